@@ -1,0 +1,62 @@
+//! The end of an engine, and the end of a variable.
+
+use super::{Accesses, Engine, PushOptions, Tick, Variable, Wait};
+use crate::EngineError;
+use crate::op::Payload;
+use crate::var::AccessKind;
+use std::time::{Duration, Instant};
+
+impl Engine {
+    /// Closes the engine: refuses pushes from now on, waits for what was pushed (with `cancel`,
+    /// only for what has started: the rest fails with [`Cause::Cancelled`](crate::Cause)), and
+    /// ends the worker threads. Raises the failures that nobody was told of, unless it cancels.
+    ///
+    /// If the time runs out the engine stays closed and its workers go on; call it again to wait on.
+    pub fn close(&self, cancel: bool, timeout: Option<Duration>, tick: Option<Tick<'_>>) -> Result<(), EngineError> {
+        self.refuse_inside_op("the engine is closed from inside one of its ops")?;
+        self.core.set_closed();
+        let pool = self.core.pool();
+        if cancel {
+            pool.cancel_unstarted();
+        }
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut wait = Wait { timeout, tick };
+        // Ops may push ops while they are drained, so one look is not enough.
+        while self.stats().pending > 0 {
+            wait.timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            match self.drain(&mut wait) {
+                Err(EngineError::Timeout { .. }) => {
+                    let (what, after) = (format!("closing {}", self.name()), timeout.unwrap_or_default());
+                    return Err(EngineError::Timeout { what, after });
+                }
+                other => other?,
+            }
+        }
+        pool.stop();
+        if !pool.is_worker() {
+            pool.join();
+        }
+        let failures = self.take_failures();
+        if cancel { Ok(()) } else { super::wait::raise_all(failures) }
+    }
+
+    /// Deletes a variable: after everything pushed before, `finalizer` runs, once. Handles on the
+    /// variable are of no use from now on.
+    pub fn delete_variable<P: Payload>(
+        &self,
+        variable: &Variable,
+        finalizer: P,
+        name: Option<&str>,
+    ) -> Result<(), EngineError> {
+        let mut accesses = Accesses::new(self);
+        accesses.add(variable, AccessKind::Exclusive)?;
+        if self.is_closed() && !self.is_inside_op() {
+            return Err(self.core.closed_error());
+        }
+        if !variable.node().mark_deleted() {
+            return Err(EngineError::VariableDeleted { variable: variable.label() });
+        }
+        let options = PushOptions { name, always_run: true, ..PushOptions::default() };
+        self.push(finalizer, &mut accesses, &options)
+    }
+}

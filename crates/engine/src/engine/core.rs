@@ -1,0 +1,203 @@
+//! What an engine's handles, variables and threads share.
+
+use super::{Settings, Variable, fork};
+use crate::EngineError;
+use crate::pool::{Policy, Pool};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, CachePadded, Ordering};
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::sync::Arc;
+
+/// Numbers engines, so that messages can tell them apart.
+static ENGINES: std::sync::OnceLock<AtomicU64> = std::sync::OnceLock::new();
+
+pub(crate) struct Core {
+    pub(super) settings: Settings,
+    pub(super) workers: usize,
+    pub(super) label: String,
+    /// Replaced only in a forked child, while it has one thread.
+    pool: UnsafeCell<Arc<Pool>>,
+    /// How often the process was forked since.
+    generation: AtomicU32,
+    closed: AtomicBool,
+    /// Variables made.
+    pub(super) variables: AtomicU64,
+    /// Settled tickets as a pusher last saw them; spares pushers the registrar's cache line.
+    pub(super) settled_seen: CachePadded<AtomicU64>,
+}
+
+// SAFETY: `pool` is replaced only by fork::after_in_child(), whose caller vouches that no other
+// thread exists; everything else is Sync.
+unsafe impl Sync for Core {}
+// SAFETY: as above.
+unsafe impl Send for Core {}
+
+impl Core {
+    #[inline]
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        // SAFETY: see `pool`.
+        unsafe { &*self.pool.get() }
+    }
+
+    #[inline]
+    pub(crate) fn generation(&self) -> u32 {
+        // ORDERING: changed only while there is one thread.
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(super) fn is_closed(&self) -> bool {
+        // ORDERING: SeqCst: a pusher asks after it has taken its ticket; pairs with set_closed().
+        self.closed.load(Ordering::SeqCst)
+    }
+
+    /// Refuses pushes from now on. A push that was not refused has its ticket by now.
+    pub(super) fn set_closed(&self) {
+        // ORDERING: SeqCst: the closer looks at the tickets next; pairs with is_closed().
+        self.closed.swap(true, Ordering::SeqCst);
+        crate::sync::full_fence_after_rmw();
+    }
+
+    fn new_pool(&self) -> Arc<Pool> {
+        make_pool(&self.settings, self.workers, &self.label)
+    }
+
+    /// Starts over with a fresh pool.
+    ///
+    /// # Safety
+    ///
+    /// The process was just forked and has no other thread.
+    pub(super) unsafe fn start_over(&self) {
+        let fresh = self.new_pool();
+        // SAFETY: the caller's promise. The old pool is leaked: its threads stayed in the parent,
+        // and so its queues must not be walked by anybody.
+        unsafe { std::mem::forget(std::mem::replace(&mut *self.pool.get(), fresh)) };
+        // ORDERING: there is one thread.
+        self.generation.fetch_add(1, Ordering::Relaxed);
+        // ORDERING: as above.
+        self.settled_seen.store(0, Ordering::Relaxed);
+    }
+
+    pub(super) fn closed_error(&self) -> EngineError {
+        EngineError::Closed { engine: self.label.clone() }
+    }
+}
+
+fn make_pool(settings: &Settings, workers: usize, label: &str) -> Arc<Pool> {
+    Arc::new(Pool::new(settings.policy, workers, label.to_owned(), Arc::clone(&settings.host)))
+}
+
+/// Stops the workers when the last handle goes; what was pushed is still run.
+struct Owner(Arc<Core>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.set_closed();
+        self.0.pool().stop();
+    }
+}
+
+/// A dependency engine: a handle; clones share the engine.
+///
+/// When the last handle is dropped, what was pushed is still run and then the workers end.
+/// [`close`](Self::close) waits for that, and tells of failures.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) core: Arc<Core>,
+    _owner: Arc<Owner>,
+}
+
+impl Engine {
+    /// Makes an engine. No thread is started before the first push.
+    pub fn new(settings: Settings) -> Result<Self, EngineError> {
+        settings.check()?;
+        let workers = settings.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, Into::into));
+        // ORDERING: a number of its own for each engine.
+        let number = ENGINES.get_or_init(|| AtomicU64::new(0)).fetch_add(1, Ordering::Relaxed);
+        let label = settings.name.clone().unwrap_or_else(|| format!("weft-{number}"));
+        let core = Arc::new(Core {
+            pool: UnsafeCell::new(make_pool(&settings, workers, &label)),
+            settings,
+            workers,
+            label,
+            generation: AtomicU32::new(0),
+            closed: AtomicBool::new(false),
+            variables: AtomicU64::new(0),
+            settled_seen: CachePadded(AtomicU64::new(0)),
+        });
+        fork::register(&core);
+        Ok(Self { _owner: Arc::new(Owner(Arc::clone(&core))), core })
+    }
+
+    /// Makes a variable, at version 0.
+    #[must_use]
+    pub fn new_variable(&self, name: Option<&str>) -> Variable {
+        Variable::new(&self.core, name)
+    }
+
+    /// The engine's name, as in messages.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.core.label
+    }
+
+    /// The policy it was made with.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        self.core.settings.policy
+    }
+
+    /// Workers it was made with, or of each compute lane; 0 for `serial`.
+    #[must_use]
+    pub fn workers(&self) -> usize {
+        if self.policy() == Policy::Serial { 0 } else { self.core.workers }
+    }
+
+    /// What a push over a limit does.
+    #[must_use]
+    pub fn on_limit(&self) -> super::OnLimit {
+        self.core.settings.on_limit
+    }
+
+    /// Whether it was closed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.core.is_closed()
+    }
+
+    /// Whether the variable was made by this engine.
+    #[must_use]
+    #[inline]
+    pub fn owns(&self, variable: &Variable) -> bool {
+        Arc::ptr_eq(&self.core, variable.core())
+    }
+
+    /// Whether both are handles on one engine.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.core, &other.core)
+    }
+
+    /// Labels of the ops that run now.
+    #[must_use]
+    pub fn running(&self) -> Vec<String> {
+        self.core.pool().running()
+    }
+
+    /// Whether the calling thread runs an op of this engine.
+    #[must_use]
+    pub fn is_inside_op(&self) -> bool {
+        crate::op::current(self.core.pool().address()).is_some()
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("name", &self.core.label)
+            .field("policy", &self.policy())
+            .field("workers", &self.workers())
+            .field("closed", &self.is_closed())
+            .finish()
+    }
+}

@@ -1,0 +1,24 @@
+//! The public face: an engine, its variables, pushes, waits, and its end.
+
+mod accesses;
+mod builder;
+mod close;
+mod core;
+pub mod fork;
+mod operator;
+mod push;
+mod settings;
+mod stats;
+mod variable;
+mod wait;
+
+pub use accesses::Accesses;
+pub use builder::OpBuilder;
+pub use core::Engine;
+pub(crate) use core::Core;
+pub use operator::Operator;
+pub use push::PushOptions;
+pub use settings::{OnLimit, Settings};
+pub use stats::Stats;
+pub use variable::Variable;
+pub use wait::{Tick, Wait};

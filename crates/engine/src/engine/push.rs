@@ -1,0 +1,183 @@
+//! Pushing: from checked accesses to a filled ring slot.
+
+use super::{Accesses, Core, Engine, OnLimit, Tick, Wait};
+use crate::EngineError;
+use crate::op::{Extra, Op, OpFlags, OpKind, Payload, RawPayload, current};
+use crate::pool::Device;
+use crate::sched::PullNothing;
+use crate::sync::{Ordering, spin_hint, yield_now};
+use crate::waiter::Waiter;
+use std::mem::MaybeUninit;
+
+/// What an op may be given besides its payload and its accesses.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PushOptions<'a> {
+    /// Ready ops with a higher one go first.
+    pub priority: i32,
+    /// For messages.
+    pub name: Option<&'a str>,
+    /// Where it runs, under a policy that tells devices apart.
+    pub device: Device,
+    /// Whether it runs even if what it sees has failed, or the engine is being cancelled.
+    pub always_run: bool,
+    /// Bytes it holds while it is pending.
+    pub bytes: u64,
+}
+
+impl Core {
+    /// Puts something into the ring, helping the registrar while the ring is full.
+    #[inline]
+    pub(super) fn push_cell(&self, fill: impl FnOnce(*mut Op, u64)) {
+        let pool = self.pool();
+        let mut tries = 0_u32;
+        pool.registrar.push(fill, || {
+            if tries == 0 {
+                // Whoever drains the ring hands ready ops out, so they must find takers.
+                pool.pushed(0, false);
+            }
+            tries += 1;
+            if tries % 8 == 0 {
+                pool.registrar.drive(None, &mut PullNothing);
+                yield_now();
+            } else {
+                (0..16).for_each(|_| spin_hint());
+            }
+        });
+    }
+
+    /// Pending ops and bytes, if one more op with `bytes` would exceed a limit.
+    #[inline]
+    fn excess(&self, bytes: u64) -> Option<(u64, u64, &'static str)> {
+        let (settings, registrar) = (&self.settings, &self.pool().registrar);
+        let claimed = registrar.ring.claimed();
+        // ORDERING: a count that may lag, which only makes the look below come early.
+        if claimed.wrapping_sub(self.settled_seen.load(Ordering::Relaxed)) >= settings.max_pending_ops {
+            let settled = registrar.settled();
+            // ORDERING: as above.
+            self.settled_seen.store(settled, Ordering::Relaxed);
+            let pending = claimed.saturating_sub(settled);
+            if pending >= settings.max_pending_ops {
+                return Some((pending + 1, settings.max_pending_ops, "ops"));
+            }
+        }
+        if bytes > 0 {
+            let held = registrar.bytes();
+            // One op that is larger than the limit may still run alone.
+            if held > 0 && held + bytes > settings.max_pending_bytes {
+                return Some((held + bytes, settings.max_pending_bytes, "bytes"));
+            }
+        }
+        None
+    }
+}
+
+impl Engine {
+    /// Whether a push of an op with `bytes` would be within the limits, or is exempt from them.
+    #[must_use]
+    #[inline]
+    pub fn has_room(&self, bytes: u64) -> bool {
+        self.core.excess(bytes).is_none() || self.is_inside_op() || self.policy() == crate::Policy::Serial
+    }
+
+    /// Waits until there is room for an op with `bytes`, or answers what is in the way if the
+    /// engine is to raise.
+    pub fn wait_for_room(&self, bytes: u64, tick: Option<Tick<'_>>) -> Result<(), EngineError> {
+        let mut wait = Wait { timeout: None, tick };
+        while let Some((pending, limit, unit)) = self.core.excess(bytes) {
+            if self.is_inside_op() || self.policy() == crate::Policy::Serial {
+                break;
+            }
+            if self.core.settings.on_limit == OnLimit::Raise {
+                return Err(EngineError::PendingLimit { pending, limit, unit });
+            }
+            let settings = &self.core.settings;
+            let ops = settings.max_pending_ops - settings.max_pending_ops.div_ceil(4).max(1);
+            let held = if bytes > 0 { settings.max_pending_bytes.saturating_sub(bytes) } else { u64::MAX };
+            super::wait::park_until(&self.core, &mut wait, "room for another op", |waiter: &std::sync::Arc<Waiter>| {
+                let registrar = &self.core.pool().registrar;
+                let mut turn = registrar.turn();
+                turn.catch_up();
+                let room = registrar.pending() <= ops && registrar.bytes() <= held;
+                if room {
+                    // Nobody sleeps on it yet.
+                    let _ = waiter.answer(None);
+                } else {
+                    turn.parts().0.room.push((std::sync::Arc::clone(waiter), ops, held));
+                }
+                drop(turn);
+                self.core.pool().turned();
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Pushes an op. It runs when its accesses are granted; pushing may wait only for room.
+    ///
+    /// A push that fails has changed nothing, and drops the payload.
+    #[inline]
+    pub fn push<P: Payload>(
+        &self,
+        payload: P,
+        accesses: &mut Accesses<'_>,
+        options: &PushOptions<'_>,
+    ) -> Result<(), EngineError> {
+        debug_assert!(accesses.is_of(&self.core), "accesses are checked against the engine they were made for");
+        if self.core.excess(options.bytes).is_some() {
+            self.wait_for_room(options.bytes, None)?;
+        }
+        let core = &*self.core;
+        let pool = core.pool();
+        let list = accesses.merged();
+        let mut flags = OpFlags::default();
+        if options.always_run {
+            flags.set(OpFlags::ALWAYS_RUN);
+        }
+        let mut extra = None;
+        if options.name.is_some() || options.bytes > 0 {
+            let name = options.name.map(Into::into);
+            extra = Some(Box::new(Extra { name, bytes: options.bytes, ..Extra::default() }));
+        }
+        let lane = pool.placement().lane(options.device);
+        if options.priority != 0 {
+            flags.set(OpFlags::PRIORITISED);
+            pool.registrar.count_prioritised();
+        }
+        let mut refused = None;
+        core.push_cell(|cell, number| {
+            // The ticket is taken: whoever closes the engine from here on waits for this op. From
+            // inside an op a push is let through, so that what is drained can finish.
+            if core.is_closed() && current(pool.address()).is_none() {
+                refused = Some(payload);
+                // SAFETY: the cell is ours to fill. An op that does nothing takes the ticket.
+                unsafe {
+                    Op::fill(cell, OpKind::Fence, number, MaybeUninit::uninit(), &[], OpFlags::default(), 0, 0, None);
+                }
+                return;
+            }
+            for (node, kind) in list {
+                if kind.makes_version() {
+                    // SAFETY: the accesses borrow their variables.
+                    unsafe { node.as_ref() }.count_version();
+                }
+            }
+            if options.bytes > 0 {
+                pool.registrar.hold_bytes(options.bytes);
+            }
+            let payload = MaybeUninit::new(RawPayload::new(payload));
+            // SAFETY: the cell is ours to fill.
+            unsafe { Op::fill(cell, OpKind::Run, number, payload, list, flags, options.priority, lane, extra) };
+        });
+        if let Some(payload) = refused {
+            drop(payload);
+            if options.priority != 0 {
+                pool.registrar.turn().parts().0.settled_prioritised += 1;
+            }
+            pool.registrar.turn().catch_up();
+            pool.turned();
+            return Err(core.closed_error());
+        }
+        pool.pushed(lane, P::HOSTED);
+        Ok(())
+    }
+}

@@ -1,0 +1,69 @@
+//! What an engine is made with.
+
+use crate::EngineError;
+use crate::pool::{DirectHost, Host, Policy};
+use std::sync::Arc;
+
+/// What a push does that would exceed a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnLimit {
+    /// It waits until there is room.
+    #[default]
+    Block,
+    /// It answers [`EngineError::PendingLimit`].
+    Raise,
+}
+
+/// What an engine is made with.
+#[derive(Clone)]
+pub struct Settings {
+    /// Workers, or workers of each device's compute lane; as many as the processors by default.
+    pub workers: Option<usize>,
+    /// Who runs what.
+    pub policy: Policy,
+    /// Ops that may be pending; pushes from inside ops are exempt.
+    pub max_pending_ops: u64,
+    /// Bytes that pending ops may hold; pushes from inside ops are exempt.
+    pub max_pending_bytes: u64,
+    /// What a push over a limit does.
+    pub on_limit: OnLimit,
+    /// For messages and names of threads.
+    pub name: Option<String>,
+    /// Where hosted payloads run.
+    pub host: Arc<dyn Host>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            workers: None,
+            policy: Policy::default(),
+            max_pending_ops: 1 << 20,
+            max_pending_bytes: u64::MAX,
+            on_limit: OnLimit::default(),
+            name: None,
+            host: Arc::new(DirectHost),
+        }
+    }
+}
+
+impl Settings {
+    /// Most workers an engine may be asked for.
+    pub const MAX_WORKERS: usize = 4096;
+
+    pub(super) fn check(&self) -> Result<(), EngineError> {
+        match self.workers {
+            Some(workers) if !(1..=Self::MAX_WORKERS).contains(&workers) => Err(EngineError::InvalidArgument(format!(
+                "workers must be between 1 and {}, not {workers}",
+                Self::MAX_WORKERS
+            ))),
+            _ if self.max_pending_ops == 0 => {
+                Err(EngineError::InvalidArgument("max_pending_ops must be at least 1".to_owned()))
+            }
+            _ if self.max_pending_bytes == 0 => {
+                Err(EngineError::InvalidArgument("max_pending_bytes must be at least 1".to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Waiting for variables, and for everything.
+
+use super::{Core, Engine, Variable};
+use crate::EngineError;
+use crate::failure::Failure;
+use crate::op::{Extra, Op, OpFlags, OpKind, OpPtr, current};
+use crate::pool::BlockedWorker;
+use crate::sched::Tracker;
+use crate::sync::{Parker, spin_hint};
+use crate::var::{AccessKind, VarNode};
+use crate::waiter::Waiter;
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Called now and then while a wait lasts; answers whether to go on waiting.
+pub type Tick<'a> = &'a mut dyn FnMut() -> bool;
+
+/// How long a wait sleeps between two ticks.
+const TICK: Duration = Duration::from_millis(50);
+/// Looks before a waiter sleeps, some 10 us together, and the one at which it helps.
+const LOOKS: u32 = 128;
+const HELP_AT: u32 = 48;
+const PAUSES: u32 = 8;
+
+/// How to wait.
+#[derive(Default)]
+pub struct Wait<'a> {
+    /// How long at most.
+    pub timeout: Option<Duration>,
+    /// Called every 50 ms.
+    pub tick: Option<Tick<'a>>,
+}
+
+thread_local! {
+    static PARKER: Parker = Parker::new();
+}
+
+/// Waits for the answer of a waiter that `enlist` makes known.
+pub(super) fn park_until(
+    core: &Core,
+    wait: &mut Wait<'_>,
+    what: &str,
+    enlist: impl FnOnce(&Arc<Waiter>) -> Result<(), EngineError>,
+) -> Result<Arc<Waiter>, EngineError> {
+    PARKER.with(|parker| {
+        let start = Instant::now();
+        let deadline = wait.timeout.and_then(|timeout| start.checked_add(timeout));
+        let waiter = Waiter::new(parker);
+        enlist(&waiter)?;
+        for look in 0..LOOKS {
+            if waiter.is_done() {
+                return Ok(waiter);
+            }
+            if look == HELP_AT {
+                core.pool().turned();
+            }
+            (0..PAUSES).for_each(|_| spin_hint());
+        }
+        let _stand_in = BlockedWorker::enter().map_err(|blocked| EngineError::Deadlock {
+            reason: format!("{blocked} ops wait inside ops already"),
+            ops: Vec::new(),
+        })?;
+        loop {
+            let next = wait.tick.as_ref().map(|_| Instant::now() + TICK);
+            let until = match (deadline, next) {
+                (Some(deadline), Some(next)) => Some(deadline.min(next)),
+                (deadline, next) => deadline.or(next),
+            };
+            if waiter.sleep(parker, until) {
+                return Ok(waiter);
+            }
+            if let Some(tick) = &mut wait.tick
+                && !tick()
+            {
+                return give_up(&waiter, EngineError::Interrupted);
+            }
+            if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                let after = wait.timeout.unwrap_or_default();
+                return give_up(&waiter, EngineError::Timeout { what: what.to_owned(), after });
+            }
+        }
+    })
+}
+
+/// The last look before a wait fails.
+fn give_up(waiter: &Arc<Waiter>, error: EngineError) -> Result<Arc<Waiter>, EngineError> {
+    let done = waiter.is_done() && !matches!(error, EngineError::Interrupted);
+    if done { Ok(Arc::clone(waiter)) } else { Err(error) }
+}
+
+/// Many failures as one error.
+pub(super) fn raise_all(mut failures: Vec<Arc<Failure>>) -> Result<(), EngineError> {
+    match failures.len() {
+        0 => Ok(()),
+        1 => Err(EngineError::Failed(failures.remove(0))),
+        _ => Err(EngineError::ManyFailed(failures)),
+    }
+}
+
+impl Core {
+    /// Pushes a wait and sees to it that it is registered.
+    fn push_wait(
+        &self,
+        kind: OpKind,
+        accesses: &[(NonNull<VarNode>, AccessKind)],
+        waiter: &Arc<Waiter>,
+        asker: Option<OpPtr>,
+    ) -> *mut Op {
+        let mut probe = std::ptr::null_mut();
+        let extra = Box::new(Extra { waiter: Some(Arc::clone(waiter)), asker, ..Extra::default() });
+        self.push_cell(|cell, number| {
+            probe = cell;
+            let (payload, flags) = (MaybeUninit::uninit(), OpFlags::default());
+            // SAFETY: the cell is ours to fill; a wait has no payload.
+            unsafe { Op::fill(cell, kind, number, payload, accesses, flags, 0, 0, Some(extra)) };
+        });
+        probe
+    }
+}
+
+impl Engine {
+    /// Waits until every mutation of the variable pushed before has finished.
+    pub fn wait_for_var(&self, variable: &Variable) -> Result<(), EngineError> {
+        self.wait_for_var_with(variable, &mut Wait::default())
+    }
+
+    /// [`wait_for_var`](Self::wait_for_var), for a limited time or with ticks.
+    pub fn wait_for_var_with(&self, variable: &Variable, wait: &mut Wait<'_>) -> Result<(), EngineError> {
+        match self.poll(variable)? {
+            true => Ok(()),
+            false => self.wait_on(variable, AccessKind::Read, wait),
+        }
+    }
+
+    /// Waits until every access of the variable pushed before, reads included, has finished.
+    pub fn wait_to_write(&self, variable: &Variable) -> Result<(), EngineError> {
+        self.wait_to_write_with(variable, &mut Wait::default())
+    }
+
+    /// [`wait_to_write`](Self::wait_to_write), for a limited time or with ticks.
+    pub fn wait_to_write_with(&self, variable: &Variable, wait: &mut Wait<'_>) -> Result<(), EngineError> {
+        self.check(variable)?;
+        self.wait_on(variable, AccessKind::Exclusive, wait)
+    }
+
+    /// Whether a wait for the variable would return at once; raises what the wait would raise.
+    #[inline]
+    pub fn poll(&self, variable: &Variable) -> Result<bool, EngineError> {
+        self.check(variable)?;
+        let node = variable.node();
+        if node.completed_version() < node.version() {
+            return Ok(false);
+        }
+        if node.failed()
+            && let Some(failure) = self.failure(variable)
+        {
+            failure.report();
+            return Err(EngineError::Failed(failure));
+        }
+        Ok(true)
+    }
+
+    /// The failure of the variable's last finished version.
+    #[must_use]
+    pub fn failure(&self, variable: &Variable) -> Option<Arc<Failure>> {
+        variable.adopt();
+        let pool = self.core.pool();
+        let mut turn = pool.registrar.turn();
+        let failure = variable.node().failure(turn.parts().1);
+        drop(turn);
+        pool.turned();
+        failure
+    }
+
+    fn check(&self, variable: &Variable) -> Result<(), EngineError> {
+        if !self.owns(variable) {
+            return Err(EngineError::WrongEngine {
+                variable: variable.label(),
+                owner: variable.engine_name().to_owned(),
+                engine: self.name().to_owned(),
+            });
+        }
+        if variable.is_deleted() {
+            return Err(EngineError::VariableDeleted { variable: variable.label() });
+        }
+        variable.adopt();
+        if let Some(op) = current(self.core.pool().address())
+            && Op::touches(op.as_ptr(), variable.node_pointer())
+        {
+            // SAFETY: this thread runs the op.
+            let label = unsafe { Op::label(op) };
+            return Err(EngineError::Deadlock {
+                reason: format!("{label} waits for {}, which it holds itself", variable.label()),
+                ops: vec![label.clone(), label],
+            });
+        }
+        Ok(())
+    }
+
+    fn wait_on(&self, variable: &Variable, kind: AccessKind, wait: &mut Wait<'_>) -> Result<(), EngineError> {
+        let core = &*self.core;
+        let pool = core.pool();
+        let node = variable.node_pointer();
+        let mut enlisted = None;
+        let waited = park_until(core, wait, &variable.label(), |waiter| {
+            enlisted = Some(Arc::clone(waiter));
+            let asker = current(pool.address());
+            let probe = core.push_wait(OpKind::Probe, &[(node, kind)], waiter, asker);
+            if let Some(asker) = asker {
+                self.refuse_cycle(variable, asker, probe, waiter)?;
+            }
+            pool.pushed(0, false);
+            // Nobody else may be free to register it.
+            if !waiter.is_done() && kind == AccessKind::Exclusive {
+                pool.registrar.turn().catch_up();
+                pool.turned();
+            }
+            Ok(())
+        });
+        let waiter = match (waited, enlisted) {
+            (Ok(waiter), _) => waiter,
+            (Err(error), Some(waiter)) => {
+                let mut turn = pool.registrar.turn();
+                turn.catch_up();
+                let (tracker, seat) = turn.parts();
+                tracker.withdraw(seat, node, &waiter);
+                turn.catch_up();
+                drop(turn);
+                pool.turned();
+                return Err(error);
+            }
+            (Err(error), None) => return Err(error),
+        };
+        match waiter.take() {
+            None => Ok(()),
+            Some(failure) => {
+                failure.report();
+                Err(EngineError::Failed(failure))
+            }
+        }
+    }
+
+    /// Refuses a wait inside an op that could never end.
+    fn refuse_cycle(
+        &self,
+        variable: &Variable,
+        asker: OpPtr,
+        probe: *mut Op,
+        waiter: &Arc<Waiter>,
+    ) -> Result<(), EngineError> {
+        let pool = self.core.pool();
+        let mut turn = pool.registrar.turn();
+        turn.catch_up();
+        let (_, seat) = turn.parts();
+        let cycle = match OpPtr::from_raw(probe) {
+            // An answered probe is gone.
+            Some(probe) if !waiter.is_done() => Tracker::cycle(seat, asker, probe),
+            _ => None,
+        };
+        drop(turn);
+        pool.turned();
+        match cycle {
+            None => Ok(()),
+            Some(ops) => {
+                let reason = format!("{} waits for {}", ops[0], variable.label());
+                Err(EngineError::Deadlock { reason, ops })
+            }
+        }
+    }
+
+    /// Refuses what an op of this engine must not wait for.
+    pub(super) fn refuse_inside_op(&self, reason: &str) -> Result<(), EngineError> {
+        match current(self.core.pool().address()) {
+            None => Ok(()),
+            Some(op) => {
+                // SAFETY: this thread runs the op.
+                let label = unsafe { Op::label(op) };
+                Err(EngineError::Deadlock { reason: reason.to_owned(), ops: vec![label.clone(), label] })
+            }
+        }
+    }
+
+    /// Waits until all ops pushed before have finished, and raises the failures of ops, pushed
+    /// before or not, that nobody was told of.
+    pub fn wait_for_all(&self) -> Result<(), EngineError> {
+        self.wait_for_all_with(&mut Wait::default())
+    }
+
+    /// [`wait_for_all`](Self::wait_for_all), for a limited time or with ticks.
+    pub fn wait_for_all_with(&self, wait: &mut Wait<'_>) -> Result<(), EngineError> {
+        self.refuse_inside_op("an op waits for all ops, and is one of them")?;
+        self.drain(wait)?;
+        raise_all(self.take_failures())
+    }
+
+    /// Waits until all ops pushed before have finished.
+    pub(super) fn drain(&self, wait: &mut Wait<'_>) -> Result<(), EngineError> {
+        let pool = self.core.pool();
+        park_until(&self.core, wait, &format!("all ops of {}", self.name()), |waiter| {
+            self.core.push_wait(OpKind::Fence, &[], waiter, None);
+            pool.pushed(0, false);
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    /// The failures nobody was told of; they count as told from now on.
+    #[must_use]
+    pub fn take_failures(&self) -> Vec<Arc<Failure>> {
+        let pool = self.core.pool();
+        let mut turn = pool.registrar.turn();
+        let failures = turn.parts().0.report();
+        drop(turn);
+        pool.turned();
+        failures
+    }
+}

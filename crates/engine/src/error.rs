@@ -1,0 +1,77 @@
+//! The one error enum of the engine.
+
+use crate::failure::Failure;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What can go wrong with a call on an engine. A call that fails has changed nothing.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The version that was waited for failed, with the failure of the op that failed first.
+    #[error("{0}")]
+    Failed(Arc<Failure>),
+    /// Several ops failed since failures were last reported.
+    #[error("{} ops failed; the first: {}", .0.len(), .0[0])]
+    ManyFailed(Vec<Arc<Failure>>),
+    /// The variable was deleted.
+    #[error("{variable} was deleted; make a new variable for a new value")]
+    VariableDeleted {
+        /// The variable's label.
+        variable: String,
+    },
+    /// The variable belongs to another engine.
+    #[error("{variable} belongs to {owner}, not to {engine}; use it with the engine that made it")]
+    WrongEngine {
+        /// The variable's label.
+        variable: String,
+        /// Label of the engine that made it.
+        owner: String,
+        /// Label of the engine that was asked.
+        engine: String,
+    },
+    /// The wait could never end.
+    #[error("this wait would never end: {reason}; the ops in the cycle: {}", .ops.join(" -> "))]
+    Deadlock {
+        /// What is waited for.
+        reason: String,
+        /// Labels of the ops that wait for each other.
+        ops: Vec<String>,
+    },
+    /// The engine was closed.
+    #[error("{engine} is closed; make a new engine")]
+    Closed {
+        /// The engine's label.
+        engine: String,
+    },
+    /// The limit on pending ops or on the bytes they hold was met, and the engine is to raise then.
+    #[error("{pending} {unit} are pending and the limit is {limit}; wait for some, or raise the limit")]
+    PendingLimit {
+        /// How many are pending, this push included.
+        pending: u64,
+        /// How many may be.
+        limit: u64,
+        /// What is counted: ops or bytes.
+        unit: &'static str,
+    },
+    /// The time given for a wait ran out.
+    #[error("{what} was not finished after {after:?}")]
+    Timeout {
+        /// What was waited for.
+        what: String,
+        /// How long.
+        after: Duration,
+    },
+    /// The wait was interrupted by its caller's tick.
+    #[error("the wait was interrupted")]
+    Interrupted,
+    /// A completion token was used a second time.
+    #[error("{op} was completed already; a completion token is used once")]
+    TokenUsed {
+        /// Label of the op.
+        op: String,
+    },
+    /// An argument is out of range.
+    #[error("{0}")]
+    InvalidArgument(String),
+}

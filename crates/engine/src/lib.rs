@@ -1,0 +1,49 @@
+//! A dependency engine.
+//!
+//! A program stays serial to read; each operation says which variables it reads and which it
+//! mutates; the engine runs at once all that may run at once, and in order all that must.
+//!
+//! ```
+//! use weft_engine::{Engine, Settings};
+//! use std::sync::{Arc, Mutex};
+//!
+//! let engine = Engine::new(Settings { workers: Some(2), ..Settings::default() })?;
+//! let total = engine.new_variable(Some("total"));
+//! let value = Arc::new(Mutex::new(0));
+//! for term in 1..=10 {
+//!     let value = Arc::clone(&value);
+//!     let add = move |_: &mut weft_engine::OpContext<'_>| {
+//!         *value.lock().unwrap() += term;
+//!         Ok(())
+//!     };
+//!     engine.op(add).mutate(&total).push()?;
+//! }
+//! engine.wait_for_var(&total)?;
+//! assert_eq!(*value.lock().unwrap(), 55);
+//! assert_eq!(total.completed_version(), 10);
+//! # Ok::<(), weft_engine::EngineError>(())
+//! ```
+//!
+//! The layers, each of which knows only those before it: `sync` (atomics, cells, parking),
+//! `var` (queues and grants), `op` (payloads and cells), `sched` (from pushes to ready ops),
+//! `pool` (who runs them), and [`Engine`] on top.
+
+mod engine;
+mod error;
+mod failure;
+mod op;
+mod pool;
+mod sched;
+mod sync;
+mod var;
+mod waiter;
+
+pub use engine::fork;
+pub use engine::{
+    Accesses, Engine, OnLimit, OpBuilder, Operator, PushOptions, Settings, Stats, Tick, Variable, Wait,
+};
+pub use error::EngineError;
+pub use failure::{Cause, Failure};
+pub use op::{Completion, NativeFunction, OpContext, Payload};
+pub use pool::{Device, DeviceLane, Host, Policy};
+pub use var::AccessKind;

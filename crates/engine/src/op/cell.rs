@@ -1,0 +1,214 @@
+//! The memory of an op.
+
+use super::RawPayload;
+use crate::failure::Failure;
+use crate::var::{Access, AccessKind, VarNode};
+use crate::waiter::Waiter;
+use std::mem::MaybeUninit;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+/// Accesses that an op holds without a further allocation.
+pub(crate) const INLINE_ACCESSES: usize = 4;
+
+/// What an op is to the registrar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum OpKind {
+    /// A user's op, which runs on a lane.
+    Run,
+    /// A wait: when granted it answers its waiter and is settled at once.
+    Probe,
+    /// Closes an epoch for `wait_for_all`.
+    Fence,
+    /// The last access of a variable whose handles are gone: frees the node.
+    Release,
+}
+
+/// Properties of an op, as bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct OpFlags(u8);
+
+impl OpFlags {
+    /// Runs even if what it sees has failed.
+    pub(crate) const ALWAYS_RUN: Self = Self(1);
+    /// Counts among the ops with a priority other than 0.
+    pub(crate) const PRIORITISED: Self = Self(2);
+    /// Its payload was taken: run, or to be discarded by nobody.
+    pub(crate) const CONSUMED: Self = Self(4);
+    /// It was skipped: its payload is still there, to be discarded outside the role.
+    pub(crate) const SKIPPED: Self = Self(8);
+    /// Lies in an ordered lane's list.
+    pub(crate) const LISTED: Self = Self(16);
+
+    #[inline]
+    pub(crate) const fn has(self, flag: Self) -> bool {
+        self.0 & flag.0 != 0
+    }
+
+    #[inline]
+    pub(crate) const fn set(&mut self, flag: Self) {
+        self.0 |= flag.0;
+    }
+
+    #[inline]
+    pub(crate) const fn clear(&mut self, flag: Self) {
+        self.0 &= !flag.0;
+    }
+}
+
+/// What most ops do without, out of line.
+#[derive(Default)]
+pub(crate) struct Extra {
+    pub(crate) name: Option<Box<str>>,
+    /// Bytes this op holds while it is pending.
+    pub(crate) bytes: u64,
+    /// Who a probe or a fence answers.
+    pub(crate) waiter: Option<Arc<Waiter>>,
+    /// The running op in which a probe's waiter waits.
+    pub(crate) asker: Option<OpPtr>,
+}
+
+/// An op. 192 bytes, three cache lines; the third is touched by few ops.
+#[repr(C, align(64))]
+pub(crate) struct Op {
+    /// Accesses not granted yet.
+    pub(crate) countdown: u32,
+    accesses: u32,
+    pub(crate) priority: i32,
+    pub(crate) kind: OpKind,
+    pub(crate) flags: OpFlags,
+    /// Number of the lane it runs on.
+    pub(crate) lane: u16,
+    /// Place in the list this op is in: ready, inbox, ordered lane, free.
+    pub(crate) next: *mut Op,
+    /// Number of the push in its engine.
+    pub(crate) number: u64,
+    /// How it failed, once it has.
+    pub(crate) failure: Option<Arc<Failure>>,
+    pub(crate) payload: MaybeUninit<RawPayload>,
+    inline: MaybeUninit<[Access; INLINE_ACCESSES]>,
+    /// The op before, in an ordered lane's list.
+    pub(crate) previous: *mut Op,
+    pub(crate) extra: Option<Box<Extra>>,
+    pub(crate) epoch: u32,
+    /// Pops of its ordered lane before it became ready; for ageing.
+    pub(crate) ready_since: u32,
+}
+
+const _: () = assert!(size_of::<Op>() == 192);
+
+/// A pointer to an op cell, and the right to use it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct OpPtr(pub(crate) NonNull<Op>);
+
+// SAFETY: a cell has one owner at a time (see the module's table), who may be any thread.
+unsafe impl Send for OpPtr {}
+
+impl OpPtr {
+    #[inline]
+    pub(crate) fn from_raw(op: *mut Op) -> Option<Self> {
+        NonNull::new(op).map(Self)
+    }
+
+    #[inline]
+    pub(crate) fn as_ptr(self) -> *mut Op {
+        self.0.as_ptr()
+    }
+}
+
+impl Op {
+    /// Fills a supplied cell.
+    ///
+    /// # Safety
+    ///
+    /// `cell` is this caller's to fill, and is not moved as long as the op lives. `payload` is
+    /// initialised exactly if `kind` is `Run`.
+    #[inline]
+    #[allow(clippy::too_many_arguments)] // the fields, once
+    pub(crate) unsafe fn fill(
+        cell: *mut Op,
+        kind: OpKind,
+        number: u64,
+        payload: MaybeUninit<RawPayload>,
+        accesses: &[(NonNull<VarNode>, AccessKind)],
+        flags: OpFlags,
+        priority: i32,
+        lane: u16,
+        extra: Option<Box<Extra>>,
+    ) {
+        let count = accesses.len();
+        // SAFETY: the cell is the caller's; every field is written before anybody reads it.
+        unsafe {
+            (&raw mut (*cell).countdown).write(0);
+            (&raw mut (*cell).accesses).write(u32::try_from(count).unwrap_or(u32::MAX));
+            (&raw mut (*cell).priority).write(priority);
+            (&raw mut (*cell).kind).write(kind);
+            (&raw mut (*cell).flags).write(flags);
+            (&raw mut (*cell).lane).write(lane);
+            (&raw mut (*cell).next).write(ptr::null_mut());
+            (&raw mut (*cell).number).write(number);
+            (&raw mut (*cell).failure).write(None);
+            (&raw mut (*cell).payload).write(payload);
+            (&raw mut (*cell).extra).write(extra);
+            let mut at: *mut Access = (&raw mut (*cell).inline).cast();
+            if count > INLINE_ACCESSES {
+                let heap = Box::<[Access]>::new_uninit_slice(count);
+                at = Box::into_raw(heap).cast();
+                (&raw mut (*cell).inline).cast::<*mut Access>().write(at);
+            }
+            for (index, &(var, kind)) in accesses.iter().enumerate() {
+                at.add(index).write(Access::new(var, cell, kind));
+            }
+        }
+    }
+
+    /// First access and number of accesses.
+    #[inline]
+    pub(crate) fn accesses(op: *mut Op) -> (*mut Access, usize) {
+        // SAFETY: called by the owner of a filled cell.
+        unsafe {
+            let count = (*op).accesses as usize;
+            let inline: *mut Access = (&raw mut (*op).inline).cast();
+            if count > INLINE_ACCESSES { (*inline.cast::<*mut Access>(), count) } else { (inline, count) }
+        }
+    }
+
+    /// Whether one of its accesses is of `var`.
+    pub(crate) fn touches(op: *mut Op, var: NonNull<VarNode>) -> bool {
+        let (first, count) = Self::accesses(op);
+        // SAFETY: the op's accesses are as many, and live as long as it does.
+        (0..count).any(|index| unsafe { (*first.add(index)).var == var })
+    }
+
+    /// Ends the life of a settled op; the cell is empty afterwards.
+    ///
+    /// # Safety
+    ///
+    /// The op is settled, its payload consumed, and nobody else knows the cell.
+    #[inline]
+    pub(crate) unsafe fn empty(op: *mut Op) {
+        let (first, count) = Self::accesses(op);
+        if count > INLINE_ACCESSES {
+            // SAFETY: fill() allocated a slice of this length.
+            drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(first.cast::<MaybeUninit<Access>>(), count)) });
+        }
+        // SAFETY: the caller's promise.
+        unsafe { (*op).extra = None };
+    }
+
+    /// The name to show: the given one, or the number.
+    ///
+    /// # Safety
+    ///
+    /// The op is pending, and stays so for the length of the call.
+    pub(crate) unsafe fn label(op: OpPtr) -> String {
+        // SAFETY: the caller's promise; neither field changes while the op is pending, and fields
+        // that do (the priority, say) are not borrowed.
+        let (extra, number) = unsafe { (&*(&raw const (*op.as_ptr()).extra), (*op.as_ptr()).number) };
+        match extra.as_ref().and_then(|extra| extra.name.as_ref()) {
+            Some(name) => format!("op '{name}'"),
+            None => format!("op #{number}"),
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The work of an op, behind a trait, stored in place where it is small.
+
+use super::OpContext;
+use crate::failure::Cause;
+use std::ffi::c_void;
+use std::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
+
+/// What an op does when all its accesses are granted.
+///
+/// Payloads of up to three words are stored inside the op; larger ones are boxed.
+/// Any `FnOnce(&mut OpContext) -> Result<(), Cause>` is a payload.
+pub trait Payload: Send + 'static {
+    /// Whether the payload must run inside the engine's [`Host`](crate::Host), as Python
+    /// callables must hold the GIL.
+    const HOSTED: bool = false;
+
+    /// Does the work. It runs once, on a worker.
+    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause>;
+}
+
+impl<F> Payload for F
+where
+    F: FnOnce(&mut OpContext<'_>) -> Result<(), Cause> + Send + 'static,
+{
+    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        self(context)
+    }
+}
+
+/// A C function and its argument: `int32_t (*)(void *data)`, where 0 is success.
+#[derive(Debug, Clone, Copy)]
+pub struct NativeFunction {
+    function: unsafe extern "C" fn(*mut c_void) -> i32,
+    data: *mut c_void,
+}
+
+// SAFETY: new() makes its caller vouch for the call from any thread.
+unsafe impl Send for NativeFunction {}
+
+impl NativeFunction {
+    /// A payload that calls `function(data)`.
+    ///
+    /// # Safety
+    ///
+    /// The call is sound on any thread, at any time until the op has run.
+    #[must_use]
+    pub const unsafe fn new(function: unsafe extern "C" fn(*mut c_void) -> i32, data: *mut c_void) -> Self {
+        Self { function, data }
+    }
+
+    /// Calls it.
+    #[inline]
+    pub fn call(&self) -> Result<(), Cause> {
+        // SAFETY: promised to new().
+        match unsafe { (self.function)(self.data) } {
+            0 => Ok(()),
+            code => Err(Cause::Native(code)),
+        }
+    }
+}
+
+impl Payload for NativeFunction {
+    #[inline]
+    fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {
+        self.call()
+    }
+}
+
+type Words = [MaybeUninit<usize>; 3];
+
+struct Table {
+    run: unsafe fn(*mut Words, &mut OpContext<'_>) -> Result<(), Cause>,
+    discard: unsafe fn(*mut Words),
+    hosted: bool,
+}
+
+/// A payload without its type. It is run once or discarded once; dropping it does neither.
+pub(crate) struct RawPayload {
+    table: &'static Table,
+    words: Words,
+}
+
+const fn fits<P>() -> bool {
+    size_of::<P>() <= size_of::<Words>() && align_of::<P>() <= align_of::<Words>()
+}
+
+/// Takes the payload out of its words.
+///
+/// # Safety
+///
+/// `words` were written by `RawPayload::new::<P>` and not taken yet.
+unsafe fn take<P: Payload>(words: *mut Words) -> P {
+    if fits::<P>() {
+        // SAFETY: the caller's promise; new() wrote a `P` here.
+        unsafe { words.cast::<P>().read() }
+    } else {
+        // SAFETY: the caller's promise; new() wrote a `Box<P>` here.
+        unsafe { *words.cast::<Box<P>>().read() }
+    }
+}
+
+unsafe fn run<P: Payload>(words: *mut Words, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    // SAFETY: the caller's promise, that of take().
+    unsafe { take::<P>(words) }.run(context)
+}
+
+unsafe fn discard<P: Payload>(words: *mut Words) {
+    // SAFETY: the caller's promise, that of take().
+    drop(unsafe { take::<P>(words) });
+}
+
+impl RawPayload {
+    #[inline]
+    pub(crate) fn new<P: Payload>(payload: P) -> Self {
+        let table: &'static Table = const { &Table { run: run::<P>, discard: discard::<P>, hosted: P::HOSTED } };
+        let mut words: Words = [MaybeUninit::uninit(); 3];
+        if fits::<P>() {
+            let payload = ManuallyDrop::new(payload);
+            // SAFETY: it fits, and the original is forgotten.
+            unsafe { (&raw mut words).cast::<P>().write(std::ptr::read(&raw const *payload)) };
+        } else {
+            // SAFETY: a box is one word.
+            unsafe { (&raw mut words).cast::<Box<P>>().write(Box::new(payload)) };
+        }
+        Self { table, words }
+    }
+
+    #[inline]
+    pub(crate) fn is_hosted(&self) -> bool {
+        self.table.hosted
+    }
+
+    /// Runs the payload and consumes it.
+    ///
+    /// # Safety
+    ///
+    /// It was neither run nor discarded before.
+    #[inline]
+    pub(crate) unsafe fn run(&mut self, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        // SAFETY: the table is that of the type that new() stored; the rest is the caller's.
+        unsafe { (self.table.run)(&raw mut self.words, context) }
+    }
+
+    /// Drops the payload unrun.
+    ///
+    /// # Safety
+    ///
+    /// It was neither run nor discarded before.
+    pub(crate) unsafe fn discard(&mut self) {
+        // SAFETY: as in run().
+        unsafe { (self.table.discard)(&raw mut self.words) }
+    }
+}

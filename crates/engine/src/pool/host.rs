@@ -1,0 +1,19 @@
+//! The environment that some payloads need around them.
+
+/// Where hosted payloads run: for Python callables, a thread that holds the GIL.
+pub trait Host: Send + Sync + 'static {
+    /// Calls `batch` inside. It runs many ops, so that entering is paid once for all of them.
+    fn enter(&self, batch: &mut dyn FnMut());
+
+    /// The calling worker thread is about to end; what was kept for it can go.
+    fn worker_ends(&self) {}
+}
+
+/// The host of an engine that was given none: no environment at all.
+pub(crate) struct DirectHost;
+
+impl Host for DirectHost {
+    fn enter(&self, batch: &mut dyn FnMut()) {
+        batch();
+    }
+}

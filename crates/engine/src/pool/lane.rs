@@ -1,0 +1,148 @@
+//! A lane: its workers' seats, and how many of them search or sleep.
+
+use super::seat::WorkerSeat;
+use crate::sched::queue_of;
+use crate::sync::{AtomicU64, AtomicUsize, CachePadded, Ordering, full_fence_after_rmw};
+use std::sync::OnceLock;
+
+/// Workers beyond the configured ones that may stand in for workers blocked in a wait.
+const SPARES: usize = 256;
+
+const SEARCHING: u64 = 1;
+const DORMANT: u64 = 1 << 32;
+
+pub(crate) struct Lane {
+    pub(super) number: u16,
+    /// Low half: workers awake without work. High half: workers asleep or not started yet.
+    idle: CachePadded<AtomicU64>,
+    seats: Box<[OnceLock<WorkerSeat>]>,
+    taken: AtomicUsize,
+    /// Stand-ins that are no longer needed: so many workers are to retire.
+    excess: AtomicUsize,
+}
+
+impl Lane {
+    pub(super) fn new(number: u16, workers: usize) -> Self {
+        Self {
+            number,
+            idle: CachePadded(AtomicU64::new(workers as u64 * DORMANT)),
+            seats: (0..workers + SPARES).map(|_| OnceLock::new()).collect(),
+            taken: AtomicUsize::new(0),
+            excess: AtomicUsize::new(0),
+        }
+    }
+
+    pub(super) fn native_queue(&self) -> usize {
+        queue_of(self.number, false)
+    }
+
+    pub(super) fn hosted_queue(&self) -> usize {
+        queue_of(self.number, true)
+    }
+
+    /// Seats of the workers started so far.
+    pub(super) fn seats(&self) -> impl Iterator<Item = &WorkerSeat> {
+        // ORDERING: pairs with take_seat(); a seat that is not there yet has nothing to steal.
+        let taken = self.taken.load(Ordering::Acquire).min(self.seats.len());
+        self.seats[..taken].iter().filter_map(OnceLock::get)
+    }
+
+    /// A number for a new worker, if there is one left.
+    pub(super) fn take_seat(&self) -> Option<usize> {
+        // ORDERING: a number of its own for each caller.
+        let number = self.taken.fetch_add(1, Ordering::AcqRel);
+        if number < self.seats.len() {
+            return Some(number);
+        }
+        // ORDERING: as above.
+        self.taken.fetch_sub(1, Ordering::AcqRel);
+        None
+    }
+
+    pub(super) fn sit(&self, number: usize, seat: WorkerSeat) -> &WorkerSeat {
+        self.seats[number].get_or_init(|| seat)
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        // ORDERING: a guess.
+        self.taken.load(Ordering::Relaxed) >= self.seats.len()
+    }
+
+    /// Whether someone should be woken for new work: nobody searches and somebody sleeps.
+    #[inline]
+    pub(super) fn wants_waking(&self) -> bool {
+        // ORDERING: SeqCst: the waker's look after it has published work; pairs with drowse().
+        let idle = self.idle.load(Ordering::SeqCst);
+        idle & (DORMANT - 1) == 0 && idle >= DORMANT
+    }
+
+    /// Takes the right to wake one worker, who then counts as searching.
+    pub(super) fn claim_waking(&self, even_if_one_searches: bool) -> bool {
+        // ORDERING: a guess to start from.
+        let mut idle = self.idle.load(Ordering::Relaxed);
+        loop {
+            if idle < DORMANT || (!even_if_one_searches && idle & (DORMANT - 1) != 0) {
+                return false;
+            }
+            // ORDERING: SeqCst, with all changes of this word.
+            match self.idle.compare_exchange(idle, idle - DORMANT + SEARCHING, Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(now) => idle = now,
+            }
+        }
+    }
+
+    /// A worker that ran something searches now.
+    pub(super) fn begin_search(&self) {
+        // ORDERING: SeqCst, with all changes of this word.
+        self.idle.fetch_add(SEARCHING, Ordering::SeqCst);
+    }
+
+    /// A searching worker has found something, or retires. Answers whether it was the last one.
+    pub(super) fn end_search(&self) -> bool {
+        // ORDERING: SeqCst, with all changes of this word: a publisher that saw a searcher and
+        // woke nobody is seen by this worker's next look.
+        let before = self.idle.fetch_sub(SEARCHING, Ordering::SeqCst);
+        full_fence_after_rmw();
+        before & (DORMANT - 1) == 1
+    }
+
+    /// A searching worker is about to sleep. It must look for work once more after this.
+    pub(super) fn drowse(&self) {
+        // ORDERING: SeqCst: the sleeper's announcement; pairs with wants_waking().
+        self.idle.fetch_add(DORMANT - SEARCHING, Ordering::SeqCst);
+        full_fence_after_rmw();
+    }
+
+    /// It found some after all.
+    pub(super) fn rouse(&self) {
+        // ORDERING: SeqCst, with all changes of this word.
+        self.idle.fetch_sub(DORMANT - SEARCHING, Ordering::SeqCst);
+    }
+
+    /// One more worker may be awake: another one is blocked in a wait.
+    pub(super) fn add_spare(&self) {
+        // ORDERING: SeqCst, with all changes of this word.
+        self.idle.fetch_add(DORMANT, Ordering::SeqCst);
+    }
+
+    /// The blocked worker is back: one worker is to retire.
+    pub(super) fn remove_spare(&self) {
+        // ORDERING: a count; a worker reads it when it has nothing else to do.
+        self.excess.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether the asking worker is the one to retire.
+    pub(super) fn take_excess(&self) -> bool {
+        // ORDERING: as in remove_spare().
+        let mut excess = self.excess.load(Ordering::Relaxed);
+        while excess > 0 {
+            // ORDERING: as in remove_spare().
+            match self.excess.compare_exchange(excess, excess - 1, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(now) => excess = now,
+            }
+        }
+        false
+    }
+}

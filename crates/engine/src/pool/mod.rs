@@ -1,0 +1,23 @@
+//! Who runs what is ready: lanes of workers, and the policies that shape them.
+//!
+//! The pool knows jobs (ready ops) and where to get them; it knows no variables. A *lane* is a set
+//! of workers with a queue of native and one of hosted ops. A policy says which lane an op goes to
+//! and how many workers a lane has; the rest is the same for all.
+//!
+//! A worker looks for its next op in this order: the one it just made ready, its own deque, the
+//! registrar (settling, registering, pulling a batch), the deques of its lane's other workers,
+//! hosted ops. Then it spins, then it sleeps; `sleep.md` proves that it misses nothing.
+
+mod device;
+mod host;
+mod lane;
+mod policy;
+mod run;
+mod seat;
+mod worker;
+
+pub use device::{Device, DeviceLane};
+pub use host::Host;
+pub(crate) use host::DirectHost;
+pub use policy::Policy;
+pub(crate) use run::{BlockedWorker, Pool};

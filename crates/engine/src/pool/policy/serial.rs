@@ -1,0 +1,19 @@
+//! No worker at all.
+
+use super::{Device, Placement};
+
+pub(super) struct Serial;
+
+impl Placement for Serial {
+    fn lane(&self, _: Device) -> u16 {
+        0
+    }
+
+    fn workers(&self, _: u16, _: usize) -> usize {
+        0
+    }
+
+    fn is_inline(&self) -> bool {
+        true
+    }
+}

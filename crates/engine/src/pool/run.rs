@@ -1,0 +1,426 @@
+//! The pool: lanes, the registrar they serve, and the threads.
+
+use super::host::Host;
+use super::lane::Lane;
+use super::policy::{Placement, Policy};
+use super::seat::WorkerSeat;
+use super::worker;
+use crate::failure::{Cause, Failure};
+use crate::op::{Deliver, Op, OpContext, OpFlags, OpPtr, clear_current, set_current};
+use crate::sched::{LANES, Pull, PullNothing, Registrar};
+use crate::sync::{AtomicBool, AtomicUsize, CachePadded, Ordering, Parker};
+use crossbeam_deque::Worker as Deque;
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
+
+/// Runs nested inside inline runs before the next one is left to the outermost.
+const NESTING: u32 = 64;
+
+pub(crate) struct Pool {
+    pub(crate) registrar: Registrar,
+    pub(crate) host: Arc<dyn Host>,
+    placement: &'static dyn Placement,
+    lanes: Box<[OnceLock<Lane>]>,
+    /// Lanes in use are those below this number.
+    lanes_end: CachePadded<AtomicUsize>,
+    workers: usize,
+    name: String,
+    /// Somebody waits to enter the host: nobody else should.
+    pub(super) gate: CachePadded<AtomicBool>,
+    stopping: AtomicBool,
+    /// Ops that did not start are to fail instead.
+    cancelling: AtomicBool,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+thread_local! {
+    /// Pool (by address) and lane whose worker this thread is.
+    static WORKER: Cell<(*const Pool, u16)> = const { Cell::new((ptr::null(), 0)) };
+    /// Inline runs on this thread's stack.
+    static NESTED: Cell<u32> = const { Cell::new(0) };
+}
+
+impl Pool {
+    pub(crate) fn new(policy: Policy, workers: usize, name: String, host: Arc<dyn Host>) -> Self {
+        Self {
+            registrar: Registrar::new(),
+            host,
+            placement: policy.placement(),
+            lanes: (0..LANES).map(|_| OnceLock::new()).collect(),
+            lanes_end: CachePadded(AtomicUsize::new(0)),
+            workers,
+            name,
+            gate: CachePadded(AtomicBool::new(false)),
+            stopping: AtomicBool::new(false),
+            cancelling: AtomicBool::new(false),
+            threads: Mutex::new(Vec::new()),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn placement(&self) -> &'static dyn Placement {
+        self.placement
+    }
+
+    #[inline]
+    pub(super) fn lane(&self, number: u16) -> &Lane {
+        self.lanes[usize::from(number)].get_or_init(|| {
+            let lane = Lane::new(number, self.placement.workers(number, self.workers));
+            let end = usize::from(number) + 1;
+            // ORDERING: pairs with lanes(); lanes are made by pushes, before their ops are seen.
+            while self.lanes_end.load(Ordering::Acquire) < end {
+                let now = self.lanes_end.load(Ordering::Acquire);
+                // ORDERING: as above.
+                let _ = self.lanes_end.compare_exchange(now, now.max(end), Ordering::AcqRel, Ordering::Acquire);
+            }
+            lane
+        })
+    }
+
+    fn lanes(&self) -> impl Iterator<Item = &Lane> {
+        // ORDERING: pairs with lane().
+        let end = self.lanes_end.load(Ordering::Acquire);
+        self.lanes[..end].iter().filter_map(OnceLock::get)
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        // ORDERING: SeqCst: a worker asks before it sleeps; pairs with stop().
+        self.stopping.load(Ordering::SeqCst)
+    }
+
+    /// A push for this lane was published: sees to it that somebody follows up.
+    #[inline]
+    pub(crate) fn pushed(self: &Arc<Self>, lane: u16, hosted: bool) {
+        if self.placement.is_inline() {
+            return self.run_inline();
+        }
+        let lane = self.lane(lane);
+        if lane.wants_waking() && !(hosted && self.is_gate_shut()) {
+            self.wake_one(lane, false);
+        }
+    }
+
+    /// A turn of a thread that is no worker is over: sees to it that what it made ready is run.
+    pub(crate) fn turned(self: &Arc<Self>) {
+        self.registrar.drive(None, &mut PullNothing);
+        if self.placement.is_inline() {
+            return self.run_inline();
+        }
+        for lane in self.lanes() {
+            self.wake_for_ready(lane);
+        }
+        if self.is_over() {
+            self.stop();
+        }
+    }
+
+    /// Whether the pool is stopping and nothing is left to be done.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_stopping() && self.registrar.pending() == 0
+    }
+
+    /// Wakes a worker of the lane if there is something for it.
+    #[inline]
+    pub(super) fn wake_for_ready(self: &Arc<Self>, lane: &Lane) {
+        if (self.registrar.ready(lane.native_queue()) > 0
+            || (self.registrar.ready(lane.hosted_queue()) > 0 && !self.is_gate_shut()))
+            && lane.wants_waking()
+        {
+            self.wake_one(lane, false);
+        }
+    }
+
+    /// Wakes workers of other lanes than the caller's for what its turn made ready.
+    #[inline]
+    pub(super) fn wake_others(self: &Arc<Self>, mine: &Lane) {
+        // ORDERING: a lane made later has had its own wake-up.
+        if self.lanes_end.load(Ordering::Relaxed) > 1 {
+            for lane in self.lanes().filter(|lane| lane.number != mine.number) {
+                self.wake_for_ready(lane);
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_gate_shut(&self) -> bool {
+        // ORDERING: SeqCst: who finds it shut leaves its op to the one who shut it; pairs with the
+        // store by which that one opens it and then looks.
+        self.gate.load(Ordering::SeqCst)
+    }
+
+    /// Wakes, or starts, one worker.
+    #[cold]
+    pub(super) fn wake_one(self: &Arc<Self>, lane: &Lane, even_if_one_searches: bool) {
+        if !lane.claim_waking(even_if_one_searches) {
+            return;
+        }
+        loop {
+            if let Some(seat) = lane.seats().find(|seat| seat.claim()) {
+                return seat.wake();
+            }
+            if let Some(number) = lane.take_seat() {
+                return self.start_worker(lane, number);
+            }
+            // All seats are taken and the sleeper has not lain down yet: it will.
+            crate::sync::yield_now();
+        }
+    }
+
+    fn start_worker(self: &Arc<Self>, lane: &Lane, number: usize) {
+        let (native, hosted) = (Deque::new_fifo(), Deque::new_fifo());
+        let parker = Parker::new();
+        lane.sit(number, WorkerSeat::new(native.stealer(), hosted.stealer(), parker.unparker()));
+        let pool = Arc::clone(self);
+        let lane_number = lane.number;
+        let name = format!("{}-{lane_number}.{number}", self.name);
+        let thread = thread::Builder::new().name(name).spawn(move || {
+            WORKER.set((Arc::as_ptr(&pool), lane_number));
+            worker::work(&pool, lane_number, number, native, hosted, &parker);
+            pool.host.worker_ends();
+            WORKER.set((ptr::null(), 0));
+        });
+        match thread {
+            Ok(thread) => self.threads().push(thread),
+            // The system gives no thread. Others may; if there are none, waits keep asking.
+            Err(_) => {
+                lane.end_search();
+                lane.add_spare();
+            }
+        }
+    }
+
+    fn threads(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs an op. Answers it if it is finished, for the caller to settle; otherwise its
+    /// completion token will.
+    #[inline]
+    pub(super) fn run(&self, op: OpPtr, deliver: &Arc<dyn Deliver>) -> Option<OpPtr> {
+        // ORDERING: a flag of its own; an op that misses it has started before the cancellation.
+        if self.cancelling.load(Ordering::Relaxed) && self.cancel(op) {
+            return Some(op);
+        }
+        let mut context = OpContext::new(op, deliver);
+        let before = set_current(self.address(), op);
+        // SAFETY: a ready op was pulled by this thread alone, and was not run before.
+        let result = catch_unwind(AssertUnwindSafe(|| unsafe {
+            (*op.as_ptr()).payload.assume_init_mut().run(&mut context)
+        }));
+        clear_current(before);
+        match context.conclude(result.unwrap_or_else(|panic| Err(Cause::Panic(message_of(&*panic))))) {
+            None => None,
+            Some(Ok(())) => Some(op),
+            Some(Err(cause)) => {
+                self.fail(op, cause);
+                Some(op)
+            }
+        }
+    }
+
+    /// Fails an op that has not started. Answers whether it does: clean-up runs all the same.
+    #[cold]
+    fn cancel(&self, op: OpPtr) -> bool {
+        // SAFETY: a pulled op is this thread's, and was not run.
+        unsafe {
+            if (*op.as_ptr()).flags.has(OpFlags::ALWAYS_RUN) {
+                return false;
+            }
+            (*op.as_ptr()).payload.assume_init_mut().discard();
+        }
+        self.fail(op, Cause::Cancelled);
+        true
+    }
+
+    /// From now on ops that have not started fail.
+    pub(crate) fn cancel_unstarted(self: &Arc<Self>) {
+        // ORDERING: as in run().
+        self.cancelling.store(true, Ordering::Relaxed);
+        self.registrar.turn().parts().0.cancelling = true;
+        self.turned();
+    }
+
+    /// Notes why a running op failed.
+    #[cold]
+    pub(crate) fn fail(&self, op: OpPtr, cause: Cause) {
+        // SAFETY: the op is the caller's until it is delivered.
+        unsafe { (*op.as_ptr()).failure = Some(Arc::new(Failure::new(Op::label(op), cause))) };
+    }
+
+    /// What `op::current` knows this engine by.
+    #[inline]
+    pub(crate) fn address(&self) -> usize {
+        ptr::from_ref(self).addr()
+    }
+
+    /// Runs what is ready on this thread, until nothing is.
+    pub(crate) fn run_inline(self: &Arc<Self>) {
+        if NESTED.get() >= NESTING {
+            return;
+        }
+        NESTED.set(NESTED.get() + 1);
+        let deliver: Arc<dyn Deliver> = Arc::new(Delivery(Arc::clone(self)));
+        let mut finished = None;
+        loop {
+            let mut pull = PullOne { hosted: false, op: None };
+            let mut driven = self.registrar.drive(finished.take(), &mut pull);
+            if pull.op.is_none() {
+                pull.hosted = true;
+                driven &= self.registrar.drive(None, &mut pull);
+            }
+            let Some(op) = pull.op else {
+                // Whoever holds the role runs what it finds when it is done; only an op that
+                // nobody pulled must not be left.
+                if !driven && self.has_inline_work() {
+                    crate::sync::yield_now();
+                    continue;
+                }
+                break;
+            };
+            let hosted = pull.hosted;
+            let mut run = || finished = self.run(op, &deliver);
+            if hosted { self.host.enter(&mut run) } else { run() }
+        }
+        NESTED.set(NESTED.get() - 1);
+    }
+
+    fn has_inline_work(&self) -> bool {
+        self.registrar.has_news() || self.registrar.ready(0) > 0 || self.registrar.ready(1) > 0
+    }
+
+    /// Labels of the ops that run now.
+    pub(crate) fn running(self: &Arc<Self>) -> Vec<String> {
+        let turn = self.registrar.turn();
+        let labels = self
+            .lanes()
+            .flat_map(Lane::seats)
+            .filter_map(WorkerSeat::running)
+            // SAFETY: a noted op is pending, and stays so while we have the role.
+            .map(|op| unsafe { Op::label(op) })
+            .collect();
+        drop(turn);
+        self.turned();
+        labels
+    }
+
+    /// Tells the workers to end when they have nothing to do.
+    pub(crate) fn stop(&self) {
+        // ORDERING: SeqCst: pairs with is_stopping(), asked after a sleep was announced.
+        self.stopping.store(true, Ordering::SeqCst);
+        for seat in self.lanes().flat_map(Lane::seats) {
+            seat.wake();
+        }
+    }
+
+    /// Waits for the worker threads to end. Not from one of them.
+    pub(crate) fn join(&self) {
+        loop {
+            let threads = std::mem::take(&mut *self.threads());
+            if threads.is_empty() {
+                return;
+            }
+            for thread in threads {
+                // A worker's panic was a payload's and is its op's failure.
+                let _ = thread.join();
+            }
+        }
+    }
+
+    /// Whether the calling thread is one of this pool's workers.
+    pub(crate) fn is_worker(&self) -> bool {
+        WORKER.get().0 == ptr::from_ref(self)
+    }
+
+    /// Makes the calling thread, the only one of a forked child, a worker no more.
+    pub(crate) fn forget_worker() {
+        WORKER.set((ptr::null(), 0));
+    }
+}
+
+/// Takes back what ran: the way of completion tokens into the pool.
+pub(super) struct Delivery(pub(super) Arc<Pool>);
+
+impl Deliver for Delivery {
+    fn deliver(&self, op: OpPtr, result: Result<(), Cause>) {
+        if let Err(cause) = result {
+            self.0.fail(op, cause);
+        }
+        self.0.registrar.drive(Some(op), &mut PullNothing);
+        self.0.turned();
+    }
+
+    fn stray(&self, op: &str, cause: Cause) {
+        let failure = Arc::new(Failure::new(op.to_owned(), cause));
+        self.0.registrar.turn().parts().0.unreported.push(failure);
+        self.0.turned();
+    }
+}
+
+/// Stands for a worker that is blocked in a wait: another one works in its place meanwhile.
+pub(crate) struct BlockedWorker {
+    pool: Arc<Pool>,
+    lane: u16,
+}
+
+impl BlockedWorker {
+    /// For a worker thread about to block; nothing for other threads.
+    /// Answers an error if there are too many already.
+    pub(crate) fn enter() -> Result<Option<Self>, usize> {
+        let (pool, lane_number) = WORKER.get();
+        if pool.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: the pointer is that of an Arc which the worker thread holds until it ends.
+        let pool = unsafe {
+            Arc::increment_strong_count(pool);
+            Arc::from_raw(pool)
+        };
+        let lane = pool.lane(lane_number);
+        if lane.is_full() {
+            return Err(lane.seats().count());
+        }
+        lane.add_spare();
+        pool.wake_one(lane, true);
+        Ok(Some(Self { pool: Arc::clone(&pool), lane: lane_number }))
+    }
+}
+
+impl Drop for BlockedWorker {
+    fn drop(&mut self) {
+        self.pool.lane(self.lane).remove_spare();
+    }
+}
+
+/// Pulls one op of lane 0, for inline runs.
+struct PullOne {
+    hosted: bool,
+    op: Option<OpPtr>,
+}
+
+impl Pull for PullOne {
+    fn queue(&self) -> Option<usize> {
+        Some(usize::from(self.hosted))
+    }
+
+    fn wanted(&self) -> usize {
+        usize::from(self.op.is_none())
+    }
+
+    fn has_other(&self) -> bool {
+        false
+    }
+
+    fn take(&mut self, op: OpPtr) {
+        self.op = Some(op);
+    }
+}
+
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("with something that is no text").to_owned()
+}

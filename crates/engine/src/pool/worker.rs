@@ -1,0 +1,314 @@
+//! What a worker thread does from its start to its end.
+
+use super::lane::Lane;
+use super::run::{Delivery, Pool};
+use super::seat::WorkerSeat;
+use crate::op::{Deliver, OpPtr};
+use crate::sched::Pull;
+use crate::sync::{Ordering, Parker, spin_hint, yield_now};
+use crossbeam_deque::{Steal, Stealer, Worker as Deque};
+use std::ptr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Ops pulled at a time.
+const PULL: usize = 16;
+/// Looks for work before a worker sleeps, and pauses between two looks: some 30 us together.
+const LOOKS: u32 = 192;
+const PAUSES: u32 = 8;
+/// Looks between two offers of the processor to others.
+const YIELD_EVERY: u32 = 16;
+/// How long a batch of hosted ops may keep native ones waiting, and how often it asks.
+const HOSTED_PATIENCE: Duration = Duration::from_micros(200);
+/// How long a batch may keep the host from threads outside the engine.
+const HOSTED_BATCH: Duration = Duration::from_millis(5);
+const HOSTED_ASKS: u32 = 16;
+
+/// A worker's own view of its lane.
+struct Worker<'a> {
+    pool: &'a Arc<Pool>,
+    lane: &'a Lane,
+    seat: &'a WorkerSeat,
+    seat_number: usize,
+    deliver: Arc<dyn Deliver>,
+    native: Deque<OpPtr>,
+    hosted: Deque<OpPtr>,
+    /// The op that goes next: the one that the last one made ready.
+    next: Option<OpPtr>,
+    /// Whether it counts as searching.
+    searching: bool,
+}
+
+/// Runs what the lane is given until the pool stops.
+pub(super) fn work(
+    pool: &Arc<Pool>,
+    lane: u16,
+    seat_number: usize,
+    native: Deque<OpPtr>,
+    hosted: Deque<OpPtr>,
+    parker: &Parker,
+) {
+    let lane = pool.lane(lane);
+    let Some(seat) = lane.seats().nth(seat_number) else { return };
+    let deliver = Arc::new(Delivery(Arc::clone(pool)));
+    let mut worker =
+        Worker { pool, lane, seat, seat_number, deliver, native, hosted, next: None, searching: true };
+    let mut looks = 0;
+    loop {
+        if worker.run_native() || worker.run_hosted() {
+            looks = 0;
+            continue;
+        }
+        worker.search();
+        if lane.take_excess() {
+            worker.retire(parker);
+        } else if looks < LOOKS && !pool.is_stopping() {
+            looks += 1;
+            for _ in 0..PAUSES {
+                spin_hint();
+            }
+            if looks % YIELD_EVERY == 0 {
+                yield_now();
+            }
+        } else if !worker.sleep(parker) {
+            break;
+        } else {
+            looks = 0;
+        }
+    }
+}
+
+/// Pulls into a worker's hands.
+struct IntoWorker<'a> {
+    queue: usize,
+    next: &'a mut Option<OpPtr>,
+    deque: &'a Deque<OpPtr>,
+    wanted: usize,
+    has_other: bool,
+}
+
+impl Pull for IntoWorker<'_> {
+    #[inline]
+    fn queue(&self) -> Option<usize> {
+        Some(self.queue)
+    }
+
+    #[inline]
+    fn wanted(&self) -> usize {
+        self.wanted
+    }
+
+    #[inline]
+    fn has_other(&self) -> bool {
+        self.has_other
+    }
+
+    #[inline]
+    fn take(&mut self, op: OpPtr) {
+        self.wanted = self.wanted.saturating_sub(1);
+        if self.next.is_none() {
+            *self.next = Some(op);
+        } else {
+            self.deque.push(op);
+        }
+    }
+}
+
+impl Worker<'_> {
+    /// Runs one native op if there is one. Answers whether there was.
+    #[inline]
+    fn run_native(&mut self) -> bool {
+        let Some(op) = self.find_native() else { return false };
+        self.found();
+        let finished = self.run(op);
+        self.follow_up(finished, false);
+        true
+    }
+
+    #[inline]
+    fn find_native(&mut self) -> Option<OpPtr> {
+        if let Some(op) = self.next.take().or_else(|| self.native.pop()) {
+            return Some(op);
+        }
+        let registrar = &self.pool.registrar;
+        if registrar.has_news() || registrar.ready(self.lane.native_queue()) > 0 {
+            self.follow_up(None, false);
+            if let Some(op) = self.next.take() {
+                return Some(op);
+            }
+        }
+        self.steal(&self.native, |seat| &seat.native)
+    }
+
+    fn steal<'s>(&'s self, mine: &Deque<OpPtr>, theirs: impl Fn(&'s WorkerSeat) -> &'s Stealer<OpPtr>) -> Option<OpPtr> {
+        // Starting behind one's own seat spreads thieves without a random number.
+        let others = || self.lane.seats().enumerate().filter(|(number, _)| *number != self.seat_number);
+        let (before, after): (Vec<_>, Vec<_>) = if others().any(|(_, seat)| !theirs(seat).is_empty()) {
+            others().partition(|(number, _)| *number < self.seat_number)
+        } else {
+            return None;
+        };
+        after.into_iter().chain(before).find_map(|(_, seat)| {
+            loop {
+                match theirs(seat).steal_batch_and_pop(mine) {
+                    Steal::Success(op) => return Some(op),
+                    Steal::Empty => return None,
+                    Steal::Retry => spin_hint(),
+                }
+            }
+        })
+    }
+
+    #[inline]
+    fn run(&self, op: OpPtr) -> Option<OpPtr> {
+        self.seat.note(op.as_ptr());
+        let finished = self.pool.run(op, &self.deliver);
+        self.seat.note(ptr::null_mut());
+        finished
+    }
+
+    /// Settles what has just run, takes the next ops, wakes who else is needed.
+    #[inline]
+    fn follow_up(&mut self, finished: Option<OpPtr>, hosted: bool) {
+        let (queue, deque) = if hosted {
+            (self.lane.hosted_queue(), &self.hosted)
+        } else {
+            (self.lane.native_queue(), &self.native)
+        };
+        let has_other = !deque.is_empty();
+        let wanted = if has_other { 0 } else { PULL };
+        let mut pull = IntoWorker { queue, next: &mut self.next, deque, wanted, has_other };
+        self.pool.registrar.drive(finished, &mut pull);
+        let surplus = !self.native.is_empty() || (!self.hosted.is_empty() && !self.pool.is_gate_shut());
+        if surplus && self.lane.wants_waking() {
+            self.pool.wake_one(self.lane, false);
+        } else {
+            self.pool.wake_for_ready(self.lane);
+        }
+        self.pool.wake_others(self.lane);
+    }
+
+    /// Enters the host and runs hosted ops there, if there are any and nobody else waits to enter.
+    /// Answers whether it did.
+    fn run_hosted(&mut self) -> bool {
+        if !self.has_hosted() {
+            return false;
+        }
+        // ORDERING: SeqCst, see is_gate_shut().
+        if self.pool.gate.swap(true, Ordering::SeqCst) {
+            return false;
+        }
+        self.found();
+        let host = Arc::clone(&self.pool.host);
+        host.enter(&mut || {
+            // ORDERING: SeqCst: from here others may come; what was left to us we look for next.
+            self.pool.gate.store(false, Ordering::SeqCst);
+            self.hosted_batch();
+        });
+        true
+    }
+
+    fn hosted_batch(&mut self) {
+        let start = Instant::now();
+        let mut ran = 0_u32;
+        loop {
+            let op = self.next.take().or_else(|| self.hosted.pop()).or_else(|| {
+                self.follow_up(None, true);
+                self.next.take().or_else(|| self.steal(&self.hosted, |seat| &seat.hosted))
+            });
+            let Some(op) = op else { return };
+            let finished = self.run(op);
+            self.follow_up(finished, true);
+            ran += 1;
+            if ran % HOSTED_ASKS == 0 {
+                let native = self.pool.registrar.ready(self.lane.native_queue()) > 0 || !self.native.is_empty();
+                if start.elapsed() > if native { HOSTED_PATIENCE } else { HOSTED_BATCH } {
+                    break;
+                }
+            }
+        }
+        // What goes next is hosted, and must not be taken for a native op.
+        if let Some(op) = self.next.take() {
+            self.hosted.push(op);
+        }
+    }
+
+    fn has_hosted(&self) -> bool {
+        self.pool.registrar.ready(self.lane.hosted_queue()) > 0 || self.lane.seats().any(WorkerSeat::has_hosted)
+    }
+
+    /// It has something to do now.
+    #[inline]
+    fn found(&mut self) {
+        if self.searching {
+            self.searching = false;
+            // The last searcher passes the search on if there is more than it takes itself.
+            if self.lane.end_search() && self.has_work_for_others() {
+                self.pool.wake_one(self.lane, false);
+            }
+        }
+    }
+
+    fn search(&mut self) {
+        if !self.searching {
+            self.searching = true;
+            self.lane.begin_search();
+        }
+    }
+
+    fn has_work_for_others(&self) -> bool {
+        let registrar = &self.pool.registrar;
+        registrar.ready(self.lane.native_queue()) > 0
+            || self.lane.seats().any(WorkerSeat::has_native)
+            || (!self.pool.is_gate_shut() && self.has_hosted())
+    }
+
+    /// Whether there is anything that a worker of this lane could do.
+    fn has_work(&self) -> bool {
+        self.pool.registrar.has_news() || self.has_work_for_others()
+    }
+
+    /// Sleeps until woken. Answers whether to go on; see `sleep.md`.
+    fn sleep(&mut self, parker: &Parker) -> bool {
+        self.seat.fall_asleep();
+        self.lane.drowse();
+        if self.has_work() || self.pool.is_over() {
+            if self.seat.claim() {
+                self.lane.rouse();
+                return !self.leaves();
+            }
+            // Somebody has just claimed this sleeper and counts it as searching: its token comes.
+        }
+        parker.park(None);
+        if self.pool.is_stopping() {
+            // A stop wakes without claiming.
+            if self.seat.claim() {
+                self.lane.rouse();
+            }
+            return !self.leaves();
+        }
+        true
+    }
+
+    /// Whether everything is done and the thread is to end. The others are told.
+    fn leaves(&self) -> bool {
+        let over = self.pool.is_over();
+        if over {
+            self.pool.stop();
+        }
+        over
+    }
+
+    /// Sleeps as a spare one: it counts neither as searching nor as sleeping.
+    fn retire(&mut self, parker: &Parker) {
+        self.seat.fall_asleep();
+        self.searching = false;
+        if self.lane.end_search() && self.has_work() {
+            self.pool.wake_one(self.lane, false);
+        }
+        parker.park(None);
+        // Who woke it counts it as searching; a pool that stops wakes it without.
+        self.searching = !self.seat.claim();
+        self.search();
+    }
+}

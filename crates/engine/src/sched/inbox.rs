@@ -1,0 +1,48 @@
+//! Finished ops whose finisher did not get the registrar's role: a stack, taken whole.
+
+use crate::op::{Op, OpPtr};
+use crate::sync::{AtomicPtr, CachePadded, Ordering, full_fence_after_rmw};
+use std::ptr;
+
+pub(crate) struct Inbox(CachePadded<AtomicPtr<Op>>);
+
+impl Inbox {
+    pub(crate) fn new() -> Self {
+        Self(CachePadded(AtomicPtr::new(ptr::null_mut())))
+    }
+
+    /// Leaves a finished op. The caller tries to take the role next.
+    pub(crate) fn put(&self, op: OpPtr) {
+        // ORDERING: a guess to start from.
+        let mut head = self.0.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: a finished op belongs to its finisher until it is in the inbox.
+            unsafe { (*op.as_ptr()).next = head };
+            // ORDERING: SeqCst on success: publishes the op (pairs with take()) and is the
+            // finisher's half of the handshake with the role (see `sched`).
+            match self.0.compare_exchange_weak(head, op.as_ptr(), Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) => break full_fence_after_rmw(),
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    /// Takes everything: the first of a list linked by `next`, or null.
+    #[inline]
+    pub(crate) fn take(&self) -> *mut Op {
+        if self.is_empty() {
+            return ptr::null_mut();
+        }
+        // ORDERING: pairs with the SeqCst in put(): who takes sees the ops. Taking all at once
+        // leaves no room for ABA.
+        self.0.swap(ptr::null_mut(), Ordering::Acquire)
+    }
+
+    /// Whether there is nothing to take.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        // ORDERING: SeqCst: the load behind a role given back, and behind an announced sleep;
+        // pairs with put().
+        self.0.load(Ordering::SeqCst).is_null()
+    }
+}

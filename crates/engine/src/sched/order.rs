@@ -1,0 +1,131 @@
+//! Ready ops in order of priority.
+//!
+//! While ops with a priority are pending, every ready op of a lane goes through one of these:
+//! first by priority, then first come first served. An op that was passed over [`PATIENCE`] times
+//! goes next, whatever its priority, so that low ones do not starve.
+//!
+//! The lists are linked through the ops; only the registrar touches them.
+
+use crate::op::{Op, OpFlags, OpPtr};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ptr;
+
+/// Pops after which the longest-waiting op goes next.
+pub(crate) const PATIENCE: u32 = 1024;
+
+struct List {
+    first: *mut Op,
+    last: *mut Op,
+}
+
+/// The ordered ready ops of one lane.
+#[derive(Default)]
+pub(crate) struct Ordered {
+    levels: BTreeMap<Reverse<i32>, List>,
+    pops: u32,
+}
+
+impl Ordered {
+    /// Takes a ready op in.
+    pub(crate) fn insert(&mut self, op: OpPtr) {
+        let op = op.as_ptr();
+        // SAFETY: a ready op that was handed to nobody is the registrar's, here and below.
+        unsafe {
+            (*op).ready_since = self.pops;
+            self.append(op);
+        }
+    }
+
+    unsafe fn append(&mut self, op: *mut Op) {
+        // SAFETY: as in insert(); listed ops are alive.
+        unsafe {
+            (*op).flags.set(OpFlags::LISTED);
+            (*op).next = ptr::null_mut();
+            let list = self
+                .levels
+                .entry(Reverse((*op).priority))
+                .or_insert(List { first: ptr::null_mut(), last: ptr::null_mut() });
+            (*op).previous = list.last;
+            if list.last.is_null() {
+                list.first = op;
+            } else {
+                (*list.last).next = op;
+            }
+            list.last = op;
+        }
+    }
+
+    unsafe fn remove(&mut self, op: *mut Op) {
+        // SAFETY: as in insert(); the op is listed at its priority.
+        unsafe {
+            let (next, previous) = ((*op).next, (*op).previous);
+            (*op).flags.clear(OpFlags::LISTED);
+            let level = Reverse((*op).priority);
+            let Some(list) = self.levels.get_mut(&level) else { return };
+            if previous.is_null() {
+                list.first = next;
+            } else {
+                (*previous).next = next;
+            }
+            if next.is_null() {
+                list.last = previous;
+            } else {
+                (*next).previous = previous;
+            }
+            if list.first.is_null() {
+                self.levels.remove(&level);
+            }
+        }
+    }
+
+    /// Raises a listed op to `priority`.
+    pub(crate) fn lift(&mut self, op: OpPtr, priority: i32) {
+        // SAFETY: the caller names an op that is listed here.
+        unsafe {
+            self.remove(op.as_ptr());
+            (*op.as_ptr()).priority = priority;
+            self.append(op.as_ptr());
+        }
+    }
+
+    /// The op that waited so long that it goes next.
+    fn overdue(&self) -> Option<*mut Op> {
+        let oldest = self.levels.values().map(|list| list.first);
+        // SAFETY: listed ops are alive.
+        let oldest = oldest.max_by_key(|&op| unsafe { self.pops.wrapping_sub((*op).ready_since) })?;
+        // SAFETY: as above.
+        (self.pops.wrapping_sub(unsafe { (*oldest).ready_since }) >= PATIENCE).then_some(oldest)
+    }
+
+    /// The highest priority in here.
+    pub(crate) fn highest(&self) -> Option<i32> {
+        self.levels.first_key_value().map(|(&Reverse(priority), _)| priority)
+    }
+
+    /// Takes the next op of at least this priority; an overdue one whatever its priority.
+    pub(crate) fn pop(&mut self, least: i32) -> Option<OpPtr> {
+        let (&Reverse(highest), list) = self.levels.first_key_value()?;
+        let mut op = list.first;
+        // Looking at every level takes time, so it is done now and then.
+        if self.pops % 64 == 0
+            && let Some(overdue) = self.overdue()
+        {
+            op = overdue;
+        } else if highest < least {
+            return None;
+        }
+        self.pops = self.pops.wrapping_add(1);
+        // SAFETY: `op` is the first of a list, so it is listed and alive.
+        unsafe { self.remove(op) };
+        OpPtr::from_raw(op)
+    }
+
+    /// The listed ops, highest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = OpPtr> + '_ {
+        self.levels.values().flat_map(|list| {
+            // SAFETY: listed ops are alive.
+            std::iter::successors(OpPtr::from_raw(list.first), |op| OpPtr::from_raw(unsafe { (*op.as_ptr()).next }))
+        })
+    }
+}

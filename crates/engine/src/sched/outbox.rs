@@ -1,0 +1,61 @@
+//! What the registrar leaves to be done after it has given the role back.
+
+use crate::waiter::Waiter;
+use crate::failure::Failure;
+use crate::op::{Chunk, Op, OpPtr};
+use crate::var::VarNode;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
+/// Deaths and wake-ups. All of it may run user code, allocate or enter the system, none of which
+/// has a place under the role.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    pub(crate) sleepers: Vec<Arc<Waiter>>,
+    pub(crate) failures: Vec<Arc<Failure>>,
+    pub(crate) nodes: Vec<NonNull<VarNode>>,
+    pub(crate) chunk: Option<Chunk>,
+    /// Skipped ops, linked by `next`: settled, but their payloads are still to be dropped.
+    skipped: Option<OpPtr>,
+}
+
+impl Outbox {
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sleepers.is_empty()
+            && self.failures.is_empty()
+            && self.nodes.is_empty()
+            && self.chunk.is_none()
+            && self.skipped.is_none()
+    }
+
+    pub(crate) fn skip(&mut self, op: OpPtr) {
+        // SAFETY: a settled op is the registrar's, and so the outbox's.
+        unsafe { (*op.as_ptr()).next = self.skipped.map_or(ptr::null_mut(), OpPtr::as_ptr) };
+        self.skipped = Some(op);
+    }
+
+    /// Does it all. Answers the emptied skipped ops, linked by `next`: their cells go back to the
+    /// slab the next time somebody has the role.
+    pub(crate) fn deliver(self) -> Option<OpPtr> {
+        for waiter in &self.sleepers {
+            waiter.wake();
+        }
+        for node in self.nodes {
+            // SAFETY: made by Box::into_raw; its last access and its last handle are gone.
+            drop(unsafe { Box::from_raw(node.as_ptr()) });
+        }
+        let mut at = self.skipped.map_or(ptr::null_mut::<Op>(), OpPtr::as_ptr);
+        while !at.is_null() {
+            // SAFETY: skipped ops are this outbox's; their payloads were never run.
+            unsafe {
+                (*at).payload.assume_init_mut().discard();
+                at = (*at).next;
+            }
+        }
+        self.skipped
+    }
+}
+
+// SAFETY: it owns what it points to.
+unsafe impl Send for Outbox {}

@@ -1,0 +1,143 @@
+//! Ready ops, sorted by where they run, until a worker pulls them.
+//!
+//! A queue is one lane's native ops or one lane's hosted ops. While ops with a priority are
+//! pending, ready ops go into the queue's ordered list, otherwise into its plain one.
+
+use super::order::Ordered;
+use super::registrar::Pull;
+use crate::op::{Op, OpPtr};
+use std::ptr;
+
+/// Lanes an engine may have.
+pub(crate) const LANES: usize = if cfg!(loom) { 1 } else { 64 };
+/// Queues an engine may have.
+pub(crate) const QUEUES: usize = 2 * LANES;
+
+/// The queue of a lane's native or hosted ops.
+#[inline]
+pub(crate) const fn queue_of(lane: u16, hosted: bool) -> usize {
+    lane as usize * 2 + hosted as usize
+}
+
+/// A list of ops linked through them, first come first served.
+pub(crate) struct Fifo {
+    first: *mut Op,
+    last: *mut Op,
+}
+
+impl Fifo {
+    pub(crate) const fn new() -> Self {
+        Self { first: ptr::null_mut(), last: ptr::null_mut() }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, op: *mut Op) {
+        // SAFETY: a ready op that was handed to nobody is the registrar's, and so are listed ones.
+        unsafe {
+            (*op).next = ptr::null_mut();
+            if self.first.is_null() {
+                self.first = op;
+            } else {
+                (*self.last).next = op;
+            }
+        }
+        self.last = op;
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<OpPtr> {
+        let op = OpPtr::from_raw(self.first)?;
+        // SAFETY: as in push().
+        self.first = unsafe { (*op.as_ptr()).next };
+        Some(op)
+    }
+}
+
+struct Queue {
+    plain: Fifo,
+    by_priority: Ordered,
+    count: usize,
+    /// The count that others were last told.
+    told: usize,
+}
+
+pub(crate) struct Queues {
+    queues: Vec<Queue>,
+    /// Queues whose count may have changed since others were told, as bits.
+    changed: u128,
+    /// Whether newly ready ops are ordered by priority.
+    pub(crate) ordered: bool,
+}
+
+/// The queue an op belongs to.
+#[inline]
+fn home(op: OpPtr) -> usize {
+    // SAFETY: a ready op that was handed to nobody is the registrar's; its payload is still there.
+    unsafe { queue_of((*op.as_ptr()).lane, (*op.as_ptr()).payload.assume_init_ref().is_hosted()) }
+}
+
+impl Queues {
+    pub(crate) fn new() -> Self {
+        let queue = || Queue { plain: Fifo::new(), by_priority: Ordered::default(), count: 0, told: 0 };
+        Self { queues: (0..QUEUES).map(|_| queue()).collect(), changed: 0, ordered: false }
+    }
+
+    /// Takes a ready op in.
+    #[inline]
+    pub(crate) fn insert(&mut self, op: OpPtr) {
+        let home = home(op);
+        let queue = &mut self.queues[home];
+        queue.count += 1;
+        self.changed |= 1 << home;
+        if self.ordered {
+            queue.by_priority.insert(op);
+        } else {
+            queue.plain.push(op.as_ptr());
+        }
+    }
+
+    /// Gives `pull` what it wants of one queue.
+    #[inline]
+    pub(crate) fn pull(&mut self, queue: usize, pull: &mut impl Pull) {
+        let from = &mut self.queues[queue];
+        while from.count > 0 && pull.wanted() > 0 {
+            // Plain ones became ready before those that are ordered, with priority 0.
+            let least = i32::from(pull.has_other() || !from.plain.first.is_null());
+            let op = match from.by_priority.highest() {
+                Some(_) => from.by_priority.pop(least).or_else(|| from.plain.pop()),
+                None => from.plain.pop(),
+            };
+            let Some(op) = op else { break };
+            from.count -= 1;
+            self.changed |= 1 << queue;
+            pull.take(op);
+            if self.ordered {
+                break; // the next one is chosen when it is needed
+            }
+        }
+    }
+
+    /// Tells the counts that changed.
+    #[inline]
+    pub(crate) fn publish(&mut self, mut tell: impl FnMut(usize, usize)) {
+        while self.changed != 0 {
+            let at = self.changed.trailing_zeros() as usize;
+            self.changed &= self.changed - 1;
+            let queue = &mut self.queues[at];
+            if queue.told != queue.count {
+                queue.told = queue.count;
+                tell(at, queue.count);
+            }
+        }
+    }
+
+    /// Raises an ordered op to `priority`.
+    pub(crate) fn lift(&mut self, op: OpPtr, priority: i32) {
+        self.queues[home(op)].by_priority.lift(op, priority);
+    }
+
+    /// All ordered ops.
+    pub(crate) fn ordered_ops(&self) -> impl Iterator<Item = OpPtr> + '_ {
+        self.queues.iter().flat_map(|queue| queue.by_priority.iter())
+    }
+}

@@ -1,0 +1,407 @@
+//! The registrar's role: one thread at a time, never waited for by a push or a completion.
+//!
+//! | role | who | does |
+//! |---|---|---|
+//! | free | anybody | takes it by one compare-exchange, or goes on |
+//! | held | the holder | settles, registers a bounded batch, hands ready ops out, gives it back |
+//!
+//! After giving it back the holder looks into the inbox once more (see `sched`).
+
+use super::inbox::Inbox;
+use super::queues::QUEUES;
+use super::ring::Ring;
+use super::tracker::Tracker;
+use crate::op::{Chunk, Op, OpPtr, Slab};
+use crate::sync::{
+    AtomicBool, AtomicU64, AtomicUsize, CachePadded, Ordering, UnsafeCell, full_fence_after_rmw, spin_hint, yield_now,
+};
+use crate::var::Seat;
+
+/// Pushes that one turn registers at most.
+const BATCH: usize = if cfg!(loom) { 2 } else { 256 };
+
+/// Pushes registered between two looks for ready ops.
+const STRIDE: usize = if cfg!(loom) { 1 } else { 8 };
+
+/// What a turn is asked to bring back: ready ops of one queue.
+pub(crate) trait Pull {
+    /// The queue to pull from, or nothing.
+    fn queue(&self) -> Option<usize>;
+
+    /// Ops still wanted. Only one is given at a time while ops are ordered by priority.
+    fn wanted(&self) -> usize;
+
+    /// Whether the puller has other ops at hand, so that an ordered one must beat priority 0.
+    fn has_other(&self) -> bool;
+
+    /// Takes a ready op.
+    fn take(&mut self, op: OpPtr);
+}
+
+/// Pulls nothing: for threads that are no workers.
+pub(crate) struct PullNothing;
+
+impl Pull for PullNothing {
+    fn queue(&self) -> Option<usize> {
+        None
+    }
+
+    fn wanted(&self) -> usize {
+        0
+    }
+
+    fn has_other(&self) -> bool {
+        false
+    }
+
+    fn take(&mut self, _: OpPtr) {}
+}
+
+pub(crate) struct Registrar {
+    pub(crate) ring: Ring,
+    inbox: Inbox,
+    /// Settled ops whose payloads were dropped: their cells go back to the slab.
+    emptied: Inbox,
+    role: CachePadded<AtomicBool>,
+    tracker: UnsafeCell<Tracker>,
+    /// Tickets whose op is settled.
+    settled: CachePadded<AtomicU64>,
+    /// Ready ops by queue, as of the last turn.
+    ready: Box<[CachePadded<AtomicUsize>]>,
+    /// Pending ops with a priority other than 0.
+    prioritised: CachePadded<AtomicUsize>,
+    /// Bytes held by pending ops.
+    bytes: AtomicU64,
+}
+
+// SAFETY: the tracker is reached through the role alone, which one thread holds at a time.
+unsafe impl Sync for Registrar {}
+
+/// The role, held. Dropping it gives it back and does what was left to be done after.
+pub(crate) struct Turn<'a> {
+    registrar: &'a Registrar,
+    seat: Seat,
+}
+
+impl Registrar {
+    pub(crate) fn new() -> Self {
+        let mut slab = Slab::new();
+        slab.supply(Chunk::new());
+        let ring = Ring::new(|| slab.take());
+        Self {
+            ring,
+            inbox: Inbox::new(),
+            emptied: Inbox::new(),
+            role: CachePadded(AtomicBool::new(false)),
+            tracker: UnsafeCell::new(Tracker::new(slab)),
+            settled: CachePadded(AtomicU64::new(0)),
+            ready: (0..QUEUES).map(|_| CachePadded(AtomicUsize::new(0))).collect(),
+            prioritised: CachePadded(AtomicUsize::new(0)),
+            bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// Pushes counted in but not settled, waits and releases included. May lag, never lead.
+    #[inline]
+    pub(crate) fn pending(&self) -> u64 {
+        // ORDERING: counts only; `settled` is read first so that the difference cannot wrap.
+        let settled = self.settled.load(Ordering::Acquire);
+        self.ring.claimed() - settled
+    }
+
+    /// Tickets whose op is settled.
+    #[inline]
+    pub(crate) fn settled(&self) -> u64 {
+        // ORDERING: pairs with the Release in publish_counts().
+        self.settled.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        // ORDERING: a count only.
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Counts bytes that an op about to be pushed holds.
+    pub(crate) fn hold_bytes(&self, bytes: u64) {
+        // ORDERING: a count only.
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts an op with a priority that is about to be pushed.
+    pub(crate) fn count_prioritised(&self) {
+        // ORDERING: published with the op by the ring; the registrar reads it after taking the op.
+        self.prioritised.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Ready ops in this queue, as of the last turn.
+    #[inline]
+    pub(crate) fn ready(&self, queue: usize) -> usize {
+        // ORDERING: SeqCst: a worker asks before it sleeps; the turn that stored it gives the role
+        // back by a SeqCst swap before it looks for sleepers.
+        self.ready[queue].load(Ordering::SeqCst)
+    }
+
+    /// Whether there is anything for the next holder to do.
+    #[inline]
+    pub(crate) fn has_news(&self) -> bool {
+        !self.inbox.is_empty() || !self.ring.is_idle()
+    }
+
+    /// Puts an op into the ring: `fill` writes it into the cell it is given, with its number.
+    /// `help` is called while the ring is full.
+    #[inline]
+    pub(crate) fn push(&self, fill: impl FnOnce(*mut Op, u64), mut help: impl FnMut()) {
+        let ticket = self.ring.claim();
+        let cell = loop {
+            match self.ring.cell(ticket) {
+                Some(cell) => break cell,
+                None => help(),
+            }
+        };
+        fill(cell, ticket);
+        self.ring.publish(ticket);
+    }
+
+    /// Takes the role if it is free.
+    #[inline]
+    pub(crate) fn try_turn(&self) -> Option<Turn<'_>> {
+        // ORDERING: a guess that spares the cache line.
+        if self.role.load(Ordering::Relaxed) {
+            return None;
+        }
+        // ORDERING: SeqCst: Acquire of the last holder's writes (pairs with give_back()), and the
+        // finisher's half of the handshake: it comes after the put into the inbox.
+        match self.role.compare_exchange(false, true, Ordering::SeqCst, Ordering::Relaxed) {
+            Ok(_) => {
+                full_fence_after_rmw();
+                // SAFETY: the role was free and is ours now.
+                Some(Turn { registrar: self, seat: unsafe { Seat::take() } })
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// Takes the role, waiting for it. Only for calls that are rare: waits, figures, close, fork.
+    pub(crate) fn turn(&self) -> Turn<'_> {
+        let mut tries = 0_u32;
+        loop {
+            if let Some(turn) = self.try_turn() {
+                return turn;
+            }
+            tries += 1;
+            if tries % 64 == 0 { yield_now() } else { spin_hint() }
+        }
+    }
+
+    /// Takes up a turn that was forgotten.
+    ///
+    /// # Safety
+    ///
+    /// The caller's thread had a turn, forgot it, and takes it up once.
+    pub(crate) unsafe fn resume_turn(&self) -> Turn<'_> {
+        // SAFETY: the caller's promise: the role is held, and nobody has the seat.
+        Turn { registrar: self, seat: unsafe { Seat::take() } }
+    }
+
+    /// Takes the role, settles `finished` and what others left, registers pushes while `pull` wants
+    /// more than is ready, gives it what is, and gives the role back.
+    /// Answers whether the role was free; if not, `finished` is in the inbox.
+    #[inline]
+    pub(crate) fn drive(&self, mut finished: Option<OpPtr>, pull: &mut impl Pull) -> bool {
+        let mut driven = false;
+        loop {
+            let Some(mut turn) = self.try_turn() else {
+                let Some(op) = finished.take() else { return driven };
+                self.inbox.put(op);
+                continue; // the holder may have looked before: try once more, now that it is visible
+            };
+            turn.work(finished.take(), pull);
+            driven = true;
+            drop(turn);
+            if self.inbox.is_empty() {
+                return true;
+            }
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// The tracker, and the proof that it is ours.
+    #[inline]
+    pub(crate) fn parts(&mut self) -> (&mut Tracker, &Seat) {
+        // SAFETY: the role is held, so nobody else is in the tracker; the borrow ends with ours.
+        let tracker = self.registrar.tracker.with_mut(|tracker| unsafe { &mut *tracker });
+        (tracker, &self.seat)
+    }
+
+    /// One turn's work; see [`Registrar::drive`].
+    #[inline]
+    fn work(&mut self, finished: Option<OpPtr>, pull: &mut impl Pull) {
+        let registrar = self.registrar;
+        let (tracker, seat) = self.parts();
+        if let Some(op) = finished {
+            tracker.settle(seat, op);
+        }
+        registrar.settle_inbox(tracker, seat);
+        tracker.sort(seat);
+        let queue = pull.queue();
+        let mut left = BATCH;
+        loop {
+            if let Some(queue) = queue {
+                tracker.queues.pull(queue, pull);
+            }
+            let hungry = pull.wanted() > 0 || registrar.is_ordered();
+            if !hungry || left == 0 {
+                break;
+            }
+            // A few at a time: looking into the queues between pushes is not free.
+            let mut registered = false;
+            for _ in 0..STRIDE.min(left) {
+                let Some(op) = registrar.take_push(tracker, seat) else { break };
+                tracker.register(seat, op);
+                registered = true;
+                left -= 1;
+            }
+            if !registered {
+                break;
+            }
+            tracker.queues.ordered = registrar.is_ordered();
+            tracker.sort(seat);
+        }
+        registrar.publish(tracker);
+    }
+
+    /// Registers everything that was pushed before this call and settles what is finished.
+    pub(crate) fn catch_up(&mut self) {
+        let registrar = self.registrar;
+        let (tracker, seat) = self.parts();
+        let until = registrar.ring.claimed();
+        while registrar.ring.registered() < until {
+            match registrar.take_push(tracker, seat) {
+                Some(op) => tracker.register(seat, op),
+                // A pusher has its ticket but has not published yet; it will, without our help.
+                None => yield_now(),
+            }
+        }
+        registrar.settle_inbox(tracker, seat);
+        tracker.queues.ordered = registrar.is_ordered();
+        tracker.sort(seat);
+        registrar.publish(tracker);
+    }
+}
+
+impl Registrar {
+    #[inline]
+    fn is_ordered(&self) -> bool {
+        // ORDERING: see count_prioritised().
+        self.prioritised.load(Ordering::Relaxed) > 0
+    }
+
+    #[inline]
+    fn take_push(&self, tracker: &mut Tracker, seat: &Seat) -> Option<*mut Op> {
+        self.ring.prefetch(seat, 3);
+        let slab = &mut tracker.slab;
+        self.ring.take(seat, || slab.take())
+    }
+
+    #[inline]
+    fn settle_inbox(&self, tracker: &mut Tracker, seat: &Seat) {
+        let mut at = self.inbox.take();
+        while let Some(op) = OpPtr::from_raw(at) {
+            // SAFETY: ops in the inbox are the registrar's.
+            at = unsafe { (*at).next };
+            tracker.settle(seat, op);
+        }
+    }
+
+    /// Lets others see what this turn did.
+    #[inline]
+    fn publish(&self, tracker: &mut Tracker) {
+        if tracker.settled_tickets > 0 {
+            // ORDERING: the registrar alone writes it. Release pairs with pending() and settled().
+            let settled = self.settled.load(Ordering::Relaxed) + std::mem::take(&mut tracker.settled_tickets);
+            self.settled.store(settled, Ordering::Release);
+        }
+        tracker.queues.publish(|queue, count| {
+            // ORDERING: Release, and a SeqCst swap of the role follows; see ready().
+            self.ready[queue].store(count, Ordering::Release);
+        });
+        if tracker.freed_bytes > 0 {
+            // ORDERING: a count only.
+            self.bytes.fetch_sub(std::mem::take(&mut tracker.freed_bytes), Ordering::Relaxed);
+        }
+        if tracker.settled_prioritised > 0 {
+            // ORDERING: see count_prioritised().
+            self.prioritised.fetch_sub(std::mem::take(&mut tracker.settled_prioritised), Ordering::Relaxed);
+        }
+        if !tracker.room.is_empty() {
+            tracker.wake_for_room(self.pending(), self.bytes());
+        }
+        if tracker.outbox.chunk.is_none() {
+            tracker.outbox.chunk = tracker.slab.surplus();
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let registrar = self.registrar;
+        let (tracker, _) = self.parts();
+        let mut at = registrar.emptied.take();
+        while !at.is_null() {
+            // SAFETY: emptied ops are settled, without payload, and known to nobody else.
+            unsafe {
+                let next = (*at).next;
+                tracker.free_skipped(at);
+                at = next;
+            }
+        }
+        let outbox = (!tracker.outbox.is_empty()).then(|| std::mem::take(&mut tracker.outbox));
+        let low = tracker.slab.is_low();
+        // ORDERING: SeqCst: Release of our writes (pairs with try_turn()), and the holder's half
+        // of the handshake: it comes before the next look into the inbox.
+        registrar.role.swap(false, Ordering::SeqCst);
+        full_fence_after_rmw();
+        if low || outbox.is_some() {
+            registrar.afterwards(outbox, low);
+        }
+    }
+}
+
+impl Registrar {
+    /// What has no place under the role.
+    #[cold]
+    fn afterwards(&self, outbox: Option<super::Outbox>, low: bool) {
+        if let Some(outbox) = outbox {
+            let mut at = outbox.deliver().map_or(std::ptr::null_mut(), OpPtr::as_ptr);
+            while let Some(op) = OpPtr::from_raw(at) {
+                // SAFETY: a skipped op is ours until it is in the inbox.
+                at = unsafe { (*at).next };
+                self.emptied.put(op);
+            }
+        }
+        if low {
+            let chunk = Chunk::new();
+            if let Some(mut turn) = self.try_turn() {
+                turn.parts().0.slab.supply(chunk);
+                // Giving the role back is all that is left: the slab is no longer low.
+                std::mem::forget(turn);
+                // ORDERING: as in Turn::drop.
+                self.role.swap(false, Ordering::SeqCst);
+                full_fence_after_rmw();
+            }
+        }
+    }
+}
+
+impl Drop for Registrar {
+    fn drop(&mut self) {
+        let cells: Vec<_> = self.ring.cells().collect();
+        self.tracker.with_mut(|tracker| {
+            for cell in cells {
+                // SAFETY: `&mut self`: nobody else is here; unfilled cells came from this slab.
+                unsafe { (*tracker).slab.give(cell) };
+            }
+        });
+    }
+}

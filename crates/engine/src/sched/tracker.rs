@@ -1,0 +1,359 @@
+//! What only the registrar sees: countdowns, failures, epochs, the slab.
+
+use super::epoch::Epochs;
+use super::outbox::Outbox;
+use super::queues::{Fifo, Queues};
+use crate::waiter::Waiter;
+use crate::failure::{Cause, Failure};
+use crate::op::{Op, OpFlags, OpKind, OpPtr, Slab};
+use crate::var::{Access, Seat, Settled, VarNode};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Counts since the engine was made.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Counts {
+    /// Users' ops registered.
+    pub(crate) registered: u64,
+    /// Users' ops settled, however they ended.
+    pub(crate) completed: u64,
+    /// Of these, those whose payload failed.
+    pub(crate) failed: u64,
+    /// Of these, those skipped for the failure of another.
+    pub(crate) skipped: u64,
+    /// Of these, those cancelled.
+    pub(crate) cancelled: u64,
+    /// Nodes freed.
+    pub(crate) released: u64,
+}
+
+pub(crate) struct Tracker {
+    pub(crate) slab: Slab,
+    pub(crate) epochs: Epochs,
+    pub(crate) outbox: Outbox,
+    pub(crate) counts: Counts,
+    /// Failures nobody was told of yet.
+    pub(crate) unreported: Vec<Arc<Failure>>,
+    /// Ready ops, until a worker pulls them.
+    pub(crate) queues: Queues,
+    /// Tickets settled since the counter was last published.
+    pub(crate) settled_tickets: u64,
+    /// Threads that wait for room, and the number of pending ops and bytes they wait for.
+    pub(crate) room: Vec<(Arc<Waiter>, u64, u64)>,
+    /// Ops that did not start are to fail instead.
+    pub(crate) cancelling: bool,
+    /// Bytes held by settled ops since the counter was last read.
+    pub(crate) freed_bytes: u64,
+    /// Ops with a priority settled since the counter was last read.
+    pub(crate) settled_prioritised: usize,
+    /// Variables whose last version failed.
+    failed_variables: usize,
+    /// Ops whose countdown has just reached 0.
+    granted: Fifo,
+}
+
+// SAFETY: everything it points to belongs to the engine, and the role makes its user alone.
+unsafe impl Send for Tracker {}
+
+impl Tracker {
+    pub(crate) fn new(slab: Slab) -> Self {
+        Self {
+            slab,
+            epochs: Epochs::new(),
+            outbox: Outbox::default(),
+            counts: Counts::default(),
+            unreported: Vec::new(),
+            queues: Queues::new(),
+            settled_tickets: 0,
+            room: Vec::new(),
+            cancelling: false,
+            freed_bytes: 0,
+            settled_prioritised: 0,
+            failed_variables: 0,
+            granted: Fifo::new(),
+        }
+    }
+
+    /// Takes a published op in: counts it, enters its variables' queues.
+    #[inline]
+    pub(crate) fn register(&mut self, seat: &Seat, op: *mut Op) {
+        // SAFETY: a published op is the registrar's until it is handed to a lane.
+        unsafe {
+            match (*op).kind {
+                OpKind::Run => {
+                    self.counts.registered += 1;
+                    (*op).epoch = self.epochs.enter();
+                }
+                OpKind::Fence => return self.fence(op),
+                OpKind::Probe | OpKind::Release => {}
+            }
+            let (first, count) = Op::accesses(op);
+            let mut waiting = 0;
+            for index in 0..count {
+                let access = first.add(index);
+                waiting += u32::from(!(*access).var().enter(seat, access));
+            }
+            (*op).countdown = waiting;
+            if waiting == 0 {
+                self.granted.push(op);
+            } else if (*op).priority > 0 {
+                self.lift_blockers(seat, op);
+            }
+        }
+    }
+
+    fn fence(&mut self, op: *mut Op) {
+        // SAFETY: as in register().
+        let waiter = unsafe { (*op).extra.take() }.and_then(|extra| extra.waiter);
+        let sleepers = &mut self.outbox.sleepers;
+        if let Some(waiter) = waiter {
+            self.epochs.close(waiter, |waiter| {
+                if waiter.answer(None) {
+                    sleepers.push(waiter);
+                }
+            });
+        }
+        // SAFETY: a fence has no accesses and no payload, and is known to nobody else.
+        unsafe { self.free(op) };
+    }
+
+    /// Puts what was granted into its queue. Waits, releases and ops that must not run are settled
+    /// on the way; what that grants is sorted too, without recursion.
+    #[inline]
+    pub(crate) fn sort(&mut self, seat: &Seat) {
+        while let Some(op) = self.granted.pop() {
+            // SAFETY: a ready op that was handed to nobody is the registrar's.
+            match unsafe { (*op.as_ptr()).kind } {
+                OpKind::Run if self.failed_variables == 0 && !self.cancelling => self.queues.insert(op),
+                OpKind::Run => match self.obstacle(seat, op) {
+                    None => self.queues.insert(op),
+                    Some(failure) => self.skip(seat, op, failure),
+                },
+                OpKind::Probe => self.answer(seat, op),
+                OpKind::Release => self.release(seat, op),
+                OpKind::Fence => unreachable!("a fence is settled when it is registered"),
+            }
+        }
+    }
+
+    /// Why a ready op must not run.
+    fn obstacle(&mut self, seat: &Seat, op: OpPtr) -> Option<Arc<Failure>> {
+        // SAFETY: as in sort(), here and below.
+        let always = unsafe { (*op.as_ptr()).flags.has(OpFlags::ALWAYS_RUN) };
+        if self.cancelling && !always {
+            self.counts.cancelled += 1;
+            let label = unsafe { Op::label(op) };
+            return Some(Arc::new(Failure::new(label, Cause::Cancelled)));
+        }
+        if always || self.failed_variables == 0 {
+            return None;
+        }
+        let (first, count) = Op::accesses(op.as_ptr());
+        (0..count)
+            .map(|index| unsafe { &*first.add(index) })
+            .filter(|access| access.kind().sees_value())
+            .find_map(|access| access.var().failure(seat))
+    }
+
+    fn skip(&mut self, seat: &Seat, op: OpPtr, failure: Arc<Failure>) {
+        if !matches!(failure.cause(), Cause::Cancelled) {
+            self.counts.skipped += 1;
+        }
+        self.leave(seat, op.as_ptr(), Some(&failure));
+        self.settled_tickets += 1;
+        self.outbox.failures.push(failure);
+        self.outbox.skip(op);
+    }
+
+    fn answer(&mut self, seat: &Seat, op: OpPtr) {
+        let (first, count) = Op::accesses(op.as_ptr());
+        // SAFETY: as in sort().
+        let waiter = unsafe { (*op.as_ptr()).extra.take() }.and_then(|extra| extra.waiter);
+        if let Some(waiter) = waiter {
+            let failure = (0..count).find_map(|index| unsafe { &*first.add(index) }.var().failure(seat));
+            if waiter.answer(failure) {
+                self.outbox.sleepers.push(waiter);
+            }
+        }
+        self.leave_variables(seat, op.as_ptr(), Settled::Done);
+        // SAFETY: a probe has no payload, and nobody else knows it.
+        unsafe { self.free(op.as_ptr()) };
+    }
+
+    fn release(&mut self, seat: &Seat, op: OpPtr) {
+        let (first, _) = Op::accesses(op.as_ptr());
+        // SAFETY: a release has one access.
+        let node = unsafe { (*first).var };
+        self.leave_variables(seat, op.as_ptr(), Settled::Done);
+        // SAFETY: this was the last access; the node lives until the outbox frees it.
+        if let Some(failure) = unsafe { node.as_ref() }.failure(seat) {
+            self.failed_variables -= 1;
+            self.outbox.failures.push(failure);
+        }
+        self.counts.released += 1;
+        self.outbox.nodes.push(node);
+        // SAFETY: a release has no payload, and nobody else knows it.
+        unsafe { self.free(op.as_ptr()) };
+    }
+
+    /// Ends an op whose payload was run.
+    #[inline]
+    pub(crate) fn settle(&mut self, seat: &Seat, op: OpPtr) {
+        // SAFETY: a finished op that was delivered is the registrar's.
+        let failure = unsafe { (*op.as_ptr()).failure.take() };
+        match &failure {
+            None => {}
+            Some(failure) if matches!(failure.cause(), Cause::Cancelled) => self.counts.cancelled += 1,
+            Some(failure) => {
+                self.counts.failed += 1;
+                self.forget_reported();
+                self.unreported.push(Arc::clone(failure));
+            }
+        }
+        self.leave(seat, op.as_ptr(), failure.as_ref());
+        // SAFETY: the op is settled and its payload was run.
+        unsafe { self.free(op.as_ptr()) };
+    }
+
+    /// Counts a user's op out and leaves its variables.
+    #[inline]
+    fn leave(&mut self, seat: &Seat, op: *mut Op, failure: Option<&Arc<Failure>>) {
+        self.counts.completed += 1;
+        // SAFETY: as in settle().
+        let (epoch, flags) = unsafe {
+            if let Some(extra) = &(*op).extra {
+                self.freed_bytes += extra.bytes;
+            }
+            ((*op).epoch, (*op).flags)
+        };
+        if flags.has(OpFlags::PRIORITISED) {
+            self.settled_prioritised += 1;
+        }
+        self.leave_variables(seat, op, failure.map_or(Settled::Done, Settled::Failed));
+        let sleepers = &mut self.outbox.sleepers;
+        self.epochs.leave(epoch, |waiter| {
+            if waiter.answer(None) {
+                sleepers.push(waiter);
+            }
+        });
+    }
+
+    #[inline]
+    fn leave_variables(&mut self, seat: &Seat, op: *mut Op, settled: Settled<'_>) {
+        let (first, count) = Op::accesses(op);
+        let list = &mut self.granted;
+        for index in 0..count {
+            // SAFETY: the op's accesses live as long as it does.
+            let access = unsafe { *first.add(index) };
+            let ended = access.var().leave(seat, access.kind(), settled, |access| grant(list, access));
+            match (settled, ended) {
+                (Settled::Done, None) => {}
+                (Settled::Failed(_), None) => {
+                    self.failed_variables += usize::from(access.kind().makes_version());
+                }
+                (Settled::Done, Some(ended)) => {
+                    self.failed_variables -= 1;
+                    self.outbox.failures.push(ended);
+                }
+                (Settled::Failed(_), Some(ended)) => self.outbox.failures.push(ended),
+            }
+        }
+    }
+
+    /// Takes a probe out of the queue it waits in. Answers whether it was there.
+    pub(crate) fn withdraw(&mut self, seat: &Seat, var: NonNull<VarNode>, waiter: &Arc<Waiter>) -> bool {
+        // SAFETY: the caller holds a handle on the variable.
+        let node = unsafe { var.as_ref() };
+        let (_, _, mut at) = node.holders(seat);
+        while !at.is_null() {
+            // SAFETY: queued accesses live, and so do their ops.
+            let (op, next) = unsafe { ((*at).owner::<Op>(), (*at).next) };
+            // SAFETY: as above.
+            let theirs = unsafe { (*op).extra.as_ref() }.and_then(|extra| extra.waiter.as_ref());
+            if theirs.is_some_and(|theirs| Arc::ptr_eq(theirs, waiter)) {
+                let list = &mut self.granted;
+                node.withdraw(seat, at, |access| grant(list, access));
+                // SAFETY: a probe has no payload, and now nobody knows it.
+                unsafe { self.free(op) };
+                return true;
+            }
+            at = next;
+        }
+        false
+    }
+
+    /// Empties an op and gives its cell back.
+    ///
+    /// # Safety
+    ///
+    /// As for `Op::empty`.
+    #[inline]
+    unsafe fn free(&mut self, op: *mut Op) {
+        self.settled_tickets += 1;
+        // SAFETY: the caller's promise.
+        unsafe {
+            Op::empty(op);
+            self.slab.give(op);
+        }
+    }
+
+    /// Gives the cell of a skipped op back, whose payload was dropped since.
+    ///
+    /// # Safety
+    ///
+    /// As for `Op::empty`.
+    pub(crate) unsafe fn free_skipped(&mut self, op: *mut Op) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            Op::empty(op);
+            self.slab.give(op);
+        }
+    }
+
+    /// Takes a variable of the parent process over into a forked child.
+    pub(crate) fn adopt(&mut self, seat: &Seat, node: &VarNode, generation: u32) {
+        let lost = || Arc::new(Failure::new(node.label(), Cause::Forked));
+        if node.adopt(seat, generation, lost) && node.failed() {
+            self.failed_variables += 1;
+        }
+    }
+
+    /// Wakes the threads that wait for this much room.
+    pub(crate) fn wake_for_room(&mut self, pending: u64, bytes: u64) {
+        let sleepers = &mut self.outbox.sleepers;
+        let fits = |(_, ops, held): &mut (Arc<Waiter>, u64, u64)| pending <= *ops && bytes <= *held;
+        for (waiter, ..) in self.room.extract_if(.., fits) {
+            if waiter.answer(None) {
+                sleepers.push(waiter);
+            }
+        }
+    }
+
+    /// The failures nobody was told of, which now count as told.
+    pub(crate) fn report(&mut self) -> Vec<Arc<Failure>> {
+        let mut failures = std::mem::take(&mut self.unreported);
+        failures.retain(|failure| failure.report());
+        failures
+    }
+
+    /// Forgets the failures that were told at a wait on their version.
+    pub(crate) fn forget_reported(&mut self) {
+        if self.unreported.len() == self.unreported.capacity() {
+            let outbox = &mut self.outbox.failures;
+            outbox.extend(self.unreported.extract_if(.., |failure| failure.is_reported()));
+        }
+    }
+}
+
+/// One access of an op was granted.
+#[inline]
+fn grant(granted: &mut Fifo, access: *mut Access) {
+    // SAFETY: a queued access lives, and so does its op, which is the registrar's.
+    unsafe {
+        let op = (*access).owner::<Op>();
+        (*op).countdown -= 1;
+        if (*op).countdown == 0 {
+            granted.push(op);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Walks along the queues: who is blocked by whom.
+//!
+//! Both walks use that an op knows its accesses and a variable its queue; granted readers are
+//! counted and not listed, so "who holds this variable" has no full answer, but "who waits for
+//! this op" has: everybody behind its accesses.
+
+use super::tracker::Tracker;
+use crate::op::{Op, OpFlags, OpKind, OpPtr};
+use crate::var::{Access, Seat};
+use std::collections::HashMap;
+
+/// Ops that one push lifts at most, so that a push stays short.
+const LIFT_LIMIT: usize = 4096;
+
+/// The accesses queued in front of `access`, or nothing if it is not queued: then it is granted.
+fn ahead_of(seat: &Seat, access: *mut Access) -> Option<Vec<*mut Access>> {
+    // SAFETY: pending ops' accesses live, here and below.
+    let (_, _, mut at) = unsafe { (*access).var() }.holders(seat);
+    let mut ahead = Vec::new();
+    while at != access {
+        if at.is_null() {
+            return None;
+        }
+        ahead.push(at);
+        at = unsafe { (*at).next };
+    }
+    Some(ahead)
+}
+
+/// The owners of the accesses that wait for `access` to leave.
+fn behind(seat: &Seat, access: *mut Access) -> Vec<OpPtr> {
+    // SAFETY: pending ops' accesses live.
+    let (_, _, head) = unsafe { (*access).var() }.holders(seat);
+    let mut owners = Vec::new();
+    let mut queued = false;
+    let mut at = head;
+    while !at.is_null() {
+        if at == access {
+            // It is queued itself: only those after it wait for it.
+            queued = true;
+            owners.clear();
+        } else if let Some(owner) = OpPtr::from_raw(unsafe { (*at).owner() }) {
+            owners.push(owner);
+        }
+        at = unsafe { (*at).next };
+    }
+    debug_assert!(queued || at.is_null());
+    owners
+}
+
+impl Tracker {
+    /// Raises the ops that block `op`, directly or not, to its priority.
+    pub(super) fn lift_blockers(&mut self, seat: &Seat, op: *mut Op) {
+        // SAFETY: registered ops are alive; their priorities and flags are the registrar's.
+        unsafe {
+            let priority = (*op).priority;
+            let mut left = LIFT_LIMIT;
+            let mut todo = vec![op];
+            while let Some(op) = todo.pop() {
+                let (first, count) = Op::accesses(op);
+                for index in 0..count {
+                    let access = first.add(index);
+                    let Some(ahead) = ahead_of(seat, access) else { continue };
+                    let (writer, readers, _) = (*access).var().holders(seat);
+                    let blockers = ahead.iter().map(|&ahead| (*ahead).owner::<Op>()).chain([writer.cast::<Op>()]);
+                    for blocker in blockers.filter(|blocker| !blocker.is_null()) {
+                        if left > 0 && self.lift(blocker, priority) {
+                            left -= 1;
+                            todo.push(blocker);
+                        }
+                    }
+                    if readers > 0 {
+                        self.lift_readers((*access).var, priority);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Raises one op. Answers whether it is blocked itself.
+    unsafe fn lift(&mut self, op: *mut Op, priority: i32) -> bool {
+        // SAFETY: the caller's: a registered op.
+        unsafe {
+            if (*op).priority >= priority || (*op).kind != OpKind::Run {
+                return false;
+            }
+            if (*op).flags.has(OpFlags::LISTED) {
+                if let Some(op) = OpPtr::from_raw(op) {
+                    self.queues.lift(op, priority);
+                }
+                return false;
+            }
+            (*op).priority = priority;
+            (*op).countdown > 0
+        }
+    }
+
+    /// Raises the ready ops that hold a granted read on `var`.
+    fn lift_readers(&mut self, var: std::ptr::NonNull<crate::var::VarNode>, priority: i32) {
+        let low: Vec<OpPtr> = self
+            .queues
+            .ordered_ops()
+            .take(LIFT_LIMIT)
+            // SAFETY: listed ops are alive and the registrar's.
+            .filter(|op| unsafe { (*op.as_ptr()).priority } < priority && Op::touches(op.as_ptr(), var))
+            .collect();
+        for op in low {
+            self.queues.lift(op, priority);
+        }
+    }
+
+    /// Whether `probe`, by which the running op `asker` waits, waits for `asker` itself.
+    /// Answers the labels along the cycle.
+    pub(crate) fn cycle(seat: &Seat, asker: OpPtr, probe: OpPtr) -> Option<Vec<String>> {
+        // From each op that waits for `asker`: the op it waits for.
+        let mut waits_for: HashMap<*mut Op, OpPtr> = HashMap::new();
+        let mut todo = vec![asker];
+        while let Some(op) = todo.pop() {
+            let (first, count) = Op::accesses(op.as_ptr());
+            for index in 0..count {
+                // SAFETY: pending ops are alive, and so are their accesses.
+                for waiting in behind(seat, unsafe { first.add(index) }) {
+                    if waits_for.contains_key(&waiting.as_ptr()) || waiting == asker {
+                        continue;
+                    }
+                    waits_for.insert(waiting.as_ptr(), op);
+                    if waiting == probe {
+                        return Some(Self::path(asker, op, &waits_for));
+                    }
+                    // A probe holds up the op in which its waiter waits.
+                    // SAFETY: as above.
+                    let next = unsafe { (*waiting.as_ptr()).extra.as_ref() }.and_then(|extra| extra.asker);
+                    let next = next.unwrap_or(waiting);
+                    if next != waiting && waits_for.insert(next.as_ptr(), op).is_some() {
+                        continue;
+                    }
+                    todo.push(next);
+                }
+            }
+        }
+        None
+    }
+
+    fn path(asker: OpPtr, from: OpPtr, waits_for: &HashMap<*mut Op, OpPtr>) -> Vec<String> {
+        let mut ops = vec![asker];
+        let mut at = from;
+        while at != asker {
+            ops.push(at);
+            match waits_for.get(&at.as_ptr()) {
+                Some(&next) => at = next,
+                None => break,
+            }
+        }
+        ops.push(asker);
+        // SAFETY: pending ops are alive.
+        ops.into_iter().map(|op| unsafe { Op::label(op) }).collect()
+    }
+}

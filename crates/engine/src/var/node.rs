@@ -1,0 +1,190 @@
+//! The node behind a variable's handle.
+
+use super::queue::Queue;
+use super::{Access, AccessKind, Seat, Settled};
+use crate::failure::Failure;
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, CachePadded, Ordering, UnsafeCell};
+use std::sync::Arc;
+
+/// What all handles on, and all accesses of, one variable share.
+///
+/// Two halves on separate cache lines: pushers count versions on one, the registrar keeps the
+/// queue on the other, and neither takes the other's line away.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct VarNode {
+    version: AtomicU64,
+    deleted: AtomicBool,
+    /// How often its process was forked when the queue was last fresh.
+    generation: AtomicU32,
+    /// Number of the variable in its engine, from 0.
+    pub(crate) number: u64,
+    pub(crate) name: Option<Box<str>>,
+    tracked: CachePadded<Tracked>,
+}
+
+#[derive(Debug)]
+struct Tracked {
+    queue: UnsafeCell<Queue>,
+    completed: AtomicU64,
+    failed: AtomicBool,
+}
+
+impl VarNode {
+    pub(crate) fn new(number: u64, name: Option<Box<str>>, generation: u32) -> Self {
+        Self {
+            version: AtomicU64::new(0),
+            deleted: AtomicBool::new(false),
+            generation: AtomicU32::new(generation),
+            number,
+            name,
+            tracked: CachePadded(Tracked {
+                queue: UnsafeCell::new(Queue::new()),
+                completed: AtomicU64::new(0),
+                failed: AtomicBool::new(false),
+            }),
+        }
+    }
+
+    /// The name to show: the given one, or the number.
+    pub(crate) fn label(&self) -> String {
+        self.name.as_ref().map_or_else(|| format!("variable #{}", self.number), |name| format!("'{name}'"))
+    }
+
+    /// Counts one more pushed mutation.
+    #[inline]
+    pub(crate) fn count_version(&self) {
+        // ORDERING: a count alone; the op that makes the version is published by the ring.
+        self.version.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn version(&self) -> u64 {
+        // ORDERING: as in count_version(); a thread sees its own pushes by coherence.
+        self.version.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn completed_version(&self) -> u64 {
+        // ORDERING: pairs with the Release in leave(): who sees a version complete sees its value.
+        self.tracked.completed.load(Ordering::Acquire)
+    }
+
+    /// Whether the last finished version failed.
+    #[inline]
+    pub(crate) fn failed(&self) -> bool {
+        // ORDERING: ordered behind completed_version() by its Acquire; read after it.
+        self.tracked.failed.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn is_deleted(&self) -> bool {
+        // ORDERING: pairs with the AcqRel in mark_deleted().
+        self.deleted.load(Ordering::Acquire)
+    }
+
+    /// Marks the variable as deleted. Answers whether this call was the one that did.
+    pub(crate) fn mark_deleted(&self) -> bool {
+        // ORDERING: pairs with the Acquire in is_deleted().
+        !self.deleted.swap(true, Ordering::AcqRel)
+    }
+
+    /// Whether the queue is of this generation of the process.
+    #[inline]
+    pub(crate) fn is_of(&self, generation: u32) -> bool {
+        // ORDERING: pairs with the Release in adopt().
+        self.generation.load(Ordering::Acquire) == generation
+    }
+
+    /// Starts over in a forked child: what was queued in the parent stays there. If a version was
+    /// unfinished, it failed with the failure that `lost` makes.
+    pub(crate) fn adopt(&self, _seat: &Seat, generation: u32, lost: impl FnOnce() -> Arc<Failure>) -> bool {
+        if self.is_of(generation) {
+            return false;
+        }
+        let unfinished = self.version() != self.completed_version();
+        // SAFETY: the seat proves that no other thread is in the queue.
+        self.tracked.queue.with_mut(|queue| unsafe {
+            // The parent's accesses are not ours to drop; the failure is.
+            let failure = (*queue).failure.take();
+            queue.write(Queue::new());
+            (*queue).failure = if unfinished { Some(lost()) } else { failure };
+            // ORDERING: published by the Release below, as is the count.
+            self.tracked.failed.store((*queue).failure.is_some(), Ordering::Relaxed);
+        });
+        // ORDERING: as above.
+        self.tracked.completed.store(self.version(), Ordering::Relaxed);
+        // ORDERING: pairs with the Acquire in is_of().
+        self.generation.store(generation, Ordering::Release);
+        true
+    }
+
+    /// Takes an access in. Answers whether it is granted at once.
+    ///
+    /// # Safety
+    ///
+    /// `access` is of this variable and stays where it is until it has left.
+    #[inline]
+    pub(crate) unsafe fn enter(&self, _seat: &Seat, access: *mut Access) -> bool {
+        // SAFETY: the seat proves that no other thread is in the queue; the rest is the caller's.
+        self.tracked.queue.with_mut(|queue| unsafe { (*queue).enter(access) })
+    }
+
+    /// Ends a granted access, records what it made of its version, and hands every access that
+    /// this grants to `granted`. Answers the failure that this ends, to be dropped elsewhere.
+    #[inline]
+    pub(crate) fn leave(
+        &self,
+        _seat: &Seat,
+        kind: AccessKind,
+        settled: Settled<'_>,
+        granted: impl FnMut(*mut Access),
+    ) -> Option<Arc<Failure>> {
+        // SAFETY: the seat proves that no other thread is in the queue.
+        self.tracked.queue.with_mut(|queue| unsafe {
+            let mut ended = None;
+            if kind.makes_version() {
+                match settled {
+                    Settled::Done if kind == AccessKind::Overwrite => ended = (*queue).failure.take(),
+                    Settled::Done => {}
+                    Settled::Failed(failure) => ended = (*queue).failure.replace(Arc::clone(failure)),
+                }
+                let failed = (*queue).failure.is_some();
+                // ORDERING: published by the Release below.
+                self.tracked.failed.store(failed, Ordering::Relaxed);
+                // ORDERING: the registrar alone writes; it may read its own count relaxed.
+                let completed = self.tracked.completed.load(Ordering::Relaxed);
+                // ORDERING: pairs with the Acquire in completed_version().
+                self.tracked.completed.store(completed + 1, Ordering::Release);
+            }
+            (*queue).leave(kind, granted);
+            ended
+        })
+    }
+
+    /// Takes a queued access out again; see `Queue::withdraw`.
+    pub(crate) fn withdraw(&self, _seat: &Seat, access: *mut Access, granted: impl FnMut(*mut Access)) -> bool {
+        // SAFETY: the seat proves that no other thread is in the queue.
+        self.tracked.queue.with_mut(|queue| unsafe { (*queue).withdraw(access, granted) })
+    }
+
+    /// The failure of the last finished version.
+    pub(crate) fn failure(&self, _seat: &Seat) -> Option<Arc<Failure>> {
+        // SAFETY: the seat proves that no other thread is in the queue.
+        self.tracked.queue.with_mut(|queue| unsafe { (*queue).failure.clone() })
+    }
+
+    /// Whether nothing is granted and nothing queued.
+    pub(crate) fn is_idle(&self, _seat: &Seat) -> bool {
+        // SAFETY: the seat proves that no other thread is in the queue.
+        self.tracked.queue.with_mut(|queue| unsafe {
+            (*queue).readers == 0 && (*queue).writer.is_null() && (*queue).head.is_null()
+        })
+    }
+
+    /// Owner of the granted exclusive access, number of granted reads, first queued access.
+    pub(crate) fn holders(&self, _seat: &Seat) -> (*mut u8, u32, *mut Access) {
+        // SAFETY: the seat proves that no other thread is in the queue.
+        self.tracked.queue.with_mut(|queue| unsafe { ((*queue).writer, (*queue).readers, (*queue).head) })
+    }
+}

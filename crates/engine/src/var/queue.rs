@@ -1,0 +1,126 @@
+//! The queue of accesses of one variable; only the registrar touches it.
+
+use super::{Access, AccessKind};
+use crate::failure::Failure;
+use std::ptr;
+use std::sync::Arc;
+
+/// How an op ended, as far as its variables care.
+#[derive(Clone, Copy)]
+pub(crate) enum Settled<'a> {
+    /// It did its work.
+    Done,
+    /// It raised, or was skipped for this failure of another one.
+    Failed(&'a Arc<Failure>),
+}
+
+/// Grants and queued accesses of one variable.
+#[derive(Debug)]
+pub(super) struct Queue {
+    pub(super) readers: u32,
+    /// Owner of the granted exclusive access.
+    pub(super) writer: *mut u8,
+    pub(super) head: *mut Access,
+    tail: *mut Access,
+    pub(super) failure: Option<Arc<Failure>>,
+}
+
+impl Queue {
+    pub(super) const fn new() -> Self {
+        Self { readers: 0, writer: ptr::null_mut(), head: ptr::null_mut(), tail: ptr::null_mut(), failure: None }
+    }
+
+    /// Takes `access` in. Answers whether it is granted at once.
+    ///
+    /// # Safety
+    ///
+    /// `access` stays where it is, untouched by others, until it has left.
+    #[inline]
+    pub(super) unsafe fn enter(&mut self, access: *mut Access) -> bool {
+        // SAFETY: the caller's promise.
+        let entering = unsafe { &mut *access };
+        if self.head.is_null() && self.writer.is_null() {
+            if !entering.kind().is_exclusive() {
+                self.readers += 1;
+                return true;
+            }
+            if self.readers == 0 {
+                self.writer = entering.owner();
+                return true;
+            }
+        }
+        entering.next = ptr::null_mut();
+        if self.head.is_null() {
+            self.head = access;
+        } else {
+            // SAFETY: `tail` is the last queued access when there is a first; queued accesses live.
+            unsafe { (*self.tail).next = access };
+        }
+        self.tail = access;
+        false
+    }
+
+    /// Ends a granted access of this kind and hands every access that this grants to `granted`.
+    #[inline]
+    pub(super) fn leave(&mut self, kind: AccessKind, mut granted: impl FnMut(*mut Access)) {
+        if kind.is_exclusive() {
+            self.writer = ptr::null_mut();
+        } else {
+            self.readers -= 1;
+        }
+        while !self.head.is_null() {
+            let access = self.head;
+            // SAFETY: queued accesses live until they have left.
+            let (kind, owner, next) = unsafe { ((*access).kind(), (*access).owner::<u8>(), (*access).next) };
+            if kind.is_exclusive() {
+                if self.readers == 0 {
+                    self.head = next;
+                    self.writer = owner;
+                    granted(access);
+                }
+                return;
+            }
+            self.head = next;
+            self.readers += 1;
+            granted(access);
+        }
+    }
+
+    /// Takes a queued access out again, as if it had never come. Answers whether it was there.
+    /// The accesses that this grants go to `granted`.
+    pub(super) fn withdraw(&mut self, access: *mut Access, mut granted: impl FnMut(*mut Access)) -> bool {
+        let (mut before, mut at) = (ptr::null_mut::<Access>(), self.head);
+        while at != access {
+            if at.is_null() {
+                return false;
+            }
+            before = at;
+            // SAFETY: queued accesses live until they have left.
+            at = unsafe { (*at).next };
+        }
+        // SAFETY: as above; `at` is `access`, which is queued.
+        let next = unsafe { (*at).next };
+        if self.tail == at {
+            self.tail = before;
+        }
+        if !before.is_null() {
+            // SAFETY: as above.
+            unsafe { (*before).next = next };
+            return true;
+        }
+        self.head = next;
+        // The new head may stand behind nothing but readers now.
+        while self.writer.is_null() && !self.head.is_null() {
+            let access = self.head;
+            // SAFETY: as above.
+            let (kind, next) = unsafe { ((*access).kind(), (*access).next) };
+            if kind.is_exclusive() {
+                break; // it waits for the readers that made the withdrawn access wait
+            }
+            self.head = next;
+            self.readers += 1;
+            granted(access);
+        }
+        true
+    }
+}
