@@ -1,1 +1,41 @@
-#![allow(missing_docs)]
+//! The extension module `weft._core`: translates between `CPython` and `weft-engine`.
+//!
+//! Every function here reads its arguments, calls the engine (without the GIL where that may
+//! wait), and turns the answer back into Python. It decides nothing.
+
+mod arguments;
+mod callable;
+mod completion;
+mod engine;
+mod errors;
+mod host;
+mod location;
+mod native;
+mod operator;
+mod process;
+mod variable;
+mod wait;
+
+use pyo3::prelude::*;
+
+/// Scheduler, variables and ops; see the package `weft`.
+#[pymodule(gil_used = false)]
+mod _core {
+    #[pymodule_export]
+    use super::completion::Completion;
+    #[pymodule_export]
+    use super::engine::Engine;
+    #[pymodule_export]
+    use super::operator::Operator;
+    #[pymodule_export]
+    use super::process::{_after_fork_child, _after_fork_parent, _before_fork, _exit_drain};
+    #[pymodule_export]
+    use super::variable::Variable;
+
+    use super::{Bound, PyModule, PyModuleMethods, PyResult};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("_debug_build", cfg!(debug_assertions))
+    }
+}

@@ -6,7 +6,8 @@ use crate::pool::{Policy, Pool};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, CachePadded, Ordering};
 use std::cell::UnsafeCell;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 /// Numbers engines, so that messages can tell them apart.
 static ENGINES: std::sync::OnceLock<AtomicU64> = std::sync::OnceLock::new();
@@ -104,7 +105,19 @@ impl Drop for Owner {
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) core: Arc<Core>,
-    _owner: Arc<Owner>,
+    owner: Arc<Owner>,
+}
+
+/// A handle that does not keep the engine's workers alive.
+#[derive(Clone)]
+pub struct WeakEngine(Weak<Owner>);
+
+impl WeakEngine {
+    /// A full handle, if there still is one elsewhere.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Engine> {
+        self.0.upgrade().map(|owner| Engine { core: Arc::clone(&owner.0), owner })
+    }
 }
 
 impl Engine {
@@ -126,13 +139,25 @@ impl Engine {
             settled_seen: CachePadded(AtomicU64::new(0)),
         });
         fork::register(&core);
-        Ok(Self { _owner: Arc::new(Owner(Arc::clone(&core))), core })
+        Ok(Self { owner: Arc::new(Owner(Arc::clone(&core))), core })
+    }
+
+    /// A handle that does not keep the workers alive.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakEngine {
+        WeakEngine(Arc::downgrade(&self.owner))
     }
 
     /// Makes a variable, at version 0.
     #[must_use]
     pub fn new_variable(&self, name: Option<&str>) -> Variable {
         Variable::new(&self.core, name)
+    }
+
+    /// The name it was given.
+    #[must_use]
+    pub fn given_name(&self) -> Option<&str> {
+        self.core.settings.name.as_deref()
     }
 
     /// The engine's name, as in messages.
@@ -182,6 +207,18 @@ impl Engine {
     #[must_use]
     pub fn running(&self) -> Vec<String> {
         self.core.pool().running()
+    }
+
+    /// Whether a worker has waited to enter the host for longer than `patience`.
+    #[must_use]
+    #[inline]
+    pub fn is_host_overdue(&self, patience: Duration) -> bool {
+        self.core.pool().is_gate_overdue(patience)
+    }
+
+    /// Gives such a worker time to enter. The caller has left the host.
+    pub fn let_hosted_in(&self, patience: Duration) {
+        self.core.pool().let_hosted_in(patience);
     }
 
     /// Whether the calling thread runs an op of this engine.

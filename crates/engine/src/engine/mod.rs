@@ -14,7 +14,7 @@ mod wait;
 
 pub use accesses::Accesses;
 pub use builder::OpBuilder;
-pub use core::Engine;
+pub use core::{Engine, WeakEngine};
 pub(crate) use core::Core;
 pub use operator::Operator;
 pub use push::PushOptions;

@@ -122,10 +122,22 @@ impl Engine {
         accesses: &mut Accesses<'_>,
         options: &PushOptions<'_>,
     ) -> Result<(), EngineError> {
-        debug_assert!(accesses.is_of(&self.core), "accesses are checked against the engine they were made for");
         if self.core.excess(options.bytes).is_some() {
             self.wait_for_room(options.bytes, None)?;
         }
+        self.push_unlimited(payload, accesses, options)
+    }
+
+    /// [`push`](Self::push) without a look at the limits, for callers that have waited for room
+    /// in their own way.
+    #[inline]
+    pub fn push_unlimited<P: Payload>(
+        &self,
+        payload: P,
+        accesses: &mut Accesses<'_>,
+        options: &PushOptions<'_>,
+    ) -> Result<(), EngineError> {
+        debug_assert!(accesses.is_of(&self.core), "accesses are checked against the engine they were made for");
         let core = &*self.core;
         let pool = core.pool();
         let list = accesses.merged();

@@ -34,12 +34,8 @@ impl OpFlags {
     pub(crate) const ALWAYS_RUN: Self = Self(1);
     /// Counts among the ops with a priority other than 0.
     pub(crate) const PRIORITISED: Self = Self(2);
-    /// Its payload was taken: run, or to be discarded by nobody.
-    pub(crate) const CONSUMED: Self = Self(4);
-    /// It was skipped: its payload is still there, to be discarded outside the role.
-    pub(crate) const SKIPPED: Self = Self(8);
     /// Lies in an ordered lane's list.
-    pub(crate) const LISTED: Self = Self(16);
+    pub(crate) const LISTED: Self = Self(4);
 
     #[inline]
     pub(crate) const fn has(self, flag: Self) -> bool {
@@ -104,6 +100,8 @@ pub(crate) struct OpPtr(pub(crate) NonNull<Op>);
 
 // SAFETY: a cell has one owner at a time (see the module's table), who may be any thread.
 unsafe impl Send for OpPtr {}
+// SAFETY: a shared pointer is no access; every dereference has its own reason.
+unsafe impl Sync for OpPtr {}
 
 impl OpPtr {
     #[inline]

@@ -5,6 +5,9 @@ pub trait Host: Send + Sync + 'static {
     /// Calls `batch` inside. It runs many ops, so that entering is paid once for all of them.
     fn enter(&self, batch: &mut dyn FnMut());
 
+    /// The calling thread is a worker, from now on.
+    fn worker_begins(&self) {}
+
     /// The calling worker thread is about to end; what was kept for it can go.
     fn worker_ends(&self) {}
 }

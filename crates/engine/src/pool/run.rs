@@ -8,7 +8,7 @@ use super::worker;
 use crate::failure::{Cause, Failure};
 use crate::op::{Deliver, Op, OpContext, OpFlags, OpPtr, clear_current, set_current};
 use crate::sched::{LANES, Pull, PullNothing, Registrar};
-use crate::sync::{AtomicBool, AtomicUsize, CachePadded, Ordering, Parker};
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, CachePadded, Ordering, Parker, yield_now};
 use crossbeam_deque::Worker as Deque;
 use std::any::Any;
 use std::cell::Cell;
@@ -16,9 +16,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 /// Runs nested inside inline runs before the next one is left to the outermost.
 const NESTING: u32 = 64;
+
+/// How long a thread that has left the host waits for a worker to enter.
+const HAND_OVER: Duration = Duration::from_millis(1);
 
 pub(crate) struct Pool {
     pub(crate) registrar: Registrar,
@@ -30,7 +34,10 @@ pub(crate) struct Pool {
     workers: usize,
     name: String,
     /// Somebody waits to enter the host: nobody else should.
-    pub(super) gate: CachePadded<AtomicBool>,
+    gate: CachePadded<AtomicBool>,
+    /// When it was shut, in microseconds after `start`.
+    gate_shut_at: AtomicU64,
+    start: Instant,
     stopping: AtomicBool,
     /// Ops that did not start are to fail instead.
     cancelling: AtomicBool,
@@ -55,6 +62,8 @@ impl Pool {
             workers,
             name,
             gate: CachePadded(AtomicBool::new(false)),
+            gate_shut_at: AtomicU64::new(0),
+            start: Instant::now(),
             stopping: AtomicBool::new(false),
             cancelling: AtomicBool::new(false),
             threads: Mutex::new(Vec::new()),
@@ -152,6 +161,43 @@ impl Pool {
         self.gate.load(Ordering::SeqCst)
     }
 
+    /// Gives a worker that waits to enter the host time to do so, if it has waited for longer than
+    /// `patience`. The caller has left the host.
+    pub(crate) fn let_hosted_in(&self, patience: Duration) {
+        let deadline = Instant::now() + HAND_OVER;
+        while self.is_gate_overdue(patience) && Instant::now() < deadline {
+            yield_now();
+        }
+    }
+
+    /// Whether a worker has waited to enter the host for longer than `patience`.
+    pub(crate) fn is_gate_overdue(&self, patience: Duration) -> bool {
+        // ORDERING: a time to compare with; written before the gate is seen shut.
+        self.is_gate_shut() && self.now().saturating_sub(self.gate_shut_at.load(Ordering::Relaxed)) > micros(patience)
+    }
+
+    /// Shuts the gate, unless somebody else has.
+    pub(super) fn shut_gate(&self) -> bool {
+        // ORDERING: SeqCst, see is_gate_shut().
+        if self.gate.swap(true, Ordering::SeqCst) {
+            return false;
+        }
+        // ORDERING: see is_gate_overdue(); a reader that misses it hands over once too often.
+        self.gate_shut_at.store(self.now(), Ordering::Relaxed);
+        true
+    }
+
+    /// Opens it: the host was entered.
+    pub(super) fn open_gate(&self) {
+        // ORDERING: SeqCst: from here others may come; what was left to us we look for next.
+        self.gate.store(false, Ordering::SeqCst);
+    }
+
+    /// Microseconds since the pool was made.
+    fn now(&self) -> u64 {
+        micros(self.start.elapsed())
+    }
+
     /// Wakes, or starts, one worker.
     #[cold]
     pub(super) fn wake_one(self: &Arc<Self>, lane: &Lane, even_if_one_searches: bool) {
@@ -166,7 +212,7 @@ impl Pool {
                 return self.start_worker(lane, number);
             }
             // All seats are taken and the sleeper has not lain down yet: it will.
-            crate::sync::yield_now();
+            yield_now();
         }
     }
 
@@ -179,6 +225,7 @@ impl Pool {
         let name = format!("{}-{lane_number}.{number}", self.name);
         let thread = thread::Builder::new().name(name).spawn(move || {
             WORKER.set((Arc::as_ptr(&pool), lane_number));
+            pool.host.worker_begins();
             worker::work(&pool, lane_number, number, native, hosted, &parker);
             pool.host.worker_ends();
             WORKER.set((ptr::null(), 0));
@@ -276,7 +323,7 @@ impl Pool {
                 // Whoever holds the role runs what it finds when it is done; only an op that
                 // nobody pulled must not be left.
                 if !driven && self.has_inline_work() {
-                    crate::sync::yield_now();
+                    yield_now();
                     continue;
                 }
                 break;
@@ -417,6 +464,11 @@ impl Pull for PullOne {
     fn take(&mut self, op: OpPtr) {
         self.op = Some(op);
     }
+}
+
+#[allow(clippy::cast_possible_truncation)] // half a million years
+fn micros(duration: Duration) -> u64 {
+    duration.as_micros() as u64
 }
 
 fn message_of(panic: &(dyn Any + Send)) -> String {

@@ -5,7 +5,7 @@ use super::run::{Delivery, Pool};
 use super::seat::WorkerSeat;
 use crate::op::{Deliver, OpPtr};
 use crate::sched::Pull;
-use crate::sync::{Ordering, Parker, spin_hint, yield_now};
+use crate::sync::{Parker, spin_hint, yield_now};
 use crossbeam_deque::{Steal, Stealer, Worker as Deque};
 use std::ptr;
 use std::sync::Arc;
@@ -194,15 +194,13 @@ impl Worker<'_> {
         if !self.has_hosted() {
             return false;
         }
-        // ORDERING: SeqCst, see is_gate_shut().
-        if self.pool.gate.swap(true, Ordering::SeqCst) {
+        if !self.pool.shut_gate() {
             return false;
         }
         self.found();
         let host = Arc::clone(&self.pool.host);
         host.enter(&mut || {
-            // ORDERING: SeqCst: from here others may come; what was left to us we look for next.
-            self.pool.gate.store(false, Ordering::SeqCst);
+            self.pool.open_gate();
             self.hosted_batch();
         });
         true

@@ -174,14 +174,6 @@ impl VarNode {
         self.tracked.queue.with_mut(|queue| unsafe { (*queue).failure.clone() })
     }
 
-    /// Whether nothing is granted and nothing queued.
-    pub(crate) fn is_idle(&self, _seat: &Seat) -> bool {
-        // SAFETY: the seat proves that no other thread is in the queue.
-        self.tracked.queue.with_mut(|queue| unsafe {
-            (*queue).readers == 0 && (*queue).writer.is_null() && (*queue).head.is_null()
-        })
-    }
-
     /// Owner of the granted exclusive access, number of granted reads, first queued access.
     pub(crate) fn holders(&self, _seat: &Seat) -> (*mut u8, u32, *mut Access) {
         // SAFETY: the seat proves that no other thread is in the queue.

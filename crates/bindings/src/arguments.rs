@@ -1,0 +1,117 @@
+//! Reading the arguments of pushes.
+
+use crate::errors;
+use crate::variable::Variable;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyString, PyTuple};
+use smallvec::SmallVec;
+use std::time::Duration;
+use weft_engine::{AccessKind, Accesses, Device, DeviceLane, Engine};
+
+/// Variables of a push, held so that nobody can drop them meanwhile.
+pub(crate) type Held<'py> = SmallVec<[(Bound<'py, Variable>, AccessKind); 6]>;
+
+/// Adds the variables in `list` to those held.
+#[inline]
+pub(crate) fn hold<'py>(
+    held: &mut Held<'py>,
+    list: Option<&Bound<'py, PyAny>>,
+    kind: AccessKind,
+    argument: &str,
+) -> PyResult<()> {
+    let Some(list) = list else { return Ok(()) };
+    if let Ok(list) = list.cast_exact::<PyList>() {
+        for item in list {
+            held.push((variable(item, argument)?, kind));
+        }
+    } else if let Ok(tuple) = list.cast_exact::<PyTuple>() {
+        for item in tuple {
+            held.push((variable(item, argument)?, kind));
+        }
+    } else {
+        hold_iterable(held, list, kind, argument)?;
+    }
+    Ok(())
+}
+
+#[cold]
+fn hold_iterable<'py>(
+    held: &mut Held<'py>,
+    list: &Bound<'py, PyAny>,
+    kind: AccessKind,
+    argument: &str,
+) -> PyResult<()> {
+    let py = list.py();
+    if list.is_instance_of::<Variable>() {
+        let message = format!("{argument} is a sequence of variables, not one variable: write [variable]");
+        return Err(errors::argument_type(py, &message));
+    }
+    let items = if list.is_instance_of::<PyString>() { None } else { list.try_iter().ok() };
+    let Some(items) = items else {
+        let found = list.get_type().name()?;
+        return Err(errors::argument_type(py, &format!("{argument} is a sequence of variables, not {found}")));
+    };
+    for item in items {
+        held.push((variable(item?, argument)?, kind));
+    }
+    Ok(())
+}
+
+#[inline]
+fn variable<'py>(item: Bound<'py, PyAny>, argument: &str) -> PyResult<Bound<'py, Variable>> {
+    item.cast_into::<Variable>().map_err(|error| {
+        let item = error.into_inner();
+        let found = item.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+        let message = format!("{argument} holds variables only, and one item is {found}: make one by new_variable()");
+        errors::argument_type(item.py(), &message)
+    })
+}
+
+/// The accesses of held variables, checked against the engine.
+#[inline]
+pub(crate) fn accesses<'v>(py: Python<'_>, engine: &Engine, held: &'v Held<'_>) -> PyResult<Accesses<'v>> {
+    let mut accesses = Accesses::new(engine);
+    for (variable, kind) in held {
+        accesses.add(&variable.get().inner, *kind).map_err(|error| errors::raised(py, error))?;
+    }
+    Ok(accesses)
+}
+
+/// `exec_func`, if it can be called.
+#[inline]
+pub(crate) fn check_callable(exec_func: &Bound<'_, PyAny>) -> PyResult<()> {
+    if exec_func.is_callable() {
+        return Ok(());
+    }
+    let found = exec_func.get_type().name()?;
+    Err(errors::argument_type(exec_func.py(), &format!("exec_func must be callable, not {found}")))
+}
+
+/// A `weft.Device`, or the default one.
+#[inline]
+pub(crate) fn device(device: Option<&Bound<'_, PyAny>>) -> PyResult<Device> {
+    let Some(device) = device else { return Ok(Device::default()) };
+    let read = || -> PyResult<Device> {
+        let copy = device.getattr("lane")?.cast_into::<PyString>()?.to_cow()? == "copy";
+        let lane = if copy { DeviceLane::Copy } else { DeviceLane::Compute };
+        Ok(Device { index: device.getattr("index")?.extract()?, lane })
+    };
+    read().or_else(|_| {
+        let found = device.get_type().name()?;
+        let message = format!("device must be a weft.Device, as weft.cpu(0) or weft.cpu(0).copy, not {found}");
+        Err(errors::argument_type(device.py(), &message))
+    })
+}
+
+/// Seconds as a duration; None for no limit.
+pub(crate) fn timeout(py: Python<'_>, seconds: Option<f64>) -> PyResult<Option<Duration>> {
+    match seconds {
+        None => Ok(None),
+        Some(seconds) if seconds.is_nan() || seconds < 0.0 => {
+            let message = format!("timeout must be None or a number of seconds of at least 0, not {seconds}");
+            Err(errors::argument_value(py, &message))
+        }
+        // Longer than any clock runs is no limit.
+        Some(seconds) => Ok(Duration::try_from_secs_f64(seconds).ok()),
+    }
+}

@@ -1,0 +1,116 @@
+//! Python callables as payloads.
+
+use crate::completion::Completion;
+use crate::location::Location;
+use pyo3::exceptions::PyBaseException;
+use pyo3::prelude::*;
+use pyo3::types::PyTraceback;
+use std::fmt;
+use weft_engine::{Cause, OpContext, Payload};
+
+/// An exception that a callable raised, with the traceback it had then.
+pub(crate) struct Raised {
+    pub(crate) exception: Py<PyBaseException>,
+    pub(crate) traceback: Option<Py<PyTraceback>>,
+    text: String,
+}
+
+impl Raised {
+    pub(crate) fn new(py: Python<'_>, error: &PyErr) -> Self {
+        Self {
+            exception: error.value(py).clone().unbind(),
+            traceback: error.traceback(py).map(Bound::unbind),
+            text: error.to_string(),
+        }
+    }
+}
+
+impl fmt::Debug for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Display for Raised {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Raised {}
+
+/// The name of an op for its notes: the given one, or what the callable is called.
+fn name_of(context: &OpContext<'_>, callable: &Bound<'_, PyAny>) -> String {
+    let label = context.label();
+    if label.starts_with("op '") {
+        return label;
+    }
+    let name = callable.getattr("__qualname__").and_then(|name| name.extract::<String>());
+    name.map_or(label, |name| format!("op '{name}'"))
+}
+
+/// Notes on the exception which op it comes from and where that was pushed.
+#[cold]
+fn cause(py: Python<'_>, error: &PyErr, name: &str, location: &Location) -> Cause {
+    let place = location.describe(py).map(|place| format!(" pushed at {place}")).unwrap_or_default();
+    // An exception whose add_note() is broken goes without a note.
+    let _ = error.value(py).call_method1("add_note", (format!("weft: {name}{place}"),));
+    Cause::Error(Box::new(Raised::new(py, error)))
+}
+
+/// `exec_func()`.
+pub(crate) struct Callable {
+    callable: Py<PyAny>,
+    location: Location,
+}
+
+impl Callable {
+    #[inline]
+    pub(crate) fn new(callable: &Bound<'_, PyAny>) -> Self {
+        Self { callable: callable.clone().unbind(), location: Location::here(callable.py()) }
+    }
+
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
+        Self { callable: self.callable.clone_ref(py), location: self.location.clone_ref(py) }
+    }
+}
+
+impl Payload for Callable {
+    const HOSTED: bool = true;
+
+    #[inline]
+    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        // SAFETY: hosted payloads run inside `Gil::enter`.
+        let py = unsafe { Python::assume_attached() };
+        let callable = self.callable.into_bound(py);
+        match callable.call0() {
+            Ok(_) => Ok(()),
+            Err(error) => Err(cause(py, &error, &name_of(context, &callable), &self.location)),
+        }
+    }
+}
+
+/// `exec_func(done)`, which completes when `done` is used.
+pub(crate) struct AsyncCallable(pub(crate) Callable);
+
+impl Payload for AsyncCallable {
+    const HOSTED: bool = true;
+
+    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        // SAFETY: hosted payloads run inside `Gil::enter`.
+        let py = unsafe { Python::assume_attached() };
+        let callable = self.0.callable.into_bound(py);
+        let name = name_of(context, &callable);
+        let completion = Completion::new(context.defer(), name.clone(), self.0.location.clone_ref(py));
+        let result = Py::new(py, completion).and_then(|done| callable.call1((done,)));
+        match result {
+            Ok(_) => Ok(()),
+            Err(error) => Err(cause(py, &error, &name, &self.0.location)),
+        }
+    }
+}
+
+/// An exception handed to a completion token, with its notes.
+pub(crate) fn handed_over(py: Python<'_>, error: &PyErr, name: &str, location: &Location) -> Cause {
+    cause(py, error, name, location)
+}

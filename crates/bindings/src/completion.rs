@@ -1,0 +1,67 @@
+//! Completion tokens in Python's hands.
+
+use crate::callable::handed_over;
+use crate::errors;
+use crate::location::Location;
+use pyo3::exceptions::PyBaseException;
+use pyo3::prelude::*;
+
+/// Completes one asynchronous op, once, from any thread.
+///
+/// Call it when the op's work is done, or call `fail` with an exception. If it is dropped unused,
+/// the op fails with `CompletionError`.
+#[pyclass(module = "weft", frozen)]
+pub(crate) struct Completion {
+    token: weft_engine::Completion,
+    name: String,
+    location: Location,
+}
+
+impl Completion {
+    pub(crate) fn new(token: weft_engine::Completion, name: String, location: Location) -> Self {
+        Self { token, name, location }
+    }
+}
+
+#[pymethods]
+impl Completion {
+    /// Completes the op.
+    ///
+    /// Raises
+    /// ------
+    /// CompletionError
+    ///     If the token was used before.
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.token.complete(Ok(()))).map_err(|error| errors::raised(py, error))
+    }
+
+    /// Fails the op with an exception.
+    ///
+    /// Parameters
+    /// ----------
+    /// exc : BaseException
+    ///     What waits on the op's versions raise.
+    ///
+    /// Raises
+    /// ------
+    /// CompletionError
+    ///     If the token was used before.
+    fn fail(&self, exc: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = exc.py();
+        let Ok(exception) = exc.cast::<PyBaseException>() else {
+            let kind = exc.get_type().name()?;
+            return Err(errors::argument_type(py, &format!("fail() takes an exception, not {kind}")));
+        };
+        if self.token.is_used() {
+            return py.detach(|| self.token.complete(Ok(()))).map_err(|error| errors::raised(py, error));
+        }
+        let error = PyErr::from_value(exception.clone().into_any());
+        let cause = handed_over(py, &error, &self.name, &self.location);
+        py.detach(|| self.token.complete(Err(cause))).map_err(|error| errors::raised(py, error))
+    }
+
+    fn __repr__(&self) -> String {
+        let state = if self.token.is_used() { "used" } else { "unused" };
+        format!("<weft.Completion of {}, {state}>", self.name)
+    }
+}

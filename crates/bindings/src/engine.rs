@@ -1,0 +1,588 @@
+//! `weft.Engine`.
+
+use crate::arguments::{self, Held};
+use crate::callable::{AsyncCallable, Callable};
+use crate::errors;
+use crate::host::Gil;
+use crate::native::Native;
+use crate::operator::Operator;
+use crate::process;
+use crate::variable::Variable;
+use crate::wait;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::time::Duration;
+use weft_engine::{AccessKind, Accesses, NativeFunction, OnLimit, Payload, Policy, PushOptions, Settings};
+
+/// How long ready callables may wait for the GIL before a push lets them have it.
+const HAND_OVER: Duration = Duration::from_millis(1);
+
+/// Runs ops at once where their accesses allow it, and in order where they do not.
+///
+/// Parameters
+/// ----------
+/// workers : int, optional
+///     Worker threads; by default as many as this process may use processors. With
+///     ``policy="per_device"``, threads of each device's compute lane.
+/// policy : {"work_stealing", "per_device", "serial"}, optional
+///     Who runs what. ``serial`` runs each op at its push, for debugging. Results never depend on it.
+/// max_pending_ops : int, optional
+///     How many ops may be pending. Pushes from inside ops are exempt.
+/// max_pending_bytes : int, optional
+///     How many bytes pending ops may hold, as told by the pushes' `nbytes`; unlimited by default.
+/// on_limit : {"block", "raise"}, optional
+///     Whether a push over a limit waits (without the GIL) or raises `PendingLimitError`.
+/// switch_interval : float, optional
+///     Seconds for ``sys.setswitchinterval``, set when the engine is made: how long a busy thread
+///     keeps the GIL from callables. By default it is left alone.
+/// name : str, optional
+///     For messages and names of threads.
+///
+/// Raises
+/// ------
+/// ArgumentValueError
+///     For a number out of range, or an unknown policy or limit mode.
+#[pyclass(module = "weft", frozen, weakref)]
+pub(crate) struct Engine {
+    pub(crate) inner: weft_engine::Engine,
+    /// A `weft._identity.ObjectVariables`.
+    objects: PyOnceLock<Py<PyAny>>,
+}
+
+impl Engine {
+    /// Pushes, waiting without the GIL if there is no room.
+    #[inline]
+    pub(crate) fn push_payload<P: Payload>(
+        &self,
+        py: Python<'_>,
+        payload: P,
+        accesses: &mut Accesses<'_>,
+        options: &PushOptions<'_>,
+    ) -> PyResult<()> {
+        while !self.inner.has_room(options.bytes) {
+            if self.inner.on_limit() == OnLimit::Raise {
+                return self.inner.wait_for_room(options.bytes, None).map_err(|error| errors::raised(py, error));
+            }
+            wait::detached(py, None, |wait| self.inner.wait_for_room(options.bytes, wait.tick.take()))?;
+        }
+        self.inner.push_unlimited(payload, accesses, options).map_err(|error| errors::raised(py, error))?;
+        if self.inner.is_host_overdue(HAND_OVER) {
+            py.detach(|| self.inner.let_hosted_in(HAND_OVER));
+        }
+        Ok(())
+    }
+}
+
+/// What every kind of push takes besides its payload.
+struct Common<'a, 'py> {
+    reads: Option<&'a Bound<'py, PyAny>>,
+    mutates: Option<&'a Bound<'py, PyAny>>,
+    overwrites: Option<&'a Bound<'py, PyAny>>,
+    options: PushOptions<'a>,
+}
+
+impl<'py> Common<'_, 'py> {
+    #[inline]
+    fn held(&self) -> PyResult<Held<'py>> {
+        let mut held = Held::new();
+        arguments::hold(&mut held, self.reads, AccessKind::Read, "read_vars")?;
+        arguments::hold(&mut held, self.mutates, AccessKind::Mutate, "mutate_vars")?;
+        arguments::hold(&mut held, self.overwrites, AccessKind::Overwrite, "overwrite_vars")?;
+        Ok(held)
+    }
+
+    #[inline]
+    fn push<P: Payload>(self, py: Python<'py>, engine: &Engine, payload: P) -> PyResult<()> {
+        let held = self.held()?;
+        let mut accesses = arguments::accesses(py, &engine.inner, &held)?;
+        engine.push_payload(py, payload, &mut accesses, &self.options)
+    }
+}
+
+#[pymethods]
+#[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)] // Python's signatures
+impl Engine {
+    #[new]
+    #[pyo3(
+        signature = (workers=None, policy="work_stealing", *, max_pending_ops=1_048_576, max_pending_bytes=None,
+                     on_limit="block", switch_interval=None, name=None),
+        text_signature = "(workers=None, policy='work_stealing', *, max_pending_ops=1048576, max_pending_bytes=None, \
+                          on_limit='block', switch_interval=None, name=None)"
+    )]
+    fn new(
+        py: Python<'_>,
+        workers: Option<i64>,
+        policy: &str,
+        max_pending_ops: i64,
+        max_pending_bytes: Option<i64>,
+        on_limit: &str,
+        switch_interval: Option<f64>,
+        name: Option<String>,
+    ) -> PyResult<Self> {
+        let at_least_one = |what: &str, number: i64| {
+            let message = || format!("{what} must be at least 1, not {number}");
+            u64::try_from(number).ok().filter(|&number| number > 0).ok_or_else(|| errors::argument_value(py, &message()))
+        };
+        let workers = match workers {
+            None => usize::try_from(available_processors(py)?).ok(),
+            Some(workers) => usize::try_from(at_least_one("workers", workers)?).ok(),
+        };
+        let on_limit = match on_limit {
+            "block" => OnLimit::Block,
+            "raise" => OnLimit::Raise,
+            other => {
+                let message = format!("unknown on_limit '{other}'; it is 'block' or 'raise'");
+                return Err(errors::argument_value(py, &message));
+            }
+        };
+        let settings = Settings {
+            workers,
+            policy: policy.parse::<Policy>().map_err(|error| errors::raised(py, error))?,
+            max_pending_ops: at_least_one("max_pending_ops", max_pending_ops)?,
+            max_pending_bytes: match max_pending_bytes {
+                None => u64::MAX,
+                Some(bytes) => at_least_one("max_pending_bytes", bytes)?,
+            },
+            on_limit,
+            name,
+            host: Arc::new(Gil),
+        };
+        let inner = weft_engine::Engine::new(settings).map_err(|error| errors::raised(py, error))?;
+        if let Some(seconds) = switch_interval {
+            py.import("sys")?.call_method1("setswitchinterval", (seconds,))?;
+        }
+        process::register(&inner);
+        Ok(Self { inner, objects: PyOnceLock::new() })
+    }
+
+    /// The name it was given, or None.
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        self.inner.given_name()
+    }
+
+    /// The name of its policy.
+    #[getter]
+    fn policy(&self) -> &'static str {
+        self.inner.policy().name()
+    }
+
+    /// How many workers it was made with; 0 for ``serial``.
+    #[getter]
+    fn workers(&self) -> usize {
+        self.inner.workers()
+    }
+
+    /// Whether it was closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.inner.is_closed()
+    }
+
+    /// How many ops were pushed and have not finished.
+    #[getter]
+    fn pending(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.inner.stats()).pending
+    }
+
+    /// Makes a variable, at version 0.
+    ///
+    /// Parameters
+    /// ----------
+    /// name : str, optional
+    ///     For messages.
+    ///
+    /// Returns
+    /// -------
+    /// Variable
+    #[pyo3(signature = (name=None))]
+    fn new_variable(slf: &Bound<'_, Self>, name: Option<&str>) -> Variable {
+        Variable::new(slf.get().inner.new_variable(name), slf.clone().unbind())
+    }
+
+    /// The variable of an object: the same one each time, for as long as the object lives.
+    ///
+    /// NumPy views have the variable of the array that owns their memory.
+    ///
+    /// Parameters
+    /// ----------
+    /// obj : object
+    ///     Any object that can be weakly referenced.
+    ///
+    /// Returns
+    /// -------
+    /// Variable
+    ///
+    /// Raises
+    /// ------
+    /// ArgumentTypeError
+    ///     If the object cannot be weakly referenced.
+    fn variable_of<'py>(slf: &Bound<'py, Self>, obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let objects = slf.get().objects.get_or_try_init(py, || {
+            let class = py.import("weft._identity")?.getattr("ObjectVariables")?;
+            class.call1((slf.getattr("new_variable")?,)).map(Bound::unbind)
+        })?;
+        objects.bind(py).call_method1("variable_of", (obj,))
+    }
+
+    /// Pushes an op: `exec_func()` runs when its accesses are granted.
+    ///
+    /// Parameters
+    /// ----------
+    /// exec_func : callable
+    ///     Called without arguments, on a worker. What it answers is dropped; what it raises is
+    ///     raised by waits on the variables it was to change.
+    /// read_vars, mutate_vars : sequence of Variable, optional
+    ///     What it reads, what it changes.
+    /// overwrite_vars : sequence of Variable, optional
+    ///     What it changes without looking at the old value, which therefore may have failed.
+    /// priority : int, optional
+    ///     Ready ops with a higher one go first.
+    /// name : str, optional
+    ///     For messages; what the callable is called by default.
+    /// device : Device, optional
+    ///     Where it runs, with ``policy="per_device"``.
+    /// always_run : bool, optional
+    ///     Whether it runs even if what it reads has failed: for clean-up.
+    /// nbytes : int, optional
+    ///     Bytes it holds while it is pending.
+    ///
+    /// Raises
+    /// ------
+    /// ArgumentTypeError
+    ///     If `exec_func` is not callable, or the lists do not hold variables.
+    /// WrongEngineError, VariableDeletedError, EngineClosedError, PendingLimitError
+    ///     Then nothing was pushed.
+    #[pyo3(
+        signature = (exec_func, read_vars=None, mutate_vars=None, *, overwrite_vars=None, priority=0, name=None,
+                     device=None, always_run=false, nbytes=0),
+        text_signature = "($self, exec_func, read_vars=(), mutate_vars=(), *, overwrite_vars=(), priority=0, \
+                          name=None, device=None, always_run=False, nbytes=0)"
+    )]
+    fn push<'py>(
+        &self,
+        py: Python<'py>,
+        exec_func: &Bound<'py, PyAny>,
+        read_vars: Option<&Bound<'py, PyAny>>,
+        mutate_vars: Option<&Bound<'py, PyAny>>,
+        overwrite_vars: Option<&Bound<'py, PyAny>>,
+        priority: i32,
+        name: Option<&str>,
+        device: Option<&Bound<'py, PyAny>>,
+        always_run: bool,
+        nbytes: u64,
+    ) -> PyResult<()> {
+        arguments::check_callable(exec_func)?;
+        let options =
+            PushOptions { priority, name, device: arguments::device(device)?, always_run, bytes: nbytes };
+        let common = Common { reads: read_vars, mutates: mutate_vars, overwrites: overwrite_vars, options };
+        common.push(py, self, Callable::new(exec_func))
+    }
+
+    /// Pushes an op that completes later: `exec_func(done)` starts it, and `done()` or
+    /// `done.fail(exc)`, from any thread, ends it.
+    ///
+    /// Parameters
+    /// ----------
+    /// exec_func : callable
+    ///     Called with a `Completion`. If it raises, the op fails with that.
+    /// read_vars, mutate_vars, overwrite_vars, priority, name, device, always_run, nbytes
+    ///     As for `push`.
+    #[pyo3(
+        signature = (exec_func, read_vars=None, mutate_vars=None, *, overwrite_vars=None, priority=0, name=None,
+                     device=None, always_run=false, nbytes=0),
+        text_signature = "($self, exec_func, read_vars=(), mutate_vars=(), *, overwrite_vars=(), priority=0, \
+                          name=None, device=None, always_run=False, nbytes=0)"
+    )]
+    fn push_async<'py>(
+        &self,
+        py: Python<'py>,
+        exec_func: &Bound<'py, PyAny>,
+        read_vars: Option<&Bound<'py, PyAny>>,
+        mutate_vars: Option<&Bound<'py, PyAny>>,
+        overwrite_vars: Option<&Bound<'py, PyAny>>,
+        priority: i32,
+        name: Option<&str>,
+        device: Option<&Bound<'py, PyAny>>,
+        always_run: bool,
+        nbytes: u64,
+    ) -> PyResult<()> {
+        arguments::check_callable(exec_func)?;
+        let options =
+            PushOptions { priority, name, device: arguments::device(device)?, always_run, bytes: nbytes };
+        let common = Common { reads: read_vars, mutates: mutate_vars, overwrites: overwrite_vars, options };
+        common.push(py, self, AsyncCallable(Callable::new(exec_func)))
+    }
+
+    /// Pushes a native function, ``int32_t (*)(void *data)``, which runs without the GIL.
+    ///
+    /// The address must be that of such a function, which may run on any thread; a wrong one ends the process.
+    ///
+    /// Parameters
+    /// ----------
+    /// address : int
+    ///     The function's address. If it answers anything but 0, the op fails with `NativeOpError`.
+    /// data : int, optional
+    ///     The pointer it is called with.
+    /// keep_alive : object, optional
+    ///     Is kept alive until the function has run.
+    /// read_vars, mutate_vars, overwrite_vars, priority, name, device, always_run, nbytes
+    ///     As for `push`.
+    ///
+    /// Raises
+    /// ------
+    /// ArgumentValueError
+    ///     If the address is 0.
+    #[pyo3(
+        signature = (address, data=0, read_vars=None, mutate_vars=None, *, keep_alive=None, overwrite_vars=None,
+                     priority=0, name=None, device=None, always_run=false, nbytes=0),
+        text_signature = "($self, address, data=0, read_vars=(), mutate_vars=(), *, keep_alive=None, \
+                          overwrite_vars=(), priority=0, name=None, device=None, always_run=False, nbytes=0)"
+    )]
+    fn push_native<'py>(
+        &self,
+        py: Python<'py>,
+        address: usize,
+        data: usize,
+        read_vars: Option<&Bound<'py, PyAny>>,
+        mutate_vars: Option<&Bound<'py, PyAny>>,
+        keep_alive: Option<Py<PyAny>>,
+        overwrite_vars: Option<&Bound<'py, PyAny>>,
+        priority: i32,
+        name: Option<&str>,
+        device: Option<&Bound<'py, PyAny>>,
+        always_run: bool,
+        nbytes: u64,
+    ) -> PyResult<()> {
+        if address == 0 {
+            return Err(errors::argument_value(py, "address is that of a function, and 0 is none"));
+        }
+        // SAFETY: the caller of push_native vouches for the address, as its documentation demands.
+        let function = unsafe {
+            let function = std::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void) -> i32>(address);
+            NativeFunction::new(function, std::ptr::with_exposed_provenance_mut(data))
+        };
+        let options =
+            PushOptions { priority, name, device: arguments::device(device)?, always_run, bytes: nbytes };
+        let common = Common { reads: read_vars, mutates: mutate_vars, overwrites: overwrite_vars, options };
+        match keep_alive {
+            None => common.push(py, self, function),
+            Some(_) => common.push(py, self, Native::new(function, keep_alive)),
+        }
+    }
+
+    /// Makes an operator: an op whose accesses are checked once, to be pushed many times.
+    ///
+    /// Parameters
+    /// ----------
+    /// exec_func, read_vars, mutate_vars, overwrite_vars, priority, name, device, always_run
+    ///     As for `push`.
+    ///
+    /// Returns
+    /// -------
+    /// Operator
+    ///     Its ``push()`` pushes the op.
+    #[pyo3(
+        signature = (exec_func, read_vars=None, mutate_vars=None, *, overwrite_vars=None, priority=0, name=None,
+                     device=None, always_run=false),
+        text_signature = "($self, exec_func, read_vars=(), mutate_vars=(), *, overwrite_vars=(), priority=0, \
+                          name=None, device=None, always_run=False)"
+    )]
+    fn new_operator<'py>(
+        slf: &Bound<'py, Self>,
+        exec_func: &Bound<'py, PyAny>,
+        read_vars: Option<&Bound<'py, PyAny>>,
+        mutate_vars: Option<&Bound<'py, PyAny>>,
+        overwrite_vars: Option<&Bound<'py, PyAny>>,
+        priority: i32,
+        name: Option<String>,
+        device: Option<&Bound<'py, PyAny>>,
+        always_run: bool,
+    ) -> PyResult<Operator> {
+        let py = slf.py();
+        arguments::check_callable(exec_func)?;
+        let options = PushOptions::default();
+        let held = Common { reads: read_vars, mutates: mutate_vars, overwrites: overwrite_vars, options }.held()?;
+        arguments::accesses(py, &slf.get().inner, &held)?;
+        if slf.get().inner.is_closed() {
+            let engine = slf.get().inner.name().to_owned();
+            return Err(errors::raised(py, weft_engine::EngineError::Closed { engine }));
+        }
+        Ok(Operator {
+            engine: slf.clone().unbind(),
+            callable: Callable::new(exec_func),
+            variables: held.iter().map(|(variable, kind)| (variable.get().inner.clone(), *kind)).collect(),
+            priority,
+            name,
+            device: arguments::device(device)?,
+            always_run,
+        })
+    }
+
+    /// Waits until every mutation of the variable pushed so far has finished.
+    ///
+    /// Parameters
+    /// ----------
+    /// var : Variable
+    /// timeout : float, optional
+    ///     Seconds; no limit by default.
+    ///
+    /// Raises
+    /// ------
+    /// BaseException
+    ///     What the op raised whose version this is, the original object.
+    /// WaitTimeoutError
+    ///     If the time ran out. The op goes on.
+    /// DeadlockError
+    ///     Inside an op, if the wait could never end.
+    #[pyo3(signature = (var, timeout=None))]
+    fn wait_for_var(&self, py: Python<'_>, var: &Bound<'_, Variable>, timeout: Option<f64>) -> PyResult<()> {
+        let timeout = arguments::timeout(py, timeout)?;
+        let variable = &var.get().inner;
+        if self.inner.poll(variable).map_err(|error| errors::raised(py, error))? {
+            return Ok(());
+        }
+        wait::detached(py, timeout, |wait| self.inner.wait_for_var_with(variable, wait))
+    }
+
+    /// Waits until every access of the variable pushed so far, reads included, has finished.
+    ///
+    /// Parameters and errors as for `wait_for_var`.
+    #[pyo3(signature = (var, timeout=None))]
+    fn wait_to_write(&self, py: Python<'_>, var: &Bound<'_, Variable>, timeout: Option<f64>) -> PyResult<()> {
+        let timeout = arguments::timeout(py, timeout)?;
+        let variable = &var.get().inner;
+        wait::detached(py, timeout, |wait| self.inner.wait_to_write_with(variable, wait))
+    }
+
+    /// Waits until all ops pushed so far have finished.
+    ///
+    /// Parameters
+    /// ----------
+    /// timeout : float, optional
+    ///     Seconds; no limit by default.
+    ///
+    /// Raises
+    /// ------
+    /// BaseException
+    ///     What an op raised that nobody was told of yet; several come as an `ExceptionGroup`.
+    /// WaitTimeoutError
+    ///     If the time ran out. The ops go on.
+    /// DeadlockError
+    ///     Inside an op.
+    #[pyo3(signature = (timeout=None))]
+    fn wait_for_all(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        let timeout = arguments::timeout(py, timeout)?;
+        wait::detached(py, timeout, |wait| self.inner.wait_for_all_with(wait))
+    }
+
+    /// Deletes a variable: after everything pushed before, `finalizer()` runs, once.
+    ///
+    /// Parameters
+    /// ----------
+    /// var : Variable
+    ///     Every later use of it raises `VariableDeletedError`.
+    /// finalizer : callable, optional
+    #[pyo3(signature = (var, finalizer=None))]
+    fn delete_variable(
+        &self,
+        py: Python<'_>,
+        var: &Bound<'_, Variable>,
+        finalizer: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let variable = &var.get().inner;
+        let name = format!("deletion of {}", variable.label().replace('\'', ""));
+        let deleted = match finalizer {
+            None => {
+                let nothing = |_: &mut weft_engine::OpContext<'_>| Ok(());
+                self.inner.delete_variable(variable, nothing, Some(&name))
+            }
+            Some(finalizer) => {
+                arguments::check_callable(finalizer)?;
+                self.inner.delete_variable(variable, Callable::new(finalizer), Some(&name))
+            }
+        };
+        deleted.map_err(|error| errors::raised(py, error))
+    }
+
+    /// Figures: workers, pending, pushed, completed, failed, skipped, cancelled, running,
+    /// pending_bytes, variables; policy and name.
+    ///
+    /// Returns
+    /// -------
+    /// dict
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = py.detach(|| self.inner.stats());
+        let figures = PyDict::new(py);
+        figures.set_item("name", self.inner.given_name())?;
+        figures.set_item("policy", self.policy())?;
+        figures.set_item("workers", self.workers())?;
+        figures.set_item("pushed", stats.pushed)?;
+        figures.set_item("completed", stats.completed)?;
+        figures.set_item("failed", stats.failed)?;
+        figures.set_item("skipped", stats.skipped)?;
+        figures.set_item("cancelled", stats.cancelled)?;
+        figures.set_item("pending", stats.pending)?;
+        figures.set_item("running", stats.running)?;
+        figures.set_item("pending_bytes", stats.pending_bytes)?;
+        figures.set_item("variables", stats.variables)?;
+        Ok(figures)
+    }
+
+    /// Closes the engine: waits for what was pushed, then ends the workers. Later pushes raise.
+    ///
+    /// Parameters
+    /// ----------
+    /// cancel : bool, optional
+    ///     Whether ops that have not started are dropped: they fail with `OpCancelledError`.
+    /// timeout : float, optional
+    ///     Seconds; no limit by default.
+    ///
+    /// Raises
+    /// ------
+    /// BaseException
+    ///     What ops raised that nobody was told of, unless `cancel`.
+    /// WaitTimeoutError
+    ///     If the time ran out. Ops go on; close again to wait for them.
+    #[pyo3(signature = (cancel=false, timeout=None))]
+    fn close(&self, py: Python<'_>, cancel: bool, timeout: Option<f64>) -> PyResult<()> {
+        let timeout = arguments::timeout(py, timeout)?;
+        wait::detached(py, None, |wait| self.inner.close(cancel, timeout, wait.tick.take()))
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// Drains and closes; after an exception drops what has not started.
+    #[pyo3(signature = (exc_type, exc_value, traceback))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: Option<&Bound<'_, PyAny>>,
+        exc_value: Option<&Bound<'_, PyAny>>,
+        traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let _ = (exc_value, traceback);
+        self.close(py, exc_type.is_some(), None)
+    }
+
+    fn __repr__(&self) -> String {
+        let name = self.inner.given_name().map(|name| format!(" '{name}'")).unwrap_or_default();
+        let state = if self.inner.is_closed() { ", closed" } else { "" };
+        format!("<weft.Engine{name}, {}, {} workers{state}>", self.policy(), self.workers())
+    }
+}
+
+/// Processors that this process may use.
+fn available_processors(py: Python<'_>) -> PyResult<u64> {
+    let os = py.import("os")?;
+    match os.getattr_opt("sched_getaffinity")? {
+        Some(affinity) => affinity.call1((0,))?.len().map(|count| count as u64),
+        None => Ok(os.call_method0("cpu_count")?.extract::<Option<u64>>()?.unwrap_or(1)),
+    }
+}

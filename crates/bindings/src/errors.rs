@@ -1,0 +1,77 @@
+//! Engine errors as Python exceptions: one class of `weft.errors` for each variant.
+
+use crate::callable::Raised;
+use pyo3::exceptions::{PyBaseException, PyKeyboardInterrupt};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use std::sync::Arc;
+use weft_engine::{Cause, EngineError, Failure};
+
+/// An exception of the class of this name in `weft.errors`.
+fn of_class(py: Python<'_>, class: &str, message: &str) -> PyErr {
+    let made = py.import("weft.errors").and_then(|errors| errors.getattr(class)?.call1((message,)));
+    made.map_or_else(|error| error, PyErr::from_value)
+}
+
+pub(crate) fn argument_type(py: Python<'_>, message: &str) -> PyErr {
+    of_class(py, "ArgumentTypeError", message)
+}
+
+pub(crate) fn argument_value(py: Python<'_>, message: &str) -> PyErr {
+    of_class(py, "ArgumentValueError", message)
+}
+
+/// The exception that a failed version raises: the original one where there is one.
+pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
+    let message = failure.to_string();
+    match failure.cause() {
+        Cause::Error(error) => match error.downcast_ref::<Raised>() {
+            Some(raised) => {
+                let exception = raised.exception.bind(py);
+                // Each wait raises the same object: its traceback starts anew from where it was raised.
+                let traceback = raised.traceback.as_ref().map(|traceback| traceback.clone_ref(py));
+                let _ = exception.setattr("__traceback__", traceback);
+                PyErr::from_value(exception.clone().into_any())
+            }
+            None => of_class(py, "WeftError", &message),
+        },
+        Cause::Native(code) => {
+            let made = py.import("weft.errors").and_then(|errors| errors.getattr("NativeOpError")?.call1((message, *code)));
+            made.map_or_else(|error| error, PyErr::from_value)
+        }
+        Cause::Cancelled => of_class(py, "OpCancelledError", &message),
+        Cause::TokenDropped => of_class(py, "CompletionError", &message),
+        Cause::Forked => of_class(py, "ForkedError", &message),
+        _ => of_class(py, "WeftError", &message),
+    }
+}
+
+/// Several failures as one exception group.
+fn group(py: Python<'_>, message: &str, failures: &[Arc<Failure>]) -> PyErr {
+    let exceptions = failures.iter().map(|failure| of_failure(py, failure).into_value(py));
+    let made = PyList::new(py, exceptions.collect::<Vec<Py<PyBaseException>>>())
+        .and_then(|exceptions| py.import("builtins")?.getattr("BaseExceptionGroup")?.call1((message, exceptions)));
+    made.map_or_else(|error| error, PyErr::from_value)
+}
+
+/// An engine's error as the exception to raise.
+pub(crate) fn raised(py: Python<'_>, error: EngineError) -> PyErr {
+    let message = error.to_string();
+    let class = match &error {
+        EngineError::Failed(failure) => return of_failure(py, failure),
+        EngineError::ManyFailed(failures) => {
+            return group(py, &format!("{} ops failed", failures.len()), failures);
+        }
+        EngineError::Interrupted => return PyKeyboardInterrupt::new_err(()),
+        EngineError::VariableDeleted { .. } => "VariableDeletedError",
+        EngineError::WrongEngine { .. } => "WrongEngineError",
+        EngineError::Deadlock { .. } => "DeadlockError",
+        EngineError::Closed { .. } => "EngineClosedError",
+        EngineError::PendingLimit { .. } => "PendingLimitError",
+        EngineError::Timeout { .. } => "WaitTimeoutError",
+        EngineError::TokenUsed { .. } => "CompletionError",
+        EngineError::InvalidArgument(_) => "ArgumentValueError",
+        _ => "WeftError",
+    };
+    of_class(py, class, &message)
+}

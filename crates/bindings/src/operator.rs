@@ -1,0 +1,50 @@
+//! `weft.Operator`.
+
+use crate::callable::Callable;
+use crate::engine::Engine;
+use crate::errors;
+use pyo3::prelude::*;
+use weft_engine::{AccessKind, PushOptions, Variable};
+
+/// An op to be pushed again and again: its accesses were checked once.
+///
+/// Made by `Engine.new_operator`.
+#[pyclass(module = "weft", frozen, weakref)]
+pub(crate) struct Operator {
+    pub(crate) engine: Py<Engine>,
+    pub(crate) callable: Callable,
+    pub(crate) variables: Vec<(Variable, AccessKind)>,
+    pub(crate) priority: i32,
+    pub(crate) name: Option<String>,
+    pub(crate) device: weft_engine::Device,
+    pub(crate) always_run: bool,
+}
+
+#[pymethods]
+impl Operator {
+    /// Pushes the op once more.
+    ///
+    /// Raises
+    /// ------
+    /// VariableDeletedError, EngineClosedError, PendingLimitError
+    fn push(&self, py: Python<'_>) -> PyResult<()> {
+        let engine = self.engine.get();
+        let mut accesses = weft_engine::Accesses::new(&engine.inner);
+        for (variable, kind) in &self.variables {
+            accesses.add(variable, *kind).map_err(|error| errors::raised(py, error))?;
+        }
+        let options = PushOptions {
+            priority: self.priority,
+            name: self.name.as_deref(),
+            device: self.device,
+            always_run: self.always_run,
+            bytes: 0,
+        };
+        engine.push_payload(py, self.callable.clone_ref(py), &mut accesses, &options)
+    }
+
+    fn __repr__(&self) -> String {
+        let name = self.name.as_deref().map(|name| format!(" '{name}'")).unwrap_or_default();
+        format!("<weft.Operator{name} of {}>", self.engine.get().inner.name())
+    }
+}

@@ -1,0 +1,124 @@
+//! Exit and fork.
+
+use crate::errors;
+use crate::wait;
+use pyo3::prelude::*;
+use std::cell::RefCell;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use weft_engine::{EngineError, WeakEngine, fork};
+
+/// How long an exit waits before it says what for.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+static ENGINES: Mutex<Vec<WeakEngine>> = Mutex::new(Vec::new());
+thread_local! {
+    /// What the forking thread holds from before the fork to after it.
+    static FORK: RefCell<Option<fork::Fork>> = const { RefCell::new(None) };
+}
+
+pub(crate) fn register(engine: &weft_engine::Engine) {
+    let mut engines = ENGINES.lock().unwrap_or_else(PoisonError::into_inner);
+    engines.retain(|engine| engine.upgrade().is_some());
+    engines.push(engine.downgrade());
+}
+
+/// Closes all engines: runs what was pushed, within `timeout` seconds, and cancels the rest.
+#[pyfunction]
+pub(crate) fn _exit_drain(py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+    let deadline = timeout.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let deadline = deadline.and_then(|timeout| Instant::now().checked_add(timeout));
+    let engines = std::mem::take(&mut *ENGINES.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut interrupted = None;
+    for engine in engines.iter().filter_map(WeakEngine::upgrade) {
+        let outcome = drain(py, &engine, deadline, interrupted.is_some());
+        if let Err(error) = outcome
+            && interrupted.is_none()
+        {
+            interrupted = Some(error);
+        }
+    }
+    interrupted.map_or(Ok(()), Err)
+}
+
+/// Closes one engine. Answers what interrupted that, if anything did.
+fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>, hurry: bool) -> PyResult<()> {
+    let mut interrupt = None;
+    let mut warned = false;
+    while !hurry {
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let slice = if warned { left } else { Some(left.map_or(PATIENCE, |left| left.min(PATIENCE))) };
+        let mut outcome = Ok(());
+        let heard = wait::detached(py, None, |wait| {
+            outcome = engine.close(false, slice, wait.tick.take());
+            Ok(())
+        });
+        if let Err(signal) = heard {
+            interrupt = Some(signal);
+            break;
+        }
+        match outcome {
+            Ok(()) => return Ok(()),
+            Err(EngineError::Timeout { .. }) => {
+                if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                    break;
+                }
+                if !warned {
+                    warned = true;
+                    let running = py.detach(|| engine.running());
+                    let pending = py.detach(|| engine.stats()).pending;
+                    let names = if running.is_empty() { "no op runs".to_owned() } else { running.join(", ") };
+                    say(py, &format!("{} still waits at exit for {pending} ops; running: {names}", engine.name()));
+                }
+            }
+            // Nobody is left to wait for the failed versions: tell it here.
+            Err(error) => {
+                errors::raised(py, error).write_unraisable(py, None);
+                return Ok(());
+            }
+        }
+    }
+    let before = py.detach(|| engine.stats()).cancelled;
+    // Ops that run cannot be stopped: the process does not wait for them any longer.
+    let closed = py.detach(|| engine.close(true, Some(Duration::from_millis(100)), None));
+    let stats = py.detach(|| engine.stats());
+    let dropped = stats.cancelled - before;
+    let rest = if closed.is_err() { format!(" and left {} unfinished", stats.pending) } else { String::new() };
+    say(py, &format!("{} dropped {dropped} ops at exit{rest}", engine.name()));
+    interrupt.map_or(Ok(()), Err)
+}
+
+/// Writes a line to `sys.stderr`, if there is one.
+fn say(py: Python<'_>, line: &str) {
+    let write = || -> PyResult<()> {
+        let stderr = py.import("sys")?.getattr("stderr")?;
+        stderr.call_method1("write", (format!("weft: {line}\n"),))?;
+        stderr.call_method0("flush").map(drop)
+    };
+    // Without a stderr there is nobody to tell.
+    let _ = write();
+}
+
+/// Before a fork.
+#[pyfunction]
+pub(crate) fn _before_fork() {
+    // Who has the role never waits for the GIL, so it may be waited for with the GIL held.
+    FORK.set(Some(fork::before()));
+}
+
+/// After a fork, in the parent.
+#[pyfunction]
+pub(crate) fn _after_fork_parent() {
+    if let Some(fork) = FORK.take() {
+        fork::after_in_parent(fork);
+    }
+}
+
+/// After a fork, in the child.
+#[pyfunction]
+pub(crate) fn _after_fork_child() {
+    if let Some(fork) = FORK.take() {
+        // SAFETY: called by os.register_at_fork's hook, in the child's only thread.
+        unsafe { fork::after_in_child(fork) };
+    }
+}

@@ -1,0 +1,28 @@
+//! Waits: without the GIL, and with an ear for signals.
+
+use crate::errors;
+use pyo3::prelude::*;
+use std::time::Duration;
+use weft_engine::{EngineError, Wait};
+
+/// Runs `wait` detached. Every 50 ms it asks for signals, whose exception ends the wait.
+pub(crate) fn detached(
+    py: Python<'_>,
+    timeout: Option<Duration>,
+    wait: impl FnOnce(&mut Wait<'_>) -> Result<(), EngineError> + Send,
+) -> PyResult<()> {
+    let mut signal = None;
+    let result = py.detach(|| {
+        let mut tick = || {
+            signal = Python::attach(|py| py.check_signals().err());
+            signal.is_none()
+        };
+        wait(&mut Wait { timeout, tick: Some(&mut tick) })
+    });
+    match (result, signal) {
+        (Ok(()), None) => Ok(()),
+        // A signal that came with the answer is still to be heard.
+        (_, Some(signal)) => Err(signal),
+        (Err(error), None) => Err(errors::raised(py, error)),
+    }
+}
