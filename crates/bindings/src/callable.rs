@@ -51,8 +51,8 @@ fn name_of(context: &OpContext<'_>, callable: &Bound<'_, PyAny>) -> String {
 
 /// Notes on the exception which op it comes from and where that was pushed.
 #[cold]
-fn cause(py: Python<'_>, error: &PyErr, name: &str, location: &Location) -> Cause {
-    let place = location.describe(py).map(|place| format!(" pushed at {place}")).unwrap_or_default();
+pub(crate) fn cause(py: Python<'_>, error: &PyErr, name: &str, location: Location) -> Cause {
+    let place = location.describe().map(|place| format!(" pushed at {place}")).unwrap_or_default();
     // An exception whose add_note() is broken goes without a note.
     let _ = error.value(py).call_method1("add_note", (format!("weft: {name}{place}"),));
     Cause::Error(Box::new(Raised::new(py, error)))
@@ -71,7 +71,7 @@ impl Callable {
     }
 
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
-        Self { callable: self.callable.clone_ref(py), location: self.location.clone_ref(py) }
+        Self { callable: self.callable.clone_ref(py), location: self.location }
     }
 }
 
@@ -85,7 +85,7 @@ impl Payload for Callable {
         let callable = self.callable.into_bound(py);
         match callable.call0() {
             Ok(_) => Ok(()),
-            Err(error) => Err(cause(py, &error, &name_of(context, &callable), &self.location)),
+            Err(error) => Err(cause(py, &error, &name_of(context, &callable), self.location)),
         }
     }
 }
@@ -101,16 +101,11 @@ impl Payload for AsyncCallable {
         let py = unsafe { Python::assume_attached() };
         let callable = self.0.callable.into_bound(py);
         let name = name_of(context, &callable);
-        let completion = Completion::new(context.defer(), name.clone(), self.0.location.clone_ref(py));
+        let completion = Completion::new(context.defer(), name.clone(), self.0.location);
         let result = Py::new(py, completion).and_then(|done| callable.call1((done,)));
         match result {
             Ok(_) => Ok(()),
-            Err(error) => Err(cause(py, &error, &name, &self.0.location)),
+            Err(error) => Err(cause(py, &error, &name, self.0.location)),
         }
     }
-}
-
-/// An exception handed to a completion token, with its notes.
-pub(crate) fn handed_over(py: Python<'_>, error: &PyErr, name: &str, location: &Location) -> Cause {
-    cause(py, error, name, location)
 }

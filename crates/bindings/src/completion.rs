@@ -1,6 +1,6 @@
 //! Completion tokens in Python's hands.
 
-use crate::callable::handed_over;
+use crate::callable::cause;
 use crate::errors;
 use crate::location::Location;
 use pyo3::exceptions::PyBaseException;
@@ -20,6 +20,20 @@ pub(crate) struct Completion {
 impl Completion {
     pub(crate) fn new(token: weft_engine::Completion, name: String, location: Location) -> Self {
         Self { token, name, location }
+    }
+}
+
+impl Drop for Completion {
+    fn drop(&mut self) {
+        if !self.token.is_used() {
+            // The token's own drop would fail the op too, but could not say where it was pushed.
+            Python::attach(|py| {
+                let message = format!("the completion token of {} was dropped unused", self.name);
+                let error = errors::completion(py, &message);
+                // If somebody was faster, the op has its answer.
+                let _ = self.token.complete(Err(cause(py, &error, &self.name, self.location)));
+            });
+        }
     }
 }
 
@@ -56,7 +70,7 @@ impl Completion {
             return py.detach(|| self.token.complete(Ok(()))).map_err(|error| errors::raised(py, error));
         }
         let error = PyErr::from_value(exception.clone().into_any());
-        let cause = handed_over(py, &error, &self.name, &self.location);
+        let cause = cause(py, &error, &self.name, self.location);
         py.detach(|| self.token.complete(Err(cause))).map_err(|error| errors::raised(py, error))
     }
 

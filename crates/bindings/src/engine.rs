@@ -4,7 +4,7 @@ use crate::arguments::{self, Held};
 use crate::callable::{AsyncCallable, Callable};
 use crate::errors;
 use crate::host::Gil;
-use crate::native::Native;
+use crate::native::{KeepingAlive, Native};
 use crate::operator::Operator;
 use crate::process;
 use crate::variable::Variable;
@@ -369,9 +369,10 @@ impl Engine {
         let options =
             PushOptions { priority, name, device: arguments::device(device)?, always_run, bytes: nbytes };
         let common = Common { reads: read_vars, mutates: mutate_vars, overwrites: overwrite_vars, options };
+        let native = Native::new(py, function);
         match keep_alive {
-            None => common.push(py, self, function),
-            Some(_) => common.push(py, self, Native::new(function, keep_alive)),
+            None => common.push(py, self, native),
+            Some(object) => common.push(py, self, KeepingAlive { native, object }),
         }
     }
 

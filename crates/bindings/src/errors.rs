@@ -1,24 +1,42 @@
 //! Engine errors as Python exceptions: one class of `weft.errors` for each variant.
 
 use crate::callable::Raised;
+use crate::native::NativeFailure;
 use pyo3::exceptions::{PyBaseException, PyKeyboardInterrupt};
+use pyo3::call::PyCallArgs;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
 use std::sync::Arc;
 use weft_engine::{Cause, EngineError, Failure};
 
+/// `weft.errors`, held because nothing can be imported any more when the interpreter ends.
+static CLASSES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+
+/// Makes the classes known; called when the extension is imported.
+pub(crate) fn load(py: Python<'_>) -> PyResult<()> {
+    CLASSES.get_or_try_init(py, || py.import("weft.errors").map(Bound::unbind)).map(drop)
+}
+
 /// An exception of the class of this name in `weft.errors`.
-fn of_class(py: Python<'_>, class: &str, message: &str) -> PyErr {
-    let made = py.import("weft.errors").and_then(|errors| errors.getattr(class)?.call1((message,)));
+fn of_class<'py>(py: Python<'py>, class: &str, arguments: impl PyCallArgs<'py>) -> PyErr {
+    let made = load(py).and_then(|()| match CLASSES.get(py) {
+        Some(classes) => classes.bind(py).getattr(class)?.call1(arguments),
+        None => unreachable!("load() has succeeded"),
+    });
     made.map_or_else(|error| error, PyErr::from_value)
 }
 
+pub(crate) fn completion(py: Python<'_>, message: &str) -> PyErr {
+    of_class(py, "CompletionError", (message,))
+}
+
 pub(crate) fn argument_type(py: Python<'_>, message: &str) -> PyErr {
-    of_class(py, "ArgumentTypeError", message)
+    of_class(py, "ArgumentTypeError", (message,))
 }
 
 pub(crate) fn argument_value(py: Python<'_>, message: &str) -> PyErr {
-    of_class(py, "ArgumentValueError", message)
+    of_class(py, "ArgumentValueError", (message,))
 }
 
 /// The exception that a failed version raises: the original one where there is one.
@@ -33,17 +51,25 @@ pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
                 let _ = exception.setattr("__traceback__", traceback);
                 PyErr::from_value(exception.clone().into_any())
             }
-            None => of_class(py, "WeftError", &message),
+            None => match error.downcast_ref::<NativeFailure>() {
+                Some(native) => of_native(py, native),
+                None => of_class(py, "WeftError", (&message,)),
+            },
         },
-        Cause::Native(code) => {
-            let made = py.import("weft.errors").and_then(|errors| errors.getattr("NativeOpError")?.call1((message, *code)));
-            made.map_or_else(|error| error, PyErr::from_value)
-        }
-        Cause::Cancelled => of_class(py, "OpCancelledError", &message),
-        Cause::TokenDropped => of_class(py, "CompletionError", &message),
-        Cause::Forked => of_class(py, "ForkedError", &message),
-        _ => of_class(py, "WeftError", &message),
+        Cause::Native(code) => of_class(py, "NativeOpError", (message, *code)),
+        Cause::Cancelled => of_class(py, "OpCancelledError", (&message,)),
+        Cause::TokenDropped => of_class(py, "CompletionError", (&message,)),
+        Cause::Forked => of_class(py, "ForkedError", (&message,)),
+        _ => of_class(py, "WeftError", (&message,)),
     }
+}
+
+fn of_native(py: Python<'_>, native: &NativeFailure) -> PyErr {
+    let error = of_class(py, "NativeOpError", (native.to_string(), native.code));
+    let place = native.place.as_ref().map(|place| format!(" pushed at {place}")).unwrap_or_default();
+    // The exception was made here and takes a note.
+    let _ = error.value(py).call_method1("add_note", (format!("weft: {}{place}", native.op),));
+    error
 }
 
 /// Several failures as one exception group.
@@ -73,5 +99,5 @@ pub(crate) fn raised(py: Python<'_>, error: EngineError) -> PyErr {
         EngineError::InvalidArgument(_) => "ArgumentValueError",
         _ => "WeftError",
     };
-    of_class(py, class, &message)
+    of_class(py, class, (&message,))
 }

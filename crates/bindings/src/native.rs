@@ -1,25 +1,64 @@
 //! Native functions as payloads: they never touch the GIL.
 
+use crate::location::Location;
 use pyo3::prelude::*;
+use std::fmt;
 use weft_engine::{Cause, NativeFunction, OpContext, Payload};
 
-/// A native function, and an object that lives until it has run.
+/// A native function that answered something else than 0.
+#[derive(Debug)]
+pub(crate) struct NativeFailure {
+    pub(crate) code: i32,
+    pub(crate) op: String,
+    pub(crate) place: Option<String>,
+}
+
+impl fmt::Display for NativeFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} answered {} instead of 0", self.op, self.code)
+    }
+}
+
+impl std::error::Error for NativeFailure {}
+
+/// A native function and where it was pushed.
 pub(crate) struct Native {
     function: NativeFunction,
-    /// Dropped without the GIL, its decref waits in a queue until a thread is attached.
-    keep_alive: Option<Py<PyAny>>,
+    location: Location,
 }
 
 impl Native {
-    pub(crate) fn new(function: NativeFunction, keep_alive: Option<Py<PyAny>>) -> Self {
-        Self { function, keep_alive }
+    #[inline]
+    pub(crate) fn new(py: Python<'_>, function: NativeFunction) -> Self {
+        Self { function, location: Location::here(py) }
+    }
+
+    #[cold]
+    fn failure(&self, cause: Cause, context: &OpContext<'_>) -> Cause {
+        let Cause::Native(code) = cause else { return cause };
+        let place = self.location.describe();
+        Cause::Error(Box::new(NativeFailure { code, op: context.label(), place }))
     }
 }
 
 impl Payload for Native {
-    fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {
-        let result = self.function.call();
-        drop(self.keep_alive);
+    #[inline]
+    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        self.function.call().map_err(|cause| self.failure(cause, context))
+    }
+}
+
+/// A native function, and an object that lives until it has run.
+pub(crate) struct KeepingAlive {
+    pub(crate) native: Native,
+    /// Dropped without the GIL: its decref waits in a queue until a thread is attached.
+    pub(crate) object: Py<PyAny>,
+}
+
+impl Payload for KeepingAlive {
+    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        let result = self.native.run(context);
+        drop(self.object);
         result
     }
 }

@@ -45,6 +45,11 @@ impl Variable {
         self.engine.clone_ref(py)
     }
 
+    #[getter]
+    fn _deleted(&self) -> bool {
+        self.inner.is_deleted()
+    }
+
     /// Whether every mutation pushed so far has finished.
     ///
     /// Returns

@@ -137,7 +137,7 @@ impl Worker<'_> {
                 return Some(op);
             }
         }
-        self.steal(&self.native, |seat| &seat.native)
+        self.steal(&self.native, |seat| &seat.native).inspect(|_| self.pass_on())
     }
 
     fn steal<'s>(&'s self, mine: &Deque<OpPtr>, theirs: impl Fn(&'s WorkerSeat) -> &'s Stealer<OpPtr>) -> Option<OpPtr> {
@@ -179,13 +179,26 @@ impl Worker<'_> {
         let wanted = if has_other { 0 } else { PULL };
         let mut pull = IntoWorker { queue, next: &mut self.next, deque, wanted, has_other };
         self.pool.registrar.drive(finished, &mut pull);
+        self.share();
+        self.pool.wake_others(self.lane);
+    }
+
+    /// Wakes another worker of the lane if there is more than this one can do at once.
+    #[inline]
+    fn share(&self) {
         let surplus = !self.native.is_empty() || (!self.hosted.is_empty() && !self.pool.is_gate_shut());
         if surplus && self.lane.wants_waking() {
             self.pool.wake_one(self.lane, false);
         } else {
             self.pool.wake_for_ready(self.lane);
         }
-        self.pool.wake_others(self.lane);
+    }
+
+    /// Wakes another worker of the lane if anything is left, in whosever hands.
+    fn pass_on(&self) {
+        if self.lane.wants_waking() && self.has_work_for_others() {
+            self.pool.wake_one(self.lane, false);
+        }
     }
 
     /// Enters the host and runs hosted ops there, if there are any and nobody else waits to enter.
@@ -212,9 +225,13 @@ impl Worker<'_> {
         loop {
             let op = self.next.take().or_else(|| self.hosted.pop()).or_else(|| {
                 self.follow_up(None, true);
-                self.next.take().or_else(|| self.steal(&self.hosted, |seat| &seat.hosted))
+                self.next.take().or_else(|| self.steal(&self.hosted, |seat| &seat.hosted)).inspect(|_| self.pass_on())
             });
             let Some(op) = op else { return };
+            if ran == 0 {
+                // Who found the gate shut meanwhile has left the rest to us.
+                self.pass_on();
+            }
             let finished = self.run(op);
             self.follow_up(finished, true);
             ran += 1;
@@ -241,8 +258,8 @@ impl Worker<'_> {
         if self.searching {
             self.searching = false;
             // The last searcher passes the search on if there is more than it takes itself.
-            if self.lane.end_search() && self.has_work_for_others() {
-                self.pool.wake_one(self.lane, false);
+            if self.lane.end_search() {
+                self.pass_on();
             }
         }
     }
