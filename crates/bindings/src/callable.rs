@@ -52,7 +52,7 @@ fn name_of(context: &OpContext<'_>, callable: &Bound<'_, PyAny>) -> String {
 /// Notes on the exception which op it comes from and where that was pushed.
 #[cold]
 pub(crate) fn cause(py: Python<'_>, error: &PyErr, name: &str, location: Location) -> Cause {
-    let place = location.describe().map(|place| format!(" pushed at {place}")).unwrap_or_default();
+    let place = location.describe(py).map(|place| format!(" pushed at {place}")).unwrap_or_default();
     // An exception whose add_note() is broken goes without a note.
     let _ = error.value(py).call_method1("add_note", (format!("weft: {name}{place}"),));
     Cause::Error(Box::new(Raised::new(py, error)))

@@ -124,7 +124,10 @@ impl Engine {
     ) -> PyResult<Self> {
         let at_least_one = |what: &str, number: i64| {
             let message = || format!("{what} must be at least 1, not {number}");
-            u64::try_from(number).ok().filter(|&number| number > 0).ok_or_else(|| errors::argument_value(py, &message()))
+            u64::try_from(number)
+                .ok()
+                .filter(|&number| number > 0)
+                .ok_or_else(|| errors::argument_value(py, &message()))
         };
         let workers = match workers {
             None => usize::try_from(available_processors(py)?).ok(),
@@ -277,8 +280,7 @@ impl Engine {
         nbytes: u64,
     ) -> PyResult<()> {
         arguments::check_callable(exec_func)?;
-        let options =
-            PushOptions { priority, name, device: arguments::device(device)?, always_run, bytes: nbytes };
+        let options = PushOptions { priority, name, device: arguments::device(device)?, always_run, bytes: nbytes };
         let common = Common { reads: read_vars, mutates: mutate_vars, overwrites: overwrite_vars, options };
         common.push(py, self, Callable::new(exec_func))
     }
@@ -312,8 +314,7 @@ impl Engine {
         nbytes: u64,
     ) -> PyResult<()> {
         arguments::check_callable(exec_func)?;
-        let options =
-            PushOptions { priority, name, device: arguments::device(device)?, always_run, bytes: nbytes };
+        let options = PushOptions { priority, name, device: arguments::device(device)?, always_run, bytes: nbytes };
         let common = Common { reads: read_vars, mutates: mutate_vars, overwrites: overwrite_vars, options };
         common.push(py, self, AsyncCallable(Callable::new(exec_func)))
     }
@@ -366,8 +367,7 @@ impl Engine {
             let function = std::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void) -> i32>(address);
             NativeFunction::new(function, std::ptr::with_exposed_provenance_mut(data))
         };
-        let options =
-            PushOptions { priority, name, device: arguments::device(device)?, always_run, bytes: nbytes };
+        let options = PushOptions { priority, name, device: arguments::device(device)?, always_run, bytes: nbytes };
         let common = Common { reads: read_vars, mutates: mutate_vars, overwrites: overwrite_vars, options };
         let native = Native::new(py, function);
         match keep_alive {

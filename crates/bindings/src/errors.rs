@@ -2,8 +2,8 @@
 
 use crate::callable::Raised;
 use crate::native::NativeFailure;
-use pyo3::exceptions::{PyBaseException, PyKeyboardInterrupt};
 use pyo3::call::PyCallArgs;
+use pyo3::exceptions::{PyBaseException, PyKeyboardInterrupt};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
@@ -66,7 +66,7 @@ pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
 
 fn of_native(py: Python<'_>, native: &NativeFailure) -> PyErr {
     let error = of_class(py, "NativeOpError", (native.to_string(), native.code));
-    let place = native.place.as_ref().map(|place| format!(" pushed at {place}")).unwrap_or_default();
+    let place = native.location.describe(py).map(|place| format!(" pushed at {place}")).unwrap_or_default();
     // The exception was made here and takes a note.
     let _ = error.value(py).call_method1("add_note", (format!("weft: {}{place}", native.op),));
     error

@@ -10,7 +10,7 @@ use weft_engine::{Cause, NativeFunction, OpContext, Payload};
 pub(crate) struct NativeFailure {
     pub(crate) code: i32,
     pub(crate) op: String,
-    pub(crate) place: Option<String>,
+    pub(crate) location: Location,
 }
 
 impl fmt::Display for NativeFailure {
@@ -36,8 +36,7 @@ impl Native {
     #[cold]
     fn failure(&self, cause: Cause, context: &OpContext<'_>) -> Cause {
         let Cause::Native(code) = cause else { return cause };
-        let place = self.location.describe();
-        Cause::Error(Box::new(NativeFailure { code, op: context.label(), place }))
+        Cause::Error(Box::new(NativeFailure { code, op: context.label(), location: self.location }))
     }
 }
 

@@ -40,8 +40,7 @@ mod waiter;
 
 pub use engine::fork;
 pub use engine::{
-    Accesses, Engine, OnLimit, OpBuilder, Operator, PushOptions, Settings, Stats, Tick, Variable, Wait,
-    WeakEngine,
+    Accesses, Engine, OnLimit, OpBuilder, Operator, PushOptions, Settings, Stats, Tick, Variable, Wait, WeakEngine,
 };
 pub use error::EngineError;
 pub use failure::{Cause, Failure};

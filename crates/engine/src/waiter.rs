@@ -7,7 +7,7 @@
 //! | DONE | the answer is there | |
 
 use crate::failure::Failure;
-use crate::sync::{AtomicU32, Ordering, Parker, UnsafeCell, Unparker};
+use crate::sync::{AtomicU32, Ordering, Parker, Unparker, UnsafeCell};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -29,11 +29,7 @@ unsafe impl Sync for Waiter {}
 
 impl Waiter {
     pub(crate) fn new(parker: &Parker) -> Arc<Self> {
-        Arc::new(Self {
-            state: AtomicU32::new(WATCHING),
-            answer: UnsafeCell::new(None),
-            unparker: parker.unparker(),
-        })
+        Arc::new(Self { state: AtomicU32::new(WATCHING), answer: UnsafeCell::new(None), unparker: parker.unparker() })
     }
 
     /// Gives the answer, once. Answers whether the waiter sleeps and must be [woken](Self::wake).

@@ -9,7 +9,7 @@ use programs::{Program, State};
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::Instant;
-use weft_engine::{Accesses, AccessKind, Engine, NativeFunction, PushOptions, Settings, Variable};
+use weft_engine::{AccessKind, Accesses, Engine, NativeFunction, PushOptions, Settings, Variable};
 
 struct Options {
     pattern: String,
@@ -19,7 +19,8 @@ struct Options {
 
 fn main() {
     let options = parse();
-    let engine = Engine::new(Settings { workers: Some(options.workers), ..Settings::default() }).expect("valid settings");
+    let engine =
+        Engine::new(Settings { workers: Some(options.workers), ..Settings::default() }).expect("valid settings");
 
     let small = Program::new(&options.pattern, options.ops.min(20_000));
     let state = Arc::new(State::new(&small));

@@ -14,8 +14,8 @@ mod wait;
 
 pub use accesses::Accesses;
 pub use builder::OpBuilder;
-pub use core::{Engine, WeakEngine};
 pub(crate) use core::Core;
+pub use core::{Engine, WeakEngine};
 pub use operator::Operator;
 pub use push::PushOptions;
 pub use settings::{OnLimit, Settings};

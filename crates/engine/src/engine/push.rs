@@ -4,7 +4,6 @@ use super::{Accesses, Core, Engine, OnLimit, Tick, Wait};
 use crate::EngineError;
 use crate::op::{Extra, Op, OpFlags, OpKind, Payload, RawPayload, current};
 use crate::pool::Device;
-use crate::sched::PullNothing;
 use crate::sync::{Ordering, spin_hint, yield_now};
 use crate::waiter::Waiter;
 use std::mem::MaybeUninit;
@@ -31,17 +30,16 @@ impl Core {
         let pool = self.pool();
         let mut tries = 0_u32;
         pool.registrar.push(fill, || {
-            if tries == 0 {
-                // Whoever drains the ring hands ready ops out, so they must find takers.
-                pool.pushed(0, false);
-            }
-            tries += 1;
             if tries % 8 == 0 {
-                pool.registrar.drive(None, &mut PullNothing);
-                yield_now();
+                // All workers are busy with their ops, or the registrar lost its processor.
+                pool.help();
+                if tries > 0 {
+                    yield_now();
+                }
             } else {
                 (0..16).for_each(|_| spin_hint());
             }
+            tries += 1;
         });
     }
 
@@ -93,21 +91,26 @@ impl Engine {
             let settings = &self.core.settings;
             let ops = settings.max_pending_ops - settings.max_pending_ops.div_ceil(4).max(1);
             let held = if bytes > 0 { settings.max_pending_bytes.saturating_sub(bytes) } else { u64::MAX };
-            super::wait::park_until(&self.core, &mut wait, "room for another op", |waiter: &std::sync::Arc<Waiter>| {
-                let registrar = &self.core.pool().registrar;
-                let mut turn = registrar.turn();
-                turn.catch_up();
-                let room = registrar.pending() <= ops && registrar.bytes() <= held;
-                if room {
-                    // Nobody sleeps on it yet.
-                    let _ = waiter.answer(None);
-                } else {
-                    turn.parts().0.room.push((std::sync::Arc::clone(waiter), ops, held));
-                }
-                drop(turn);
-                self.core.pool().turned();
-                Ok(())
-            })?;
+            super::wait::park_until(
+                &self.core,
+                &mut wait,
+                "room for another op",
+                |waiter: &std::sync::Arc<Waiter>| {
+                    let registrar = &self.core.pool().registrar;
+                    let mut turn = registrar.turn();
+                    turn.catch_up();
+                    let room = registrar.pending() <= ops && registrar.bytes() <= held;
+                    if room {
+                        // Nobody sleeps on it yet.
+                        let _ = waiter.answer(None);
+                    } else {
+                        turn.parts().0.room.push((std::sync::Arc::clone(waiter), ops, held));
+                    }
+                    drop(turn);
+                    self.core.pool().turned();
+                    Ok(())
+                },
+            )?;
         }
         Ok(())
     }

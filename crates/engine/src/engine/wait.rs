@@ -54,7 +54,7 @@ pub(super) fn park_until(
                 return Ok(waiter);
             }
             if look == HELP_AT {
-                core.pool().turned();
+                core.pool().help();
             }
             (0..PAUSES).for_each(|_| spin_hint());
         }

@@ -21,8 +21,8 @@ mod payload;
 mod slab;
 
 pub(crate) use cell::{Extra, Op, OpFlags, OpKind, OpPtr};
-pub(crate) use context::{Deliver, clear_current, current, set_current};
 pub use context::{Completion, OpContext};
-pub use payload::{NativeFunction, Payload};
+pub(crate) use context::{Deliver, clear_current, current, set_current};
 pub(crate) use payload::RawPayload;
+pub use payload::{NativeFunction, Payload};
 pub(crate) use slab::{Chunk, Slab};

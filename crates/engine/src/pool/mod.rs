@@ -17,7 +17,7 @@ mod seat;
 mod worker;
 
 pub use device::{Device, DeviceLane};
-pub use host::Host;
 pub(crate) use host::DirectHost;
+pub use host::Host;
 pub use policy::Policy;
 pub(crate) use run::{BlockedWorker, Pool};

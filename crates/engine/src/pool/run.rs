@@ -115,7 +115,17 @@ impl Pool {
 
     /// A turn of a thread that is no worker is over: sees to it that what it made ready is run.
     pub(crate) fn turned(self: &Arc<Self>) {
-        self.registrar.drive(None, &mut PullNothing);
+        self.registrar.drive(None, &mut PullNothing { register: false });
+        self.wake_for_all();
+    }
+
+    /// Registers some of what was pushed, for a pusher that meets a full ring, or a waiter.
+    pub(crate) fn help(self: &Arc<Self>) {
+        self.registrar.drive(None, &mut PullNothing { register: true });
+        self.wake_for_all();
+    }
+
+    fn wake_for_all(self: &Arc<Self>) {
         if self.placement.is_inline() {
             return self.run_inline();
         }
@@ -255,9 +265,8 @@ impl Pool {
         let mut context = OpContext::new(op, deliver);
         let before = set_current(self.address(), op);
         // SAFETY: a ready op was pulled by this thread alone, and was not run before.
-        let result = catch_unwind(AssertUnwindSafe(|| unsafe {
-            (*op.as_ptr()).payload.assume_init_mut().run(&mut context)
-        }));
+        let result =
+            catch_unwind(AssertUnwindSafe(|| unsafe { (*op.as_ptr()).payload.assume_init_mut().run(&mut context) }));
         clear_current(before);
         match context.conclude(result.unwrap_or_else(|panic| Err(Cause::Panic(message_of(&*panic))))) {
             None => None,
@@ -396,7 +405,7 @@ impl Deliver for Delivery {
         if let Err(cause) = result {
             self.0.fail(op, cause);
         }
-        self.0.registrar.drive(Some(op), &mut PullNothing);
+        self.0.registrar.drive(Some(op), &mut PullNothing { register: false });
         self.0.turned();
     }
 

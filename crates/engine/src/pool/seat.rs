@@ -15,13 +15,7 @@ pub(crate) struct WorkerSeat {
 
 impl WorkerSeat {
     pub(super) fn new(native: Stealer<OpPtr>, hosted: Stealer<OpPtr>, unparker: Unparker) -> Self {
-        Self {
-            native,
-            hosted,
-            unparker,
-            asleep: AtomicBool::new(false),
-            running: AtomicPtr::new(ptr::null_mut()),
-        }
+        Self { native, hosted, unparker, asleep: AtomicBool::new(false), running: AtomicPtr::new(ptr::null_mut()) }
     }
 
     /// Announces that the worker is about to sleep.

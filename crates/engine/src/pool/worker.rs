@@ -51,8 +51,7 @@ pub(super) fn work(
     let lane = pool.lane(lane);
     let Some(seat) = lane.seats().nth(seat_number) else { return };
     let deliver = Arc::new(Delivery(Arc::clone(pool)));
-    let mut worker =
-        Worker { pool, lane, seat, seat_number, deliver, native, hosted, next: None, searching: true };
+    let mut worker = Worker { pool, lane, seat, seat_number, deliver, native, hosted, next: None, searching: true };
     let mut looks = 0;
     loop {
         if worker.run_native() || worker.run_hosted() {
@@ -140,7 +139,11 @@ impl Worker<'_> {
         self.steal(&self.native, |seat| &seat.native).inspect(|_| self.pass_on())
     }
 
-    fn steal<'s>(&'s self, mine: &Deque<OpPtr>, theirs: impl Fn(&'s WorkerSeat) -> &'s Stealer<OpPtr>) -> Option<OpPtr> {
+    fn steal<'s>(
+        &'s self,
+        mine: &Deque<OpPtr>,
+        theirs: impl Fn(&'s WorkerSeat) -> &'s Stealer<OpPtr>,
+    ) -> Option<OpPtr> {
         // Starting behind one's own seat spreads thieves without a random number.
         let others = || self.lane.seats().enumerate().filter(|(number, _)| *number != self.seat_number);
         let (before, after): (Vec<_>, Vec<_>) = if others().any(|(_, seat)| !theirs(seat).is_empty()) {
@@ -170,11 +173,8 @@ impl Worker<'_> {
     /// Settles what has just run, takes the next ops, wakes who else is needed.
     #[inline]
     fn follow_up(&mut self, finished: Option<OpPtr>, hosted: bool) {
-        let (queue, deque) = if hosted {
-            (self.lane.hosted_queue(), &self.hosted)
-        } else {
-            (self.lane.native_queue(), &self.native)
-        };
+        let (queue, deque) =
+            if hosted { (self.lane.hosted_queue(), &self.hosted) } else { (self.lane.native_queue(), &self.native) };
         let has_other = !deque.is_empty();
         let wanted = if has_other { 0 } else { PULL };
         let mut pull = IntoWorker { queue, next: &mut self.next, deque, wanted, has_other };

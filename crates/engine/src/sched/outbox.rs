@@ -1,9 +1,9 @@
 //! What the registrar leaves to be done after it has given the role back.
 
-use crate::waiter::Waiter;
 use crate::failure::Failure;
 use crate::op::{Chunk, Op, OpPtr};
 use crate::var::VarNode;
+use crate::waiter::Waiter;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 

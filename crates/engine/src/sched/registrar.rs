@@ -39,7 +39,10 @@ pub(crate) trait Pull {
 }
 
 /// Pulls nothing: for threads that are no workers.
-pub(crate) struct PullNothing;
+pub(crate) struct PullNothing {
+    /// Whether to register pushes all the same, so that a full ring gets room.
+    pub(crate) register: bool,
+}
 
 impl Pull for PullNothing {
     fn queue(&self) -> Option<usize> {
@@ -47,7 +50,7 @@ impl Pull for PullNothing {
     }
 
     fn wanted(&self) -> usize {
-        0
+        usize::from(self.register)
     }
 
     fn has_other(&self) -> bool {

@@ -41,11 +41,7 @@ impl Ring {
         let slots = (0..SLOTS as u64)
             .map(|turn| Slot { turn: AtomicU64::new(turn), cell: UnsafeCell::new(supply()) })
             .collect();
-        Self {
-            slots,
-            tickets: CachePadded(AtomicU64::new(0)),
-            registered: CachePadded(AtomicU64::new(0)),
-        }
+        Self { slots, tickets: CachePadded(AtomicU64::new(0)), registered: CachePadded(AtomicU64::new(0)) }
     }
 
     #[inline]

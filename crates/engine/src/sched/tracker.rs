@@ -3,10 +3,10 @@
 use super::epoch::Epochs;
 use super::outbox::Outbox;
 use super::queues::{Fifo, Queues};
-use crate::waiter::Waiter;
 use crate::failure::{Cause, Failure};
 use crate::op::{Op, OpFlags, OpKind, OpPtr, Slab};
 use crate::var::{Access, Seat, Settled, VarNode};
+use crate::waiter::Waiter;
 use std::ptr::NonNull;
 use std::sync::Arc;
 

@@ -3,9 +3,9 @@
 use super::{Arc, Condvar, Mutex};
 #[cfg(loom)]
 use loom::sync::MutexGuard;
-use std::sync::PoisonError;
 #[cfg(not(loom))]
 use std::sync::MutexGuard;
+use std::sync::PoisonError;
 use std::time::Instant;
 
 #[derive(Debug)]

@@ -38,8 +38,8 @@ mod access;
 mod node;
 mod queue;
 
-pub use access::AccessKind;
 pub(crate) use access::Access;
+pub use access::AccessKind;
 pub(crate) use node::VarNode;
 pub(crate) use queue::Settled;
 
@@ -61,4 +61,3 @@ impl Seat {
         Self { _not_send: std::marker::PhantomData }
     }
 }
-
