@@ -3,6 +3,7 @@
 use crate::completion::Completion;
 use crate::location::Location;
 use pyo3::exceptions::PyBaseException;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTraceback;
 use std::fmt;
@@ -68,6 +69,10 @@ impl Callable {
     #[inline]
     pub(crate) fn new(callable: &Bound<'_, PyAny>) -> Self {
         Self { callable: callable.clone().unbind(), location: Location::here(callable.py()) }
+    }
+
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.callable)
     }
 
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {

@@ -9,11 +9,11 @@ use crate::operator::Operator;
 use crate::process;
 use crate::variable::Variable;
 use crate::wait;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use weft_engine::{AccessKind, Accesses, NativeFunction, OnLimit, Payload, Policy, PushOptions, Settings};
 
@@ -49,7 +49,7 @@ const HAND_OVER: Duration = Duration::from_millis(1);
 pub(crate) struct Engine {
     pub(crate) inner: weft_engine::Engine,
     /// A `weft._identity.ObjectVariables`.
-    objects: PyOnceLock<Py<PyAny>>,
+    objects: OnceLock<Py<PyAny>>,
 }
 
 impl Engine {
@@ -158,7 +158,7 @@ impl Engine {
             py.import("sys")?.call_method1("setswitchinterval", (seconds,))?;
         }
         process::register(&inner);
-        Ok(Self { inner, objects: PyOnceLock::new() })
+        Ok(Self { inner, objects: OnceLock::new() })
     }
 
     /// The name it was given, or None.
@@ -225,10 +225,15 @@ impl Engine {
     ///     If the object cannot be weakly referenced.
     fn variable_of<'py>(slf: &Bound<'py, Self>, obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
-        let objects = slf.get().objects.get_or_try_init(py, || {
-            let class = py.import("weft._identity")?.getattr("ObjectVariables")?;
-            class.call1((slf.getattr("new_variable")?,)).map(Bound::unbind)
-        })?;
+        let objects = &slf.get().objects;
+        let objects = match objects.get() {
+            Some(objects) => objects,
+            None => {
+                let class = py.import("weft._identity")?.getattr("ObjectVariables")?;
+                let made = class.call1((slf.getattr("new_variable")?,))?.unbind();
+                objects.get_or_init(|| made) // of two threads that come here at once, the first one's stays
+            }
+        };
         objects.bind(py).call_method1("variable_of", (obj,))
     }
 
@@ -570,6 +575,10 @@ impl Engine {
     ) -> PyResult<()> {
         let _ = (exc_value, traceback);
         self.close(py, exc_type.is_some(), None)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(self.objects.get())
     }
 
     fn __repr__(&self) -> String {

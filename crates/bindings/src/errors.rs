@@ -18,6 +18,12 @@ pub(crate) fn load(py: Python<'_>) -> PyResult<()> {
     CLASSES.get_or_try_init(py, || py.import("weft.errors").map(Bound::unbind)).map(drop)
 }
 
+/// The folder of the package, from which ops are pushed on behalf of others.
+pub(crate) fn package_folder(py: Python<'_>) -> Option<String> {
+    let file: String = CLASSES.get(py)?.bind(py).getattr("__file__").ok()?.extract().ok()?;
+    Some(file.strip_suffix("errors.py")?.to_owned())
+}
+
 /// An exception of the class of this name in `weft.errors`.
 fn of_class<'py>(py: Python<'py>, class: &str, arguments: impl PyCallArgs<'py>) -> PyErr {
     let made = load(py).and_then(|()| match CLASSES.get(py) {
@@ -81,6 +87,7 @@ fn group(py: Python<'_>, message: &str, failures: &[Arc<Failure>]) -> PyErr {
 }
 
 /// An engine's error as the exception to raise.
+#[allow(clippy::needless_pass_by_value)] // it is what map_err() hands over
 pub(crate) fn raised(py: Python<'_>, error: EngineError) -> PyErr {
     let message = error.to_string();
     let class = match &error {

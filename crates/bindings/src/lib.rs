@@ -3,6 +3,9 @@
 //! Every function here reads its arguments, calls the engine (without the GIL where that may
 //! wait), and turns the answer back into Python. It decides nothing.
 
+// The doc comments are docstrings for Python: numpydoc, not Markdown.
+#![allow(clippy::doc_markdown)]
+
 mod arguments;
 mod callable;
 mod completion;

@@ -1,5 +1,6 @@
 //! Where an op was pushed.
 
+use crate::errors;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -12,6 +13,8 @@ use std::sync::{Mutex, PoisonError};
 const KNOWN: usize = 4096;
 /// Code objects a thread finds without a lock: a power of two.
 const AT_HAND: usize = 64;
+/// Bit of numbers of code objects inside the package: the place is that of their caller.
+const INSIDE: u32 = 1 << 31;
 
 /// A place in Python code. Taken at each push, it is half a word of numbers: no reference to keep,
 /// no line to compute. Both wait until somebody asks.
@@ -60,12 +63,23 @@ impl Location {
     #[inline]
     pub(crate) fn here(py: Python<'_>) -> Self {
         let Some(get_instruction) = get_instruction(py) else { return Self::NOWHERE };
-        // SAFETY: attached; the frame is borrowed from the running thread, the code is a new reference.
-        let (code, instruction) = unsafe {
+        // SAFETY: attached; the frame is borrowed from the running thread.
+        let place = unsafe {
             let frame = ffi::PyEval_GetFrame();
-            if frame.is_null() {
-                return Self::NOWHERE;
-            }
+            if frame.is_null() { Self::NOWHERE } else { Self::of_frame(py, frame, get_instruction) }
+        };
+        if place.code & INSIDE == 0 { place } else { Self::of_caller(py, get_instruction) }
+    }
+
+    /// The place in a frame.
+    ///
+    /// # Safety
+    ///
+    /// `frame` is a frame.
+    #[inline]
+    unsafe fn of_frame(py: Python<'_>, frame: *mut ffi::PyFrameObject, get_instruction: GetInstruction) -> Self {
+        // SAFETY: the caller's promise; the code is a new reference.
+        let (code, instruction) = unsafe {
             let code = ffi::PyFrame_GetCode(frame).cast::<ffi::PyObject>();
             (Bound::from_owned_ptr_or_opt(py, code), get_instruction(frame))
         };
@@ -83,11 +97,28 @@ impl Location {
         })
     }
 
+    /// The place of the first caller outside the package.
+    #[cold]
+    fn of_caller(py: Python<'_>, get_instruction: GetInstruction) -> Self {
+        // SAFETY: as in here().
+        let frame = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) };
+        let mut frame = frame;
+        while let Some(at) = frame {
+            // SAFETY: `f_back` of a frame is a frame.
+            let place = unsafe { Self::of_frame(py, at.as_ptr().cast(), get_instruction) };
+            if place.code & INSIDE == 0 {
+                return place;
+            }
+            frame = at.getattr("f_back").ok().filter(|frame| !frame.is_none());
+        }
+        Self::NOWHERE
+    }
+
     /// `file.py:12`, or nothing where that is not known.
     pub(crate) fn describe(self, py: Python<'_>) -> Option<String> {
         let code = {
             let known = CODES.lock().unwrap_or_else(PoisonError::into_inner);
-            known.as_ref()?.codes.get(self.code.checked_sub(1)? as usize)?.clone_ref(py)
+            known.as_ref()?.codes.get((self.code & !INSIDE).checked_sub(1)? as usize)?.clone_ref(py)
         };
         let code = code.bind(py);
         let file: String = code.getattr("co_filename").ok()?.extract().ok()?;
@@ -106,6 +137,11 @@ impl Location {
 /// The number of a code object, which is held from now on; 0 if there are too many already.
 #[cold]
 fn number_of(code: Bound<'_, PyAny>) -> u32 {
+    let inside = || -> Option<bool> {
+        let file: String = code.getattr("co_filename").ok()?.extract().ok()?;
+        Some(file.starts_with(&errors::package_folder(code.py())?))
+    };
+    let inside = if inside().unwrap_or(false) { INSIDE } else { 0 };
     let mut known = CODES.lock().unwrap_or_else(PoisonError::into_inner);
     let known = known.get_or_insert_default();
     let address = code.as_ptr().addr();
@@ -116,7 +152,7 @@ fn number_of(code: Bound<'_, PyAny>) -> u32 {
         return 0;
     }
     known.codes.push(code.unbind());
-    let number = u32::try_from(known.codes.len()).unwrap_or(0);
+    let number = u32::try_from(known.codes.len()).unwrap_or(0) | inside;
     known.numbers.insert(address, number);
     number
 }

@@ -3,6 +3,7 @@
 use crate::callable::Callable;
 use crate::engine::Engine;
 use crate::errors;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use weft_engine::{AccessKind, PushOptions, Variable};
 
@@ -41,6 +42,11 @@ impl Operator {
             bytes: 0,
         };
         engine.push_payload(py, self.callable.clone_ref(py), &mut accesses, &options)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.engine)?;
+        self.callable.traverse(&visit)
     }
 
     fn __repr__(&self) -> String {

@@ -45,7 +45,10 @@ pub(crate) fn _exit_drain(py: Python<'_>, timeout: Option<f64>) -> PyResult<()> 
 fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>, hurry: bool) -> PyResult<()> {
     let mut interrupt = None;
     let mut warned = false;
-    while !hurry {
+    loop {
+        if hurry {
+            break;
+        }
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let slice = if warned { left } else { Some(left.map_or(PATIENCE, |left| left.min(PATIENCE))) };
         let mut outcome = Ok(());

@@ -2,6 +2,7 @@
 
 use crate::engine::Engine;
 use crate::errors;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 /// A handle on something that ops read and mutate. The engine orders accesses to it.
@@ -73,6 +74,10 @@ impl Variable {
     /// Waits in asyncio, without blocking the event loop, until every mutation pushed so far has finished.
     fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("weft._awaitable")?.getattr("await_variable")?.call1((slf,))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.engine)
     }
 
     fn __repr__(&self) -> String {

@@ -57,6 +57,7 @@ impl Engine {
             return Err(EngineError::VariableDeleted { variable: variable.label() });
         }
         let options = PushOptions { name, always_run: true, ..PushOptions::default() };
-        self.push(finalizer, &mut accesses, &options)
+        // A deletion makes room, so no limit holds it up.
+        self.push_unlimited(finalizer, &mut accesses, &options)
     }
 }

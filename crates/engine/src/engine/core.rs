@@ -235,6 +235,6 @@ impl fmt::Debug for Engine {
             .field("policy", &self.policy())
             .field("workers", &self.workers())
             .field("closed", &self.is_closed())
-            .finish()
+            .finish_non_exhaustive()
     }
 }

@@ -30,7 +30,7 @@ impl Core {
         let pool = self.pool();
         let mut tries = 0_u32;
         pool.registrar.push(fill, || {
-            if tries % 8 == 0 {
+            if tries.is_multiple_of(8) {
                 // All workers are busy with their ops, or the registrar lost its processor.
                 pool.help();
                 if tries > 0 {

@@ -128,10 +128,7 @@ impl Engine {
 
     /// [`wait_for_var`](Self::wait_for_var), for a limited time or with ticks.
     pub fn wait_for_var_with(&self, variable: &Variable, wait: &mut Wait<'_>) -> Result<(), EngineError> {
-        match self.poll(variable)? {
-            true => Ok(()),
-            false => self.wait_on(variable, AccessKind::Read, wait),
-        }
+        if self.poll(variable)? { Ok(()) } else { self.wait_on(variable, AccessKind::Read, wait) }
     }
 
     /// Waits until every access of the variable pushed before, reads included, has finished.
@@ -203,9 +200,9 @@ impl Engine {
         let core = &*self.core;
         let pool = core.pool();
         let node = variable.node_pointer();
-        let mut enlisted = None;
-        let waited = park_until(core, wait, &variable.label(), |waiter| {
-            enlisted = Some(Arc::clone(waiter));
+        let mut listed = None;
+        let outcome = park_until(core, wait, &variable.label(), |waiter| {
+            listed = Some(Arc::clone(waiter));
             let asker = current(pool.address());
             let probe = core.push_wait(OpKind::Probe, &[(node, kind)], waiter, asker);
             if let Some(asker) = asker {
@@ -219,7 +216,7 @@ impl Engine {
             }
             Ok(())
         });
-        let waiter = match (waited, enlisted) {
+        let waiter = match (outcome, listed) {
             (Ok(waiter), _) => waiter,
             (Err(error), Some(waiter)) => {
                 let mut turn = pool.registrar.turn();

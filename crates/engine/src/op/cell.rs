@@ -203,7 +203,7 @@ impl Op {
     pub(crate) unsafe fn label(op: OpPtr) -> String {
         // SAFETY: the caller's promise; neither field changes while the op is pending, and fields
         // that do (the priority, say) are not borrowed.
-        let (extra, number) = unsafe { (&*(&raw const (*op.as_ptr()).extra), (*op.as_ptr()).number) };
+        let (extra, number) = unsafe { (&(*op.as_ptr()).extra, (*op.as_ptr()).number) };
         match extra.as_ref().and_then(|extra| extra.name.as_ref()) {
             Some(name) => format!("op '{name}'"),
             None => format!("op #{number}"),

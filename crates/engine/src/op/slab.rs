@@ -36,6 +36,7 @@ const LAYOUT: Layout = match Layout::from_size_align(CHUNK_BYTES, CHUNK_BYTES) {
     Err(_) => panic!("the chunk's size is a power of two"),
 };
 
+#[allow(clippy::cast_ptr_alignment)] // chunks are aligned to their size
 impl Chunk {
     pub(crate) fn new() -> Self {
         // SAFETY: the layout has a size.
@@ -77,6 +78,7 @@ pub(crate) struct Slab {
 // SAFETY: the slab owns its chunks; the registrar's role makes its user alone.
 unsafe impl Send for Slab {}
 
+#[allow(clippy::cast_ptr_alignment)] // cells lie at multiples of their size in aligned chunks
 impl Slab {
     pub(crate) fn new() -> Self {
         Self { open: ptr::null_mut(), empty: Vec::with_capacity(2 * KEPT), in_use: 0 }

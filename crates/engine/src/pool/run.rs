@@ -21,6 +21,10 @@ use std::time::{Duration, Instant};
 /// Runs nested inside inline runs before the next one is left to the outermost.
 const NESTING: u32 = 64;
 
+/// A worker's stack. Deep recursion in a payload should meet the limits of its language first; what is
+/// not used is not paid for.
+const STACK: usize = 32 << 20;
+
 /// How long a thread that has left the host waits for a worker to enter.
 const HAND_OVER: Duration = Duration::from_millis(1);
 
@@ -233,20 +237,19 @@ impl Pool {
         let pool = Arc::clone(self);
         let lane_number = lane.number;
         let name = format!("{}-{lane_number}.{number}", self.name);
-        let thread = thread::Builder::new().name(name).spawn(move || {
+        let thread = thread::Builder::new().name(name).stack_size(STACK).spawn(move || {
             WORKER.set((Arc::as_ptr(&pool), lane_number));
             pool.host.worker_begins();
             worker::work(&pool, lane_number, number, native, hosted, &parker);
             pool.host.worker_ends();
             WORKER.set((ptr::null(), 0));
         });
-        match thread {
-            Ok(thread) => self.threads().push(thread),
-            // The system gives no thread. Others may; if there are none, waits keep asking.
-            Err(_) => {
-                lane.end_search();
-                lane.add_spare();
-            }
+        if let Ok(thread) = thread {
+            self.threads().push(thread);
+        } else {
+            // The system gives no thread. Others may be there; if there are none, waits keep asking.
+            lane.end_search();
+            lane.add_spare();
         }
     }
 
@@ -259,7 +262,7 @@ impl Pool {
     #[inline]
     pub(super) fn run(&self, op: OpPtr, deliver: &Arc<dyn Deliver>) -> Option<OpPtr> {
         // ORDERING: a flag of its own; an op that misses it has started before the cancellation.
-        if self.cancelling.load(Ordering::Relaxed) && self.cancel(op) {
+        if self.cancelling.load(Ordering::Relaxed) && Self::cancel(op) {
             return Some(op);
         }
         let mut context = OpContext::new(op, deliver);
@@ -272,7 +275,7 @@ impl Pool {
             None => None,
             Some(Ok(())) => Some(op),
             Some(Err(cause)) => {
-                self.fail(op, cause);
+                Self::fail(op, cause);
                 Some(op)
             }
         }
@@ -280,7 +283,7 @@ impl Pool {
 
     /// Fails an op that has not started. Answers whether it does: clean-up runs all the same.
     #[cold]
-    fn cancel(&self, op: OpPtr) -> bool {
+    fn cancel(op: OpPtr) -> bool {
         // SAFETY: a pulled op is this thread's, and was not run.
         unsafe {
             if (*op.as_ptr()).flags.has(OpFlags::ALWAYS_RUN) {
@@ -288,7 +291,7 @@ impl Pool {
             }
             (*op.as_ptr()).payload.assume_init_mut().discard();
         }
-        self.fail(op, Cause::Cancelled);
+        Self::fail(op, Cause::Cancelled);
         true
     }
 
@@ -302,7 +305,7 @@ impl Pool {
 
     /// Notes why a running op failed.
     #[cold]
-    pub(crate) fn fail(&self, op: OpPtr, cause: Cause) {
+    pub(crate) fn fail(op: OpPtr, cause: Cause) {
         // SAFETY: the op is the caller's until it is delivered.
         unsafe { (*op.as_ptr()).failure = Some(Arc::new(Failure::new(Op::label(op), cause))) };
     }
@@ -403,7 +406,7 @@ pub(super) struct Delivery(pub(super) Arc<Pool>);
 impl Deliver for Delivery {
     fn deliver(&self, op: OpPtr, result: Result<(), Cause>) {
         if let Err(cause) = result {
-            self.0.fail(op, cause);
+            Pool::fail(op, cause);
         }
         self.0.registrar.drive(Some(op), &mut PullNothing { register: false });
         self.0.turned();

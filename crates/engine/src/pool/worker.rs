@@ -66,7 +66,7 @@ pub(super) fn work(
             for _ in 0..PAUSES {
                 spin_hint();
             }
-            if looks % YIELD_EVERY == 0 {
+            if looks.is_multiple_of(YIELD_EVERY) {
                 yield_now();
             }
         } else if !worker.sleep(parker) {
@@ -235,7 +235,7 @@ impl Worker<'_> {
             let finished = self.run(op);
             self.follow_up(finished, true);
             ran += 1;
-            if ran % HOSTED_ASKS == 0 {
+            if ran.is_multiple_of(HOSTED_ASKS) {
                 let native = self.pool.registrar.ready(self.lane.native_queue()) > 0 || !self.native.is_empty();
                 if start.elapsed() > if native { HOSTED_PATIENCE } else { HOSTED_BATCH } {
                     break;
@@ -287,12 +287,11 @@ impl Worker<'_> {
     fn sleep(&mut self, parker: &Parker) -> bool {
         self.seat.fall_asleep();
         self.lane.drowse();
-        if self.has_work() || self.pool.is_over() {
-            if self.seat.claim() {
-                self.lane.rouse();
-                return !self.leaves();
-            }
-            // Somebody has just claimed this sleeper and counts it as searching: its token comes.
+        // If the claim fails, somebody has just claimed this sleeper and counts it as searching: its
+        // token comes.
+        if (self.has_work() || self.pool.is_over()) && self.seat.claim() {
+            self.lane.rouse();
+            return !self.leaves();
         }
         parker.park(None);
         if self.pool.is_stopping() {

@@ -108,7 +108,7 @@ impl Ordered {
         let (&Reverse(highest), list) = self.levels.first_key_value()?;
         let mut op = list.first;
         // Looking at every level takes time, so it is done now and then.
-        if self.pops % 64 == 0
+        if self.pops.is_multiple_of(64)
             && let Some(overdue) = self.overdue()
         {
             op = overdue;

@@ -62,7 +62,7 @@ struct Queue {
 }
 
 pub(crate) struct Queues {
-    queues: Vec<Queue>,
+    by_number: Vec<Queue>,
     /// Queues whose count may have changed since others were told, as bits.
     changed: u128,
     /// Whether newly ready ops are ordered by priority.
@@ -79,14 +79,14 @@ fn home(op: OpPtr) -> usize {
 impl Queues {
     pub(crate) fn new() -> Self {
         let queue = || Queue { plain: Fifo::new(), by_priority: Ordered::default(), count: 0, told: 0 };
-        Self { queues: (0..QUEUES).map(|_| queue()).collect(), changed: 0, ordered: false }
+        Self { by_number: (0..QUEUES).map(|_| queue()).collect(), changed: 0, ordered: false }
     }
 
     /// Takes a ready op in.
     #[inline]
     pub(crate) fn insert(&mut self, op: OpPtr) {
         let home = home(op);
-        let queue = &mut self.queues[home];
+        let queue = &mut self.by_number[home];
         queue.count += 1;
         self.changed |= 1 << home;
         if self.ordered {
@@ -99,7 +99,7 @@ impl Queues {
     /// Gives `pull` what it wants of one queue.
     #[inline]
     pub(crate) fn pull(&mut self, queue: usize, pull: &mut impl Pull) {
-        let from = &mut self.queues[queue];
+        let from = &mut self.by_number[queue];
         while from.count > 0 && pull.wanted() > 0 {
             // Plain ones became ready before those that are ordered, with priority 0.
             let least = i32::from(pull.has_other() || !from.plain.first.is_null());
@@ -123,7 +123,7 @@ impl Queues {
         while self.changed != 0 {
             let at = self.changed.trailing_zeros() as usize;
             self.changed &= self.changed - 1;
-            let queue = &mut self.queues[at];
+            let queue = &mut self.by_number[at];
             if queue.told != queue.count {
                 queue.told = queue.count;
                 tell(at, queue.count);
@@ -133,11 +133,11 @@ impl Queues {
 
     /// Raises an ordered op to `priority`.
     pub(crate) fn lift(&mut self, op: OpPtr, priority: i32) {
-        self.queues[home(op)].by_priority.lift(op, priority);
+        self.by_number[home(op)].by_priority.lift(op, priority);
     }
 
     /// All ordered ops.
     pub(crate) fn ordered_ops(&self) -> impl Iterator<Item = OpPtr> + '_ {
-        self.queues.iter().flat_map(|queue| queue.by_priority.iter())
+        self.by_number.iter().flat_map(|queue| queue.by_priority.iter())
     }
 }

@@ -192,7 +192,7 @@ impl Registrar {
                 return turn;
             }
             tries += 1;
-            if tries % 64 == 0 { yield_now() } else { spin_hint() }
+            if tries.is_multiple_of(64) { yield_now() } else { spin_hint() }
         }
     }
 

@@ -142,6 +142,7 @@ impl Tracker {
         let always = unsafe { (*op.as_ptr()).flags.has(OpFlags::ALWAYS_RUN) };
         if self.cancelling && !always {
             self.counts.cancelled += 1;
+            // SAFETY: as above.
             let label = unsafe { Op::label(op) };
             return Some(Arc::new(Failure::new(label, Cause::Cancelled)));
         }
@@ -150,6 +151,7 @@ impl Tracker {
         }
         let (first, count) = Op::accesses(op.as_ptr());
         (0..count)
+            // SAFETY: the op's accesses are as many, and live as long as it does.
             .map(|index| unsafe { &*first.add(index) })
             .filter(|access| access.kind().sees_value())
             .find_map(|access| access.var().failure(seat))
@@ -170,6 +172,7 @@ impl Tracker {
         // SAFETY: as in sort().
         let waiter = unsafe { (*op.as_ptr()).extra.take() }.and_then(|extra| extra.waiter);
         if let Some(waiter) = waiter {
+            // SAFETY: the op's accesses are as many, and live as long as it does.
             let failure = (0..count).find_map(|index| unsafe { &*first.add(index) }.var().failure(seat));
             if waiter.answer(failure) {
                 self.outbox.sleepers.push(waiter);
@@ -264,22 +267,19 @@ impl Tracker {
     pub(crate) fn withdraw(&mut self, seat: &Seat, var: NonNull<VarNode>, waiter: &Arc<Waiter>) -> bool {
         // SAFETY: the caller holds a handle on the variable.
         let node = unsafe { var.as_ref() };
-        let (_, _, mut at) = node.holders(seat);
-        while !at.is_null() {
+        let theirs = |access: &*mut Access| {
             // SAFETY: queued accesses live, and so do their ops.
-            let (op, next) = unsafe { ((*at).owner::<Op>(), (*at).next) };
-            // SAFETY: as above.
-            let theirs = unsafe { (*op).extra.as_ref() }.and_then(|extra| extra.waiter.as_ref());
-            if theirs.is_some_and(|theirs| Arc::ptr_eq(theirs, waiter)) {
-                let list = &mut self.granted;
-                node.withdraw(seat, at, |access| grant(list, access));
-                // SAFETY: a probe has no payload, and now nobody knows it.
-                unsafe { self.free(op) };
-                return true;
-            }
-            at = next;
-        }
-        false
+            let extra = unsafe { (*(**access).owner::<Op>()).extra.as_ref() };
+            extra.and_then(|extra| extra.waiter.as_ref()).is_some_and(|theirs| Arc::ptr_eq(theirs, waiter))
+        };
+        let Some(access) = node.queued(seat).find(theirs) else { return false };
+        // SAFETY: as above.
+        let op = unsafe { (*access).owner::<Op>() };
+        let list = &mut self.granted;
+        node.withdraw(seat, access, |access| grant(list, access));
+        // SAFETY: a probe has no payload, and now nobody knows it.
+        unsafe { self.free(op) };
+        true
     }
 
     /// Empties an op and gives its cell back.

@@ -14,37 +14,29 @@ const LIFT_LIMIT: usize = 4096;
 
 /// The accesses queued in front of `access`, or nothing if it is not queued: then it is granted.
 fn ahead_of(seat: &Seat, access: *mut Access) -> Option<Vec<*mut Access>> {
-    // SAFETY: pending ops' accesses live, here and below.
-    let (_, _, mut at) = unsafe { (*access).var() }.holders(seat);
     let mut ahead = Vec::new();
-    while at != access {
-        if at.is_null() {
-            return None;
+    // SAFETY: pending ops' accesses live.
+    for queued in unsafe { (*access).var() }.queued(seat) {
+        if queued == access {
+            return Some(ahead);
         }
-        ahead.push(at);
-        at = unsafe { (*at).next };
+        ahead.push(queued);
     }
-    Some(ahead)
+    None
 }
 
 /// The owners of the accesses that wait for `access` to leave.
 fn behind(seat: &Seat, access: *mut Access) -> Vec<OpPtr> {
-    // SAFETY: pending ops' accesses live.
-    let (_, _, head) = unsafe { (*access).var() }.holders(seat);
     let mut owners = Vec::new();
-    let mut queued = false;
-    let mut at = head;
-    while !at.is_null() {
-        if at == access {
-            // It is queued itself: only those after it wait for it.
-            queued = true;
-            owners.clear();
-        } else if let Some(owner) = OpPtr::from_raw(unsafe { (*at).owner() }) {
-            owners.push(owner);
+    // SAFETY: pending ops' accesses live.
+    for queued in unsafe { (*access).var() }.queued(seat) {
+        if queued == access {
+            owners.clear(); // it is queued itself: only those after it wait for it
+        } else {
+            // SAFETY: as above.
+            owners.extend(OpPtr::from_raw(unsafe { (*queued).owner() }));
         }
-        at = unsafe { (*at).next };
     }
-    debug_assert!(queued || at.is_null());
     owners
 }
 
@@ -62,7 +54,7 @@ impl Tracker {
                     let access = first.add(index);
                     let Some(ahead) = ahead_of(seat, access) else { continue };
                     let (writer, readers, _) = (*access).var().holders(seat);
-                    let blockers = ahead.iter().map(|&ahead| (*ahead).owner::<Op>()).chain([writer.cast::<Op>()]);
+                    let blockers = ahead.iter().map(|&ahead| (*ahead).owner::<Op>()).chain([writer.cast()]);
                     for blocker in blockers.filter(|blocker| !blocker.is_null()) {
                         if left > 0 && self.lift(blocker, priority) {
                             left -= 1;

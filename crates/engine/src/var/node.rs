@@ -174,6 +174,14 @@ impl VarNode {
         self.tracked.queue.with_mut(|queue| unsafe { (*queue).failure.clone() })
     }
 
+    /// The queued accesses, first come first. Walk on only while the queue stays as it is.
+    pub(crate) fn queued(&self, seat: &Seat) -> impl Iterator<Item = *mut Access> + use<> {
+        let (_, _, head) = self.holders(seat);
+        let some = |access: *mut Access| (!access.is_null()).then_some(access);
+        // SAFETY: queued accesses live until they have left.
+        std::iter::successors(some(head), move |&access| some(unsafe { (*access).next }))
+    }
+
     /// Owner of the granted exclusive access, number of granted reads, first queued access.
     pub(crate) fn holders(&self, _seat: &Seat) -> (*mut u8, u32, *mut Access) {
         // SAFETY: the seat proves that no other thread is in the queue.
