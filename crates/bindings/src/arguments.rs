@@ -46,7 +46,9 @@ fn hold_iterable<'py>(
         let message = format!("{argument} is a sequence of variables, not one variable: write [variable]");
         return Err(errors::argument_type(py, &message));
     }
-    let items = if list.is_instance_of::<PyString>() { None } else { list.try_iter().ok() };
+    // What has no length may be empty the second time somebody looks.
+    let is_sequence = !list.is_instance_of::<PyString>() && list.len().is_ok();
+    let items = if is_sequence { list.try_iter().ok() } else { None };
     let Some(items) = items else {
         let found = list.get_type().name()?;
         return Err(errors::argument_type(py, &format!("{argument} is a sequence of variables, not {found}")));

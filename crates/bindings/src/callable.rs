@@ -1,11 +1,12 @@
 //! Python callables as payloads.
 
+use crate::call::call;
 use crate::completion::Completion;
 use crate::location::Location;
 use pyo3::exceptions::PyBaseException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::PyTraceback;
+use pyo3::types::{PyTraceback, PyTuple};
 use std::fmt;
 use weft_engine::{Cause, OpContext, Payload};
 
@@ -88,7 +89,7 @@ impl Payload for Callable {
         // SAFETY: hosted payloads run inside `Gil::enter`.
         let py = unsafe { Python::assume_attached() };
         let callable = self.callable.into_bound(py);
-        match callable.call0() {
+        match call(&callable, None) {
             Ok(_) => Ok(()),
             Err(error) => Err(cause(py, &error, &name_of(context, &callable), self.location)),
         }
@@ -107,7 +108,7 @@ impl Payload for AsyncCallable {
         let callable = self.0.callable.into_bound(py);
         let name = name_of(context, &callable);
         let completion = Completion::new(context.defer(), name.clone(), self.0.location);
-        let result = Py::new(py, completion).and_then(|done| callable.call1((done,)));
+        let result = Py::new(py, completion).and_then(|done| call(&callable, Some(&PyTuple::new(py, [done])?)));
         match result {
             Ok(_) => Ok(()),
             Err(error) => Err(cause(py, &error, &name, self.0.location)),

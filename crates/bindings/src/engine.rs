@@ -153,7 +153,13 @@ impl Engine {
             name,
             host: Arc::new(Gil),
         };
-        let inner = weft_engine::Engine::new(settings).map_err(|error| errors::raised(py, error))?;
+        if let Some(seconds) = switch_interval
+            && !(seconds > 0.0 && seconds.is_finite())
+        {
+            let message = format!("switch_interval must be a positive number of seconds, not {seconds}");
+            return Err(errors::argument_value(py, &message));
+        }
+        let inner = py.detach(|| weft_engine::Engine::new(settings)).map_err(|error| errors::raised(py, error))?;
         if let Some(seconds) = switch_interval {
             py.import("sys")?.call_method1("setswitchinterval", (seconds,))?;
         }
@@ -226,13 +232,12 @@ impl Engine {
     fn variable_of<'py>(slf: &Bound<'py, Self>, obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let objects = &slf.get().objects;
-        let objects = match objects.get() {
-            Some(objects) => objects,
-            None => {
-                let class = py.import("weft._identity")?.getattr("ObjectVariables")?;
-                let made = class.call1((slf.getattr("new_variable")?,))?.unbind();
-                objects.get_or_init(|| made) // of two threads that come here at once, the first one's stays
-            }
+        let objects = if let Some(objects) = objects.get() {
+            objects
+        } else {
+            let class = py.import("weft._identity")?.getattr("ObjectVariables")?;
+            let made = class.call1((slf.getattr("new_variable")?,))?.unbind();
+            objects.get_or_init(|| made) // of two threads that come here at once, the first one's stays
         };
         objects.bind(py).call_method1("variable_of", (obj,))
     }
@@ -449,7 +454,7 @@ impl Engine {
     fn wait_for_var(&self, py: Python<'_>, var: &Bound<'_, Variable>, timeout: Option<f64>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
         let variable = &var.get().inner;
-        if self.inner.poll(variable).map_err(|error| errors::raised(py, error))? {
+        if self.inner.is_done(variable).map_err(|error| errors::raised(py, error))? {
             return Ok(());
         }
         wait::detached(py, timeout, |wait| self.inner.wait_for_var_with(variable, wait))

@@ -71,11 +71,16 @@ pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
 }
 
 fn of_native(py: Python<'_>, native: &NativeFailure) -> PyErr {
-    let error = of_class(py, "NativeOpError", (native.to_string(), native.code));
-    let place = native.location.describe(py).map(|place| format!(" pushed at {place}")).unwrap_or_default();
-    // The exception was made here and takes a note.
-    let _ = error.value(py).call_method1("add_note", (format!("weft: {}{place}", native.op),));
-    error
+    let exception = native.exception.get_or_init(py, || {
+        let exception = of_class(py, "NativeOpError", (native.to_string(), native.code)).into_value(py);
+        let place = native.location.describe(py).map(|place| format!(" pushed at {place}")).unwrap_or_default();
+        // The exception was made here and takes a note.
+        let _ = exception.bind(py).call_method1("add_note", (format!("weft: {}{place}", native.op),));
+        exception
+    });
+    let exception = exception.bind(py);
+    let _ = exception.setattr("__traceback__", py.None());
+    PyErr::from_value(exception.clone().into_any())
 }
 
 /// Several failures as one exception group.

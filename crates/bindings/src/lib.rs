@@ -7,6 +7,7 @@
 #![allow(clippy::doc_markdown)]
 
 mod arguments;
+mod call;
 mod callable;
 mod completion;
 mod engine;

@@ -1,21 +1,30 @@
 //! Native functions as payloads: they never touch the GIL.
 
 use crate::location::Location;
+use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use std::fmt;
 use weft_engine::{Cause, NativeFunction, OpContext, Payload};
 
 /// A native function that answered something else than 0.
-#[derive(Debug)]
 pub(crate) struct NativeFailure {
     pub(crate) code: i32,
     pub(crate) op: String,
     pub(crate) location: Location,
+    /// The exception, made when it is first raised: every wait raises the same one.
+    pub(crate) exception: PyOnceLock<Py<PyBaseException>>,
 }
 
 impl fmt::Display for NativeFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} answered {} instead of 0", self.op, self.code)
+    }
+}
+
+impl fmt::Debug for NativeFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -36,7 +45,12 @@ impl Native {
     #[cold]
     fn failure(&self, cause: Cause, context: &OpContext<'_>) -> Cause {
         let Cause::Native(code) = cause else { return cause };
-        Cause::Error(Box::new(NativeFailure { code, op: context.label(), location: self.location }))
+        Cause::Error(Box::new(NativeFailure {
+            code,
+            op: context.label(),
+            location: self.location,
+            exception: PyOnceLock::new(),
+        }))
     }
 }
 

@@ -30,7 +30,8 @@ pub(crate) fn _exit_drain(py: Python<'_>, timeout: Option<f64>) -> PyResult<()> 
     let deadline = deadline.and_then(|timeout| Instant::now().checked_add(timeout));
     let engines = std::mem::take(&mut *ENGINES.lock().unwrap_or_else(PoisonError::into_inner));
     let mut interrupted = None;
-    for engine in engines.iter().filter_map(WeakEngine::upgrade) {
+    let living = engines.iter().filter_map(WeakEngine::upgrade);
+    for engine in living.chain(fork::take_orphans()) {
         let outcome = drain(py, &engine, deadline, interrupted.is_some());
         if let Err(error) = outcome
             && interrupted.is_none()

@@ -66,7 +66,8 @@ impl Variable {
     /// -------
     /// BaseException or None
     fn exception(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        let failure = self.engine.get().inner.failure(&self.inner)?;
+        let engine = &self.engine.get().inner;
+        let failure = py.detach(|| engine.failure(&self.inner))?;
         failure.report();
         Some(errors::of_failure(py, &failure).into_value(py).into_any())
     }

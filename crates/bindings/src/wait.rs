@@ -14,7 +14,7 @@ pub(crate) fn detached(
     let mut signal = None;
     let result = py.detach(|| {
         let mut tick = || {
-            signal = Python::attach(|py| py.check_signals().err());
+            signal = Python::try_attach(|py| py.check_signals().err()).flatten();
             signal.is_none()
         };
         wait(&mut Wait { timeout, tick: Some(&mut tick) })

@@ -62,21 +62,30 @@ impl<'v> Accesses<'v> {
         Ok(())
     }
 
-    /// The accesses, each variable once.
+    /// The accesses, each variable once, in the order in which they were named.
     #[inline]
     pub(super) fn merged(&mut self) -> &[(NonNull<VarNode>, AccessKind)] {
         if self.unmerged {
-            self.list.sort_unstable_by_key(|(node, _)| *node);
-            self.list.dedup_by(|(later, kind), (first, merged)| {
-                let same = later == first;
-                if same {
-                    *merged = merged.merged(*kind);
-                }
-                same
-            });
-            self.unmerged = false;
+            self.merge();
         }
         &self.list
+    }
+
+    #[cold]
+    fn merge(&mut self) {
+        let mut sorted: Vec<_> = self.list.drain(..).enumerate().collect();
+        sorted.sort_unstable_by_key(|(at, (node, _))| (*node, *at));
+        sorted.dedup_by(|(_, (later, kind)), (_, (first, merged))| {
+            let same = later == first;
+            if same {
+                *merged = merged.merged(*kind);
+            }
+            same
+        });
+        // Not in the order of addresses: of several failures, an op inherits the first one named.
+        sorted.sort_unstable_by_key(|(at, _)| *at);
+        self.list.extend(sorted.into_iter().map(|(_, access)| access));
+        self.unmerged = false;
     }
 
     #[inline]

@@ -16,6 +16,9 @@ impl Engine {
         self.refuse_inside_op("the engine is closed from inside one of its ops")?;
         self.core.set_closed();
         let pool = self.core.pool();
+        // Pushers that wait for room wait in vain.
+        pool.registrar.turn().parts().0.wake_for_room(0, 0);
+        pool.turned();
         if cancel {
             pool.cancel_unstarted();
         }

@@ -72,7 +72,9 @@ impl Core {
         let fresh = self.new_pool();
         // SAFETY: the caller's promise. The old pool is leaked: its threads stayed in the parent,
         // and so its queues must not be walked by anybody.
-        unsafe { std::mem::forget(std::mem::replace(&mut *self.pool.get(), fresh)) };
+        let old = unsafe { std::mem::replace(&mut *self.pool.get(), fresh) };
+        old.bury();
+        std::mem::forget(old);
         // ORDERING: there is one thread.
         self.generation.fetch_add(1, Ordering::Relaxed);
         // ORDERING: as above.
@@ -95,6 +97,16 @@ impl Drop for Owner {
     fn drop(&mut self) {
         self.0.set_closed();
         self.0.pool().stop();
+        if !self.0.pool().is_over() {
+            fork::remember_orphan(&self.0);
+        }
+    }
+}
+
+impl Core {
+    /// A new handle on an engine whose handles are gone.
+    pub(super) fn reclaim(self: Arc<Self>) -> Engine {
+        Engine { owner: Arc::new(Owner(Arc::clone(&self))), core: self }
     }
 }
 

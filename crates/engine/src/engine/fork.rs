@@ -5,7 +5,7 @@
 //! threads, without pending ops. Variables are taken over when they are next used: finished
 //! values are as they were, unfinished ones have failed with [`Cause::Forked`](crate::Cause).
 
-use super::Core;
+use super::{Core, Engine};
 use crate::pool::Pool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -19,6 +19,27 @@ pub(super) fn register(core: &Arc<Core>) {
     let mut cores = cores();
     cores.retain(|core| core.strong_count() > 0);
     cores.push(Arc::downgrade(core));
+}
+
+/// Engines whose handles are gone while ops were pending.
+static ORPHANS: Mutex<Vec<Arc<Core>>> = Mutex::new(Vec::new());
+
+fn orphans() -> MutexGuard<'static, Vec<Arc<Core>>> {
+    ORPHANS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) fn remember_orphan(core: &Arc<Core>) {
+    let over: Vec<_> = orphans().extract_if(.., |orphan| orphan.pool().is_over()).collect();
+    drop(over); // not under the lock: this may be the last of an engine
+    orphans().push(Arc::clone(core));
+}
+
+/// Handles on the engines whose own handles were all dropped while ops were pending: an exiting
+/// process waits for them too.
+#[must_use]
+pub fn take_orphans() -> Vec<Engine> {
+    let orphans = std::mem::take(&mut *orphans());
+    orphans.into_iter().map(Core::reclaim).collect()
 }
 
 /// What is held from before a fork to after it.

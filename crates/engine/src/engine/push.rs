@@ -29,10 +29,14 @@ impl Core {
     pub(super) fn push_cell(&self, fill: impl FnOnce(*mut Op, u64)) {
         let pool = self.pool();
         let mut tries = 0_u32;
+        let mut outboxes = Vec::new();
         pool.registrar.push(fill, || {
             if tries.is_multiple_of(8) {
                 // All workers are busy with their ops, or the registrar lost its processor.
-                pool.help();
+                if let Some(turn) = pool.registrar.try_turn() {
+                    outboxes.extend(turn.make_room());
+                    pool.wake_for_all();
+                }
                 if tries > 0 {
                     yield_now();
                 }
@@ -41,6 +45,12 @@ impl Core {
             }
             tries += 1;
         });
+        if tries > 0 {
+            for outbox in outboxes {
+                pool.registrar.deliver(outbox);
+            }
+            pool.turned();
+        }
     }
 
     /// Pending ops and bytes, if one more op with `bytes` would exceed a limit.
@@ -85,6 +95,9 @@ impl Engine {
             if self.is_inside_op() || self.policy() == crate::Policy::Serial {
                 break;
             }
+            if self.core.is_closed() {
+                return Err(self.core.closed_error());
+            }
             if self.core.settings.on_limit == OnLimit::Raise {
                 return Err(EngineError::PendingLimit { pending, limit, unit });
             }
@@ -99,7 +112,7 @@ impl Engine {
                     let registrar = &self.core.pool().registrar;
                     let mut turn = registrar.turn();
                     turn.catch_up();
-                    let room = registrar.pending() <= ops && registrar.bytes() <= held;
+                    let room = (registrar.pending() <= ops && registrar.bytes() <= held) || self.core.is_closed();
                     if room {
                         // Nobody sleeps on it yet.
                         let _ = waiter.answer(None);

@@ -128,7 +128,18 @@ impl Engine {
 
     /// [`wait_for_var`](Self::wait_for_var), for a limited time or with ticks.
     pub fn wait_for_var_with(&self, variable: &Variable, wait: &mut Wait<'_>) -> Result<(), EngineError> {
-        if self.poll(variable)? { Ok(()) } else { self.wait_on(variable, AccessKind::Read, wait) }
+        if self.is_done(variable)? {
+            return Ok(());
+        }
+        // A failure that is there already need not be waited for.
+        let node = variable.node();
+        if node.completed_version() >= node.version()
+            && let Some(failure) = self.failure(variable)
+        {
+            failure.report();
+            return Err(EngineError::Failed(failure));
+        }
+        self.wait_on(variable, AccessKind::Read, wait)
     }
 
     /// Waits until every access of the variable pushed before, reads included, has finished.
@@ -142,21 +153,12 @@ impl Engine {
         self.wait_on(variable, AccessKind::Exclusive, wait)
     }
 
-    /// Whether a wait for the variable would return at once; raises what the wait would raise.
+    /// Whether a wait for the variable would return at once and raise nothing.
     #[inline]
-    pub fn poll(&self, variable: &Variable) -> Result<bool, EngineError> {
+    pub fn is_done(&self, variable: &Variable) -> Result<bool, EngineError> {
         self.check(variable)?;
         let node = variable.node();
-        if node.completed_version() < node.version() {
-            return Ok(false);
-        }
-        if node.failed()
-            && let Some(failure) = self.failure(variable)
-        {
-            failure.report();
-            return Err(EngineError::Failed(failure));
-        }
-        Ok(true)
+        Ok(node.completed_version() >= node.version() && !node.failed())
     }
 
     /// The failure of the variable's last finished version.

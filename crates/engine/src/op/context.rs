@@ -3,7 +3,7 @@
 use super::{Op, OpPtr};
 use crate::error::EngineError;
 use crate::failure::Cause;
-use crate::sync::{AtomicBool, Ordering};
+use crate::sync::{AtomicBool, AtomicU32, Ordering, UnsafeCell};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -63,14 +63,15 @@ impl<'a> OpContext<'a> {
         unsafe { Op::label(self.op) }
     }
 
-    /// Makes the op complete later: when the answered token is used, from any thread.
+    /// Makes the op complete later: when the answered token was used, from any thread, and the
+    /// payload has returned, whichever comes last.
     ///
     /// If the payload then answers an error and the token is unused, the op fails with it.
     pub fn defer(&mut self) -> Completion {
         if self.token.is_none() {
             let label = self.label();
             let deliver = Arc::clone(self.deliver);
-            self.token = Some(Arc::new(Token { op: self.op, deliver, used: AtomicBool::new(false), label }));
+            self.token = Some(Arc::new(Token::new(self.op, deliver, label)));
         }
         match &self.token {
             Some(token) => Completion(Arc::clone(token)),
@@ -78,7 +79,7 @@ impl<'a> OpContext<'a> {
         }
     }
 
-    /// Ends the run. Answers what to deliver, or nothing if a token does.
+    /// Ends the run. Answers what to deliver, or nothing if a token will.
     #[inline]
     pub(crate) fn conclude(self, result: Result<(), Cause>) -> Option<Result<(), Cause>> {
         let Some(token) = self.token else { return Some(result) };
@@ -87,27 +88,59 @@ impl<'a> OpContext<'a> {
         {
             token.deliver.stray(&token.label, cause);
         }
-        None
+        token.end()
     }
 }
 
+/// What the clones of a completion share.
+///
+/// An op with a token has two ends: the payload returns, and the token is used. Until both have
+/// come the op is running, so that a payload may use its token and go on; the later one delivers.
 struct Token {
     op: OpPtr,
     deliver: Arc<dyn Deliver>,
+    /// Whether somebody has taken the right to answer.
     used: AtomicBool,
+    result: UnsafeCell<Result<(), Cause>>,
+    /// Ends that have come: 0, 1 or 2.
+    ends: AtomicU32,
     label: String,
 }
 
+// SAFETY: `result` is written by the one who set `used` and read by the one who brings the second
+// end; `ends` orders the two.
+unsafe impl Sync for Token {}
+// SAFETY: as above.
+unsafe impl Send for Token {}
+
 impl Token {
-    /// Delivers the op, once. Answers the result that came too late.
+    fn new(op: OpPtr, deliver: Arc<dyn Deliver>, label: String) -> Self {
+        let (used, result, ends) = (AtomicBool::new(false), UnsafeCell::new(Ok(())), AtomicU32::new(0));
+        Self { op, deliver, used, result, ends, label }
+    }
+
+    /// Answers for the op, once. Gives back the result that came too late.
     fn finish(&self, result: Result<(), Cause>) -> Result<(), Result<(), Cause>> {
-        // ORDERING: AcqRel, so that the one who delivers has seen what others wrote before they
-        // lost; the op itself is published by its delivery.
+        // ORDERING: AcqRel pairs with the Acquire in is_used() and with those who lose.
         if self.used.swap(true, Ordering::AcqRel) {
             return Err(result);
         }
-        self.deliver.deliver(self.op, result);
+        // SAFETY: only the first one gets here, and nobody reads before the second end.
+        self.result.with_mut(|place| unsafe { *place = result });
+        if let Some(result) = self.end() {
+            self.deliver.deliver(self.op, result);
+        }
         Ok(())
+    }
+
+    /// Counts an end. The second one answers the result, for its caller to deliver.
+    fn end(&self) -> Option<Result<(), Cause>> {
+        // ORDERING: AcqRel: the second end sees the result, and all that came before the first.
+        if self.ends.fetch_add(1, Ordering::AcqRel) == 0 {
+            return None;
+        }
+        // SAFETY: both ends have come, so the result was written, and it is read once.
+        Some(self.result.with_mut(|place| unsafe { std::mem::replace(&mut *place, Ok(())) }))
     }
 }
 

@@ -40,11 +40,21 @@ impl Lane {
         queue_of(self.number, true)
     }
 
+    /// The seat of this number, once a worker sits there.
+    pub(super) fn seat(&self, number: usize) -> Option<&WorkerSeat> {
+        self.seats[number].get()
+    }
+
     /// Seats of the workers started so far.
     pub(super) fn seats(&self) -> impl Iterator<Item = &WorkerSeat> {
+        self.numbered_seats().map(|(_, seat)| seat)
+    }
+
+    /// Seats of the workers started so far, with their numbers.
+    pub(super) fn numbered_seats(&self) -> impl Iterator<Item = (usize, &WorkerSeat)> {
         // ORDERING: pairs with take_seat(); a seat that is not there yet has nothing to steal.
         let taken = self.taken.load(Ordering::Acquire).min(self.seats.len());
-        self.seats[..taken].iter().filter_map(OnceLock::get)
+        self.seats[..taken].iter().enumerate().filter_map(|(number, seat)| Some((number, seat.get()?)))
     }
 
     /// A number for a new worker, if there is one left.
@@ -114,7 +124,12 @@ impl Lane {
         full_fence_after_rmw();
     }
 
-    /// It found some after all.
+    /// It found some after all, unless all that sleep are being woken already.
+    pub(super) fn try_rouse(&self) -> bool {
+        self.claim_waking(true)
+    }
+
+    /// It was woken without being counted.
     pub(super) fn rouse(&self) {
         // ORDERING: SeqCst, with all changes of this word.
         self.idle.fetch_sub(DORMANT - SEARCHING, Ordering::SeqCst);

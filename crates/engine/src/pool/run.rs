@@ -25,6 +25,9 @@ const NESTING: u32 = 64;
 /// not used is not paid for.
 const STACK: usize = 32 << 20;
 
+/// Looks for a sleeper that is about to lie down.
+const WAKING_TRIES: u32 = 10_000;
+
 /// How long a thread that has left the host waits for a worker to enter.
 const HAND_OVER: Duration = Duration::from_millis(1);
 
@@ -43,6 +46,8 @@ pub(crate) struct Pool {
     gate_shut_at: AtomicU64,
     start: Instant,
     stopping: AtomicBool,
+    /// The process was forked and this pool is its parent's.
+    dead: AtomicBool,
     /// Ops that did not start are to fail instead.
     cancelling: AtomicBool,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -51,8 +56,8 @@ pub(crate) struct Pool {
 thread_local! {
     /// Pool (by address) and lane whose worker this thread is.
     static WORKER: Cell<(*const Pool, u16)> = const { Cell::new((ptr::null(), 0)) };
-    /// Inline runs on this thread's stack.
-    static NESTED: Cell<u32> = const { Cell::new(0) };
+    /// Pool (by address) of the innermost inline run on this thread's stack, and how many of it are nested.
+    static NESTED: Cell<(usize, u32)> = const { Cell::new((0, 0)) };
 }
 
 impl Pool {
@@ -69,6 +74,7 @@ impl Pool {
             gate_shut_at: AtomicU64::new(0),
             start: Instant::now(),
             stopping: AtomicBool::new(false),
+            dead: AtomicBool::new(false),
             cancelling: AtomicBool::new(false),
             threads: Mutex::new(Vec::new()),
         }
@@ -109,7 +115,7 @@ impl Pool {
     #[inline]
     pub(crate) fn pushed(self: &Arc<Self>, lane: u16, hosted: bool) {
         if self.placement.is_inline() {
-            return self.run_inline();
+            return self.run_inline(false);
         }
         let lane = self.lane(lane);
         if lane.wants_waking() && !(hosted && self.is_gate_shut()) {
@@ -119,19 +125,37 @@ impl Pool {
 
     /// A turn of a thread that is no worker is over: sees to it that what it made ready is run.
     pub(crate) fn turned(self: &Arc<Self>) {
+        if self.is_dead() {
+            return;
+        }
         self.registrar.drive(None, &mut PullNothing { register: false });
         self.wake_for_all();
     }
 
-    /// Registers some of what was pushed, for a pusher that meets a full ring, or a waiter.
+    /// Registers some of what was pushed, for a waiter: nobody else may be free to.
     pub(crate) fn help(self: &Arc<Self>) {
         self.registrar.drive(None, &mut PullNothing { register: true });
+        if self.placement.is_inline() {
+            return self.run_inline(true);
+        }
         self.wake_for_all();
     }
 
-    fn wake_for_all(self: &Arc<Self>) {
+    /// Leaves this pool to the parent process: nobody here has its threads, or its role.
+    pub(crate) fn bury(&self) {
+        // ORDERING: set while there is one thread.
+        self.dead.store(true, Ordering::Relaxed);
+    }
+
+    fn is_dead(&self) -> bool {
+        // ORDERING: as in bury().
+        self.dead.load(Ordering::Relaxed)
+    }
+
+    /// Wakes workers for what is ready, in whatever lane.
+    pub(crate) fn wake_for_all(self: &Arc<Self>) {
         if self.placement.is_inline() {
-            return self.run_inline();
+            return self.run_inline(false);
         }
         for lane in self.lanes() {
             self.wake_for_ready(lane);
@@ -142,7 +166,7 @@ impl Pool {
     }
 
     /// Whether the pool is stopping and nothing is left to be done.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.is_stopping() && self.registrar.pending() == 0
     }
 
@@ -218,7 +242,7 @@ impl Pool {
         if !lane.claim_waking(even_if_one_searches) {
             return;
         }
-        loop {
+        for _ in 0..WAKING_TRIES {
             if let Some(seat) = lane.seats().find(|seat| seat.claim()) {
                 return seat.wake();
             }
@@ -228,6 +252,8 @@ impl Pool {
             // All seats are taken and the sleeper has not lain down yet: it will.
             yield_now();
         }
+        // Unless its thread could not be started.
+        lane.drowse();
     }
 
     fn start_worker(self: &Arc<Self>, lane: &Lane, number: usize) {
@@ -257,20 +283,23 @@ impl Pool {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs an op. Answers it if it is finished, for the caller to settle; otherwise its
-    /// completion token will.
+    /// Runs an op and lets `seat` show it meanwhile. Answers it if it is finished, for the caller to
+    /// settle; otherwise its completion token will.
     #[inline]
-    pub(super) fn run(&self, op: OpPtr, deliver: &Arc<dyn Deliver>) -> Option<OpPtr> {
+    pub(super) fn run(&self, op: OpPtr, deliver: &Arc<dyn Deliver>, seat: Option<&WorkerSeat>) -> Option<OpPtr> {
         // ORDERING: a flag of its own; an op that misses it has started before the cancellation.
         if self.cancelling.load(Ordering::Relaxed) && Self::cancel(op) {
             return Some(op);
         }
         let mut context = OpContext::new(op, deliver);
         let before = set_current(self.address(), op);
+        let note = |op| seat.map_or((), |seat| seat.note(op));
+        note(op.as_ptr());
         // SAFETY: a ready op was pulled by this thread alone, and was not run before.
         let result =
             catch_unwind(AssertUnwindSafe(|| unsafe { (*op.as_ptr()).payload.assume_init_mut().run(&mut context) }));
         clear_current(before);
+        note(ptr::null_mut()); // from here on the op may be delivered
         match context.conclude(result.unwrap_or_else(|panic| Err(Cause::Panic(message_of(&*panic))))) {
             None => None,
             Some(Ok(())) => Some(op),
@@ -289,7 +318,9 @@ impl Pool {
             if (*op.as_ptr()).flags.has(OpFlags::ALWAYS_RUN) {
                 return false;
             }
-            (*op.as_ptr()).payload.assume_init_mut().discard();
+            let payload = (*op.as_ptr()).payload.assume_init_mut();
+            // A panicking drop ends nobody else's work.
+            let _ = catch_unwind(AssertUnwindSafe(|| payload.discard()));
         }
         Self::fail(op, Cause::Cancelled);
         true
@@ -316,12 +347,15 @@ impl Pool {
         ptr::from_ref(self).addr()
     }
 
-    /// Runs what is ready on this thread, until nothing is.
-    pub(crate) fn run_inline(self: &Arc<Self>) {
-        if NESTED.get() >= NESTING {
+    /// Runs what is ready on this thread, until nothing is. Deep inside other inline runs that is
+    /// left to the outermost, unless the caller is about to wait for it.
+    pub(crate) fn run_inline(self: &Arc<Self>, about_to_wait: bool) {
+        let outer = NESTED.get();
+        let depth = if outer.0 == self.address() { outer.1 } else { 0 };
+        if depth >= NESTING && !about_to_wait {
             return;
         }
-        NESTED.set(NESTED.get() + 1);
+        NESTED.set((self.address(), depth + 1));
         let deliver: Arc<dyn Deliver> = Arc::new(Delivery(Arc::clone(self)));
         let mut finished = None;
         loop {
@@ -341,10 +375,10 @@ impl Pool {
                 break;
             };
             let hosted = pull.hosted;
-            let mut run = || finished = self.run(op, &deliver);
+            let mut run = || finished = self.run(op, &deliver, None);
             if hosted { self.host.enter(&mut run) } else { run() }
         }
-        NESTED.set(NESTED.get() - 1);
+        NESTED.set(outer);
     }
 
     fn has_inline_work(&self) -> bool {
@@ -405,6 +439,9 @@ pub(super) struct Delivery(pub(super) Arc<Pool>);
 
 impl Deliver for Delivery {
     fn deliver(&self, op: OpPtr, result: Result<(), Cause>) {
+        if self.0.is_dead() {
+            return;
+        }
         if let Err(cause) = result {
             Pool::fail(op, cause);
         }
@@ -413,6 +450,9 @@ impl Deliver for Delivery {
     }
 
     fn stray(&self, op: &str, cause: Cause) {
+        if self.0.is_dead() {
+            return;
+        }
         let failure = Arc::new(Failure::new(op.to_owned(), cause));
         self.0.registrar.turn().parts().0.unreported.push(failure);
         self.0.turned();

@@ -5,9 +5,8 @@ use super::run::{Delivery, Pool};
 use super::seat::WorkerSeat;
 use crate::op::{Deliver, OpPtr};
 use crate::sched::Pull;
-use crate::sync::{Parker, spin_hint, yield_now};
+use crate::sync::{Parker, spin_hint};
 use crossbeam_deque::{Steal, Stealer, Worker as Deque};
-use std::ptr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,8 +15,6 @@ const PULL: usize = 16;
 /// Looks for work before a worker sleeps, and pauses between two looks: some 30 us together.
 const LOOKS: u32 = 192;
 const PAUSES: u32 = 8;
-/// Looks between two offers of the processor to others.
-const YIELD_EVERY: u32 = 16;
 /// How long a batch of hosted ops may keep native ones waiting, and how often it asks.
 const HOSTED_PATIENCE: Duration = Duration::from_micros(200);
 /// How long a batch may keep the host from threads outside the engine.
@@ -49,7 +46,7 @@ pub(super) fn work(
     parker: &Parker,
 ) {
     let lane = pool.lane(lane);
-    let Some(seat) = lane.seats().nth(seat_number) else { return };
+    let Some(seat) = lane.seat(seat_number) else { return };
     let deliver = Arc::new(Delivery(Arc::clone(pool)));
     let mut worker = Worker { pool, lane, seat, seat_number, deliver, native, hosted, next: None, searching: true };
     let mut looks = 0;
@@ -59,15 +56,12 @@ pub(super) fn work(
             continue;
         }
         worker.search();
-        if lane.take_excess() {
+        if !pool.is_over() && lane.take_excess() {
             worker.retire(parker);
         } else if looks < LOOKS && !pool.is_stopping() {
             looks += 1;
             for _ in 0..PAUSES {
                 spin_hint();
-            }
-            if looks.is_multiple_of(YIELD_EVERY) {
-                yield_now();
             }
         } else if !worker.sleep(parker) {
             break;
@@ -145,7 +139,7 @@ impl Worker<'_> {
         theirs: impl Fn(&'s WorkerSeat) -> &'s Stealer<OpPtr>,
     ) -> Option<OpPtr> {
         // Starting behind one's own seat spreads thieves without a random number.
-        let others = || self.lane.seats().enumerate().filter(|(number, _)| *number != self.seat_number);
+        let others = || self.lane.numbered_seats().filter(|(number, _)| *number != self.seat_number);
         let (before, after): (Vec<_>, Vec<_>) = if others().any(|(_, seat)| !theirs(seat).is_empty()) {
             others().partition(|(number, _)| *number < self.seat_number)
         } else {
@@ -164,10 +158,7 @@ impl Worker<'_> {
 
     #[inline]
     fn run(&self, op: OpPtr) -> Option<OpPtr> {
-        self.seat.note(op.as_ptr());
-        let finished = self.pool.run(op, &self.deliver);
-        self.seat.note(ptr::null_mut());
-        finished
+        self.pool.run(op, &self.deliver, Some(self.seat))
     }
 
     /// Settles what has just run, takes the next ops, wakes who else is needed.
@@ -230,7 +221,10 @@ impl Worker<'_> {
             let Some(op) = op else { return };
             if ran == 0 {
                 // Who found the gate shut meanwhile has left the rest to us.
-                self.pass_on();
+                if self.lane.wants_waking() && self.has_work() {
+                    self.pool.wake_one(self.lane, false);
+                }
+                self.pool.wake_others(self.lane);
             }
             let finished = self.run(op);
             self.follow_up(finished, true);
@@ -258,8 +252,9 @@ impl Worker<'_> {
         if self.searching {
             self.searching = false;
             // The last searcher passes the search on if there is more than it takes itself.
-            if self.lane.end_search() {
-                self.pass_on();
+            // A push that came meanwhile has seen a searcher and woken nobody.
+            if self.lane.end_search() && self.lane.wants_waking() && self.has_work() {
+                self.pool.wake_one(self.lane, false);
             }
         }
     }
@@ -287,11 +282,12 @@ impl Worker<'_> {
     fn sleep(&mut self, parker: &Parker) -> bool {
         self.seat.fall_asleep();
         self.lane.drowse();
-        // If the claim fails, somebody has just claimed this sleeper and counts it as searching: its
-        // token comes.
-        if (self.has_work() || self.pool.is_over()) && self.seat.claim() {
-            self.lane.rouse();
-            return !self.leaves();
+        if (self.has_work() || self.pool.is_over()) && self.lane.try_rouse() {
+            if self.seat.claim() {
+                return !self.leaves();
+            }
+            // Somebody has just claimed this sleeper and counts it as searching: its token comes.
+            self.lane.drowse();
         }
         parker.park(None);
         if self.pool.is_stopping() {

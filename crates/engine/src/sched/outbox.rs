@@ -4,6 +4,7 @@ use crate::failure::Failure;
 use crate::op::{Chunk, Op, OpPtr};
 use crate::var::VarNode;
 use crate::waiter::Waiter;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
@@ -41,6 +42,14 @@ impl Outbox {
         for waiter in &self.sleepers {
             waiter.wake();
         }
+        // A panicking drop ends nobody else's work, and must not unwind a pusher.
+        let quietly = |drop: &mut dyn FnMut()| {
+            let _ = catch_unwind(AssertUnwindSafe(drop));
+        };
+        let mut failures = self.failures.into_iter();
+        while failures.len() > 0 {
+            quietly(&mut || failures.by_ref().for_each(drop));
+        }
         for node in self.nodes {
             // SAFETY: made by Box::into_raw; its last access and its last handle are gone.
             drop(unsafe { Box::from_raw(node.as_ptr()) });
@@ -49,7 +58,7 @@ impl Outbox {
         while !at.is_null() {
             // SAFETY: skipped ops are this outbox's; their payloads were never run.
             unsafe {
-                (*at).payload.assume_init_mut().discard();
+                quietly(&mut || (*at).payload.assume_init_mut().discard());
                 at = (*at).next;
             }
         }

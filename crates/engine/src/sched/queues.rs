@@ -66,7 +66,7 @@ pub(crate) struct Queues {
     /// Queues whose count may have changed since others were told, as bits.
     changed: u128,
     /// Whether newly ready ops are ordered by priority.
-    pub(crate) ordered: bool,
+    ordered: bool,
 }
 
 /// The queue an op belongs to.
@@ -96,13 +96,27 @@ impl Queues {
         }
     }
 
+    /// Says whether ops are ordered by priority from now on. When that begins, plain ones are too.
+    #[inline]
+    pub(crate) fn set_ordered(&mut self, ordered: bool) {
+        if ordered && !self.ordered {
+            for queue in self.by_number.iter_mut().filter(|queue| queue.count > 0) {
+                while let Some(op) = queue.plain.pop() {
+                    queue.by_priority.insert(op);
+                }
+            }
+        }
+        self.ordered = ordered;
+    }
+
     /// Gives `pull` what it wants of one queue.
     #[inline]
     pub(crate) fn pull(&mut self, queue: usize, pull: &mut impl Pull) {
         let from = &mut self.by_number[queue];
         while from.count > 0 && pull.wanted() > 0 {
-            // Plain ones became ready before those that are ordered, with priority 0.
-            let least = i32::from(pull.has_other() || !from.plain.first.is_null());
+            // What the puller has at hand became ready before, with priority 0. Once ordering has
+            // ended, what was ordered is older than what is not.
+            let least = if self.ordered && pull.has_other() { 1 } else { i32::MIN };
             let op = match from.by_priority.highest() {
                 Some(_) => from.by_priority.pop(least).or_else(|| from.plain.pop()),
                 None => from.plain.pop(),

@@ -8,6 +8,7 @@
 //! After giving it back the holder looks into the inbox once more (see `sched`).
 
 use super::inbox::Inbox;
+use super::outbox::Outbox;
 use super::queues::QUEUES;
 use super::ring::Ring;
 use super::tracker::Tracker;
@@ -139,8 +140,8 @@ impl Registrar {
     /// Ready ops in this queue, as of the last turn.
     #[inline]
     pub(crate) fn ready(&self, queue: usize) -> usize {
-        // ORDERING: SeqCst: a worker asks before it sleeps; the turn that stored it gives the role
-        // back by a SeqCst swap before it looks for sleepers.
+        // ORDERING: SeqCst: a worker asks before it sleeps; pairs with the store in publish(), whose
+        // thread looks for sleepers next.
         self.ready[queue].load(Ordering::SeqCst)
     }
 
@@ -268,7 +269,7 @@ impl Turn<'_> {
             if !registered {
                 break;
             }
-            tracker.queues.ordered = registrar.is_ordered();
+            tracker.queues.set_ordered(registrar.is_ordered());
             tracker.sort(seat);
         }
         registrar.publish(tracker);
@@ -287,7 +288,7 @@ impl Turn<'_> {
             }
         }
         registrar.settle_inbox(tracker, seat);
-        tracker.queues.ordered = registrar.is_ordered();
+        tracker.queues.set_ordered(registrar.is_ordered());
         tracker.sort(seat);
         registrar.publish(tracker);
     }
@@ -326,8 +327,8 @@ impl Registrar {
             self.settled.store(settled, Ordering::Release);
         }
         tracker.queues.publish(|queue, count| {
-            // ORDERING: Release, and a SeqCst swap of the role follows; see ready().
-            self.ready[queue].store(count, Ordering::Release);
+            // ORDERING: SeqCst: published before the look for sleepers; see ready().
+            self.ready[queue].store(count, Ordering::SeqCst);
         });
         if tracker.freed_bytes > 0 {
             // ORDERING: a count only.
@@ -346,8 +347,20 @@ impl Registrar {
     }
 }
 
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
+impl Turn<'_> {
+    /// Registers what a full ring holds, for a pusher that has its ticket already, and gives the role
+    /// back. User code must not run before that ticket is published, so what would run it is answered,
+    /// to be delivered then.
+    pub(crate) fn make_room(mut self) -> Option<Outbox> {
+        self.work(None, &mut PullNothing { register: true });
+        let (outbox, _) = self.give_back();
+        std::mem::forget(self);
+        outbox
+    }
+
+    /// Gives the role back. Answers what is to be done now, and whether the slab wants a chunk.
+    #[inline]
+    fn give_back(&mut self) -> (Option<Outbox>, bool) {
         let registrar = self.registrar;
         let (tracker, _) = self.parts();
         let mut at = registrar.emptied.take();
@@ -365,8 +378,16 @@ impl Drop for Turn<'_> {
         // of the handshake: it comes before the next look into the inbox.
         registrar.role.swap(false, Ordering::SeqCst);
         full_fence_after_rmw();
+        (outbox, low)
+    }
+}
+
+impl Drop for Turn<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        let (outbox, low) = self.give_back();
         if low || outbox.is_some() {
-            registrar.afterwards(outbox, low);
+            self.registrar.afterwards(outbox, low);
         }
     }
 }
@@ -374,31 +395,44 @@ impl Drop for Turn<'_> {
 impl Registrar {
     /// What has no place under the role.
     #[cold]
-    fn afterwards(&self, outbox: Option<super::Outbox>, low: bool) {
+    fn afterwards(&self, outbox: Option<Outbox>, low: bool) {
         if let Some(outbox) = outbox {
-            let mut at = outbox.deliver().map_or(std::ptr::null_mut(), OpPtr::as_ptr);
-            while let Some(op) = OpPtr::from_raw(at) {
-                // SAFETY: a skipped op is ours until it is in the inbox.
-                at = unsafe { (*at).next };
-                self.emptied.put(op);
-            }
+            self.deliver(outbox);
         }
         if low {
-            let chunk = Chunk::new();
-            if let Some(mut turn) = self.try_turn() {
-                turn.parts().0.slab.supply(chunk);
-                // Giving the role back is all that is left: the slab is no longer low.
-                std::mem::forget(turn);
-                // ORDERING: as in Turn::drop.
-                self.role.swap(false, Ordering::SeqCst);
-                full_fence_after_rmw();
+            self.supply(Chunk::new());
+        }
+    }
+
+    fn supply(&self, chunk: Chunk) {
+        if let Some(mut turn) = self.try_turn() {
+            turn.parts().0.slab.supply(chunk);
+            // The slab is no longer low, and what else there is to do was done a moment ago.
+            let rest = turn.give_back();
+            std::mem::forget(turn);
+            if let (Some(outbox), _) = rest {
+                self.deliver(outbox);
             }
+        }
+    }
+
+    /// Does what had no place under the role.
+    pub(crate) fn deliver(&self, outbox: Outbox) {
+        let mut at = outbox.deliver().map_or(std::ptr::null_mut(), OpPtr::as_ptr);
+        while let Some(op) = OpPtr::from_raw(at) {
+            // SAFETY: a skipped op is ours until it is in the inbox.
+            at = unsafe { (*at).next };
+            self.emptied.put(op);
         }
     }
 }
 
 impl Drop for Registrar {
     fn drop(&mut self) {
+        // Releases that nobody registered, and what they and skipped ops leave behind.
+        for _ in 0..2 {
+            self.turn().catch_up();
+        }
         let cells: Vec<_> = self.ring.cells().collect();
         self.tracker.with_mut(|tracker| {
             for cell in cells {

@@ -126,8 +126,9 @@ impl Ring {
     /// Tickets taken so far.
     #[inline]
     pub(crate) fn claimed(&self) -> u64 {
-        // ORDERING: a count; the caller compares it with counts that can only lag behind.
-        self.tickets.load(Ordering::Relaxed)
+        // ORDERING: SeqCst: who closes an engine looks here next; pairs with claim(), whose caller
+        // looks next whether the engine is closed.
+        self.tickets.load(Ordering::SeqCst)
     }
 
     /// Tickets registered so far.

@@ -88,15 +88,16 @@ impl Tracker {
                 OpKind::Probe | OpKind::Release => {}
             }
             let (first, count) = Op::accesses(op);
+            let priority = (*op).priority;
             let mut waiting = 0;
             for index in 0..count {
                 let access = first.add(index);
-                waiting += u32::from(!(*access).var().enter(seat, access));
+                waiting += u32::from(!(*access).var().enter(seat, access, priority));
             }
             (*op).countdown = waiting;
             if waiting == 0 {
                 self.granted.push(op);
-            } else if (*op).priority > 0 {
+            } else if priority > 0 {
                 self.lift_blockers(seat, op);
             }
         }
@@ -312,8 +313,12 @@ impl Tracker {
 
     /// Takes a variable of the parent process over into a forked child.
     pub(crate) fn adopt(&mut self, seat: &Seat, node: &VarNode, generation: u32) {
+        if node.is_of(generation) {
+            return; // another thread was faster
+        }
         let lost = || Arc::new(Failure::new(node.label(), Cause::Forked));
-        if node.adopt(seat, generation, lost) && node.failed() {
+        self.outbox.failures.extend(node.adopt(seat, generation, lost));
+        if node.failed() {
             self.failed_variables += 1;
         }
     }
@@ -332,7 +337,8 @@ impl Tracker {
     /// The failures nobody was told of, which now count as told.
     pub(crate) fn report(&mut self) -> Vec<Arc<Failure>> {
         let mut failures = std::mem::take(&mut self.unreported);
-        failures.retain(|failure| failure.report());
+        // Dropping one may run user code.
+        self.outbox.failures.extend(failures.extract_if(.., |failure| !failure.report()));
         failures
     }
 

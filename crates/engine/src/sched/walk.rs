@@ -28,13 +28,18 @@ fn ahead_of(seat: &Seat, access: *mut Access) -> Option<Vec<*mut Access>> {
 /// The owners of the accesses that wait for `access` to leave.
 fn behind(seat: &Seat, access: *mut Access) -> Vec<OpPtr> {
     let mut owners = Vec::new();
+    let mut beside = false;
     // SAFETY: pending ops' accesses live.
     for queued in unsafe { (*access).var() }.queued(seat) {
+        // SAFETY: as above.
+        let (exclusive, owner) = unsafe { ((*queued).kind().is_exclusive(), (*queued).owner()) };
         if queued == access {
-            owners.clear(); // it is queued itself: only those after it wait for it
+            // It is queued itself: only those after it wait for it, and reads do not wait for a read.
+            owners.clear();
+            beside = !exclusive;
         } else {
-            // SAFETY: as above.
-            owners.extend(OpPtr::from_raw(unsafe { (*queued).owner() }));
+            beside &= !exclusive;
+            owners.extend(OpPtr::from_raw(owner).filter(|_| !beside));
         }
     }
     owners
@@ -52,6 +57,9 @@ impl Tracker {
                 let (first, count) = Op::accesses(op);
                 for index in 0..count {
                     let access = first.add(index);
+                    if !(*access).var().lift(seat, priority) {
+                        continue;
+                    }
                     let Some(ahead) = ahead_of(seat, access) else { continue };
                     let (writer, readers, _) = (*access).var().holders(seat);
                     let blockers = ahead.iter().map(|&ahead| (*ahead).owner::<Op>()).chain([writer.cast()]);

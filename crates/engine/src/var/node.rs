@@ -97,37 +97,41 @@ impl VarNode {
     }
 
     /// Starts over in a forked child: what was queued in the parent stays there. If a version was
-    /// unfinished, it failed with the failure that `lost` makes.
-    pub(crate) fn adopt(&self, _seat: &Seat, generation: u32, lost: impl FnOnce() -> Arc<Failure>) -> bool {
-        if self.is_of(generation) {
-            return false;
-        }
+    /// unfinished, it failed with the failure that `lost` makes; the one before is answered, to be
+    /// dropped elsewhere.
+    pub(crate) fn adopt(
+        &self,
+        _seat: &Seat,
+        generation: u32,
+        lost: impl FnOnce() -> Arc<Failure>,
+    ) -> Option<Arc<Failure>> {
         let unfinished = self.version() != self.completed_version();
         // SAFETY: the seat proves that no other thread is in the queue.
-        self.tracked.queue.with_mut(|queue| unsafe {
+        let before = self.tracked.queue.with_mut(|queue| unsafe {
             // The parent's accesses are not ours to drop; the failure is.
-            let failure = (*queue).failure.take();
+            let mut before = (*queue).failure.take();
             queue.write(Queue::new());
-            (*queue).failure = if unfinished { Some(lost()) } else { failure };
+            (*queue).failure = if unfinished { Some(lost()) } else { before.take() };
             // ORDERING: published by the Release below, as is the count.
             self.tracked.failed.store((*queue).failure.is_some(), Ordering::Relaxed);
+            before
         });
         // ORDERING: as above.
         self.tracked.completed.store(self.version(), Ordering::Relaxed);
         // ORDERING: pairs with the Acquire in is_of().
         self.generation.store(generation, Ordering::Release);
-        true
+        before
     }
 
-    /// Takes an access in. Answers whether it is granted at once.
+    /// Takes an access in, of an op of this priority. Answers whether it is granted at once.
     ///
     /// # Safety
     ///
     /// `access` is of this variable and stays where it is until it has left.
     #[inline]
-    pub(crate) unsafe fn enter(&self, _seat: &Seat, access: *mut Access) -> bool {
+    pub(crate) unsafe fn enter(&self, _seat: &Seat, access: *mut Access, priority: i32) -> bool {
         // SAFETY: the seat proves that no other thread is in the queue; the rest is the caller's.
-        self.tracked.queue.with_mut(|queue| unsafe { (*queue).enter(access) })
+        self.tracked.queue.with_mut(|queue| unsafe { (*queue).enter(access, priority) })
     }
 
     /// Ends a granted access, records what it made of its version, and hands every access that
@@ -172,6 +176,17 @@ impl VarNode {
     pub(crate) fn failure(&self, _seat: &Seat) -> Option<Arc<Failure>> {
         // SAFETY: the seat proves that no other thread is in the queue.
         self.tracked.queue.with_mut(|queue| unsafe { (*queue).failure.clone() })
+    }
+
+    /// Notes that whoever blocks an access queued here is being lifted to this priority. Answers
+    /// whether that is news.
+    pub(crate) fn lift(&self, _seat: &Seat, priority: i32) -> bool {
+        // SAFETY: the seat proves that no other thread is in the queue.
+        self.tracked.queue.with_mut(|queue| unsafe {
+            let news = (*queue).lifted < priority;
+            (*queue).lifted = (*queue).lifted.max(priority);
+            news
+        })
     }
 
     /// The queued accesses, first come first. Walk on only while the queue stays as it is.

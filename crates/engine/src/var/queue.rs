@@ -23,20 +23,29 @@ pub(super) struct Queue {
     pub(super) head: *mut Access,
     tail: *mut Access,
     pub(super) failure: Option<Arc<Failure>>,
+    /// All queued accesses, and those that they wait for, are of ops of at least this priority.
+    pub(super) lifted: i32,
 }
 
 impl Queue {
     pub(super) const fn new() -> Self {
-        Self { readers: 0, writer: ptr::null_mut(), head: ptr::null_mut(), tail: ptr::null_mut(), failure: None }
+        Self {
+            readers: 0,
+            writer: ptr::null_mut(),
+            head: ptr::null_mut(),
+            tail: ptr::null_mut(),
+            failure: None,
+            lifted: i32::MIN,
+        }
     }
 
-    /// Takes `access` in. Answers whether it is granted at once.
+    /// Takes `access` in, of an op of this priority. Answers whether it is granted at once.
     ///
     /// # Safety
     ///
     /// `access` stays where it is, untouched by others, until it has left.
     #[inline]
-    pub(super) unsafe fn enter(&mut self, access: *mut Access) -> bool {
+    pub(super) unsafe fn enter(&mut self, access: *mut Access, priority: i32) -> bool {
         // SAFETY: the caller's promise.
         let entering = unsafe { &mut *access };
         if self.head.is_null() && self.writer.is_null() {
@@ -52,7 +61,9 @@ impl Queue {
         entering.next = ptr::null_mut();
         if self.head.is_null() {
             self.head = access;
+            self.lifted = i32::MIN; // nobody has looked at those who hold the variable
         } else {
+            self.lifted = self.lifted.min(priority);
             // SAFETY: `tail` is the last queued access when there is a first; queued accesses live.
             unsafe { (*self.tail).next = access };
         }

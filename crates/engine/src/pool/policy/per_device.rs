@@ -10,7 +10,7 @@ impl Placement for PerDevice {
     #[allow(clippy::cast_possible_truncation)] // the modulus is small
     fn lane(&self, device: Device) -> u16 {
         // More devices than lanes share: fewer threads, the same results.
-        (device.index * 2 + u16::from(device.lane == DeviceLane::Copy)) % LANES as u16
+        ((u32::from(device.index) * 2 + u32::from(device.lane == DeviceLane::Copy)) % LANES as u32) as u16
     }
 
     fn workers(&self, lane: u16, workers: usize) -> usize {

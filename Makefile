@@ -1,0 +1,93 @@
+# Every target works on a fresh clone with git, make, cargo, a C compiler and CPython 3.11 or newer.
+# Python tools live in .venv, pinned by .ci/requirements-*.txt; nothing is installed outside the checkout.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-rust lint lint-sources lint-stubs bench wheel docs clean build install
+
+PYTHON ?= $(shell .ci/find-python)
+VENV ?= .venv
+BENCH_VENV ?= .venv-bench
+bin := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := $(VENV)/$(bin)
+BENCH_BIN := $(BENCH_VENV)/$(bin)
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+SMOKE ?=
+# The lock file is the truth in CI; on a developer's machine cargo may still extend it.
+LOCKED := $(if $(CI),--locked)
+WORKFLOWS := .github/workflows
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
+
+demo: $(VENV)/.stamp-demo install ## train a network on two devices, serially and in parallel; saves demo-timeline.png
+	$(BIN)/python docs/examples/digits.py
+
+test: $(VENV)/.stamp-test install test-rust ## run the Rust tests, then the Python tests against the installed wheel
+	$(BIN)/python -P -m pytest $(PYTEST_ARGS)
+
+test-rust: ## run the engine's own tests and doctests
+	if command -v cargo-nextest >/dev/null; then \
+	  cargo nextest run $(LOCKED) --config-file .ci/nextest.toml -p weft-engine; \
+	else \
+	  cargo test $(LOCKED) -p weft-engine --lib --tests; \
+	fi
+	cargo test $(LOCKED) -p weft-engine --doc
+
+lint: lint-sources lint-stubs ## check format, lints and types of Rust, Python, shell and workflows
+
+lint-sources: $(addprefix $(VENV)/.stamp-,lint build test demo docs)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/shellcheck .ci/run .ci/find-python
+	$(BIN)/zizmor --offline --no-progress $(WORKFLOWS) .github/dependabot.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows $(WORKFLOWS)/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/mypy
+	$(BIN)/basedpyright
+	cargo fmt --all --check
+	cargo clippy $(LOCKED) --workspace --all-targets -- -D warnings
+
+lint-stubs: $(VENV)/.stamp-lint install # the stub is held to the binary, so this one needs the wheel
+	cd $(VENV) && $(bin)/python -P -m mypy.stubtest weft._core
+
+bench: $(BENCH_VENV)/.stamp-bench build ## measure weft beside its peers; writes benches/RESULTS.md (SMOKE=1: only verify)
+	$(BENCH_BIN)/pip install --quiet --force-reinstall --no-deps dist/weft-*.whl
+	$(BENCH_BIN)/python benches/run.py $(if $(SMOKE),--smoke) $(BENCH_ARGS)
+	$(BENCH_BIN)/python -P -m pytest -q $(if $(SMOKE),--benchmark-disable) benches/python
+
+wheel: $(VENV)/.stamp-wheel build ## leave an audited abi3 wheel in dist/
+	$(BIN)/python .ci/wheel.py check
+
+docs: $(VENV)/.stamp-docs install ## build the documentation into docs/_build/html, warnings being errors
+	$(BIN)/python -P -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+clean: ## remove everything that the other targets made
+	rm -rf dist target $(VENV) $(BENCH_VENV) docs/_build demo-timeline.png
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
+
+build: $(VENV)/.stamp-build
+	$(BIN)/python .ci/wheel.py build $(LOCKED)
+
+install: build
+	$(BIN)/pip install --quiet --force-reinstall --no-deps dist/weft-*.whl
+
+# The stamp comes last, so that a half-made environment is made again.
+%/.stamp-venv:
+	@test -n "$(PYTHON)" || { echo "weft needs CPython 3.11 or newer with venv: make PYTHON=/path/to/python" >&2; exit 1; }
+	rm -rf $*
+	$(PYTHON) -m venv $*
+	touch $@
+
+$(VENV)/.stamp-%: .ci/requirements-%.txt $(VENV)/.stamp-venv
+	$(BIN)/pip install --quiet -r $<
+	touch $@
+
+$(BENCH_VENV)/.stamp-%: .ci/requirements-%.txt $(BENCH_VENV)/.stamp-venv
+	$(BENCH_BIN)/pip install --quiet -r $<
+	touch $@
+
+# Stamps are kept, though make thinks of them as intermediate.
+.SECONDARY:

@@ -1,0 +1,145 @@
+"""Compile the C++ peers and the native ops into a folder; say why what is missing is missing."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BENCHES = Path(__file__).resolve().parent.parent
+PEERS = BENCHES / "peers"
+ROOT = BENCHES.parent
+
+
+class BuildError(RuntimeError):
+    """A compiler is missing or said no; the message is its last words."""
+
+
+@dataclass(slots=True)
+class Binaries:
+    """What could be built, by implementation, and the reasons for the rest."""
+
+    programs: dict[str, list[str]] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    floors: Path | None = None
+    ops: NativeOps | None = None
+
+
+class NativeOps:
+    """Addresses of the native ops in ``ops.c``, and the same functions through ctypes."""
+
+    def __init__(self, library: Path) -> None:
+        # A reference to the library keeps the addresses good.
+        self._library = ctypes.CDLL(str(library))
+        self.no_op = self._function("bench_no_op")
+        self.stamp = self._function("bench_stamp")
+        self.bell_open = self._function("bench_bell_open")
+        self.bell_ring = self._function("bench_bell_ring")
+        self.bell_close = self._function("bench_bell_close")
+        self.no_op_address = self._address("bench_no_op")
+        self.stamp_address = self._address("bench_stamp")
+
+    def _function(self, name: str) -> Callable[[int | None], int]:
+        function = self._library[name]
+        function.argtypes = [ctypes.c_void_p]
+        function.restype = ctypes.c_int32
+        return function
+
+    def _address(self, name: str) -> int:
+        address = ctypes.cast(self._library[name], ctypes.c_void_p).value
+        if address is None:
+            message = f"{name} has no address"
+            raise BuildError(message)
+        return address
+
+
+def _compile(compiler: str, *arguments: str) -> None:
+    found = shutil.which(os.environ.get({"g++": "CXX", "cc": "CC"}[compiler], compiler))
+    if found is None:
+        message = f"no {compiler} on this machine"
+        raise BuildError(message)
+    done = subprocess.run([found, *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BuildError(_first_error(done.stderr))
+
+
+def _first_error(stderr: str) -> str:
+    # A reason is printed and saved: it must not carry the folder of this checkout.
+    lines = [line.strip().replace(f"{ROOT}/", "") for line in stderr.splitlines()]
+    return next((line for line in lines if "error" in line), "the compiler failed")
+
+
+def _peer(source: str, folder: Path, *flags: str) -> Path:
+    target = folder / Path(source).stem
+    _compile("g++", "-std=c++17", "-O3", "-Wall", "-pthread", str(PEERS / source), "-o", str(target), *flags)
+    return target
+
+
+def _weft_patterns() -> list[str]:
+    """Build weft's own benchmark of table A once, and return its command: cargo's start-up stays out of the repetitions."""
+    given = os.environ.get("WEFT_BENCH_PATTERNS")
+    if given:
+        return [given]
+    cargo = shutil.which("cargo")
+    if cargo is None:
+        message = "no cargo on this machine"
+        raise BuildError(message)
+    command = [cargo, "bench", "-p", "weft-engine", "--bench", "patterns", "--no-run", "--message-format=json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BuildError(_first_error(done.stderr))
+    for line in done.stdout.splitlines():
+        message = json.loads(line)
+        if message.get("executable") and message["target"]["name"] == "patterns":
+            return [message["executable"]]
+    message = "cargo built no benchmark named patterns"
+    raise BuildError(message)
+
+
+def build(folder: Path, tables: tuple[str, ...]) -> Binaries:
+    """Build everything that the tables need.
+
+    Parameters
+    ----------
+    folder
+        Where compiled files go.
+    tables
+        Names of the tables to be timed.
+    """
+    binaries = Binaries()
+    if "A" in tables:
+        makers: dict[str, Callable[[], list[str]]] = {
+            "weft": _weft_patterns,
+            "OpenMP": lambda: [str(_peer("openmp.cpp", folder, "-fopenmp"))],
+            "oneTBB": lambda: [str(_peer("onetbb.cpp", folder, "-ltbb"))],
+        }
+        for name, make in makers.items():
+            try:
+                binaries.programs[name] = make()
+            except BuildError as error:
+                binaries.missing[name] = f"not available: {error}"
+    try:
+        binaries.floors = _peer("floors.cpp", folder)
+    except BuildError as error:
+        binaries.missing["floors"] = f"not available: {error}"
+    try:
+        library = folder / "libops.so"
+        _compile("cc", "-O2", "-pthread", "-shared", "-fPIC", str(BENCHES / "harness" / "ops.c"), "-o", str(library))
+        binaries.ops = NativeOps(library)
+    except BuildError as error:
+        binaries.missing["native ops"] = f"not available: {error}"
+    return binaries
+
+
+def workshop() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder for compiled files that goes away by itself."""
+    return tempfile.TemporaryDirectory(prefix="weft-bench-", ignore_cleanup_errors=True)

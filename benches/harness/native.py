@@ -1,0 +1,74 @@
+"""Table A: native no-op ops with dependencies; one process per implementation, pattern and repetition."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+from harness.patterns import PATTERNS, serial_digest
+from harness.samples import Job
+
+if TYPE_CHECKING:
+    from harness.build import Binaries
+    from harness.settings import Settings
+
+ATTEMPTS = 4
+TIMEOUT_S = 60
+
+
+class VerificationError(RuntimeError):
+    """An implementation ran a pattern in an order that gives other values than the serial one."""
+
+
+def native_jobs(binaries: Binaries, settings: Settings) -> list[Job]:
+    """Return one job per pattern and implementation that could be built."""
+    return [
+        Job("A", pattern, name, _Run(name, command, pattern, settings))
+        for pattern in PATTERNS
+        for name, command in binaries.programs.items()
+    ]
+
+
+class _Run:
+    def __init__(self, name: str, command: list[str], pattern: str, settings: Settings) -> None:
+        self._name = name
+        self._pattern = pattern
+        # A chain may stay on one thread; elsewhere that means that the machine was too busy to lend a second one.
+        self._share_of_others = 0.0 if pattern == "chain" else settings.share_of_others
+        numbers = ["--ops", str(settings.native_ops), "--workers", str(settings.workers), "--pattern", pattern]
+        self._command = [*command, "--json", *numbers]
+
+    def __call__(self) -> list[float]:
+        for _ in range(ATTEMPTS):
+            line = self._line()
+            if line is None:
+                continue
+            self._check(line)
+            if line.get("by_others", 1.0) >= self._share_of_others:
+                return [float(line["ns_per_op"])]
+        return []
+
+    def _line(self) -> dict[str, Any] | None:
+        try:
+            done = subprocess.run(self._command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        except subprocess.TimeoutExpired as error:
+            if self._name != "weft":
+                return None  # OpenMP's threads spin: on a loaded machine a run may take a thousand times as long
+            message = f"{self._name}, {self._pattern}: no answer in {TIMEOUT_S} s"
+            raise VerificationError(message) from error
+        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        if not lines:
+            message = f"{self._name}, {self._pattern}: no result (exit {done.returncode}): {done.stderr.strip()[-300:]}"
+            raise VerificationError(message)
+        found: dict[str, Any] = json.loads(lines[-1])
+        return found
+
+    def _check(self, line: dict[str, Any]) -> None:
+        digest = line.get("digest")
+        verified = line.get("verified") is True
+        if digest is not None:
+            verified = verified and digest == serial_digest(self._pattern, int(line["verified_ops"]))
+        if not verified:
+            message = f"{self._name}, {self._pattern}: not in serial order: {line}"
+            raise VerificationError(message)

@@ -1,0 +1,43 @@
+"""How large each measurement is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TABLES = ("A", "B", "E")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Sizes of one run; the same for every implementation in it."""
+
+    tables: tuple[str, ...] = TABLES
+    reps: int = 9
+    workers: int = 2
+    native_ops: int = 100_000
+    # Below this share of ops outside the creating thread, a second thread had no processor: not a run with two workers.
+    share_of_others: float = 0.1
+    callable_ops: int = 50_000
+    verify_ops: int = 10_000
+    push_ops: int = 20_000
+    threads_ops: int = 100_000
+    pairs: int = 2_000
+    latency_samples: int = 40
+    floor_calls: int = 1_000_000
+
+    @classmethod
+    def smoke(cls, tables: tuple[str, ...], reps: int | None) -> Settings:
+        """Return sizes that show that everything works, and measure nothing."""
+        return cls(
+            tables=tables,
+            reps=reps or 1,
+            native_ops=2_000,
+            share_of_others=0.0,
+            callable_ops=2_000,
+            verify_ops=2_000,
+            push_ops=1_000,
+            threads_ops=2_000,
+            pairs=50,
+            latency_samples=5,
+            floor_calls=20_000,
+        )

@@ -1,0 +1,64 @@
+"""The shape of every printed table: its title, its unit, the statistics in a cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.samples import Cell, Samples
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """How one table is shown."""
+
+    key: str
+    title: str
+    unit: str
+    statistics: tuple[str, ...]
+
+
+TABLES = (
+    Table("floors", "Floors", "ns per call", ("minimum", "median")),
+    Table("A", "A. Native no-op ops with dependencies, push and run", "ns per op", ("minimum", "median")),
+    Table("B", "B. Python no-op callables with dependencies, push and run", "us per op", ("minimum", "median")),
+    Table("push", "Push by itself, push and wait", "us", ("minimum", "median")),
+    Table(
+        "threads", "Pushes from several threads on disjoint variables, push and run", "us per op", ("minimum", "median")
+    ),
+    Table("E", "E. Beside a busy main thread", "us", ("median", "mean", "p99")),
+)
+
+
+def number(value: float) -> str:
+    """Format a figure to three significant digits, without an exponent."""
+    if value >= 100:  # noqa: PLR2004 - three digits stand before the point
+        return f"{value:.0f}"
+    if value >= 10:  # noqa: PLR2004
+        return f"{value:.1f}"
+    return f"{value:.2f}" if value >= 1 else f"{value:.3f}"
+
+
+def _show(cell: Cell | None, statistics: tuple[str, ...]) -> str:
+    if cell is None:
+        return "-"
+    return " / ".join(number(getattr(cell, statistic)) for statistic in statistics)
+
+
+def grid(table: Table, samples: Samples) -> list[list[str]]:
+    """Return a header and the rows of a table; empty where nothing was measured or missed."""
+    rows, cases = samples.rows(table.key), samples.cases(table.key)
+    missing = {name: reason for (key, name), reason in samples.missing.items() if key == table.key}
+    if not rows and not missing:
+        return []
+    if len(rows) == 1 and not missing:
+        # One row and many columns read better turned round.
+        return [
+            ["", table.unit],
+            *([case, _show(samples.cell(table.key, rows[0], case), table.statistics)] for case in cases),
+        ]
+    body = [[row, *(_show(samples.cell(table.key, row, case), table.statistics) for case in cases)] for row in rows]
+    columns = cases or [""]
+    body += [[name, reason, *[""] * (len(columns) - 1)] for name, reason in missing.items()]
+    return [["", *columns], *body]

@@ -1,0 +1,129 @@
+"""The speeds to reach, each a ratio or a time of this run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from harness.patterns import PATTERNS
+from harness.runners import CHUNKED_MAP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.samples import Samples
+
+Statistic = Literal["minimum", "median"]
+
+OPENMP_RATIO = {"chain": 0.2, "fan": 0.2}
+OPENMP_RATIO_ELSEWHERE = 0.25
+CALLABLE_US = 0.5
+CALLABLE_TIMES_FASTER = 5.0
+PUSH_US = 0.25
+NATIVE_PAIR_US = 1.5
+CALLABLE_PAIR_US = 12.0
+BUSY_NATIVE_US = 50.0
+# Fewer than one run in twenty of an unchanged program differ by more on a quiet machine.
+THROUGHPUT_NOISE = 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One speed to reach; ``by_minimum`` and ``by_median`` are None where nothing was measured."""
+
+    name: str
+    unit: str
+    bound: float
+    at_least: bool
+    by_minimum: float | None
+    by_median: float | None
+    decided_by: Statistic = "minimum"
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether the deciding statistic keeps the bound."""
+        value = self.by_minimum if self.decided_by == "minimum" else self.by_median
+        if value is None:
+            return None
+        return value >= self.bound if self.at_least else value <= self.bound
+
+
+def targets(samples: Samples, tables: tuple[str, ...]) -> list[Target]:
+    """Return every target of the tables that were timed."""
+    found: list[Target] = []
+    if "A" in tables:
+        found += _native(samples)
+    if "B" in tables:
+        found += _callables(samples)
+        found += _pushes(samples)
+        found += _threads(samples)
+    if "E" in tables:
+        start = _time(samples, ("E", "weft", "native op"), "native op beside a busy main thread: start", BUSY_NATIVE_US)
+        found.append(replace(start, decided_by="median"))
+    return found
+
+
+def _value(samples: Samples, key: tuple[str, str, str], statistic: Statistic) -> float | None:
+    cell = samples.cell(*key)
+    return None if cell is None else getattr(cell, statistic)
+
+
+def _ratio(above: float | None, below: float | None) -> float | None:
+    return None if above is None or below is None else above / below
+
+
+def _both(
+    samples: Samples, above: tuple[str, str, str], below: tuple[str, str, str]
+) -> tuple[float | None, float | None]:
+    minimum = _ratio(_value(samples, above, "minimum"), _value(samples, below, "minimum"))
+    return minimum, _ratio(_value(samples, above, "median"), _value(samples, below, "median"))
+
+
+def _time(samples: Samples, key: tuple[str, str, str], name: str, bound: float) -> Target:
+    minimum, median = _value(samples, key, "minimum"), _value(samples, key, "median")
+    return Target(name, "us", bound, at_least=False, by_minimum=minimum, by_median=median)
+
+
+def _native(samples: Samples) -> Iterator[Target]:
+    for pattern in PATTERNS:
+        minimum, median = _both(samples, ("A", "weft", pattern), ("A", "OpenMP", pattern))
+        bound = OPENMP_RATIO.get(pattern, OPENMP_RATIO_ELSEWHERE)
+        yield Target(f"A, {pattern}: weft / OpenMP", "x", bound, at_least=False, by_minimum=minimum, by_median=median)
+
+
+def best_peer(samples: Samples, table: str, case: str, statistic: Statistic) -> float | None:
+    """Return the smallest value in a column of those that are handed op after op, weft left out."""
+    rows = [row for row in samples.rows(table) if not row.startswith("weft") and row != CHUNKED_MAP]
+    found = [_value(samples, (table, row, case), statistic) for row in rows]
+    return min((value for value in found if value is not None), default=None)
+
+
+def _callables(samples: Samples) -> Iterator[Target]:
+    for pattern in PATTERNS:
+        own = ("B", "weft", pattern)
+        yield _time(samples, own, f"B, {pattern}: weft per callable", CALLABLE_US)
+        minimum = _ratio(best_peer(samples, "B", pattern, "minimum"), _value(samples, own, "minimum"))
+        median = _ratio(best_peer(samples, "B", pattern, "median"), _value(samples, own, "median"))
+        name = f"B, {pattern}: best peer / weft"
+        yield Target(name, "x", CALLABLE_TIMES_FASTER, at_least=True, by_minimum=minimum, by_median=median)
+    minimum, median = _both(samples, ("B", CHUNKED_MAP, "independent"), ("B", "weft", "independent"))
+    name = f"B, independent: {CHUNKED_MAP} / weft"
+    yield Target(name, "x", CALLABLE_TIMES_FASTER, at_least=True, by_minimum=minimum, by_median=median)
+
+
+def _pushes(samples: Samples) -> Iterator[Target]:
+    for case, bound in {
+        "push alone, chain": PUSH_US,
+        "push alone, independent": PUSH_US,
+        "push + wait, native op": NATIVE_PAIR_US,
+        "push + wait, callable": CALLABLE_PAIR_US,
+    }.items():
+        yield _time(samples, ("push", "weft", case), case, bound)
+
+
+def _threads(samples: Samples) -> Iterator[Target]:
+    table, row = "threads", "weft, native ops"
+    for pushers in (2, 4):
+        minimum, median = _both(samples, (table, row, f"{pushers} pushing"), (table, row, "1 pushing"))
+        name = f"{pushers} threads pushing / 1 thread, time per op"
+        yield Target(name, "x", THROUGHPUT_NOISE, at_least=False, by_minimum=minimum, by_median=median)

@@ -1,0 +1,49 @@
+//! Calling Python from a worker, which the end of the interpreter may interrupt.
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+/// Stops the thread for good when it is unwound through.
+///
+/// Up to 3.13, a thread that asks for the GIL after the interpreter has ended is ended by
+/// `pthread_exit`, which unwinds its stack. That must not reach Rust's `catch_unwind`, which would
+/// abort the process; a thread that stands still is ended with the process a moment later.
+struct StandStill;
+
+impl Drop for StandStill {
+    fn drop(&mut self) {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+type CallNoArgs = unsafe extern "C-unwind" fn(*mut ffi::PyObject) -> *mut ffi::PyObject;
+type CallObject = unsafe extern "C-unwind" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
+
+/// `callable(*arguments)`.
+#[inline]
+pub(crate) fn call<'py>(
+    callable: &Bound<'py, PyAny>,
+    arguments: Option<&Bound<'py, PyTuple>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let stand_still = StandStill;
+    // SAFETY: attached, and the objects live. The functions are declared "C" by pyo3; naming them
+    // "C-unwind" adds that they may unwind and changes nothing else.
+    let result = unsafe {
+        let result = match arguments {
+            None => {
+                let call: CallNoArgs = std::mem::transmute(ffi::PyObject_CallNoArgs as unsafe extern "C" fn(_) -> _);
+                call(callable.as_ptr())
+            }
+            Some(arguments) => {
+                let call: CallObject = std::mem::transmute(ffi::PyObject_CallObject as unsafe extern "C" fn(_, _) -> _);
+                call(callable.as_ptr(), arguments.as_ptr())
+            }
+        };
+        Bound::from_owned_ptr_or_opt(callable.py(), result)
+    };
+    std::mem::forget(stand_still);
+    result.ok_or_else(|| PyErr::fetch(callable.py()))
+}

@@ -1,0 +1,1 @@
+"""The parts of ``digits.py``: one network, trained on two devices."""

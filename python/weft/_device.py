@@ -1,0 +1,133 @@
+"""Devices: where an op belongs. A label for the scheduler; it holds no resources."""
+
+from __future__ import annotations
+
+import operator
+import re
+from dataclasses import dataclass
+from typing import SupportsIndex
+
+from weft.errors import ArgumentTypeError, ArgumentValueError
+
+_KINDS = ("cpu",)
+_LANES = ("compute", "copy")
+_MAX_INDEX = 2**16 - 1
+_SPEC = re.compile(r"(?P<kind>[a-z]+)(?::(?P<index>[0-9]+))?(?:/(?P<lane>[a-z]+))?")
+
+
+@dataclass(frozen=True, order=True, slots=True, init=False, repr=False)
+class Device:
+    """A logical device, and the lane of it on which an op runs.
+
+    The ``per_device`` policy gives each device its own workers, and its copy lane one more, so that copies overlap
+    with compute. To the other policies a device is a label. Devices are immutable, hashable, ordered and picklable.
+
+    Parameters
+    ----------
+    spec : str
+        ``"cpu:0"`` for the compute lane, ``"cpu:0/copy"`` for the copy lane. Without an index, device 0.
+
+    Attributes
+    ----------
+    kind : str
+        ``"cpu"``.
+    index : int
+        The device's number, from 0.
+    lane : str
+        ``"compute"`` or ``"copy"``.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `spec` is not a string.
+    ArgumentValueError
+        If `spec` names an unknown kind of device or an unknown lane, or cannot be read.
+
+    Examples
+    --------
+    >>> import weft
+    >>> device = weft.Device("cpu:1")
+    >>> device.kind, device.index, device.lane
+    ('cpu', 1, 'compute')
+    >>> device == weft.cpu(1)
+    True
+    """
+
+    kind: str
+    index: int
+    lane: str
+
+    def __init__(self, spec: str) -> None:
+        if not isinstance(spec, str):
+            raise ArgumentTypeError(f"a device is named by a string such as 'cpu:0', not by {type(spec).__name__}")
+        match = _SPEC.fullmatch(spec)
+        if match is None:
+            raise ArgumentValueError(
+                f"cannot read the device {spec!r}: write 'cpu:0', or 'cpu:0/copy' for its copy lane"
+            )
+        kind, index, lane = match["kind"], match["index"] or "0", match["lane"] or "compute"
+        if kind not in _KINDS:
+            raise ArgumentValueError(f"unknown kind of device {kind!r} in {spec!r}: known is 'cpu'")
+        if lane not in _LANES:
+            raise ArgumentValueError(f"unknown lane {lane!r} in {spec!r}: known are 'compute' and 'copy'")
+        # The length first: int() refuses strings of thousands of digits with an error of its own.
+        if len(index) > len(str(_MAX_INDEX)) or int(index) > _MAX_INDEX:
+            raise ArgumentValueError(f"the device index in {spec[:40]!r} is over {_MAX_INDEX}")
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "index", int(index))
+        object.__setattr__(self, "lane", lane)
+
+    @property
+    def copy(self) -> Device:
+        """The copy lane of the same device.
+
+        Examples
+        --------
+        >>> import weft
+        >>> weft.cpu(1).copy
+        weft.Device('cpu:1/copy')
+        """
+        return Device(f"{self.kind}:{self.index}/copy")
+
+    def __str__(self) -> str:
+        """Return the string that makes this device."""
+        return f"{self.kind}:{self.index}" + ("" if self.lane == "compute" else f"/{self.lane}")
+
+    def __repr__(self) -> str:
+        """Return the expression that makes this device."""
+        return f"weft.Device({str(self)!r})"
+
+
+def cpu(i: SupportsIndex = 0) -> Device:
+    """Return the `i`-th logical CPU device.
+
+    Parameters
+    ----------
+    i : int, default: 0
+        The device's number. CPU devices are logical: any number of them may share the machine's cores.
+
+    Returns
+    -------
+    Device
+        The device's compute lane; ``.copy`` is its copy lane.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `i` is not an integer.
+    ArgumentValueError
+        If `i` is negative or over 65,535.
+
+    Examples
+    --------
+    >>> import weft
+    >>> str(weft.cpu()), str(weft.cpu(1).copy)
+    ('cpu:0', 'cpu:1/copy')
+    """
+    try:
+        index = operator.index(i)
+    except TypeError:
+        raise ArgumentTypeError(f"a device's number is an integer, not {type(i).__name__}") from None
+    if not 0 <= index <= _MAX_INDEX:
+        raise ArgumentValueError(f"a device's number is between 0 and {_MAX_INDEX}, not {index}")
+    return Device(f"cpu:{index}")

@@ -1,0 +1,189 @@
+"""`Executor`: the interface of `concurrent.futures` over an engine."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+from weft._core import Engine
+from weft.errors import ArgumentTypeError, ArgumentValueError, EngineClosedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_SHUT_DOWN = "cannot schedule new futures after shutdown"
+
+
+class Executor(concurrent.futures.Executor):
+    """Run calls on an engine's workers and hand back futures, as `concurrent.futures.ThreadPoolExecutor` does.
+
+    The calls of an executor are independent ops. On an engine that is given, they share its workers with everything
+    else that is pushed there, and shutting the executor down leaves the engine open.
+
+    Parameters
+    ----------
+    engine : Engine, optional
+        The engine to run on. By default the executor makes one, and closes it at shutdown.
+    workers : int, optional
+        The number of workers of the engine that the executor makes; by default as many as this process may use CPUs.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `engine` is not an engine.
+    ArgumentValueError
+        If both `engine` and `workers` are given, or `workers` is less than 1.
+
+    See Also
+    --------
+    task : Push functions in the order that their arguments need.
+
+    Notes
+    -----
+    ``Future.result()`` inside a submitted call blocks its worker, as in every pool of threads: with one worker it
+    waits for ever for a call that has not started.
+
+    Examples
+    --------
+    >>> import weft
+    >>> with weft.Executor(workers=2) as executor:
+    ...     future = executor.submit(pow, 2, 10)
+    ...     list(executor.map(abs, [-1, -2, -3]))
+    [1, 2, 3]
+    >>> future.result()
+    1024
+    """
+
+    def __init__(self, engine: Engine | None = None, workers: int | None = None) -> None:
+        if engine is not None and not isinstance(engine, Engine):
+            raise ArgumentTypeError(f"Executor() takes a weft.Engine or None, not {type(engine).__name__}")
+        if engine is not None and workers is not None:
+            raise ArgumentValueError(
+                "workers belong to an engine that the executor makes: give either an engine or workers"
+            )
+        self._owns_engine = engine is None
+        self._engine = Engine(workers, name="executor") if engine is None else engine
+        # Every call reads this variable, so that waiting to write it waits for the calls of this executor alone.
+        self._calls = self._engine.new_variable("executor")
+        self._unstarted: set[concurrent.futures.Future[Any]] = set()
+        self._shut_down = False
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> concurrent.futures.Future[T]:
+        """Push a call.
+
+        Parameters
+        ----------
+        fn : Callable
+            What to call.
+        *args, **kwargs
+            Its arguments, kept alive until it has run.
+
+        Returns
+        -------
+        concurrent.futures.Future
+            Holds what `fn` returns or raises; ``cancel()`` works until the call starts.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If `fn` cannot be called.
+        RuntimeError
+            If the executor was shut down, or its engine closed.
+
+        Examples
+        --------
+        >>> import weft
+        >>> with weft.Executor(workers=1) as executor:
+        ...     executor.submit(int, "2a", base=16).result()
+        42
+        """
+        if not callable(fn):
+            raise ArgumentTypeError(f"submit() takes a callable, not {type(fn).__name__}")
+        if self._shut_down:
+            raise RuntimeError(_SHUT_DOWN)
+        future: concurrent.futures.Future[T] = concurrent.futures.Future()
+        call = _Call(future, self._unstarted, fn, args, kwargs)
+        try:
+            self._engine.push(call, [self._calls], name=getattr(fn, "__name__", None))
+        except EngineClosedError as error:
+            raise RuntimeError(_SHUT_DOWN) from error
+        # No lock around the push, which may block on the engine's limits: a shutdown that came between is found here.
+        if self._shut_down and future.cancel():
+            raise RuntimeError(_SHUT_DOWN)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - inherited
+        """Take no more calls, and wait for those pushed.
+
+        Parameters
+        ----------
+        wait : bool, default: True
+            Whether to return only when all calls are done. Without, they finish in the background.
+        cancel_futures : bool, default: False
+            Whether to cancel the calls that have not started.
+
+        Raises
+        ------
+        DeadlockError
+            If called with ``wait=True`` by one of the executor's own calls.
+
+        Examples
+        --------
+        >>> import weft
+        >>> executor = weft.Executor(workers=1)
+        >>> executor.shutdown()
+        >>> executor.submit(print)
+        Traceback (most recent call last):
+        ...
+        RuntimeError: cannot schedule new futures after shutdown
+        """
+        self._shut_down = True
+        if cancel_futures:
+            for future in self._unstarted.copy():
+                future.cancel()
+        if wait and not self._engine.closed:
+            self._engine.wait_to_write(self._calls)
+            if self._owns_engine:
+                self._engine.close()
+
+
+class _Call(Generic[T]):
+    """One submitted call: the payload of its op."""
+
+    __slots__ = ("_args", "_fn", "_future", "_kwargs", "_unstarted")
+
+    def __init__(
+        self,
+        future: concurrent.futures.Future[T],
+        unstarted: set[concurrent.futures.Future[Any]],
+        fn: Callable[..., T],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> None:
+        self._future, self._unstarted = future, unstarted
+        self._fn, self._args, self._kwargs = fn, args, kwargs
+        unstarted.add(future)
+
+    def __call__(self) -> None:
+        future = self._future
+        self._unstarted.discard(future)
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            result = self._fn(*self._args, **self._kwargs)
+        except BaseException as error:  # noqa: BLE001 - the future delivers it
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+        finally:
+            del self, future  # the traceback of the error that the future holds leads to this frame
+
+    def __del__(self) -> None:
+        """Cancel the future of a call that the engine dropped, lest somebody waits for it for ever."""
+        if self._future in self._unstarted:
+            self._unstarted.discard(self._future)
+            self._future.cancel()
+            self._future.set_running_or_notify_cancel()

@@ -1,0 +1,114 @@
+"""The variables of objects: behind `Engine.variable_of`."""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from weft import _memory
+from weft._memory import owner_of, weakly_referenceable
+from weft.errors import ArgumentTypeError, WeftError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weft._core import Variable
+
+
+class ObjectVariables:
+    """The variables of objects, one for each owner of memory, for as long as the owner lives.
+
+    Safe to use from any thread, and from callbacks of the garbage collector.
+
+    Parameters
+    ----------
+    new_variable : Callable
+        Makes a variable from its name. If it is a method, its object is not kept alive by it.
+    """
+
+    __slots__ = ("__weakref__", "_entries", "_new_variable")
+
+    def __init__(self, new_variable: Callable[[str], Variable]) -> None:
+        self._new_variable = _without_owning(new_variable)
+        self._entries: dict[int, tuple[weakref.ref[Any], Variable]] = {}
+
+    def __len__(self) -> int:
+        """Return the number of owners with a variable."""
+        return len(self._entries)
+
+    def variable_of(self, obj: object) -> Variable:
+        """Return the variable of the memory of `obj`, making it at the first call.
+
+        Parameters
+        ----------
+        obj : object
+            An object; views of the same memory have the same variable.
+
+        Returns
+        -------
+        Variable
+            The variable, a new one if it was deleted by hand. Its deletion is pushed when the owner of the memory dies.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If the object cannot be weakly referenced, so that its end would go unnoticed.
+        """
+        owner = owner_of(obj)
+        key = id(owner)
+        entry = self._entries.get(key)  # never of a dead owner: callbacks run before memory is used again
+        if entry is None or entry[1]._deleted:  # noqa: SLF001 - the core tells its own package
+            entry = self._new_entry(key, owner)
+        return entry[1]
+
+    def _new_entry(self, key: int, owner: object) -> tuple[weakref.ref[Any], Variable]:
+        """Make the entry of `owner`, or return the one that another thread made first."""
+        entries = weakref.ref(self)  # a dying engine takes its variables along: then there is nothing to delete
+
+        def delete(_: object) -> None:
+            living = entries()
+            if living is not None:
+                _delete(living._entries.pop(key)[1])  # noqa: SLF001 - its own class
+
+        try:
+            reference = weakref.ref(owner, delete)
+        except TypeError:
+            kind = type(owner).__name__
+            raise ArgumentTypeError(
+                f"{_article(kind)} can have no variable, because it cannot be weakly referenced: pass a NumPy array, "
+                "a memoryview or an instance of a class, or use Engine.new_variable() and Engine.push()"
+            ) from None
+        variable = self._new_variable(f"{type(owner).__name__.lstrip('_')} at {key:#x}")
+        with _memory.registry_lock:
+            entry = self._entries.get(key)
+            if entry is None or entry[1]._deleted:  # noqa: SLF001 - the core tells its own package
+                self._entries[key] = entry = reference, variable
+        if entry[1] is not variable:
+            _delete(variable)
+        return entry
+
+
+def _article(kind: str) -> str:
+    return f"an {kind}" if kind[:1] in "aeiou" else f"a {kind}"
+
+
+def _delete(variable: Variable) -> None:
+    """Push the deletion of `variable`, unless it was deleted by hand or its engine is closed."""
+    with contextlib.suppress(WeftError):
+        variable.engine.delete_variable(variable)
+
+
+def _without_owning(method: Callable[[str], Variable]) -> Callable[[str], Variable]:
+    """Return a callable that does as `method` does and does not keep its object alive."""
+    target = getattr(method, "__self__", None)
+    if target is None or not weakly_referenceable(target):
+        return method
+    reference = weakref.ref(target)
+    name = method.__name__
+
+    def call(variable_name: str) -> Variable:
+        made: Variable = getattr(reference(), name)(variable_name)
+        return made
+
+    return call

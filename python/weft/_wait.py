@@ -1,0 +1,75 @@
+"""Waiting for objects: `wait`."""
+
+from __future__ import annotations
+
+import time
+
+from weft._core import Variable
+from weft._default import get_engine
+
+
+def wait(*objs: object, timeout: float | None = None) -> None:
+    """Wait until every task pushed so far that changes `objs` is done.
+
+    Without arguments, wait for everything pushed on the default engine.
+
+    Parameters
+    ----------
+    *objs : object
+        Objects that were given to tasks on the default engine, or variables of any engine. A view of a NumPy array
+        stands for the array that owns the memory.
+    timeout : float, optional
+        The most seconds to wait for all of them together; None waits without limit.
+
+    Raises
+    ------
+    WaitTimeoutError
+        If the time runs out. The ops go on.
+    DeadlockError
+        If called inside an op that accesses one of `objs` itself.
+    ArgumentTypeError
+        If an object can have no variable, being neither a variable nor weakly referenceable.
+    BaseException
+        Where an op failed, the exception that it raised; where several `objs` failed by several exceptions, all of
+        them as an `ExceptionGroup`, after all of `objs` have been waited for.
+
+    See Also
+    --------
+    Engine.wait_for_var : Wait for one variable.
+    Engine.wait_for_all : Wait for all ops of an engine.
+
+    Examples
+    --------
+    >>> import numpy, weft
+    >>> @weft.task
+    ... def double(x: weft.Mutate[numpy.ndarray]) -> None:
+    ...     x *= 2
+    >>> x = numpy.ones(3)
+    >>> double(x)
+    >>> weft.wait(x)
+    >>> x
+    array([2., 2., 2.])
+    """
+    if not objs:
+        get_engine().wait_for_all(timeout)
+        return
+    # All variables first: an object without one is reported before any time is spent.
+    variables = [obj if isinstance(obj, Variable) else get_engine().variable_of(obj) for obj in objs]
+    deadline = None if timeout is None else time.monotonic() + timeout
+    failures: list[Exception] = []
+    for variable in variables:
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        try:
+            variable.engine.wait_for_var(variable, left)
+        except Exception as error:
+            failure = variable.exception()
+            # An error of the wait itself. An op's is the same object, or, where no callable raised it, made anew.
+            if failure is not error and (type(failure), str(failure)) != (type(error), str(error)):
+                raise
+            if not any(error is failure for failure in failures):
+                failures.append(error)
+    if len(failures) == 1:
+        raise failures[0]
+    if failures:
+        msg = "several ops failed"
+        raise ExceptionGroup(msg, failures)

@@ -1,0 +1,267 @@
+"""What weft raises: one class per kind of mistake.
+
+Every class derives from `WeftError` and from the built-in class that a caller would catch without knowing weft.
+An exception raised by a callable is none of these: it is delivered as itself, with a note that names the op.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "ArgumentTypeError",
+    "ArgumentValueError",
+    "CompletionError",
+    "DeadlockError",
+    "EngineClosedError",
+    "ForkedError",
+    "NativeOpError",
+    "OpCancelledError",
+    "PendingLimitError",
+    "VariableDeletedError",
+    "WaitTimeoutError",
+    "WeftError",
+    "WrongEngineError",
+]
+
+
+class WeftError(Exception):
+    """The root of all errors of weft.
+
+    Catch it to handle every mistake in the use of an engine at once.
+
+    Examples
+    --------
+    >>> import weft
+    >>> try:
+    ...     weft.Engine(policy="fastest")
+    ... except weft.errors.WeftError as error:
+    ...     print(type(error).__name__)
+    ArgumentValueError
+    """
+
+
+class ArgumentTypeError(WeftError, TypeError):
+    """An argument has the wrong type: a payload that cannot be called, a list that holds no variables.
+
+    Nothing was pushed or changed. The message names the argument; pass one of the type that it asks for.
+
+    Examples
+    --------
+    >>> import weft
+    >>> with weft.Engine(workers=1) as engine:
+    ...     engine.push("not a callable")
+    Traceback (most recent call last):
+    ...
+    weft.errors.ArgumentTypeError: ...
+    """
+
+
+class ArgumentValueError(WeftError, ValueError):
+    """An argument has the right type and an impossible value: an unknown policy, no workers, a null address.
+
+    Nothing was pushed or changed. The message names the argument and the values that it may have.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.Engine(workers=0)
+    Traceback (most recent call last):
+    ...
+    weft.errors.ArgumentValueError: ...
+    """
+
+
+class VariableDeletedError(WeftError, ValueError):
+    """A variable was used after its deletion was pushed.
+
+    Deletion is a variable's last access. Push the deletion later, or make a new variable.
+
+    Examples
+    --------
+    >>> import weft
+    >>> with weft.Engine(workers=1) as engine:
+    ...     variable = engine.new_variable("x")
+    ...     engine.delete_variable(variable)
+    ...     engine.push(print, [variable])
+    Traceback (most recent call last):
+    ...
+    weft.errors.VariableDeletedError: ...
+    """
+
+
+class WrongEngineError(WeftError, ValueError):
+    """A variable was used with an engine that did not make it.
+
+    Two engines know nothing of each other's ops. Push on ``variable.engine``, or make the variable with the engine
+    that is to use it.
+
+    Examples
+    --------
+    >>> import weft
+    >>> with weft.Engine(workers=1) as one, weft.Engine(workers=1) as other:
+    ...     one.push(print, [other.new_variable("x")])
+    Traceback (most recent call last):
+    ...
+    weft.errors.WrongEngineError: ...
+    """
+
+
+class DeadlockError(WeftError, RuntimeError):
+    """A wait inside an op could never end.
+
+    Raised instead of hanging when an op waits for a variable that it accesses itself, for all ops, or round a cycle
+    of waiting ops. The message names the ops. Wait outside, or push a further op with the accesses that it needs.
+
+    Examples
+    --------
+    >>> import weft
+    >>> with weft.Engine(workers=1) as engine:
+    ...     engine.push(engine.wait_for_all, name="waits for itself")
+    ...     engine.wait_for_all()
+    Traceback (most recent call last):
+    ...
+    weft.errors.DeadlockError: ...
+    """
+
+
+class EngineClosedError(WeftError, RuntimeError):
+    """The engine was closed and takes no more ops.
+
+    Push before ``close()`` or before the end of the ``with`` block, or make another engine; where the default engine
+    was closed, ``weft.set_engine(None)`` makes the next use start a new one.
+
+    Examples
+    --------
+    >>> import weft
+    >>> engine = weft.Engine(workers=1)
+    >>> engine.close()
+    >>> engine.push(print)
+    Traceback (most recent call last):
+    ...
+    weft.errors.EngineClosedError: ...
+    """
+
+
+class PendingLimitError(WeftError, RuntimeError):
+    """A push would pass a limit on pending ops or bytes, and the engine was made with ``on_limit="raise"``.
+
+    The op was not pushed. Wait for earlier ops and push again, raise ``max_pending_ops`` or ``max_pending_bytes``,
+    or make the engine with ``on_limit="block"``.
+
+    Examples
+    --------
+    >>> import threading, weft
+    >>> gate = threading.Event()
+    >>> with weft.Engine(workers=1, max_pending_ops=1, on_limit="raise") as engine:
+    ...     engine.push(gate.wait)
+    ...     try:
+    ...         engine.push(print)
+    ...     except weft.errors.PendingLimitError:
+    ...         print("too many")
+    ...     gate.set()
+    too many
+    """
+
+
+class WaitTimeoutError(WeftError, TimeoutError):
+    """A wait's time ran out before the ops were done.
+
+    Nothing was cancelled: the ops go on, and the wait may be repeated.
+
+    Examples
+    --------
+    >>> import threading, weft
+    >>> gate = threading.Event()
+    >>> with weft.Engine(workers=1) as engine:
+    ...     variable = engine.new_variable("x")
+    ...     engine.push(gate.wait, mutate_vars=[variable])
+    ...     try:
+    ...         engine.wait_for_var(variable, timeout=0.01)
+    ...     except TimeoutError as error:
+    ...         print(type(error).__name__)
+    ...     gate.set()
+    WaitTimeoutError
+    """
+
+
+class CompletionError(WeftError, RuntimeError):
+    """A completion token was dropped, or used twice.
+
+    An op pushed with ``push_async`` whose token was dropped fails with this error: keep the token until the work is
+    done, then call ``done()`` or ``done.fail(error)``. A second use of a token raises this error to the caller and
+    changes nothing.
+
+    Examples
+    --------
+    >>> import weft
+    >>> with weft.Engine(workers=1) as engine:
+    ...     engine.push_async(lambda done: None)  # drops its token
+    ...     engine.wait_for_all()
+    Traceback (most recent call last):
+    ...
+    weft.errors.CompletionError: ...
+    """
+
+
+class NativeOpError(WeftError, RuntimeError):
+    """A native function pushed with ``push_native`` returned a non-zero status.
+
+    Parameters
+    ----------
+    message : str
+        What failed, with the name of the op.
+    code : int
+        The status that the function returned.
+
+    Attributes
+    ----------
+    code : int
+        The status that the function returned; its meaning belongs to that function.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.errors.NativeOpError("the op 'solve' returned 3", 3).code
+    3
+    """
+
+    code: int
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle with the code, which ``args`` leaves out so that ``str()`` is the message alone."""
+        return type(self), (*self.args, self.code), self.__dict__
+
+
+class OpCancelledError(WeftError, RuntimeError):
+    """An op was dropped before it started, because its engine was closed with ``cancel=True`` or the process ended.
+
+    The versions that it would have made fail with this error. Close with ``cancel=False`` to let pending ops run.
+
+    Examples
+    --------
+    >>> import threading, weft
+    >>> gate, engine = threading.Event(), weft.Engine(workers=1)
+    >>> variable = engine.new_variable("x")
+    >>> engine.push(gate.wait)
+    >>> engine.push(print, mutate_vars=[variable])
+    >>> try:
+    ...     engine.close(cancel=True, timeout=0.01)
+    ... except TimeoutError:  # the first op has started, and waits
+    ...     gate.set()
+    >>> engine.close()
+    >>> type(variable.exception()).__name__
+    'OpCancelledError'
+    """
+
+
+class ForkedError(WeftError, RuntimeError):
+    """In a forked child: an op was unfinished when the process forked, and its effect exists in the parent only.
+
+    Variables that were complete at the fork can be used in the child. Wait before forking for what the child is to
+    use, or overwrite the variable in the child.
+    """

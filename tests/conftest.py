@@ -1,0 +1,282 @@
+"""What the tests share: engines over policies and worker counts, gates that hold a worker, scripts in fresh processes.
+
+Every test runs against the installed wheel, never against the source tree, and under two watchdogs: pytest-timeout's
+signal for a wait that still answers signals, and faulthandler for a process that no longer does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import os
+import subprocess
+import sys
+import sysconfig
+import textwrap
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+import pytest
+
+import weft
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+T = TypeVar("T")
+
+#: Seconds a test waits for what must come; only a broken engine uses them up.
+SOON = 20.0
+#: Seconds a test watches that something does not happen.
+MOMENT = 0.15
+
+SERIAL = ("serial", 1)
+PARALLEL = [(policy, workers) for policy in ("work_stealing", "per_device") for workers in (1, 2, 8)]
+
+NATIVE_SOURCE = r"""
+#include <stdint.h>
+#include <time.h>
+
+int32_t succeed(void *data) { (void)data; return 0; }
+int32_t add_one(void *data) { ++*(int64_t *)data; return 0; }
+int32_t fail_with(void *data) { return *(int32_t *)data; }
+int32_t fail_with_seven(void *data) { (void)data; return 7; }
+int32_t raise_flag(void *data) { __atomic_store_n((int32_t *)data, 1, __ATOMIC_RELEASE); return 0; }
+
+/* Called through PyDLL, so with the GIL held: answers whether the flag was raised meanwhile. */
+int32_t spin_until(int32_t *flag, int32_t seconds) {
+    time_t const end = time(0) + seconds;
+    while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE)) {
+        if (time(0) > end) return 0;
+    }
+    return 1;
+}
+"""
+
+
+class Gate:
+    """A callable that holds its worker until the test opens it."""
+
+    def __init__(self) -> None:
+        self.entered = threading.Event()
+        self._open = threading.Event()
+
+    def __call__(self) -> None:
+        self.entered.set()
+        if not self._open.wait(SOON):
+            message = "the test never opened this gate"
+            raise TimeoutError(message)
+
+    def hold(self, engine: weft.Engine, *, mutate: tuple[weft.Variable, ...] = (), **options: Any) -> None:
+        """Push this gate and return once a worker stands in it."""
+        engine.push(self, (), mutate, **options)
+        assert self.entered.wait(SOON)
+
+    def open(self) -> None:
+        """Let the worker go."""
+        self._open.set()
+
+
+class MakeEngine(Protocol):
+    """Makes engines that the fixture closes."""
+
+    def __call__(self, *args: Any, **options: Any) -> weft.Engine: ...
+
+
+class RunScript(Protocol):
+    """Runs a script in a fresh interpreter."""
+
+    def __call__(self, source: str, *, timeout: float = ..., **env: str) -> subprocess.CompletedProcess[str]: ...
+
+
+def background(body: Callable[[], T]) -> Future[T]:
+    """Run ``body`` on a daemon thread: a thread that hangs must not hold the test run."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(body())
+        except BaseException as error:  # noqa: BLE001 - handed to whoever asks for the result
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future
+
+
+def still_waits(future: Future[Any]) -> bool:
+    """Whether ``future`` stays unfinished for a moment."""
+    try:
+        future.exception(MOMENT)
+    except TimeoutError:
+        return True
+    return False
+
+
+def address_of(function: Any) -> int:
+    """The address of a ctypes function."""
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address
+    return address
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse to test the source tree; arm the hard watchdog's stream before capture hides it."""
+    if "site-packages" not in Path(weft.__file__).parts:
+        message = f"weft comes from {weft.__file__}: install the wheel first (`make test` does)"
+        raise pytest.UsageError(message)
+    config.stash[_STDERR] = os.dup(2)
+
+
+_STDERR = pytest.StashKey[int]()
+
+
+@pytest.fixture(autouse=True)
+def _last_watchdog(request: pytest.FixtureRequest) -> Iterator[None]:
+    """End the process, with every thread's stack, when a test outlives twice its time: it answers signals no more."""
+    marker = request.node.get_closest_marker("timeout")
+    config = request.config
+    seconds = marker.args[0] if marker else config.getoption("timeout") or config.getini("timeout") or 60
+    faulthandler.dump_traceback_later(2 * float(seconds), exit=True, file=config.stash[_STDERR])
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture
+def gates() -> Iterator[Callable[[], Gate]]:
+    """Make gates; all open when the test ends."""
+    made: list[Gate] = []
+
+    def make() -> Gate:
+        made.append(Gate())
+        return made[-1]
+
+    yield make
+    for gate in made:
+        gate.open()
+
+
+@pytest.fixture
+def gate(gates: Callable[[], Gate]) -> Gate:
+    """One gate."""
+    return gates()
+
+
+@pytest.fixture
+def make_engine() -> Iterator[MakeEngine]:
+    """Make engines; they close, dropping what has not started, when the test ends."""
+    made: list[weft.Engine] = []
+
+    def make(*args: Any, **options: Any) -> weft.Engine:
+        made.append(weft.Engine(*args, **options))
+        return made[-1]
+
+    yield make
+    for engine in made:
+        engine.close(cancel=True, timeout=2 * SOON)
+
+
+def _ids(setting: tuple[str, int]) -> str:
+    return "-".join(map(str, setting))
+
+
+@pytest.fixture(params=[SERIAL, *PARALLEL], ids=_ids)
+def engine(request: pytest.FixtureRequest, make_engine: MakeEngine, gates: object) -> weft.Engine:  # noqa: ARG001 - gates open before engines close
+    """Every policy, with one, two and eight workers."""
+    policy, workers = request.param
+    return make_engine(workers, policy)
+
+
+@pytest.fixture(params=PARALLEL, ids=_ids)
+def parallel(request: pytest.FixtureRequest, make_engine: MakeEngine, gates: object) -> weft.Engine:  # noqa: ARG001 - as above
+    """Every policy that has workers, with one, two and eight of them."""
+    policy, workers = request.param
+    return make_engine(workers, policy)
+
+
+@pytest.fixture(params=[setting for setting in PARALLEL if setting[1] > 1], ids=_ids)
+def many(request: pytest.FixtureRequest, make_engine: MakeEngine, gates: object) -> weft.Engine:  # noqa: ARG001 - as above
+    """Every policy that has workers, with at least two of them."""
+    policy, workers = request.param
+    return make_engine(workers, policy)
+
+
+@pytest.fixture(params=[setting for setting in PARALLEL if setting[1] == 1], ids=_ids)
+def single(request: pytest.FixtureRequest, make_engine: MakeEngine, gates: object) -> weft.Engine:  # noqa: ARG001 - as above
+    """Every policy that has workers, with only one."""
+    policy, workers = request.param
+    return make_engine(workers, policy)
+
+
+@pytest.fixture
+def default_engine(make_engine: MakeEngine) -> Iterator[weft.Engine]:
+    """An engine that is the default one while the test runs."""
+    engine = make_engine(2)
+    previous = weft.get_engine()
+    weft.set_engine(engine)
+    yield engine
+    weft.set_engine(previous)
+
+
+@pytest.fixture
+def often() -> Iterator[None]:
+    """Threads switch a thousand times as often, so that races show."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(5e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> RunScript:
+    """Run a script in a fresh interpreter; its standard error is in the failure message when its exit status is not 0."""
+
+    def run(source: str, *, timeout: float = 40.0, **env: str) -> subprocess.CompletedProcess[str]:
+        path = write_script(tmp_path, source)
+        return subprocess.run(
+            [sys.executable, "-X", "faulthandler", path],
+            env=script_env(**env),
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    return run
+
+
+def write_script(folder: Path, source: str) -> Path:
+    """Save a dedented script."""
+    path = folder / "script.py"
+    path.write_text(textwrap.dedent(source), encoding="utf-8")
+    return path
+
+
+def script_env(**env: str) -> dict[str, str]:
+    """Our environment without weft's own settings, and ``env``."""
+    return {key: value for key, value in os.environ.items() if not key.startswith("WEFT_")} | env
+
+
+@pytest.fixture(scope="session")
+def native_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A shared library of native functions, made with the machine's C compiler."""
+    folder = tmp_path_factory.mktemp("native")
+    source = folder / "native.c"
+    source.write_text(NATIVE_SOURCE, encoding="utf-8")
+    library = folder / f"native{sysconfig.get_config_var('SHLIB_SUFFIX') or '.so'}"
+    compiler = os.environ.get("CC", "cc").split()
+    subprocess.run([*compiler, "-O2", "-shared", "-fPIC", "-o", library, source], check=True)
+    return library
+
+
+@pytest.fixture(scope="session")
+def native(native_path: Path) -> ctypes.CDLL:
+    """The native functions, called with the GIL released."""
+    return ctypes.CDLL(str(native_path))
+
+
+def flag() -> np.ndarray[Any, np.dtype[np.int32]]:
+    """A flag that native functions raise."""
+    return np.zeros(1, np.int32)

@@ -1,0 +1,66 @@
+"""What the documents show runs: each Python block of the Markdown files, each example of the docstrings."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import weft
+
+if TYPE_CHECKING:
+    from conftest import RunScript
+
+ROOT = Path(__file__).parent.parent
+BLOCK = re.compile(r"^( *)```python\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+PAGES = sorted([*ROOT.glob("*.md"), *(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts)])
+BLOCKS = [
+    pytest.param(textwrap.dedent(match[2]), id=f"{page.relative_to(ROOT)}:{text[: match.start()].count(chr(10)) + 1}")
+    for page in PAGES
+    for text in [page.read_text(encoding="utf-8")]
+    for match in BLOCK.finditer(text)
+]
+MODULES = sorted(module.name for module in pkgutil.iter_modules(weft.__path__, "weft.") if module.name != "weft._core")
+FLAGS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL | doctest.NORMALIZE_WHITESPACE
+#: Runs a block that is a session with its answers.
+SESSION = """
+import doctest
+test = doctest.DocTestParser().get_doctest({!r}, {{}}, "block", None, 0)
+assert not doctest.DocTestRunner(optionflags={}).run(test).failed
+"""
+
+
+def test_there_is_something_to_run() -> None:
+    assert any("README.md" in str(param.id) for param in BLOCKS)
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_block_runs(script: RunScript, block: str) -> None:
+    done = script(SESSION.format(block, FLAGS) if block.lstrip().startswith(">>>") else block)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["weft", *MODULES])
+def test_docstring_examples_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    failed, _ = doctest.testmod(importlib.import_module(name), optionflags=FLAGS)
+    assert failed == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["Engine", "Variable", "Operator", "Completion"])
+def test_the_core_is_documented_and_its_examples_run(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    cls = getattr(weft, kind)
+    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner(optionflags=FLAGS)
+    assert cls.__doc__
+    for name, member in vars(cls).items():
+        if not name.startswith("_"):
+            assert member.__doc__, f"{kind}.{name}"
+            for case in finder.find(member, f"{kind}.{name}", globs={"weft": weft}):
+                runner.run(case)
+    assert runner.summarize(verbose=False).failed == 0, capsys.readouterr().out

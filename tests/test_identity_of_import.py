@@ -1,0 +1,75 @@
+"""``import weft`` starts no thread and imports nobody's GPU library."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from conftest import RunScript
+
+
+def test_import_and_engine_start_no_thread(script: RunScript) -> None:
+    done = script("""
+        import os, threading
+        import numpy  # whose BLAS may have threads of its own
+
+        def threads():
+            return len(os.listdir("/proc/self/task"))
+
+        before = threads()
+        import weft
+        engine = weft.Engine(4)
+        x = engine.new_variable()
+        engine.wait_for_var(x)
+        engine.stats()
+        weft.get_engine().variable_of(weft)
+        assert threads() == before, threads() - before
+        assert threading.active_count() == 1
+        weft.Engine(4).close()
+        assert threads() == before
+        engine.push(int, (), (x,))
+        engine.wait_for_var(x)
+        assert threads() > before
+    """)
+    assert done.returncode == 0, done.stderr
+
+
+def test_serial_never_starts_one(script: RunScript) -> None:
+    done = script("""
+        import os
+        import numpy, weft
+        before = len(os.listdir("/proc/self/task"))
+        engine = weft.Engine(policy="serial")
+        x = engine.new_variable()
+        for _ in range(100):
+            engine.push(int, (), (x,))
+        engine.wait_for_all()
+        assert len(os.listdir("/proc/self/task")) == before
+    """)
+    assert done.returncode == 0, done.stderr
+
+
+def test_imports_no_gpu_library_and_needs_only_numpy(script: RunScript) -> None:
+    done = script("""
+        import sys
+        before = set(sys.modules)
+        import weft
+        weft.Engine().new_variable()
+        roots = {name.partition(".")[0] for name in set(sys.modules) - before if not name.startswith("__")}
+        print(*sorted(roots - set(sys.stdlib_module_names) - {"weft", "numpy"}))
+    """)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == []
+
+
+def test_engine_is_the_one_class(script: RunScript) -> None:
+    done = script("""
+        import weft, weft._core
+        assert weft.Engine is weft._core.Engine
+        assert weft.__version__
+        for name in ("Engine", "Variable", "Operator", "Completion", "Device", "Executor", "Read", "Mutate", "Overwrite",
+                     "cpu", "errors", "get_engine", "set_engine", "task", "wait"):
+            assert hasattr(weft, name), name
+            assert name in weft.__all__, name
+    """)
+    assert done.returncode == 0, done.stderr

@@ -1,0 +1,125 @@
+"""The house keeps its layers: read from manifests and sources, so that no review has to."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CRATES = ROOT / "crates"
+ENGINE = CRATES / "engine" / "src"
+FORBIDDEN_NAMES = {"utils", "util", "common", "misc", "helpers"}
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def manifest(crate: str) -> dict[str, Any]:
+    """A crate's Cargo.toml."""
+    return tomllib.loads((CRATES / crate / "Cargo.toml").read_text(encoding="utf-8"))
+
+
+def dependencies(table: dict[str, Any]) -> set[str]:
+    """The crates that a manifest names, for any target and purpose."""
+    names: set[str] = set()
+    for key, value in table.items():
+        if key in {"dependencies", "dev-dependencies", "build-dependencies"}:
+            names |= {spec.get("package", name) if isinstance(spec, dict) else name for name, spec in value.items()}
+        elif isinstance(value, dict):
+            names |= dependencies(value)
+    return names
+
+
+def code(path: Path) -> str:
+    """A Rust file without its comments."""
+    return COMMENT.sub("", path.read_text(encoding="utf-8"))
+
+
+def sources(folder: Path) -> list[Path]:
+    """The Rust files below a folder."""
+    found = sorted(path for path in folder.rglob("*.rs") if "target" not in path.parts)
+    assert found
+    return found
+
+
+def test_engine_knows_neither_python_nor_cuda() -> None:
+    assert not dependencies(manifest("engine")) & {"pyo3", "numpy", "cudarc", "weft-cuda", "weft-bindings"}
+    for path in sources(CRATES / "engine"):
+        assert not re.search(r"\b(pyo3|cudarc|weft_cuda)\b", code(path)), path
+
+
+def test_only_bindings_names_pyo3() -> None:
+    members = [path.parent.name for path in CRATES.glob("*/Cargo.toml")]
+    assert {name for name in members if "pyo3" in dependencies(manifest(name))} == {"bindings"}
+    assert "weft-engine" in dependencies(manifest("bindings"))
+
+
+def test_atomics_live_in_sync_alone() -> None:
+    names = r"\b(?:std|core)::sync::(?:atomic\b|\{[^;]*\batomic\b)|\b(?:std|core)::\{[^;]*\batomic\b"
+    for crate in CRATES.iterdir():
+        if not (crate / "Cargo.toml").exists():
+            continue
+        for path in sources(crate / "src"):
+            if path.is_relative_to(ENGINE / "sync") or path == ENGINE / "sync.rs":
+                continue
+            assert not re.search(names, code(path)), path
+
+
+@pytest.mark.parametrize(
+    ("layer", "above"),
+    [
+        ("sync", ["var", "op", "sched", "pool"]),
+        ("var", ["op", "sched", "pool"]),
+        ("op", ["sched", "pool"]),
+    ],
+)
+def test_engine_imports_run_one_way(layer: str, above: list[str]) -> None:
+    for path in sources(ENGINE / layer):
+        found = re.findall(r"\bcrate::(\w+)", code(path))
+        assert not set(found) & set(above), path
+
+
+def test_the_pool_knows_no_variables() -> None:
+    for path in sources(ENGINE / "pool"):
+        assert not re.search(r"\bcrate::var\b", code(path)), path
+
+
+def test_variables_know_no_threads() -> None:
+    for path in sources(ENGINE / "var"):
+        assert not re.search(r"\bstd::thread\b|\bthread::spawn\b", code(path)), path
+
+
+def test_no_room_for_odds_and_ends() -> None:
+    for folder in (CRATES, ROOT / "python", ROOT / "tests", ROOT / "benches"):
+        for path in folder.rglob("*"):
+            assert path.stem not in FORBIDDEN_NAMES, path
+
+
+class AtRunTime(ast.NodeTransformer):
+    """Leaves out what type checkers alone see."""
+
+    def visit_If(self, node: ast.If) -> list[ast.stmt] | ast.AST:
+        checked = "TYPE_CHECKING" in ast.unparse(node.test)
+        return [self.visit(child) for child in node.orelse] if checked else self.generic_visit(node)
+
+
+def test_python_imports_the_standard_library_and_numpy_alone() -> None:
+    for path in (ROOT / "python").rglob("*.py"):
+        for node in ast.walk(AtRunTime().visit(ast.parse(path.read_text(encoding="utf-8")))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names.append(node.module or "")
+            roots = {name.partition(".")[0] for name in names}
+            assert roots <= set(sys.stdlib_module_names) | {"annotationlib", "weft", "numpy"}, (
+                path
+            )  # the first from 3.14 on
+
+
+def test_python_starts_no_thread_of_its_own() -> None:
+    for path in (ROOT / "python").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"\bthreading\.Thread\(|ThreadPoolExecutor\(|\bimport ctypes\b", text), path

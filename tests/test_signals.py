@@ -1,0 +1,122 @@
+"""Ctrl-C: every place where the main thread may wait answers it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import RunScript
+
+# The helper sends SIGINT once the main thread waits: it gives it a moment to get there, as no event can tell.
+SOURCE = """
+    import os, signal, statistics, sys, threading, time
+    import weft
+
+    engine = weft.Engine({workers}, {policy!r}, max_pending_ops=2)
+    x = engine.new_variable("x")
+    entered, opened = threading.Event(), threading.Event()
+    def gate():
+        entered.set()
+        opened.wait()
+    engine.push(gate, (), (x,))
+    entered.wait()
+    engine.push(lambda: None, (), (x,))  # and now the limit is reached
+
+    def interrupt():
+        if not called.wait(0.2):
+            global sent
+            sent = time.perf_counter()
+            os.kill(os.getpid(), signal.SIGINT)
+
+    delays = []
+    for _ in range(5):
+        called = threading.Event()
+        helper = threading.Thread(target=interrupt)
+        helper.start()
+        try:
+            {wait}
+        except KeyboardInterrupt:
+            delays.append(time.perf_counter() - sent)
+        else:
+            sys.exit("the wait ended by itself")
+        helper.join()
+    opened.set()
+    engine.wait_for_all(timeout=20)
+    assert x.completed_version == x.version == 2, x.version
+    engine.push(lambda: None, (), (x,))
+    engine.close()
+    print(statistics.median(delays))
+"""
+
+
+@pytest.mark.parametrize(("policy", "workers"), [("work_stealing", 1), ("work_stealing", 8), ("per_device", 2)])
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "engine.wait_for_var(x)",
+        "engine.wait_for_var(x, timeout=30)",
+        "engine.wait_to_write(x)",
+        "engine.wait_for_all()",
+        "engine.push(lambda: None, (), (x,))",
+    ],
+)
+def test_interrupts_a_wait_within_a_tenth_of_a_second(script: RunScript, policy: str, workers: int, wait: str) -> None:
+    done = script(SOURCE.format(policy=policy, workers=workers, wait=wait))
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 0.1
+
+
+def test_interrupts_closing(script: RunScript) -> None:
+    source = SOURCE.replace("    engine.push(lambda: None, (), (x,))\n    engine.close()", "    engine.close()")
+    done = script(source.format(policy="work_stealing", workers=1, wait="engine.close()"))
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 0.1
+
+
+def test_a_handler_of_the_user_runs_and_the_wait_goes_on(script: RunScript) -> None:
+    done = script("""
+        import os, signal, threading
+        import weft
+        engine = weft.Engine(1)
+        x, opened, entered = engine.new_variable(), threading.Event(), threading.Event()
+        def gate():
+            entered.set()
+            opened.wait()
+        signal.signal(signal.SIGUSR1, lambda *_: (print("handled", flush=True), opened.set()))
+        engine.push(gate, (), (x,))
+        entered.wait()
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        engine.wait_for_var(x)
+        print("waited")
+    """)
+    assert (done.returncode, done.stdout) == (0, "handled\nwaited\n"), done.stderr
+
+
+def test_a_worker_never_takes_the_interrupt(script: RunScript) -> None:
+    """KeyboardInterrupt belongs to the main thread: ops run on, and the engine with them."""
+    done = script("""
+        import os, signal, threading
+        import weft
+        engine = weft.Engine(2)
+        x, count = engine.new_variable(), 0
+        def add():
+            global count
+            count += 1
+        interrupts = 0
+        for i in range(2000):
+            try:
+                engine.push(add, (), (x,))
+                if i % 100 == 0:
+                    os.kill(os.getpid(), signal.SIGINT)
+                    threading.Event().wait(5)  # it arrives here at the latest
+            except KeyboardInterrupt:
+                interrupts += 1
+        engine.wait_for_var(x)
+        assert x.exception() is None
+        assert count == x.version >= 2000 - interrupts, (count, x.version, interrupts)
+        print(interrupts)
+    """)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) == 20

@@ -1,0 +1,200 @@
+"""``@weft.task``: accesses in the signature, a call pushes."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import weft
+from conftest import MOMENT, SOON, Gate, MakeEngine
+from weft import errors
+
+if TYPE_CHECKING:
+    Array = np.ndarray[Any, Any]
+
+pytestmark = pytest.mark.usefixtures("default_engine")
+
+
+class Box:
+    """Something that holds a value and can be referred to weakly."""
+
+    def __init__(self, value: int = 0) -> None:
+        self.value = value
+
+
+@weft.task
+def add(source: weft.Read, target: weft.Mutate, factor: int = 1) -> None:
+    """Add a multiple."""
+    target.value += factor * source.value
+
+
+@weft.task
+def fill(target: weft.Overwrite[Box], value: int) -> None:
+    target.value = value
+
+
+@weft.task
+def fail(target: weft.Mutate[Box]) -> None:
+    message = f"at {target.value}"
+    raise KeyError(message)
+
+
+@weft.task(priority=2, name="scaled")
+def scale(x: weft.Mutate[Array], factor: float) -> None:
+    x *= factor
+
+
+@weft.task
+def total(x: weft.Read[Array], y: weft.Read[Array], *, out: weft.Overwrite[Array]) -> None:
+    out[...] = x.sum() + y.sum()
+
+
+def test_a_call_pushes(default_engine: weft.Engine, gate: Gate) -> None:
+    a, b = Box(2), Box(1)
+    gate.hold(default_engine, mutate=(default_engine.variable_of(b),))
+    assert add(a, b) is None
+    assert b.value == 1
+    gate.open()
+    weft.wait(b)
+    assert b.value == 3
+    assert default_engine.variable_of(b).version == 2
+    assert default_engine.variable_of(a).version == 0
+
+
+def test_calls_are_ordered_by_their_arguments() -> None:
+    a, b = Box(1), Box()
+    x, y = 1, 0
+    for i in range(500):
+        add(a, b, factor=2)
+        y += 2 * x
+        fill(a, i)
+        x = i
+        add(target=a, source=b)
+        x += y
+        fill(b, 1)
+        y = 1
+    weft.wait()
+    assert (a.value, b.value) == (x, y)
+
+
+def test_a_program_gives_its_serial_result() -> None:
+    x, y, out = np.ones(1000), np.full(1000, 2.0), np.zeros(1)
+    for _ in range(10):
+        scale(x, 2.0)
+        scale(y, factor=0.5)
+        total(x, y, out=out)
+    weft.wait(out)
+    assert out[0] == 1000 * 2.0**10 + 2000 * 0.5**10
+
+
+def test_views_stand_for_their_owner() -> None:
+    x, out = np.zeros(100), np.zeros(1)
+    for i in range(100):
+        scale(x[i:], 1.0)
+        fill_one(x[i : i + 1], float(i))
+    total(x.reshape(10, 10), x[:0], out=out)
+    weft.wait(out)
+    assert out[0] == sum(range(100))
+
+
+@weft.task
+def fill_one(x: weft.Mutate[Array], value: float) -> None:
+    x[0] = value
+
+
+def test_the_same_argument_twice() -> None:
+    a = Box(3)
+    for _ in range(4):
+        add(a, a)
+    weft.wait(a, timeout=SOON)
+    assert a.value == 48
+
+
+def test_arguments_are_kept_until_it_ran(default_engine: weft.Engine, gate: Gate) -> None:
+    a, b, hold = Box(5), Box(), default_engine.new_variable()
+    gate.hold(default_engine, mutate=(hold, default_engine.variable_of(a)))
+    gone = weakref.ref(a)
+    add(a, b)
+    del a
+    gc.collect()
+    assert gone() is not None
+    gate.open()
+    weft.wait(b)
+    assert b.value == 5
+
+
+def test_failures_arrive_at_the_wait_and_name_the_task(default_engine: weft.Engine) -> None:
+    a, b = Box(7), Box()
+    fail(a)
+    add(a, b)
+    for box in (a, b):
+        with pytest.raises(KeyError, match="at 7") as caught:
+            weft.wait(box)
+        notes = "\n".join(caught.value.__notes__)
+        assert "fail" in notes
+        assert "test_task.py" in notes
+    fill(a, 1)
+    weft.wait(a)
+    default_engine.wait_for_all()
+    assert a.value == 1
+
+
+def test_several_failures_arrive_as_a_group() -> None:
+    a, b = Box(1), Box(2)
+    fail(a)
+    fail(b)
+    with pytest.raises(ExceptionGroup) as caught:
+        weft.wait(a, b)
+    assert sorted(error.args[0] for error in caught.value.exceptions) == ["at 1", "at 2"]
+
+
+def test_wait_takes_variables_objects_and_a_timeout(default_engine: weft.Engine, gate: Gate) -> None:
+    a = Box()
+    x = default_engine.variable_of(a)
+    gate.hold(default_engine, mutate=(x,))
+    for arguments in ((a,), (x,), ()):
+        with pytest.raises(errors.WaitTimeoutError):
+            weft.wait(*arguments, timeout=MOMENT)
+    gate.open()
+    weft.wait(a, x, timeout=SOON)
+    weft.wait(timeout=SOON)
+
+
+def test_on_an_engine_of_its_own(make_engine: MakeEngine, default_engine: weft.Engine) -> None:
+    engine = make_engine(1, "per_device")
+
+    @weft.task(engine=engine, device=weft.cpu(1))
+    def store(target: weft.Overwrite[Box], value: int) -> None:
+        target.value = value
+
+    a = Box()
+    store(a, 4)
+    engine.wait_for_var(engine.variable_of(a))
+    assert a.value == 4
+    assert (engine.stats()["pushed"], default_engine.stats()["pushed"]) == (1, 0)
+
+
+def test_looks_like_the_function() -> None:
+    assert add.__name__ == "add"
+    assert add.__doc__ == "Add a multiple."
+    assert list(inspect.signature(add).parameters) == ["source", "target", "factor"]
+
+
+def test_a_call_that_does_not_fit_pushes_nothing(default_engine: weft.Engine) -> None:
+    a = Box()
+    for call in (lambda: add(a), lambda: add(a, a, 1, 2), lambda: add(a, a, color=3), lambda: fill(a)):
+        with pytest.raises(TypeError):
+            call()
+    with pytest.raises(errors.ArgumentTypeError):
+        fill(3, 4)  # an int has no variable
+    assert default_engine.stats()["pushed"] == 0
+
+
+def test_only_a_callable_can_be_a_task() -> None:
+    with pytest.raises(errors.ArgumentTypeError):
+        weft.task(42)
