@@ -41,6 +41,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::errors::load(module.py())?;
+        super::location::load(module.py());
         module.add("_debug_build", cfg!(debug_assertions))
     }
 }

@@ -3,11 +3,10 @@
 use crate::errors;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::c_int;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Code objects remembered at most, for good: as many as a program has places that push.
 const KNOWN: usize = 4096;
@@ -43,17 +42,19 @@ type GetInstruction = unsafe extern "C" fn(*mut ffi::PyFrameObject) -> c_int;
 
 /// `PyFrame_GetLasti`: part of Python since 3.11 but not of its stable ABI, so its address is
 /// asked for. A line number, which is in the stable ABI, takes a walk through the line table: 0.3 us.
-fn get_instruction(py: Python<'_>) -> Option<GetInstruction> {
-    static FOUND: PyOnceLock<Option<GetInstruction>> = PyOnceLock::new();
-    *FOUND.get_or_init(py, || {
-        let find = || -> PyResult<usize> {
-            let ctypes = py.import("ctypes")?;
-            let function = ctypes.getattr("pythonapi")?.getattr("PyFrame_GetLasti")?;
-            ctypes.getattr("cast")?.call1((function, ctypes.getattr("c_void_p")?))?.getattr("value")?.extract()
-        };
-        // SAFETY: the symbol of this name has had this type ever since it exists.
-        find().ok().filter(|&found| found != 0).map(|found| unsafe { std::mem::transmute(found) })
-    })
+static GET_INSTRUCTION: OnceLock<Option<GetInstruction>> = OnceLock::new();
+
+/// Looks the function up. Called when the extension is imported: a thread that were to do it later
+/// could be caught in the middle by a fork.
+pub(crate) fn load(py: Python<'_>) {
+    let find = || -> PyResult<usize> {
+        let ctypes = py.import("ctypes")?;
+        let function = ctypes.getattr("pythonapi")?.getattr("PyFrame_GetLasti")?;
+        ctypes.getattr("cast")?.call1((function, ctypes.getattr("c_void_p")?))?.getattr("value")?.extract()
+    };
+    // SAFETY: the symbol of this name has had this type ever since it exists.
+    let found = find().ok().filter(|&found| found != 0).map(|found| unsafe { std::mem::transmute(found) });
+    let _ = GET_INSTRUCTION.set(found);
 }
 
 impl Location {
@@ -62,7 +63,7 @@ impl Location {
     /// The place that is being executed.
     #[inline]
     pub(crate) fn here(py: Python<'_>) -> Self {
-        let Some(get_instruction) = get_instruction(py) else { return Self::NOWHERE };
+        let Some(&Some(get_instruction)) = GET_INSTRUCTION.get() else { return Self::NOWHERE };
         // SAFETY: attached; the frame is borrowed from the running thread.
         let place = unsafe {
             let frame = ffi::PyEval_GetFrame();
