@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import faulthandler
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -234,15 +235,22 @@ def script(tmp_path: Path) -> RunScript:
     """Run a script in a fresh interpreter; its standard error is in the failure message when its exit status is not 0."""
 
     def run(source: str, *, timeout: float = 40.0, **env: str) -> subprocess.CompletedProcess[str]:
-        path = write_script(tmp_path, source)
-        return subprocess.run(
-            [sys.executable, "-X", "faulthandler", path],
+        command = [sys.executable, "-X", "faulthandler", write_script(tmp_path, source)]
+        process = subprocess.Popen(
+            command,
             env=script_env(**env),
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            timeout=timeout,
-            check=False,
+            start_new_session=True,
         )
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)  # its forked children with it: they may hang too
+            process.communicate()
+            raise
+        return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
     return run
 

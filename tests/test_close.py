@@ -150,6 +150,42 @@ def test_from_many_threads(parallel: weft.Engine) -> None:
     assert parallel.stats()["completed"] == 100
 
 
+@pytest.mark.usefixtures("often")
+def test_every_push_beside_a_close_either_raises_or_runs() -> None:
+    for _ in range(50):
+        engine = weft.Engine(2)
+        meet = threading.Barrier(4)
+
+        def pusher(engine: weft.Engine = engine, meet: threading.Barrier = meet) -> tuple[int, list[None]]:
+            x, ran, pushed = engine.new_variable(), list[None](), 0
+            meet.wait(SOON)
+            try:
+                while True:
+                    engine.push(lambda: ran.append(None), (), (x,))
+                    pushed += 1
+            except errors.EngineClosedError:
+                return pushed, ran
+
+        pushers = [background(pusher) for _ in range(3)]
+        meet.wait(SOON)
+        engine.close(timeout=SOON)
+        for pushed, ran in (each.result(SOON) for each in pushers):
+            assert len(ran) == pushed
+
+
+def test_what_cancel_does_not_drop_has_run() -> None:
+    for _ in range(50):
+        engine, ran = weft.Engine(2), set[int]()
+        variables = [engine.new_variable() for _ in range(50)]
+        for i, x in enumerate(variables):
+            engine.push(lambda i=i, ran=ran: ran.add(i), (), (x,))
+        engine.close(cancel=True)
+        dropped = {i for i, x in enumerate(variables) if isinstance(x.exception(), errors.OpCancelledError)}
+        assert ran | dropped == set(range(50))
+        assert not ran & dropped
+        assert all(x.completed_version == 1 for x in variables)
+
+
 def test_a_push_after_close_raises(engine: weft.Engine) -> None:
     x, ran = engine.new_variable(), list[str]()
     engine.push(lambda: ran.append("before"), (), (x,))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import threading
 from itertools import count
+from typing import TYPE_CHECKING
 
 import pytest
 
 import weft
 from conftest import SOON, Gate, MakeEngine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def test_ready_ops_run_highest_first(single: weft.Engine, gate: Gate) -> None:
@@ -41,15 +45,17 @@ def test_priority_never_breaks_the_order_of_a_variable(engine: weft.Engine) -> N
     assert order == list(range(200))
 
 
-def test_ops_that_become_ready_later_are_ordered_too(single: weft.Engine, gate: Gate) -> None:
-    x, order = single.new_variable(), list[str]()
-    gate.hold(single, mutate=(x,))
-    single.push(lambda: order.append("low"), (x,), priority=-1)
-    single.push(lambda: order.append("high"), (x,), priority=1)
-    single.push(lambda: order.append("free"), priority=0)
-    gate.open()
-    single.wait_for_all()
-    assert order == ["high", "free", "low"]
+def test_ops_that_become_ready_later_are_ordered_too(single: weft.Engine, gates: Callable[[], Gate]) -> None:
+    x = single.new_variable()
+    for _ in range(20):
+        gate, order = gates(), list[str]()
+        gate.hold(single, mutate=(x,))
+        single.push(lambda order=order: order.append("low"), (x,), priority=-1)
+        single.push(lambda order=order: order.append("high"), (x,), priority=1)
+        single.push(lambda order=order: order.append("free"), priority=0)
+        gate.open()
+        single.wait_for_all()
+        assert order == ["high", "free", "low"]
 
 
 def test_a_low_op_is_not_starved(single: weft.Engine) -> None:

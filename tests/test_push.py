@@ -210,6 +210,26 @@ def test_lets_go_of_a_callable_that_ran(engine: weft.Engine) -> None:
     assert gone.wait(SOON)
 
 
+def test_a_callable_may_push_when_it_is_freed(engine: weft.Engine) -> None:
+    """Destructors run wherever the last reference goes, and may call the engine again."""
+    x, freed = engine.new_variable(), collections.deque[None]()
+
+    class Restless:
+        def __call__(self) -> None:
+            pass
+
+        def __del__(self) -> None:
+            engine.push(lambda: freed.append(None), (), (x,))
+            engine.stats()
+            x.exception()
+
+    for _ in range(2000):
+        engine.push(Restless(), (x,))
+    while len(freed) < 2000:
+        engine.wait_for_all(timeout=SOON)
+    assert len(freed) == 2000
+
+
 def test_stats_count_what_was_pushed(engine: weft.Engine) -> None:
     x = engine.new_variable()
     for _ in range(10):

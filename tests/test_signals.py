@@ -94,6 +94,30 @@ def test_a_handler_of_the_user_runs_and_the_wait_goes_on(script: RunScript) -> N
     assert (done.returncode, done.stdout) == (0, "handled\nwaited\n"), done.stderr
 
 
+def test_a_handler_may_push_and_wait_while_the_main_thread_waits(script: RunScript) -> None:
+    done = script("""
+        import signal, threading
+        import weft
+        engine = weft.Engine(2)
+        x, opened, hits = engine.new_variable(), threading.Event(), []
+        def handler(*_):
+            y = engine.new_variable()
+            engine.push(lambda: hits.append(1), (), (y,))
+            engine.wait_for_var(y)
+            if len(hits) > 5:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                opened.set()
+        signal.signal(signal.SIGALRM, handler)
+        engine.push(opened.wait, (), (x,))
+        signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+        engine.wait_for_var(x, timeout=20)
+        engine.close()
+        print(len(hits))
+    """)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 5
+
+
 def test_a_worker_never_takes_the_interrupt(script: RunScript) -> None:
     """KeyboardInterrupt belongs to the main thread: ops run on, and the engine with them."""
     done = script("""

@@ -100,6 +100,24 @@ def test_an_object_at_a_dead_ones_address_is_another(engine: weft.Engine) -> Non
     assert engine.stats()["variables"] < 100
 
 
+def test_objects_die_while_the_engine_is_called(engine: weft.Engine) -> None:
+    """The collector runs inside pushes, and the death of an object pushes the deletion of its variable."""
+    threshold, ran = gc.get_threshold(), list[None]()
+    gc.set_threshold(1)
+    try:
+        for _ in range(2000):
+            box: Any = Box()
+            box.itself = box
+            engine.push(lambda: ran.append(None), [engine.variable_of(box)], [engine.new_variable()])
+    finally:
+        gc.set_threshold(*threshold)
+    del box
+    gc.collect()
+    engine.wait_for_all(timeout=SOON)
+    assert len(ran) == 2000
+    assert engine.stats()["variables"] < 100
+
+
 def test_pending_ops_survive_the_object(parallel: weft.Engine) -> None:
     ran, box, entered, opened = list[int](), Box(), threading.Event(), threading.Event()
     parallel.push(lambda: (entered.set(), opened.wait(SOON)), (), (parallel.variable_of(box),))

@@ -103,10 +103,10 @@ def arguments() -> argparse.Namespace:
         description=__doc__.partition("\n")[0],
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.add_argument("--epochs", type=count, default=60, help="passes over the training data")
+    parser.add_argument("--epochs", type=count, default=30, help="passes over the training data")
     parser.add_argument("--hidden", type=count, default=8192, help="hidden units")
     parser.add_argument("--batch", type=count, default=256, help="rows in a batch, half per device")
-    parser.add_argument("--repeats", type=count, default=3, help="timed runs of each policy")
+    parser.add_argument("--repeats", type=count, default=5, help="timed runs of each policy")
     parser.add_argument("--out", type=Path, default="demo-timeline.png", help="the picture")
     parser.add_argument("--quick", action="store_true", help="5 epochs, one run of each policy")
     return parser.parse_args()

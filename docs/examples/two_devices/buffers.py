@@ -37,7 +37,6 @@ class Replica:
         self.device = device
         self.inputs = [(buffer(f"x[{i}]", n, p), buffer(f"y[{i}]", n, c)) for i in range(2)]
         self.hidden = buffer("hidden", n, h)
-        self.slope = buffer("slope", n, h)
         self.error = buffer("error", n, c)
         self.hidden_error = buffer("hidden_error", n, h)
         self.w1 = bench.tensor(f"{device}.w1", w1.copy())

@@ -39,12 +39,6 @@ def hidden_layer(x: Array, w1: Array, hidden: Array) -> None:
     np.tanh(hidden, out=hidden)
 
 
-def hidden_slope(hidden: Array, slope: Array) -> None:
-    """Write the slope of tanh, (n, h), where it took the value `hidden`, to `slope`."""
-    np.multiply(hidden, hidden, out=slope)
-    np.subtract(1, slope, out=slope)
-
-
 def output_error(hidden: Array, w2: Array, y: Array, error: Array) -> None:
     """Write softmax(hidden @ w2) - y, (n, c), to `error`."""
     np.matmul(hidden, w2, out=error)
@@ -52,6 +46,12 @@ def output_error(hidden: Array, w2: Array, y: Array, error: Array) -> None:
     np.exp(error, out=error)
     error /= error.sum(axis=1, keepdims=True)
     error -= y
+
+
+def hidden_slope(hidden: Array) -> None:
+    """Replace the values of tanh, (n, h), by its slopes there."""
+    np.multiply(hidden, hidden, out=hidden)
+    np.subtract(1, hidden, out=hidden)
 
 
 def hidden_error(error: Array, w2: Array, slope: Array, propagated: Array) -> None:

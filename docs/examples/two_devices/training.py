@@ -125,8 +125,8 @@ def train(engine: weft.Engine, data: Data, plan: Plan, on_epoch: Callable[[], ob
                 push("hidden", hidden_layer, [x, net.w1], [net.hidden], cpu)
                 push("error", output_error, [net.hidden, net.w2, y], [net.error], cpu)
                 push("grad2", weight_gradient, [net.hidden, net.error], [net.g2], cpu)
-                push("slope", hidden_slope, [net.hidden], [net.slope], cpu)
-                push("back", hidden_error, [net.error, net.w2, net.slope], [net.hidden_error], cpu)
+                push("slope", hidden_slope, [], [net.hidden], cpu)
+                push("back", hidden_error, [net.error, net.w2, net.hidden], [net.hidden_error], cpu)
                 push("grad1", weight_gradient, [x, net.hidden_error], [net.g1], cpu)
             for layer in (layer2, layer1):
                 for branch in layer.branches:

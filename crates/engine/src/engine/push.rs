@@ -4,6 +4,7 @@ use super::{Accesses, Core, Engine, OnLimit, Tick, Wait};
 use crate::EngineError;
 use crate::op::{Extra, Op, OpFlags, OpKind, Payload, RawPayload, current};
 use crate::pool::Device;
+use crate::sched::{Outbox, SLOTS};
 use crate::sync::{Ordering, spin_hint, yield_now};
 use crate::waiter::Waiter;
 use std::mem::MaybeUninit;
@@ -23,29 +24,18 @@ pub struct PushOptions<'a> {
     pub bytes: u64,
 }
 
+/// Pauses between two looks at a full ring, and looks without progress before a pusher helps: 15 us.
+const PAUSES: u32 = 32;
+const PATIENCE: u32 = 32;
+
 impl Core {
     /// Puts something into the ring, helping the registrar while the ring is full.
     #[inline]
     pub(super) fn push_cell(&self, fill: impl FnOnce(*mut Op, u64)) {
         let pool = self.pool();
-        let mut tries = 0_u32;
-        let mut outboxes = Vec::new();
-        pool.registrar.push(fill, || {
-            if tries.is_multiple_of(8) {
-                // All workers are busy with their ops, or the registrar lost its processor.
-                if let Some(turn) = pool.registrar.try_turn() {
-                    outboxes.extend(turn.make_room());
-                    pool.wake_for_all();
-                }
-                if tries > 0 {
-                    yield_now();
-                }
-            } else {
-                (0..16).for_each(|_| spin_hint());
-            }
-            tries += 1;
-        });
-        if tries > 0 {
+        let mut outboxes = None;
+        pool.registrar.push(fill, |ticket| self.wait_for_slot(ticket, outboxes.get_or_insert_default()));
+        if let Some(outboxes) = outboxes {
             for outbox in outboxes {
                 pool.registrar.deliver(outbox);
             }
@@ -53,7 +43,33 @@ impl Core {
         }
     }
 
-    /// Pending ops and bytes, if one more op with `bytes` would exceed a limit.
+    /// Waits until the ring has some room again. If nobody makes it, because all workers are busy with
+    /// their ops or the registrar has lost its processor, this thread does.
+    #[cold]
+    fn wait_for_slot(&self, ticket: u64, outboxes: &mut Vec<Outbox>) {
+        let pool = self.pool();
+        let ring = &pool.registrar.ring;
+        let mut seen = ring.registered();
+        let mut still = 0;
+        // Some slots at a time: a pusher at the heels of the registrar would take its cache lines away.
+        while ring.free_after(ticket, seen) < SLOTS / 8 {
+            (0..PAUSES).for_each(|_| spin_hint());
+            let now = ring.registered();
+            still = if now == seen { still + 1 } else { 0 };
+            seen = now;
+            if still > PATIENCE {
+                if let Some(turn) = pool.registrar.try_turn() {
+                    outboxes.extend(turn.make_room());
+                    pool.wake_for_all();
+                }
+                yield_now();
+                still = PATIENCE; // whoever did not come will not come soon
+            }
+        }
+    }
+
+    /// What is pending and its limit, if one more op with `bytes` might exceed it. What was dropped
+    /// or waited for and is not yet settled is counted too: see [`exact_excess`](Self::exact_excess).
     #[inline]
     fn excess(&self, bytes: u64) -> Option<(u64, u64, &'static str)> {
         let (settings, registrar) = (&self.settings, &self.pool().registrar);
@@ -68,6 +84,23 @@ impl Core {
                 return Some((pending + 1, settings.max_pending_ops, "ops"));
             }
         }
+        self.excess_bytes(bytes)
+    }
+
+    /// The same, of ops alone.
+    fn exact_excess(&self, bytes: u64) -> Option<(u64, u64, &'static str)> {
+        let (pool, limit) = (self.pool(), self.settings.max_pending_ops);
+        let mut turn = pool.registrar.turn();
+        turn.catch_up();
+        let pending = turn.parts().0.pending();
+        drop(turn);
+        pool.turned();
+        if pending >= limit { Some((pending + 1, limit, "ops")) } else { self.excess_bytes(bytes) }
+    }
+
+    #[inline]
+    fn excess_bytes(&self, bytes: u64) -> Option<(u64, u64, &'static str)> {
+        let (settings, registrar) = (&self.settings, &self.pool().registrar);
         if bytes > 0 {
             let held = registrar.bytes();
             // One op that is larger than the limit may still run alone.
@@ -84,20 +117,23 @@ impl Engine {
     #[must_use]
     #[inline]
     pub fn has_room(&self, bytes: u64) -> bool {
-        self.core.excess(bytes).is_none() || self.is_inside_op() || self.policy() == crate::Policy::Serial
+        self.core.excess(bytes).is_none() || self.is_unlimited() || self.core.exact_excess(bytes).is_none()
+    }
+
+    /// Whether the calling thread may push past the limits.
+    fn is_unlimited(&self) -> bool {
+        self.is_inside_op() || self.policy() == crate::Policy::Serial
     }
 
     /// Waits until there is room for an op with `bytes`, or answers what is in the way if the
     /// engine is to raise.
     pub fn wait_for_room(&self, bytes: u64, tick: Option<Tick<'_>>) -> Result<(), EngineError> {
         let mut wait = Wait { timeout: None, tick };
-        while let Some((pending, limit, unit)) = self.core.excess(bytes) {
-            if self.is_inside_op() || self.policy() == crate::Policy::Serial {
-                break;
-            }
+        while self.core.excess(bytes).is_some() && !self.is_unlimited() {
             if self.core.is_closed() {
                 return Err(self.core.closed_error());
             }
+            let Some((pending, limit, unit)) = self.core.exact_excess(bytes) else { break };
             if self.core.settings.on_limit == OnLimit::Raise {
                 return Err(EngineError::PendingLimit { pending, limit, unit });
             }
@@ -112,7 +148,7 @@ impl Engine {
                     let registrar = &self.core.pool().registrar;
                     let mut turn = registrar.turn();
                     turn.catch_up();
-                    let room = (registrar.pending() <= ops && registrar.bytes() <= held) || self.core.is_closed();
+                    let room = (turn.parts().0.pending() <= ops && registrar.bytes() <= held) || self.core.is_closed();
                     if room {
                         // Nobody sleeps on it yet.
                         let _ = waiter.answer(None);

@@ -58,6 +58,12 @@ pub(super) fn park_until(
             }
             (0..PAUSES).for_each(|_| spin_hint());
         }
+        // Nobody else may be free to register what is waited for, however much was pushed before it.
+        core.pool().registrar.turn().catch_up();
+        core.pool().turned();
+        if waiter.is_done() {
+            return Ok(waiter);
+        }
         let _stand_in = BlockedWorker::enter().map_err(|blocked| EngineError::Deadlock {
             reason: format!("{blocked} ops wait inside ops already"),
             ops: Vec::new(),

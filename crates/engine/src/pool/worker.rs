@@ -1,4 +1,5 @@
 //! What a worker thread does from its start to its end.
+#![doc = include_str!("sleep.md")]
 
 use super::lane::Lane;
 use super::run::{Delivery, Pool};
@@ -12,9 +13,13 @@ use std::time::{Duration, Instant};
 
 /// Ops pulled at a time.
 const PULL: usize = 16;
-/// Looks for work before a worker sleeps, and pauses between two looks: some 30 us together.
-const LOOKS: u32 = 192;
-const PAUSES: u32 = 8;
+/// Looks for work before a worker sleeps, and pauses between two looks, fewer at first: 30 us together.
+const LOOKS: u32 = 72;
+const PAUSES: u32 = 48;
+/// Ops that others settle between two looks when theirs are so short that taking some over would cost
+/// more than it gains, and how long a worker dozes then.
+const SHORT_OPS: u64 = 4;
+const DOZE: Duration = Duration::from_micros(50);
 /// How long a batch of hosted ops may keep native ones waiting, and how often it asks.
 const HOSTED_PATIENCE: Duration = Duration::from_micros(200);
 /// How long a batch may keep the host from threads outside the engine.
@@ -34,6 +39,8 @@ struct Worker<'a> {
     next: Option<OpPtr>,
     /// Whether it counts as searching.
     searching: bool,
+    /// Tickets settled at its last look.
+    settled: u64,
 }
 
 /// Runs what the lane is given until the pool stops.
@@ -48,10 +55,15 @@ pub(super) fn work(
     let lane = pool.lane(lane);
     let Some(seat) = lane.seat(seat_number) else { return };
     let deliver = Arc::new(Delivery(Arc::clone(pool)));
-    let mut worker = Worker { pool, lane, seat, seat_number, deliver, native, hosted, next: None, searching: true };
+    let settled = pool.registrar.settled();
+    let mut worker =
+        Worker { pool, lane, seat, seat_number, deliver, native, hosted, next: None, searching: true, settled };
     let mut looks = 0;
     loop {
-        if worker.run_native() || worker.run_hosted() {
+        if worker.searching && worker.others_are_quick() {
+            // It still counts as searching, so nobody wastes a system call on waking it.
+            parker.park(Some(Instant::now() + DOZE));
+        } else if worker.run_native() || worker.run_hosted() {
             looks = 0;
             continue;
         }
@@ -60,13 +72,14 @@ pub(super) fn work(
             worker.retire(parker);
         } else if looks < LOOKS && !pool.is_stopping() {
             looks += 1;
-            for _ in 0..PAUSES {
+            for _ in 0..PAUSES.min(4 * looks) {
                 spin_hint();
             }
         } else if !worker.sleep(parker) {
             break;
         } else {
             looks = 0;
+            worker.settled = pool.registrar.settled();
         }
     }
 }
@@ -246,6 +259,13 @@ impl Worker<'_> {
         self.pool.registrar.ready(self.lane.hosted_queue()) > 0 || self.lane.seats().any(WorkerSeat::has_hosted)
     }
 
+    /// Whether the lane's other workers get through their ops so fast that help would hold them up:
+    /// cache lines would travel for nothing.
+    fn others_are_quick(&mut self) -> bool {
+        let before = std::mem::replace(&mut self.settled, self.pool.registrar.settled());
+        self.settled - before >= SHORT_OPS
+    }
+
     /// It has something to do now.
     #[inline]
     fn found(&mut self) {
@@ -262,6 +282,7 @@ impl Worker<'_> {
     fn search(&mut self) {
         if !self.searching {
             self.searching = true;
+            self.settled = self.pool.registrar.settled();
             self.lane.begin_search();
         }
     }

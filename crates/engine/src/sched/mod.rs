@@ -43,6 +43,8 @@ mod ring;
 mod tracker;
 mod walk;
 
+pub(crate) use outbox::Outbox;
 pub(crate) use queues::{LANES, queue_of};
 pub(crate) use registrar::{Pull, PullNothing, Registrar};
+pub(crate) use ring::SLOTS;
 pub(crate) use tracker::Tracker;

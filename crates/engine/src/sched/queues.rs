@@ -51,6 +51,12 @@ impl Fifo {
         self.first = unsafe { (*op.as_ptr()).next };
         Some(op)
     }
+
+    /// The listed ops, first come first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = OpPtr> + use<> {
+        // SAFETY: as in push().
+        std::iter::successors(OpPtr::from_raw(self.first), |op| OpPtr::from_raw(unsafe { (*op.as_ptr()).next }))
+    }
 }
 
 struct Queue {

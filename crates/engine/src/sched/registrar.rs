@@ -152,14 +152,14 @@ impl Registrar {
     }
 
     /// Puts an op into the ring: `fill` writes it into the cell it is given, with its number.
-    /// `help` is called while the ring is full.
+    /// `help` is called, with the ticket, while the ring is full.
     #[inline]
-    pub(crate) fn push(&self, fill: impl FnOnce(*mut Op, u64), mut help: impl FnMut()) {
+    pub(crate) fn push(&self, fill: impl FnOnce(*mut Op, u64), mut help: impl FnMut(u64)) {
         let ticket = self.ring.claim();
         let cell = loop {
             match self.ring.cell(ticket) {
                 Some(cell) => break cell,
-                None => help(),
+                None => help(ticket),
             }
         };
         fill(cell, ticket);
@@ -251,10 +251,14 @@ impl Turn<'_> {
         let queue = pull.queue();
         let mut left = BATCH;
         loop {
-            if let Some(queue) = queue {
+            // Where priorities count, the next op is chosen when all candidates are known.
+            let ordered = registrar.is_ordered();
+            if let Some(queue) = queue
+                && !ordered
+            {
                 tracker.queues.pull(queue, pull);
             }
-            let hungry = pull.wanted() > 0 || registrar.is_ordered();
+            let hungry = ordered || pull.wanted() > 0;
             if !hungry || left == 0 {
                 break;
             }
@@ -271,6 +275,11 @@ impl Turn<'_> {
             }
             tracker.queues.set_ordered(registrar.is_ordered());
             tracker.sort(seat);
+        }
+        if let Some(queue) = queue
+            && pull.wanted() > 0
+        {
+            tracker.queues.pull(queue, pull);
         }
         registrar.publish(tracker);
     }
@@ -339,7 +348,7 @@ impl Registrar {
             self.prioritised.fetch_sub(std::mem::take(&mut tracker.settled_prioritised), Ordering::Relaxed);
         }
         if !tracker.room.is_empty() {
-            tracker.wake_for_room(self.pending(), self.bytes());
+            tracker.wake_for_room(tracker.pending(), self.bytes());
         }
         if tracker.outbox.chunk.is_none() {
             tracker.outbox.chunk = tracker.slab.surplus();

@@ -11,15 +11,19 @@
 //! | `ticket + SLOTS` | empty, for the next lap | the pusher with ticket + SLOTS |
 
 use crate::op::Op;
-use crate::sync::{AtomicU64, CachePadded, Ordering, UnsafeCell, full_fence_after_rmw, prefetch};
+use crate::sync::{AtomicPtr, AtomicU64, CachePadded, Ordering, full_fence_after_rmw, prefetch, prefetch_to_write};
 use crate::var::Seat;
 
 /// Slots of a ring: a power of two. Under loom small, so that laps and a full ring are met.
-pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 2048 };
+pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 16384 };
+
+/// How many slots ahead a pusher asks for the cell that it, or another pusher, will fill.
+const AHEAD: u64 = 4;
 
 struct Slot {
     turn: AtomicU64,
-    cell: UnsafeCell<*mut Op>,
+    /// Atomic only because a pusher glances at the slots ahead of its own; `turn` hands it over.
+    cell: AtomicPtr<Op>,
 }
 
 pub(crate) struct Ring {
@@ -30,17 +34,11 @@ pub(crate) struct Ring {
     registered: CachePadded<AtomicU64>,
 }
 
-// SAFETY: the cells in the slots belong to whom the table names, who may be any thread.
-unsafe impl Send for Ring {}
-// SAFETY: as above; `turn` hands each cell over.
-unsafe impl Sync for Ring {}
-
 impl Ring {
     /// A ring whose slots hold the cells that `supply` answers.
     pub(crate) fn new(mut supply: impl FnMut() -> *mut Op) -> Self {
-        let slots = (0..SLOTS as u64)
-            .map(|turn| Slot { turn: AtomicU64::new(turn), cell: UnsafeCell::new(supply()) })
-            .collect();
+        let slots =
+            (0..SLOTS as u64).map(|turn| Slot { turn: AtomicU64::new(turn), cell: AtomicPtr::new(supply()) }).collect();
         Self { slots, tickets: CachePadded(AtomicU64::new(0)), registered: CachePadded(AtomicU64::new(0)) }
     }
 
@@ -68,8 +66,12 @@ impl Ring {
         if slot.turn.load(Ordering::Acquire) != ticket {
             return None;
         }
-        // SAFETY: the slot is in this ticket's turn, so the cell is this pusher's.
-        Some(slot.cell.with_mut(|cell| unsafe { *cell }))
+        // ORDERING: a glance; a cell that is not supplied yet is asked for in vain.
+        let soon = self.slot(ticket + AHEAD).cell.load(Ordering::Relaxed).cast::<u8>();
+        prefetch_to_write(soon);
+        prefetch_to_write(soon.wrapping_add(64));
+        // ORDERING: handed over by `turn`.
+        Some(slot.cell.load(Ordering::Relaxed))
     }
 
     /// Hands the filled cell to the registrar.
@@ -89,8 +91,9 @@ impl Ring {
         if slot.turn.load(Ordering::Acquire) != at + 1 {
             return None;
         }
-        // SAFETY: the slot is published and the seat proves that this is the one registrar.
-        let op = slot.cell.with_mut(|cell| unsafe { std::mem::replace(&mut *cell, supply()) });
+        // ORDERING: handed over by `turn`, here and back below.
+        let op = slot.cell.load(Ordering::Relaxed);
+        slot.cell.store(supply(), Ordering::Relaxed);
         // ORDERING: pairs with the Acquire in cell().
         slot.turn.store(at + SLOTS as u64, Ordering::Release);
         // ORDERING: pairs with the loads in is_idle() and registered(), which only compare.
@@ -106,8 +109,8 @@ impl Ring {
         let slot = self.slot(at);
         // ORDERING: as in take().
         if slot.turn.load(Ordering::Acquire) == at + 1 {
-            // SAFETY: as in take(); the cell is only read.
-            let op = slot.cell.with_mut(|cell| unsafe { *cell }).cast::<u8>();
+            // ORDERING: handed over by `turn`.
+            let op = slot.cell.load(Ordering::Relaxed).cast::<u8>();
             prefetch(op);
             prefetch(op.wrapping_add(64));
         }
@@ -137,9 +140,15 @@ impl Ring {
         self.registered.load(Ordering::Acquire)
     }
 
+    /// Slots that are free behind this ticket, when `registered` tickets are registered.
+    pub(crate) fn free_after(&self, ticket: u64, registered: u64) -> usize {
+        let taken = usize::try_from(ticket - registered.min(ticket)).unwrap_or(usize::MAX);
+        self.slots.len().saturating_sub(taken)
+    }
+
     /// The cells in the slots, to be given back to their slab when the ring dies.
     pub(crate) fn cells(&mut self) -> impl Iterator<Item = *mut Op> + '_ {
-        // SAFETY: `&mut self`: nobody else is here.
-        self.slots.iter().map(|slot| slot.cell.with_mut(|cell| unsafe { *cell }))
+        // ORDERING: `&mut self`: nobody else is here.
+        self.slots.iter().map(|slot| slot.cell.load(Ordering::Relaxed))
     }
 }

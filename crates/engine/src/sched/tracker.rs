@@ -49,7 +49,7 @@ pub(crate) struct Tracker {
     /// Variables whose last version failed.
     failed_variables: usize,
     /// Ops whose countdown has just reached 0.
-    granted: Fifo,
+    pub(super) granted: Fifo,
 }
 
 // SAFETY: everything it points to belongs to the engine, and the role makes its user alone.
@@ -321,6 +321,11 @@ impl Tracker {
         if node.failed() {
             self.failed_variables += 1;
         }
+    }
+
+    /// Users' ops that have not ended.
+    pub(crate) fn pending(&self) -> u64 {
+        self.counts.registered - self.counts.completed
     }
 
     /// Wakes the threads that wait for this much room.

@@ -12,12 +12,19 @@ use std::collections::HashMap;
 /// Ops that one push lifts at most, so that a push stays short.
 const LIFT_LIMIT: usize = 4096;
 
-/// The accesses queued in front of `access`, or nothing if it is not queued: then it is granted.
+/// The queued accesses that `access` waits for, or nothing if it is not queued: then it is granted.
 fn ahead_of(seat: &Seat, access: *mut Access) -> Option<Vec<*mut Access>> {
     let mut ahead = Vec::new();
     // SAFETY: pending ops' accesses live.
     for queued in unsafe { (*access).var() }.queued(seat) {
         if queued == access {
+            // SAFETY: as above.
+            unsafe {
+                while !(*access).kind().is_exclusive()
+                    && ahead.pop_if(|last: &mut *mut Access| !(**last).kind().is_exclusive()).is_some()
+                {
+                } // reads do not wait for the reads right before them
+            }
             return Some(ahead);
         }
         ahead.push(queued);
@@ -48,6 +55,8 @@ fn behind(seat: &Seat, access: *mut Access) -> Vec<OpPtr> {
 impl Tracker {
     /// Raises the ops that block `op`, directly or not, to its priority.
     pub(super) fn lift_blockers(&mut self, seat: &Seat, op: *mut Op) {
+        // The op itself makes it so; what is ready must be listed to be raised.
+        self.queues.set_ordered(true);
         // SAFETY: registered ops are alive; their priorities and flags are the registrar's.
         unsafe {
             let priority = (*op).priority;
@@ -57,7 +66,7 @@ impl Tracker {
                 let (first, count) = Op::accesses(op);
                 for index in 0..count {
                     let access = first.add(index);
-                    if !(*access).var().lift(seat, priority) {
+                    if !(*access).var().lift(seat, access, (*access).kind(), priority) {
                         continue;
                     }
                     let Some(ahead) = ahead_of(seat, access) else { continue };
@@ -106,6 +115,14 @@ impl Tracker {
             .collect();
         for op in low {
             self.queues.lift(op, priority);
+        }
+        for op in self.granted.iter() {
+            // SAFETY: as above.
+            unsafe {
+                if (*op.as_ptr()).priority < priority && Op::touches(op.as_ptr(), var) {
+                    (*op.as_ptr()).priority = priority;
+                }
+            }
         }
     }
 

@@ -56,6 +56,19 @@ impl<T> std::ops::DerefMut for CachePadded<T> {
     }
 }
 
+/// Asks for the cache line at `address`, to write to it. It need not be valid memory.
+#[inline]
+pub(crate) fn prefetch_to_write<T>(address: *const T) {
+    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    // SAFETY: a prefetch never faults, whatever the address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_ET0>(address.cast());
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
+    let _ = address;
+}
+
 /// Asks for the cache line at `address`, which need not be valid memory.
 #[inline]
 pub(crate) fn prefetch<T>(address: *const T) {

@@ -178,15 +178,10 @@ impl VarNode {
         self.tracked.queue.with_mut(|queue| unsafe { (*queue).failure.clone() })
     }
 
-    /// Notes that whoever blocks an access queued here is being lifted to this priority. Answers
-    /// whether that is news.
-    pub(crate) fn lift(&self, _seat: &Seat, priority: i32) -> bool {
+    /// Notes that whoever `access` waits for is being lifted; see `Queue::lift`.
+    pub(crate) fn lift(&self, _seat: &Seat, access: *mut Access, kind: AccessKind, priority: i32) -> bool {
         // SAFETY: the seat proves that no other thread is in the queue.
-        self.tracked.queue.with_mut(|queue| unsafe {
-            let news = (*queue).lifted < priority;
-            (*queue).lifted = (*queue).lifted.max(priority);
-            news
-        })
+        self.tracked.queue.with_mut(|queue| unsafe { (*queue).lift(access, kind.is_exclusive(), priority) })
     }
 
     /// The queued accesses, first come first. Walk on only while the queue stays as it is.

@@ -24,7 +24,9 @@ pub(super) struct Queue {
     tail: *mut Access,
     pub(super) failure: Option<Arc<Failure>>,
     /// All queued accesses, and those that they wait for, are of ops of at least this priority.
-    pub(super) lifted: i32,
+    lifted: i32,
+    /// The same, but without the reads at the end, which do not wait for each other.
+    lifted_for_reads: i32,
 }
 
 impl Queue {
@@ -36,6 +38,7 @@ impl Queue {
             tail: ptr::null_mut(),
             failure: None,
             lifted: i32::MIN,
+            lifted_for_reads: i32::MIN,
         }
     }
 
@@ -61,14 +64,31 @@ impl Queue {
         entering.next = ptr::null_mut();
         if self.head.is_null() {
             self.head = access;
-            self.lifted = i32::MIN; // nobody has looked at those who hold the variable
+            // Nobody has looked at those who hold the variable.
+            (self.lifted, self.lifted_for_reads) = (i32::MIN, i32::MIN);
         } else {
-            self.lifted = self.lifted.min(priority);
             // SAFETY: `tail` is the last queued access when there is a first; queued accesses live.
-            unsafe { (*self.tail).next = access };
+            let last = unsafe { &mut *self.tail };
+            if last.kind().is_exclusive() {
+                self.lifted_for_reads = self.lifted;
+            }
+            self.lifted = self.lifted.min(priority);
+            last.next = access;
         }
         self.tail = access;
         false
+    }
+
+    /// Notes that whoever `access` waits for is being lifted to this priority. Answers whether
+    /// that may be news.
+    pub(super) fn lift(&mut self, access: *mut Access, exclusive: bool, priority: i32) -> bool {
+        if self.tail != access {
+            return true; // the bounds are those of the last access
+        }
+        let bound = if exclusive { &mut self.lifted } else { &mut self.lifted_for_reads };
+        let news = *bound < priority;
+        *bound = priority.max(*bound);
+        news
     }
 
     /// Ends a granted access of this kind and hands every access that this grants to `granted`.

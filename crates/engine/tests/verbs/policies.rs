@@ -1,0 +1,176 @@
+//! Policies: who runs what where. That they give the same results is the oracle's business.
+
+use crate::{Answer, Log, Watchdog, engine, occupy, stealing};
+use std::str::FromStr;
+use std::sync::{Arc, Barrier};
+use std::thread;
+use weft_engine::{Device, DeviceLane, EngineError, Host, OpContext, Payload, Policy, Settings};
+
+#[test]
+fn policies_have_names() {
+    for policy in Policy::ALL {
+        assert_eq!(Policy::from_str(policy.name()).expect("a known name"), policy);
+        assert_eq!(engine(policy, 3).workers(), if policy == Policy::Serial { 0 } else { 3 });
+    }
+    let unknown = Policy::from_str("round_robin").expect_err("an unknown name");
+    assert!(matches!(&unknown, EngineError::InvalidArgument(_)));
+    assert!(unknown.to_string().contains("work_stealing, per_device, serial"), "{unknown}");
+}
+
+fn here(log: &Log<thread::ThreadId>) -> impl FnOnce(&mut OpContext<'_>) -> Answer + Send + 'static {
+    let log = log.clone();
+    move |_: &mut OpContext<'_>| {
+        log.note(thread::current().id());
+        Ok(())
+    }
+}
+
+#[test]
+fn serial_runs_at_the_push() {
+    let _watchdog = Watchdog::new("serial runs at the push");
+    let (engine, log) = (engine(Policy::Serial, 1), Log::default());
+    let variable = engine.new_variable(None);
+    for at in 1..=10 {
+        engine.op(here(&log)).mutate(&variable).push().expect("an open engine");
+        assert_eq!((log.all().len(), variable.completed_version()), (at, at as u64));
+    }
+    assert!(log.all().iter().all(|&thread| thread == thread::current().id()));
+}
+
+#[test]
+fn others_run_on_named_threads() {
+    let _watchdog = Watchdog::new("others run on named threads");
+    for policy in [Policy::WorkStealing, Policy::PerDevice] {
+        let settings = Settings { policy, workers: Some(1), name: Some("looms".to_owned()), ..Settings::default() };
+        let (engine, log) = (weft_engine::Engine::new(settings).expect("valid settings"), Log::default());
+        for lane in [DeviceLane::Compute, DeviceLane::Copy] {
+            let noted = log.clone();
+            let name = move |_: &mut OpContext<'_>| {
+                noted.note(thread::current().name().unwrap_or_default().to_owned());
+                Ok(())
+            };
+            engine.op(name).device(Device { index: 1, lane }).push().expect("an open engine");
+            engine.wait_for_all().expect("no op fails");
+        }
+        let lanes = if policy == Policy::PerDevice { ["looms-2.0", "looms-3.0"] } else { ["looms-0.0"; 2] };
+        assert_eq!(log.all(), lanes);
+    }
+}
+
+/// A device's copies go on while its work is blocked, and so does another device's work.
+#[test]
+fn lanes_do_not_hold_each_other_up() {
+    let _watchdog = Watchdog::new("lanes do not hold each other up");
+    let (engine, log) = (engine(Policy::PerDevice, 1), Log::default());
+    let busy = engine.new_variable(None);
+    let release = occupy(&engine, &busy); // device 0, compute
+    // More of the same, so that its lane has a queue of its own.
+    for _ in 0..1000 {
+        engine.op(log.noting(0)).push().expect("an open engine");
+    }
+    let devices = [(0, DeviceLane::Copy), (1, DeviceLane::Compute), (1, DeviceLane::Copy), (200, DeviceLane::Compute)];
+    for (index, lane) in devices {
+        let variable = engine.new_variable(None);
+        for _ in 0..10 {
+            let op = engine.op(log.noting(1)).mutate(&variable).device(Device { index, lane });
+            op.push().expect("an open engine");
+        }
+        engine.wait_for_var(&variable).expect("no op fails");
+    }
+    assert_eq!(log.all(), [1; 40]);
+    drop(release);
+    engine.wait_for_all().expect("no op fails");
+    assert_eq!(log.all().len(), 1040);
+}
+
+/// Each lane has workers of its own: as many as were asked for, and one for copies.
+#[test]
+fn lanes_have_their_own_workers() {
+    let _watchdog = Watchdog::new("lanes have their own workers");
+    let engine = engine(Policy::PerDevice, 2);
+    let lanes = [(DeviceLane::Compute, 2), (DeviceLane::Copy, 1)];
+    let meeting = Arc::new(Barrier::new(9));
+    for index in 0..3 {
+        for (lane, workers) in lanes {
+            for _ in 0..workers {
+                let meeting = Arc::clone(&meeting);
+                let meet = move |_: &mut OpContext<'_>| {
+                    meeting.wait();
+                    Ok(())
+                };
+                engine.op(meet).device(Device { index, lane }).push().expect("an open engine");
+            }
+        }
+    }
+    engine.wait_for_all().expect("all nine meet");
+}
+
+/// What one worker has pulled, another one steals while the first is busy.
+#[test]
+fn a_busy_worker_is_relieved() {
+    let _watchdog = Watchdog::new("a busy worker is relieved");
+    let (engine, log) = (stealing(2), Log::default());
+    let busy = engine.new_variable(None);
+    let release = occupy(&engine, &busy);
+    let free = engine.new_variable(None);
+    for at in 0..1000 {
+        engine.op(log.noting(at)).mutate(&free).push().expect("an open engine");
+    }
+    engine.wait_for_var(&free).expect("no op fails");
+    assert_eq!(log.all().len(), 1000);
+    drop(release);
+}
+
+/// Hosted payloads run inside the host, on workers that are told of their beginning and end.
+#[test]
+fn hosted_payloads_run_in_the_host() {
+    thread_local! {
+        static INSIDE: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+    }
+    struct Inn(Log<&'static str>);
+    impl Host for Inn {
+        fn enter(&self, batch: &mut dyn FnMut()) {
+            INSIDE.set(INSIDE.get() + 1);
+            batch();
+            INSIDE.set(INSIDE.get() - 1);
+        }
+
+        fn worker_begins(&self) {
+            self.0.note("begins");
+        }
+
+        fn worker_ends(&self) {
+            self.0.note("ends");
+        }
+    }
+    struct Guest(Log<bool>);
+    impl Payload for Guest {
+        const HOSTED: bool = true;
+
+        fn run(self, _: &mut OpContext<'_>) -> Answer {
+            self.0.note(INSIDE.get() > 0);
+            Ok(())
+        }
+    }
+    let _watchdog = Watchdog::new("hosted payloads run in the host");
+    for policy in Policy::ALL {
+        let (doors, guests) = (Log::default(), Log::default());
+        let host = Arc::new(Inn(doors.clone()));
+        let settings = Settings { policy, workers: Some(2), host, ..Settings::default() };
+        let engine = weft_engine::Engine::new(settings).expect("valid settings");
+        let chain = engine.new_variable(None);
+        for at in 0..500 {
+            let guest = Guest(guests.clone());
+            match at % 3 {
+                0 => engine.op(guest).push(),
+                1 => engine.op(guest).mutate(&chain).push(),
+                _ => engine.op(crate::nothing).mutate(&chain).push(),
+            }
+            .expect("an open engine");
+        }
+        engine.close(false, None, None).expect("no op fails");
+        assert_eq!(guests.all(), [true; 334], "{policy}");
+        let count = |what| doors.all().iter().filter(|&&door| door == what).count();
+        assert_eq!(count("begins"), count("ends"), "{policy}");
+    }
+}
