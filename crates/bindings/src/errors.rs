@@ -103,7 +103,7 @@ pub(crate) fn raised(py: Python<'_>, error: EngineError) -> PyErr {
         EngineError::Interrupted => return PyKeyboardInterrupt::new_err(()),
         EngineError::VariableDeleted { .. } => "VariableDeletedError",
         EngineError::WrongEngine { .. } => "WrongEngineError",
-        EngineError::Deadlock { .. } => "DeadlockError",
+        EngineError::Deadlock { .. } | EngineError::TooManyWaits { .. } => "DeadlockError",
         EngineError::Closed { .. } => "EngineClosedError",
         EngineError::PendingLimit { .. } => "PendingLimitError",
         EngineError::Timeout { .. } => "WaitTimeoutError",

@@ -38,6 +38,14 @@ pub enum EngineError {
         /// Labels of the ops that wait for each other.
         ops: Vec<String>,
     },
+    /// So many ops wait inside ops that no thread is left to stand in for one more.
+    #[error(
+        "{blocked} ops wait inside ops already, and each holds a thread; wait outside of ops, or push what comes after"
+    )]
+    TooManyWaits {
+        /// How many wait.
+        blocked: usize,
+    },
     /// The engine was closed.
     #[error("{engine} is closed; make a new engine")]
     Closed {

@@ -31,6 +31,8 @@
 mod engine;
 mod error;
 mod failure;
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod op;
 mod pool;
 mod sched;

@@ -64,10 +64,7 @@ pub(super) fn park_until(
         if waiter.is_done() {
             return Ok(waiter);
         }
-        let _stand_in = BlockedWorker::enter().map_err(|blocked| EngineError::Deadlock {
-            reason: format!("{blocked} ops wait inside ops already"),
-            ops: Vec::new(),
-        })?;
+        let _stand_in = BlockedWorker::enter().map_err(|blocked| EngineError::TooManyWaits { blocked })?;
         loop {
             let next = wait.tick.as_ref().map(|_| Instant::now() + TICK);
             let until = match (deadline, next) {

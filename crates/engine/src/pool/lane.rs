@@ -12,7 +12,7 @@ const SEARCHING: u64 = 1;
 const DORMANT: u64 = 1 << 32;
 
 pub(crate) struct Lane {
-    pub(super) number: u16,
+    pub(crate) number: u16,
     /// Low half: workers awake without work. High half: workers asleep or not started yet.
     idle: CachePadded<AtomicU64>,
     seats: Box<[OnceLock<WorkerSeat>]>,
@@ -22,7 +22,7 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(number: u16, workers: usize) -> Self {
+    pub(crate) fn new(number: u16, workers: usize) -> Self {
         Self {
             number,
             idle: CachePadded(AtomicU64::new(workers as u64 * DORMANT)),
@@ -32,33 +32,33 @@ impl Lane {
         }
     }
 
-    pub(super) fn native_queue(&self) -> usize {
+    pub(crate) fn native_queue(&self) -> usize {
         queue_of(self.number, false)
     }
 
-    pub(super) fn hosted_queue(&self) -> usize {
+    pub(crate) fn hosted_queue(&self) -> usize {
         queue_of(self.number, true)
     }
 
     /// The seat of this number, once a worker sits there.
-    pub(super) fn seat(&self, number: usize) -> Option<&WorkerSeat> {
+    pub(crate) fn seat(&self, number: usize) -> Option<&WorkerSeat> {
         self.seats[number].get()
     }
 
     /// Seats of the workers started so far.
-    pub(super) fn seats(&self) -> impl Iterator<Item = &WorkerSeat> {
+    pub(crate) fn seats(&self) -> impl Iterator<Item = &WorkerSeat> {
         self.numbered_seats().map(|(_, seat)| seat)
     }
 
     /// Seats of the workers started so far, with their numbers.
-    pub(super) fn numbered_seats(&self) -> impl Iterator<Item = (usize, &WorkerSeat)> {
+    pub(crate) fn numbered_seats(&self) -> impl Iterator<Item = (usize, &WorkerSeat)> {
         // ORDERING: pairs with take_seat(); a seat that is not there yet has nothing to steal.
         let taken = self.taken.load(Ordering::Acquire).min(self.seats.len());
         self.seats[..taken].iter().enumerate().filter_map(|(number, seat)| Some((number, seat.get()?)))
     }
 
     /// A number for a new worker, if there is one left.
-    pub(super) fn take_seat(&self) -> Option<usize> {
+    pub(crate) fn take_seat(&self) -> Option<usize> {
         // ORDERING: a number of its own for each caller.
         let number = self.taken.fetch_add(1, Ordering::AcqRel);
         if number < self.seats.len() {
@@ -69,25 +69,25 @@ impl Lane {
         None
     }
 
-    pub(super) fn sit(&self, number: usize, seat: WorkerSeat) -> &WorkerSeat {
+    pub(crate) fn sit(&self, number: usize, seat: WorkerSeat) -> &WorkerSeat {
         self.seats[number].get_or_init(|| seat)
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         // ORDERING: a guess.
         self.taken.load(Ordering::Relaxed) >= self.seats.len()
     }
 
     /// Whether someone should be woken for new work: nobody searches and somebody sleeps.
     #[inline]
-    pub(super) fn wants_waking(&self) -> bool {
+    pub(crate) fn wants_waking(&self) -> bool {
         // ORDERING: SeqCst: the waker's look after it has published work; pairs with drowse().
         let idle = self.idle.load(Ordering::SeqCst);
         idle & (DORMANT - 1) == 0 && idle >= DORMANT
     }
 
     /// Takes the right to wake one worker, who then counts as searching.
-    pub(super) fn claim_waking(&self, even_if_one_searches: bool) -> bool {
+    pub(crate) fn claim_waking(&self, even_if_one_searches: bool) -> bool {
         // ORDERING: a guess to start from.
         let mut idle = self.idle.load(Ordering::Relaxed);
         loop {
@@ -103,13 +103,13 @@ impl Lane {
     }
 
     /// A worker that ran something searches now.
-    pub(super) fn begin_search(&self) {
+    pub(crate) fn begin_search(&self) {
         // ORDERING: SeqCst, with all changes of this word.
         self.idle.fetch_add(SEARCHING, Ordering::SeqCst);
     }
 
     /// A searching worker has found something, or retires. Answers whether it was the last one.
-    pub(super) fn end_search(&self) -> bool {
+    pub(crate) fn end_search(&self) -> bool {
         // ORDERING: SeqCst, with all changes of this word: a publisher that saw a searcher and
         // woke nobody is seen by this worker's next look.
         let before = self.idle.fetch_sub(SEARCHING, Ordering::SeqCst);
@@ -118,37 +118,37 @@ impl Lane {
     }
 
     /// A searching worker is about to sleep. It must look for work once more after this.
-    pub(super) fn drowse(&self) {
+    pub(crate) fn drowse(&self) {
         // ORDERING: SeqCst: the sleeper's announcement; pairs with wants_waking().
         self.idle.fetch_add(DORMANT - SEARCHING, Ordering::SeqCst);
         full_fence_after_rmw();
     }
 
     /// It found some after all, unless all that sleep are being woken already.
-    pub(super) fn try_rouse(&self) -> bool {
+    pub(crate) fn try_rouse(&self) -> bool {
         self.claim_waking(true)
     }
 
     /// It was woken without being counted.
-    pub(super) fn rouse(&self) {
+    pub(crate) fn rouse(&self) {
         // ORDERING: SeqCst, with all changes of this word.
         self.idle.fetch_sub(DORMANT - SEARCHING, Ordering::SeqCst);
     }
 
     /// One more worker may be awake: another one is blocked in a wait.
-    pub(super) fn add_spare(&self) {
+    pub(crate) fn add_spare(&self) {
         // ORDERING: SeqCst, with all changes of this word.
         self.idle.fetch_add(DORMANT, Ordering::SeqCst);
     }
 
     /// The blocked worker is back: one worker is to retire.
-    pub(super) fn remove_spare(&self) {
+    pub(crate) fn remove_spare(&self) {
         // ORDERING: a count; a worker reads it when it has nothing else to do.
         self.excess.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Whether the asking worker is the one to retire.
-    pub(super) fn take_excess(&self) -> bool {
+    pub(crate) fn take_excess(&self) -> bool {
         // ORDERING: as in remove_spare().
         let mut excess = self.excess.load(Ordering::Relaxed);
         while excess > 0 {

@@ -10,7 +10,7 @@
 use super::inbox::Inbox;
 use super::outbox::Outbox;
 use super::queues::QUEUES;
-use super::ring::Ring;
+use super::ring::{Ring, SLOTS};
 use super::tracker::Tracker;
 use crate::op::{Chunk, Op, OpPtr, Slab};
 use crate::sync::{
@@ -249,7 +249,7 @@ impl Turn<'_> {
         registrar.settle_inbox(tracker, seat);
         tracker.sort(seat);
         let queue = pull.queue();
-        let mut left = BATCH;
+        let mut left = if registrar.is_ordered() { SLOTS } else { BATCH };
         loop {
             // Where priorities count, the next op is chosen when all candidates are known.
             let ordered = registrar.is_ordered();

@@ -1,0 +1,100 @@
+//! Every interleaving, up to a bound on preemptions, of the shipped protocols.
+//!
+//! `.ci/run loom` runs them. A protocol's tables are in its own module; here is what would fail if
+//! they were wrong.
+
+mod registrar;
+mod ring;
+mod sleep;
+mod token;
+mod waiter;
+
+use crate::op::{NativeFunction, Op, OpFlags, OpKind, OpPtr, RawPayload};
+use crate::sched::{Pull, Registrar};
+use crate::var::{AccessKind, VarNode};
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+use std::ptr::{self, NonNull};
+
+extern "C" fn nothing(_: *mut c_void) -> i32 {
+    0
+}
+
+/// Fills a cell with an op of these accesses; nobody runs its payload.
+fn fill(cell: *mut Op, number: u64, accesses: &[(NonNull<VarNode>, AccessKind)]) {
+    // SAFETY: the function takes any argument; the cell is the caller's to fill.
+    unsafe {
+        let payload = MaybeUninit::new(RawPayload::new(NativeFunction::new(nothing, ptr::null_mut())));
+        Op::fill(cell, OpKind::Run, number, payload, accesses, OpFlags::default(), 0, 0, None);
+    }
+}
+
+/// A variable's node, which the model drops when all is settled.
+struct Variable(NonNull<VarNode>);
+
+// SAFETY: as for the handles of the shipped code.
+unsafe impl Send for Variable {}
+// SAFETY: as above.
+unsafe impl Sync for Variable {}
+
+impl Variable {
+    fn new(number: u64) -> Self {
+        Self(NonNull::from(Box::leak(Box::new(VarNode::new(number, None, 0)))))
+    }
+
+    fn node(&self) -> &VarNode {
+        // SAFETY: it lives as long as `self`.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for Variable {
+    fn drop(&mut self) {
+        // SAFETY: made by Box::leak; the model is over.
+        drop(unsafe { Box::from_raw(self.0.as_ptr()) });
+    }
+}
+
+/// Pushes an op that mutates these variables.
+fn push(registrar: &Registrar, variables: &[&Variable]) {
+    let accesses: Vec<_> = variables.iter().map(|variable| (variable.0, AccessKind::Mutate)).collect();
+    let publish = |cell: *mut Op, number: u64| {
+        variables.iter().for_each(|variable| variable.node().count_version());
+        fill(cell, number, &accesses);
+    };
+    registrar.push(publish, |_| crate::sync::yield_now());
+}
+
+/// Pulls one op.
+#[derive(Default)]
+struct One(Option<OpPtr>);
+
+impl Pull for One {
+    fn queue(&self) -> Option<usize> {
+        Some(0)
+    }
+
+    fn wanted(&self) -> usize {
+        usize::from(self.0.is_none())
+    }
+
+    fn has_other(&self) -> bool {
+        false
+    }
+
+    fn take(&mut self, op: OpPtr) {
+        self.0 = Some(op);
+    }
+}
+
+/// Runs, by `run`, what is ready, until nothing is.
+fn work(registrar: &Registrar, mut run: impl FnMut(OpPtr)) {
+    let mut finished = None;
+    loop {
+        let mut pull = One::default();
+        registrar.drive(finished.take(), &mut pull);
+        let Some(op) = pull.0 else { return };
+        run(op);
+        finished = Some(op);
+    }
+}
