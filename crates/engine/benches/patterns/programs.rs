@@ -10,16 +10,16 @@ const STENCIL_WIDTH: usize = 64;
 
 /// What one op touches.
 #[derive(Clone, Copy, Default)]
-pub struct Op {
-    pub reads: [usize; 3],
-    pub read_count: usize,
-    pub mutates: Option<usize>,
+pub(crate) struct Op {
+    pub(crate) reads: [usize; 3],
+    pub(crate) read_count: usize,
+    pub(crate) mutates: Option<usize>,
 }
 
 /// A program: ops in the order in which they are pushed.
-pub struct Program {
-    pub variables: usize,
-    pub ops: Vec<Op>,
+pub(crate) struct Program {
+    pub(crate) variables: usize,
+    pub(crate) ops: Vec<Op>,
 }
 
 /// splitmix64 (Steele, Lea, Flood 2014), written out so that every implementation draws the same numbers.
@@ -71,7 +71,7 @@ fn stencil(id: usize) -> Op {
 }
 
 impl Program {
-    pub fn new(pattern: &str, ops: usize) -> Self {
+    pub(crate) fn new(pattern: &str, ops: usize) -> Self {
         let mut numbers = SplitMix64(SEED);
         let (variables, ops) = match pattern {
             "chain" => (1, (0..ops).map(|_| mutation(0)).collect()),
@@ -86,7 +86,7 @@ impl Program {
 }
 
 /// Order-sensitive values: any two ops that swap although one must precede the other change the digest.
-pub struct State {
+pub(crate) struct State {
     ops: Vec<Op>,
     values: Vec<UnsafeCell<u64>>,
     slots: Vec<UnsafeCell<u64>>,
@@ -98,7 +98,7 @@ unsafe impl Send for State {}
 unsafe impl Sync for State {}
 
 impl State {
-    pub fn new(program: &Program) -> Self {
+    pub(crate) fn new(program: &Program) -> Self {
         Self {
             ops: program.ops.clone(),
             values: (0..program.variables).map(|_| UnsafeCell::new(0)).collect(),
@@ -106,7 +106,7 @@ impl State {
         }
     }
 
-    pub fn step(&self, id: usize) {
+    pub(crate) fn step(&self, id: usize) {
         let op = &self.ops[id];
         let mut slot = id as u64 + 1;
         // SAFETY: the engine runs no mutation of these values at once with this op.
@@ -114,7 +114,7 @@ impl State {
             for &read in &op.reads[..op.read_count] {
                 slot = slot.wrapping_mul(31).wrapping_add(*self.values[read].get());
             }
-            if id % 16 == 0 {
+            if id.is_multiple_of(16) {
                 (0..200).for_each(|_| std::hint::spin_loop()); // so that an op granted too early is seen
             }
             if let Some(target) = op.mutates {
@@ -125,14 +125,14 @@ impl State {
         }
     }
 
-    pub fn digest(&self) -> u64 {
+    pub(crate) fn digest(&self) -> u64 {
         // SAFETY: asked when all steps are done.
         let all = self.values.iter().chain(&self.slots).map(|cell| unsafe { *cell.get() });
         all.fold(0, |all, value| all.wrapping_mul(31).wrapping_add(value))
     }
 }
 
-pub fn serial_digest(program: &Program) -> u64 {
+pub(crate) fn serial_digest(program: &Program) -> u64 {
     let state = State::new(program);
     (0..program.ops.len()).for_each(|id| state.step(id));
     state.digest()

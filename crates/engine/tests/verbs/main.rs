@@ -1,4 +1,5 @@
 //! What each verb promises, one file for each.
+
 // `hold` and `held` are the two ends of one channel; a payload's type is fixed by its trait.
 #![allow(clippy::similar_names, clippy::unnecessary_wraps, clippy::type_complexity)]
 #![allow(clippy::disallowed_types)] // counts of the tests, not of the engine
