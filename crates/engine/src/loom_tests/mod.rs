@@ -1,20 +1,21 @@
 //! Every interleaving, up to a bound on preemptions, of the shipped protocols.
 //!
 //! `.ci/run loom` runs them. A protocol's tables are in its own module; here is what would fail if
-//! they were wrong.
+//! they were wrong. The models of sleep are in `pool::worker`, whose inside they need.
 
 mod registrar;
 mod ring;
-mod sleep;
 mod token;
 mod waiter;
 
-use crate::op::{NativeFunction, Op, OpFlags, OpKind, OpPtr, RawPayload};
+use crate::op::{Extra, NativeFunction, Op, OpFlags, OpKind, OpPtr, RawPayload};
 use crate::sched::{Pull, Registrar};
 use crate::var::{AccessKind, VarNode};
+use crate::waiter::Waiter;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 
 extern "C" fn nothing(_: *mut c_void) -> i32 {
     0
@@ -29,8 +30,16 @@ fn fill(cell: *mut Op, number: u64, accesses: &[(NonNull<VarNode>, AccessKind)])
     }
 }
 
+/// Fills a cell with a wait.
+fn fill_probe(cell: *mut Op, number: u64, accesses: &[(NonNull<VarNode>, AccessKind)], waiter: &Arc<Waiter>) {
+    let extra = Box::new(Extra { waiter: Some(Arc::clone(waiter)), ..Extra::default() });
+    let (kind, payload, flags) = (OpKind::Probe, MaybeUninit::uninit(), OpFlags::default());
+    // SAFETY: the cell is the caller's to fill; a wait has no payload.
+    unsafe { Op::fill(cell, kind, number, payload, accesses, flags, 0, 0, Some(extra)) };
+}
+
 /// A variable's node, which the model drops when all is settled.
-struct Variable(NonNull<VarNode>);
+pub(crate) struct Variable(NonNull<VarNode>);
 
 // SAFETY: as for the handles of the shipped code.
 unsafe impl Send for Variable {}
@@ -56,7 +65,7 @@ impl Drop for Variable {
 }
 
 /// Pushes an op that mutates these variables.
-fn push(registrar: &Registrar, variables: &[&Variable]) {
+pub(crate) fn push(registrar: &Registrar, variables: &[&Variable]) {
     let accesses: Vec<_> = variables.iter().map(|variable| (variable.0, AccessKind::Mutate)).collect();
     let publish = |cell: *mut Op, number: u64| {
         variables.iter().for_each(|variable| variable.node().count_version());

@@ -1,89 +1,110 @@
 //! A worker that goes to sleep while work is published: it sees the work, or it is woken.
+//!
+//! A child of `worker`, so that the worker modelled is the one that is shipped.
 
-use crate::pool::{Lane, WorkerSeat};
-use crate::sched::Registrar;
-use crate::sync::Parker;
+use super::{Parker, Worker};
+use crate::loom_tests::push;
+use crate::pool::run::{Delivery, Pool};
+use crate::pool::seat::WorkerSeat;
+use crate::pool::{DirectHost, Policy};
 use crossbeam_deque::Worker as Deque;
 use loom::thread;
 use std::sync::Arc;
 
-struct Pool {
-    registrar: Registrar,
-    lane: Lane,
+/// A pool of one worker, awake and searching, with the seat number 0.
+struct Awake {
+    pool: Arc<Pool>,
+    parker: Parker,
+    native: Deque<crate::op::OpPtr>,
+    hosted: Deque<crate::op::OpPtr>,
 }
 
-impl Pool {
-    /// A pool whose one worker is awake and searching, and where it parks.
-    fn new() -> (Arc<Self>, Parker) {
-        let pool = Arc::new(Self { registrar: Registrar::new(), lane: Lane::new(0, 1) });
-        let parker = Parker::new();
-        let (native, hosted) = (Deque::new_fifo(), Deque::new_fifo());
-        let number = pool.lane.take_seat().expect("a seat");
-        pool.lane.sit(number, WorkerSeat::new(native.stealer(), hosted.stealer(), parker.unparker()));
-        assert!(pool.lane.claim_waking(false));
-        (pool, parker)
+impl Awake {
+    fn new() -> Self {
+        let pool = Arc::new(Pool::new(Policy::WorkStealing, 1, String::new(), Arc::new(DirectHost)));
+        let (native, hosted, parker) = (Deque::new_fifo(), Deque::new_fifo(), Parker::new());
+        let lane = pool.lane(0);
+        assert!(lane.claim_waking(false));
+        assert_eq!(lane.take_seat(), Some(0));
+        lane.sit(0, WorkerSeat::new(native.stealer(), hosted.stealer(), parker.unparker()));
+        Self { pool, parker, native, hosted }
     }
 
-    /// What a pusher does: publish, look, wake.
-    fn publish(&self) {
-        super::push(&self.registrar, &[]);
-        if self.lane.wants_waking() && self.lane.claim_waking(false) {
-            let seat = loop {
-                match self.lane.seats().find(|seat| seat.claim()) {
-                    Some(seat) => break seat,
-                    None => crate::sync::yield_now(),
-                }
-            };
-            seat.wake();
-        }
+    /// Calls `act` on other threads, so many times.
+    fn meanwhile(&self, times: usize, act: fn(&Arc<Pool>)) -> Vec<thread::JoinHandle<()>> {
+        let pool = || Arc::clone(&self.pool);
+        (0..times).map(|_| pool()).map(|pool| thread::spawn(move || act(&pool))).collect()
     }
 
-    /// What a worker does that has found nothing; see `Worker::sleep`.
-    fn sleep(&self, parker: &Parker) {
-        let seat = self.lane.seat(0).expect("taken in new()");
-        seat.fall_asleep();
-        self.lane.drowse();
-        if self.registrar.has_news() && self.lane.try_rouse() {
-            if seat.claim() {
-                return;
+    /// Works, sleeping when there is nothing to do, until so many ops have run.
+    /// Answers whether the pool goes on.
+    fn work(self, ops: u32) -> bool {
+        let (pool, lane) = (&self.pool, self.pool.lane(0));
+        let seat = lane.seat(0).expect("taken in new()");
+        let deliver = Arc::new(Delivery(Arc::clone(pool)));
+        let (native, hosted, settled) = (self.native, self.hosted, 0);
+        let (seat_number, next, searching) = (0, None, true);
+        let mut worker = Worker { pool, lane, seat, seat_number, deliver, native, hosted, next, searching, settled };
+        let mut ran = 0;
+        while ran < ops {
+            if worker.run_native() {
+                ran += 1;
+                continue;
             }
-            self.lane.drowse();
+            worker.search();
+            // If it slept through anything it would never come back, and loom reports a deadlock.
+            if !worker.sleep(&self.parker) {
+                return false;
+            }
+            thread::yield_now(); // a ticket that is not published yet is work, but not to be had
         }
-        parker.park(None);
+        true
     }
+}
+
+/// What a pusher does.
+fn publish(pool: &Arc<Pool>) {
+    push(&pool.registrar, &[]);
+    pool.pushed(0, false);
 }
 
 #[test]
-fn loom_sleeper_misses_no_push() {
+fn a_push_is_noticed() {
     loom::model(|| {
-        let (pool, parker) = Pool::new();
-        let pusher = {
-            let pool = Arc::clone(&pool);
-            thread::spawn(move || pool.publish())
-        };
-        // If it slept through the push it would never come back, and loom reports a deadlock.
-        pool.sleep(&parker);
-        pusher.join().unwrap();
-        let mut ran = 0;
-        super::work(&pool.registrar, |_| ran += 1);
-        assert_eq!(ran, 1);
-        assert!(!pool.lane.wants_waking(), "the worker counts as searching again");
+        let awake = Awake::new();
+        let others = awake.meanwhile(1, publish);
+        let pool = Arc::clone(&awake.pool);
+        assert!(awake.work(1));
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(pool.registrar.pending(), 0);
     });
 }
 
 #[test]
-fn loom_sleeper_is_woken_once_by_two_pushers() {
+fn pushes_of_two_threads_are_noticed() {
     loom::model(|| {
-        let (pool, parker) = Pool::new();
-        let pushers: Vec<_> = (0..2)
-            .map(|_| {
-                let pool = Arc::clone(&pool);
-                thread::spawn(move || pool.publish())
-            })
-            .collect();
-        pool.sleep(&parker);
-        pushers.into_iter().for_each(|pusher| pusher.join().unwrap());
-        assert!(!pool.lane.wants_waking(), "the worker counts as searching again");
-        assert!(!pool.lane.claim_waking(true), "and as nothing else");
+        let awake = Awake::new();
+        let others = awake.meanwhile(2, publish);
+        let pool = Arc::clone(&awake.pool);
+        assert!(awake.work(2));
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(pool.registrar.pending(), 0);
+        assert!(!pool.lane(0).claim_waking(true), "the one worker counts as awake");
+    });
+}
+
+/// What is pushed before a stop is run before the worker leaves.
+#[test]
+fn a_stop_is_noticed() {
+    loom::model(|| {
+        let awake = Awake::new();
+        let others = awake.meanwhile(1, |pool| {
+            publish(pool);
+            pool.stop();
+        });
+        let pool = Arc::clone(&awake.pool);
+        assert!(!awake.work(u32::MAX));
+        others.into_iter().for_each(|other| other.join().unwrap());
+        assert_eq!(pool.registrar.pending(), 0);
     });
 }

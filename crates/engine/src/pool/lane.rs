@@ -6,7 +6,7 @@ use crate::sync::{AtomicU64, AtomicUsize, CachePadded, Ordering, full_fence_afte
 use std::sync::OnceLock;
 
 /// Workers beyond the configured ones that may stand in for workers blocked in a wait.
-const SPARES: usize = 256;
+const SPARES: usize = if cfg!(loom) { 0 } else { 256 };
 
 const SEARCHING: u64 = 1;
 const DORMANT: u64 = 1 << 32;
@@ -127,12 +127,6 @@ impl Lane {
     /// It found some after all, unless all that sleep are being woken already.
     pub(crate) fn try_rouse(&self) -> bool {
         self.claim_waking(true)
-    }
-
-    /// It was woken without being counted.
-    pub(crate) fn rouse(&self) {
-        // ORDERING: SeqCst, with all changes of this word.
-        self.idle.fetch_sub(DORMANT - SEARCHING, Ordering::SeqCst);
     }
 
     /// One more worker may be awake: another one is blocked in a wait.

@@ -21,6 +21,3 @@ pub(crate) use host::DirectHost;
 pub use host::Host;
 pub use policy::Policy;
 pub(crate) use run::{BlockedWorker, Pool};
-
-#[cfg(all(test, loom))]
-pub(crate) use {lane::Lane, seat::WorkerSeat};

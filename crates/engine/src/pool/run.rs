@@ -26,7 +26,7 @@ const NESTING: u32 = 64;
 const STACK: usize = 32 << 20;
 
 /// Looks for a sleeper that is about to lie down.
-const WAKING_TRIES: u32 = 10_000;
+const WAKING_TRIES: u32 = if cfg!(loom) { 4 } else { 10_000 };
 
 /// How long a thread that has left the host waits for a worker to enter.
 const HAND_OVER: Duration = Duration::from_millis(1);

@@ -303,18 +303,22 @@ impl Worker<'_> {
     fn sleep(&mut self, parker: &Parker) -> bool {
         self.seat.fall_asleep();
         self.lane.drowse();
-        if (self.has_work() || self.pool.is_over()) && self.lane.try_rouse() {
+        if self.leaves() {
+            return false; // whatever the counts say: nobody needs them any more
+        }
+        if self.has_work() && self.lane.try_rouse() {
             if self.seat.claim() {
-                return !self.leaves();
+                return true;
             }
             // Somebody has just claimed this sleeper and counts it as searching: its token comes.
             self.lane.drowse();
         }
         parker.park(None);
         if self.pool.is_stopping() {
-            // A stop wakes without claiming.
-            if self.seat.claim() {
-                self.lane.rouse();
+            // A stop wakes without claiming. Its unit may be gone, if somebody took it for a worker that
+            // had retired.
+            if self.seat.claim() && !self.lane.try_rouse() {
+                self.lane.begin_search();
             }
             return !self.leaves();
         }
@@ -343,3 +347,7 @@ impl Worker<'_> {
         self.search();
     }
 }
+
+#[cfg(all(test, loom))]
+#[path = "../loom_tests/sleep.rs"]
+mod loom_tests;

@@ -46,5 +46,7 @@ mod walk;
 pub(crate) use outbox::Outbox;
 pub(crate) use queues::{LANES, queue_of};
 pub(crate) use registrar::{Pull, PullNothing, Registrar};
+#[cfg(all(test, loom))]
+pub(crate) use ring::Ring;
 pub(crate) use ring::SLOTS;
 pub(crate) use tracker::Tracker;
