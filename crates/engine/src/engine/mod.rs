@@ -22,3 +22,6 @@ pub use settings::{OnLimit, Settings};
 pub use stats::Stats;
 pub use variable::Variable;
 pub use wait::{Tick, Wait};
+
+#[cfg(all(test, not(loom)))]
+mod tests;

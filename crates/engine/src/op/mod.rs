@@ -26,3 +26,6 @@ pub(crate) use context::{Deliver, clear_current, current, set_current};
 pub(crate) use payload::RawPayload;
 pub use payload::{NativeFunction, Payload};
 pub(crate) use slab::{Chunk, Slab};
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -50,3 +50,6 @@ pub(crate) use registrar::{Pull, PullNothing, Registrar};
 pub(crate) use ring::Ring;
 pub(crate) use ring::SLOTS;
 pub(crate) use tracker::Tracker;
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -61,3 +61,6 @@ impl Seat {
         Self { _not_send: std::marker::PhantomData }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,65 @@
+//! Payloads lose their type and keep their value.
+
+use super::{Chunk, Deliver, Op, OpContext, OpFlags, OpKind, OpPtr, RawPayload, Slab};
+use crate::failure::Cause;
+use std::mem::MaybeUninit;
+use std::sync::{Arc, Mutex};
+
+struct Nowhere;
+
+impl Deliver for Nowhere {
+    fn deliver(&self, _: OpPtr, _: Result<(), Cause>) {
+        unreachable!("no payload here has a token");
+    }
+
+    fn stray(&self, _: &str, _: Cause) {}
+}
+
+fn run(mut payload: RawPayload) -> Result<(), Cause> {
+    let mut slab = Slab::new();
+    slab.supply(Chunk::new());
+    let cell = slab.take();
+    // SAFETY: the cell is new; the op is emptied below.
+    unsafe { Op::fill(cell, OpKind::Fence, 0, MaybeUninit::uninit(), &[], OpFlags::default(), 0, 0, None) };
+    let deliver: Arc<dyn Deliver> = Arc::new(Nowhere);
+    let mut context = OpContext::new(OpPtr::from_raw(cell).expect("a cell"), &deliver);
+    // SAFETY: it is run once; the op is known to nobody else.
+    unsafe {
+        let answer = payload.run(&mut context);
+        Op::empty(cell);
+        slab.give(cell);
+        answer
+    }
+}
+
+/// Payloads around the size that fits, and one with an alignment that does not.
+#[test]
+fn payloads_of_any_size_run_once() {
+    fn check<T: Clone + PartialEq + std::fmt::Debug + Send + 'static>(value: &T) {
+        let (held, seen) = (Arc::new(()), Arc::new(Mutex::new(None)));
+        let payload = |value: T| {
+            let (held, seen) = (Arc::clone(&held), Arc::clone(&seen));
+            RawPayload::new(move |_: &mut OpContext<'_>| {
+                drop(held);
+                *seen.lock().expect("no panic") = Some(value);
+                Ok(())
+            })
+        };
+        run(payload(value.clone())).expect("it succeeds");
+        assert_eq!(seen.lock().expect("no panic").take().as_ref(), Some(value));
+        // SAFETY: it is discarded once.
+        unsafe { payload(value.clone()).discard() };
+        assert_eq!(*seen.lock().expect("no panic"), None);
+        assert_eq!(Arc::strong_count(&held), 1, "run or discarded, it is dropped once");
+    }
+    #[repr(align(128))]
+    #[derive(Clone, PartialEq, Debug)]
+    struct Aligned(u8);
+
+    check(&());
+    check(&7_u64);
+    check(&[7_u64; 2]);
+    check(&[7_u64; 50]);
+    check(&"text".to_owned());
+    check(&Aligned(7));
+}

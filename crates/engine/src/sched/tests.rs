@@ -1,0 +1,95 @@
+//! The registrar's own bookkeeping.
+
+use super::epoch::Epochs;
+use super::order::{Ordered, PATIENCE};
+use crate::op::{Chunk, Op, OpFlags, OpKind, OpPtr, Slab};
+use crate::sync::Parker;
+use crate::waiter::Waiter;
+use std::collections::VecDeque;
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+
+fn slab() -> Slab {
+    let mut slab = Slab::new();
+    slab.supply(Chunk::new());
+    slab
+}
+
+fn op(slab: &mut Slab, priority: i32) -> OpPtr {
+    let cell = slab.take();
+    let (payload, flags) = (MaybeUninit::uninit(), OpFlags::default());
+    // SAFETY: the cell is new, and nobody runs it.
+    unsafe { Op::fill(cell, OpKind::Fence, 0, payload, &[], flags, priority, 0, None) };
+    OpPtr::from_raw(cell).expect("a cell")
+}
+
+#[test]
+fn the_highest_goes_first_and_equals_in_turn() {
+    let (mut slab, mut ordered) = (slab(), Ordered::default());
+    let ops = [0, 5, -5, 5, 0].map(|priority| op(&mut slab, priority));
+    ops.into_iter().for_each(|op| ordered.insert(op));
+    assert_eq!(ordered.highest(), Some(5));
+    ordered.lift(ops[2], 7);
+    assert!(ordered.iter().eq([ops[2], ops[1], ops[3], ops[0], ops[4]]));
+    assert_eq!(ordered.pop(8), None, "none is that high");
+    let popped: Vec<_> = std::iter::from_fn(|| ordered.pop(i32::MIN)).collect();
+    assert_eq!(popped, [ops[2], ops[1], ops[3], ops[0], ops[4]]);
+    assert_eq!(ordered.highest(), None);
+}
+
+#[test]
+fn who_was_passed_over_long_enough_goes_next() {
+    let (mut slab, mut ordered) = (slab(), Ordered::default());
+    let low = op(&mut slab, -5);
+    ordered.insert(low);
+    let mut high: VecDeque<_> = (0..3).map(|_| op(&mut slab, 5)).collect();
+    let bound = PATIENCE as usize;
+    let passed_over = (0..2 * bound).position(|_| {
+        let next = high.pop_front().expect("as many as come back");
+        ordered.insert(next);
+        let popped = ordered.pop(i32::MIN).expect("there are two");
+        high.push_back(popped);
+        popped == low
+    });
+    assert!((bound..bound + 64).contains(&passed_over.expect("it goes at last")));
+}
+
+#[test]
+fn a_wait_ends_with_its_epoch_and_all_before() {
+    let parker = Parker::new();
+    let waiters = [(); 3].map(|()| Waiter::new(&parker));
+    let (mut epochs, mut ended) = (Epochs::new(), Vec::new());
+    let first = [epochs.enter(), epochs.enter()];
+    epochs.close(Arc::clone(&waiters[0]), |waiter| ended.push(waiter));
+    let second = epochs.enter();
+    epochs.close(Arc::clone(&waiters[1]), |waiter| ended.push(waiter));
+    let third = epochs.enter();
+    epochs.leave(third, |waiter| ended.push(waiter));
+    epochs.leave(second, |waiter| ended.push(waiter));
+    epochs.leave(first[1], |waiter| ended.push(waiter));
+    assert!(ended.is_empty(), "one of the first epoch is left");
+    epochs.leave(first[0], |waiter| ended.push(waiter));
+    let ended_now = |ended: &[Arc<Waiter>], count: usize| {
+        ended.len() == count && ended.iter().zip(&waiters).all(|(one, other)| Arc::ptr_eq(one, other))
+    };
+    assert!(ended_now(&ended, 2), "in their order");
+    epochs.close(Arc::clone(&waiters[2]), |waiter| ended.push(waiter));
+    assert!(ended_now(&ended, 3), "nothing is pending");
+}
+
+/// Cells are distinct, come back, and whole chunks with them.
+#[test]
+fn cells_are_used_again() {
+    let mut slab = slab();
+    for round in 0..3 {
+        let cells: Vec<_> = (0..2000).map(|_| slab.take()).collect();
+        let mut sorted = cells.clone();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert_eq!(sorted.len(), 2000);
+        // SAFETY: they are taken, empty, and known here alone.
+        cells.iter().rev().for_each(|&cell| unsafe { slab.give(cell) });
+        let surplus = std::iter::from_fn(|| slab.surplus()).count();
+        assert!(round > 0 || surplus == 0 || surplus < 8, "some are kept");
+    }
+}
