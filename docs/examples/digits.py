@@ -113,13 +113,16 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run the demo; return 1 if the policies disagree on the weights."""
+    """Run the demo; return 0, 1 if the policies disagree on the weights, 2 if it cannot run."""
     options = arguments()
     if options.quick:
         options.epochs, options.repeats = 5, 1
     plan = Plan(options.epochs, options.hidden, options.batch)
     console = Console()
     data, held_out = load_data()
+    if options.batch % 2 or options.batch > len(data.images):
+        console.print(f"[red]--batch must be even and at most {len(data.images)}, not {options.batch}")
+        return 2
 
     with threadpool_limits(limits=1, user_api="blas"):
         outcomes = run_all(data, plan, options.repeats, console)

@@ -80,7 +80,9 @@ def draw(axes: Axes, names: Mapping[int, str], spans: Sequence[Span], batch: int
             continue
         lane, width = lanes[span.thread], right - left
         colour = COLOURS[span.device.lane]
-        axes.barh(lane, width, left=left, color=colour, edgecolor="white", linewidth=0.3)
+        # A copy is often narrower than a white edge: its own colour keeps it in sight.
+        edge = colour if span.device.lane == "copy" else "white"
+        axes.barh(lane, width, left=left, color=colour, edgecolor=edge, linewidth=0.5)
         if width > 8 * seconds:  # there is room for a name
             axes.text(
                 (left + right) / 2,
