@@ -60,7 +60,7 @@ impl Core {
             if still > PATIENCE {
                 if let Some(turn) = pool.registrar.try_turn() {
                     outboxes.extend(turn.make_room());
-                    pool.wake_for_all();
+                    pool.wake_workers(); // not inline: this thread's ticket is not published
                 }
                 yield_now();
                 still = PATIENCE; // whoever did not come will not come soon

@@ -60,7 +60,7 @@ pub(super) fn park_until(
         }
         // Nobody else may be free to register what is waited for, however much was pushed before it.
         core.pool().registrar.turn().catch_up();
-        core.pool().turned();
+        core.pool().help();
         if waiter.is_done() {
             return Ok(waiter);
         }

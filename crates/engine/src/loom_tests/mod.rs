@@ -3,31 +3,31 @@
 //! `.ci/run loom` runs them. A protocol's tables are in its own module; here is what would fail if
 //! they were wrong. The models of sleep are in `pool::worker`, whose inside they need.
 
+mod inline;
 mod registrar;
 mod ring;
 mod token;
 mod waiter;
 
-use crate::op::{Extra, NativeFunction, Op, OpFlags, OpKind, OpPtr, RawPayload};
+use crate::failure::Cause;
+use crate::op::{Extra, Op, OpContext, OpFlags, OpKind, OpPtr, Payload, RawPayload};
 use crate::sched::{Pull, Registrar};
 use crate::var::{AccessKind, VarNode};
 use crate::waiter::Waiter;
-use std::ffi::c_void;
 use std::mem::MaybeUninit;
-use std::ptr::{self, NonNull};
+use std::ops::Range;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
-extern "C" fn nothing(_: *mut c_void) -> i32 {
-    0
+fn nothing(_: &mut OpContext<'_>) -> Result<(), Cause> {
+    Ok(())
 }
 
-/// Fills a cell with an op of these accesses; nobody runs its payload.
-fn fill(cell: *mut Op, number: u64, accesses: &[(NonNull<VarNode>, AccessKind)]) {
-    // SAFETY: the function takes any argument; the cell is the caller's to fill.
-    unsafe {
-        let payload = MaybeUninit::new(RawPayload::new(NativeFunction::new(nothing, ptr::null_mut())));
-        Op::fill(cell, OpKind::Run, number, payload, accesses, OpFlags::default(), 0, 0, None);
-    }
+/// Fills a cell with an op of these accesses.
+fn fill(cell: *mut Op, number: u64, accesses: &[(NonNull<VarNode>, AccessKind)], payload: impl Payload) {
+    let payload = MaybeUninit::new(RawPayload::new(payload));
+    // SAFETY: the cell is the caller's to fill.
+    unsafe { Op::fill(cell, OpKind::Run, number, payload, accesses, OpFlags::default(), 0, 0, None) };
 }
 
 /// Fills a cell with a wait.
@@ -69,9 +69,14 @@ pub(crate) fn push(registrar: &Registrar, variables: &[&Variable]) {
     let accesses: Vec<_> = variables.iter().map(|variable| (variable.0, AccessKind::Mutate)).collect();
     let publish = |cell: *mut Op, number: u64| {
         variables.iter().for_each(|variable| variable.node().count_version());
-        fill(cell, number, &accesses);
+        fill(cell, number, &accesses, nothing);
     };
     registrar.push(publish, |_| crate::sync::yield_now());
+}
+
+/// Pushes an op that does this.
+pub(crate) fn push_payload(registrar: &Registrar, payload: impl Payload) {
+    registrar.push(|cell, number| fill(cell, number, &[], payload), |_| crate::sync::yield_now());
 }
 
 /// Pulls one op.
@@ -79,8 +84,8 @@ pub(crate) fn push(registrar: &Registrar, variables: &[&Variable]) {
 struct One(Option<OpPtr>);
 
 impl Pull for One {
-    fn queue(&self) -> Option<usize> {
-        Some(0)
+    fn queues(&self) -> Range<usize> {
+        0..1
     }
 
     fn wanted(&self) -> usize {

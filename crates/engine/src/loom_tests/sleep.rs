@@ -3,47 +3,47 @@
 //! A child of `worker`, so that the worker modelled is the one that is shipped.
 
 use super::{Parker, Worker};
-use crate::loom_tests::push;
+use crate::loom_tests::{push, push_payload};
+use crate::op::{OpContext, OpPtr};
 use crate::pool::run::{Delivery, Pool};
 use crate::pool::seat::WorkerSeat;
 use crate::pool::{DirectHost, Policy};
 use crossbeam_deque::Worker as Deque;
+use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use std::sync::Arc;
 
-/// A pool of one worker, awake and searching, with the seat number 0.
-struct Awake {
-    pool: Arc<Pool>,
-    parker: Parker,
-    native: Deque<crate::op::OpPtr>,
-    hosted: Deque<crate::op::OpPtr>,
+fn pool(workers: usize) -> Arc<Pool> {
+    Arc::new(Pool::new(Policy::WorkStealing, workers, String::new(), Arc::new(DirectHost)))
 }
 
-impl Awake {
-    fn new() -> Self {
-        let pool = Arc::new(Pool::new(Policy::WorkStealing, 1, String::new(), Arc::new(DirectHost)));
+/// What a worker's thread starts with.
+struct Start {
+    pool: Arc<Pool>,
+    number: usize,
+    parker: Parker,
+    native: Deque<OpPtr>,
+    hosted: Deque<OpPtr>,
+}
+
+impl Start {
+    /// A worker that is awake and searching.
+    fn awake(pool: &Arc<Pool>) -> Self {
+        assert!(pool.lane(0).claim_waking(true));
         let (native, hosted, parker) = (Deque::new_fifo(), Deque::new_fifo(), Parker::new());
-        let lane = pool.lane(0);
-        assert!(lane.claim_waking(false));
-        assert_eq!(lane.take_seat(), Some(0));
-        lane.sit(0, WorkerSeat::new(native.stealer(), hosted.stealer(), parker.unparker()));
-        Self { pool, parker, native, hosted }
+        let number = pool.lane(0).take_seat().expect("one for each worker");
+        pool.lane(0).sit(number, WorkerSeat::new(native.stealer(), hosted.stealer(), parker.unparker()));
+        Self { pool: Arc::clone(pool), number, parker, native, hosted }
     }
 
-    /// Calls `act` on other threads, so many times.
-    fn meanwhile(&self, times: usize, act: fn(&Arc<Pool>)) -> Vec<thread::JoinHandle<()>> {
-        let pool = || Arc::clone(&self.pool);
-        (0..times).map(|_| pool()).map(|pool| thread::spawn(move || act(&pool))).collect()
-    }
-
-    /// Works, sleeping when there is nothing to do, until so many ops have run.
-    /// Answers whether the pool goes on.
-    fn work(self, ops: u32) -> bool {
+    /// Works, sleeping when there is nothing to do, until so many ops have run or the pool is over.
+    /// Answers how many have run.
+    fn work(self, ops: u32) -> u32 {
         let (pool, lane) = (&self.pool, self.pool.lane(0));
-        let seat = lane.seat(0).expect("taken in new()");
+        let seat = lane.seat(self.number).expect("taken at the start");
         let deliver = Arc::new(Delivery(Arc::clone(pool)));
         let (native, hosted, settled) = (self.native, self.hosted, 0);
-        let (seat_number, next, searching) = (0, None, true);
+        let (seat_number, next, searching) = (self.number, None, true);
         let mut worker = Worker { pool, lane, seat, seat_number, deliver, native, hosted, next, searching, settled };
         let mut ran = 0;
         while ran < ops {
@@ -54,12 +54,17 @@ impl Awake {
             worker.search();
             // If it slept through anything it would never come back, and loom reports a deadlock.
             if !worker.sleep(&self.parker) {
-                return false;
+                break;
             }
             thread::yield_now(); // a ticket that is not published yet is work, but not to be had
         }
-        true
+        ran
     }
+}
+
+/// Calls `act` on other threads, so many times.
+fn meanwhile(pool: &Arc<Pool>, times: usize, act: fn(&Arc<Pool>)) -> Vec<thread::JoinHandle<()>> {
+    (0..times).map(|_| Arc::clone(pool)).map(|pool| thread::spawn(move || act(&pool))).collect()
 }
 
 /// What a pusher does.
@@ -71,10 +76,10 @@ fn publish(pool: &Arc<Pool>) {
 #[test]
 fn a_push_is_noticed() {
     loom::model(|| {
-        let awake = Awake::new();
-        let others = awake.meanwhile(1, publish);
-        let pool = Arc::clone(&awake.pool);
-        assert!(awake.work(1));
+        let pool = pool(1);
+        let worker = Start::awake(&pool);
+        let others = meanwhile(&pool, 1, publish);
+        assert_eq!(worker.work(1), 1);
         others.into_iter().for_each(|other| other.join().unwrap());
         assert_eq!(pool.registrar.pending(), 0);
     });
@@ -83,10 +88,10 @@ fn a_push_is_noticed() {
 #[test]
 fn pushes_of_two_threads_are_noticed() {
     loom::model(|| {
-        let awake = Awake::new();
-        let others = awake.meanwhile(2, publish);
-        let pool = Arc::clone(&awake.pool);
-        assert!(awake.work(2));
+        let pool = pool(1);
+        let worker = Start::awake(&pool);
+        let others = meanwhile(&pool, 2, publish);
+        assert_eq!(worker.work(2), 2);
         others.into_iter().for_each(|other| other.join().unwrap());
         assert_eq!(pool.registrar.pending(), 0);
         assert!(!pool.lane(0).claim_waking(true), "the one worker counts as awake");
@@ -97,14 +102,49 @@ fn pushes_of_two_threads_are_noticed() {
 #[test]
 fn a_stop_is_noticed() {
     loom::model(|| {
-        let awake = Awake::new();
-        let others = awake.meanwhile(1, |pool| {
+        let pool = pool(1);
+        let worker = Start::awake(&pool);
+        let others = meanwhile(&pool, 1, |pool| {
             publish(pool);
             pool.stop();
         });
-        let pool = Arc::clone(&awake.pool);
-        assert!(!awake.work(u32::MAX));
+        assert_eq!(worker.work(u32::MAX), 1);
         others.into_iter().for_each(|other| other.join().unwrap());
         assert_eq!(pool.registrar.pending(), 0);
+    });
+}
+
+/// The first of two ops lasts until the second has run. So whoever takes the first must not keep the
+/// second, nor may the pusher count on it.
+#[test]
+fn a_blocked_worker_has_woken_another() {
+    type Gate = Arc<(Mutex<bool>, Condvar)>;
+    // Three threads with so many steps: one preemption takes seconds, two take hours.
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(1);
+    model.check(|| {
+        let (pool, gate) = (pool(2), Gate::default());
+        let workers = [Start::awake(&pool), Start::awake(&pool)];
+        let workers = workers.map(|worker| thread::spawn(move || worker.work(u32::MAX)));
+        let shut = Arc::clone(&gate);
+        let waits = move |_: &mut OpContext<'_>| {
+            let mut open = shut.0.lock().unwrap();
+            while !*open {
+                open = shut.1.wait(open).unwrap();
+            }
+            Ok(())
+        };
+        let opens = move |_: &mut OpContext<'_>| {
+            *gate.0.lock().unwrap() = true;
+            gate.1.notify_all();
+            Ok(())
+        };
+        push_payload(&pool.registrar, waits);
+        pool.pushed(0, false);
+        push_payload(&pool.registrar, opens);
+        pool.pushed(0, false);
+        pool.stop();
+        let ran = workers.map(|worker| worker.join().unwrap());
+        assert_eq!((ran[0] + ran[1], pool.registrar.pending()), (2, 0));
     });
 }

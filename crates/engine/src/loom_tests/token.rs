@@ -1,6 +1,6 @@
 //! A completion token, its clones, and the payload that returns: the op is delivered once, after all.
 
-use super::fill;
+use super::{fill, nothing};
 use crate::failure::Cause;
 use crate::op::{Chunk, Completion, Deliver, OpContext, OpPtr, Slab};
 use crate::sync::{AtomicU32, Ordering};
@@ -42,7 +42,7 @@ fn model(uses: [fn(Completion) -> bool; 2], returns: fn() -> Answer, check: fn(O
         let mut slab = Slab::new();
         slab.supply(Chunk::new());
         let cell = slab.take();
-        fill(cell, 0, &[]);
+        fill(cell, 0, &[], nothing);
         let op = OpPtr::from_raw(cell).expect("a cell");
         let deliveries = Arc::new(Deliveries { answers: UnsafeCell::default(), strays: AtomicU32::new(0) });
         let deliver: Arc<dyn Deliver> = Arc::clone(&deliveries) as _;

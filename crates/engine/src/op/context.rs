@@ -3,7 +3,7 @@
 use super::{Op, OpPtr};
 use crate::error::EngineError;
 use crate::failure::Cause;
-use crate::sync::{AtomicBool, AtomicU32, Ordering, UnsafeCell};
+use crate::sync::{AtomicBool, AtomicU32, Ordering, UnsafeCell, thread_cell};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -16,28 +16,28 @@ pub(crate) trait Deliver: Send + Sync {
     fn stray(&self, op: &str, cause: Cause);
 }
 
-thread_local! {
+thread_cell! {
     /// Engine (by address) and op that this thread runs.
-    static CURRENT: Cell<(usize, Option<OpPtr>)> = const { Cell::new((0, None)) };
+    static CURRENT: (usize, Option<OpPtr>) = (0, None);
 }
 
 /// The op of `engine` that this thread runs.
 #[inline]
 pub(crate) fn current(engine: usize) -> Option<OpPtr> {
-    let (owner, op) = CURRENT.get();
+    let (owner, op) = CURRENT.with(Cell::get);
     op.filter(|_| owner == engine)
 }
 
 /// Notes what this thread runs from now on, and answers what it ran before.
 #[inline]
 pub(crate) fn set_current(engine: usize, op: OpPtr) -> (usize, Option<OpPtr>) {
-    CURRENT.replace((engine, Some(op)))
+    CURRENT.with(|current| current.replace((engine, Some(op))))
 }
 
 /// Goes back to what this thread ran before.
 #[inline]
 pub(crate) fn clear_current(before: (usize, Option<OpPtr>)) {
-    CURRENT.set(before);
+    CURRENT.with(|current| current.set(before));
 }
 
 /// Handed to a running payload.

@@ -8,10 +8,11 @@ use super::worker;
 use crate::failure::{Cause, Failure};
 use crate::op::{Deliver, Op, OpContext, OpFlags, OpPtr, clear_current, set_current};
 use crate::sched::{LANES, Pull, PullNothing, Registrar};
-use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, CachePadded, Ordering, Parker, yield_now};
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, CachePadded, Ordering, Parker, thread_cell, yield_now};
 use crossbeam_deque::Worker as Deque;
 use std::any::Any;
 use std::cell::Cell;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -53,11 +54,11 @@ pub(crate) struct Pool {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-thread_local! {
+thread_cell! {
     /// Pool (by address) and lane whose worker this thread is.
-    static WORKER: Cell<(*const Pool, u16)> = const { Cell::new((ptr::null(), 0)) };
+    static WORKER: (*const Pool, u16) = (ptr::null(), 0);
     /// Pool (by address) of the innermost inline run on this thread's stack, and how many of it are nested.
-    static NESTED: Cell<(usize, u32)> = const { Cell::new((0, 0)) };
+    static NESTED: (usize, u32) = (0, 0);
 }
 
 impl Pool {
@@ -157,11 +158,16 @@ impl Pool {
         if self.placement.is_inline() {
             return self.run_inline(false);
         }
-        for lane in self.lanes() {
-            self.wake_for_ready(lane);
-        }
+        self.wake_workers();
         if self.is_over() {
             self.stop();
+        }
+    }
+
+    /// Wakes workers for what is ready. Under a policy without workers nothing happens.
+    pub(crate) fn wake_workers(self: &Arc<Self>) {
+        for lane in self.lanes() {
+            self.wake_for_ready(lane);
         }
     }
 
@@ -264,11 +270,11 @@ impl Pool {
         let lane_number = lane.number;
         let name = format!("{}-{lane_number}.{number}", self.name);
         let thread = thread::Builder::new().name(name).stack_size(STACK).spawn(move || {
-            WORKER.set((Arc::as_ptr(&pool), lane_number));
+            WORKER.with(|worker| worker.set((Arc::as_ptr(&pool), lane_number)));
             pool.host.worker_begins();
             worker::work(&pool, lane_number, number, native, hosted, &parker);
             pool.host.worker_ends();
-            WORKER.set((ptr::null(), 0));
+            WORKER.with(|worker| worker.set((ptr::null(), 0)));
         });
         if let Ok(thread) = thread {
             self.threads().push(thread);
@@ -350,35 +356,32 @@ impl Pool {
     /// Runs what is ready on this thread, until nothing is. Deep inside other inline runs that is
     /// left to the outermost, unless the caller is about to wait for it.
     pub(crate) fn run_inline(self: &Arc<Self>, about_to_wait: bool) {
-        let outer = NESTED.get();
+        let outer = NESTED.with(Cell::get);
         let depth = if outer.0 == self.address() { outer.1 } else { 0 };
         if depth >= NESTING && !about_to_wait {
             return;
         }
-        NESTED.set((self.address(), depth + 1));
+        NESTED.with(|nested| nested.set((self.address(), depth + 1)));
         let deliver: Arc<dyn Deliver> = Arc::new(Delivery(Arc::clone(self)));
         let mut finished = None;
         loop {
-            let mut pull = PullOne { hosted: false, op: None };
-            let mut driven = self.registrar.drive(finished.take(), &mut pull);
-            if pull.op.is_none() {
-                pull.hosted = true;
-                driven &= self.registrar.drive(None, &mut pull);
-            }
-            let Some(op) = pull.op else {
-                // Whoever holds the role runs what it finds when it is done; only an op that
-                // nobody pulled must not be left.
-                if !driven && self.has_inline_work() {
+            let mut pull = PullOne(None);
+            self.registrar.drive(finished.take(), &mut pull);
+            let Some(op) = pull.0 else {
+                // Another thread had the role. It may have registered an op of this one's and gone, or
+                // this one an op of its: who finds nothing looks whether there is something by now.
+                if self.has_inline_work() {
                     yield_now();
                     continue;
                 }
                 break;
             };
-            let hosted = pull.hosted;
+            // SAFETY: a pulled op is this thread's, and was not run.
+            let hosted = unsafe { (*op.as_ptr()).payload.assume_init_ref().is_hosted() };
             let mut run = || finished = self.run(op, &deliver, None);
             if hosted { self.host.enter(&mut run) } else { run() }
         }
-        NESTED.set(outer);
+        NESTED.with(|nested| nested.set(outer));
     }
 
     fn has_inline_work(&self) -> bool {
@@ -425,12 +428,12 @@ impl Pool {
 
     /// Whether the calling thread is one of this pool's workers.
     pub(crate) fn is_worker(&self) -> bool {
-        WORKER.get().0 == ptr::from_ref(self)
+        WORKER.with(Cell::get).0 == ptr::from_ref(self)
     }
 
     /// Makes the calling thread, the only one of a forked child, a worker no more.
     pub(crate) fn forget_worker() {
-        WORKER.set((ptr::null(), 0));
+        WORKER.with(|worker| worker.set((ptr::null(), 0)));
     }
 }
 
@@ -469,7 +472,7 @@ impl BlockedWorker {
     /// For a worker thread about to block; nothing for other threads.
     /// Answers an error if there are too many already.
     pub(crate) fn enter() -> Result<Option<Self>, usize> {
-        let (pool, lane_number) = WORKER.get();
+        let (pool, lane_number) = WORKER.with(Cell::get);
         if pool.is_null() {
             return Ok(None);
         }
@@ -494,19 +497,16 @@ impl Drop for BlockedWorker {
     }
 }
 
-/// Pulls one op of lane 0, for inline runs.
-struct PullOne {
-    hosted: bool,
-    op: Option<OpPtr>,
-}
+/// Pulls one op of lane 0, native ones first, for inline runs.
+struct PullOne(Option<OpPtr>);
 
 impl Pull for PullOne {
-    fn queue(&self) -> Option<usize> {
-        Some(usize::from(self.hosted))
+    fn queues(&self) -> Range<usize> {
+        0..2
     }
 
     fn wanted(&self) -> usize {
-        usize::from(self.op.is_none())
+        usize::from(self.0.is_none())
     }
 
     fn has_other(&self) -> bool {
@@ -514,7 +514,7 @@ impl Pull for PullOne {
     }
 
     fn take(&mut self, op: OpPtr) {
-        self.op = Some(op);
+        self.0 = Some(op);
     }
 }
 

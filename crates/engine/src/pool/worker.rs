@@ -8,6 +8,7 @@ use crate::op::{Deliver, OpPtr};
 use crate::sched::Pull;
 use crate::sync::{Parker, spin_hint};
 use crossbeam_deque::{Steal, Stealer, Worker as Deque};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -95,8 +96,8 @@ struct IntoWorker<'a> {
 
 impl Pull for IntoWorker<'_> {
     #[inline]
-    fn queue(&self) -> Option<usize> {
-        Some(self.queue)
+    fn queues(&self) -> Range<usize> {
+        self.queue..self.queue + 1
     }
 
     #[inline]

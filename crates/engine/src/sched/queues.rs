@@ -115,9 +115,16 @@ impl Queues {
         self.ordered = ordered;
     }
 
-    /// Gives `pull` what it wants of one queue.
+    /// Gives `pull` what it wants of its queues.
     #[inline]
-    pub(crate) fn pull(&mut self, queue: usize, pull: &mut impl Pull) {
+    pub(crate) fn pull(&mut self, pull: &mut impl Pull) {
+        for queue in pull.queues() {
+            self.pull_from(queue, pull);
+        }
+    }
+
+    #[inline]
+    fn pull_from(&mut self, queue: usize, pull: &mut impl Pull) {
         let from = &mut self.by_number[queue];
         while from.count > 0 && pull.wanted() > 0 {
             // What the puller has at hand became ready before, with priority 0. Once ordering has

@@ -17,6 +17,7 @@ use crate::sync::{
     AtomicBool, AtomicU64, AtomicUsize, CachePadded, Ordering, UnsafeCell, full_fence_after_rmw, spin_hint, yield_now,
 };
 use crate::var::Seat;
+use std::ops::Range;
 
 /// Pushes that one turn registers at most.
 const BATCH: usize = if cfg!(loom) { 2 } else { 256 };
@@ -26,8 +27,8 @@ const STRIDE: usize = if cfg!(loom) { 1 } else { 8 };
 
 /// What a turn is asked to bring back: ready ops of one queue.
 pub(crate) trait Pull {
-    /// The queue to pull from, or nothing.
-    fn queue(&self) -> Option<usize>;
+    /// The queues to pull from, the first one first.
+    fn queues(&self) -> Range<usize>;
 
     /// Ops still wanted. Only one is given at a time while ops are ordered by priority.
     fn wanted(&self) -> usize;
@@ -46,8 +47,8 @@ pub(crate) struct PullNothing {
 }
 
 impl Pull for PullNothing {
-    fn queue(&self) -> Option<usize> {
-        None
+    fn queues(&self) -> Range<usize> {
+        0..0
     }
 
     fn wanted(&self) -> usize {
@@ -209,21 +210,19 @@ impl Registrar {
 
     /// Takes the role, settles `finished` and what others left, registers pushes while `pull` wants
     /// more than is ready, gives it what is, and gives the role back.
-    /// Answers whether the role was free; if not, `finished` is in the inbox.
+    /// If the role is not free, `finished` goes to the inbox and its holder does the rest.
     #[inline]
-    pub(crate) fn drive(&self, mut finished: Option<OpPtr>, pull: &mut impl Pull) -> bool {
-        let mut driven = false;
+    pub(crate) fn drive(&self, mut finished: Option<OpPtr>, pull: &mut impl Pull) {
         loop {
             let Some(mut turn) = self.try_turn() else {
-                let Some(op) = finished.take() else { return driven };
+                let Some(op) = finished.take() else { return };
                 self.inbox.put(op);
                 continue; // the holder may have looked before: try once more, now that it is visible
             };
             turn.work(finished.take(), pull);
-            driven = true;
             drop(turn);
             if self.inbox.is_empty() {
-                return true;
+                return;
             }
         }
     }
@@ -248,15 +247,12 @@ impl Turn<'_> {
         }
         registrar.settle_inbox(tracker, seat);
         tracker.sort(seat);
-        let queue = pull.queue();
         let mut left = if registrar.is_ordered() { SLOTS } else { BATCH };
         loop {
             // Where priorities count, the next op is chosen when all candidates are known.
             let ordered = registrar.is_ordered();
-            if let Some(queue) = queue
-                && !ordered
-            {
-                tracker.queues.pull(queue, pull);
+            if !ordered {
+                tracker.queues.pull(pull);
             }
             let hungry = ordered || pull.wanted() > 0;
             if !hungry || left == 0 {
@@ -276,11 +272,7 @@ impl Turn<'_> {
             tracker.queues.set_ordered(registrar.is_ordered());
             tracker.sort(seat);
         }
-        if let Some(queue) = queue
-            && pull.wanted() > 0
-        {
-            tracker.queues.pull(queue, pull);
-        }
+        tracker.queues.pull(pull);
         registrar.publish(tracker);
     }
 

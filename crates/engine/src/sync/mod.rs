@@ -21,6 +21,18 @@ pub(crate) use std::sync::{Arc, Condvar, Mutex};
 #[cfg(loom)]
 pub(crate) use loom::sync::{Arc, Condvar, Mutex};
 
+/// Declares cells of which each thread has its own. Loom's threads, which share one of the system,
+/// have theirs too.
+macro_rules! thread_cell {
+    ($($(#[$attribute:meta])* static $name:ident: $type:ty = $value:expr;)+) => {$(
+        #[cfg(not(loom))]
+        std::thread_local! { $(#[$attribute])* static $name: std::cell::Cell<$type> = const { std::cell::Cell::new($value) } }
+        #[cfg(loom)]
+        loom::thread_local! { $(#[$attribute])* static $name: std::cell::Cell<$type> = std::cell::Cell::new($value); }
+    )+};
+}
+pub(crate) use thread_cell;
+
 /// Tells the processor, or the model checker, that this thread is waiting for another one.
 pub(crate) fn spin_hint() {
     #[cfg(not(loom))]

@@ -20,6 +20,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 use std::cell::Cell;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Once};
+use std::thread::JoinHandle;
 use watchdog::Watchdog;
 use weft_engine::{Engine, Policy, Settings};
 
@@ -52,17 +53,16 @@ fn hush() {
     });
 }
 
-fn elsewhere() -> Elsewhere {
+fn elsewhere() -> (Elsewhere, JoinHandle<()>) {
     let (sender, receiver) = channel::<Box<dyn FnOnce() + Send>>();
-    std::thread::spawn(move || receiver.into_iter().for_each(|completion| completion()));
-    sender
+    (sender, std::thread::spawn(move || receiver.into_iter().for_each(|completion| completion())))
 }
 
 fn check(name: &str, settings: Settings) {
     hush();
     let watchdog = Watchdog::new(name);
     let engine = Engine::new(settings).expect("valid settings");
-    let elsewhere = elsewhere();
+    let (elsewhere, thread) = elsewhere();
     let wanted = from_environment("WEFT_ORACLE_OPS").unwrap_or(OPS);
     let mut seed = from_environment("WEFT_ORACLE_SEED").unwrap_or(SEED);
     let ops = Cell::new(0);
@@ -88,6 +88,8 @@ fn check(name: &str, settings: Settings) {
         }
     }
     engine.close(false, None, None).expect("all failures were taken");
+    drop(elsewhere);
+    thread.join().expect("completions do not panic"); // it holds variables until it has let its last one go
     assert_eq!(engine.stats().variables, 0, "every variable was freed");
 }
 
