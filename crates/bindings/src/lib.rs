@@ -7,6 +7,7 @@
 #![allow(clippy::doc_markdown)]
 
 mod arguments;
+mod array;
 mod call;
 mod callable;
 mod completion;
@@ -25,6 +26,11 @@ use pyo3::prelude::*;
 /// Scheduler, variables and ops; see the package `weft`.
 #[pymodule(gil_used = false)]
 mod _core {
+    #[pymodule_export]
+    use super::array::{
+        Loop, Memory, NDArray, cache_loop, copy_elements, empty, memory_stats, memory_trim, push_compute, set_dispatch,
+        wrap,
+    };
     #[pymodule_export]
     use super::completion::Completion;
     #[pymodule_export]
