@@ -12,6 +12,7 @@ pub struct Array {
     buffer: Arc<Buffer>,
     layout: Layout,
     dtype: DType,
+    contiguous: bool,
 }
 
 impl Array {
@@ -19,13 +20,14 @@ impl Array {
     pub fn empty(engine: &Engine, shape: &[usize], dtype: DType) -> Result<Self, ArrayError> {
         let layout = Layout::contiguous(shape, dtype.size())?;
         let buffer = Buffer::new(engine, layout.size() * dtype.size());
-        Ok(Self { buffer, layout, dtype })
+        Ok(Self { buffer, layout, dtype, contiguous: true })
     }
 
     /// A view of a buffer.
     pub fn on(buffer: Arc<Buffer>, layout: Layout, dtype: DType) -> Result<Self, ArrayError> {
         layout.check(dtype.size(), buffer.bytes())?;
-        Ok(Self { buffer, layout, dtype })
+        let contiguous = layout.is_contiguous(dtype.size());
+        Ok(Self { buffer, layout, dtype, contiguous })
     }
 
     /// The buffer.
@@ -65,14 +67,25 @@ impl Array {
 
     /// Whether its elements lie row after row without gaps.
     #[must_use]
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
-        self.layout.is_contiguous(self.dtype.size())
+        self.contiguous
+    }
+
+    /// Whether it is all of its buffer, row after row.
+    #[must_use]
+    #[inline]
+    pub(crate) fn is_flat(&self) -> bool {
+        self.contiguous && self.layout.offset == 0 && self.bytes() == self.buffer.bytes()
     }
 
     /// The bytes of the buffer that its elements reach.
     #[must_use]
     #[inline]
     pub fn range(&self) -> Range<usize> {
+        if self.contiguous {
+            return self.layout.offset..self.layout.offset + self.bytes();
+        }
         self.layout.range(self.dtype.size())
     }
 

@@ -103,8 +103,8 @@ impl Walk {
             match last {
                 Some(last) if merges => {
                     walk.shape[last] *= length;
-                    for operand in 0..operands {
-                        walk.steps[last * operands + operand] = strides[operand][axis];
+                    for (step, strides) in walk.steps[last * operands..].iter_mut().zip(strides) {
+                        *step = strides[axis];
                     }
                 }
                 _ => {
@@ -118,6 +118,14 @@ impl Walk {
             walk.steps.extend(std::iter::repeat_n(0, operands));
         }
         walk
+    }
+
+    /// A walk over operands whose elements lie one after the other, `items` bytes each; 0 for one element that is
+    /// the same for all.
+    #[inline]
+    pub(crate) fn flat(size: usize, items: &[u8]) -> Self {
+        let steps = items.iter().map(|&item| isize::from(item)).collect();
+        Self { shape: SmallVec::from_slice(&[size]), steps, operands: items.len() }
     }
 
     /// Number of elements.

@@ -11,7 +11,8 @@
 //! | `buffer` | storage that is filled later, shared by views |
 //! | `order` | which variables an access to some bytes of a buffer touches |
 //! | `kernel` | strided loops and how they walk over operands |
-//! | `elementwise` | ops made of one strided loop: split over workers, run block by block |
+//! | `step` | one strided loop and its operands |
+//! | `elementwise` | ops made of one step: split over workers, run block by block |
 //! | `reduce`, `matmul` | the other native ops |
 //!
 //! It knows neither Python nor NumPy; their inner loops come in as [`StridedLoop`]s.
@@ -27,11 +28,12 @@ mod matmul;
 mod memory;
 mod order;
 mod reduce;
+mod step;
 
 pub use array::Array;
 pub use buffer::Buffer;
 pub use dtype::{DType, Scalar};
-pub use elementwise::{Operand, push_elementwise};
+pub use elementwise::push_elementwise;
 pub use error::ArrayError;
 pub use kernel::{StridedLoop, copy_loop};
 pub use layout::{Layout, Shape, Strides};
@@ -39,3 +41,4 @@ pub use matmul::push_matmul;
 pub use memory::{MemoryStats, OutOfMemory, memory_stats, trim_memory};
 pub use order::{Access, PushRequest, push};
 pub use reduce::push_reduce;
+pub use step::Operand;

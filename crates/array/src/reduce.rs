@@ -127,7 +127,7 @@ pub fn push_reduce(
         let (length, step) = (from.shape[axis], from.strides[axis]);
         match reduced.last_mut() {
             Some((outer, far)) if *far == step * crate::kernel::signed(length) => {
-                (*outer, *far) = (*outer * length, step)
+                (*outer, *far) = (*outer * length, step);
             }
             _ => reduced.push((length, step)),
         }
