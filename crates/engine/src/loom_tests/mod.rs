@@ -96,6 +96,10 @@ impl Pull for One {
         false
     }
 
+    fn is_fed(&self) -> bool {
+        self.0.is_some()
+    }
+
     fn take(&mut self, op: OpPtr) {
         self.0 = Some(op);
     }

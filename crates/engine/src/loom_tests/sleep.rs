@@ -43,8 +43,9 @@ impl Start {
         let seat = lane.seat(self.number).expect("taken at the start");
         let deliver = Arc::new(Delivery(Arc::clone(pool)));
         let (native, hosted, settled) = (self.native, self.hosted, 0);
-        let (seat_number, next, searching) = (self.number, None, true);
-        let mut worker = Worker { pool, lane, seat, seat_number, deliver, native, hosted, next, searching, settled };
+        let (seat_number, next, chained, searching) = (self.number, None, 0, true);
+        let mut worker =
+            Worker { pool, lane, seat, seat_number, deliver, native, hosted, next, chained, searching, settled };
         let mut ran = 0;
         while ran < ops {
             if worker.run_native() {

@@ -533,6 +533,10 @@ impl Pull for PullOne {
         false
     }
 
+    fn is_fed(&self) -> bool {
+        self.0.is_some()
+    }
+
     fn take(&mut self, op: OpPtr) {
         self.0 = Some(op);
     }

@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 
 /// Ops pulled at a time.
 const PULL: usize = 16;
+/// Ops in a row of which each one goes next because the one before made it ready. After so many the
+/// chain queues up once, so that an endless one starves nobody.
+const CHAIN: u32 = 64;
 /// Looks for work before a worker sleeps, and pauses between two looks, fewer at first: 30 us together.
 const LOOKS: u32 = 72;
 const PAUSES: u32 = 48;
@@ -38,6 +41,8 @@ struct Worker<'a> {
     hosted: Deque<OpPtr>,
     /// The op that goes next: the one that the last one made ready.
     next: Option<OpPtr>,
+    /// Ops in a row that were taken over.
+    chained: u32,
     /// Whether it counts as searching.
     searching: bool,
     /// Tickets settled at its last look.
@@ -57,8 +62,9 @@ pub(super) fn work(
     let Some(seat) = lane.seat(seat_number) else { return };
     let deliver = Arc::new(Delivery(Arc::clone(pool)));
     let settled = pool.registrar.settled();
+    let (next, chained, searching) = (None, 0, true);
     let mut worker =
-        Worker { pool, lane, seat, seat_number, deliver, native, hosted, next: None, searching: true, settled };
+        Worker { pool, lane, seat, seat_number, deliver, native, hosted, next, chained, searching, settled };
     let mut looks = 0;
     loop {
         if worker.searching && worker.others_are_quick() {
@@ -89,6 +95,7 @@ pub(super) fn work(
 struct IntoWorker<'a> {
     queue: usize,
     next: &'a mut Option<OpPtr>,
+    chained: &'a mut u32,
     deque: &'a Deque<OpPtr>,
     wanted: usize,
     has_other: bool,
@@ -111,6 +118,11 @@ impl Pull for IntoWorker<'_> {
     }
 
     #[inline]
+    fn is_fed(&self) -> bool {
+        self.has_other || self.next.is_some()
+    }
+
+    #[inline]
     fn take(&mut self, op: OpPtr) {
         self.wanted = self.wanted.saturating_sub(1);
         if self.next.is_none() {
@@ -118,6 +130,16 @@ impl Pull for IntoWorker<'_> {
         } else {
             self.deque.push(op);
         }
+    }
+
+    #[inline]
+    fn take_over(&mut self, queue: usize, op: OpPtr) -> bool {
+        let taken = self.next.is_none() && queue == self.queue && *self.chained < CHAIN;
+        if taken {
+            *self.chained += 1;
+            self.take(op);
+        }
+        taken
     }
 }
 
@@ -182,8 +204,12 @@ impl Worker<'_> {
             if hosted { (self.lane.hosted_queue(), &self.hosted) } else { (self.lane.native_queue(), &self.native) };
         let has_other = !deque.is_empty();
         let wanted = if has_other { 0 } else { PULL };
-        let mut pull = IntoWorker { queue, next: &mut self.next, deque, wanted, has_other };
+        let chained = self.chained;
+        let mut pull = IntoWorker { queue, next: &mut self.next, chained: &mut self.chained, deque, wanted, has_other };
         self.pool.registrar.drive(finished, &mut pull);
+        if self.chained == chained {
+            self.chained = 0;
+        }
         self.share();
         self.pool.wake_others(self.lane);
     }

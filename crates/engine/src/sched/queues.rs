@@ -88,10 +88,13 @@ impl Queues {
         Self { by_number: (0..QUEUES).map(|_| queue()).collect(), changed: 0, ordered: false }
     }
 
-    /// Takes a ready op in.
+    /// Takes a ready op in, unless `take_over` takes it.
     #[inline]
-    pub(crate) fn insert(&mut self, op: OpPtr) {
+    pub(crate) fn insert(&mut self, op: OpPtr, take_over: impl FnOnce(usize, OpPtr) -> bool) {
         let home = home(op);
+        if take_over(home, op) {
+            return;
+        }
         let queue = &mut self.by_number[home];
         queue.count += 1;
         self.changed |= 1 << home;

@@ -25,6 +25,11 @@ const BATCH: usize = if cfg!(loom) { 2 } else { 256 };
 /// Pushes registered between two looks for ready ops.
 const STRIDE: usize = if cfg!(loom) { 1 } else { 8 };
 
+/// With so many pushes registered and not settled, a thread that has something to run leaves the rest in
+/// the ring. A chain is followed only as far as it is registered; but what was registered long ago has
+/// left the cache by the time it runs.
+const AHEAD: u64 = SLOTS as u64;
+
 /// What a turn is asked to bring back: ready ops of one queue.
 pub(crate) trait Pull {
     /// The queues to pull from, the first one first.
@@ -36,8 +41,17 @@ pub(crate) trait Pull {
     /// Whether the puller has other ops at hand, so that an ordered one must beat priority 0.
     fn has_other(&self) -> bool;
 
+    /// Whether it has something to run, of what it took or had before.
+    fn is_fed(&self) -> bool;
+
     /// Takes a ready op.
     fn take(&mut self, op: OpPtr);
+
+    /// Takes an op of this queue that a finished one has made ready, to run it next, ahead of older
+    /// ones. Answers whether it does.
+    fn take_over(&mut self, _queue: usize, _op: OpPtr) -> bool {
+        false
+    }
 }
 
 /// Pulls nothing: for threads that are no workers.
@@ -56,6 +70,10 @@ impl Pull for PullNothing {
     }
 
     fn has_other(&self) -> bool {
+        false
+    }
+
+    fn is_fed(&self) -> bool {
         false
     }
 
@@ -208,8 +226,8 @@ impl Registrar {
         Turn { registrar: self, seat: unsafe { Seat::take() } }
     }
 
-    /// Takes the role, settles `finished` and what others left, registers pushes while `pull` wants
-    /// more than is ready, gives it what is, and gives the role back.
+    /// Takes the role, settles `finished` and what others left, registers pushes if `pull` wants more
+    /// than it was handed, gives it what is ready, and gives the role back.
     /// If the role is not free, `finished` goes to the inbox and its holder does the rest.
     #[inline]
     pub(crate) fn drive(&self, mut finished: Option<OpPtr>, pull: &mut impl Pull) {
@@ -246,17 +264,21 @@ impl Turn<'_> {
             tracker.settle(seat, op);
         }
         registrar.settle_inbox(tracker, seat);
-        tracker.sort(seat);
-        let mut left = if registrar.is_ordered() { SLOTS } else { BATCH };
-        loop {
+        // Where priorities count, what goes next is chosen below.
+        let ordered = registrar.is_ordered();
+        tracker.sort(seat, |queue, op| !ordered && pull.take_over(queue, op));
+        let mut left = match pull.wanted() {
+            _ if ordered => SLOTS,
+            0 => 0,
+            _ => BATCH,
+        };
+        while left > 0 {
             // Where priorities count, the next op is chosen when all candidates are known.
-            let ordered = registrar.is_ordered();
-            if !ordered {
+            if !registrar.is_ordered() {
                 tracker.queues.pull(pull);
-            }
-            let hungry = ordered || pull.wanted() > 0;
-            if !hungry || left == 0 {
-                break;
+                if pull.is_fed() && registrar.is_far_ahead(tracker) {
+                    break;
+                }
             }
             // A few at a time: looking into the queues between pushes is not free.
             let mut registered = false;
@@ -270,7 +292,7 @@ impl Turn<'_> {
                 break;
             }
             tracker.queues.set_ordered(registrar.is_ordered());
-            tracker.sort(seat);
+            tracker.sort(seat, |_, _| false);
         }
         tracker.queues.pull(pull);
         registrar.publish(tracker);
@@ -290,7 +312,7 @@ impl Turn<'_> {
         }
         registrar.settle_inbox(tracker, seat);
         tracker.queues.set_ordered(registrar.is_ordered());
-        tracker.sort(seat);
+        tracker.sort(seat, |_, _| false);
         registrar.publish(tracker);
     }
 }
@@ -300,6 +322,14 @@ impl Registrar {
     fn is_ordered(&self) -> bool {
         // ORDERING: see count_prioritised().
         self.prioritised.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether as much is registered as is of use to somebody with something to run.
+    #[inline]
+    fn is_far_ahead(&self, tracker: &Tracker) -> bool {
+        // ORDERING: the registrar alone writes it.
+        let settled = self.settled.load(Ordering::Relaxed) + tracker.settled_tickets;
+        self.ring.registered() - settled >= AHEAD
     }
 
     #[inline]

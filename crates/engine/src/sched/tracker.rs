@@ -118,16 +118,18 @@ impl Tracker {
         unsafe { self.free(op) };
     }
 
-    /// Puts what was granted into its queue. Waits, releases and ops that must not run are settled
-    /// on the way; what that grants is sorted too, without recursion.
+    /// Puts what was granted into its queue, unless `take_over` takes it. Waits, releases and ops that
+    /// must not run are settled on the way; what that grants is sorted too, without recursion.
     #[inline]
-    pub(crate) fn sort(&mut self, seat: &Seat) {
+    pub(crate) fn sort(&mut self, seat: &Seat, mut take_over: impl FnMut(usize, OpPtr) -> bool) {
         while let Some(op) = self.granted.pop() {
             // SAFETY: a ready op that was handed to nobody is the registrar's.
             match unsafe { (*op.as_ptr()).kind } {
-                OpKind::Run if self.failed_variables == 0 && !self.cancelling => self.queues.insert(op),
+                OpKind::Run if self.failed_variables == 0 && !self.cancelling => {
+                    self.queues.insert(op, &mut take_over);
+                }
                 OpKind::Run => match self.obstacle(seat, op) {
-                    None => self.queues.insert(op),
+                    None => self.queues.insert(op, &mut take_over),
                     Some(failure) => self.skip(seat, op, failure),
                 },
                 OpKind::Probe => self.answer(seat, op),

@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_types)] // counts of the tests, not of the engine
 
 mod async_ops;
+mod chains;
 mod close;
 mod delete;
 mod errors;
