@@ -26,7 +26,7 @@ use crate::{Array, ArrayError};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use weft_engine::{AccessKind, Accesses, Cause, Completion, Device, Engine, OpContext, Payload, PushOptions};
+use weft_engine::{Accesses, Cause, Completion, Device, Engine, OpContext, Payload, PushOptions};
 
 /// Elements of a block: with a few operands it fits the cache of one core.
 const BLOCK: usize = 32_768;
@@ -278,7 +278,7 @@ pub fn push_elementwise(
     let read = arrays.len();
     for output in outputs {
         order::check_engine(engine, output.buffer())?;
-        arrays.push((output, if output.is_flat() { Access::Overwrite } else { Access::Mutate }));
+        arrays.push((output, Access::Overwrite));
         if output.bytes() >= COUNTED {
             options.bytes += output.bytes() as u64;
         }
@@ -291,29 +291,6 @@ pub fn push_elementwise(
     };
     engine.follow_up();
     pushed
-}
-
-/// Enters the arrays' queues as one op.
-#[inline]
-fn enqueue<P: Payload>(
-    pushing: &mut Pushing,
-    engine: &Engine,
-    arrays: &[(&Array, Access)],
-    options: &PushOptions<'_>,
-    payload: P,
-) -> Result<(), ArrayError> {
-    let (mut parts, mut kinds) = (SmallVec::new(), SmallVec::<[AccessKind; 4]>::new());
-    for (array, access) in arrays {
-        kinds.push(order::enter(pushing, array.buffer(), &array.range(), *access, &mut parts)?);
-    }
-    let mut accesses = Accesses::new(engine);
-    for ((array, _), kind) in arrays.iter().zip(kinds) {
-        accesses.add(&array.buffer().variable, kind)?;
-    }
-    for (variable, kind) in &parts {
-        accesses.add(variable, *kind)?;
-    }
-    Ok(engine.enqueue(payload, &mut accesses, options)?)
 }
 
 #[inline]
@@ -330,7 +307,7 @@ fn push_small(
             step.rewrite(output.buffer());
         }
     }
-    enqueue(&mut pushing, engine, arrays, options, step)
+    Ok(order::enqueue(&mut pushing, engine, arrays, options, step)?)
 }
 
 fn push_large(
@@ -374,7 +351,7 @@ fn push_large(
         needs: Mutex::new(needs),
         state: Mutex::new(State::Open(Vec::new())),
     });
-    enqueue(&mut pushing, engine, arrays, options, Run(Arc::clone(&job)))?;
+    order::enqueue(&mut pushing, engine, arrays, options, Run(Arc::clone(&job)))?;
     if flat {
         producers.iter().for_each(|producer| job.follow(producer));
         for (output, _) in &arrays[read..] {

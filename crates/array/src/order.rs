@@ -8,6 +8,8 @@
 //! | whole | the buffer's variable | to read: the buffer's variable | to write a range: *split*, by a barrier behind all before |
 //! | split | becomes whole first | reads the buffer's variable; and the variables of all ranges that it overlaps, its own among them | whole, by a *join*: reads the ranges' variables, mutates the buffer's |
 //!
+//! An op that has the whole of a buffer and writes to a range of it too has all of it.
+//!
 //! So writes to disjoint ranges run side by side, and two accesses to overlapping ranges meet at the variable of the
 //! one whose range was named first. A range's failure reaches the whole through the join.
 //!
@@ -97,55 +99,112 @@ pub struct PushRequest<'a> {
     pub options: PushOptions<'a>,
 }
 
+/// Variables of ranges, with what is done to them.
 type Parts = SmallVec<[(Variable, AccessKind); 4]>;
 
-/// Notes the access, changes the buffer's state if need be, and collects the variables of ranges.
+/// What an op does with one buffer, all its arrays on it taken together.
+struct Use {
+    /// It looks at, or writes to, all of it.
+    whole: bool,
+    /// It writes to a part of it.
+    writes_part: bool,
+    /// How many of its arrays come before the one in question, and how many there are.
+    before: usize,
+    count: usize,
+}
+
+impl Use {
+    #[inline]
+    fn of(arrays: &[(&Array, Access)], index: usize) -> Self {
+        let buffer = arrays[index].0.buffer();
+        let mut all = Self { whole: false, writes_part: false, before: 0, count: 0 };
+        for (other, (array, access)) in arrays.iter().enumerate() {
+            if Arc::ptr_eq(array.buffer(), buffer) {
+                let range = array.range();
+                let whole = buffer.is_whole(&range);
+                all.whole |= whole;
+                all.writes_part |= !whole && !range.is_empty() && *access != Access::Read;
+                all.before += usize::from(other < index);
+                all.count += 1;
+            }
+        }
+        all
+    }
+}
+
+/// Notes what the op does with one of its arrays, changes the buffer's state if need be, and collects the variables
+/// of ranges. Answers what is done to the buffer's own variable.
+///
+/// The states that the op's arrays on one buffer ask for must not come one after the other: an access in one state
+/// would be unknown to those who come in the next. So whoever also has the whole takes all of it.
 #[inline]
-pub(crate) fn enter(
+fn enter(
     pushing: &mut Pushing,
-    buffer: &Buffer,
-    range: &Range<usize>,
-    access: Access,
+    arrays: &[(&Array, Access)],
+    index: usize,
     parts: &mut Parts,
 ) -> Result<AccessKind, EngineError> {
-    let whole = buffer.is_whole(range);
-    if range.is_empty() && !whole {
-        return Ok(AccessKind::Read); // there is nothing to write
+    let (array, mut access) = arrays[index];
+    let (buffer, range) = (array.buffer(), array.range());
+    if access == Access::Overwrite && !array.is_contiguous() {
+        access = Access::Mutate; // what lies between its elements stays
+    }
+    let of_op = Use::of(arrays, index);
+    let is_whole = buffer.is_whole(&range);
+    if range.is_empty() && !is_whole {
+        return Ok(AccessKind::Read); // there is nothing to be looked at, or written
     }
     let ranges = buffer.ranges.get(pushing);
     if access == Access::Read {
         ranges.seen = true;
-        if !ranges.split {
-            return Ok(AccessKind::Read);
-        }
     } else {
         ranges.version += 1;
         ranges.producer = None;
     }
-    if !whole {
-        if !ranges.split {
-            barrier(buffer)?;
-            ranges.split = true;
+    if of_op.whole {
+        if ranges.split {
+            join(ranges, buffer)?;
         }
-        if ranges.parts.len() < RANGES {
-            part(ranges, buffer, range, access, parts);
-            return Ok(AccessKind::Read);
-        }
+        return Ok(match access {
+            Access::Read => AccessKind::Read,
+            Access::Overwrite if is_whole => AccessKind::Overwrite,
+            Access::Mutate | Access::Overwrite => AccessKind::Mutate,
+        });
+    }
+    if ranges.split && of_op.before == 0 && ranges.parts.len() + of_op.count > RANGES {
+        join(ranges, buffer)?;
+    }
+    if !ranges.split && of_op.writes_part {
+        barrier(buffer)?;
+        ranges.split = true;
     }
     if ranges.split {
-        join(ranges, buffer)?;
-        if !whole {
-            barrier(buffer)?;
-            ranges.split = true;
-            part(ranges, buffer, range, access, parts);
-            return Ok(AccessKind::Read);
-        }
+        part(ranges, buffer, &range, access, parts);
     }
-    Ok(match access {
-        Access::Read => AccessKind::Read,
-        Access::Mutate => AccessKind::Mutate,
-        Access::Overwrite => AccessKind::Overwrite,
-    })
+    Ok(AccessKind::Read)
+}
+
+/// Enters the arrays' queues as one op, which [`Engine::follow_up`] then is owed.
+#[inline]
+pub(crate) fn enqueue<P: Payload>(
+    pushing: &mut Pushing,
+    engine: &Engine,
+    arrays: &[(&Array, Access)],
+    options: &PushOptions<'_>,
+    payload: P,
+) -> Result<(), EngineError> {
+    let (mut parts, mut kinds) = (Parts::new(), SmallVec::<[AccessKind; 4]>::new());
+    for index in 0..arrays.len() {
+        kinds.push(enter(pushing, arrays, index, &mut parts)?);
+    }
+    let mut accesses = Accesses::new(engine);
+    for ((array, _), kind) in arrays.iter().zip(kinds) {
+        accesses.add(&array.buffer().variable, kind)?;
+    }
+    for (variable, kind) in &parts {
+        accesses.add(variable, *kind)?;
+    }
+    engine.enqueue(payload, &mut accesses, options)
 }
 
 /// The variables of a range of a split buffer.
@@ -218,21 +277,11 @@ pub fn push<P: Payload>(payload: P, request: &PushRequest<'_>) -> Result<(), Arr
             array.buffer().check_writable()?;
         }
     }
-    let mut pushing = Pushing::lock();
-    let (mut parts, mut kinds) = (Parts::new(), SmallVec::<[AccessKind; 8]>::new());
-    for (array, access) in request.arrays {
+    for (array, _) in request.arrays {
         check_engine(request.engine, array.buffer())?;
-        let access = if *access == Access::Overwrite && !array.is_contiguous() { Access::Mutate } else { *access };
-        kinds.push(enter(&mut pushing, array.buffer(), &array.range(), access, &mut parts)?);
     }
-    let mut accesses = Accesses::new(request.engine);
-    for ((array, _), kind) in request.arrays.iter().zip(kinds) {
-        accesses.add(&array.buffer().variable, kind)?;
-    }
-    for (variable, kind) in &parts {
-        accesses.add(variable, *kind)?;
-    }
-    let pushed = request.engine.enqueue(payload, &mut accesses, &request.options);
+    let mut pushing = Pushing::lock();
+    let pushed = enqueue(&mut pushing, request.engine, request.arrays, &request.options, payload);
     drop(pushing);
     request.engine.follow_up();
     Ok(pushed?)

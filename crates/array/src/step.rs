@@ -161,7 +161,14 @@ impl Step {
             pointers.push(storage.start()?.wrapping_add(*offset));
         }
         let overlap = self.sources.iter().any(|source| matches!(source, Source::Buffer { copied: true, .. }));
-        Ok(Prepared { kernel: self.kernel, walk: self.walk.clone(), pointers, overlap, _copies: copies, _elements: elements })
+        Ok(Prepared {
+            kernel: self.kernel,
+            walk: self.walk.clone(),
+            pointers,
+            overlap,
+            _copies: copies,
+            _elements: elements,
+        })
     }
 
     /// Copies an operand to where the output does not reach.
