@@ -21,7 +21,7 @@
 
 use crate::kernel::StridedLoop;
 use crate::order::{self, Access, Pushing};
-use crate::step::{Operand, Prepared, Source, Step};
+use crate::step::{Operand, Prepared, RunStep, Source, Step};
 use crate::{Array, ArrayError};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -48,7 +48,7 @@ pub(crate) struct Job {
     /// Number of elements.
     size: usize,
     flat: bool,
-    step: Mutex<Step>,
+    step: Mutex<Box<Step>>,
     needs: Mutex<Needs>,
     state: Mutex<State>,
 }
@@ -296,7 +296,7 @@ pub fn push_elementwise(
 #[inline]
 fn push_small(
     engine: &Engine,
-    mut step: Step,
+    mut step: Box<Step>,
     arrays: &[(&Array, Access)],
     read: usize,
     options: &PushOptions<'_>,
@@ -307,12 +307,12 @@ fn push_small(
             step.rewrite(output.buffer());
         }
     }
-    Ok(order::enqueue(&mut pushing, engine, arrays, options, step)?)
+    Ok(order::enqueue(&mut pushing, engine, arrays, options, RunStep(step))?)
 }
 
 fn push_large(
     engine: &Engine,
-    mut step: Step,
+    mut step: Box<Step>,
     arrays: &[(&Array, Access)],
     read: usize,
     options: &PushOptions<'_>,

@@ -50,9 +50,13 @@ fn item_of(array: &Array) -> u8 {
 }
 
 impl Step {
-    /// Checks the operands. `outputs` is not empty.
+    /// Checks the operands. `outputs` is not empty. In a box, as it is handed on from function to function.
     #[inline]
-    pub(crate) fn new(kernel: StridedLoop, outputs: &[&Array], inputs: &[Operand<'_>]) -> Result<Self, ArrayError> {
+    pub(crate) fn new(
+        kernel: StridedLoop,
+        outputs: &[&Array],
+        inputs: &[Operand<'_>],
+    ) -> Result<Box<Self>, ArrayError> {
         if inputs.len() != kernel.inputs() || outputs.len() != kernel.outputs() {
             let message = format!("the loop has {} inputs and {} outputs", kernel.inputs(), kernel.outputs());
             return Err(ArrayError::Invalid(message));
@@ -96,9 +100,10 @@ impl Step {
                 }
             }
         }
-        let outputs = outputs.iter().map(|output| (Arc::clone(&output.buffer().storage), output.layout().offset));
-        let (outputs, rewritten) = (outputs.collect(), SmallVec::new());
-        Ok(Self { kernel, sources, outputs, rewritten, walk, items, flat: flat && in_rows })
+        let outputs =
+            outputs.iter().map(|output| (Arc::clone(&output.buffer().storage), output.layout().offset)).collect();
+        let flat = flat && in_rows;
+        Ok(Box::new(Self { kernel, sources, outputs, rewritten: SmallVec::new(), walk, items, flat }))
     }
 
     /// Number of elements.
@@ -203,9 +208,12 @@ impl Drop for Held {
     fn drop(&mut self) {}
 }
 
-impl Payload for Step {
+/// The payload of a small op.
+pub(crate) struct RunStep(pub(crate) Box<Step>);
+
+impl Payload for RunStep {
     fn run(mut self, _: &mut OpContext<'_>) -> Result<(), Cause> {
-        let prepared = self.prepare()?;
+        let prepared = self.0.prepare()?;
         // SAFETY: the accesses are granted.
         unsafe { prepared.run(0..prepared.walk.shape[0]) };
         Ok(())
