@@ -1,10 +1,11 @@
 //! Handles on arrays.
 
-use crate::order::{self, Pushing};
+use crate::order;
 use crate::{ArrayError, Buffer, DType, Layout};
 use std::ops::Range;
 use std::sync::Arc;
-use weft_engine::{Engine, EngineError, Failure, Wait};
+use std::time::Instant;
+use weft_engine::{Engine, EngineError, Failure, Variable, Wait};
 
 /// A handle on some elements of a buffer. Clones and views share the buffer.
 #[derive(Clone)]
@@ -95,40 +96,57 @@ impl Array {
         order::version(&self.buffer)
     }
 
-    /// Whether everything that was pushed to change the buffer has finished.
+    /// Whether everything that was pushed to change the elements has finished.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        let whole = !self.buffer.ranges.get(&mut Pushing::lock()).is_split();
-        if !whole && order::make_whole(&self.buffer).is_err() {
-            return false; // a closed engine takes no join; a wait will say so
-        }
-        self.buffer.variable.is_ready()
+        order::variables(self).iter().all(Variable::is_ready)
     }
 
-    /// Whether a wait to read would return at once, without joining anything.
+    /// Whether a wait to read would return at once.
     #[must_use]
     #[inline]
     pub fn is_done(&self) -> bool {
-        let whole = !self.buffer.ranges.get(&mut Pushing::lock()).is_split();
-        whole && self.engine().is_done(&self.buffer.variable).unwrap_or(false)
+        order::is_whole(&self.buffer) && self.engine().is_done(&self.buffer.variable).unwrap_or(false)
     }
 
-    /// Waits until everything that was pushed to change the buffer has finished.
+    /// Waits until everything that was pushed to change the elements has finished.
     pub fn wait_to_read(&self, wait: &mut Wait<'_>) -> Result<(), EngineError> {
-        order::make_whole(&self.buffer)?;
-        self.engine().wait_for_var_with(&self.buffer.variable, wait)
+        self.wait_for_each(wait, Engine::wait_for_var_with)
     }
 
-    /// Waits until everything that was pushed on the buffer has finished, reads included.
+    /// Waits until everything that was pushed on the elements has finished, reads included.
     pub fn wait_to_write(&self, wait: &mut Wait<'_>) -> Result<(), EngineError> {
-        order::make_whole(&self.buffer)?;
-        self.engine().wait_to_write_with(&self.buffer.variable, wait)
+        let part = !self.buffer.is_whole(&self.range()) && !order::is_whole(&self.buffer);
+        self.wait_for_each(wait, |engine, variable, wait| {
+            // Ops on other parts read the buffer's variable; what came before them has been waited for then.
+            if part && *variable == self.buffer.variable {
+                engine.wait_for_var_with(variable, wait)
+            } else {
+                engine.wait_to_write_with(variable, wait)
+            }
+        })
     }
 
-    /// The failure of the buffer's last finished version.
+    fn wait_for_each(
+        &self,
+        wait: &mut Wait<'_>,
+        one: impl Fn(&Engine, &Variable, &mut Wait<'_>) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        let start = Instant::now();
+        let timeout = wait.timeout;
+        for variable in order::variables(self) {
+            wait.timeout = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
+            one(self.engine(), &variable, wait).map_err(|error| match (error, timeout) {
+                (EngineError::Timeout { what, .. }, Some(after)) => EngineError::Timeout { what, after },
+                (error, _) => error,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The failure of the elements' last finished version.
     #[must_use]
     pub fn failure(&self) -> Option<Arc<Failure>> {
-        order::make_whole(&self.buffer).ok()?;
-        self.engine().failure(&self.buffer.variable)
+        order::variables(self).iter().find_map(|variable| self.engine().failure(variable))
     }
 }

@@ -260,14 +260,19 @@ fn join(ranges: &mut Ranges, buffer: &Buffer) -> Result<(), EngineError> {
     joined
 }
 
-/// Makes the buffer whole, so that its one variable tells of all of it.
-pub(crate) fn make_whole(buffer: &Buffer) -> Result<(), EngineError> {
+/// Whether the buffer's one variable tells of all of it.
+#[inline]
+pub(crate) fn is_whole(buffer: &Buffer) -> bool {
+    !buffer.ranges.get(&mut Pushing::lock()).split
+}
+
+/// The variables that tell of the array's elements.
+pub(crate) fn variables(array: &Array) -> SmallVec<[Variable; 2]> {
+    let (buffer, range) = (array.buffer(), array.range());
     let mut pushing = Pushing::lock();
-    let ranges = buffer.ranges.get(&mut pushing);
-    let joined = if ranges.split { join(ranges, buffer) } else { return Ok(()) };
-    drop(pushing);
-    buffer.engine().follow_up();
-    joined
+    let parts = &buffer.ranges.get(&mut pushing).parts;
+    let overlapping = parts.iter().filter(|(other, _)| other.start < range.end && range.start < other.end);
+    std::iter::once(&buffer.variable).chain(overlapping.map(|(_, variable)| variable)).cloned().collect()
 }
 
 /// Pushes an op. The caller has waited for room.

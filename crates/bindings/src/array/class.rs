@@ -409,6 +409,7 @@ impl NDArray {
     }
 
     /// A read-only view of the values, after a wait.
+    #[allow(clippy::needless_pass_by_value)] // as pyo3 has it
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let (py, own) = (slf.py(), slf.get());
         own.wait_to_read(py, None)?;

@@ -20,6 +20,7 @@ pub(crate) struct Memory {
 
 #[pymethods]
 impl Memory {
+    #[allow(clippy::needless_pass_by_value)] // as pyo3 has it
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let buffer = slf.get().array.buffer();
         let start = buffer.start().map_err(|cause| PyMemoryError::new_err(cause.to_string()))?;
@@ -53,6 +54,7 @@ pub(super) fn view<'py>(py: Python<'py>, array: &Array, readonly: bool) -> PyRes
 
 /// An array of its own, allocated when something is first written.
 #[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // extracted from a sequence
 pub(crate) fn empty(shape: Vec<usize>, dtype: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>) -> PyResult<NDArray> {
     let dtype = dtypes::from_python(dtype)?;
     let array = Array::empty(&engine.get().inner, &shape, dtype).map_err(|error| raised(engine.py(), error))?;

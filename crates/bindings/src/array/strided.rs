@@ -107,6 +107,7 @@ impl Loop {
     }
 
     /// Pushes a reduction of `x` over `axes` into `output`, which has length 1 along them.
+    #[allow(clippy::needless_pass_by_value)] // extracted from a sequence
     fn reduce(&self, output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>, axes: Vec<usize>) -> PyResult<()> {
         let (py, to, from) = (output.py(), &output.get().inner, &x.get().inner);
         self.check(0, from)?;
