@@ -213,10 +213,10 @@ fn part(ranges: &mut Ranges, buffer: &Buffer, range: &Range<usize>, access: Acce
     let mut known = false;
     for (other, variable) in &ranges.parts {
         if other.start < range.end && range.start < other.end {
-            let same = other == range;
-            known |= same;
-            // Only who writes all of it makes a new version of it.
-            let kind = if same && access == Access::Overwrite { AccessKind::Overwrite } else { kind };
+            known |= other == range;
+            // Only who writes all of it makes a version of it that owes nothing to the one before.
+            let covered = range.start <= other.start && other.end <= range.end;
+            let kind = if covered && access == Access::Overwrite { AccessKind::Overwrite } else { kind };
             parts.push((variable.clone(), kind));
         }
     }
