@@ -303,7 +303,7 @@ fn push_small(
 ) -> Result<(), ArrayError> {
     let mut pushing = Pushing::lock();
     for (output, _) in &arrays[read..] {
-        if output.buffer().ranges.get(&mut pushing).version() > 0 {
+        if output.buffer().ranges.get(&mut pushing).is_used() {
             step.rewrite(output.buffer());
         }
     }
@@ -336,7 +336,7 @@ fn push_large(
     }
     for (output, _) in &arrays[read..] {
         let ranges = output.buffer().ranges.get(&mut pushing);
-        if ranges.version() > 0 {
+        if ranges.is_used() {
             step.rewrite(output.buffer());
             // Who has looked at what was there before must have done so when it is rewritten.
             needs.rewrites.push(ranges.producer.clone().filter(|_| !ranges.seen).unwrap_or_default());

@@ -73,6 +73,11 @@ impl Ranges {
         self.version
     }
 
+    /// Whether anything was pushed on it: memory that someone else has filled may be read before it is written.
+    pub(crate) fn is_used(&self) -> bool {
+        self.version > 0 || self.seen
+    }
+
     pub(crate) fn is_split(&self) -> bool {
         self.split
     }
