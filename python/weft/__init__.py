@@ -199,6 +199,7 @@ from weft._array.elementwise import (
     trunc,
 )
 from weft._array.files import load, save
+from weft._array.frequencies import average, bincount, corrcoef, cov, digitize, histogram
 from weft._array.indexing import take, take_along_axis
 from weft._array.info import __array_namespace_info__
 from weft._array.interop import attach as _attach_interop
@@ -370,6 +371,8 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "average",
+    "bincount",
     "bitwise_and",
     "bitwise_count",
     "bitwise_invert",
@@ -395,9 +398,11 @@ __all__ = [
     "conj",
     "conjugate",
     "copysign",
+    "corrcoef",
     "cos",
     "cosh",
     "count_nonzero",
+    "cov",
     "cpu",
     "cross",
     "cumprod",
@@ -409,6 +414,7 @@ __all__ = [
     "diag",
     "diagonal",
     "diff",
+    "digitize",
     "divide",
     "divmod",
     "dot",
@@ -449,6 +455,7 @@ __all__ = [
     "greater",
     "greater_equal",
     "heaviside",
+    "histogram",
     "hsplit",
     "hstack",
     "hypot",

@@ -244,7 +244,7 @@ def test_a_broadcast_view_is_not_written() -> None:
     x = weft.zeros(4)
     view = weft.broadcast_to(x, (3, 4))
     for call in (lambda: operator.iadd(view, 1.0), lambda: operator.setitem(view, 0, 1.0)):
-        with pytest.raises(ValueError, match="read-only"):
+        with pytest.raises(ValueError, match=r"broadcast view"):
             call()
     assert x.numpy().tolist() == [0.0] * 4
 

@@ -195,6 +195,7 @@ def test_parts() -> None:
         np.testing.assert_array_equal(getattr(x, name).numpy(), getattr(values, name))
     weft.imag(x)[...] = 9
     assert x.tolist() == [[1 + 9j, 3 + 9j]]
+    assert weft.imag(A(np.zeros((0, 2), "c8"))).shape == (0, 2)
     y = A([1, 2])
     assert weft.real(y) is y
     assert weft.imag(y).tolist() == [0, 0]

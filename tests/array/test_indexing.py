@@ -246,6 +246,12 @@ def test_overlapping_assignment() -> None:
         np.testing.assert_array_equal(x.numpy(), expected)
 
 
+def test_elements_cannot_be_deleted() -> None:
+    x = A([1, 2])
+    with pytest.raises(ValueError, match="cannot delete"):
+        del x[0]
+
+
 def test_parse_knows_shapes() -> None:
     assert parse((slice(None), [1]), (2, 3), (24, 8)).shape == (2, 1)
     assert parse(A([True, False]), (2, 3), (24, 8)).shape is None

@@ -97,6 +97,14 @@ class Binary:
 
 
 @dataclass(frozen=True)
+class Chain:
+    """An expression of several ops on ``x`` and others, whose temporaries nobody holds."""
+
+    x: int
+    numbers: int
+
+
+@dataclass(frozen=True)
 class InPlace:
     """``x op= y``."""
 
@@ -220,6 +228,7 @@ Step = (
     Make
     | Unary
     | Binary
+    | Chain
     | InPlace
     | View
     | Shift
@@ -239,6 +248,7 @@ KINDS: tuple[Callable[[Random], Step], ...] = (
     lambda r: Make(r.randrange(99), r.randrange(99), r.randrange(99)),
     lambda r: Unary(r.randrange(99), r.randrange(99)),
     lambda r: Binary(r.randrange(99), r.randrange(99), r.randrange(99), r.random() < 0.2, r.random() < 0.2),
+    lambda r: Chain(r.randrange(99), r.randrange(1 << 30)),
     lambda r: InPlace(r.randrange(99), r.randrange(99), r.randrange(99), r.random() < 0.2),
     lambda r: View(r.choice(("slice", "permute", "reshape", "broadcast")), r.randrange(99), r.randrange(1 << 30)),
     lambda r: Shift(r.randrange(99), r.randrange(99), r.randrange(1 << 30), r.choice((None, r.randrange(99)))),
@@ -255,7 +265,7 @@ KINDS: tuple[Callable[[Random], Step], ...] = (
     lambda r: Peek(r.randrange(99)),
 )
 #: How often each kind is drawn in long programs: what pushes and overlaps most, what waits least.
-WEIGHTS = (2, 4, 6, 6, 5, 6, 3, 2, 2, 3, 1, 2, 2, 1, 2, 2, 1)
+WEIGHTS = (2, 4, 6, 3, 6, 5, 6, 3, 2, 2, 3, 1, 2, 2, 1, 2, 2, 1)
 
 small, wide = st.integers(0, 98), st.integers(0, (1 << 30) - 1)
 sometimes = st.integers(0, 4).map(lambda n: n == 4)
@@ -263,6 +273,7 @@ steps = st.one_of(
     st.builds(Make, small, small, small),
     st.builds(Unary, small, small),
     st.builds(Binary, small, small, small, sometimes, sometimes),
+    st.builds(Chain, small, wide),
     st.builds(InPlace, small, small, small, sometimes),
     st.builds(View, st.sampled_from(["slice", "permute", "reshape", "broadcast"]), small, wide),
     st.builds(Shift, small, small, wide, st.none() | small),
@@ -413,6 +424,8 @@ class Run:
                 self.keep(getattr(self.xp, names[op % len(names)])(source.array), source)
             case Binary():
                 self.binary(step)
+            case Chain(x, numbers):
+                self.chain(self.any(x), Random(numbers))
             case InPlace():
                 self.inplace(step)
             case View(kind, x, numbers):
@@ -508,6 +521,27 @@ class Run:
         if target is not None:
             call(one.array, right, out=target.array)
             self.changed(target, *sources)
+
+    def chain(self, source: Slot, random: Random) -> None:
+        """Run an expression."""
+        value, sources, shape = source.array, [source], source.array.shape
+        for _ in range(random.randrange(2, 7)):
+            kind = kind_of(value.dtype)
+            if random.random() < 0.3:
+                value = getattr(self.xp, random.choice(UNARY[kind]))(value)
+            elif random.random() < 0.4:
+                value = getattr(self.xp, random.choice(BINARY[kind]))(
+                    value, self.scalar(random.randrange(5), value.dtype)
+                )
+            else:
+                other = self.pick(random.randrange(99), lambda slot: broadcasts(shape, slot.array.shape))
+                assert other is not None, "x fits itself"
+                sources.append(other)
+                operands = [value, other.array]
+                random.shuffle(operands)
+                name = random.choice(BINARY[kind_of(value.dtype, other.array.dtype)])
+                value = getattr(self.xp, name)(*operands)
+        self.keep(value, *sources)
 
     def inplace(self, step: InPlace) -> None:
         """Run ``x op= y``."""

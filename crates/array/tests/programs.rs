@@ -116,7 +116,7 @@ impl World {
             _ => {
                 if target != left {
                     let output = Self::slice(&self.arrays[target], usize::from(start) % self.length, 1, false);
-                    push_reduce(mixing(), &output, &self.arrays[left], &[0], options()).expect("they fit");
+                    push_reduce(mixing(), None, &output, &self.arrays[left], &[0], options()).expect("they fit");
                 }
             }
         }

@@ -6,7 +6,9 @@ caller may change them later, or share the memory where asked to by ``copy=False
 
 from __future__ import annotations
 
+import math
 import operator
+import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -25,6 +27,7 @@ from weft._core import empty as _empty
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from weft._array.rules import DType
     from weft._array.shapes import AnyShape
     from weft._core import Engine
     from weft._device import Device
@@ -197,7 +200,7 @@ def empty(
     (2, 3)
     """
     where = as_device(device)
-    return place(_empty(_checked(shape), _FLOAT if dtype is None else as_dtype(dtype), engine or engine_of()), where)
+    return place(_empty(*_checked(shape, _FLOAT if dtype is None else as_dtype(dtype)), engine or engine_of()), where)
 
 
 def full(
@@ -241,7 +244,7 @@ def full(
     scalar = isinstance(fill_value, bool | int | float | complex) and not isinstance(fill_value, np.generic)
     value: Any = fill_value if scalar else as_array(fill_value, engine=owner)
     own = scalar_dtype(value.__class__) if scalar else value.dtype
-    result = _empty(_checked(shape), own if dtype is None else as_dtype(dtype), owner)
+    result = _empty(*_checked(shape, own if dtype is None else as_dtype(dtype)), owner)
     fill(result, value)
     return place(result, where)
 
@@ -326,11 +329,15 @@ def ones_like(x: ArrayLike, /, dtype: npt.DTypeLike | None = None, *, device: Wh
     return full_like(x, 1, dtype, device=device)
 
 
-def _checked(shape: AnyShape) -> tuple[int, ...]:
+def _checked(shape: AnyShape, dtype: DType) -> tuple[tuple[int, ...], DType]:
+    """Return the shape as a tuple, and the dtype; ValueError if there can be no such array."""
     lengths = tuple(map(operator.index, shape)) if isinstance(shape, tuple) else as_shape(shape)
-    if any(length < 0 for length in lengths):
-        raise ValueError(f"negative dimensions are not allowed: the shape {lengths}")
-    return lengths
+    for length in lengths:
+        if length < 0:
+            raise ValueError(f"negative dimensions are not allowed: the shape {lengths}")
+    if math.prod(lengths) * dtype.itemsize > sys.maxsize:
+        raise ValueError(f"array is too big: the shape {lengths} of {dtype} takes more bytes than can be addressed")
+    return lengths, dtype
 
 
 _FLOAT = np.dtype(np.float64)

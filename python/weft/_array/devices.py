@@ -1,12 +1,12 @@
-"""Which logical device an array is on: a label of the array, the first CPU unless it was made elsewhere.
+"""Which logical device an array is on: the first CPU unless it was made elsewhere.
 
-Logical CPU devices share the machine's memory. The label belongs to the one array that was made with it: views of it
-and results of ops on it are on the first CPU.
+Logical CPU devices share the machine's memory; under the ``per_device`` policy each has workers of its own. An op runs
+on the device of what it writes, or else of what it reads first, and its results belong there; views are where their
+memory is.
 """
 
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING
 
 from weft._device import Device, cpu
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["as_device", "device_of", "place"]
 
 _CPU = cpu()
-_labels: dict[int, tuple[weakref.ref[NDArray], Device]] = {}  # by id: arrays compare by element and have no hash
 
 
 def as_device(device: Device | str | None) -> Device:
@@ -49,13 +48,11 @@ def device_of(x: NDArray) -> Device:
     >>> device_of(weft.zeros(3, device="cpu:1"))
     weft.Device('cpu:1')
     """
-    label = _labels.get(id(x))
-    return _CPU if label is None else label[1]
+    index = x._device
+    return cpu(index) if index else _CPU
 
 
 def place(x: NDArray, device: Device) -> NDArray:
-    """Label a new array with its device, and return it."""
-    if device != _CPU:
-        key = id(x)
-        _labels[key] = weakref.ref(x, lambda _: _labels.pop(key, None)), device
+    """Say on which device a new array is, before anything is pushed on it, and return it."""
+    x._place(device.index)
     return x

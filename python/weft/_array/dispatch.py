@@ -189,7 +189,7 @@ def view(
     >>> view(weft.asarray([1, 2, 3]), (2,), (16,))
     NDArray([1, 3])
     """
-    return x._strided(tuple(shape), tuple(strides), offset, dtype)  # noqa: SLF001 - the core's name for it
+    return x._strided(tuple(shape), tuple(strides), offset, dtype)
 
 
 class _Plan:

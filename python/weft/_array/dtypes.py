@@ -138,9 +138,9 @@ def astype(
         return array
     if array.dtype.kind == "c" and wanted.kind not in "cb":
         raise TypeError(f"cannot cast an array of dtype {array.dtype} to {wanted}: take real() or imag() first")
-    result = empty(array.shape, wanted, array.engine)
+    result = place(empty(array.shape, wanted, array.engine), where)
     copy_cast(result, array)
-    return place(result, where)
+    return result
 
 
 def can_cast(from_: npt.DTypeLike | NDArray, to: npt.DTypeLike, /, casting: Any = "safe") -> builtins.bool:  # noqa: ANN401 - NumPy's literals

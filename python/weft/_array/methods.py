@@ -285,6 +285,10 @@ def __contains__(self: NDArray, value: ArrayLike) -> bool:  # noqa: N807 - a met
     return bool(np.any(values(dispatch_operator("equal", self, value))))
 
 
+def __delitem__(self: NDArray, key: object) -> None:  # noqa: ARG001, N807 - a method
+    raise ValueError(f"cannot delete array elements: the array has the shape {self.shape}")
+
+
 def __divmod__(self: NDArray, other: Any) -> Any:  # noqa: ANN401, N807 - an operand of any class
     return divmod_of(self, other)
 
@@ -310,7 +314,7 @@ _fill.__name__, _astype.__name__, _take.__name__, _repeat.__name__ = "fill", "as
 
 _METHODS: tuple[Callable[..., Any], ...] = (
     *conversions.METHODS,
-    *(__len__, __iter__, __contains__, __divmod__, __rdivmod__),
+    *(__len__, __iter__, __contains__, __delitem__, __divmod__, __rdivmod__),
     *(copyto, copyfrom, copy, _astype, to_device, _fill, sort),
     *(flatten, reshape, transpose, _take, _repeat),
 )

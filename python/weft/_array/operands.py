@@ -130,12 +130,12 @@ def read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def values(x: NDArray) -> np.ndarray[Any, Any]:
     """Wait for an array, and return a read-only NumPy view of its values."""
     x.wait_to_read()
-    return read_only(x._storage())  # noqa: SLF001 - waited for
+    return read_only(x._storage())
 
 
 def share(one: NDArray, other: NDArray) -> bool:
     """Return whether two arrays are views of one buffer."""
-    return one._shares_buffer(other)  # noqa: SLF001 - the core's name for it
+    return one._shares_buffer(other)
 
 
 def is_host(x: object) -> TypeGuard[np.ndarray[Any, Any]]:

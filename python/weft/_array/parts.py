@@ -85,7 +85,7 @@ def imag(x: ArrayLike, /) -> NDArray:
         from weft._array.creation import zeros_like  # noqa: PLC0415 - the other way round at import
 
         return zeros_like(array)
-    return view(array, array.shape, array.strides, array.itemsize // 2, _PART[array.dtype])
+    return view(array, array.shape, array.strides, array.itemsize // 2 if array.size else 0, _PART[array.dtype])
 
 
 def angle(z: ArrayLike, /, deg: bool = False) -> NDArray:  # noqa: FBT001, FBT002 - NumPy's signature

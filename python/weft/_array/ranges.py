@@ -221,7 +221,7 @@ def identity(n: SupportsIndex, dtype: npt.DTypeLike | None = None) -> NDArray:
     return eye(n, dtype=dtype)
 
 
-def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy") -> tuple[NDArray, ...]:
+def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy") -> list[NDArray]:
     """Return the coordinates of the points of a grid.
 
     Parameters
@@ -233,7 +233,7 @@ def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy") -> tuple[
 
     Returns
     -------
-    tuple of NDArray
+    list of NDArray
         One array per axis, all of the grid's shape.
 
     Raises
@@ -267,7 +267,7 @@ def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy") -> tuple[
         grid = empty(tuple(shape), x.dtype, engine)
         copy_elements(grid, view(x, shape, strides))
         grids.append(grid)
-    return tuple(grids)
+    return grids
 
 
 def _triangle_rule(x: Aval, *, k: int) -> Aval:
