@@ -25,19 +25,25 @@ unsafe impl Send for Place {}
 unsafe impl Sync for Place {}
 
 /// Bytes that are allocated when they are first needed. Ops that write hold it; what only reads holds the buffer.
-pub(crate) struct Storage {
+pub struct Storage {
     bytes: usize,
     place: OnceLock<Place>,
 }
 
 impl Storage {
     /// The first byte. Allocates.
-    pub(crate) fn start(&self) -> Result<*mut u8, Cause> {
+    pub fn start(&self) -> Result<*mut u8, Cause> {
         if let Some(place) = self.place.get() {
             return Ok(place.start());
         }
         let block = Block::new(self.bytes).map_err(|error: OutOfMemory| Cause::Error(Box::new(error)))?;
         Ok(self.place.get_or_init(|| Place::Own(block)).start())
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Lies where `other` lies, unless it lies somewhere already. Answers whether it does.
@@ -110,6 +116,13 @@ impl Buffer {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.storage.bytes
+    }
+
+    /// Its bytes. Whoever holds them and not the buffer must not touch them longer than the op lasts that gave them:
+    /// they may become another array's.
+    #[must_use]
+    pub fn storage(&self) -> &Arc<Storage> {
+        &self.storage
     }
 
     /// The engine that orders accesses to it.

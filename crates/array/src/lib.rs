@@ -31,7 +31,7 @@ mod reduce;
 mod step;
 
 pub use array::Array;
-pub use buffer::Buffer;
+pub use buffer::{Buffer, Storage};
 pub use dtype::{DType, Scalar};
 pub use elementwise::push_elementwise;
 pub use error::ArrayError;

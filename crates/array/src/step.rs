@@ -88,12 +88,13 @@ impl Step {
                 let (from, to) = (output.layout().shape.to_vec(), shape.to_vec());
                 return Err(ArrayError::Broadcast { from, to });
             }
-            if output
-                .layout()
-                .shape
-                .iter()
-                .zip(&output.layout().strides)
-                .any(|(&length, &stride)| length > 1 && stride == 0)
+            if output.layout().size() > 0
+                && output
+                    .layout()
+                    .shape
+                    .iter()
+                    .zip(&output.layout().strides)
+                    .any(|(&length, &stride)| length > 1 && stride == 0)
             {
                 let message = "the output is a broadcast view: more than one of its elements are the same memory";
                 return Err(ArrayError::Invalid(message.to_owned()));

@@ -232,7 +232,7 @@ def check_writable(x: NDArray) -> None:
     """Raise ValueError if `x` is read-only, or shows one element several times, as broadcasting makes it."""
     if x.readonly:
         raise ValueError(f"output array is read-only: an array of shape {x.shape} and dtype {x.dtype}")
-    if 0 in x.strides and any(step == 0 and size > 1 for size, step in zip(x.shape, x.strides, strict=True)):
+    if x.size and 0 in x.strides and any(step == 0 and size > 1 for size, step in zip(x.shape, x.strides, strict=True)):
         raise ValueError(f"output array is read-only: a broadcast view of shape {x.shape}; write to a copy of it")
 
 

@@ -1,7 +1,8 @@
 //! `weft.NDArray`.
 
 use super::fast::{Operator, binary, in_place, unary};
-use super::{dtypes, memory, raised};
+use super::memory::{self, Lasting};
+use super::{dtypes, raised};
 use crate::arguments;
 use crate::engine::Engine;
 use crate::errors;
@@ -345,10 +346,10 @@ impl NDArray {
     ///     If the time ran out. The ops go on.
     #[pyo3(signature = (timeout=None))]
     fn wait_to_read(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        let timeout = arguments::timeout(py, timeout)?;
         if self.inner.is_done() {
             return Ok(());
         }
-        let timeout = arguments::timeout(py, timeout)?;
         wait::detached(py, timeout, |wait| self.inner.wait_to_read(wait))
     }
 
@@ -401,7 +402,7 @@ impl NDArray {
     }
 
     fn _storage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        memory::view(py, &self.inner, false)
+        memory::view(py, &self.inner, false, Lasting::Always)
     }
 
     /// The number of the device on which the array's memory belongs.
@@ -423,7 +424,7 @@ impl NDArray {
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let (py, own) = (slf.py(), slf.get());
         own.wait_to_read(py, None)?;
-        let values = memory::view(py, &own.inner, true)?;
+        let values = memory::view(py, &own.inner, true, Lasting::Always)?;
         // SAFETY: `view` is to be filled; NumPy's array answers for it, and is held by it.
         if unsafe { ffi::PyObject_GetBuffer(values.as_ptr(), view, flags) } == 0 {
             Ok(())

@@ -1,7 +1,8 @@
 //! Ops on arrays that a Python function computes.
 
 use super::class::NDArray;
-use super::{memory, raised, wait_for_room};
+use super::memory::{self, Lasting};
+use super::{raised, wait_for_room};
 use crate::arguments;
 use crate::call::call;
 use crate::callable::{cause, name_of};
@@ -25,7 +26,7 @@ impl Payload for Compute {
         let py = unsafe { Python::assume_attached() };
         let function = self.function.bind(py);
         let run = || -> PyResult<()> {
-            let views = self.arrays.iter().map(|(array, readonly)| memory::view(py, array, *readonly));
+            let views = self.arrays.iter().map(|(array, readonly)| memory::view(py, array, *readonly, Lasting::Op));
             let views = views.collect::<PyResult<Vec<_>>>()?;
             call(function, Some(&PyTuple::new(py, views)?)).map(drop)
         };

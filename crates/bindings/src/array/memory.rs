@@ -10,39 +10,63 @@ use pyo3::types::{PyDict, PyTuple};
 use std::ffi::c_int;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use weft_array::{Array, Buffer, Layout, Operand, copy_loop, push_elementwise};
+use weft_array::{Array, Buffer, Layout, Operand, Storage, copy_loop, push_elementwise};
 use weft_engine::{Device, DeviceLane, PushOptions};
 
 /// The bytes of an array's buffer, for NumPy to look at. Keeps them.
 #[pyclass(module = "weft._core", frozen, name = "_Memory")]
 pub(crate) struct Memory {
-    array: Array,
+    storage: Arc<Storage>,
+    readonly: bool,
+    /// Keeps the bytes from becoming another array's.
+    _buffer: Option<Arc<Buffer>>,
 }
 
 #[pymethods]
 impl Memory {
     #[allow(clippy::needless_pass_by_value)] // as pyo3 has it
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
-        let buffer = slf.get().array.buffer();
-        let start = buffer.start().map_err(|cause| PyMemoryError::new_err(cause.to_string()))?;
-        let bytes = isize::try_from(buffer.bytes()).map_err(|_| PyBufferError::new_err("too large"))?;
+        let own = slf.get();
+        let start = own.storage.start().map_err(|cause| PyMemoryError::new_err(cause.to_string()))?;
+        let bytes = isize::try_from(own.storage.bytes()).map_err(|_| PyBufferError::new_err("too large"))?;
         // SAFETY: `view` is to be filled; the bytes live as long as this object, which the view holds.
         let filled = unsafe {
-            ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start.cast(), bytes, c_int::from(buffer.is_readonly()), flags)
+            ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start.cast(), bytes, c_int::from(own.readonly), flags)
         };
         if filled == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
     }
 }
 
+/// How long a NumPy array on an array's elements is looked at.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Lasting {
+    /// As long as anybody likes.
+    Always,
+    /// As long as the op runs that it is made for. It does not hold the buffer: the frames of an exception that the op
+    /// raises would hold it then, and through its variable themselves.
+    Op,
+}
+
 /// A NumPy array on the elements, without a wait.
-pub(super) fn view<'py>(py: Python<'py>, array: &Array, readonly: bool) -> PyResult<Bound<'py, PyAny>> {
-    let memory = Bound::new(py, Memory { array: array.clone() })?;
+pub(super) fn view<'py>(
+    py: Python<'py>,
+    array: &Array,
+    readonly: bool,
+    lasting: Lasting,
+) -> PyResult<Bound<'py, PyAny>> {
+    let buffer = array.buffer();
+    let memory = Memory {
+        storage: Arc::clone(buffer.storage()),
+        readonly: buffer.is_readonly(),
+        _buffer: (lasting == Lasting::Always).then(|| Arc::clone(buffer)),
+    };
+    let memory = Bound::new(py, memory)?;
     let layout = array.layout();
     let shape = PyTuple::new(py, &layout.shape)?;
     let strides = PyTuple::new(py, &layout.strides)?;
     let dtype = dtypes::to_python(py, array.dtype())?;
     let class = py.import("numpy")?.getattr("ndarray")?;
-    let made = if array.buffer().bytes() == 0 {
+    let made = if buffer.bytes() == 0 {
         class.call1((shape, dtype))? // there are no bytes to be looked at
     } else {
         class.call1((shape, dtype, memory, layout.offset, strides))?
