@@ -2,7 +2,7 @@
 //!
 //! A child of `worker`, so that the worker modelled is the one that is shipped.
 
-use super::{Parker, Worker};
+use super::{Pace, Parker, Worker};
 use crate::loom_tests::{push, push_payload};
 use crate::op::{OpContext, OpPtr};
 use crate::pool::run::{Delivery, Pool};
@@ -43,9 +43,9 @@ impl Start {
         let seat = lane.seat(self.number).expect("taken at the start");
         let deliver = Arc::new(Delivery(Arc::clone(pool)));
         let (native, hosted, settled) = (self.native, self.hosted, 0);
-        let (seat_number, next, chained, searching) = (self.number, None, 0, true);
+        let (seat_number, next, chained, pace, searching) = (self.number, None, 0, Pace::new(), true);
         let mut worker =
-            Worker { pool, lane, seat, seat_number, deliver, native, hosted, next, chained, searching, settled };
+            Worker { pool, lane, seat, seat_number, deliver, native, hosted, next, chained, pace, searching, settled };
         let mut ran = 0;
         while ran < ops {
             if worker.run_native() {
