@@ -42,7 +42,7 @@ impl fmt::Display for Raised {
 impl std::error::Error for Raised {}
 
 /// The name of an op for its notes: the given one, or what the callable is called.
-fn name_of(context: &OpContext<'_>, callable: &Bound<'_, PyAny>) -> String {
+pub(crate) fn name_of(context: &OpContext<'_>, callable: &Bound<'_, PyAny>) -> String {
     let label = context.label();
     if label.starts_with("op '") {
         return label;

@@ -3,7 +3,7 @@
 use crate::callable::Raised;
 use crate::native::NativeFailure;
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::{PyBaseException, PyKeyboardInterrupt};
+use pyo3::exceptions::{PyBaseException, PyKeyboardInterrupt, PyMemoryError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
@@ -59,6 +59,7 @@ pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
             }
             None => match error.downcast_ref::<NativeFailure>() {
                 Some(native) => of_native(py, native),
+                None if error.is::<weft_array::OutOfMemory>() => PyMemoryError::new_err(message),
                 None => of_class(py, "WeftError", (&message,)),
             },
         },

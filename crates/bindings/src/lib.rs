@@ -7,6 +7,7 @@
 #![allow(clippy::doc_markdown)]
 
 mod arguments;
+mod array;
 mod call;
 mod callable;
 mod completion;
@@ -22,9 +23,18 @@ mod wait;
 
 use pyo3::prelude::*;
 
+/// Ops are allocated by the thread that pushes and freed by the one that runs them, which few allocators like.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Scheduler, variables and ops; see the package `weft`.
 #[pymodule(gil_used = false)]
 mod _core {
+    #[pymodule_export]
+    use super::array::{
+        Loop, Memory, NDArray, cache_loop, copy_elements, empty, memory_stats, memory_trim, push_compute, set_dispatch,
+        wrap,
+    };
     #[pymodule_export]
     use super::completion::Completion;
     #[pymodule_export]

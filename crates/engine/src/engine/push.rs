@@ -189,6 +189,20 @@ impl Engine {
         accesses: &mut Accesses<'_>,
         options: &PushOptions<'_>,
     ) -> Result<(), EngineError> {
+        let pushed = self.enqueue(payload, accesses, options);
+        self.follow_up();
+        pushed
+    }
+
+    /// [`push_unlimited`](Self::push_unlimited) for callers that hold a lock of their own: no payload runs on
+    /// this thread before [`follow_up`](Self::follow_up), which they owe.
+    #[inline]
+    pub fn enqueue<P: Payload>(
+        &self,
+        payload: P,
+        accesses: &mut Accesses<'_>,
+        options: &PushOptions<'_>,
+    ) -> Result<(), EngineError> {
         debug_assert!(accesses.is_of(&self.core), "accesses are checked against the engine they were made for");
         let core = &*self.core;
         let pool = core.pool();
@@ -238,10 +252,26 @@ impl Engine {
                 pool.registrar.turn().parts().0.settled_prioritised += 1;
             }
             pool.registrar.turn().catch_up();
-            pool.turned();
+            pool.wake_workers();
             return Err(core.closed_error());
         }
-        pool.pushed(lane, P::HOSTED);
+        pool.published(lane, P::HOSTED);
         Ok(())
+    }
+
+    /// Runs what was enqueued, where the policy has no workers for that.
+    #[inline]
+    pub fn follow_up(&self) {
+        let pool = self.core.pool();
+        if pool.placement().is_inline() {
+            pool.run_inline(false);
+        }
+    }
+
+    /// Workers of a device that have nothing to do, while nothing is ready for them: an op that could be
+    /// divided may give them a share. An estimate.
+    #[must_use]
+    pub fn idle_workers(&self, device: Device) -> usize {
+        self.core.pool().idle_workers(device)
     }
 }

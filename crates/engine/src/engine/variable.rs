@@ -104,6 +104,13 @@ impl Variable {
         self.node().completed_version() >= self.node().version()
     }
 
+    /// Whether its last finished version failed.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.adopt();
+        self.node().failed()
+    }
+
     /// Whether it was deleted.
     #[must_use]
     pub fn is_deleted(&self) -> bool {

@@ -86,6 +86,14 @@ impl Lane {
         idle & (DORMANT - 1) == 0 && idle >= DORMANT
     }
 
+    /// Workers that search or sleep, or were not started yet.
+    #[allow(clippy::cast_possible_truncation)] // two halves of a word
+    pub(crate) fn idle(&self) -> usize {
+        // ORDERING: an estimate.
+        let idle = self.idle.load(Ordering::Relaxed);
+        ((idle & (DORMANT - 1)) + idle / DORMANT) as usize
+    }
+
     /// Takes the right to wake one worker, who then counts as searching.
     pub(crate) fn claim_waking(&self, even_if_one_searches: bool) -> bool {
         // ORDERING: a guess to start from.

@@ -1,5 +1,6 @@
 //! The pool: lanes, the registrar they serve, and the threads.
 
+use super::Device;
 use super::host::Host;
 use super::lane::Lane;
 use super::policy::{Placement, Policy};
@@ -115,13 +116,32 @@ impl Pool {
     /// A push for this lane was published: sees to it that somebody follows up.
     #[inline]
     pub(crate) fn pushed(self: &Arc<Self>, lane: u16, hosted: bool) {
+        self.published(lane, hosted);
         if self.placement.is_inline() {
-            return self.run_inline(false);
+            self.run_inline(false);
+        }
+    }
+
+    /// The same, but for threads that may not run what is ready themselves.
+    #[inline]
+    pub(crate) fn published(self: &Arc<Self>, lane: u16, hosted: bool) {
+        if self.placement.is_inline() {
+            return;
         }
         let lane = self.lane(lane);
         if lane.wants_waking() && !(hosted && self.is_gate_shut()) {
             self.wake_one(lane, false);
         }
+    }
+
+    /// Workers of the device's lane that search or sleep, if nothing is ready for them.
+    pub(crate) fn idle_workers(&self, device: Device) -> usize {
+        if self.placement.is_inline() {
+            return 0;
+        }
+        let lane = self.lane(self.placement.lane(device));
+        let ready = self.registrar.has_news() || self.registrar.ready(lane.native_queue()) > 0;
+        if ready { 0 } else { lane.idle() }
     }
 
     /// A turn of a thread that is no worker is over: sees to it that what it made ready is run.

@@ -1,0 +1,152 @@
+//! Handles on arrays.
+
+use crate::order;
+use crate::{ArrayError, Buffer, DType, Layout};
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+use weft_engine::{Engine, EngineError, Failure, Variable, Wait};
+
+/// A handle on some elements of a buffer. Clones and views share the buffer.
+#[derive(Clone)]
+pub struct Array {
+    buffer: Arc<Buffer>,
+    layout: Layout,
+    dtype: DType,
+    contiguous: bool,
+}
+
+impl Array {
+    /// An array of its own, in C order, allocated when something is first written.
+    pub fn empty(engine: &Engine, shape: &[usize], dtype: DType) -> Result<Self, ArrayError> {
+        let layout = Layout::contiguous(shape, dtype.size())?;
+        let buffer = Buffer::new(engine, layout.size() * dtype.size());
+        Ok(Self { buffer, layout, dtype, contiguous: true })
+    }
+
+    /// A view of a buffer.
+    pub fn on(buffer: Arc<Buffer>, layout: Layout, dtype: DType) -> Result<Self, ArrayError> {
+        layout.check(dtype.size(), buffer.bytes())?;
+        let contiguous = layout.is_contiguous(dtype.size());
+        Ok(Self { buffer, layout, dtype, contiguous })
+    }
+
+    /// The buffer.
+    #[must_use]
+    #[inline]
+    pub fn buffer(&self) -> &Arc<Buffer> {
+        &self.buffer
+    }
+
+    /// Where its elements lie in the buffer.
+    #[must_use]
+    #[inline]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The type of its elements.
+    #[must_use]
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Its engine.
+    #[must_use]
+    #[inline]
+    pub fn engine(&self) -> &Engine {
+        self.buffer.engine()
+    }
+
+    /// Bytes of its elements.
+    #[must_use]
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.layout.size() * self.dtype.size()
+    }
+
+    /// Whether its elements lie row after row without gaps.
+    #[must_use]
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        self.contiguous
+    }
+
+    /// Whether it is all of its buffer, row after row.
+    #[must_use]
+    #[inline]
+    pub(crate) fn is_flat(&self) -> bool {
+        self.contiguous && self.layout.offset == 0 && self.bytes() == self.buffer.bytes()
+    }
+
+    /// The bytes of the buffer that its elements reach.
+    #[must_use]
+    #[inline]
+    pub fn range(&self) -> Range<usize> {
+        if self.contiguous {
+            return self.layout.offset..self.layout.offset + self.bytes();
+        }
+        self.layout.range(self.dtype.size())
+    }
+
+    /// Mutations of the buffer that were pushed.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        order::version(&self.buffer)
+    }
+
+    /// Whether everything that was pushed to change the elements has finished.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        order::variables(self).iter().all(Variable::is_ready)
+    }
+
+    /// Whether a wait to read would return at once.
+    #[must_use]
+    #[inline]
+    pub fn is_done(&self) -> bool {
+        order::is_whole(&self.buffer) && self.engine().is_done(&self.buffer.variable).unwrap_or(false)
+    }
+
+    /// Waits until everything that was pushed to change the elements has finished.
+    pub fn wait_to_read(&self, wait: &mut Wait<'_>) -> Result<(), EngineError> {
+        self.wait_for_each(wait, Engine::wait_for_var_with)
+    }
+
+    /// Waits until everything that was pushed on the elements has finished, reads included.
+    pub fn wait_to_write(&self, wait: &mut Wait<'_>) -> Result<(), EngineError> {
+        let part = !self.buffer.is_whole(&self.range()) && !order::is_whole(&self.buffer);
+        self.wait_for_each(wait, |engine, variable, wait| {
+            // Ops on other parts read the buffer's variable; what came before them has been waited for then.
+            if part && *variable == self.buffer.variable {
+                engine.wait_for_var_with(variable, wait)
+            } else {
+                engine.wait_to_write_with(variable, wait)
+            }
+        })
+    }
+
+    fn wait_for_each(
+        &self,
+        wait: &mut Wait<'_>,
+        one: impl Fn(&Engine, &Variable, &mut Wait<'_>) -> Result<(), EngineError>,
+    ) -> Result<(), EngineError> {
+        let start = Instant::now();
+        let timeout = wait.timeout;
+        for variable in order::variables(self) {
+            wait.timeout = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
+            one(self.engine(), &variable, wait).map_err(|error| match (error, timeout) {
+                (EngineError::Timeout { what, .. }, Some(after)) => EngineError::Timeout { what, after },
+                (error, _) => error,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The failure of the elements' last finished version.
+    #[must_use]
+    pub fn failure(&self) -> Option<Arc<Failure>> {
+        order::variables(self).iter().find_map(|variable| self.engine().failure(variable))
+    }
+}

@@ -1,0 +1,143 @@
+//! Storage that is filled later, and the buffers that views share.
+
+use crate::ArrayError;
+use crate::memory::{Block, OutOfMemory};
+use crate::order::{Guarded, Ranges};
+use std::any::Any;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::{Arc, OnceLock};
+use weft_engine::{Cause, Engine, Variable};
+
+/// Where the bytes lie, once something was written.
+enum Place {
+    /// In a block of one's own.
+    Own(Block),
+    /// In that of a temporary that nobody else could see any more.
+    Taken(Arc<Storage>),
+    /// In memory that someone else keeps.
+    Foreign { start: NonNull<u8>, _keeper: Box<dyn Any + Send + Sync> },
+}
+
+// SAFETY: memory is reached by ops whose accesses were granted, whichever thread they run on.
+unsafe impl Send for Place {}
+// SAFETY: as above.
+unsafe impl Sync for Place {}
+
+/// Bytes that are allocated when they are first needed. Ops that write hold it; what only reads holds the buffer.
+pub(crate) struct Storage {
+    bytes: usize,
+    place: OnceLock<Place>,
+}
+
+impl Storage {
+    /// The first byte. Allocates.
+    pub(crate) fn start(&self) -> Result<*mut u8, Cause> {
+        if let Some(place) = self.place.get() {
+            return Ok(place.start());
+        }
+        let block = Block::new(self.bytes).map_err(|error: OutOfMemory| Cause::Error(Box::new(error)))?;
+        Ok(self.place.get_or_init(|| Place::Own(block)).start())
+    }
+
+    /// Lies where `other` lies, unless it lies somewhere already. Answers whether it does.
+    pub(crate) fn take_place(&self, other: &Arc<Self>) -> bool {
+        let root = match other.place.get() {
+            Some(Place::Own(_)) => Arc::clone(other),
+            Some(Place::Taken(root)) => Arc::clone(root),
+            Some(Place::Foreign { .. }) | None => return false,
+        };
+        root.bytes == self.bytes && self.place.set(Place::Taken(root)).is_ok()
+    }
+}
+
+impl Place {
+    fn start(&self) -> *mut u8 {
+        match self {
+            Self::Own(block) => block.start(),
+            Self::Taken(root) => root.place.get().map_or(std::ptr::null_mut(), Self::start),
+            Self::Foreign { start, .. } => start.as_ptr(),
+        }
+    }
+}
+
+/// Memory shared by an array and its views, and the variables that order accesses to it.
+pub struct Buffer {
+    pub(crate) storage: Arc<Storage>,
+    engine: Engine,
+    /// Orders accesses to the whole.
+    pub(crate) variable: Variable,
+    pub(crate) ranges: Guarded<Ranges>,
+    readonly: bool,
+}
+
+impl Buffer {
+    fn with(engine: &Engine, bytes: usize, place: OnceLock<Place>, readonly: bool) -> Arc<Self> {
+        Arc::new(Self {
+            storage: Arc::new(Storage { bytes, place }),
+            engine: engine.clone(),
+            variable: engine.new_variable(None),
+            ranges: Guarded::default(),
+            readonly,
+        })
+    }
+
+    /// A buffer of so many bytes, allocated when they are first needed.
+    #[must_use]
+    pub fn new(engine: &Engine, bytes: usize) -> Arc<Self> {
+        Self::with(engine, bytes, OnceLock::new(), false)
+    }
+
+    /// A buffer on memory that `keeper` keeps.
+    ///
+    /// # Safety
+    ///
+    /// The bytes are valid, and may be written to unless `readonly`, for as long as the keeper lives; nobody else
+    /// touches them while ops may.
+    #[must_use]
+    pub unsafe fn foreign(
+        engine: &Engine,
+        start: NonNull<u8>,
+        bytes: usize,
+        readonly: bool,
+        keeper: Box<dyn Any + Send + Sync>,
+    ) -> Arc<Self> {
+        let place = OnceLock::from(Place::Foreign { start, _keeper: keeper });
+        Self::with(engine, bytes, place, readonly)
+    }
+
+    /// Its size in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.storage.bytes
+    }
+
+    /// The engine that orders accesses to it.
+    #[must_use]
+    #[inline]
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Whether it must not be written to.
+    #[must_use]
+    pub fn is_readonly(&self) -> bool {
+        self.readonly
+    }
+
+    /// Refuses to be written to, if that is so.
+    pub(crate) fn check_writable(&self) -> Result<(), ArrayError> {
+        if self.readonly { Err(ArrayError::ReadOnly) } else { Ok(()) }
+    }
+
+    /// The first byte, for whoever was granted an access or has waited. Allocates.
+    pub fn start(&self) -> Result<*mut u8, Cause> {
+        self.storage.start()
+    }
+
+    /// Whether these bytes are all.
+    #[inline]
+    pub(crate) fn is_whole(&self, range: &Range<usize>) -> bool {
+        range.start == 0 && range.end == self.storage.bytes
+    }
+}

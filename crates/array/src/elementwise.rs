@@ -1,0 +1,363 @@
+//! Ops made of one strided loop, pushed; large ones are run block by block and by several workers.
+//!
+//! # Life of a large one
+//!
+//! | state | who may act | next |
+//! |---|---|---|
+//! | open | pushers of ops that read what it fills, who may join it as *followers* | taken, by whoever runs it |
+//! | taken | the worker that runs it, and those that help; when the engine comes to it later, nothing is left to do | |
+//!
+//! A large op that has its turn takes its followers along, and theirs, as far as all that they read is there: the
+//! loops then run block by block, so that what one writes the next finds in the cache. A follower's own op stays
+//! where it is in the queues. It is granted only when the ones before it are settled, and finds itself done.
+//!
+//! Why that is no race: a follower reads a buffer that an op in hand fills, or one whose version at the push of the
+//! follower has finished; its read holds off later writers of both, for as long as its op is pending. It writes to a
+//! buffer that nobody had touched when it was pushed, or to one that an op in hand has filled and that nobody else
+//! had looked at in between.
+//!
+//! Idle workers are asked to help with the blocks; who finishes the last one completes the op. Results do not depend
+//! on any of this: each element is computed by itself.
+
+use crate::kernel::StridedLoop;
+use crate::order::{self, Access, Pushing};
+use crate::step::{Operand, Prepared, RunStep, Source, Step};
+use crate::{Array, ArrayError};
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use weft_engine::{Accesses, Cause, Completion, Device, Engine, OpContext, Payload, PushOptions};
+
+/// Elements of a block: with a few operands it fits the cache of one core.
+const BLOCK: usize = 32_768;
+/// Ops of fewer elements are run as they are.
+const LARGE: usize = 2 * BLOCK;
+/// Followers taken along at most.
+const TAKEN: usize = 64;
+/// Results below this size are not counted as bytes held by pending ops.
+const COUNTED: usize = 4096;
+
+enum State {
+    Open(Vec<Arc<Job>>),
+    Taken,
+}
+
+/// A large op.
+pub(crate) struct Job {
+    engine: Engine,
+    /// Number of elements.
+    size: usize,
+    flat: bool,
+    step: Mutex<Box<Step>>,
+    needs: Mutex<Needs>,
+    state: Mutex<State>,
+}
+
+/// What has to be there before it can be run ahead of its turn.
+#[derive(Default)]
+struct Needs {
+    /// For each source that is a buffer.
+    sources: SmallVec<[Need; 2]>,
+    /// Ops that filled what it rewrites.
+    rewrites: SmallVec<[Weak<Job>; 1]>,
+}
+
+struct Need {
+    /// Mutations pushed before, if they are those of the buffer's one variable.
+    version: Option<u64>,
+    /// The op that fills the buffer, if it may be followed.
+    producer: Weak<Job>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+type Jobs = SmallVec<[Arc<Job>; 1]>;
+
+impl Job {
+    /// Joins the followers of `producer`, unless it is too late.
+    fn follow(self: &Arc<Self>, producer: &Self) {
+        if let State::Open(followers) = &mut *lock(&producer.state) {
+            followers.push(Arc::clone(self));
+        }
+    }
+
+    /// Whether all it reads is there or made by an op in hand, and what it rewrites too.
+    fn is_ready_after(&self, hand: &[Arc<Self>]) -> bool {
+        let in_hand = |producer: &Weak<Self>| hand.iter().any(|job| std::ptr::eq(Arc::as_ptr(job), producer.as_ptr()));
+        let (step, needs) = (lock(&self.step), lock(&self.needs));
+        let buffers = step.sources.iter().filter_map(|source| match source {
+            Source::Buffer { buffer, copied, .. } => Some((&buffer.variable, *copied)),
+            Source::Scalar(_) => None,
+        });
+        needs.rewrites.iter().all(in_hand)
+            && buffers.zip(&needs.sources).all(|((variable, copied), need)| {
+                let there = || {
+                    need.version.is_some_and(|version| variable.completed_version() >= version)
+                        && !variable.has_failed()
+                };
+                !copied && (in_hand(&need.producer) || there())
+            })
+    }
+
+    /// Takes the right to run it. Answers the ops that want to follow; nothing if it was taken before.
+    fn take(&self) -> Option<Vec<Arc<Self>>> {
+        let mut state = lock(&self.state);
+        match std::mem::replace(&mut *state, State::Taken) {
+            State::Open(followers) => Some(followers),
+            State::Taken => None,
+        }
+    }
+
+    /// Gives the right to run it back: the engine will come to it.
+    fn put_back(&self) {
+        *lock(&self.state) = State::Open(Vec::new());
+    }
+
+    /// The ops to be run with this one, in the order in which they were pushed.
+    fn gather(self: &Arc<Self>, mut waiting: Vec<Arc<Self>>) -> Jobs {
+        let mut hand: Jobs = SmallVec::from_elem(Arc::clone(self), 1);
+        let mut at = 0;
+        while self.flat && at < waiting.len() && hand.len() < TAKEN {
+            let job = Arc::clone(&waiting[at]);
+            at += 1;
+            if job.size == self.size
+                && job.is_ready_after(&hand)
+                && let Some(more) = job.take()
+            {
+                waiting.extend(more);
+                hand.push(job);
+            }
+        }
+        hand
+    }
+}
+
+/// Some ops that are run together, block by block.
+struct Team {
+    jobs: Jobs,
+    prepared: Vec<Prepared>,
+    blocks: usize,
+    /// Steps along the outermost axis: of all, and of a block.
+    length: usize,
+    step: usize,
+    progress: Mutex<Progress>,
+}
+
+struct Progress {
+    next: usize,
+    left: usize,
+    completion: Option<Completion>,
+}
+
+impl Team {
+    fn new(mut jobs: Jobs) -> Result<Self, Cause> {
+        let mut prepared = Vec::with_capacity(jobs.len());
+        for at in 0..jobs.len() {
+            let next = lock(&jobs[at].step).prepare();
+            match next {
+                Ok(next) => prepared.push(next),
+                Err(cause) => {
+                    // A follower fails on its own, when the engine comes to it.
+                    jobs.drain(at.max(1)..).for_each(|job| job.put_back());
+                    if at == 0 {
+                        return Err(cause);
+                    }
+                    break;
+                }
+            }
+        }
+        let (length, row) = {
+            let first = lock(&jobs[0].step);
+            (first.walk().shape[0], first.walk().row())
+        };
+        let step = if prepared[0].has_overlap() { length } else { (BLOCK / row.max(1)).max(1) };
+        let blocks = length.div_ceil(step.max(1));
+        let progress = Mutex::new(Progress { next: 0, left: blocks, completion: None });
+        Ok(Self { jobs, prepared, blocks, length, step, progress })
+    }
+
+    fn block(&self, number: usize) {
+        let part: Range<usize> = number * self.step..((number + 1) * self.step).min(self.length);
+        for prepared in &self.prepared {
+            // SAFETY: the accesses are granted, or those of a follower, which the module's head speaks of; blocks
+            // are disjoint, and each is run once.
+            unsafe { prepared.run(part.clone()) };
+        }
+    }
+
+    /// Runs blocks until none is left to be begun.
+    fn work(&self) {
+        loop {
+            let number = {
+                let mut progress = lock(&self.progress);
+                if progress.next == self.blocks {
+                    return;
+                }
+                progress.next += 1;
+                progress.next - 1
+            };
+            self.block(number);
+            let completion = {
+                let mut progress = lock(&self.progress);
+                progress.left -= 1;
+                if progress.left > 0 {
+                    continue;
+                }
+                progress.completion.take()
+            };
+            self.finish();
+            if let Some(completion) = completion {
+                // Nobody else has the token.
+                let _ = completion.complete(Ok(()));
+            }
+        }
+    }
+
+    /// Lets go of what the ops held.
+    fn finish(&self) {
+        for job in &self.jobs {
+            let held = lock(&job.step).finish();
+            drop(held);
+        }
+    }
+}
+
+/// The payload of a large op.
+struct Run(Arc<Job>);
+
+impl Payload for Run {
+    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        let job = self.0;
+        let Some(followers) = job.take() else { return Ok(()) }; // it was taken along
+        let team = Team::new(job.gather(followers))?;
+        let helpers = if team.blocks > 1 { job.engine.idle_workers(Device::default()).min(team.blocks - 1) } else { 0 };
+        if helpers == 0 {
+            (0..team.blocks).for_each(|number| team.block(number));
+            team.finish();
+            return Ok(());
+        }
+        lock(&team.progress).completion = Some(context.defer());
+        let team = Arc::new(team);
+        for _ in 0..helpers {
+            let team = Arc::clone(&team);
+            let help = move |_: &mut OpContext<'_>| {
+                team.work();
+                Ok(())
+            };
+            // An op may push whether the engine is closed or not.
+            let _ = job.engine.push_unlimited(help, &mut Accesses::new(&job.engine), &PushOptions::default());
+        }
+        team.work();
+        Ok(())
+    }
+}
+
+/// Pushes an op that runs `kernel` over operands broadcast to the outputs' shape, element by element.
+///
+/// The caller has waited for room for the outputs' bytes, and answers for the types: they are the loop's.
+#[inline]
+pub fn push_elementwise(
+    kernel: StridedLoop,
+    outputs: &[&Array],
+    inputs: &[Operand<'_>],
+    mut options: PushOptions<'_>,
+) -> Result<(), ArrayError> {
+    let Some(first) = outputs.first() else {
+        return Err(ArrayError::Invalid("there is no output".to_owned()));
+    };
+    let engine = first.engine();
+    let mut arrays: SmallVec<[(&Array, Access); 3]> = SmallVec::new();
+    for input in inputs {
+        if let Operand::Array(array) = input {
+            order::check_engine(engine, array.buffer())?;
+            arrays.push((array, Access::Read));
+        }
+    }
+    let read = arrays.len();
+    for output in outputs {
+        order::check_engine(engine, output.buffer())?;
+        arrays.push((output, Access::Overwrite));
+        if output.bytes() >= COUNTED {
+            options.bytes += output.bytes() as u64;
+        }
+    }
+    let step = Step::new(kernel, outputs, inputs)?;
+    let pushed = if step.size() < LARGE {
+        push_small(engine, step, &arrays, read, &options)
+    } else {
+        push_large(engine, step, &arrays, read, &options)
+    };
+    engine.follow_up();
+    pushed
+}
+
+#[inline]
+fn push_small(
+    engine: &Engine,
+    mut step: Box<Step>,
+    arrays: &[(&Array, Access)],
+    read: usize,
+    options: &PushOptions<'_>,
+) -> Result<(), ArrayError> {
+    let mut pushing = Pushing::lock();
+    for (output, _) in &arrays[read..] {
+        if output.buffer().ranges.get(&mut pushing).version() > 0 {
+            step.rewrite(output.buffer());
+        }
+    }
+    Ok(order::enqueue(&mut pushing, engine, arrays, options, RunStep(step))?)
+}
+
+fn push_large(
+    engine: &Engine,
+    mut step: Box<Step>,
+    arrays: &[(&Array, Access)],
+    read: usize,
+    options: &PushOptions<'_>,
+) -> Result<(), ArrayError> {
+    let mut pushing = Pushing::lock();
+    let mut needs = Needs::default();
+    let mut producers: SmallVec<[Arc<Job>; 2]> = SmallVec::new();
+    for (array, _) in &arrays[..read] {
+        let ranges = array.buffer().ranges.get(&mut pushing);
+        let mut need = Need { version: None, producer: Weak::new() };
+        if !ranges.is_split() {
+            need.version = Some(array.buffer().variable.version());
+            if let Some(producer) = ranges.producer.as_ref().and_then(Weak::upgrade) {
+                need.producer = Arc::downgrade(&producer);
+                if !producers.iter().any(|known| Arc::ptr_eq(known, &producer)) {
+                    producers.push(producer);
+                }
+            }
+        }
+        needs.sources.push(need);
+    }
+    for (output, _) in &arrays[read..] {
+        let ranges = output.buffer().ranges.get(&mut pushing);
+        if ranges.version() > 0 {
+            step.rewrite(output.buffer());
+            // Who has looked at what was there before must have done so when it is rewritten.
+            needs.rewrites.push(ranges.producer.clone().filter(|_| !ranges.seen).unwrap_or_default());
+        }
+    }
+    let (size, flat) = (step.size(), step.is_flat());
+    let job = Arc::new(Job {
+        engine: engine.clone(),
+        size,
+        flat,
+        step: Mutex::new(step),
+        needs: Mutex::new(needs),
+        state: Mutex::new(State::Open(Vec::new())),
+    });
+    order::enqueue(&mut pushing, engine, arrays, options, Run(Arc::clone(&job)))?;
+    if flat {
+        producers.iter().for_each(|producer| job.follow(producer));
+        for (output, _) in &arrays[read..] {
+            let ranges = output.buffer().ranges.get(&mut pushing);
+            (ranges.producer, ranges.seen) = (Some(Arc::downgrade(&job)), false);
+        }
+    }
+    Ok(())
+}

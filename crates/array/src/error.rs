@@ -1,0 +1,44 @@
+//! What may be wrong with a request.
+
+use weft_engine::EngineError;
+
+/// Why an operation on arrays was refused. Nothing was pushed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArrayError {
+    /// The engine refused it.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// An operand cannot be broadcast to the shape of the result.
+    #[error("operands could not be broadcast together: shape {from:?} does not fit {to:?}")]
+    Broadcast {
+        /// The operand's shape.
+        from: Vec<usize>,
+        /// The result's shape.
+        to: Vec<usize>,
+    },
+    /// A view would reach outside its buffer.
+    #[error("the view reaches bytes {start}..{end} of a buffer of {bytes} bytes")]
+    OutOfBounds {
+        /// First byte.
+        start: i128,
+        /// Byte behind the last.
+        end: i128,
+        /// The buffer's size.
+        bytes: usize,
+    },
+    /// The array is larger than memory can be.
+    #[error("an array of shape {shape:?} with elements of {item} bytes is too large")]
+    TooLarge {
+        /// The shape asked for.
+        shape: Vec<usize>,
+        /// Bytes of an element.
+        item: usize,
+    },
+    /// The array's memory must not be written to.
+    #[error("the array is read-only")]
+    ReadOnly,
+    /// The operands do not suit the operation.
+    #[error("{0}")]
+    Invalid(String),
+}

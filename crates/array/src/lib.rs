@@ -1,0 +1,44 @@
+//! N-dimensional arrays whose operations are pushed to a `weft-engine`.
+//!
+//! An [`Array`] is a handle: a [`Layout`] on a shared [`Buffer`]. Operations on arrays push ops that read and
+//! mutate the variables of their buffers and return at once; storage is allocated when the op that fills it runs.
+//!
+//! | module | home of |
+//! |---|---|
+//! | `dtype` | element types and scalars |
+//! | `layout` | shapes, strides, broadcasting, the bytes they reach |
+//! | `memory` | blocks of memory and their reuse |
+//! | `buffer` | storage that is filled later, shared by views |
+//! | `order` | which variables an access to some bytes of a buffer touches |
+//! | `kernel` | strided loops and how they walk over operands |
+//! | `step` | one strided loop and its operands |
+//! | `elementwise` | ops made of one step: split over workers, run block by block |
+//! | `reduce`, `matmul` | the other native ops |
+//!
+//! It knows neither Python nor NumPy; their inner loops come in as [`StridedLoop`]s.
+
+mod array;
+mod buffer;
+mod dtype;
+mod elementwise;
+mod error;
+mod kernel;
+mod layout;
+mod matmul;
+mod memory;
+mod order;
+mod reduce;
+mod step;
+
+pub use array::Array;
+pub use buffer::Buffer;
+pub use dtype::{DType, Scalar};
+pub use elementwise::push_elementwise;
+pub use error::ArrayError;
+pub use kernel::{StridedLoop, copy_loop};
+pub use layout::{Layout, Shape, Strides};
+pub use matmul::push_matmul;
+pub use memory::{MemoryStats, OutOfMemory, memory_stats, trim_memory};
+pub use order::{Access, PushRequest, push};
+pub use reduce::push_reduce;
+pub use step::Operand;

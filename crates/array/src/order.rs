@@ -1,0 +1,311 @@
+//! Which variables an access to some bytes of a buffer touches.
+//!
+//! A buffer has one variable for the whole, and variables for ranges that were written on their own. It is in one of
+//! two states, which change only by an op of their own:
+//!
+//! | state | an access to the whole | an access to a range | becomes |
+//! |---|---|---|---|
+//! | whole | the buffer's variable | to read: the buffer's variable | to write a range: *split*, by a barrier behind all before |
+//! | split | becomes whole first | reads the buffer's variable; and the variables of all ranges that it overlaps, its own among them | whole, by a *join*: reads the ranges' variables, mutates the buffer's |
+//!
+//! An op that has the whole of a buffer and writes to a range of it too has all of it.
+//!
+//! So writes to disjoint ranges run side by side, and two accesses to overlapping ranges meet at the variable of the
+//! one whose range was named first. A range's failure reaches the whole through the join.
+//!
+//! What ranges there are is decided together with the push that follows from it, under one lock for all buffers:
+//! ops on several buffers would else see them in different orders. Nothing that a user wrote runs under it.
+
+use crate::{Array, ArrayError, Buffer};
+use smallvec::SmallVec;
+use std::cell::UnsafeCell;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use weft_engine::{AccessKind, Accesses, Engine, EngineError, OpContext, Payload, PushOptions, Variable};
+
+/// Ranges of one buffer before they are joined: looking through them takes time.
+const RANGES: usize = 256;
+
+/// The lock, held.
+pub(crate) struct Pushing {
+    _guard: MutexGuard<'static, ()>,
+}
+
+impl Pushing {
+    #[inline]
+    pub(crate) fn lock() -> Self {
+        static LOCK: Mutex<()> = Mutex::new(());
+        Self { _guard: LOCK.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+}
+
+/// What only the holder of the lock may touch.
+#[derive(Default)]
+pub(crate) struct Guarded<T>(UnsafeCell<T>);
+
+// SAFETY: reached with a `Pushing` alone, of which there is one.
+unsafe impl<T: Send> Sync for Guarded<T> {}
+
+impl<T> Guarded<T> {
+    #[inline]
+    pub(crate) fn get<'a>(&'a self, _pushing: &'a mut Pushing) -> &'a mut T {
+        // SAFETY: there is one `Pushing`, and it is borrowed for as long as the answer is.
+        unsafe { &mut *self.0.get() }
+    }
+}
+
+/// What was pushed on a buffer.
+#[derive(Default)]
+pub(crate) struct Ranges {
+    split: bool,
+    parts: Vec<(Range<usize>, Variable)>,
+    /// Mutations pushed.
+    version: u64,
+    /// The op that fills the whole buffer, while nothing else has written to it since.
+    pub(crate) producer: Option<std::sync::Weak<crate::elementwise::Job>>,
+    /// Whether anybody has looked at what it fills since.
+    pub(crate) seen: bool,
+}
+
+impl Ranges {
+    /// Mutations pushed.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(crate) fn is_split(&self) -> bool {
+        self.split
+    }
+}
+
+/// What an op does with an array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Looks at it.
+    Read,
+    /// Changes it.
+    Mutate,
+    /// Writes all its elements without looking at them.
+    Overwrite,
+}
+
+/// An op to be pushed: its arrays, and what the engine is told besides.
+pub struct PushRequest<'a> {
+    /// The engine of all arrays.
+    pub engine: &'a Engine,
+    /// The arrays, each with what is done to it.
+    pub arrays: &'a [(&'a Array, Access)],
+    /// Name, priority, device, bytes.
+    pub options: PushOptions<'a>,
+}
+
+/// Variables of ranges, with what is done to them.
+type Parts = SmallVec<[(Variable, AccessKind); 4]>;
+
+/// What an op does with one buffer, all its arrays on it taken together.
+struct Use {
+    /// It looks at, or writes to, all of it.
+    whole: bool,
+    /// It writes to a part of it.
+    writes_part: bool,
+    /// How many of its arrays come before the one in question, and how many there are.
+    before: usize,
+    count: usize,
+}
+
+impl Use {
+    #[inline]
+    fn of(arrays: &[(&Array, Access)], index: usize) -> Self {
+        let buffer = arrays[index].0.buffer();
+        let mut all = Self { whole: false, writes_part: false, before: 0, count: 0 };
+        for (other, (array, access)) in arrays.iter().enumerate() {
+            if Arc::ptr_eq(array.buffer(), buffer) {
+                let range = array.range();
+                let whole = buffer.is_whole(&range);
+                all.whole |= whole;
+                all.writes_part |= !whole && !range.is_empty() && *access != Access::Read;
+                all.before += usize::from(other < index);
+                all.count += 1;
+            }
+        }
+        all
+    }
+}
+
+/// Notes what the op does with one of its arrays, changes the buffer's state if need be, and collects the variables
+/// of ranges. Answers what is done to the buffer's own variable.
+///
+/// The states that the op's arrays on one buffer ask for must not come one after the other: an access in one state
+/// would be unknown to those who come in the next. So whoever also has the whole takes all of it.
+#[inline]
+fn enter(
+    pushing: &mut Pushing,
+    arrays: &[(&Array, Access)],
+    index: usize,
+    parts: &mut Parts,
+) -> Result<AccessKind, EngineError> {
+    let (array, mut access) = arrays[index];
+    let (buffer, range) = (array.buffer(), array.range());
+    if access == Access::Overwrite && !array.is_contiguous() {
+        access = Access::Mutate; // what lies between its elements stays
+    }
+    let of_op = Use::of(arrays, index);
+    let is_whole = buffer.is_whole(&range);
+    if range.is_empty() && !is_whole {
+        return Ok(AccessKind::Read); // there is nothing to be looked at, or written
+    }
+    let ranges = buffer.ranges.get(pushing);
+    if access == Access::Read {
+        ranges.seen = true;
+    } else {
+        ranges.version += 1;
+        ranges.producer = None;
+    }
+    if of_op.whole {
+        if ranges.split {
+            join(ranges, buffer)?;
+        }
+        return Ok(match access {
+            Access::Read => AccessKind::Read,
+            Access::Overwrite if is_whole => AccessKind::Overwrite,
+            Access::Mutate | Access::Overwrite => AccessKind::Mutate,
+        });
+    }
+    if ranges.split && of_op.before == 0 && ranges.parts.len() + of_op.count > RANGES {
+        join(ranges, buffer)?;
+    }
+    if !ranges.split && of_op.writes_part {
+        barrier(buffer)?;
+        ranges.split = true;
+    }
+    if ranges.split {
+        part(ranges, buffer, &range, access, parts);
+    }
+    Ok(AccessKind::Read)
+}
+
+/// Enters the arrays' queues as one op, which [`Engine::follow_up`] then is owed.
+#[inline]
+pub(crate) fn enqueue<P: Payload>(
+    pushing: &mut Pushing,
+    engine: &Engine,
+    arrays: &[(&Array, Access)],
+    options: &PushOptions<'_>,
+    payload: P,
+) -> Result<(), EngineError> {
+    let (mut parts, mut kinds) = (Parts::new(), SmallVec::<[AccessKind; 4]>::new());
+    for index in 0..arrays.len() {
+        kinds.push(enter(pushing, arrays, index, &mut parts)?);
+    }
+    let mut accesses = Accesses::new(engine);
+    for ((array, _), kind) in arrays.iter().zip(kinds) {
+        accesses.add(&array.buffer().variable, kind)?;
+    }
+    for (variable, kind) in &parts {
+        accesses.add(variable, *kind)?;
+    }
+    engine.enqueue(payload, &mut accesses, options)
+}
+
+/// The variables of a range of a split buffer.
+fn part(ranges: &mut Ranges, buffer: &Buffer, range: &Range<usize>, access: Access, parts: &mut Parts) {
+    let kind = if access == Access::Read { AccessKind::Read } else { AccessKind::Mutate };
+    let mut known = false;
+    for (other, variable) in &ranges.parts {
+        if other.start < range.end && range.start < other.end {
+            known |= other == range;
+            // Only who writes all of it makes a version of it that owes nothing to the one before.
+            let covered = range.start <= other.start && other.end <= range.end;
+            let kind = if covered && access == Access::Overwrite { AccessKind::Overwrite } else { kind };
+            parts.push((variable.clone(), kind));
+        }
+    }
+    if !known {
+        let variable = buffer.engine().new_variable(None);
+        parts.push((variable.clone(), kind));
+        ranges.parts.push((range.clone(), variable));
+    }
+}
+
+#[allow(clippy::unnecessary_wraps)] // a payload
+fn nothing(_: &mut OpContext<'_>) -> Result<(), weft_engine::Cause> {
+    Ok(())
+}
+
+/// Waits, as an op, for all accesses before.
+#[cold]
+fn barrier(buffer: &Buffer) -> Result<(), EngineError> {
+    let mut accesses = Accesses::new(buffer.engine());
+    accesses.add(&buffer.variable, AccessKind::Exclusive)?;
+    buffer.engine().enqueue(nothing, &mut accesses, &PushOptions::default())
+}
+
+/// Makes a split buffer whole.
+#[cold]
+fn join(ranges: &mut Ranges, buffer: &Buffer) -> Result<(), EngineError> {
+    let parts = std::mem::take(&mut ranges.parts);
+    let mut accesses = Accesses::new(buffer.engine());
+    for (_, variable) in &parts {
+        accesses.add(variable, AccessKind::Read)?;
+    }
+    accesses.add(&buffer.variable, AccessKind::Mutate)?;
+    let joined = buffer.engine().enqueue(nothing, &mut accesses, &PushOptions::default());
+    if joined.is_ok() {
+        ranges.split = false;
+    }
+    drop(accesses);
+    if joined.is_err() {
+        ranges.parts = parts;
+    }
+    joined
+}
+
+/// Whether the buffer's one variable tells of all of it.
+#[inline]
+pub(crate) fn is_whole(buffer: &Buffer) -> bool {
+    !buffer.ranges.get(&mut Pushing::lock()).split
+}
+
+/// The variables that tell of the array's elements.
+pub(crate) fn variables(array: &Array) -> SmallVec<[Variable; 2]> {
+    let (buffer, range) = (array.buffer(), array.range());
+    let mut pushing = Pushing::lock();
+    let parts = &buffer.ranges.get(&mut pushing).parts;
+    let overlapping = parts.iter().filter(|(other, _)| other.start < range.end && range.start < other.end);
+    std::iter::once(&buffer.variable).chain(overlapping.map(|(_, variable)| variable)).cloned().collect()
+}
+
+/// Pushes an op. The caller has waited for room.
+pub fn push<P: Payload>(payload: P, request: &PushRequest<'_>) -> Result<(), ArrayError> {
+    for (array, access) in request.arrays {
+        if *access != Access::Read {
+            array.buffer().check_writable()?;
+        }
+    }
+    for (array, _) in request.arrays {
+        check_engine(request.engine, array.buffer())?;
+    }
+    let mut pushing = Pushing::lock();
+    let pushed = enqueue(&mut pushing, request.engine, request.arrays, &request.options, payload);
+    drop(pushing);
+    request.engine.follow_up();
+    Ok(pushed?)
+}
+
+/// Refuses a buffer of another engine.
+#[inline]
+pub(crate) fn check_engine(engine: &Engine, buffer: &Buffer) -> Result<(), EngineError> {
+    if engine.is_same(buffer.engine()) {
+        return Ok(());
+    }
+    Err(EngineError::WrongEngine {
+        variable: buffer.variable.label(),
+        owner: buffer.engine().name().to_owned(),
+        engine: engine.name().to_owned(),
+    })
+}
+
+/// Mutations of the buffer that were pushed.
+pub(crate) fn version(buffer: &Arc<Buffer>) -> u64 {
+    buffer.ranges.get(&mut Pushing::lock()).version()
+}

@@ -1,0 +1,138 @@
+//! Reductions by a binary strided loop, as NumPy's `ufunc.reduce` does them.
+//!
+//! Every output element is the first element along the reduced axes, to which the loop adds the others. Along the
+//! innermost axis the loop sees all of them at once, and so may sum in pairs; how the elements are walked over
+//! depends on the layout alone, and so do the results.
+
+use crate::kernel::{Pointers, StridedLoop, Walk, copy_loop};
+use crate::order::{Access, PushRequest, push};
+use crate::{Array, ArrayError};
+use smallvec::SmallVec;
+use weft_engine::{Cause, OpContext, Payload, PushOptions};
+
+struct Reduce {
+    kernel: StridedLoop,
+    input: Array,
+    output: Array,
+    /// Over the output's elements: the input's first ones, the output.
+    kept: Walk,
+    /// Axes of the input that are reduced, the outermost first: length and step.
+    reduced: SmallVec<[(usize, isize); 4]>,
+}
+
+impl Payload for Reduce {
+    fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {
+        let from = self.input.buffer().start()?.wrapping_add(self.input.layout().offset);
+        let to = self.output.buffer().start()?.wrapping_add(self.output.layout().offset);
+        if self.kept.size() == 0 {
+            return Ok(());
+        }
+        let pointers: Pointers = [from, to].as_slice().into();
+        // SAFETY: the accesses are granted, and the walks stay inside the arrays.
+        unsafe {
+            self.kept.run(&copy_loop(self.input.dtype()), &pointers, 0..self.kept.shape[0]);
+            self.add(from, to, 0, true);
+        }
+        Ok(())
+    }
+}
+
+impl Reduce {
+    /// Adds what lies along the reduced axes from this one on. The very first element was copied.
+    ///
+    /// # Safety
+    ///
+    /// `from` is inside the input, at index 0 of the axes from `axis` on.
+    unsafe fn add(&self, from: *mut u8, to: *mut u8, axis: usize, first: bool) {
+        let Some(&(length, step)) = self.reduced.get(axis) else {
+            if !first {
+                // SAFETY: as in run().
+                unsafe { self.across(from, to) };
+            }
+            return;
+        };
+        let innermost = axis + 1 == self.reduced.len();
+        if innermost && self.is_along(step) {
+            let skipped = usize::from(first);
+            let from = from.wrapping_offset(step * crate::kernel::signed(skipped));
+            // SAFETY: as in run().
+            return unsafe { self.along(from, to, length - skipped, step) };
+        }
+        for index in 0..length {
+            let from = from.wrapping_offset(step * crate::kernel::signed(index));
+            // SAFETY: as in run().
+            unsafe { self.add(from, to, axis + 1, first && index == 0) };
+        }
+    }
+
+    /// Whether to let the loop run along a reduced axis: its elements are nearer than those of the output.
+    fn is_along(&self, step: isize) -> bool {
+        let inner = self.kept.shape.len() - 1;
+        self.kept.size() == 1 || step.unsigned_abs() <= self.kept.step(inner, 0).unsigned_abs()
+    }
+
+    /// For each output element, the loop runs along the axis.
+    unsafe fn along(&self, from: *mut u8, to: *mut u8, length: usize, step: isize) {
+        if length == 0 {
+            return;
+        }
+        let each = |pointers: &[*mut u8]| {
+            let (dimensions, steps) = ([crate::kernel::signed(length)], [0, step, 0]);
+            // SAFETY: as in run().
+            unsafe { self.kernel.call(&[pointers[1], pointers[0], pointers[1]], &dimensions, &steps) };
+        };
+        self.kept.each(&[from, to], each);
+    }
+
+    /// The loop runs over the output's elements, adding one input element to each.
+    unsafe fn across(&self, from: *mut u8, to: *mut u8) {
+        self.kept.each_row(&[from, to], |pointers, length, steps| {
+            let (dimensions, steps) = ([crate::kernel::signed(length)], [steps[1], steps[0], steps[1]]);
+            // SAFETY: as in run().
+            unsafe { self.kernel.call(&[pointers[1], pointers[0], pointers[1]], &dimensions, &steps) };
+        });
+    }
+}
+
+/// Pushes a reduction of `input` over `axes` into `output`, whose shape is the input's with 1 for these axes.
+pub fn push_reduce(
+    kernel: StridedLoop,
+    output: &Array,
+    input: &Array,
+    axes: &[usize],
+    options: PushOptions<'_>,
+) -> Result<(), ArrayError> {
+    let (from, to) = (input.layout(), output.layout());
+    let fits = from.shape.len() == to.shape.len()
+        && kernel.inputs() == 2
+        && kernel.outputs() == 1
+        && input.dtype() == output.dtype()
+        && !std::sync::Arc::ptr_eq(input.buffer(), output.buffer())
+        && (0..from.shape.len()).all(|axis| {
+            if axes.contains(&axis) {
+                to.shape[axis] == 1 && from.shape[axis] > 0
+            } else {
+                to.shape[axis] == from.shape[axis]
+            }
+        });
+    if !fits {
+        let message = format!("cannot reduce shape {:?} over axes {axes:?} into {:?}", from.shape, to.shape);
+        return Err(ArrayError::Invalid(message));
+    }
+    let masked: SmallVec<[isize; 4]> =
+        (0..from.shape.len()).map(|axis| if axes.contains(&axis) { 0 } else { from.strides[axis] }).collect();
+    let kept = Walk::new(&to.shape, &[&masked, &to.strides]);
+    let mut reduced: SmallVec<[(usize, isize); 4]> = SmallVec::new();
+    for &axis in axes {
+        let (length, step) = (from.shape[axis], from.strides[axis]);
+        match reduced.last_mut() {
+            Some((outer, far)) if *far == step * crate::kernel::signed(length) => {
+                (*outer, *far) = (*outer * length, step);
+            }
+            _ => reduced.push((length, step)),
+        }
+    }
+    let request =
+        PushRequest { engine: output.engine(), arrays: &[(output, Access::Overwrite), (input, Access::Read)], options };
+    push(Reduce { kernel, input: input.clone(), output: output.clone(), kept, reduced }, &request)
+}

@@ -1,0 +1,428 @@
+//! `weft.NDArray`.
+
+use super::fast::{Operator, binary, in_place, unary};
+use super::{dtypes, memory, raised};
+use crate::arguments;
+use crate::engine::Engine;
+use crate::errors;
+use crate::wait;
+use pyo3::basic::CompareOp;
+use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::ffi::c_int;
+use weft_array::{Array, Layout};
+
+/// An asynchronous n-dimensional array: operations on it push ops and return at once.
+///
+/// It is a handle on a shape, a dtype and memory that is allocated when the op runs that fills it. Reading its
+/// values (``numpy()``, ``item()``, ``bool()``, printing) waits. Made by `asarray`, `empty`, `zeros` and all
+/// functions that return arrays.
+#[pyclass(module = "weft", frozen, weakref, name = "NDArray")]
+pub(crate) struct NDArray {
+    pub(super) inner: Array,
+    engine: Py<Engine>,
+}
+
+impl NDArray {
+    #[inline]
+    pub(super) fn new(inner: Array, engine: Py<Engine>) -> Self {
+        Self { inner, engine }
+    }
+
+    #[inline]
+    pub(super) fn owner(&self) -> &Py<Engine> {
+        &self.engine
+    }
+}
+
+#[pymethods]
+impl NDArray {
+    #[inline]
+    fn __add__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Add, false)
+    }
+
+    #[inline]
+    fn __radd__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Add, true)
+    }
+
+    #[inline]
+    fn __iadd__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        in_place(slf, other, Operator::Add)
+    }
+
+    #[inline]
+    fn __sub__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Subtract, false)
+    }
+
+    #[inline]
+    fn __rsub__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Subtract, true)
+    }
+
+    #[inline]
+    fn __isub__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        in_place(slf, other, Operator::Subtract)
+    }
+
+    #[inline]
+    fn __mul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Multiply, false)
+    }
+
+    #[inline]
+    fn __rmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Multiply, true)
+    }
+
+    #[inline]
+    fn __imul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        in_place(slf, other, Operator::Multiply)
+    }
+
+    #[inline]
+    fn __truediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Divide, false)
+    }
+
+    #[inline]
+    fn __rtruediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Divide, true)
+    }
+
+    #[inline]
+    fn __itruediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        in_place(slf, other, Operator::Divide)
+    }
+
+    #[inline]
+    fn __floordiv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::FloorDivide, false)
+    }
+
+    #[inline]
+    fn __rfloordiv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::FloorDivide, true)
+    }
+
+    #[inline]
+    fn __ifloordiv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        in_place(slf, other, Operator::FloorDivide)
+    }
+
+    #[inline]
+    fn __mod__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Remainder, false)
+    }
+
+    #[inline]
+    fn __rmod__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Remainder, true)
+    }
+
+    #[inline]
+    fn __imod__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        in_place(slf, other, Operator::Remainder)
+    }
+
+    #[inline]
+    fn __matmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Matmul, false)
+    }
+
+    #[inline]
+    fn __rmatmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Matmul, true)
+    }
+
+    #[inline]
+    fn __imatmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        in_place(slf, other, Operator::Matmul)
+    }
+
+    #[inline]
+    fn __and__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::BitwiseAnd, false)
+    }
+
+    #[inline]
+    fn __rand__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::BitwiseAnd, true)
+    }
+
+    #[inline]
+    fn __iand__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        in_place(slf, other, Operator::BitwiseAnd)
+    }
+
+    #[inline]
+    fn __or__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::BitwiseOr, false)
+    }
+
+    #[inline]
+    fn __ror__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::BitwiseOr, true)
+    }
+
+    #[inline]
+    fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        in_place(slf, other, Operator::BitwiseOr)
+    }
+
+    #[inline]
+    fn __xor__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::BitwiseXor, false)
+    }
+
+    #[inline]
+    fn __rxor__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::BitwiseXor, true)
+    }
+
+    #[inline]
+    fn __ixor__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        in_place(slf, other, Operator::BitwiseXor)
+    }
+
+    #[inline]
+    fn __lshift__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::BitwiseLeftShift, false)
+    }
+
+    #[inline]
+    fn __rlshift__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::BitwiseLeftShift, true)
+    }
+
+    #[inline]
+    fn __ilshift__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        in_place(slf, other, Operator::BitwiseLeftShift)
+    }
+
+    #[inline]
+    fn __rshift__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::BitwiseRightShift, false)
+    }
+
+    #[inline]
+    fn __rrshift__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::BitwiseRightShift, true)
+    }
+
+    #[inline]
+    fn __irshift__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+        in_place(slf, other, Operator::BitwiseRightShift)
+    }
+
+    #[inline]
+    fn __pow__(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, PyAny>,
+        modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        if modulo.is_some() { Ok(slf.py().NotImplemented()) } else { binary(slf, other, Operator::Pow, false) }
+    }
+
+    #[inline]
+    fn __rpow__(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, PyAny>,
+        modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        if modulo.is_some() { Ok(slf.py().NotImplemented()) } else { binary(slf, other, Operator::Pow, true) }
+    }
+
+    fn __ipow__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, _modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        in_place(slf, other, Operator::Pow)
+    }
+
+    #[inline]
+    fn __richcmp__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, operator: CompareOp) -> PyResult<Py<PyAny>> {
+        let operator = match operator {
+            CompareOp::Lt => Operator::Less,
+            CompareOp::Le => Operator::LessEqual,
+            CompareOp::Eq => Operator::Equal,
+            CompareOp::Ne => Operator::NotEqual,
+            CompareOp::Gt => Operator::Greater,
+            CompareOp::Ge => Operator::GreaterEqual,
+        };
+        binary(slf, other, operator, false)
+    }
+
+    fn __neg__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        unary(slf, Operator::Negative)
+    }
+
+    fn __pos__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        unary(slf, Operator::Positive)
+    }
+
+    fn __abs__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        unary(slf, Operator::Abs)
+    }
+
+    fn __invert__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        unary(slf, Operator::BitwiseInvert)
+    }
+
+    /// The lengths of the axes.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.inner.layout().shape)
+    }
+
+    /// Bytes from one element to the next along each axis.
+    #[getter]
+    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.inner.layout().strides)
+    }
+
+    /// The type of the elements, a `numpy.dtype`.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        dtypes::to_python(py, self.inner.dtype())
+    }
+
+    /// The number of axes.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.inner.layout().shape.len()
+    }
+
+    /// The number of elements.
+    #[getter]
+    fn size(&self) -> usize {
+        self.inner.layout().size()
+    }
+
+    /// Bytes of an element.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.inner.dtype().size()
+    }
+
+    /// Bytes of all elements.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.inner.bytes()
+    }
+
+    /// The engine that runs what is pushed on the array.
+    #[getter]
+    fn engine(&self, py: Python<'_>) -> Py<Engine> {
+        self.engine.clone_ref(py)
+    }
+
+    /// How many mutations were pushed on the array's memory, which its views share.
+    #[getter]
+    fn version(&self) -> u64 {
+        self.inner.version()
+    }
+
+    /// Whether the array's memory must not be written to.
+    #[getter]
+    fn readonly(&self) -> bool {
+        self.inner.buffer().is_readonly()
+    }
+
+    /// Waits until everything pushed so far to change the array has finished.
+    ///
+    /// Parameters
+    /// ----------
+    /// timeout : float, optional
+    ///     Seconds; no limit by default.
+    ///
+    /// Raises
+    /// ------
+    /// BaseException
+    ///     What the op raised that was to make this value, the original object.
+    /// WaitTimeoutError
+    ///     If the time ran out. The ops go on.
+    #[pyo3(signature = (timeout=None))]
+    fn wait_to_read(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        if self.inner.is_done() {
+            return Ok(());
+        }
+        let timeout = arguments::timeout(py, timeout)?;
+        wait::detached(py, timeout, |wait| self.inner.wait_to_read(wait))
+    }
+
+    /// Waits until everything pushed so far on the array has finished, reads included.
+    ///
+    /// Parameters and errors as for `wait_to_read`.
+    #[pyo3(signature = (timeout=None))]
+    fn wait_to_write(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        let timeout = arguments::timeout(py, timeout)?;
+        wait::detached(py, timeout, |wait| self.inner.wait_to_write(wait))
+    }
+
+    /// Whether everything pushed so far to change the array has finished.
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    fn is_ready(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.inner.is_ready())
+    }
+
+    /// The exception of the last finished op that was to change the array, without raising it; or None.
+    ///
+    /// Returns
+    /// -------
+    /// BaseException or None
+    fn exception(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let failure = py.detach(|| self.inner.failure())?;
+        failure.report();
+        Some(errors::of_failure(py, &failure).into_value(py).into_any())
+    }
+
+    #[pyo3(signature = (shape, strides, offset=0, dtype=None))]
+    fn _strided(
+        &self,
+        py: Python<'_>,
+        shape: Vec<usize>,
+        strides: Vec<isize>,
+        offset: isize,
+        dtype: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let dtype = dtype.map_or_else(|| Ok(self.inner.dtype()), dtypes::from_python)?;
+        let start = self.inner.layout().offset.wrapping_add_signed(offset);
+        if shape.len() != strides.len() {
+            return Err(pyo3::exceptions::PyValueError::new_err("shape and strides must be equally long"));
+        }
+        let layout = Layout { shape: shape.into(), strides: strides.into(), offset: start };
+        let view = Array::on(self.inner.buffer().clone(), layout, dtype).map_err(|error| raised(py, error))?;
+        Ok(Self::new(view, self.engine.clone_ref(py)))
+    }
+
+    fn _storage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        memory::view(py, &self.inner, false)
+    }
+
+    fn _shares_buffer(&self, other: &Bound<'_, Self>) -> bool {
+        std::sync::Arc::ptr_eq(self.inner.buffer(), other.get().inner.buffer())
+    }
+
+    /// A read-only view of the values, after a wait.
+    #[allow(clippy::needless_pass_by_value)] // as pyo3 has it
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let (py, own) = (slf.py(), slf.get());
+        own.wait_to_read(py, None)?;
+        let values = memory::view(py, &own.inner, true)?;
+        // SAFETY: `view` is to be filled; NumPy's array answers for it, and is held by it.
+        if unsafe { ffi::PyObject_GetBuffer(values.as_ptr(), view, flags) } == 0 {
+            Ok(())
+        } else {
+            Err(PyErr::fetch(py))
+        }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.engine)
+    }
+}

@@ -1,0 +1,68 @@
+//! Ops on arrays that a Python function computes.
+
+use super::class::NDArray;
+use super::{memory, raised, wait_for_room};
+use crate::arguments;
+use crate::call::call;
+use crate::callable::{cause, name_of};
+use crate::location::Location;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use weft_array::{Access, Array, PushRequest, push};
+use weft_engine::{Cause, OpContext, Payload, PushOptions};
+
+struct Compute {
+    function: Py<PyAny>,
+    arrays: Vec<(Array, bool)>,
+    location: Location,
+}
+
+impl Payload for Compute {
+    const HOSTED: bool = true;
+
+    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        // SAFETY: hosted payloads run inside `Gil::enter`.
+        let py = unsafe { Python::assume_attached() };
+        let function = self.function.bind(py);
+        let run = || -> PyResult<()> {
+            let views = self.arrays.iter().map(|(array, readonly)| memory::view(py, array, *readonly));
+            let views = views.collect::<PyResult<Vec<_>>>()?;
+            call(function, Some(&PyTuple::new(py, views)?)).map(drop)
+        };
+        run().map_err(|error| cause(py, &error, &name_of(context, function), self.location))
+    }
+}
+
+/// Pushes an op that calls `func(*outputs, *mutated, *inputs)` with NumPy arrays, on a worker with the GIL.
+#[pyfunction]
+#[pyo3(signature = (func, outputs, inputs, mutated=None, *, name=None))]
+pub(crate) fn push_compute(
+    func: &Bound<'_, PyAny>,
+    outputs: &Bound<'_, PyTuple>,
+    inputs: &Bound<'_, PyTuple>,
+    mutated: Option<&Bound<'_, PyTuple>>,
+    name: Option<&str>,
+) -> PyResult<()> {
+    let py = func.py();
+    arguments::check_callable(func)?;
+    let mut held: Vec<(Bound<'_, NDArray>, Access)> = Vec::new();
+    for (list, access) in [(Some(outputs), Access::Overwrite), (mutated, Access::Mutate), (Some(inputs), Access::Read)]
+    {
+        for item in list.into_iter().flatten() {
+            held.push((item.cast_into::<NDArray>()?, access));
+        }
+    }
+    let Some((first, _)) = held.first() else { return Ok(()) };
+    let engine = first.get().owner().get();
+    let bytes: usize =
+        held.iter().filter(|(_, access)| *access == Access::Overwrite).map(|(out, _)| out.get().inner.bytes()).sum();
+    wait_for_room(py, engine, bytes as u64)?;
+    let arrays: Vec<(&Array, Access)> = held.iter().map(|(array, access)| (&array.get().inner, *access)).collect();
+    let compute = Compute {
+        function: func.clone().unbind(),
+        arrays: arrays.iter().map(|(array, access)| ((*array).clone(), *access == Access::Read)).collect(),
+        location: Location::here(py),
+    };
+    let options = PushOptions { name, bytes: bytes as u64, ..PushOptions::default() };
+    push(compute, &PushRequest { engine: &engine.inner, arrays: &arrays, options }).map_err(|error| raised(py, error))
+}

@@ -1,0 +1,82 @@
+//! NumPy's dtypes and ours.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use std::ffi::{c_int, c_long};
+use weft_array::DType;
+
+static DTYPES: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
+
+fn known(py: Python<'_>) -> PyResult<&Vec<Py<PyAny>>> {
+    DTYPES.get_or_try_init(py, || {
+        let dtype = py.import("numpy")?.getattr("dtype")?;
+        DType::ALL.iter().map(|known| Ok(dtype.call1((known.name(),))?.unbind())).collect()
+    })
+}
+
+/// NumPy's dtype of this type.
+pub(super) fn to_python(py: Python<'_>, dtype: DType) -> PyResult<Py<PyAny>> {
+    Ok(known(py)?[dtype as usize].clone_ref(py))
+}
+
+/// The type that a `numpy.dtype`, or what makes one, stands for.
+pub(super) fn from_python(dtype: &Bound<'_, PyAny>) -> PyResult<DType> {
+    let py = dtype.py();
+    let known = known(py)?;
+    if let Some(at) = known.iter().position(|known| known.is(dtype)) {
+        return Ok(DType::ALL[at]);
+    }
+    let dtype = py.import("numpy")?.getattr("dtype")?.call1((dtype,))?;
+    for (at, known) in known.iter().enumerate() {
+        if dtype.eq(known)? {
+            return Ok(DType::ALL[at]);
+        }
+    }
+    let message = format!("weft has no arrays of dtype {dtype}: it has bool, integers, float32/64 and complex64/128");
+    Err(PyTypeError::new_err(message))
+}
+
+/// NumPy's numbers of the C types that are this type here.
+pub(super) fn numbers(dtype: DType) -> &'static [c_int] {
+    const LONG_IS_64: bool = size_of::<c_long>() == 8;
+    match dtype {
+        DType::Bool => &[0],
+        DType::Int8 => &[1],
+        DType::UInt8 => &[2],
+        DType::Int16 => &[3],
+        DType::UInt16 => &[4],
+        DType::Int32 => {
+            if LONG_IS_64 {
+                &[5]
+            } else {
+                &[5, 7]
+            }
+        }
+        DType::UInt32 => {
+            if LONG_IS_64 {
+                &[6]
+            } else {
+                &[6, 8]
+            }
+        }
+        DType::Int64 => {
+            if LONG_IS_64 {
+                &[7, 9]
+            } else {
+                &[9]
+            }
+        }
+        DType::UInt64 => {
+            if LONG_IS_64 {
+                &[8, 10]
+            } else {
+                &[10]
+            }
+        }
+        DType::Float32 => &[11],
+        DType::Float64 => &[12],
+        DType::Complex64 => &[14],
+        DType::Complex128 => &[15],
+    }
+}

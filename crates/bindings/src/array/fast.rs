@@ -1,0 +1,280 @@
+//! Operators on arrays: straight to a loop where one was named, otherwise through Python.
+
+use super::class::NDArray;
+use super::strided::Loop;
+use super::{dtypes, raised, wait_for_room};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyTuple};
+use smallvec::SmallVec;
+use std::sync::OnceLock;
+use weft_array::{Array, DType, Operand, Scalar, Shape, StridedLoop, push_elementwise};
+use weft_engine::PushOptions;
+
+/// Operators, by the names of the array API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    FloorDivide,
+    Remainder,
+    Pow,
+    Matmul,
+    BitwiseAnd,
+    BitwiseOr,
+    BitwiseXor,
+    BitwiseLeftShift,
+    BitwiseRightShift,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Equal,
+    NotEqual,
+    Negative,
+    Positive,
+    Abs,
+    BitwiseInvert,
+}
+
+/// In the order of the operators; the in-place ones have an "i" in front.
+const NAMES: [&str; 23] = [
+    "iadd",
+    "isubtract",
+    "imultiply",
+    "idivide",
+    "ifloor_divide",
+    "iremainder",
+    "ipow",
+    "imatmul",
+    "ibitwise_and",
+    "ibitwise_or",
+    "ibitwise_xor",
+    "ibitwise_left_shift",
+    "ibitwise_right_shift",
+    "iless",
+    "iless_equal",
+    "igreater",
+    "igreater_equal",
+    "iequal",
+    "inot_equal",
+    "inegative",
+    "ipositive",
+    "iabs",
+    "ibitwise_invert",
+];
+
+impl Operator {
+    fn name(self, in_place: bool) -> &'static str {
+        let name = NAMES[self as usize];
+        if in_place { name } else { &name[1..] }
+    }
+}
+
+struct Fast {
+    kernel: StridedLoop,
+    result: DType,
+}
+
+/// Loops of operators on arrays of one dtype.
+static LOOPS: [[OnceLock<Fast>; DType::COUNT]; NAMES.len()] =
+    [const { [const { OnceLock::new() }; DType::COUNT] }; NAMES.len()];
+static DISPATCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// Names the function that computes what no cached loop does: ``hook(name, left, right)``.
+#[pyfunction]
+pub(crate) fn set_dispatch(hook: Bound<'_, PyAny>) -> PyResult<()> {
+    let py = hook.py();
+    DISPATCH.set(py, hook.unbind()).map_err(|_| PyRuntimeError::new_err("there is a dispatch hook already"))
+}
+
+/// Lets operator `name` on arrays of these dtypes, all the same, use `loop`, whose result has the dtype `result`.
+#[pyfunction]
+pub(crate) fn cache_loop(
+    name: &str,
+    dtypes: &Bound<'_, PyTuple>,
+    r#loop: &Bound<'_, Loop>,
+    result: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let Some(at) = NAMES.iter().position(|known| known[1..] == *name) else {
+        return Err(PyValueError::new_err(format!("no operator is called {name}")));
+    };
+    let operands: SmallVec<[DType; 2]> =
+        dtypes.iter().map(|dtype| dtypes::from_python(&dtype)).collect::<PyResult<_>>()?;
+    let result = dtypes::from_python(result)?;
+    let wanted: SmallVec<[DType; 3]> = operands.iter().copied().chain([result]).collect();
+    if wanted != r#loop.get().dtypes {
+        return Err(PyValueError::new_err("the loop is for other dtypes"));
+    }
+    if let Some(first) = operands.first()
+        && operands.iter().all(|operand| operand == first)
+    {
+        // Who comes second has named the same loop.
+        let _ = LOOPS[at][*first as usize].set(Fast { kernel: r#loop.get().kernel, result });
+    }
+    Ok(())
+}
+
+/// A Python number as an operand of this dtype, if NumPy would take it so.
+#[inline]
+pub(super) fn scalar(number: &Bound<'_, PyAny>, dtype: DType) -> Option<Scalar> {
+    let scalar = if let Ok(number) = number.cast_exact::<PyFloat>() {
+        Scalar::Float(number.value())
+    } else if let Ok(number) = number.cast_exact::<PyInt>() {
+        match number.extract::<i64>() {
+            Ok(number) => Scalar::Int(number),
+            Err(_) => Scalar::UInt(number.extract().ok()?),
+        }
+    } else if let Ok(number) = number.cast_exact::<PyBool>() {
+        Scalar::Bool(number.is_true())
+    } else {
+        let number = number.cast_exact::<PyComplex>().ok()?;
+        Scalar::Complex(number.getattr("real").ok()?.extract().ok()?, number.getattr("imag").ok()?.extract().ok()?)
+    };
+    scalar.fits(dtype).then_some(scalar)
+}
+
+/// The shape to which two are broadcast.
+fn broadcast(left: &[usize], right: &[usize]) -> Option<Shape> {
+    let (long, short) = if left.len() < right.len() { (right, left) } else { (left, right) };
+    let mut shape = Shape::from_slice(long);
+    let missing = long.len() - short.len();
+    for (length, &other) in shape[missing..].iter_mut().zip(short) {
+        match (*length, other) {
+            (a, b) if a == b => {}
+            (1, b) => *length = b,
+            (_, 1) => {}
+            _ => return None,
+        }
+    }
+    Some(shape)
+}
+
+/// `left (operator) right`, where one of the two, `array`, is an array.
+#[inline]
+pub(super) fn binary<'py>(
+    array: &Bound<'py, NDArray>,
+    other: &Bound<'py, PyAny>,
+    operator: Operator,
+    reflected: bool,
+) -> PyResult<Py<PyAny>> {
+    let (py, own) = (array.py(), array.get());
+    let dtype = own.inner.dtype();
+    if let Some(fast) = LOOPS[operator as usize][dtype as usize].get() {
+        let operands = Operands::of(own, other, dtype);
+        if let Some(operands) = operands
+            && let Some(shape) = operands.shape(own)
+        {
+            let output =
+                Array::empty(&own.owner().get().inner, &shape, fast.result).map_err(|error| raised(py, error))?;
+            operands.push(py, fast.kernel, &output, own, reflected)?;
+            return Ok(Py::new(py, NDArray::new(output, own.owner().clone_ref(py)))?.into_any());
+        }
+    }
+    let (left, right) = if reflected { (other, array.as_any()) } else { (array.as_any(), other) };
+    dispatch(py, operator.name(false), left, Some(right))
+}
+
+/// `array (operator)= other`.
+#[inline]
+pub(super) fn in_place<'py>(
+    array: &Bound<'py, NDArray>,
+    other: &Bound<'py, PyAny>,
+    operator: Operator,
+) -> PyResult<()> {
+    let (py, own) = (array.py(), array.get());
+    let dtype = own.inner.dtype();
+    if let Some(fast) = LOOPS[operator as usize][dtype as usize].get()
+        && fast.result == dtype
+        && let Some(operands) = Operands::of(own, other, dtype)
+        && operands.shape(own).is_some_and(|shape| shape == own.inner.layout().shape)
+    {
+        return operands.push(py, fast.kernel, &own.inner, own, false);
+    }
+    let answer = dispatch(py, operator.name(true), array.as_any(), Some(other))?;
+    if answer.is(array) {
+        return Ok(());
+    }
+    // Python would bind the name to something else.
+    Err(PyRuntimeError::new_err("an in-place operator has made another array"))
+}
+
+/// `(operator) array`.
+#[inline]
+pub(super) fn unary(array: &Bound<'_, NDArray>, operator: Operator) -> PyResult<Py<PyAny>> {
+    let (py, own) = (array.py(), array.get());
+    if let Some(fast) = LOOPS[operator as usize][own.inner.dtype() as usize].get() {
+        let shape = &own.inner.layout().shape;
+        let output = Array::empty(&own.owner().get().inner, shape, fast.result).map_err(|error| raised(py, error))?;
+        wait_for_room(py, own.owner().get(), output.bytes() as u64)?;
+        push_elementwise(fast.kernel, &[&output], &[Operand::Array(&own.inner)], PushOptions::default())
+            .map_err(|error| raised(py, error))?;
+        return Ok(Py::new(py, NDArray::new(output, own.owner().clone_ref(py)))?.into_any());
+    }
+    dispatch(py, operator.name(false), array.as_any(), None)
+}
+
+/// The other operand of an operator.
+enum Operands<'a, 'py> {
+    Array(&'a Bound<'py, NDArray>),
+    Scalar(Scalar, DType),
+}
+
+impl<'a, 'py> Operands<'a, 'py> {
+    #[inline]
+    fn of(own: &NDArray, other: &'a Bound<'py, PyAny>, dtype: DType) -> Option<Self> {
+        if let Ok(array) = other.cast::<NDArray>() {
+            let fits =
+                array.get().inner.dtype() == dtype && array.get().owner().get().inner.is_same(&own.owner().get().inner);
+            return fits.then_some(Self::Array(array));
+        }
+        scalar(other, dtype).map(|scalar| Self::Scalar(scalar, dtype))
+    }
+
+    #[inline]
+    fn shape(&self, own: &NDArray) -> Option<Shape> {
+        let shape = &own.inner.layout().shape;
+        match self {
+            Self::Scalar(..) => Some(shape.clone()),
+            Self::Array(array) => {
+                let other = &array.get().inner.layout().shape;
+                if shape == other { Some(shape.clone()) } else { broadcast(shape, other) }
+            }
+        }
+    }
+
+    #[inline]
+    fn push(
+        &self,
+        py: Python<'_>,
+        kernel: StridedLoop,
+        output: &Array,
+        own: &NDArray,
+        reflected: bool,
+    ) -> PyResult<()> {
+        wait_for_room(py, own.owner().get(), output.bytes() as u64)?;
+        let own = Operand::Array(&own.inner);
+        let other = match self {
+            Self::Array(array) => Operand::Array(&array.get().inner),
+            Self::Scalar(scalar, dtype) => Operand::Scalar(*scalar, *dtype),
+        };
+        let operands = if reflected { [other, own] } else { [own, other] };
+        push_elementwise(kernel, &[output], &operands, PushOptions::default()).map_err(|error| raised(py, error))
+    }
+}
+
+#[cold]
+fn dispatch(
+    py: Python<'_>,
+    name: &str,
+    left: &Bound<'_, PyAny>,
+    right: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Py<PyAny>> {
+    match DISPATCH.get(py) {
+        Some(hook) => hook.call1(py, (name, left, right)),
+        None => Ok(py.NotImplemented()),
+    }
+}
