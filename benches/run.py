@@ -1,4 +1,4 @@
-"""Time weft beside its peers, in one run: ``python benches/run.py [--smoke] [--out DIR] [--tables A,B,E] [--reps N]``."""
+"""Time weft beside its peers, in one run: ``python benches/run.py [--smoke] [--out DIR] [--tables A,B,C,D,E] [--reps N]``."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Time weft beside its peers, all in one run.")
     parser.add_argument("--smoke", action="store_true", help="tiny sizes: verify everything, measure nothing")
     parser.add_argument("--out", type=Path, help="folder of results.json and RESULTS.md (default: benches)")
-    parser.add_argument("--tables", type=table_names, default=TABLES, help="of A,B,E (default: all)")
+    parser.add_argument("--tables", type=table_names, default=TABLES, help=f"of {','.join(TABLES)} (default: all)")
     parser.add_argument("--reps", type=positive, help="repetitions of every cell")
     return parser.parse_args()
 
 
 def table_names(text: str) -> tuple[str, ...]:
-    """Read ``A,B,E``."""
+    """Read ``A,B,E`` and the like."""
     names = tuple(dict.fromkeys(text.upper().split(",")))
     if not set(names) <= set(TABLES):
         message = f"{text!r}: tables are {', '.join(TABLES)}"

@@ -26,7 +26,9 @@ BLOCKS = [
     for text in [page.read_text(encoding="utf-8")]
     for match in BLOCK.finditer(text)
 ]
-MODULES = sorted(module.name for module in pkgutil.iter_modules(weft.__path__, "weft.") if module.name != "weft._core")
+MODULES = sorted(
+    module.name for module in pkgutil.walk_packages(weft.__path__, "weft.") if module.name != "weft._core"
+)
 FLAGS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL | doctest.NORMALIZE_WHITESPACE
 #: Runs a block that is a session with its answers.
 SESSION = """
@@ -53,7 +55,7 @@ def test_docstring_examples_run(name: str, capsys: pytest.CaptureFixture[str]) -
     assert failed == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize("kind", ["Engine", "Variable", "Operator", "Completion"])
+@pytest.mark.parametrize("kind", ["Engine", "Variable", "Operator", "Completion", "NDArray"])
 def test_the_core_is_documented_and_its_examples_run(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     cls = getattr(weft, kind)
     finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner(optionflags=FLAGS)

@@ -23,7 +23,7 @@ def describe() -> dict[str, str]:
         "rustc": _first_line("rustc", "--version"),
         "oneTBB": _tbb(),
     }
-    for package in ("weft", "numpy"):
+    for package in ("weft", "numpy", "torch", "jax", "numexpr", "dask"):
         try:
             facts[package] = metadata.version(package)
         except metadata.PackageNotFoundError:

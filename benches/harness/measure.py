@@ -7,6 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.arrays import TABLES as ARRAY_TABLES
+from harness.arrays import ArrayHosts
 from harness.build import build, workshop
 from harness.callables import callable_jobs
 from harness.floors import floor_jobs
@@ -39,7 +41,8 @@ def measure(settings: Settings) -> Samples:
     Raises
     ------
     VerificationError
-        When an implementation does not run a pattern in serial order: nothing is reported then.
+        When an implementation does not run a pattern in serial order, or gives other values than NumPy: nothing is
+        reported then.
     """
     samples = Samples()
     with workshop() as folder:
@@ -53,6 +56,8 @@ def measure(settings: Settings) -> Samples:
                 _time("table B", callable_jobs(_runners(stack, settings), settings), settings, samples)
             with ExitStack() as stack:
                 _time("pushes", _push_jobs(stack, binaries, settings), settings, samples)
+        if not set(ARRAY_TABLES).isdisjoint(settings.tables):
+            _time_arrays(settings, samples)
         if "E" in settings.tables:
             with ExitStack() as stack:
                 _time("table E", _latency_jobs(stack, binaries, settings), settings, samples)
@@ -62,6 +67,15 @@ def measure(settings: Settings) -> Samples:
 def _time(title: str, jobs: list[Job], settings: Settings, samples: Samples) -> None:
     with progress(title, len(jobs) * settings.reps) as tick:
         interleave(jobs, settings.reps, samples, tick)
+
+
+def _time_arrays(settings: Settings, samples: Samples) -> None:
+    with ArrayHosts(settings) as hosts:
+        hosts.start(samples)
+        if "C" in settings.tables:
+            _time("table C", hosts.add_jobs(), settings, samples)
+        if "D" in settings.tables:
+            _time("table D", hosts.script_jobs(), settings, samples)
 
 
 def _note_missing(binaries: Binaries, samples: Samples, settings: Settings) -> None:

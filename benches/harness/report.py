@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from harness.tables import Table
     from harness.targets import Target
 
+# Tables of which each peer's ratio is shown.
+WITH_PEERS = ("C return", "C", "D")
 VERDICTS = {True: "reached", False: "MISSED", None: "not measured"}
 
 
@@ -31,6 +33,11 @@ class Report:
         self._grids = [(_title(table), grid(table, samples)) for table in TABLES]
         self._grids += [
             ("Ratios of minima (best peer: of those handed op after op)", self._ratios()),
+            *(
+                (f"Ratios of minima, weft / peer: {table.title}", self._peers(table.key))
+                for table in TABLES
+                if table.key in WITH_PEERS
+            ),
             ("Targets", self._verdicts()),
         ]
 
@@ -63,6 +70,22 @@ class Report:
             rows.append([f"{table}: weft / {peer or 'best peer'}", *cells])
             header = ["", *cases]
         return [header, *rows] if rows else []
+
+    def _peers(self, table: str) -> list[list[str]]:
+        cases = self._samples.cases(table)
+        own = [self._samples.cell(table, "weft", case) for case in cases]
+        peers = [row for row in self._samples.rows(table) if row != "weft"]
+        if not any(own) or not peers:
+            return []
+        rows = []
+        for peer in peers:
+            others = [self._samples.cell(table, peer, case) for case in cases]
+            cells = [
+                number(cell.minimum / other.minimum) if cell and other else "-"
+                for cell, other in zip(own, others, strict=True)
+            ]
+            rows.append([f"weft / {peer}", *cells])
+        return [["", *cases], *rows]
 
     def _verdicts(self) -> list[list[str]]:
         rows = [["target", "bound", "by minima", "by medians", "decided by", ""]]
@@ -98,7 +121,7 @@ class Report:
             "",
             "Written by `benches/run.py`; what each figure means is in `benches/README.md`.",
             f"Repetitions: {s.reps}, all implementations interleaved; {s.workers} workers.",
-            "Every pattern was verified against serial order before it was timed.",
+            "Every pattern was verified against serial order, every array result against NumPy's, before it was timed.",
             "",
             *(f"- {name}: {value}" for name, value in self._machine.items()),
             "",

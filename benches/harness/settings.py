@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-TABLES = ("A", "B", "E")
+TABLES = ("A", "B", "C", "D", "E")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,12 @@ class Settings:
     threads_ops: int = 100_000
     pairs: int = 2_000
     latency_samples: int = 40
+    add_sizes: tuple[int, ...] = (16, 1_000, 100_000, 1_000_000)
+    add_ops: int = 1_000
+    add_batches: int = 20
+    chains: int = 8
+    chain_floats: int = 1_000_000
+    matrix_rows: int = 1024
     floor_calls: int = 1_000_000
 
     @classmethod
@@ -39,5 +45,11 @@ class Settings:
             threads_ops=2_000,
             pairs=50,
             latency_samples=5,
+            add_sizes=(16, 1_000),
+            add_ops=50,
+            add_batches=2,
+            chains=2,
+            chain_floats=10_000,
+            matrix_rows=64,
             floor_calls=20_000,
         )

@@ -27,6 +27,19 @@ TABLES = (
     Table(
         "threads", "Pushes from several threads on disjoint variables, push and run", "us per op", ("minimum", "median")
     ),
+    Table("C return", "C. c = a + b, n float32: time to return", "us", ("minimum", "median")),
+    Table(
+        "C",
+        "C. c = a + b, n float32: per op of 1,000 independent ones, with the final wait",
+        "us per op",
+        ("minimum", "median"),
+    ),
+    Table(
+        "D",
+        "D. 8 chains of 20 element-wise ops on 1e6 float32 and two products of 1024 rows, written serially",
+        "ms",
+        ("minimum", "median"),
+    ),
     Table("E", "E. Beside a busy main thread", "us", ("median", "mean", "p99")),
 )
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from harness.array_host import ALONE, BESIDE_PROCESS, BESIDE_THREAD
+from harness.arrays import size
 from harness.patterns import PATTERNS
 from harness.runners import CHUNKED_MAP
+from peers.arrays import NumPyArrays
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +26,14 @@ PUSH_US = 0.25
 NATIVE_PAIR_US = 1.5
 CALLABLE_PAIR_US = 12.0
 BUSY_NATIVE_US = 50.0
+RETURN_US = 0.5
+RETURN_SIZES = (16, 1_000_000)
+SMALL_ADDS_RATIO = 1.5
+TORCH_SIZES = (1_000, 100_000, 1_000_000)
+SCRIPT_RATIO = 0.5
+BLOCKED_SCRIPT_RATIO = 0.35
+# What a spinning thread takes beyond the core that a spinning process takes as well.
+SPINNING_RATIO = 1.15
 # Fewer than one run in twenty of an unchanged program differ by more on a quiet machine.
 THROUGHPUT_NOISE = 1.05
 
@@ -57,6 +68,10 @@ def targets(samples: Samples, tables: tuple[str, ...]) -> list[Target]:
         found += _callables(samples)
         found += _pushes(samples)
         found += _threads(samples)
+    if "C" in tables:
+        found += _additions(samples)
+    if "D" in tables:
+        found += _scripts(samples)
     if "E" in tables:
         start = _time(samples, ("E", "weft", "native op"), "native op beside a busy main thread: start", BUSY_NATIVE_US)
         found.append(replace(start, decided_by="median"))
@@ -127,3 +142,29 @@ def _threads(samples: Samples) -> Iterator[Target]:
         minimum, median = _both(samples, (table, row, f"{pushers} pushing"), (table, row, "1 pushing"))
         name = f"{pushers} threads pushing / 1 thread, time per op"
         yield Target(name, "x", THROUGHPUT_NOISE, at_least=False, by_minimum=minimum, by_median=median)
+
+
+def _additions(samples: Samples) -> Iterator[Target]:
+    for n in RETURN_SIZES:
+        yield _time(samples, ("C return", "weft", size(n)), f"C, {size(n)}: c = a + b returns", RETURN_US)
+    numpy = NumPyArrays.name
+    small = size(RETURN_SIZES[0])
+    yield _array_ratio(samples, f"C, {small}: weft / {numpy}", ("C", numpy, small), SMALL_ADDS_RATIO)
+    torch = next((row for row in samples.rows("C") if row.startswith("torch")), "torch")
+    for n in TORCH_SIZES:
+        yield _array_ratio(samples, f"C, {size(n)}: weft / {torch}", ("C", torch, size(n)), 1.0)
+
+
+def _scripts(samples: Samples) -> Iterator[Target]:
+    numpy = ("D", NumPyArrays.name, ALONE)
+    yield _array_ratio(samples, f"D: weft / {NumPyArrays.name}", numpy, SCRIPT_RATIO)
+    yield _array_ratio(samples, f"D, blocked in cache: weft / {NumPyArrays.name}", numpy, BLOCKED_SCRIPT_RATIO)
+    minimum, median = _both(samples, ("D", "weft", BESIDE_THREAD), ("D", "weft", BESIDE_PROCESS))
+    name = f"D: weft {BESIDE_THREAD} / {BESIDE_PROCESS}"
+    yield Target(name, "x", SPINNING_RATIO, at_least=False, by_minimum=minimum, by_median=median)
+
+
+def _array_ratio(samples: Samples, name: str, peer: tuple[str, str, str], bound: float) -> Target:
+    table, _, case = peer
+    minimum, median = _both(samples, (table, "weft", case), peer)
+    return Target(name, "x", bound, at_least=False, by_minimum=minimum, by_median=median)

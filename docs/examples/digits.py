@@ -1,7 +1,9 @@
 """Handwritten digits, learnt on two devices by one loop that is written serially.
 
-The loop is in ``two_devices/training.py``; this script runs it under several policies,
-shows that all of them give the same weights, bit for bit, and draws who ran what when:
+The loop is there twice: with ops pushed by hand in ``two_devices/training.py``, and as array
+arithmetic, which pushes by itself, in ``two_devices/arithmetic.py``. This script runs both under several
+policies, beside plain NumPy and, where it is installed, torch. It shows that all policies give the same
+weights, bit for bit, and that all versions learn alike, and draws who ran what when:
 
     python docs/examples/digits.py
 
@@ -12,8 +14,10 @@ import argparse
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
+from typing import TypeAlias
 
 import numpy as np
 from rich.box import SIMPLE
@@ -25,7 +29,7 @@ from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
 import weft
-from two_devices import timeline
+from two_devices import arithmetic, timeline
 from two_devices.network import accuracy
 from two_devices.training import Data, Outcome, Plan, train
 
@@ -34,6 +38,33 @@ ENGINES: dict[str, Callable[[], weft.Engine]] = {
     "work_stealing": lambda: weft.Engine(policy="work_stealing", workers=2),
     "per_device": lambda: weft.Engine(policy="per_device", workers=1),
 }
+#: Trains and returns what came out, with a function to call after each epoch.
+Training: TypeAlias = Callable[[Data, Plan, Callable[[], object]], Outcome]
+NUMPY = "NumPy"
+# In front of a policy: the version in array arithmetic.
+NDARRAY = "NDArray, "
+# Sums are rounded in another order where a batch is not cut in two.
+RELATIVE, ABSOLUTE = 1e-3, 1e-5
+
+
+def on_engine(train: Callable[[weft.Engine, Data, Plan, Callable[[], object]], Outcome], policy: str) -> Training:
+    """Return a training on an engine of its own, made when it starts and closed at its end."""
+
+    def run(data: Data, plan: Plan, on_epoch: Callable[[], object]) -> Outcome:
+        with ENGINES[policy]() as engine:
+            return train(engine, data, plan, on_epoch)
+
+    return run
+
+
+def trainings() -> dict[str, Training]:
+    """Return all that there is to compare: a policy's name alone stands for ops pushed by hand."""
+    versions = {policy: on_engine(train, policy) for policy in ENGINES}
+    versions[NUMPY] = arithmetic.train_numpy
+    if find_spec("torch"):
+        versions["torch, 2 threads"] = partial(arithmetic.train_torch, 2)
+    versions |= {NDARRAY + policy: on_engine(arithmetic.train, policy) for policy in ENGINES}
+    return versions
 
 
 def load_data(seed: int = 0) -> tuple[Data, Data]:
@@ -50,16 +81,16 @@ def load_data(seed: int = 0) -> tuple[Data, Data]:
 
 
 def run_all(data: Data, plan: Plan, repeats: int, console: Console) -> dict[str, list[Outcome]]:
-    """Train under each policy in turn, `repeats` times, and return what came out."""
-    outcomes: dict[str, list[Outcome]] = {policy: [] for policy in ENGINES}
-    columns = (TextColumn("{task.description:13}"), BarColumn(None), MofNCompleteColumn(), TimeElapsedColumn())
+    """Train with each version in turn, `repeats` times, and return what came out."""
+    versions = trainings()
+    outcomes: dict[str, list[Outcome]] = {version: [] for version in versions}
+    columns = (TextColumn("{task.description:22}"), BarColumn(None), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, refresh_per_second=4) as progress:
-        bar = progress.add_task("", total=repeats * len(ENGINES) * plan.epochs)
+        bar = progress.add_task("", total=repeats * len(versions) * plan.epochs)
         for _ in range(repeats):
-            for policy, engine_of in ENGINES.items():
-                progress.update(bar, description=policy)
-                with engine_of() as engine:
-                    outcomes[policy].append(train(engine, data, plan, partial(progress.advance, bar)))
+            for version, training in versions.items():
+                progress.update(bar, description=version)
+                outcomes[version].append(training(data, plan, partial(progress.advance, bar)))
         progress.update(bar, description="done")
     return outcomes
 
@@ -67,7 +98,7 @@ def run_all(data: Data, plan: Plan, repeats: int, console: Console) -> dict[str,
 def summary(outcomes: dict[str, list[Outcome]]) -> Table:
     """Return a table of the policies' wall times, and of serial's divided by them."""
     table = Table("policy", "threads", "best", "speed-up", "median", "speed-up", box=SIMPLE)
-    seconds = {policy: [run.seconds for run in runs] for policy, runs in outcomes.items()}
+    seconds = {policy: [run.seconds for run in outcomes[policy]] for policy in ENGINES}
     serial = seconds["serial"]
     for policy, own in seconds.items():
         table.add_row(
@@ -81,13 +112,42 @@ def summary(outcomes: dict[str, list[Outcome]]) -> Table:
     return table
 
 
-def differing(outcomes: dict[str, list[Outcome]]) -> list[str]:
+def comparison(outcomes: dict[str, list[Outcome]], held_out: Data) -> Table:
+    """Return a table of all versions: wall times, NumPy's divided by them, and what was learnt."""
+    table = Table("version", "best", "speed-up", "median", "speed-up", "accuracy", box=SIMPLE)
+    seconds = {version: [run.seconds for run in runs] for version, runs in outcomes.items()}
+    numpy = seconds[NUMPY]
+    for version, own in seconds.items():
+        table.add_row(
+            f"by hand, {version}" if version in ENGINES else version,
+            f"{min(own):.2f} s",
+            f"{min(numpy) / min(own):.2f}",
+            f"{median(own):.2f} s",
+            f"{median(numpy) / median(own):.2f}",
+            f"{accuracy(*outcomes[version][0].weights, held_out.images, held_out.labels):.3f}",
+        )
+    return table
+
+
+def differing(outcomes: dict[str, list[Outcome]], prefix: str = "") -> list[str]:
     """Return the policies that, in any run, gave other weights than the first run."""
-    expected = [weights.tobytes() for weights in outcomes["serial"][0].weights]
+    expected = [weights.tobytes() for weights in outcomes[prefix + "serial"][0].weights]
     return [
-        policy
-        for policy, runs in outcomes.items()
-        if any([weights.tobytes() for weights in run.weights] != expected for run in runs)
+        prefix + policy
+        for policy in ENGINES
+        if any([weights.tobytes() for weights in run.weights] != expected for run in outcomes[prefix + policy])
+    ]
+
+
+def straying(outcomes: dict[str, list[Outcome]]) -> list[str]:
+    """Return the versions whose weights are not those of NumPy, but for rounding."""
+    expected = outcomes[NUMPY][0].weights
+    return [
+        version
+        for version, runs in outcomes.items()
+        if not all(
+            np.allclose(own, numpy, RELATIVE, ABSOLUTE) for own, numpy in zip(runs[0].weights, expected, strict=True)
+        )
     ]
 
 
@@ -106,14 +166,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=count, default=30, help="passes over the training data")
     parser.add_argument("--hidden", type=count, default=8192, help="hidden units")
     parser.add_argument("--batch", type=count, default=256, help="rows in a batch, half per device")
-    parser.add_argument("--repeats", type=count, default=5, help="timed runs of each policy")
+    parser.add_argument("--repeats", type=count, default=5, help="timed runs of each version")
     parser.add_argument("--out", type=Path, default="demo-timeline.png", help="the picture")
-    parser.add_argument("--quick", action="store_true", help="5 epochs, one run of each policy")
+    parser.add_argument("--quick", action="store_true", help="5 epochs, one run of each version")
     return parser.parse_args()
 
 
 def main() -> int:
-    """Run the demo; return 0, 1 if the policies disagree on the weights, 2 if it cannot run."""
+    """Run the demo; return 0, 1 if policies or versions disagree on the weights, 2 if it cannot run."""
     options = arguments()
     if options.quick:
         options.epochs, options.repeats = 5, 1
@@ -135,9 +195,21 @@ def main() -> int:
         console.print(f"[red]final weights       differ from those of serial: {', '.join(policies)}")
         return 1
     console.print("final weights       the same in all runs, bit for bit")
-    fastest = {policy: min(runs, key=lambda run: run.seconds) for policy, runs in outcomes.items()}
+    fastest = {policy: min(outcomes[policy], key=lambda run: run.seconds) for policy in ENGINES}
     timeline.save(options.out, {f"{policy}, {run.seconds:.2f} s": run.spans for policy, run in fastest.items()})
     console.print(f"who ran what when   {options.out}")
+
+    console.print("\nThe same network in array arithmetic")
+    console.print(comparison(outcomes, held_out))
+    console.print(f"ops in each run     {outcomes[f'{NDARRAY}serial'][0].ops:,}")
+    if versions := differing(outcomes, NDARRAY):
+        console.print(f"[red]final weights       differ from those of {NDARRAY}serial: {', '.join(versions)}")
+        return 1
+    if versions := straying(outcomes):
+        console.print(f"[red]final weights       differ from those of {NUMPY}: {', '.join(versions)}")
+        return 1
+    console.print("NDArray's weights   the same in all runs, bit for bit")
+    console.print("other weights       the same, but for rounding")
     return 0
 
 

@@ -25,7 +25,10 @@ impl Array {
     }
 
     /// A view of a buffer.
-    pub fn on(buffer: Arc<Buffer>, layout: Layout, dtype: DType) -> Result<Self, ArrayError> {
+    pub fn on(buffer: Arc<Buffer>, mut layout: Layout, dtype: DType) -> Result<Self, ArrayError> {
+        if layout.size() == 0 {
+            layout.offset = 0; // there is nothing anywhere
+        }
         layout.check(dtype.size(), buffer.bytes())?;
         let contiguous = layout.is_contiguous(dtype.size());
         Ok(Self { buffer, layout, dtype, contiguous })
@@ -88,6 +91,18 @@ impl Array {
             return self.layout.offset..self.layout.offset + self.bytes();
         }
         self.layout.range(self.dtype.size())
+    }
+
+    /// The device on which its buffer belongs.
+    #[must_use]
+    pub fn device(&self) -> u16 {
+        order::device(&self.buffer)
+    }
+
+    /// Says on which device its buffer belongs: ops that write to it run there, and what is made from it belongs
+    /// there too.
+    pub fn set_device(&self, device: u16) {
+        order::set_device(&self.buffer, device);
     }
 
     /// Mutations of the buffer that were pushed.

@@ -45,6 +45,7 @@ enum State {
 /// A large op.
 pub(crate) struct Job {
     engine: Engine,
+    device: Device,
     /// Number of elements.
     size: usize,
     flat: bool,
@@ -232,7 +233,7 @@ impl Payload for Run {
         let job = self.0;
         let Some(followers) = job.take() else { return Ok(()) }; // it was taken along
         let team = Team::new(job.gather(followers))?;
-        let helpers = if team.blocks > 1 { job.engine.idle_workers(Device::default()).min(team.blocks - 1) } else { 0 };
+        let helpers = if team.blocks > 1 { job.engine.idle_workers(job.device).min(team.blocks - 1) } else { 0 };
         if helpers == 0 {
             (0..team.blocks).for_each(|number| team.block(number));
             team.finish();
@@ -240,6 +241,7 @@ impl Payload for Run {
         }
         lock(&team.progress).completion = Some(context.defer());
         let team = Arc::new(team);
+        let options = PushOptions { device: job.device, ..PushOptions::default() };
         for _ in 0..helpers {
             let team = Arc::clone(&team);
             let help = move |_: &mut OpContext<'_>| {
@@ -247,7 +249,7 @@ impl Payload for Run {
                 Ok(())
             };
             // An op may push whether the engine is closed or not.
-            let _ = job.engine.push_unlimited(help, &mut Accesses::new(&job.engine), &PushOptions::default());
+            let _ = job.engine.push_unlimited(help, &mut Accesses::new(&job.engine), &options);
         }
         team.work();
         Ok(())
@@ -284,44 +286,47 @@ pub fn push_elementwise(
         }
     }
     let step = Step::new(kernel, outputs, inputs)?;
+    let mut pushing = Pushing::lock();
+    options.device.index = order::place(&mut pushing, &arrays);
     let pushed = if step.size() < LARGE {
-        push_small(engine, step, &arrays, read, &options)
+        push_small(&mut pushing, engine, step, &arrays, read, &options)
     } else {
-        push_large(engine, step, &arrays, read, &options)
+        push_large(&mut pushing, engine, step, &arrays, read, &options)
     };
+    drop(pushing);
     engine.follow_up();
     pushed
 }
 
 #[inline]
 fn push_small(
+    pushing: &mut Pushing,
     engine: &Engine,
     mut step: Box<Step>,
     arrays: &[(&Array, Access)],
     read: usize,
     options: &PushOptions<'_>,
 ) -> Result<(), ArrayError> {
-    let mut pushing = Pushing::lock();
     for (output, _) in &arrays[read..] {
-        if output.buffer().ranges.get(&mut pushing).version() > 0 {
+        if output.buffer().ranges.get(pushing).is_used() {
             step.rewrite(output.buffer());
         }
     }
-    Ok(order::enqueue(&mut pushing, engine, arrays, options, RunStep(step))?)
+    Ok(order::enqueue(pushing, engine, arrays, options, RunStep(step))?)
 }
 
 fn push_large(
+    pushing: &mut Pushing,
     engine: &Engine,
     mut step: Box<Step>,
     arrays: &[(&Array, Access)],
     read: usize,
     options: &PushOptions<'_>,
 ) -> Result<(), ArrayError> {
-    let mut pushing = Pushing::lock();
     let mut needs = Needs::default();
     let mut producers: SmallVec<[Arc<Job>; 2]> = SmallVec::new();
     for (array, _) in &arrays[..read] {
-        let ranges = array.buffer().ranges.get(&mut pushing);
+        let ranges = array.buffer().ranges.get(pushing);
         let mut need = Need { version: None, producer: Weak::new() };
         if !ranges.is_split() {
             need.version = Some(array.buffer().variable.version());
@@ -335,8 +340,8 @@ fn push_large(
         needs.sources.push(need);
     }
     for (output, _) in &arrays[read..] {
-        let ranges = output.buffer().ranges.get(&mut pushing);
-        if ranges.version() > 0 {
+        let ranges = output.buffer().ranges.get(pushing);
+        if ranges.is_used() {
             step.rewrite(output.buffer());
             // Who has looked at what was there before must have done so when it is rewritten.
             needs.rewrites.push(ranges.producer.clone().filter(|_| !ranges.seen).unwrap_or_default());
@@ -345,17 +350,18 @@ fn push_large(
     let (size, flat) = (step.size(), step.is_flat());
     let job = Arc::new(Job {
         engine: engine.clone(),
+        device: options.device,
         size,
         flat,
         step: Mutex::new(step),
         needs: Mutex::new(needs),
         state: Mutex::new(State::Open(Vec::new())),
     });
-    order::enqueue(&mut pushing, engine, arrays, options, Run(Arc::clone(&job)))?;
+    order::enqueue(pushing, engine, arrays, options, Run(Arc::clone(&job)))?;
     if flat {
         producers.iter().for_each(|producer| job.follow(producer));
         for (output, _) in &arrays[read..] {
-            let ranges = output.buffer().ranges.get(&mut pushing);
+            let ranges = output.buffer().ranges.get(pushing);
             (ranges.producer, ranges.seen) = (Some(Arc::downgrade(&job)), false);
         }
     }

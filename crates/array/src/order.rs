@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use std::cell::UnsafeCell;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use weft_engine::{AccessKind, Accesses, Engine, EngineError, OpContext, Payload, PushOptions, Variable};
+use weft_engine::{AccessKind, Accesses, Device, Engine, EngineError, OpContext, Payload, PushOptions, Variable};
 
 /// Ranges of one buffer before they are joined: looking through them takes time.
 const RANGES: usize = 256;
@@ -65,12 +65,19 @@ pub(crate) struct Ranges {
     pub(crate) producer: Option<std::sync::Weak<crate::elementwise::Job>>,
     /// Whether anybody has looked at what it fills since.
     pub(crate) seen: bool,
+    /// The device on which it belongs, once that is known.
+    device: Option<u16>,
 }
 
 impl Ranges {
     /// Mutations pushed.
     pub(crate) fn version(&self) -> u64 {
         self.version
+    }
+
+    /// Whether anything was pushed on it: memory that someone else has filled may be read before it is written.
+    pub(crate) fn is_used(&self) -> bool {
+        self.version > 0 || self.seen
     }
 
     pub(crate) fn is_split(&self) -> bool {
@@ -184,6 +191,33 @@ fn enter(
     Ok(AccessKind::Read)
 }
 
+/// The device on which an op on these arrays runs: that of what it writes, or else of what it reads. What it writes
+/// belongs there from now on.
+#[inline]
+pub(crate) fn place(pushing: &mut Pushing, arrays: &[(&Array, Access)]) -> u16 {
+    let mut found = None;
+    for wanted in [true, false] {
+        for (array, _) in arrays.iter().filter(|(_, access)| (*access != Access::Read) == wanted) {
+            found = found.or(array.buffer().ranges.get(pushing).device);
+        }
+    }
+    let Some(device) = found else { return 0 };
+    for (array, _) in arrays.iter().filter(|(_, access)| *access != Access::Read) {
+        array.buffer().ranges.get(pushing).device.get_or_insert(device);
+    }
+    device
+}
+
+/// Says on which device the buffer belongs.
+pub(crate) fn set_device(buffer: &Buffer, device: u16) {
+    buffer.ranges.get(&mut Pushing::lock()).device = Some(device);
+}
+
+/// The device on which the buffer belongs; the first one if nobody has said.
+pub(crate) fn device(buffer: &Buffer) -> u16 {
+    buffer.ranges.get(&mut Pushing::lock()).device.unwrap_or(0)
+}
+
 /// Enters the arrays' queues as one op, which [`Engine::follow_up`] then is owed.
 #[inline]
 pub(crate) fn enqueue<P: Payload>(
@@ -286,7 +320,9 @@ pub fn push<P: Payload>(payload: P, request: &PushRequest<'_>) -> Result<(), Arr
         check_engine(request.engine, array.buffer())?;
     }
     let mut pushing = Pushing::lock();
-    let pushed = enqueue(&mut pushing, request.engine, request.arrays, &request.options, payload);
+    let device = Device { index: place(&mut pushing, request.arrays), ..request.options.device };
+    let options = PushOptions { device, ..request.options };
+    let pushed = enqueue(&mut pushing, request.engine, request.arrays, &options, payload);
     drop(pushing);
     request.engine.follow_up();
     Ok(pushed?)

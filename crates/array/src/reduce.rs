@@ -1,17 +1,19 @@
 //! Reductions by a binary strided loop, as NumPy's `ufunc.reduce` does them.
 //!
-//! Every output element is the first element along the reduced axes, to which the loop adds the others. Along the
-//! innermost axis the loop sees all of them at once, and so may sum in pairs; how the elements are walked over
+//! Every output element is the loop's identity, or where it has none the first element along the reduced axes, to
+//! which the loop adds the others. Along the innermost axis the loop sees all of them at once, and so may sum in pairs; how the elements are walked over
 //! depends on the layout alone, and so do the results.
 
+use crate::dtype::Element;
 use crate::kernel::{Pointers, StridedLoop, Walk, copy_loop};
 use crate::order::{Access, PushRequest, push};
-use crate::{Array, ArrayError};
+use crate::{Array, ArrayError, Scalar};
 use smallvec::SmallVec;
 use weft_engine::{Cause, OpContext, Payload, PushOptions};
 
 struct Reduce {
     kernel: StridedLoop,
+    identity: Option<Element>,
     input: Array,
     output: Array,
     /// Over the output's elements: the input's first ones, the output.
@@ -30,15 +32,20 @@ impl Payload for Reduce {
         let pointers: Pointers = [from, to].as_slice().into();
         // SAFETY: the accesses are granted, and the walks stay inside the arrays.
         unsafe {
-            self.kept.run(&copy_loop(self.input.dtype()), &pointers, 0..self.kept.shape[0]);
-            self.add(from, to, 0, true);
+            if let Some(identity) = self.identity {
+                let item = self.output.dtype().size();
+                self.kept.each(&pointers, |at| at[1].copy_from_nonoverlapping(identity.0.as_ptr(), item));
+            } else {
+                self.kept.run(&copy_loop(self.input.dtype()), &pointers, 0..self.kept.shape[0]);
+            }
+            self.add(from, to, 0, self.identity.is_none());
         }
         Ok(())
     }
 }
 
 impl Reduce {
-    /// Adds what lies along the reduced axes from this one on. The very first element was copied.
+    /// Adds what lies along the reduced axes from this one on; if `first`, the very first element was copied.
     ///
     /// # Safety
     ///
@@ -94,9 +101,10 @@ impl Reduce {
     }
 }
 
-/// Pushes a reduction of `input` over `axes` into `output`, whose shape is the input's with 1 for these axes.
+/// Pushes a reduction, from `identity` if there is one, of `input` over `axes` into `output`, whose shape is the input's with 1 for these axes.
 pub fn push_reduce(
     kernel: StridedLoop,
+    identity: Option<Scalar>,
     output: &Array,
     input: &Array,
     axes: &[usize],
@@ -134,5 +142,6 @@ pub fn push_reduce(
     }
     let request =
         PushRequest { engine: output.engine(), arrays: &[(output, Access::Overwrite), (input, Access::Read)], options };
-    push(Reduce { kernel, input: input.clone(), output: output.clone(), kept, reduced }, &request)
+    let identity = identity.and_then(|identity| identity.element(output.dtype()));
+    push(Reduce { kernel, identity, input: input.clone(), output: output.clone(), kept, reduced }, &request)
 }

@@ -88,6 +88,16 @@ impl Step {
                 let (from, to) = (output.layout().shape.to_vec(), shape.to_vec());
                 return Err(ArrayError::Broadcast { from, to });
             }
+            if output
+                .layout()
+                .shape
+                .iter()
+                .zip(&output.layout().strides)
+                .any(|(&length, &stride)| length > 1 && stride == 0)
+            {
+                let message = "the output is a broadcast view: more than one of its elements are the same memory";
+                return Err(ArrayError::Invalid(message.to_owned()));
+            }
             in_rows &= output.is_contiguous();
             flat &= output.is_flat();
             items.push(item_of(output));

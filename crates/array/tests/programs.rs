@@ -6,8 +6,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::ffi::{c_char, c_void};
+use std::ptr::NonNull;
 use std::time::Duration;
-use weft_array::{Array, DType, Layout, Operand, Scalar, StridedLoop, copy_loop, push_elementwise, push_reduce};
+use weft_array::{
+    Array, Buffer, DType, Layout, Operand, Scalar, StridedLoop, copy_loop, push_elementwise, push_reduce,
+};
 use weft_engine::{Engine, Policy, PushOptions, Settings, Wait};
 
 /// `out = a * 3 + b`, wrapping, so that the order of everything shows.
@@ -45,6 +48,9 @@ impl World {
         let settings = Settings { policy, workers: Some(workers), ..Settings::default() };
         let engine = Engine::new(settings).expect("valid settings");
         let fresh = |number: u8| {
+            if number % 2 == 1 {
+                return Self::filled_by_someone_else(&engine, length, number);
+            }
             let array = Array::empty(&engine, &[length], DType::UInt32).expect("a small array");
             let filler = Operand::Scalar(Scalar::Int(number.into()), DType::UInt32);
             push_elementwise(copy_loop(DType::UInt32), &[&array], &[filler], PushOptions::default()).expect("it fits");
@@ -52,6 +58,15 @@ impl World {
         };
         let arrays = (0..).take(ARRAYS).map(fresh).collect();
         Self { engine, arrays, length }
+    }
+
+    /// An array on memory whose values no op has made.
+    fn filled_by_someone_else(engine: &Engine, length: usize, number: u8) -> Array {
+        let mut values = vec![u32::from(number); length].into_boxed_slice();
+        let start = NonNull::from(&mut values[0]).cast();
+        // SAFETY: the keeper owns the bytes, and nobody else reaches them.
+        let buffer = unsafe { Buffer::foreign(engine, start, length * 4, false, Box::new(values)) };
+        Array::on(buffer, Layout::contiguous(&[length], 4).expect("small"), DType::UInt32).expect("all of it")
     }
 
     /// A slice of `length` elements from `start`, backwards or not.
@@ -101,7 +116,7 @@ impl World {
             _ => {
                 if target != left {
                     let output = Self::slice(&self.arrays[target], usize::from(start) % self.length, 1, false);
-                    push_reduce(mixing(), &output, &self.arrays[left], &[0], options()).expect("they fit");
+                    push_reduce(mixing(), None, &output, &self.arrays[left], &[0], options()).expect("they fit");
                 }
             }
         }

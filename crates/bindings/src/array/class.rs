@@ -404,6 +404,16 @@ impl NDArray {
         memory::view(py, &self.inner, false)
     }
 
+    /// The number of the device on which the array's memory belongs.
+    #[getter]
+    fn _device(&self) -> u16 {
+        self.inner.device()
+    }
+
+    fn _place(&self, device: u16) {
+        self.inner.set_device(device);
+    }
+
     fn _shares_buffer(&self, other: &Bound<'_, Self>) -> bool {
         std::sync::Arc::ptr_eq(self.inner.buffer(), other.get().inner.buffer())
     }

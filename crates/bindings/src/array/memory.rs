@@ -9,8 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::ffi::c_int;
 use std::ptr::NonNull;
+use std::sync::Arc;
 use weft_array::{Array, Buffer, Layout, Operand, copy_loop, push_elementwise};
-use weft_engine::PushOptions;
+use weft_engine::{Device, DeviceLane, PushOptions};
 
 /// The bytes of an array's buffer, for NumPy to look at. Keeps them.
 #[pyclass(module = "weft._core", frozen, name = "_Memory")]
@@ -95,10 +96,15 @@ pub(crate) fn copy_elements(output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>)
         let message = format!("cannot copy {} to {}", from.inner.dtype().name(), to.inner.dtype().name());
         return Err(PyValueError::new_err(message));
     }
+    let same = Arc::ptr_eq(to.inner.buffer(), from.inner.buffer()) && to.inner.layout() == from.inner.layout();
+    if same {
+        return Ok(()); // as Python asks for after `x[i] += 1`
+    }
     wait_for_room(py, to.owner().get(), 0)?;
     let kernel = copy_loop(to.inner.dtype());
-    push_elementwise(kernel, &[&to.inner], &[Operand::Array(&from.inner)], PushOptions::default())
-        .map_err(|error| raised(py, error))
+    let lane = if to.inner.device() == from.inner.device() { DeviceLane::Compute } else { DeviceLane::Copy };
+    let options = PushOptions { device: Device { lane, ..Device::default() }, ..PushOptions::default() };
+    push_elementwise(kernel, &[&to.inner], &[Operand::Array(&from.inner)], options).map_err(|error| raised(py, error))
 }
 
 /// Bytes of arrays in this process, those below 4 KiB left out: allocated, in_use, cached, peak.

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use smallvec::SmallVec;
 use std::ffi::{c_char, c_int, c_void};
-use weft_array::{Array, DType, Operand, StridedLoop, push_elementwise, push_matmul, push_reduce};
+use weft_array::{Array, DType, Operand, Scalar, StridedLoop, push_elementwise, push_matmul, push_reduce};
 use weft_engine::PushOptions;
 
 type Function = unsafe extern "C" fn(*mut *mut c_char, *const isize, *const isize, *mut c_void);
@@ -34,6 +34,8 @@ struct UfuncObject {
 pub(crate) struct Loop {
     pub(super) kernel: StridedLoop,
     pub(super) dtypes: SmallVec<[DType; 3]>,
+    /// What a reduction starts with.
+    identity: Option<Scalar>,
     /// Keeps the loop's code and data.
     _ufunc: Py<PyAny>,
 }
@@ -64,7 +66,14 @@ impl Loop {
         let Some((function, data, inputs, outputs)) = found else { return Ok(None) };
         // SAFETY: NumPy's loops for numbers touch their operands alone, and take them unaligned.
         let kernel = unsafe { StridedLoop::new(function, data, inputs, outputs) };
-        Ok(Some(Self { kernel, dtypes: wanted, _ufunc: ufunc.clone().unbind() }))
+        // Not 0 for sums of floating-point numbers, so that the sum of -0.0 is -0.0, as NumPy has it.
+        let identity = match name.as_str() {
+            "add" if wanted.iter().all(floating) => Some(Scalar::Float(-0.0)),
+            "add" => Some(Scalar::Int(0)),
+            "multiply" => Some(Scalar::Int(1)),
+            _ => None,
+        };
+        Ok(Some(Self { kernel, dtypes: wanted, identity, _ufunc: ufunc.clone().unbind() }))
     }
 
     /// Pushes an op: the loop over `inputs`, arrays or numbers, broadcast to the shape of `outputs`.
@@ -114,7 +123,8 @@ impl Loop {
         self.check(1, from)?;
         self.check(2, to)?;
         wait_for_room(py, output.get().owner().get(), to.bytes() as u64)?;
-        push_reduce(self.kernel, to, from, &axes, PushOptions::default()).map_err(|error| raised(py, error))
+        push_reduce(self.kernel, self.identity, to, from, &axes, PushOptions::default())
+            .map_err(|error| raised(py, error))
     }
 
     /// Pushes ``output = a @ b`` for arrays of at least two dimensions, none of them empty.

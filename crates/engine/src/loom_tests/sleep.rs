@@ -12,6 +12,7 @@ use crossbeam_deque::Worker as Deque;
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use std::sync::Arc;
+use std::time::Duration;
 
 fn pool(workers: usize) -> Arc<Pool> {
     Arc::new(Pool::new(Policy::WorkStealing, workers, String::new(), Arc::new(DirectHost)))
@@ -43,9 +44,23 @@ impl Start {
         let seat = lane.seat(self.number).expect("taken at the start");
         let deliver = Arc::new(Delivery(Arc::clone(pool)));
         let (native, hosted, settled) = (self.native, self.hosted, 0);
-        let (seat_number, next, chained, pace, searching) = (self.number, None, 0, Pace::new(), true);
-        let mut worker =
-            Worker { pool, lane, seat, seat_number, deliver, native, hosted, next, chained, pace, searching, settled };
+        let (seat_number, next, chained, pace, searching, inside) =
+            (self.number, None, 0, Pace::new(), true, Duration::ZERO);
+        let mut worker = Worker {
+            pool,
+            lane,
+            seat,
+            seat_number,
+            deliver,
+            native,
+            hosted,
+            next,
+            chained,
+            pace,
+            searching,
+            inside,
+            settled,
+        };
         let mut ran = 0;
         while ran < ops {
             if worker.run_native() {

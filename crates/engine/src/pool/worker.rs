@@ -27,8 +27,13 @@ const SHORT_OPS: u64 = 4;
 const DOZE: Duration = Duration::from_micros(50);
 /// How long a batch of hosted ops may keep native ones waiting, and how often it asks.
 const HOSTED_PATIENCE: Duration = Duration::from_micros(200);
-/// How long a batch may keep the host from threads outside the engine.
-const HOSTED_BATCH: Duration = Duration::from_millis(5);
+/// How long a batch may keep the host from threads outside the engine, unless the host itself takes it away. Longer
+/// than the 5 ms after which a thread that waits for Python's GIL asks for it: who leaves the GIL just before takes it
+/// again before that thread has woken up, and so for ever.
+const HOSTED_BATCH: Duration = Duration::from_millis(25);
+/// How long a worker stays outside after it has been inside for so long altogether, for the same reason: batches may be
+/// short, because native ops wait.
+const HOSTED_PAUSE: Duration = Duration::from_micros(200);
 const HOSTED_ASKS: u32 = 16;
 
 /// A worker's own view of its lane.
@@ -47,6 +52,8 @@ struct Worker<'a> {
     pace: Pace,
     /// Whether it counts as searching.
     searching: bool,
+    /// How long it has been inside the host since it last stayed outside on purpose.
+    inside: Duration,
     /// Tickets settled at its last look.
     settled: u64,
 }
@@ -64,9 +71,22 @@ pub(super) fn work(
     let Some(seat) = lane.seat(seat_number) else { return };
     let deliver = Arc::new(Delivery(Arc::clone(pool)));
     let settled = pool.registrar.settled();
-    let (next, chained, pace, searching) = (None, 0, Pace::new(), true);
-    let mut worker =
-        Worker { pool, lane, seat, seat_number, deliver, native, hosted, next, chained, pace, searching, settled };
+    let (next, chained, pace, searching, inside) = (None, 0, Pace::new(), true, Duration::ZERO);
+    let mut worker = Worker {
+        pool,
+        lane,
+        seat,
+        seat_number,
+        deliver,
+        native,
+        hosted,
+        next,
+        chained,
+        pace,
+        searching,
+        inside,
+        settled,
+    };
     let mut looks = 0;
     loop {
         if worker.searching && worker.others_are_quick() {
@@ -248,14 +268,21 @@ impl Worker<'_> {
         }
         self.found();
         let host = Arc::clone(&self.pool.host);
+        let mut inside = Duration::ZERO;
         host.enter(&mut || {
             self.pool.open_gate();
-            self.hosted_batch();
+            inside = self.hosted_batch();
         });
+        self.inside += inside;
+        if self.inside > HOSTED_BATCH {
+            self.inside = Duration::ZERO;
+            std::thread::sleep(HOSTED_PAUSE);
+        }
         true
     }
 
-    fn hosted_batch(&mut self) {
+    /// Runs hosted ops for a while. Answers for how long.
+    fn hosted_batch(&mut self) -> Duration {
         let start = Instant::now();
         let mut ran = 0_u32;
         loop {
@@ -263,7 +290,7 @@ impl Worker<'_> {
                 self.follow_up(None, true);
                 self.next.take().or_else(|| self.steal(&self.hosted, |seat| &seat.hosted)).inspect(|_| self.pass_on())
             });
-            let Some(op) = op else { return };
+            let Some(op) = op else { return start.elapsed() };
             if ran == 0 {
                 // Who found the gate shut meanwhile has left the rest to us.
                 if self.lane.wants_waking() && self.has_work() {
@@ -286,6 +313,7 @@ impl Worker<'_> {
         if let Some(op) = self.next.take() {
             self.hosted.push(op);
         }
+        start.elapsed()
     }
 
     fn has_hosted(&self) -> bool {

@@ -1,0 +1,1 @@
+"""Arrays: the functions and methods of `weft.NDArray`, whose storage and operators are in the core."""

@@ -1,0 +1,343 @@
+"""Creation functions: arrays from values, from other arrays' shapes, from ranges.
+
+Those that compute their elements push an op and return; those that are given values copy them at the call, as the
+caller may change them later, or share the memory where asked to by ``copy=False``.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import sys
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from weft._array.devices import as_device, device_of, place
+from weft._array.dispatch import engine_of, view
+from weft._array.dtypes import astype
+from weft._array.filling import fill
+from weft._array.operands import ArrayLike, as_array, host_array
+from weft._array.ranges import arange, eye, identity, linspace, meshgrid, tril, triu
+from weft._array.rules import as_dtype, scalar_dtype
+from weft._array.shapes import as_shape
+from weft._core import NDArray, wrap
+from weft._core import empty as _empty
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from weft._array.rules import DType
+    from weft._array.shapes import AnyShape
+    from weft._core import Engine
+    from weft._device import Device
+
+__all__ = [
+    "arange",
+    "array",
+    "asarray",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "identity",
+    "linspace",
+    "meshgrid",
+    "ones",
+    "ones_like",
+    "tril",
+    "triu",
+    "zeros",
+    "zeros_like",
+]
+
+Where: TypeAlias = "Device | str | None"
+
+
+def asarray(
+    obj: ArrayLike,
+    /,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    device: Where = None,
+    copy: bool | None = None,
+    engine: Engine | None = None,
+) -> NDArray:
+    """Return an array of given values.
+
+    Parameters
+    ----------
+    obj : array-like
+        An NDArray, a NumPy array or scalar, a Python scalar, a (nested) sequence, or an object with a buffer or DLPack.
+    dtype : dtype-like, optional
+        The dtype; by default that of `obj`, and int64, float64 or complex128 for Python numbers.
+    device : Device or str, optional
+        The device.
+    copy : bool, optional
+        True copies. None copies all but NDArrays, since whoever owns `obj` may change it later. False shares memory.
+    engine : Engine, optional
+        The engine of a new array; by default the default one.
+
+    Returns
+    -------
+    NDArray
+        The array.
+
+    Raises
+    ------
+    TypeError
+        If arrays cannot have the elements' dtype.
+    ValueError
+        If `copy` is False and only a copy can do, or the values do not form an array.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.asarray([[1, 2], [3, 4]], dtype=weft.float32)
+    NDArray([[1., 2.],
+             [3., 4.]], dtype=float32)
+    """
+    wanted = None if dtype is None else as_dtype(dtype)
+    where = as_device(device)
+    if isinstance(obj, NDArray):
+        moved = device is not None and where != device_of(obj)
+        if copy is False and (moved or wanted not in (None, obj.dtype)):
+            raise ValueError(
+                f"unable to avoid a copy: the array has the dtype {obj.dtype} and is on {device_of(obj)}, and the dtype "
+                f"{wanted or obj.dtype} on {where} is asked for"
+            )
+        return astype(obj, wanted or obj.dtype, copy=bool(copy), device=device)
+    if copy is False and isinstance(obj, bool | int | float | complex | list | tuple):
+        raise ValueError("unable to avoid a copy: Python numbers and sequences have no memory to share")
+    return place(wrap(host_array(obj, wanted, copy=copy is not False), engine or engine_of()), where)
+
+
+def array(
+    obj: ArrayLike,
+    /,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    copy: bool | None = True,
+    device: Where = None,
+    engine: Engine | None = None,
+) -> NDArray:
+    """Return a new array of given values: `asarray` with NumPy's default of ``copy=True``.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.array([1, 2])
+    NDArray([1, 2])
+    """
+    return asarray(obj, dtype=dtype, device=device, copy=copy, engine=engine)
+
+
+def from_dlpack(x: Any, /, *, device: Where = None, copy: bool | None = None) -> NDArray:  # noqa: ANN401 - whatever has DLPack
+    """Return an array over the memory of another library's array.
+
+    Parameters
+    ----------
+    x : object
+        An object with ``__dlpack__`` and ``__dlpack_device__``.
+    device : Device or str, optional
+        The device.
+    copy : bool, optional
+        True copies; otherwise memory is shared, and `x` must not be changed by others while ops read it.
+
+    Returns
+    -------
+    NDArray
+        The array; read-only if the exporter says so.
+
+    Raises
+    ------
+    TypeError
+        If arrays cannot have its dtype.
+    BufferError
+        If its memory cannot be reached from the CPU, or not without a copy.
+
+    Examples
+    --------
+    >>> import numpy, weft
+    >>> weft.from_dlpack(numpy.arange(3))
+    NDArray([0, 1, 2])
+    """
+    where = as_device(device)
+    if isinstance(x, NDArray):
+        return astype(x, x.dtype, device=device) if copy else view(x, x.shape, x.strides)
+    found = np.from_dlpack(x, copy=True) if copy else np.from_dlpack(x)
+    as_dtype(found.dtype)
+    return place(wrap(found, engine_of()), where)
+
+
+def empty(
+    shape: AnyShape, dtype: npt.DTypeLike | None = None, *, device: Where = None, engine: Engine | None = None
+) -> NDArray:
+    """Return an array of undefined elements.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        The lengths of the axes.
+    dtype : dtype-like, optional
+        The dtype; by default float64.
+    device : Device or str, optional
+        The device.
+    engine : Engine, optional
+        The engine; by default the default one.
+
+    Raises
+    ------
+    ValueError
+        If a length is negative.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.empty((2, 3)).shape
+    (2, 3)
+    """
+    where = as_device(device)
+    return place(_empty(*_checked(shape, _FLOAT if dtype is None else as_dtype(dtype)), engine or engine_of()), where)
+
+
+def full(
+    shape: AnyShape,
+    fill_value: ArrayLike,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    device: Where = None,
+    engine: Engine | None = None,
+) -> NDArray:
+    """Return an array of equal elements.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        The lengths of the axes.
+    fill_value : scalar or array-like
+        The element, or an array that is broadcast.
+    dtype : dtype-like, optional
+        The dtype; by default that of `fill_value`.
+    device : Device or str, optional
+        The device.
+    engine : Engine, optional
+        The engine; by default the default one.
+
+    Raises
+    ------
+    ValueError
+        If a length is negative, or `fill_value` does not broadcast to `shape`.
+    OverflowError
+        If the integer `fill_value` is out of the range of `dtype`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.full(3, 7)
+    NDArray([7, 7, 7])
+    """
+    owner = engine or engine_of(fill_value)
+    where = as_device(device)
+    scalar = isinstance(fill_value, bool | int | float | complex) and not isinstance(fill_value, np.generic)
+    value: Any = fill_value if scalar else as_array(fill_value, engine=owner)
+    own = scalar_dtype(value.__class__) if scalar else value.dtype
+    result = _empty(*_checked(shape, own if dtype is None else as_dtype(dtype)), owner)
+    fill(result, value)
+    return place(result, where)
+
+
+def zeros(
+    shape: AnyShape, dtype: npt.DTypeLike | None = None, *, device: Where = None, engine: Engine | None = None
+) -> NDArray:
+    """Return an array of zeros, as `full` does.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.zeros(2)
+    NDArray([0., 0.])
+    """
+    return full(shape, 0, _FLOAT if dtype is None else dtype, device=device, engine=engine)
+
+
+def ones(
+    shape: AnyShape, dtype: npt.DTypeLike | None = None, *, device: Where = None, engine: Engine | None = None
+) -> NDArray:
+    """Return an array of ones, as `full` does.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.ones(2)
+    NDArray([1., 1.])
+    """
+    return full(shape, 1, _FLOAT if dtype is None else dtype, device=device, engine=engine)
+
+
+def empty_like(x: ArrayLike, /, dtype: npt.DTypeLike | None = None, *, device: Where = None) -> NDArray:
+    """Return an array of undefined elements, of the shape of `x`, and of its dtype unless another is given.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.empty_like(weft.zeros(2)).shape
+    (2,)
+    """
+    x = as_array(x)
+    return empty(x.shape, x.dtype if dtype is None else dtype, device=device, engine=x.engine)
+
+
+def full_like(
+    x: ArrayLike, /, fill_value: ArrayLike, dtype: npt.DTypeLike | None = None, *, device: Where = None
+) -> NDArray:
+    """Return an array of equal elements, of the shape of `x`, and of its dtype unless another is given.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.full_like(weft.zeros(2), 7)
+    NDArray([7., 7.])
+    """
+    x = as_array(x)
+    return full(x.shape, fill_value, x.dtype if dtype is None else dtype, device=device, engine=x.engine)
+
+
+def zeros_like(x: ArrayLike, /, dtype: npt.DTypeLike | None = None, *, device: Where = None) -> NDArray:
+    """Return an array of zeros, of the shape of `x`, and of its dtype unless another is given.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.zeros_like(weft.asarray([1, 2]))
+    NDArray([0, 0])
+    """
+    return full_like(x, 0, dtype, device=device)
+
+
+def ones_like(x: ArrayLike, /, dtype: npt.DTypeLike | None = None, *, device: Where = None) -> NDArray:
+    """Return an array of ones, of the shape of `x`, and of its dtype unless another is given.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.ones_like(weft.asarray([1, 2]))
+    NDArray([1, 1])
+    """
+    return full_like(x, 1, dtype, device=device)
+
+
+def _checked(shape: AnyShape, dtype: DType) -> tuple[tuple[int, ...], DType]:
+    """Return the shape as a tuple, and the dtype; ValueError if there can be no such array."""
+    lengths = tuple(map(operator.index, shape)) if isinstance(shape, tuple) else as_shape(shape)
+    for length in lengths:
+        if length < 0:
+            raise ValueError(f"negative dimensions are not allowed: the shape {lengths}")
+    if math.prod(lengths) * dtype.itemsize > sys.maxsize:
+        raise ValueError(f"array is too big: the shape {lengths} of {dtype} takes more bytes than can be addressed")
+    return lengths, dtype
+
+
+_FLOAT = np.dtype(np.float64)

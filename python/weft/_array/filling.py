@@ -1,0 +1,109 @@
+"""Writing values into arrays: a scalar by a native loop, an array by a copy, both cast as NumPy's assignment casts."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft._array.dispatch import copy_cast, view
+from weft._array.operands import broadcast_or_none, number
+from weft._core import Loop, NDArray
+
+if TYPE_CHECKING:
+    from weft._array.rules import DType
+
+__all__ = ["assign", "check_assigned", "element", "fill"]
+
+_loops: dict[DType, Loop] = {}
+
+
+def fill(target: NDArray, value: Any) -> None:  # noqa: ANN401 - a scalar or an array
+    """Push the write of a Python scalar, or of an array that is broadcast, to all of `target`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._array.filling import fill
+    >>> x = weft.zeros(2)
+    >>> fill(x, 3)
+    >>> x
+    NDArray([3., 3.])
+    """
+    if isinstance(value, NDArray):
+        assign(target, value)
+        return
+    dtype = target.dtype
+    value = element(value, dtype)
+    loop = _loops.get(dtype)
+    if loop is None:
+        # NumPy has no loop that only writes; these give back what they are given, or its opposite.
+        found = Loop.of(np.logical_not if dtype.kind == "b" else np.positive, (dtype, dtype))
+        assert found is not None, dtype  # noqa: S101 - for the type checker: every dtype of ours has one
+        loop = _loops[dtype] = found
+    loop.push((target,), (not value if dtype.kind == "b" else value,))
+
+
+def assign(target: NDArray, x: NDArray) -> None:
+    """Push the copy of `x` to all of `target`, cast as by NumPy's assignment.
+
+    Raises
+    ------
+    ValueError
+        If `x` does not broadcast to the shape of `target`.
+    TypeError
+        If imaginary parts would be dropped.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._array.filling import assign
+    >>> x = weft.zeros((2, 2))
+    >>> assign(x, weft.asarray([1, 2]))
+    >>> x
+    NDArray([[1., 2.],
+             [1., 2.]])
+    """
+    check_assigned(target.dtype, target.shape, x)
+    extra = x.ndim - target.ndim
+    if extra > 0:  # leading axes of length 1, as NumPy lets pass
+        x = view(x, x.shape[extra:], x.strides[extra:])
+    copy_cast(target, x)
+
+
+def check_assigned(dtype: DType, shape: tuple[int, ...], x: NDArray) -> None:
+    """Raise what NumPy raises unless `x` may be assigned to elements of `dtype` in the shape `shape`."""
+    trimmed = x.shape
+    while len(trimmed) > len(shape) and trimmed[0] == 1:
+        trimmed = trimmed[1:]
+    if broadcast_or_none(shape, trimmed) != shape:
+        raise ValueError(f"could not broadcast input array from shape {x.shape} into shape {shape}")
+    if x.dtype.kind == "c" and dtype.kind not in "cb":
+        raise TypeError(f"cannot assign an array of dtype {x.dtype} to one of {dtype}: take real() or imag() first")
+
+
+def element(value: Any, dtype: DType) -> bool | int | float | complex:  # noqa: ANN401 - a Python scalar
+    """Return a Python scalar as NumPy's assignment makes an element of `dtype` of it.
+
+    Raises
+    ------
+    OverflowError
+        If an integer is out of range.
+    TypeError
+        If a complex number is to become a real one.
+    ValueError
+        If NaN is to become an integer.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._array.filling import element
+    >>> element(1.5, weft.int64)
+    1
+    """
+    if dtype.kind in "iufc" and isinstance(value, float) and (dtype.kind in "fc" or not math.isfinite(value)):
+        return number(value, dtype) if dtype.kind in "fc" else int(value)  # int() raises
+    if dtype.kind in "iuf" and isinstance(value, complex):
+        raise TypeError(f"cannot assign the complex number {value} to an array of {dtype}")
+    return number(value, dtype)

@@ -1,0 +1,286 @@
+"""Indexing: ``x[key]``, ``x[key] = value``, `take` and `take_along_axis`.
+
+- Integers, slices, None and ``...`` name a view: no op, no wait.
+- Arrays of integers are gathered by an op. Indices that are NumPy arrays or lists are checked at the call; those in
+  NDArrays when the op runs, so that a bad one fails the result with IndexError.
+- A boolean NDArray decides the result's shape: reading with one waits for it (for the mask only). Writing never waits.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+
+from weft._array.calls import one
+from weft._array.dispatch import view
+from weft._array.filling import check_assigned, element, fill
+from weft._array.keys import Advanced, Basic, check_bounds, parse
+from weft._array.manipulation import ravel
+from weft._array.operands import ArrayLike, as_array, check_writable, values
+from weft._array.rules import Aval, broadcast_shapes
+from weft._array.shapes import axis_index
+from weft._core import NDArray, empty, push_compute
+from weft.ops import register_op
+
+if TYPE_CHECKING:
+    from weft._array.keys import Index
+
+__all__ = ["get_item", "set_item", "take", "take_along_axis"]
+
+_ARRAY = object()  # where the next array goes in a key
+
+
+def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
+    """Return ``x[key]``: a view for a basic key, a gathered copy for arrays of indices.
+
+    Parameters
+    ----------
+    x : NDArray
+        The array.
+    key : int, slice, None, Ellipsis, array-like of int or bool, or a tuple of them
+        The key, as NumPy reads it. A boolean NDArray is waited for.
+
+    Raises
+    ------
+    IndexError
+        If the key does not fit the shape.
+
+    Examples
+    --------
+    >>> import weft
+    >>> x = weft.asarray([[1, 2, 3], [4, 5, 6]])
+    >>> x[1, ::2], x[[1, 0], 0]
+    (NDArray([4, 6]), NDArray([4, 1]))
+    """
+    found = _first_axis(x, key) or parse(key, x.shape, x.strides)
+    if isinstance(found, Basic):
+        return view(x, found.shape, found.strides, found.offset)
+    if found.shape is None:
+        known = parse(tuple(map(_positions, found.entries)), x.shape, x.strides)
+        assert isinstance(known, Advanced)  # noqa: S101 - for the type checker: it has arrays in it
+        found = known
+    assert found.shape is not None  # noqa: S101 - for the type checker: masks have become positions
+    result = empty(found.shape, x.dtype, x.engine)
+    arrays = tuple(entry for entry in found.entries if isinstance(entry, NDArray))
+    push_compute(partial(_gather, _template(found.entries)), (result,), (x, *arrays), name="getitem")
+    return result
+
+
+def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any key, any value
+    """Push ``x[key] = value``, without waiting.
+
+    Parameters
+    ----------
+    x : NDArray
+        The array.
+    key : int, slice, None, Ellipsis, array-like of int or bool, or a tuple of them
+        The key, as NumPy reads it.
+    value : scalar or array-like
+        What to write; it is broadcast, and cast to the dtype of `x`.
+
+    Raises
+    ------
+    IndexError
+        If the key does not fit the shape.
+    ValueError
+        If `x` is read-only, or `value` does not broadcast.
+    TypeError
+        If `value` is complex and `x` is not.
+
+    Examples
+    --------
+    >>> import weft
+    >>> x = weft.asarray([1, 2, 3])
+    >>> x[x > 1] = 0
+    >>> x
+    NDArray([1, 0, 0])
+    """
+    check_writable(x)
+    found = _first_axis(x, key) or parse(key, x.shape, x.strides)
+    scalar: bool | int | float | complex | None = None
+    source: NDArray | None = None
+    if isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic):
+        scalar = element(value, x.dtype)  # may raise: before anything is pushed
+    else:
+        source = as_array(value, x)
+    if isinstance(found, Basic):
+        target = view(x, found.shape, found.strides, found.offset)
+        fill(target, scalar if source is None else source)
+        return
+    arrays = tuple(entry for entry in found.entries if isinstance(entry, NDArray))
+    run = partial(_scatter, _template(found.entries), scalar)
+    if source is None:
+        push_compute(run, (), arrays, (x,), name="setitem")
+        return
+    if found.shape is not None:
+        check_assigned(x.dtype, found.shape, source)
+    push_compute(run, (), (*arrays, source), (x,), name="setitem")
+
+
+def _first_axis(x: NDArray, key: Any) -> Basic | None:  # noqa: ANN401 - any key
+    """Return what an integer or a slice alone means, the commonest keys; None where `parse` must look, or complain."""
+    kind = key.__class__
+    if kind is not int and kind is not slice:
+        return None
+    shape, strides = x.shape, x.strides
+    if not shape:
+        return None
+    size, stride = shape[0], strides[0]
+    if kind is int:
+        if not -size <= key < size:
+            return None
+        return Basic(shape[1:], strides[1:], (key + size if key < 0 else key) * stride)
+    start, stop, step = key.indices(size)
+    length = len(range(start, stop, step))
+    return Basic((length, *shape[1:]), (step * stride, *strides[1:]), start * stride if length else 0)
+
+
+def _positions(entry: Index) -> Any:  # noqa: ANN401 - part of a key
+    """Return a boolean NDArray, waited for, as NumPy's; anything else as it is."""
+    if isinstance(entry, NDArray) and entry.dtype.kind == "b":
+        return values(entry).copy()
+    return entry
+
+
+def _template(entries: tuple[Index, ...]) -> tuple[Any, ...]:
+    return tuple(_ARRAY if isinstance(entry, NDArray) else entry for entry in entries)
+
+
+def _key(template: tuple[Any, ...], arrays: tuple[np.ndarray[Any, Any], ...]) -> tuple[Any, ...]:
+    rest = iter(arrays)
+    return tuple(next(rest) if entry is _ARRAY else entry for entry in template)
+
+
+def _gather(
+    template: tuple[Any, ...], out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *arrays: np.ndarray[Any, Any]
+) -> None:
+    out[...] = x[_key(template, arrays)]
+
+
+def _scatter(template: tuple[Any, ...], scalar: object, x: np.ndarray[Any, Any], *arrays: np.ndarray[Any, Any]) -> None:
+    with np.errstate(all="ignore"):
+        if scalar is not None:
+            x[_key(template, arrays)] = scalar
+        else:
+            x[_key(template, arrays[:-1])] = arrays[-1]
+
+
+def _take_rule(x: Aval, indices: Aval, *, axis: int) -> Aval:
+    return Aval((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
+
+
+@register_op("take", infer=_take_rule)
+def _take(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], indices: np.ndarray[Any, Any], *, axis: int) -> None:
+    out[...] = np.take(x, indices, axis=axis)
+
+
+def _along_rule(x: Aval, indices: Aval, *, axis: int) -> Aval:
+    shapes = [(*aval.shape[:axis], 1, *aval.shape[axis + 1 :]) for aval in (x, indices)]
+    shape = broadcast_shapes(*shapes)
+    return Aval((*shape[:axis], indices.shape[axis], *shape[axis + 1 :]), x.dtype)
+
+
+@register_op("take_along_axis", infer=_along_rule)
+def _take_along_axis(
+    out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], indices: np.ndarray[Any, Any], *, axis: int
+) -> None:
+    out[...] = np.take_along_axis(x, indices, axis=axis)
+
+
+def take(
+    x: ArrayLike, indices: ArrayLike, /, *, axis: SupportsIndex | None = None, out: NDArray | None = None
+) -> NDArray:
+    """Return the elements, or the slices along an axis, at given positions.
+
+    Parameters
+    ----------
+    x : array-like
+        The array.
+    indices : array-like of int
+        The positions; negative ones count from the end.
+    axis : int, optional
+        The axis; by default `x` is taken as flat.
+    out : NDArray, optional
+        Where to write the result.
+
+    Returns
+    -------
+    NDArray
+        The result, with the shape of `indices` in place of the axis.
+
+    Raises
+    ------
+    TypeError
+        If `indices` are no integers.
+    numpy.exceptions.AxisError
+        If there is no such axis.
+    IndexError
+        When the op runs, if an index is out of bounds: the result fails with it.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.take(weft.asarray([10, 20, 30]), weft.asarray([2, 0]), axis=0)
+    NDArray([30, 10])
+    """
+    x, positions = _operands("take", x, indices)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = axis_index(axis, x.ndim)
+    if not isinstance(indices, NDArray):
+        check_bounds(values(positions), axis, x.shape[axis])  # known already, so that the call can say it
+    return one(_take, x, positions, axis=axis, out=out)
+
+
+def take_along_axis(x: ArrayLike, indices: ArrayLike, /, *, axis: SupportsIndex = -1) -> NDArray:
+    """Return the elements at positions given for each one-dimensional slice along an axis.
+
+    Parameters
+    ----------
+    x : array-like
+        The array.
+    indices : array-like of int
+        The positions, of as many dimensions; the other axes broadcast against those of `x`.
+    axis : int, default: -1
+        The axis.
+
+    Returns
+    -------
+    NDArray
+        The result.
+
+    Raises
+    ------
+    TypeError
+        If `indices` are no integers.
+    ValueError
+        If the numbers of dimensions differ, or the shapes do not broadcast.
+    IndexError
+        When the op runs, if an index is out of bounds: the result fails with it.
+
+    Examples
+    --------
+    >>> import weft
+    >>> x = weft.asarray([[3, 1, 2]])
+    >>> weft.take_along_axis(x, weft.asarray([[1, 2, 0]]))
+    NDArray([[1, 2, 3]])
+    """
+    x, positions = _operands("take_along_axis", x, indices)
+    if x.ndim != positions.ndim:
+        raise ValueError(
+            "`indices` and `arr` must have the same number of dimensions: their shapes are "
+            f"{positions.shape} and {x.shape}"
+        )
+    return one(_take_along_axis, x, positions, axis=axis_index(axis, x.ndim))
+
+
+def _operands(name: str, x: ArrayLike, indices: ArrayLike) -> tuple[NDArray, NDArray]:
+    like = x if isinstance(x, NDArray) else indices if isinstance(indices, NDArray) else None
+    found, positions = as_array(x, like), as_array(indices, like)
+    if positions.dtype.kind not in "iu":
+        if positions.size or isinstance(indices, NDArray):
+            raise TypeError(f"{name}() takes indices of an integer dtype, not {positions.dtype}")
+        positions = as_array(np.zeros(positions.shape, np.int64), positions)  # an empty list has no dtype of its own
+    return found, positions

@@ -1,0 +1,447 @@
+"""Functions that show the same elements in another shape or order. All but `roll` and some `reshape` return views."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, SupportsIndex
+
+import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
+
+from weft._array.calls import Elements, one
+from weft._array.dispatch import as_array, view
+from weft._array.shapes import (
+    AnyShape,
+    Axis,
+    Shape,
+    as_shape,
+    axis_index,
+    axis_tuple,
+    broadcast_strides,
+    contiguous_strides,
+    reshape_strides,
+    resolve_shape,
+)
+from weft._array.views import Layout, register_view
+from weft._core import copy_elements
+from weft.ops import Aval, register_op
+from weft.ops import broadcast_shapes as joined
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from weft._array.operands import ArrayLike
+    from weft._core import NDArray
+
+__all__ = [
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "expand_dims",
+    "flip",
+    "fliplr",
+    "flipud",
+    "matrix_transpose",
+    "moveaxis",
+    "permute_dims",
+    "ravel",
+    "reshape",
+    "roll",
+    "rot90",
+    "squeeze",
+    "swapaxes",
+    "transpose",
+    "unstack",
+]
+
+
+@register_view("permute_dims", np.transpose, aliases=("transpose",))
+def _permuted(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
+    order = normalize_axis_tuple(axes, len(shape), "axes")
+    if len(order) != len(shape):
+        raise ValueError(f"axes {axes} do not match an array of shape {shape}")
+    return Layout(tuple(shape[i] for i in order), tuple(strides[i] for i in order))
+
+
+def _copy_expanded(x: Elements, *, axes: Shape) -> Elements:
+    return np.expand_dims(x, axes)
+
+
+def _copy_squeezed(x: Elements, *, axes: Shape) -> Elements:
+    return np.squeeze(x, axes)
+
+
+def _copy_flipped(x: Elements, *, axes: Shape) -> Elements:
+    return np.flip(x, axes)
+
+
+def _copy_selected(x: Elements, *, axis: int, index: int) -> Elements:
+    return np.asarray(np.take(x, index, axis))
+
+
+@register_view("expand_dims", _copy_expanded)
+def _expanded(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
+    ndim = len(shape) + len(axes)
+    new = normalize_axis_tuple(axes, ndim, "axis")
+    old = iter(zip(shape, strides, strict=True))
+    pairs = [(1, 0) if i in new else next(old) for i in range(ndim)]
+    return Layout(tuple(n for n, _ in pairs), tuple(s for _, s in pairs))
+
+
+@register_view("squeeze", _copy_squeezed)
+def _squeezed(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
+    gone = axis_tuple(axes, len(shape))
+    if any(shape[i] != 1 for i in gone):
+        raise ValueError(f"cannot squeeze axes {axes} of shape {shape}: their length is not one")
+    kept = [i for i in range(len(shape)) if i not in gone]
+    return Layout(tuple(shape[i] for i in kept), tuple(strides[i] for i in kept))
+
+
+@register_view("flip", _copy_flipped)
+def _flipped(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
+    turned = axis_tuple(axes, len(shape))
+    offset = sum((shape[i] - 1) * strides[i] for i in turned)
+    return Layout(shape, tuple(-s if i in turned else s for i, s in enumerate(strides)), offset)
+
+
+@register_view("broadcast_to", np.broadcast_to)
+def _broadcast(old: Shape, strides: Shape, *, shape: Shape) -> Layout:
+    return Layout(shape, broadcast_strides(old, strides, shape))
+
+
+@register_view("select", _copy_selected)
+def _selected(shape: Shape, strides: Shape, *, axis: int, index: int) -> Layout:
+    return Layout((*shape[:axis], *shape[axis + 1 :]), (*strides[:axis], *strides[axis + 1 :]), index * strides[axis])
+
+
+def _infer_reshape(x: Aval, *, shape: AnyShape) -> Aval:
+    return Aval(resolve_shape(shape, math.prod(x.shape), x.shape), x.dtype)
+
+
+@register_op("reshape", infer=_infer_reshape)
+def _reshape(out: Elements, x: Elements, *, shape: AnyShape) -> None:
+    np.copyto(out, x.reshape(resolve_shape(shape, x.size, x.shape)))
+
+
+def _push_reshape(outputs: tuple[NDArray], operands: tuple[NDArray], **_: object) -> bool:
+    result, x = outputs[0], operands[0]
+    if result.strides != contiguous_strides(result.shape, result.itemsize):
+        return False
+    copy_elements(view(result, x.shape, contiguous_strides(x.shape, x.itemsize)), x)
+    return True
+
+
+_reshape.set_attribute("push", _push_reshape)
+
+
+def _infer_roll(x: Aval, *, shift: Shape, axes: Shape | None) -> Aval:
+    if axes is not None:
+        for axis in axes:
+            axis_index(axis, len(x.shape))
+        joined((len(shift),), (len(axes),))
+    return Aval(x.shape, x.dtype)
+
+
+@register_op("roll", infer=_infer_roll)
+def _roll(out: Elements, x: Elements, *, shift: Shape, axes: Shape | None) -> None:
+    np.copyto(out, np.roll(x, shift if axes is not None else sum(shift), axes))
+
+
+def reshape(x: ArrayLike, /, shape: AnyShape, *, copy: bool | None = None) -> NDArray:
+    """Give the elements another shape: a view where the layout in memory allows it, a copy otherwise.
+
+    Parameters
+    ----------
+    x : array_like
+        The array.
+    shape : int or tuple of int
+        The new shape with as many elements; one length may be -1 and is then found from the others.
+    copy : bool, optional
+        True always copies, False never does and raises ValueError where only a copy could do; None copies if it must.
+
+    Examples
+    --------
+    >>> print(weft.reshape(weft.arange(6), (2, -1)))
+    [[0 1 2]
+     [3 4 5]]
+    """
+    x = as_array(x)
+    new = resolve_shape(shape, x.size, x.shape)
+    strides = None if copy else reshape_strides(x.shape, x.strides, x.itemsize, new)
+    if strides is not None:
+        return view(x, new, strides)
+    if copy is False:
+        raise ValueError(f"an array of shape {x.shape} and strides {x.strides} has no view of shape {new}")
+    return one(_reshape, x, shape=new)
+
+
+def ravel(x: ArrayLike, /) -> NDArray:
+    """Return the elements in one axis, in C order: a view where they lie so.
+
+    Examples
+    --------
+    >>> print(weft.ravel([[1, 2], [3, 4]]))
+    [1 2 3 4]
+    """
+    x = as_array(x)
+    return reshape(x, x.size)
+
+
+def permute_dims(x: ArrayLike, /, axes: Sequence[SupportsIndex]) -> NDArray:
+    """Return a view whose axis `i` is axis `axes[i]` of `x`.
+
+    Examples
+    --------
+    >>> weft.permute_dims(weft.zeros((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
+    return _permuted(as_array(x), axes=as_shape(axes))
+
+
+def transpose(x: ArrayLike, /, axes: Sequence[SupportsIndex] | None = None) -> NDArray:
+    """Return a view with the axes in the order `axes`, by default reversed.
+
+    Examples
+    --------
+    >>> weft.transpose(weft.zeros((2, 3, 4))).shape
+    (4, 3, 2)
+    """
+    x = as_array(x)
+    return _permuted(x, axes=tuple(reversed(range(x.ndim))) if axes is None else as_shape(axes))
+
+
+def matrix_transpose(x: ArrayLike, /) -> NDArray:
+    """Return a view with the last two axes swapped.
+
+    Examples
+    --------
+    >>> weft.matrix_transpose(weft.zeros((2, 3, 4))).shape
+    (2, 4, 3)
+    """
+    x = as_array(x)
+    if x.ndim < 2:  # noqa: PLR2004 - a matrix has two axes
+        raise ValueError(f"a matrix, or a stack of them, has at least 2 axes; got shape {x.shape}")
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(x: ArrayLike, axis1: SupportsIndex, axis2: SupportsIndex, /) -> NDArray:
+    """Return a view with two axes exchanged.
+
+    Examples
+    --------
+    >>> weft.swapaxes(weft.zeros((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
+    x = as_array(x)
+    order = list(range(x.ndim))
+    i, j = axis_index(axis1, x.ndim), axis_index(axis2, x.ndim)
+    order[i], order[j] = j, i
+    return _permuted(x, axes=tuple(order))
+
+
+def moveaxis(x: ArrayLike, source: AnyShape, destination: AnyShape, /) -> NDArray:
+    """Return a view with the axes `source` at the places `destination`, the others in their order.
+
+    Examples
+    --------
+    >>> weft.moveaxis(weft.zeros((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+    x = as_array(x)
+    old = normalize_axis_tuple(as_shape(source), x.ndim, "source")
+    new = normalize_axis_tuple(as_shape(destination), x.ndim, "destination")
+    if len(old) != len(new):
+        raise ValueError(f"as many axes must leave as arrive, got source={source} and destination={destination}")
+    order = [i for i in range(x.ndim) if i not in old]
+    for at, axis in sorted(zip(new, old, strict=True)):
+        order.insert(at, axis)
+    return _permuted(x, axes=tuple(order))
+
+
+def expand_dims(x: ArrayLike, /, axis: AnyShape = 0) -> NDArray:
+    """Return a view with new axes of length 1 at the places `axis` of the result.
+
+    Examples
+    --------
+    >>> weft.expand_dims(weft.zeros((2, 3)), axis=1).shape
+    (2, 1, 3)
+    """
+    return _expanded(as_array(x), axes=as_shape(axis))
+
+
+def squeeze(x: ArrayLike, /, axis: Axis = None) -> NDArray:
+    """Return a view without the axes `axis`, which must have length 1; by default without all such axes.
+
+    Examples
+    --------
+    >>> weft.squeeze(weft.zeros((1, 3, 1)), axis=0).shape
+    (3, 1)
+    """
+    x = as_array(x)
+    axes = tuple(i for i, n in enumerate(x.shape) if n == 1) if axis is None else axis_tuple(axis, x.ndim)
+    return _squeezed(x, axes=axes)
+
+
+def flip(x: ArrayLike, /, axis: Axis = None) -> NDArray:
+    """Return a view with the elements in reverse order along `axis`, by default along all axes.
+
+    Examples
+    --------
+    >>> print(weft.flip([1, 2, 3]))
+    [3 2 1]
+    """
+    x = as_array(x)
+    return _flipped(x, axes=axis_tuple(axis, x.ndim))
+
+
+def flipud(x: ArrayLike, /) -> NDArray:
+    """Return a view with the first axis reversed.
+
+    Examples
+    --------
+    >>> print(weft.flipud([1, 2, 3]))
+    [3 2 1]
+    """
+    return flip(x, axis=0)
+
+
+def fliplr(x: ArrayLike, /) -> NDArray:
+    """Return a view with the second axis reversed.
+
+    Examples
+    --------
+    >>> print(weft.fliplr([[1, 2, 3]]))
+    [[3 2 1]]
+    """
+    return flip(x, axis=1)
+
+
+def rot90(x: ArrayLike, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> NDArray:
+    """Return a view turned by `k` quarters in the plane of two axes, from the first towards the second.
+
+    Examples
+    --------
+    >>> print(weft.rot90([[1, 2], [3, 4]]))
+    [[2 4]
+     [1 3]]
+    """
+    x = as_array(x)
+    first, second = normalize_axis_tuple(axes, x.ndim, "axes")
+    quarters = k % 4
+    if quarters == 2:  # noqa: PLR2004 - half a turn
+        return flip(x, axis=(first, second))
+    if quarters == 1:
+        return swapaxes(flip(x, axis=second), first, second)
+    return flip(swapaxes(x, first, second), axis=second) if quarters else x
+
+
+def broadcast_to(x: ArrayLike, /, shape: AnyShape) -> NDArray:
+    """Return a view that repeats the elements over a larger shape.
+
+    Many elements of the view are the same memory: what is written to one shows in all of them.
+
+    Examples
+    --------
+    >>> print(weft.broadcast_to([1, 2], (2, 2)))
+    [[1 2]
+     [1 2]]
+    """
+    return _broadcast(as_array(x), shape=as_shape(shape))
+
+
+def broadcast_arrays(*arrays: ArrayLike) -> list[NDArray]:
+    """Return views of all arrays in the shape that they broadcast to.
+
+    Examples
+    --------
+    >>> [x.shape for x in weft.broadcast_arrays([[1], [2]], [1, 2, 3])]
+    [(2, 3), (2, 3)]
+    """
+    converted = [as_array(x) for x in arrays]
+    shape = joined(*(x.shape for x in converted))
+    return [_broadcast(x, shape=shape) for x in converted]
+
+
+def broadcast_shapes(*shapes: AnyShape) -> Shape:
+    """Return the shape that arrays of these shapes broadcast to.
+
+    Examples
+    --------
+    >>> weft.broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    return joined(*(as_shape(shape) for shape in shapes))
+
+
+def unstack(x: ArrayLike, /, *, axis: SupportsIndex = 0) -> tuple[NDArray, ...]:
+    """Return the views of `x` at each index along `axis`, without that axis.
+
+    Examples
+    --------
+    >>> first, second = weft.unstack([[1, 2], [3, 4]])
+    >>> print(second)
+    [3 4]
+    """
+    x = as_array(x)
+    at = axis_index(axis, x.ndim)
+    return tuple(_selected(x, axis=at, index=i) for i in range(x.shape[at]))
+
+
+def roll(x: ArrayLike, /, shift: AnyShape, axis: AnyShape | None = None) -> NDArray:
+    """Return a copy with the elements moved by `shift` along `axis`; those that leave come back at the other end.
+
+    Without an axis the elements move in C order, whatever the shape.
+
+    Examples
+    --------
+    >>> print(weft.roll([1, 2, 3, 4], 1))
+    [4 1 2 3]
+    """
+    axes = None if axis is None else as_shape(axis)
+    return one(_roll, as_array(x), shift=as_shape(shift), axes=axes)
+
+
+def atleast_1d(*arrays: ArrayLike) -> NDArray | list[NDArray]:
+    """Return views with at least one axis.
+
+    Examples
+    --------
+    >>> weft.atleast_1d(1.0).shape
+    (1,)
+    """
+    return _at_least(arrays, lambda shape: shape or (1,))
+
+
+def atleast_2d(*arrays: ArrayLike) -> NDArray | list[NDArray]:
+    """Return views with at least two axes; new ones come first.
+
+    Examples
+    --------
+    >>> weft.atleast_2d([1, 2, 3]).shape
+    (1, 3)
+    """
+    return _at_least(arrays, lambda shape: (*(1,) * (2 - len(shape)), *shape))
+
+
+def atleast_3d(*arrays: ArrayLike) -> NDArray | list[NDArray]:
+    """Return views with at least three axes, as NumPy places them.
+
+    Examples
+    --------
+    >>> weft.atleast_3d([1, 2, 3]).shape
+    (1, 3, 1)
+    """
+    padded: dict[int, Callable[[Shape], Shape]] = {
+        0: lambda _: (1, 1, 1),
+        1: lambda shape: (1, *shape, 1),
+        2: lambda shape: (*shape, 1),
+    }
+    return _at_least(arrays, lambda shape: padded.get(len(shape), tuple)(shape))
+
+
+def _at_least(arrays: tuple[ArrayLike, ...], new_shape: Callable[[Shape], Shape]) -> NDArray | list[NDArray]:
+    views = [reshape(x, new_shape(x.shape)) for x in map(as_array, arrays)]
+    return views[0] if len(views) == 1 else views

@@ -1,0 +1,114 @@
+"""Operators: what the type slots hand over when no loop is cached for their operands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft._array import elementwise as functions
+from weft._array.dispatch import elementwise
+from weft._array.filling import assign
+from weft._array.operands import check_target
+from weft._core import NDArray
+from weft.ops import get_op
+
+if TYPE_CHECKING:
+    from weft.ops import Op
+
+__all__ = ["dispatch_operator", "divmod_of"]
+
+_UNARY = {"negative", "positive", "abs", "bitwise_invert"}
+_COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
+_BINARY = {
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "floor_divide",
+    "remainder",
+    "pow",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "bitwise_left_shift",
+    "bitwise_right_shift",
+}
+_OPS: dict[str, Op] = {name: get_op(name) for name in _UNARY | _COMPARISONS | _BINARY}
+_IN_PLACE: dict[str, Op] = {f"i{name}": get_op(name) for name in _BINARY}
+
+#: The exponents for which ``**`` is another function, as in NumPy: faster, and exact to the last bit.
+_POWERS = {2: get_op("square"), 0.5: get_op("sqrt"), -1: get_op("reciprocal"), 1: get_op("positive")}
+
+#: What an operator takes beside an NDArray. Any other class gets the chance to do it itself, by its reflected method.
+_TAKEN = (NDArray, bool, int, float, complex, np.ndarray, np.generic, list, tuple)
+
+
+def dispatch_operator(name: str, left: Any, right: Any) -> Any:  # noqa: ANN401 - operands of any class
+    """Push the op of an operator.
+
+    Parameters
+    ----------
+    name : str
+        The op's name, with an "i" in front for an in-place operator.
+    left, right : object
+        The operands, at least one of them an NDArray; `right` is None for a unary operator.
+
+    Returns
+    -------
+    NDArray or NotImplemented
+        The result; `left` itself of an in-place operator.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._array.operators import dispatch_operator
+    >>> dispatch_operator("add", weft.asarray([1, 2]), 1)
+    NDArray([2, 3])
+    """
+    if name in _UNARY:
+        return elementwise(_OPS[name], left)
+    if not (_takes(left) and _takes(right)):
+        if name in _IN_PLACE or name == "imatmul":  # there is no reflected method that could keep the array
+            raise TypeError(
+                f"unsupported operand types for in-place {name[1:]}: {type(left).__name__!r} and {type(right).__name__!r}"
+            )
+        return NotImplemented
+    if name in ("matmul", "imatmul"):
+        return _matmul(name, left, right)
+    op = _IN_PLACE.get(name)
+    target = None if op is None else left
+    if op is None:
+        op = _OPS[name]
+    if op.name == "pow" and type(right) in (int, float) and right in _POWERS and left.dtype.kind in _kinds(right):
+        return elementwise(_POWERS[right], left, out=target)
+    return elementwise(op, left, right, out=target)
+
+
+def divmod_of(left: Any, right: Any) -> Any:  # noqa: ANN401 - operands of any class
+    """Return what ``divmod()`` gives for `left` and `right`, or NotImplemented."""
+    if not (_takes(left) and _takes(right)):
+        return NotImplemented
+    return functions.divmod(left, right)
+
+
+def _takes(operand: Any) -> bool:  # noqa: ANN401 - an operand of any class
+    return isinstance(operand, _TAKEN)
+
+
+def _kinds(exponent: Any) -> str:  # noqa: ANN401 - int or float: type checkers take one for the other
+    """Return the kinds of dtype whose power of `exponent` is another function's value, in the same dtype."""
+    if exponent < 0:
+        return "f" if isinstance(exponent, float) else "fc"
+    return "fc" if isinstance(exponent, float) else "iufc"
+
+
+def _matmul(name: str, left: Any, right: Any) -> Any:  # noqa: ANN401 - operands of any class
+    from weft._array.products import matmul  # noqa: PLC0415 - products are imported after the operators
+
+    result = matmul(left, right)
+    if name == "matmul":
+        return result
+    check_target("matmul", left, result.shape, result.dtype, exact=True)
+    assign(left, result)
+    return left

@@ -1,0 +1,210 @@
+"""Element-wise functions that bring numbers to others near them: `clip`, `round`, `nan_to_num`; and `isclose`."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+
+from weft._array.calls import one
+from weft._array.dispatch import elementwise
+from weft._array.operands import as_array, number
+from weft._array.rules import Aval, broadcast_same_dtype, broadcast_shapes, like_first
+from weft._core import Loop, NDArray
+from weft.ops import get_op, register_op
+
+if TYPE_CHECKING:
+    from weft._array.operands import ArrayLike, Operand
+
+__all__ = ["clip", "isclose", "nan_to_num", "round"]
+
+
+@register_op("clip", infer=broadcast_same_dtype)
+def _clip(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], low: Any, high: Any) -> None:  # noqa: ANN401 - arrays or scalars
+    np.clip(x, low, high, out=out)
+
+
+def _push_clip(outputs: tuple[NDArray, ...], operands: tuple[Operand, ...]) -> bool:
+    """Clip by two native loops where the dtypes are exact."""
+    (out,) = outputs
+    given = [x if isinstance(x, NDArray) else number(x, out.dtype) for x in operands]
+    if any(x.dtype != out.dtype for x in operands if isinstance(x, NDArray)):
+        return False
+    dtypes = (out.dtype,) * 3
+    lower, upper = Loop.of(np.maximum, dtypes), Loop.of(np.minimum, dtypes)
+    if lower is None or upper is None:
+        return False
+    lower.push((out,), (given[0], given[1]))
+    upper.push((out,), (out, given[2]))
+    return True
+
+
+_clip.set_attribute("push", _push_clip)
+
+
+@register_op("round", infer=like_first, aliases=("around",))
+def _round(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, decimals: int) -> None:
+    out[...] = np.round(x, decimals)  # of integers not by `out=`, which rounds in floating point
+
+
+def _isclose_rule(*avals: Aval, **_attributes: object) -> Aval:
+    broadcast_same_dtype(*avals)
+    return Aval(broadcast_shapes(*(aval.shape for aval in avals)), np.dtype(np.bool_))
+
+
+@register_op("isclose", infer=_isclose_rule)
+def _isclose(out: np.ndarray[Any, Any], x1: Any, x2: Any, *, rtol: float, atol: float, equal_nan: bool) -> None:  # noqa: ANN401 - as above
+    out[...] = np.isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+@register_op("nan_to_num", infer=like_first)
+def _nan_to_num(
+    out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, nan: float, posinf: float | None, neginf: float | None
+) -> None:
+    np.copyto(out, x)
+    np.nan_to_num(out, copy=False, nan=nan, posinf=posinf, neginf=neginf)
+
+
+def clip(
+    x: ArrayLike,
+    /,
+    min: ArrayLike | None = None,  # noqa: A002 - the standard's name
+    max: ArrayLike | None = None,  # noqa: A002 - the standard's name
+    *,
+    out: NDArray | None = None,
+) -> NDArray:
+    """Return each element brought into an interval.
+
+    Parameters
+    ----------
+    x : array-like
+        The operand.
+    min, max : array-like, optional
+        The interval's ends; None leaves it open. Where `min` exceeds `max`, the result is `max`.
+    out : NDArray, optional
+        Where to write the result.
+
+    Returns
+    -------
+    NDArray
+        The result, of the broadcast shape and the dtype to which all promote.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.clip(weft.asarray([-1, 5, 12]), 0, 10)
+    NDArray([ 0,  5, 10])
+    """
+    if min is None and max is None:
+        if out is None:
+            x = as_array(x)
+            return (
+                elementwise(get_op("positive"), x) if x.dtype.kind != "b" else elementwise(get_op("logical_or"), x, x)
+            )
+        return one(_clip, x, x, x, out=out)
+    if min is None or max is None:
+        name, limit = ("minimum", max) if min is None else ("maximum", min)
+        return elementwise(get_op(name), x, limit, out=out)
+    return one(_clip, x, min, max, out=out)
+
+
+def round(x: ArrayLike, /, decimals: SupportsIndex = 0, *, out: NDArray | None = None) -> NDArray:  # noqa: A001 - the standard's name
+    """Return each element rounded, to the even one of two equally near.
+
+    Parameters
+    ----------
+    x : array-like
+        The operand.
+    decimals : int, default: 0
+        The number of decimals; negative ones round before the point.
+    out : NDArray, optional
+        Where to write the result.
+
+    Returns
+    -------
+    NDArray
+        The result, of the operand's shape and dtype.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.round(weft.asarray([0.5, 1.5, 2.4]))
+    NDArray([0., 2., 2.])
+    """
+    x = as_array(x)
+    places = operator.index(decimals)
+    if places == 0 and x.dtype.kind in "fc":
+        return elementwise(get_op("rint"), x, out=out)
+    if x.dtype.kind == "b":
+        raise TypeError("round() takes no array of dtype bool: numpy rounds it to half precision, which weft has not")
+    return one(_round, x, decimals=places, out=out)
+
+
+def isclose(
+    x1: ArrayLike, x2: ArrayLike, /, rtol: float = 1e-5, atol: float = 1e-8, *, equal_nan: bool = False
+) -> NDArray:
+    """Return whether the elements are equal within a tolerance.
+
+    Parameters
+    ----------
+    x1, x2 : array-like
+        The operands.
+    rtol, atol : float
+        The tolerance is ``atol + rtol * abs(x2)``.
+    equal_nan : bool, default: False
+        Whether NaN is close to NaN.
+
+    Returns
+    -------
+    NDArray
+        The answers, of the broadcast shape.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.isclose(weft.asarray([1.0, 2.0]), 1.0 + 1e-9)
+    NDArray([ True, False])
+    """
+    return one(_isclose, x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+def nan_to_num(
+    x: ArrayLike,
+    /,
+    *,
+    nan: float = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
+    out: NDArray | None = None,
+) -> NDArray:
+    """Return the elements with NaN and the infinities replaced by numbers.
+
+    Parameters
+    ----------
+    x : array-like
+        The operand.
+    nan : float, default: 0.0
+        What replaces NaN.
+    posinf, neginf : float, optional
+        What replaces the infinities; by default the greatest and the least finite number of the dtype.
+    out : NDArray, optional
+        Where to write the result.
+
+    Returns
+    -------
+    NDArray
+        The result, of the operand's shape and dtype.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.nan_to_num(weft.asarray([1.0, float("nan")]))
+    NDArray([1., 0.])
+    """
+    return one(_nan_to_num, as_array(x), nan=nan, posinf=posinf, neginf=neginf, out=out)

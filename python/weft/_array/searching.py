@@ -1,0 +1,263 @@
+"""Searching and counting: `argmax`, `where`, `nonzero`, `searchsorted`, `count_nonzero` and their kin.
+
+Functions whose result's shape depends on values wait for their operands: `nonzero`, `argwhere`, `flatnonzero`.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
+
+import numpy as np
+
+from weft._array.calls import Elements, one
+from weft._array.dispatch import as_array, eager
+from weft._array.manipulation import ravel
+from weft._array.reductions import reduction
+from weft._array.shapes import Axis, axis_index, axis_tuple, reduced_shape
+from weft._core import NDArray
+from weft.ops import Aval, broadcast_shapes, register_op, result_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weft._array.calls import DType
+    from weft._array.operands import ArrayLike
+    from weft.ops import Op
+
+__all__ = [
+    "argmax",
+    "argmin",
+    "argwhere",
+    "count_nonzero",
+    "flatnonzero",
+    "nanargmax",
+    "nanargmin",
+    "nonzero",
+    "searchsorted",
+    "where",
+]
+
+_INDEX = np.dtype(np.int64)
+
+
+def _infer_arg(x: Aval, *, axis: int | None, keepdims: bool = False) -> Aval:
+    axes = axis_tuple(axis, len(x.shape))
+    if 0 in (x.shape[i] for i in axes):
+        raise ValueError(f"no largest or smallest of no elements: shape {x.shape} along axes {axes}")
+    return Aval(reduced_shape(x.shape, axes, keepdims=keepdims), _INDEX)
+
+
+def _register_arg(name: str, function: Callable[..., Any]) -> Op:
+    @register_op(name, infer=_infer_arg)
+    def op(out: Elements, x: Elements, *, axis: int | None, keepdims: bool = False) -> None:
+        np.copyto(out, function(x, axis=axis, keepdims=keepdims))
+
+    return op
+
+
+_ARGMAX = _register_arg("argmax", np.argmax)
+_ARGMIN = _register_arg("argmin", np.argmin)
+_NANARGMAX = _register_arg("nanargmax", np.nanargmax)
+_NANARGMIN = _register_arg("nanargmin", np.nanargmin)
+
+
+def _index_dtype(x: DType, given: DType | None = None) -> DType:
+    del x, given  # of no influence
+    return _INDEX
+
+
+@register_op("count_nonzero", infer=reduction(_index_dtype))
+def _count_nonzero(out: Elements, x: Elements, *, axis: tuple[int, ...], keepdims: bool = False) -> None:
+    np.copyto(out, np.count_nonzero(x, axis=axis, keepdims=keepdims))
+
+
+def _infer_where(condition: Aval, x1: Aval, x2: Aval) -> Aval:
+    return Aval(broadcast_shapes(condition.shape, x1.shape, x2.shape), result_dtype(x1, x2))
+
+
+@register_op("where", infer=_infer_where)
+def _where(out: Elements, condition: Elements, x1: Elements, x2: Elements) -> None:
+    np.copyto(out, x2, casting="unsafe")
+    np.copyto(out, x1, casting="unsafe", where=condition.astype(np.bool_, copy=False))
+
+
+def _infer_searchsorted(x1: Aval, x2: Aval, *sorters: Aval, side: str) -> Aval:
+    if side not in ("left", "right"):
+        raise ValueError(f"side is 'left' or 'right', got {side!r}")
+    if len(x1.shape) != 1:
+        raise ValueError(f"searchsorted looks in an array of 1 axis, got shape {x1.shape}")
+    for sorter in sorters:
+        if sorter.dtype.kind not in "iu":
+            raise TypeError(f"sorter holds integers, got dtype {sorter.dtype}")
+        if sorter.shape != x1.shape:
+            raise ValueError(f"sorter of shape {sorter.shape} does not fit an array of shape {x1.shape}")
+    return Aval(x2.shape, _INDEX)
+
+
+@register_op("searchsorted", infer=_infer_searchsorted)
+def _searchsorted(
+    out: Elements, x1: Elements, x2: Elements, *sorters: Elements, side: Literal["left", "right"]
+) -> None:
+    np.copyto(out, np.searchsorted(x1, x2, side, sorters[0] if sorters else None))
+
+
+def argmax(
+    x: ArrayLike, /, axis: SupportsIndex | None = None, out: NDArray | None = None, *, keepdims: bool = False
+) -> NDArray:
+    """Return the index of the first largest element along `axis`; without one, in the flattened array.
+
+    Examples
+    --------
+    >>> weft.argmax([[1, 5], [7, 2]], axis=1)
+    NDArray([1, 0])
+    """
+    return _call(_ARGMAX, x, axis, out, keepdims=keepdims)
+
+
+def argmin(
+    x: ArrayLike, /, axis: SupportsIndex | None = None, out: NDArray | None = None, *, keepdims: bool = False
+) -> NDArray:
+    """Return the index of the first smallest element along `axis`; without one, in the flattened array.
+
+    Examples
+    --------
+    >>> weft.argmin([[1, 5], [7, 2]], axis=1)
+    NDArray([0, 1])
+    """
+    return _call(_ARGMIN, x, axis, out, keepdims=keepdims)
+
+
+def nanargmax(
+    x: ArrayLike, /, axis: SupportsIndex | None = None, out: NDArray | None = None, *, keepdims: bool = False
+) -> NDArray:
+    """Return `argmax` past NaN; a slice of NaN alone is an error that comes out at the wait, a ValueError.
+
+    Examples
+    --------
+    >>> weft.nanargmax([1.0, weft.nan, 3.0]).item()
+    2
+    """
+    return _call(_NANARGMAX, x, axis, out, keepdims=keepdims)
+
+
+def nanargmin(
+    x: ArrayLike, /, axis: SupportsIndex | None = None, out: NDArray | None = None, *, keepdims: bool = False
+) -> NDArray:
+    """Return `argmin` past NaN; a slice of NaN alone is an error that comes out at the wait, a ValueError.
+
+    Examples
+    --------
+    >>> weft.nanargmin([weft.nan, 2.0, 1.0]).item()
+    2
+    """
+    return _call(_NANARGMIN, x, axis, out, keepdims=keepdims)
+
+
+def count_nonzero(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> NDArray:
+    """Return how many elements along `axis` are not zero.
+
+    Examples
+    --------
+    >>> weft.count_nonzero([[1, 0], [2, 3]], axis=0)
+    NDArray([2, 1])
+    """
+    x = as_array(x)
+    return one(_count_nonzero, x, axis=axis_tuple(axis, x.ndim), keepdims=keepdims)
+
+
+def nonzero(x: ArrayLike, /) -> tuple[NDArray, ...]:
+    """Return the indices of the elements that are not zero, one array per axis. Waits for `x`.
+
+    Examples
+    --------
+    >>> rows, columns = weft.nonzero([[0, 1], [2, 0]])
+    >>> print(rows, columns)
+    [0 1] [1 0]
+    """
+    x = as_array(x)
+    if x.ndim == 0:
+        raise ValueError("an array without axes has no indices: call nonzero on atleast_1d(x)")
+    found: tuple[NDArray, ...] = eager(np.nonzero, x)
+    return found
+
+
+def argwhere(x: ArrayLike, /) -> NDArray:
+    """Return the indices of the elements that are not zero, one row for each. Waits for `x`.
+
+    Examples
+    --------
+    >>> print(weft.argwhere([[0, 1], [2, 0]]))
+    [[0 1]
+     [1 0]]
+    """
+    found: NDArray = eager(np.argwhere, x)
+    return found
+
+
+def flatnonzero(x: ArrayLike, /) -> NDArray:
+    """Return the indices, in the flattened array, of the elements that are not zero. Waits for `x`.
+
+    Examples
+    --------
+    >>> weft.flatnonzero([0, 1, 2])
+    NDArray([1, 2])
+    """
+    return nonzero(ravel(x))[0]
+
+
+def where(
+    condition: ArrayLike, x1: ArrayLike | None = None, x2: ArrayLike | None = None, /
+) -> NDArray | tuple[NDArray, ...]:
+    """Choose elements of `x1` where `condition` is true and of `x2` elsewhere; all three broadcast.
+
+    Python scalars take the dtype of the other array. With the condition alone it is `nonzero`, and waits.
+
+    Examples
+    --------
+    >>> weft.where([True, False, True], weft.asarray([1, 2, 3]), 0)
+    NDArray([1, 0, 3])
+    """
+    if x1 is None and x2 is None:
+        return nonzero(condition)
+    if x1 is None or x2 is None:
+        raise ValueError("where takes both x1 and x2, or neither")
+    like = next((x for x in (x1, x2) if isinstance(x, NDArray)), None)
+    return one(_where, as_array(condition, like), x1, x2)
+
+
+def searchsorted(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    side: Literal["left", "right"] = "left",
+    sorter: ArrayLike | None = None,
+) -> NDArray:
+    """Return the indices at which `x2` would have to go into the sorted `x1` to keep it sorted.
+
+    Parameters
+    ----------
+    x1 : array_like
+        An array of one axis in ascending order, by itself or by `sorter`.
+    x2 : array_like
+        The values to place, of any shape.
+    side : {"left", "right"}
+        Whether before or after elements that are equal.
+    sorter : array_like of int, optional
+        The indices that sort `x1`, as `argsort` returns them.
+
+    Examples
+    --------
+    >>> weft.searchsorted([1, 3, 5], [0, 3, 6])
+    NDArray([0, 1, 3])
+    """
+    x1 = as_array(x1, x2 if isinstance(x2, NDArray) else None)
+    sorters = () if sorter is None else (as_array(sorter, x1),)
+    return one(_searchsorted, x1, as_array(x2, x1), *sorters, side=side)
+
+
+def _call(op: Op, x: ArrayLike, axis: SupportsIndex | None, out: NDArray | None, *, keepdims: bool) -> NDArray:
+    x = as_array(x)
+    at = None if axis is None else axis_index(operator.index(axis), x.ndim)
+    return one(op, x, out=out, axis=at, keepdims=keepdims)

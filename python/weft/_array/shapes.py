@@ -1,0 +1,138 @@
+"""Shapes, axes and strides: the pure arithmetic that inference rules and views share. Knows no arrays."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
+
+from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "AnyShape",
+    "Axis",
+    "Shape",
+    "as_shape",
+    "axis_index",
+    "axis_tuple",
+    "broadcast_strides",
+    "contiguous_strides",
+    "joined_shape",
+    "reduced_shape",
+    "reshape_strides",
+    "resolve_shape",
+]
+
+Shape: TypeAlias = tuple[int, ...]
+AnyShape: TypeAlias = "SupportsIndex | Sequence[SupportsIndex]"
+Axis: TypeAlias = "SupportsIndex | Sequence[SupportsIndex] | None"
+
+
+def as_shape(shape: AnyShape) -> Shape:
+    """Return a shape given as an integer or a sequence of them, as a tuple."""
+    if isinstance(shape, SupportsIndex):
+        return (operator.index(shape),)
+    return tuple(operator.index(n) for n in shape)
+
+
+def axis_index(axis: SupportsIndex, ndim: int) -> int:
+    """Return the axis counted from the front; `numpy.exceptions.AxisError` if there is none."""
+    return normalize_axis_index(operator.index(axis), ndim)
+
+
+def axis_tuple(axis: Axis, ndim: int) -> Shape:
+    """Return the axes counted from the front, sorted; all of them for None."""
+    if axis is None:
+        return tuple(range(ndim))
+    if isinstance(axis, SupportsIndex):
+        return (axis_index(axis, ndim),)
+    return tuple(sorted(normalize_axis_tuple([operator.index(a) for a in axis], ndim)))
+
+
+def reduced_shape(shape: Shape, axes: Shape, *, keepdims: bool) -> Shape:
+    """Return the shape once `axes` (from `axis_tuple`) are reduced."""
+    if keepdims:
+        return tuple(1 if i in axes else n for i, n in enumerate(shape))
+    return tuple(n for i, n in enumerate(shape) if i not in axes)
+
+
+def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
+    """Return the strides in bytes of a C-ordered array."""
+    strides: list[int] = []
+    step = itemsize
+    for n in reversed(shape):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
+def resolve_shape(shape: AnyShape, size: int, old: Shape) -> Shape:
+    """Return the shape with a single -1 replaced by what is left of `size` elements; ValueError if it cannot fit."""
+    new = as_shape(shape)
+    unknown = [i for i, n in enumerate(new) if n == -1]
+    if len(unknown) > 1:
+        raise ValueError(f"can only specify one unknown dimension, got shape {new}")
+    if any(n < -1 for n in new):
+        raise ValueError(f"negative dimensions are not allowed, got shape {new}")
+    if unknown:
+        known = math.prod(n for n in new if n != -1)
+        if known == 0 or size % known:
+            raise ValueError(f"cannot reshape array of size {size} and shape {old} into shape {new}")
+        at = unknown[0]
+        new = (*new[:at], size // known, *new[at + 1 :])
+    if math.prod(new) != size:
+        raise ValueError(f"cannot reshape array of size {size} and shape {old} into shape {new}")
+    return new
+
+
+def reshape_strides(shape: Shape, strides: Shape, itemsize: int, new: Shape) -> Shape | None:
+    """Return the strides that show the same elements in the shape `new`, or None where only a copy can.
+
+    Runs of axes of both shapes with equally many elements are matched, as in NumPy's `_attempt_nocopy_reshape`: such a
+    run can be cut anew only if its axes follow each other in memory without a gap.
+    """
+    if 0 in new:
+        return contiguous_strides(new, itemsize)
+    old = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
+    result: list[int] = []
+    i = j = 0
+    while i < len(old) and j < len(new):
+        first, (have, step) = i, old[i]
+        cut, want = j, new[j]
+        while have != want:
+            if want < have:
+                j += 1
+                want *= new[j]
+            else:
+                i += 1
+                have *= old[i][0]
+                step = old[i][1]
+        if any(old[k][1] != old[k + 1][0] * old[k + 1][1] for k in range(first, i)):
+            return None
+        result.extend(step * math.prod(new[k + 1 : j + 1]) for k in range(cut, j + 1))
+        i, j = i + 1, j + 1
+    # Whatever is left of `new` has length 1, where any stride will do.
+    return (*result, *(itemsize,) * (len(new) - len(result)))
+
+
+def broadcast_strides(shape: Shape, strides: Shape, new: Shape) -> Shape:
+    """Return the strides that repeat an array's elements over the shape `new`; ValueError if it does not broadcast."""
+    lead = len(new) - len(shape)
+    if lead < 0 or any(n not in (1, m) for n, m in zip(shape, new[lead:], strict=True)):
+        raise ValueError(f"cannot broadcast an array of shape {shape} to shape {new}")
+    inner = (0 if n == 1 and m != 1 else s for n, s, m in zip(shape, strides, new[lead:], strict=True))
+    return (*(0,) * lead, *inner)
+
+
+def joined_shape(shapes: Sequence[Shape], axis: int) -> Shape:
+    """Return the shape of arrays of these shapes laid end to end along `axis` (from `axis_index`)."""
+    first = shapes[0]
+    for shape in shapes[1:]:
+        if len(shape) != len(first) or any(
+            n != m for i, (n, m) in enumerate(zip(shape, first, strict=True)) if i != axis
+        ):
+            raise ValueError(f"all shapes must agree except along axis {axis}, got {', '.join(map(str, shapes))}")
+    return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])

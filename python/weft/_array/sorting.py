@@ -1,0 +1,160 @@
+"""Sorting: `sort`, `argsort` and NumPy's `partition`, `argpartition`, `lexsort`. NaN sort to the end."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Literal, SupportsIndex
+
+import numpy as np
+
+from weft._array.calls import Elements, one
+from weft._array.dispatch import as_array
+from weft._array.manipulation import ravel
+from weft._array.shapes import AnyShape, as_shape, axis_index
+from weft._core import NDArray
+from weft.ops import Aval, register_op
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weft._array.operands import ArrayLike
+
+__all__ = ["argpartition", "argsort", "lexsort", "partition", "sort"]
+
+_INDEX = np.dtype(np.int64)
+
+
+def _infer_sort(x: Aval, *, axis: int, **_: object) -> Aval:
+    axis_index(axis, len(x.shape))
+    return Aval(x.shape, x.dtype)
+
+
+def _infer_argsort(x: Aval, *, axis: int, **_: object) -> Aval:
+    axis_index(axis, len(x.shape))
+    return Aval(x.shape, _INDEX)
+
+
+def _order(x: Elements, axis: int, *, descending: bool, stable: bool) -> Elements:
+    kind: Literal["stable"] | None = "stable" if stable else None
+    if not descending:
+        return np.argsort(x, axis=axis, kind=kind)
+    # Sorting the reversed array and reading the result backwards keeps equal elements in their order.
+    order = np.argsort(np.flip(x, axis), axis=axis, kind=kind)
+    found: Elements = x.shape[axis] - 1 - np.flip(order, axis)
+    return found
+
+
+@register_op("sort", infer=_infer_sort)
+def _sort(out: Elements, x: Elements, *, axis: int, descending: bool = False, stable: bool = True) -> None:
+    # Backwards both before and after: equal elements that differ in their bits, as 0.0 and -0.0, keep their order.
+    np.copyto(out, np.flip(x, axis) if descending else x)
+    out.sort(axis=axis, kind="stable" if stable else None)
+    if descending:
+        np.copyto(out, np.flip(out, axis).copy())
+
+
+@register_op("argsort", infer=_infer_argsort)
+def _argsort(out: Elements, x: Elements, *, axis: int, descending: bool = False, stable: bool = True) -> None:
+    np.copyto(out, _order(x, axis, descending=descending, stable=stable))
+
+
+def _infer_partition(x: Aval, *, kth: tuple[int, ...], axis: int) -> Aval:
+    length = x.shape[axis_index(axis, len(x.shape))]
+    if any(not -length <= k < length for k in kth):
+        raise ValueError(f"kth={kth} is out of bounds for axis {axis} of shape {x.shape}")
+    return Aval(x.shape, x.dtype)
+
+
+def _infer_argpartition(x: Aval, *, kth: tuple[int, ...], axis: int) -> Aval:
+    return Aval(_infer_partition(x, kth=kth, axis=axis).shape, _INDEX)
+
+
+@register_op("partition", infer=_infer_partition)
+def _partition(out: Elements, x: Elements, *, kth: tuple[int, ...], axis: int) -> None:
+    np.copyto(out, np.partition(x, kth, axis))
+
+
+@register_op("argpartition", infer=_infer_argpartition)
+def _argpartition(out: Elements, x: Elements, *, kth: tuple[int, ...], axis: int) -> None:
+    np.copyto(out, np.argpartition(x, kth, axis))
+
+
+def _infer_lexsort(*keys: Aval, axis: int) -> Aval:
+    if not keys:
+        raise ValueError("lexsort needs at least one key")
+    if any(key.shape != keys[0].shape for key in keys):
+        raise ValueError(f"all keys have one shape, got {', '.join(str(key.shape) for key in keys)}")
+    axis_index(axis, len(keys[0].shape))
+    return Aval(keys[0].shape, _INDEX)
+
+
+@register_op("lexsort", infer=_infer_lexsort)
+def _lexsort(out: Elements, *keys: Elements, axis: int) -> None:
+    np.copyto(out, np.lexsort(keys, axis))
+
+
+def sort(x: ArrayLike, /, axis: SupportsIndex | None = -1, *, descending: bool = False, stable: bool = True) -> NDArray:
+    """Return a sorted copy; with the axis None, of the flattened array.
+
+    Examples
+    --------
+    >>> weft.sort([3, 1, 2], descending=True)
+    NDArray([3, 2, 1])
+    """
+    x, at = _along(x, axis)
+    return one(_sort, x, axis=at, descending=descending, stable=stable)
+
+
+def argsort(
+    x: ArrayLike, /, axis: SupportsIndex | None = -1, *, descending: bool = False, stable: bool = True
+) -> NDArray:
+    """Return the indices that sort along `axis`; with the axis None, of the flattened array.
+
+    Examples
+    --------
+    >>> weft.argsort([3, 1, 2])
+    NDArray([1, 2, 0])
+    """
+    x, at = _along(x, axis)
+    return one(_argsort, x, axis=at, descending=descending, stable=stable)
+
+
+def partition(x: ArrayLike, kth: AnyShape, /, axis: SupportsIndex | None = -1) -> NDArray:
+    """Return a copy whose elements at the places `kth` are those of the sorted array, smaller ones before them.
+
+    Examples
+    --------
+    >>> weft.partition([3, 1, 2], 0)[0].item()
+    1
+    """
+    x, at = _along(x, axis)
+    return one(_partition, x, kth=as_shape(kth), axis=at)
+
+
+def argpartition(x: ArrayLike, kth: AnyShape, /, axis: SupportsIndex | None = -1) -> NDArray:
+    """Return the indices that `partition` would take the elements from.
+
+    Examples
+    --------
+    >>> weft.argpartition([3, 1, 2], 0)[0].item()
+    1
+    """
+    x, at = _along(x, axis)
+    return one(_argpartition, x, kth=as_shape(kth), axis=at)
+
+
+def lexsort(keys: Sequence[ArrayLike], /, axis: SupportsIndex = -1) -> NDArray:
+    """Return the indices that sort by the last key, by the one before it where that is equal, and so on.
+
+    Examples
+    --------
+    >>> weft.lexsort([[2, 1, 3], [1, 1, 0]])
+    NDArray([2, 1, 0])
+    """
+    like = next((key for key in keys if isinstance(key, NDArray)), None)
+    return one(_lexsort, *(as_array(key, like) for key in keys), axis=operator.index(axis))
+
+
+def _along(x: ArrayLike, axis: SupportsIndex | None) -> tuple[NDArray, int]:
+    x = as_array(x)
+    return (ravel(x), 0) if axis is None else (x, axis_index(axis, x.ndim))

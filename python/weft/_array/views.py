@@ -1,0 +1,62 @@
+"""Ops whose result is a view: a new shape, strides and offset over the same memory. Nothing is pushed for them.
+
+A layout function states such an op once, on plain numbers: its inference rule, the view and, where a copy is asked for
+(a graph, another device), the shape of that copy all follow from it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from weft._array.dispatch import view
+from weft._array.shapes import Shape, contiguous_strides
+from weft.ops import Aval, register_op
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weft._core import NDArray
+
+__all__ = ["Layout", "register_view"]
+
+
+class Layout(NamedTuple):
+    """Where the elements of a view lie: `strides` and `offset` in bytes, from the first element of the viewed array."""
+
+    shape: Shape
+    strides: Shape
+    offset: int = 0
+
+
+def register_view(
+    name: str, copy: Callable[..., Any], *, aliases: tuple[str, ...] = ()
+) -> Callable[[Callable[..., Layout]], Callable[..., NDArray]]:
+    """Register a view op from `layout(shape, strides, **attributes)`; the result makes the view of an NDArray.
+
+    Parameters
+    ----------
+    name : str
+        The op's name.
+    copy : callable
+        NumPy's function of the same meaning, for places that cannot share memory: `copy(x, **attributes)`.
+    aliases : tuple of str, optional
+        Further names of the op.
+    """
+
+    def decorate(layout: Callable[..., Layout]) -> Callable[..., NDArray]:
+        def infer(x: Aval, **attributes: object) -> Aval:
+            return Aval(layout(x.shape, contiguous_strides(x.shape, x.dtype.itemsize), **attributes).shape, x.dtype)
+
+        def compute(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], **attributes: object) -> None:
+            np.copyto(out, copy(x, **attributes))
+
+        def show(x: NDArray, **attributes: object) -> NDArray:
+            shape, strides, offset = layout(x.shape, x.strides, **attributes)
+            return view(x, shape, strides, 0 if 0 in shape else offset)  # nothing lies anywhere
+
+        register_op(name, infer=infer, aliases=aliases)(compute).set_attribute("view", show)
+        return show
+
+    return decorate

@@ -1,0 +1,99 @@
+"""Waiting for arrays: all of them, or one in asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from weft._core import push_compute
+from weft._default import get_engine
+from weft.errors import OpCancelledError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    import numpy as np
+
+    from weft._core import NDArray
+
+__all__ = ["await_array", "wait_all"]
+
+
+def wait_all(timeout: float | None = None) -> None:
+    """Wait for everything pushed on the default engine.
+
+    Parameters
+    ----------
+    timeout : float, optional
+        The most seconds to wait; None waits without limit.
+
+    Raises
+    ------
+    WaitTimeoutError
+        If the time runs out. The ops go on.
+    BaseException
+        What an op raised, where nobody was told yet; of several, all as an `ExceptionGroup`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> x = weft.ones(3) + 1
+    >>> weft.wait_all()
+    >>> x.is_ready()
+    True
+    """
+    get_engine().wait_for_all(timeout)
+
+
+def await_array(self: NDArray) -> Generator[Any, None, NDArray]:
+    """Wait in asyncio, without blocking the event loop or any thread, and return the array.
+
+    Cancelling the waiting asyncio task cancels no op.
+
+    Examples
+    --------
+    >>> import asyncio, weft
+    >>> async def main() -> float:
+    ...     return (await (weft.ones(2) + 1)).tolist()
+    >>> asyncio.run(main())
+    [2.0, 2.0]
+    """
+    loop = asyncio.get_running_loop()
+    if not self.is_ready():
+        answer: asyncio.Future[None] = loop.create_future()
+        push_compute(_Answer(self, loop, answer), (), (self,), name="await array")
+        yield from answer
+    self.wait_to_read()
+    return self
+
+
+class _Answer:
+    """A reading op that tells an event loop of the array's state: when it runs, or is dropped unrun."""
+
+    __slots__ = ("_answer", "_array", "_loop", "_open")
+
+    def __init__(self, array: NDArray, loop: asyncio.AbstractEventLoop, answer: asyncio.Future[None]) -> None:
+        self._array, self._loop, self._answer, self._open = array, loop, answer, True
+
+    def __call__(self, _values: np.ndarray[Any, Any]) -> None:
+        self._send(None)
+
+    def __del__(self) -> None:
+        if self._open:  # skipped, since the array has failed; or the engine was closed
+            error = self._array.exception()
+            self._send(error or OpCancelledError("the wait for an array was dropped when its engine was closed"))
+
+    def _send(self, error: BaseException | None) -> None:
+        self._open = False
+        with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
+            self._loop.call_soon_threadsafe(_settle, self._answer, error)
+
+
+def _settle(answer: asyncio.Future[None], error: BaseException | None) -> None:
+    if answer.done():  # the waiting asyncio task may have been cancelled
+        return
+    if error is None:
+        answer.set_result(None)
+    else:
+        answer.set_exception(error)

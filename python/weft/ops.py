@@ -1,0 +1,338 @@
+"""The registry of array functions: what an op is called, what it gives, and how it is computed.
+
+Every array function of weft is an `Op` here, under its name in the Python array API standard and NumPy's, so that eager
+arrays, captured programs and symbolic graphs share one set of ops. A user's op takes five lines and stands beside them:
+
+>>> import numpy as np, weft
+>>> @weft.ops.register_op("doctest_clip01", infer=weft.ops.like_first)
+... def clip01(out: np.ndarray, x: np.ndarray) -> None:
+...     np.clip(x, 0, 1, out=out)
+>>> clip01(weft.asarray([-1.0, 0.5, 2.0]))
+NDArray([0. , 0.5, 1. ])
+
+This module knows names and rules only; `weft._array.dispatch` pushes.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
+
+from weft._array.rules import (
+    Aval,
+    as_dtype,
+    broadcast_of_ufunc,
+    broadcast_same_dtype,
+    broadcast_shapes,
+    like_first,
+    result_dtype,
+    scalar_dtype,
+    ufunc_dtypes,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+
+    from weft._core import NDArray
+
+    Infer: TypeAlias = Callable[..., Aval | tuple[Aval, ...]]
+    Compute: TypeAlias = Callable[..., object]
+
+__all__ = [
+    "Aval",
+    "Op",
+    "as_dtype",
+    "broadcast_of_ufunc",
+    "broadcast_same_dtype",
+    "broadcast_shapes",
+    "get_op",
+    "like_first",
+    "list_ops",
+    "register_op",
+    "result_dtype",
+    "scalar_dtype",
+    "ufunc_dtypes",
+]
+
+_MISSING: Any = object()
+_ops: dict[str, Op] = {}  # by name and by alias
+_lock = threading.Lock()
+
+
+class Op:
+    """One array function: its name, its rule, and how each kind of device computes it.
+
+    Made by `register_op`. Calling an op pushes it and returns its results without waiting.
+
+    Attributes
+    ----------
+    name : str
+        The name in the registry, unique.
+    infer : callable
+        ``infer(*avals, **attributes)`` returns the `Aval` of the result, or a tuple of them; it raises what a user sees.
+    compute : dict of str to callable
+        By kind of device. ``compute["cpu"](*outputs, *inputs, **attributes)`` writes into the NumPy arrays `outputs`.
+    ufunc : numpy.ufunc or None
+        The element-wise function whose inner loops compute the op without the GIL, where one of exact dtypes exists.
+    nout : int
+        The number of results.
+    inplace : tuple of (int, int)
+        Pairs of an input and an output that may be the same memory.
+    mutates : tuple of int
+        The inputs that the op changes.
+    aliases : tuple of str
+        Other names.
+
+    Examples
+    --------
+    >>> import weft
+    >>> add = weft.ops.get_op("add")
+    >>> add(weft.asarray([1, 2]), 10)
+    NDArray([11, 12])
+    """
+
+    __slots__ = (
+        "_attributes",
+        "aliases",
+        "compute",
+        "infer",
+        "inplace",
+        "level",
+        "mutates",
+        "name",
+        "nout",
+        "plans",
+        "ufunc",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        infer: Infer,
+        compute: Compute,
+        *,
+        ufunc: np.ufunc | None = None,
+        nout: int = 1,
+        inplace: Sequence[tuple[int, int]] = (),
+        mutates: Sequence[int] = (),
+        aliases: Sequence[str] = (),
+        level: int = 10,
+    ) -> None:
+        self.name = name
+        self.infer = infer
+        self.compute: dict[str, Compute] = {"cpu": compute}
+        self.ufunc = ufunc
+        self.nout = nout
+        self.inplace = tuple(inplace)
+        self.mutates = tuple(mutates)
+        self.aliases = tuple(aliases)
+        self.level = level
+        self.plans: dict[Any, Any] = {}  # the dispatcher's: inner loops by dtypes of operands
+        self._attributes: dict[str, tuple[int, object]] = {}
+
+    def __call__(self, *arrays: Any, out: Any = None, **attributes: Any) -> NDArray | tuple[NDArray, ...]:  # noqa: ANN401 - array-likes
+        """Push the op and return its result, or its results, at once."""
+        from weft._array.dispatch import call  # noqa: PLC0415 - the dispatcher imports this module
+
+        return call(self, *arrays, out=out, **attributes)
+
+    def __repr__(self) -> str:
+        """Return the expression that finds this op."""
+        return f"weft.ops.get_op({self.name!r})"
+
+    def set_attribute(self, key: str, value: object, level: int = 10) -> None:
+        """Give the op an attribute; the one of the highest level counts.
+
+        Parameters
+        ----------
+        key : str
+            The attribute: ``"gradient"``, ``"layout"``, or any other. ``"compute:<kind>"`` is how that kind of device
+            computes the op; ``"push"`` is called as ``push(outputs, operands, **attributes)`` before an op becomes a
+            Python callable, and returns whether it pushed it some faster way.
+        value : object
+            Its value.
+        level : int, default: 10
+            Its precedence.
+
+        Raises
+        ------
+        ValueError
+            If the attribute is set at this level already.
+
+        Examples
+        --------
+        >>> import weft
+        >>> sine = weft.ops.get_op("sin")
+        >>> sine.set_attribute("doctest", "cos")
+        >>> sine.attribute("doctest")
+        'cos'
+        """
+        with _lock:
+            known = self._attributes.get(key)
+            if known is not None and known[0] == level:
+                raise ValueError(f"op {self.name!r} has an attribute {key!r} at level {level}: give another level")
+            if known is None or known[0] < level:
+                self._attributes[key] = level, value
+                if key.startswith("compute:"):
+                    self.compute[key.removeprefix("compute:")] = value  # type: ignore[assignment] # the caller's word
+                    self.plans.clear()
+
+    def attribute(self, key: str, default: object = _MISSING) -> Any:  # noqa: ANN401 - whatever was set
+        """Return an attribute.
+
+        Raises
+        ------
+        KeyError
+            If it was never set and no default is given.
+
+        Examples
+        --------
+        >>> import weft
+        >>> weft.ops.get_op("sin").attribute("layout", "any")
+        'any'
+        """
+        found = self._attributes.get(key)
+        if found is not None:
+            return found[1]
+        if default is _MISSING:
+            raise KeyError(f"op {self.name!r} has no attribute {key!r}")
+        return default
+
+
+@overload
+def register_op(
+    name: str,
+    *,
+    infer: Infer | None = None,
+    ufunc: np.ufunc,
+    nout: int = 1,
+    inplace: Sequence[tuple[int, int]] = (),
+    mutates: Sequence[int] = (),
+    aliases: Sequence[str] = (),
+    level: int = 10,
+) -> Callable[[Compute], Op]: ...
+@overload
+def register_op(
+    name: str,
+    *,
+    infer: Infer,
+    ufunc: None = None,
+    nout: int = 1,
+    inplace: Sequence[tuple[int, int]] = (),
+    mutates: Sequence[int] = (),
+    aliases: Sequence[str] = (),
+    level: int = 10,
+) -> Callable[[Compute], Op]: ...
+def register_op(
+    name: str,
+    *,
+    infer: Infer | None = None,
+    ufunc: np.ufunc | None = None,
+    nout: int = 1,
+    inplace: Sequence[tuple[int, int]] = (),
+    mutates: Sequence[int] = (),
+    aliases: Sequence[str] = (),
+    level: int = 10,
+) -> Callable[[Compute], Op]:
+    """Register an array function under a name.
+
+    Parameters
+    ----------
+    name : str
+        The op's name.
+    infer : callable
+        ``infer(*avals, **attributes)`` returns the `Aval` of the result, or a tuple of `nout` of them, or raises.
+        With `ufunc`, the default is that function's own rule.
+    ufunc : numpy.ufunc, optional
+        An element-wise function that does the same: where it has an inner loop for the operands' dtypes, that runs, and
+        the GIL is not needed. The decorated function is for the other dtypes.
+    nout : int, default: 1
+        The number of results.
+    inplace : sequence of (int, int), optional
+        Pairs of an input and an output that may be the same memory.
+    mutates : sequence of int, optional
+        The inputs that the op changes.
+    aliases : sequence of str, optional
+        Other names of the op.
+    level : int, default: 10
+        Precedence: of two registrations of a name, the one of the higher level counts, whichever came first.
+
+    Returns
+    -------
+    callable
+        A decorator. It takes ``compute(*outputs, *inputs, **attributes)``, which writes into the NumPy arrays `outputs`
+        on a worker, and returns the op.
+
+    Raises
+    ------
+    ValueError
+        If the name, or an alias, is taken at the same level.
+
+    Examples
+    --------
+    >>> import numpy, weft
+    >>> @weft.ops.register_op("doctest_double", infer=weft.ops.like_first, inplace=[(0, 0)])
+    ... def double(out: numpy.ndarray, x: numpy.ndarray) -> None:
+    ...     numpy.multiply(x, 2, out=out)
+    >>> double(weft.asarray([1, 2, 3]))
+    NDArray([2, 4, 6])
+    """
+    if infer is None:
+        if ufunc is None:
+            raise TypeError(f"register_op({name!r}) needs infer=, or a ufunc= whose rule it takes")
+        infer = broadcast_of_ufunc(ufunc)
+    rule = infer
+
+    def register(compute: Compute) -> Op:
+        op = Op(
+            name, rule, compute, ufunc=ufunc, nout=nout, inplace=inplace, mutates=mutates, aliases=aliases, level=level
+        )
+        names = (name, *op.aliases)
+        with _lock:
+            taken = [each for each in names if each in _ops and _ops[each].level == level]
+            if taken:
+                raise ValueError(
+                    f"an op named {taken[0]!r} is registered at level {level} already: choose another name, or another "
+                    "level for it to count before or after that one"
+                )
+            for each in names:
+                if each not in _ops or _ops[each].level < level:
+                    _ops[each] = op
+        return op
+
+    return register
+
+
+def get_op(name: str) -> Op:
+    """Return the op of a name or an alias.
+
+    Raises
+    ------
+    KeyError
+        If there is none.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.ops.get_op("arcsin").name
+    'asin'
+    """
+    try:
+        return _ops[name]
+    except KeyError:
+        raise KeyError(f"no op is named {name!r}: weft.ops.list_ops() names them all") from None
+
+
+def list_ops() -> tuple[str, ...]:
+    """Return the names of all ops, sorted, without their aliases.
+
+    Examples
+    --------
+    >>> import weft
+    >>> "add" in weft.ops.list_ops()
+    True
+    """
+    with _lock:
+        return tuple(sorted({op.name for op in _ops.values()}))

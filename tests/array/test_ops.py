@@ -1,0 +1,156 @@
+"""The registry: names, aliases, levels, attributes, a user's op."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+from weft.ops import Aval, Op, get_op, like_first, list_ops, register_op
+
+F4, F8, I8, B1 = (np.dtype(code) for code in ("f4", "f8", "i8", "?"))
+
+
+def test_a_users_op_takes_five_lines() -> None:
+    @weft.ops.register_op("test_clip01", infer=like_first)
+    def clip01(out: np.ndarray, x: np.ndarray) -> None:
+        np.clip(x, 0, 1, out=out)
+
+    assert isinstance(clip01, Op)
+    assert clip01(weft.asarray([-1.0, 0.5, 2.0])).tolist() == [0, 0.5, 1]
+    out = weft.zeros(2)
+    assert clip01(weft.asarray([-1.0, 3.0]), out=out) is out
+    assert out.tolist() == [0, 1]
+    assert "test_clip01" in list_ops()
+
+
+def test_attributes_reach_rule_and_computation() -> None:
+    def rule(x: Aval, *, times: int) -> Aval:
+        if times < 0:
+            raise ValueError(f"times is negative: {times}")
+        return Aval((x.shape[0] * times,), x.dtype)
+
+    @register_op("test_times", infer=rule)
+    def times(out: np.ndarray, x: np.ndarray, *, times: int) -> None:
+        out[...] = np.tile(x, times)
+
+    assert times(weft.asarray([1, 2]), times=2).tolist() == [1, 2, 1, 2]
+    with pytest.raises(ValueError, match="negative"):
+        times(weft.asarray([1]), times=-1)
+
+
+def test_several_results_and_none() -> None:
+    @register_op("test_both", infer=lambda x: (Aval(x.shape, x.dtype), Aval((), x.dtype)), nout=2)
+    def both(doubled: np.ndarray, total: np.ndarray, x: np.ndarray) -> None:
+        np.multiply(x, 2, out=doubled)
+        total[...] = x.sum()
+
+    doubled, total = both(weft.asarray([1, 2]))
+    assert (doubled.tolist(), total.item()) == ([2, 4], 3)
+    given = weft.zeros(2, dtype=int)
+    first, _ = both(weft.asarray([1, 2]), out=(given, None))
+    assert first is given
+    assert given.tolist() == [2, 4]
+
+    @register_op("test_shift", infer=lambda _step, _x: (), nout=0, mutates=[1])
+    def shift(step: int, x: np.ndarray) -> None:
+        x += step
+
+    x = weft.asarray([1, 2])
+    assert shift(5, x) == ()
+    assert x.tolist() == [6, 7]
+
+
+def test_an_op_with_a_ufunc_uses_its_loops_and_its_own_computation_elsewhere() -> None:
+    called = []
+
+    @register_op("test_add", ufunc=np.add)
+    def add(out: np.ndarray, x: np.ndarray, y: np.ndarray) -> None:
+        called.append((x.dtype, y.dtype))
+        np.add(x, y, out=out)
+
+    assert add(weft.asarray([1.0]), weft.asarray([2.0])).tolist() == [3]
+    assert called == []
+    assert add(weft.asarray([1.0]), weft.asarray([2])).tolist() == [3]
+    assert called == [(F8, I8)]
+
+
+def test_names_are_unique_at_a_level_and_the_highest_counts() -> None:
+    def register(level: int) -> Op:
+        return register_op("test_level", infer=like_first, aliases=["test_level_alias"], level=level)(np.positive)
+
+    low = register(1)
+    assert get_op("test_level") is get_op("test_level_alias") is low
+    high = register(20)
+    assert get_op("test_level_alias") is high
+    assert register(5) is not get_op("test_level")
+    with pytest.raises(ValueError, match="test_level"):
+        register(20)
+    with pytest.raises(ValueError, match="add"):
+        register_op("add", infer=like_first)(np.add)
+
+
+def test_attributes_have_levels() -> None:
+    op = register_op("test_attribute", infer=like_first)(np.positive)
+    with pytest.raises(KeyError, match="gradient"):
+        op.attribute("gradient")
+    assert op.attribute("gradient", None) is None
+    op.set_attribute("gradient", "low", level=1)
+    op.set_attribute("gradient", "high", level=3)
+    op.set_attribute("gradient", "middle", level=2)
+    assert op.attribute("gradient") == "high"
+    with pytest.raises(ValueError, match="level 3"):
+        op.set_attribute("gradient", "again", level=3)
+
+
+def test_a_device_kind_gets_its_computation() -> None:
+    op = register_op("test_kind", infer=like_first)(np.positive)
+    op.set_attribute("compute:cuda", abs)
+    assert op.compute["cuda"] is abs
+    assert op.compute["cpu"] is np.positive
+
+
+def test_a_rule_is_needed() -> None:
+    with pytest.raises(TypeError, match="infer="):
+        register_op("test_no_rule")  # type: ignore[call-overload]
+
+
+def test_unknown_names_are_named() -> None:
+    with pytest.raises(KeyError, match="no_such_op"):
+        get_op("no_such_op")
+
+
+def test_both_names_of_a_renamed_function_are_one_op() -> None:
+    for alias, name in {
+        "arctan2": "atan2",
+        "power": "pow",
+        "mod": "remainder",
+        "left_shift": "bitwise_left_shift",
+    }.items():
+        assert get_op(alias) is get_op(name)
+        assert getattr(weft, alias) is getattr(weft, name)
+        assert alias not in list_ops()
+
+
+def test_failure_of_an_op_names_it() -> None:
+    @register_op("test_fails", infer=like_first)
+    def fails(_out: np.ndarray, _x: np.ndarray) -> None:
+        raise ArithmeticError("on purpose")
+
+    result = fails(weft.asarray([1])) + 1
+    with pytest.raises(ArithmeticError, match="on purpose") as caught:
+        result.wait_to_read()
+    assert "test_fails" in "".join(caught.value.__notes__)
+
+
+def test_rules() -> None:
+    assert weft.ops.broadcast_shapes((3, 1), (1, 4), ()) == (3, 4)
+    with pytest.raises(ValueError, match=r"\(2,\) \(3,\)"):
+        weft.ops.broadcast_shapes((2,), (3,))
+    assert weft.ops.broadcast_shapes() == ()
+    assert weft.ops.broadcast_shapes((1,), (0,)) == (0,)
+    assert weft.ops.broadcast_same_dtype(Aval((2, 1), F4), Aval((3,), I8)) == Aval((2, 3), F8)
+    assert weft.ops.result_dtype(Aval((), F4), Aval((), F8, weak=True)) == F4
+    assert weft.ops.broadcast_of_ufunc(np.less)(Aval((2,), I8), Aval((), F8)) == Aval((2,), B1)
+    with pytest.raises(TypeError, match="float16"):
+        weft.ops.as_dtype("float16")

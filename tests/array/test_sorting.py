@@ -1,0 +1,57 @@
+"""Sorting, against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from against import DTYPES, agree, sample
+
+import weft
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(0,), (9,), (3, 4), (2, 3, 4), (2, 0)])
+def test_sort(dtype: str, shape: tuple[int, ...]) -> None:
+    x = sample(dtype, shape)
+    a = weft.asarray(x)
+    for axis in range(-len(shape), len(shape)):
+        agree(weft.sort(a, axis=axis), np.sort(x, axis))
+        agree(weft.argsort(a, axis=axis), np.argsort(x, axis, kind="stable"))
+        agree(weft.sort(a, axis=axis, descending=True), np.flip(np.sort(x, axis), axis))
+        agree(weft.sort(a, axis=axis, stable=False), np.sort(x, axis))
+    agree(weft.sort(a, axis=None), np.sort(x, None))
+
+
+def test_descending_is_stable() -> None:
+    x = weft.asarray([1, 3, 1, 2, 3])
+    agree(weft.argsort(x, descending=True), np.array([1, 4, 3, 0, 2]))
+    signs = weft.sort(weft.asarray([0.0, -0.0, 1.0]), descending=True).numpy()
+    np.testing.assert_array_equal(np.signbit(signs), [False, False, True])
+
+
+def test_sort_leaves_its_operand() -> None:
+    x = weft.asarray([3, 1, 2])
+    weft.sort(x).wait_to_read()
+    agree(x, np.array([3, 1, 2]))
+
+
+def test_partition_and_lexsort() -> None:
+    x = sample("int32", (4, 7))
+    a = weft.asarray(x)
+    agree(weft.sort(weft.partition(a, 3, axis=1)[:, :3]), np.sort(x, 1)[:, :3])
+    agree(weft.take_along_axis(a, weft.argpartition(a, (1, 4), axis=1), axis=1)[:, 4], np.sort(x, 1)[:, 4])
+    agree(weft.lexsort([a[0], a[1]]), np.lexsort([x[0], x[1]]))
+    with pytest.raises(ValueError, match="kth"):
+        weft.partition(a, 7, axis=1)
+    with pytest.raises(ValueError, match=r"\(7,\), \(2,\)"):
+        weft.lexsort([a[0], weft.zeros(2)])
+    with pytest.raises(ValueError):
+        weft.lexsort([])
+
+
+def test_no_such_axis() -> None:
+    for function in (weft.sort, weft.argsort):
+        with pytest.raises(np.exceptions.AxisError):
+            function(weft.zeros((2, 3)), axis=2)
+        with pytest.raises(np.exceptions.AxisError):
+            function(weft.asarray(1))
