@@ -25,6 +25,8 @@ pub(crate) struct Core {
     pub(super) variables: AtomicU64,
     /// Settled tickets as a pusher last saw them; spares pushers the registrar's cache line.
     pub(super) settled_seen: CachePadded<AtomicU64>,
+    /// Tickets at which a pusher looks next whether it is too far ahead.
+    pub(super) give_way_at: AtomicU64,
 }
 
 // SAFETY: `pool` is replaced only by fork::after_in_child(), whose caller vouches that no other
@@ -79,6 +81,8 @@ impl Core {
         self.generation.fetch_add(1, Ordering::Relaxed);
         // ORDERING: as above.
         self.settled_seen.store(0, Ordering::Relaxed);
+        // ORDERING: as above.
+        self.give_way_at.store(0, Ordering::Relaxed);
     }
 
     pub(super) fn closed_error(&self) -> EngineError {
@@ -149,6 +153,7 @@ impl Engine {
             closed: AtomicBool::new(false),
             variables: AtomicU64::new(0),
             settled_seen: CachePadded(AtomicU64::new(0)),
+            give_way_at: AtomicU64::new(0),
         });
         fork::register(&core);
         Ok(Self { owner: Arc::new(Owner(Arc::clone(&core))), core })

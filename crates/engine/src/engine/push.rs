@@ -28,7 +28,44 @@ pub struct PushOptions<'a> {
 const PAUSES: u32 = 32;
 const PATIENCE: u32 = 32;
 
+/// Pushed ops that are not settled, of which all stay in a core's cache, and pushes between two looks at them.
+const IN_CACHE: u64 = 4096;
+const LOOK: u64 = 512;
+/// Pauses for which a pusher gives way, 1 us, how often at most, and ops that must be settled in each.
+const WAY_PAUSES: u32 = 64;
+const WAY_LOOKS: u32 = 64;
+const QUICK: u64 = 4;
+
 impl Core {
+    /// Lets a worker that gets through short ops catch up: what a pusher writes too far ahead of it has left
+    /// the cache when it comes there, and both are slower for it.
+    #[inline]
+    fn give_way(&self) {
+        let claimed = self.pool().registrar.ring.claimed();
+        // ORDERING: a hint.
+        if claimed >= self.give_way_at.load(Ordering::Relaxed) {
+            self.give_way_now(claimed);
+        }
+    }
+
+    #[cold]
+    fn give_way_now(&self, claimed: u64) {
+        let registrar = &self.pool().registrar;
+        let mut settled = registrar.settled();
+        for _ in 0..WAY_LOOKS {
+            if claimed <= settled + IN_CACHE {
+                break;
+            }
+            (0..WAY_PAUSES).for_each(|_| spin_hint());
+            let before = std::mem::replace(&mut settled, registrar.settled());
+            if settled - before < QUICK {
+                break; // its ops take their time, or it has lost its processor
+            }
+        }
+        // ORDERING: a hint.
+        self.give_way_at.store(claimed.max(settled + IN_CACHE) + LOOK, Ordering::Relaxed);
+    }
+
     /// Puts something into the ring, helping the registrar while the ring is full.
     #[inline]
     pub(super) fn push_cell(&self, fill: impl FnOnce(*mut Op, u64)) {
@@ -191,6 +228,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let pushed = self.enqueue(payload, accesses, options);
         self.follow_up();
+        self.core.give_way();
         pushed
     }
 

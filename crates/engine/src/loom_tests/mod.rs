@@ -96,8 +96,8 @@ impl Pull for One {
         false
     }
 
-    fn is_fed(&self) -> bool {
-        self.0.is_some()
+    fn reach(&self) -> u64 {
+        if self.0.is_none() { u64::MAX } else { 0 }
     }
 
     fn take(&mut self, op: OpPtr) {

@@ -2,7 +2,7 @@
 //!
 //! A child of `worker`, so that the worker modelled is the one that is shipped.
 
-use super::{Parker, Worker};
+use super::{Pace, Parker, Worker};
 use crate::loom_tests::{push, push_payload};
 use crate::op::{OpContext, OpPtr};
 use crate::pool::run::{Delivery, Pool};
@@ -44,7 +44,8 @@ impl Start {
         let seat = lane.seat(self.number).expect("taken at the start");
         let deliver = Arc::new(Delivery(Arc::clone(pool)));
         let (native, hosted, settled) = (self.native, self.hosted, 0);
-        let (seat_number, next, chained, searching, inside) = (self.number, None, 0, true, Duration::ZERO);
+        let (seat_number, next, chained, pace, searching, inside) =
+            (self.number, None, 0, Pace::new(), true, Duration::ZERO);
         let mut worker = Worker {
             pool,
             lane,
@@ -55,6 +56,7 @@ impl Start {
             hosted,
             next,
             chained,
+            pace,
             searching,
             inside,
             settled,

@@ -11,6 +11,7 @@
 mod device;
 mod host;
 mod lane;
+mod pace;
 mod policy;
 mod run;
 mod seat;

@@ -2,6 +2,7 @@
 #![doc = include_str!("sleep.md")]
 
 use super::lane::Lane;
+use super::pace::Pace;
 use super::run::{Delivery, Pool};
 use super::seat::WorkerSeat;
 use crate::op::{Deliver, OpPtr};
@@ -48,6 +49,7 @@ struct Worker<'a> {
     next: Option<OpPtr>,
     /// Ops in a row that were taken over.
     chained: u32,
+    pace: Pace,
     /// Whether it counts as searching.
     searching: bool,
     /// How long it has been inside the host since it last stayed outside on purpose.
@@ -69,9 +71,22 @@ pub(super) fn work(
     let Some(seat) = lane.seat(seat_number) else { return };
     let deliver = Arc::new(Delivery(Arc::clone(pool)));
     let settled = pool.registrar.settled();
-    let (next, chained, searching, inside) = (None, 0, true, Duration::ZERO);
-    let mut worker =
-        Worker { pool, lane, seat, seat_number, deliver, native, hosted, next, chained, searching, inside, settled };
+    let (next, chained, pace, searching, inside) = (None, 0, Pace::new(), true, Duration::ZERO);
+    let mut worker = Worker {
+        pool,
+        lane,
+        seat,
+        seat_number,
+        deliver,
+        native,
+        hosted,
+        next,
+        chained,
+        pace,
+        searching,
+        inside,
+        settled,
+    };
     let mut looks = 0;
     loop {
         if worker.searching && worker.others_are_quick() {
@@ -106,6 +121,7 @@ struct IntoWorker<'a> {
     deque: &'a Deque<OpPtr>,
     wanted: usize,
     has_other: bool,
+    pace: &'a Pace,
 }
 
 impl Pull for IntoWorker<'_> {
@@ -125,8 +141,8 @@ impl Pull for IntoWorker<'_> {
     }
 
     #[inline]
-    fn is_fed(&self) -> bool {
-        self.has_other || self.next.is_some()
+    fn reach(&self) -> u64 {
+        if self.next.is_none() { u64::MAX } else { self.pace.reach(self.wanted) }
     }
 
     #[inline]
@@ -157,6 +173,7 @@ impl Worker<'_> {
         let Some(op) = self.find_native() else { return false };
         self.found();
         let finished = self.run(op);
+        self.pace.count();
         self.follow_up(finished, false);
         true
     }
@@ -212,7 +229,8 @@ impl Worker<'_> {
         let has_other = !deque.is_empty();
         let wanted = if has_other { 0 } else { PULL };
         let chained = self.chained;
-        let mut pull = IntoWorker { queue, next: &mut self.next, chained: &mut self.chained, deque, wanted, has_other };
+        let (next, pace) = (&mut self.next, &self.pace);
+        let mut pull = IntoWorker { queue, next, chained: &mut self.chained, deque, wanted, has_other, pace };
         self.pool.registrar.drive(finished, &mut pull);
         if self.chained == chained {
             self.chained = 0;
@@ -281,6 +299,7 @@ impl Worker<'_> {
                 self.pool.wake_others(self.lane);
             }
             let finished = self.run(op);
+            self.pace.count();
             self.follow_up(finished, true);
             ran += 1;
             if ran.is_multiple_of(HOSTED_ASKS) {
@@ -313,6 +332,7 @@ impl Worker<'_> {
     fn found(&mut self) {
         if self.searching {
             self.searching = false;
+            self.pace.resume();
             // The last searcher passes the search on if there is more than it takes itself.
             // A push that came meanwhile has seen a searcher and woken nobody.
             if self.lane.end_search() && self.lane.wants_waking() && self.has_work() {

@@ -25,11 +25,6 @@ const BATCH: usize = if cfg!(loom) { 2 } else { 256 };
 /// Pushes registered between two looks for ready ops.
 const STRIDE: usize = if cfg!(loom) { 1 } else { 8 };
 
-/// With so many pushes registered and not settled, a thread that has something to run leaves the rest in
-/// the ring. A chain is followed only as far as it is registered; but what was registered long ago has
-/// left the cache by the time it runs.
-const AHEAD: u64 = SLOTS as u64;
-
 /// What a turn is asked to bring back: ready ops of one queue.
 pub(crate) trait Pull {
     /// The queues to pull from, the first one first.
@@ -41,8 +36,8 @@ pub(crate) trait Pull {
     /// Whether the puller has other ops at hand, so that an ordered one must beat priority 0.
     fn has_other(&self) -> bool;
 
-    /// Whether it has something to run, of what it took or had before.
-    fn is_fed(&self) -> bool;
+    /// Pushes registered and not settled with which it leaves the others in the ring.
+    fn reach(&self) -> u64;
 
     /// Takes a ready op.
     fn take(&mut self, op: OpPtr);
@@ -73,8 +68,8 @@ impl Pull for PullNothing {
         false
     }
 
-    fn is_fed(&self) -> bool {
-        false
+    fn reach(&self) -> u64 {
+        u64::MAX
     }
 
     fn take(&mut self, _: OpPtr) {}
@@ -276,7 +271,7 @@ impl Turn<'_> {
             // Where priorities count, the next op is chosen when all candidates are known.
             if !registrar.is_ordered() {
                 tracker.queues.pull(pull);
-                if pull.is_fed() && registrar.is_far_ahead(tracker) {
+                if registrar.in_hand(tracker) >= pull.reach() {
                     break;
                 }
             }
@@ -324,12 +319,12 @@ impl Registrar {
         self.prioritised.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether as much is registered as is of use to somebody with something to run.
+    /// Pushes registered and not settled.
     #[inline]
-    fn is_far_ahead(&self, tracker: &Tracker) -> bool {
+    fn in_hand(&self, tracker: &Tracker) -> u64 {
         // ORDERING: the registrar alone writes it.
         let settled = self.settled.load(Ordering::Relaxed) + tracker.settled_tickets;
-        self.ring.registered() - settled >= AHEAD
+        self.ring.registered() - settled
     }
 
     #[inline]

@@ -1,0 +1,51 @@
+//! How long a worker's ops take, and how far ahead of them pushes are registered therefore.
+
+use std::time::{Duration, Instant};
+
+/// So many ops are timed together: a look at the clock takes as long as a short op.
+const OPS: u32 = 16;
+/// What a long op takes at least.
+const LONG: Duration = Duration::from_micros(2);
+/// Pushes that a worker with something to run wants registered and not settled. Chains of long ops are worth
+/// following, which goes as far as they are registered. Short ones pay for it: an op registered long before it
+/// runs waits in more queues, and has left the cache by then.
+const FAR: u64 = 16384;
+const NEAR: u64 = 256;
+
+pub(super) struct Pace {
+    is_long: bool,
+    ran: u32,
+    since: Instant,
+}
+
+impl Pace {
+    /// A pace of long ops, until they turn out to be short.
+    pub(super) fn new() -> Self {
+        Self { is_long: true, ran: 0, since: Instant::now() }
+    }
+
+    /// Leaves out the time in which there was nothing to run.
+    pub(super) fn resume(&mut self) {
+        (self.ran, self.since) = (0, Instant::now());
+    }
+
+    /// Counts an op that has run.
+    #[inline]
+    pub(super) fn count(&mut self) {
+        self.ran += 1;
+        if self.ran == OPS {
+            self.is_long = self.since.elapsed() > OPS * LONG;
+            self.resume();
+        }
+    }
+
+    /// Pushes to have registered and not settled, for a worker that has something to run and wants more.
+    #[inline]
+    pub(super) fn reach(&self, wanted: usize) -> u64 {
+        match wanted {
+            _ if self.is_long => FAR,
+            0 => 0,
+            _ => NEAR,
+        }
+    }
+}
