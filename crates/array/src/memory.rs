@@ -3,7 +3,7 @@
 //! The system gives large blocks back to itself and clears them anew each time: for arrays of megabytes that takes
 //! longer than the arithmetic. So blocks go to lists by class of size, up to a limit.
 
-use std::alloc::{Layout as AllocLayout, alloc, dealloc};
+use std::alloc::{GlobalAlloc, Layout as AllocLayout, System};
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -57,10 +57,11 @@ fn class_of(bytes: usize) -> (usize, usize) {
     (power * STEPS + quarter, (1 << power) + quarter * step)
 }
 
+/// From the system itself: what a program's own allocator promises, the system may not have.
 fn system(bytes: usize, align: usize) -> Result<NonNull<u8>, OutOfMemory> {
     let layout = AllocLayout::from_size_align(bytes.max(1), align).map_err(|_| OutOfMemory { bytes })?;
     // SAFETY: the size is not 0.
-    NonNull::new(unsafe { alloc(layout) }).ok_or(OutOfMemory { bytes })
+    NonNull::new(unsafe { System.alloc(layout) }).ok_or(OutOfMemory { bytes })
 }
 
 /// Gives a block back to the system.
@@ -70,7 +71,7 @@ fn system(bytes: usize, align: usize) -> Result<NonNull<u8>, OutOfMemory> {
 /// It came from `system` with the same arguments, and nobody uses it any more.
 unsafe fn give_back(block: NonNull<u8>, bytes: usize, align: usize) {
     // SAFETY: the caller's promise; the layout was valid then.
-    unsafe { dealloc(block.as_ptr(), AllocLayout::from_size_align_unchecked(bytes.max(1), align)) };
+    unsafe { System.dealloc(block.as_ptr(), AllocLayout::from_size_align_unchecked(bytes.max(1), align)) };
 }
 
 /// The system has no block of this size.

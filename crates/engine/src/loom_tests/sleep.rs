@@ -57,6 +57,7 @@ impl Start {
             next,
             chained,
             pace,
+            natives: 0,
             searching,
             inside,
             settled,

@@ -11,6 +11,9 @@ const LONG: Duration = Duration::from_micros(2);
 /// runs waits in more queues, and has left the cache by then.
 const FAR: u64 = 16384;
 const NEAR: u64 = 256;
+/// Native ops after which hosted ones are looked for, so that an endless stream does not starve them.
+const TURN: u32 = 16;
+const TURN_OF_SHORT: u32 = 1024;
 
 pub(super) struct Pace {
     is_long: bool,
@@ -37,6 +40,12 @@ impl Pace {
             self.is_long = self.since.elapsed() > OPS * LONG;
             self.resume();
         }
+    }
+
+    /// Native ops in a row.
+    #[inline]
+    pub(super) fn turn(&self) -> u32 {
+        if self.is_long { TURN } else { TURN_OF_SHORT }
     }
 
     /// Pushes to have registered and not settled, for a worker that has something to run and wants more.

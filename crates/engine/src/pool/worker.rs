@@ -50,6 +50,8 @@ struct Worker<'a> {
     /// Ops in a row that were taken over.
     chained: u32,
     pace: Pace,
+    /// Native ops since hosted ones had their last chance.
+    natives: u32,
     /// Whether it counts as searching.
     searching: bool,
     /// How long it has been inside the host since it last stayed outside on purpose.
@@ -83,6 +85,7 @@ pub(super) fn work(
         next,
         chained,
         pace,
+        natives: 0,
         searching,
         inside,
         settled,
@@ -92,7 +95,7 @@ pub(super) fn work(
         if worker.searching && worker.others_are_quick() {
             // It still counts as searching, so nobody wastes a system call on waking it.
             parker.park(Some(Instant::now() + DOZE));
-        } else if worker.run_native() || worker.run_hosted() {
+        } else if (worker.owes_hosted() && worker.run_hosted()) || worker.run_native() || worker.run_hosted() {
             looks = 0;
             continue;
         }
@@ -167,10 +170,21 @@ impl Pull for IntoWorker<'_> {
 }
 
 impl Worker<'_> {
+    /// Whether hosted ops are due: so many native ones have run since the last chance they had.
+    #[inline]
+    fn owes_hosted(&mut self) -> bool {
+        let due = self.natives >= self.pace.turn();
+        if due {
+            self.natives = 0;
+        }
+        due
+    }
+
     /// Runs one native op if there is one. Answers whether there was.
     #[inline]
     fn run_native(&mut self) -> bool {
         let Some(op) = self.find_native() else { return false };
+        self.natives += 1;
         self.found();
         let finished = self.run(op);
         self.pace.count();
@@ -267,6 +281,9 @@ impl Worker<'_> {
             return false;
         }
         self.found();
+        if let Some(op) = self.next.take() {
+            self.native.push(op); // it is not to be run inside
+        }
         let host = Arc::clone(&self.pool.host);
         let mut inside = Duration::ZERO;
         host.enter(&mut || {

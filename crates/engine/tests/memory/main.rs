@@ -75,12 +75,12 @@ fn drained_ops_leave_nothing() {
         let full = resident();
         gate.complete(Ok(())).expect("a token used once");
         engine.wait_for_all().expect("no op fails");
-        (full, resident())
+        full
     };
-    let (first, _) = round();
-    let rounds: Vec<_> = (0..6).map(|_| round()).collect();
-    let most = rounds.iter().map(|(full, _)| *full).max().unwrap_or_default();
-    assert!(most < first + 16 * MIB, "from {first} bytes with pending ops to {most}");
+    // Chunks of cells find their places in what the allocator has in the first rounds.
+    let most = |rounds: u64| (0..rounds).map(|_| round()).max().unwrap_or_default();
+    let (first, last) = (most(4), most(6));
+    assert!(last < first + 16 * MIB, "from {first} bytes with pending ops to {last}");
     engine.close(false, None, None).expect("no op fails");
 }
 

@@ -2,9 +2,14 @@
 
 use crate::{Answer, Log, Watchdog, engine, occupy, stealing};
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier};
 use std::thread;
-use weft_engine::{Device, DeviceLane, EngineError, Host, OpContext, Payload, Policy, Settings};
+use weft_engine::{
+    Accesses, Device, DeviceLane, Engine, EngineError, Host, OpContext, Payload, Policy, PushOptions, Settings,
+    Variable,
+};
 
 #[test]
 fn policies_have_names() {
@@ -172,5 +177,45 @@ fn hosted_payloads_run_in_the_host() {
         assert_eq!(guests.all(), [true; 334], "{policy}");
         let count = |what| doors.all().iter().filter(|&&door| door == what).count();
         assert_eq!(count("begins"), count("ends"), "{policy}");
+    }
+}
+
+/// With one worker, ops for the host have their turn though native ones never end.
+#[test]
+fn native_ops_do_not_starve_hosted_ones() {
+    struct Hosted(std::sync::mpsc::Sender<()>);
+
+    impl Payload for Hosted {
+        const HOSTED: bool = true;
+
+        fn run(self, _: &mut OpContext<'_>) -> Answer {
+            self.0.send(()).expect("the test listens");
+            Ok(())
+        }
+    }
+
+    fn endless(engine: &Engine, variable: &Variable, stop: &Arc<AtomicBool>) {
+        let (again, own, stop) = (engine.clone(), variable.clone(), Arc::clone(stop));
+        let op = move |_: &mut OpContext<'_>| {
+            if !stop.load(Ordering::Relaxed) {
+                endless(&again, &own, &stop);
+            }
+            Ok(())
+        };
+        engine.op(op).mutate(variable).push().expect("an open engine");
+    }
+
+    let _watchdog = Watchdog::new("native ops do not starve hosted ones");
+    for policy in [Policy::WorkStealing, Policy::PerDevice] {
+        let (engine, stop) = (engine(policy, 1), Arc::new(AtomicBool::new(false)));
+        endless(&engine, &engine.new_variable(None), &stop);
+        let (ran, has_run) = channel();
+        for _ in 0..3 {
+            let mut accesses = Accesses::new(&engine);
+            engine.push(Hosted(ran.clone()), &mut accesses, &PushOptions::default()).expect("an open engine");
+            has_run.recv().expect("it runs");
+        }
+        stop.store(true, Ordering::Relaxed);
+        engine.wait_for_all().expect("no op fails");
     }
 }
