@@ -121,7 +121,8 @@ impl Array {
     #[must_use]
     #[inline]
     pub fn is_done(&self) -> bool {
-        order::is_whole(&self.buffer) && self.engine().is_done(&self.buffer.variable).unwrap_or(false)
+        let done = |variable| self.engine().is_done(variable).unwrap_or(false);
+        order::is_whole(&self.buffer) && self.buffer.known_variable().is_none_or(done)
     }
 
     /// Waits until everything that was pushed to change the elements has finished.
@@ -134,7 +135,7 @@ impl Array {
         let part = !self.buffer.is_whole(&self.range()) && !order::is_whole(&self.buffer);
         self.wait_for_each(wait, |engine, variable, wait| {
             // Ops on other parts read the buffer's variable; what came before them has been waited for then.
-            if part && *variable == self.buffer.variable {
+            if part && self.buffer.known_variable() == Some(variable) {
                 engine.wait_for_var_with(variable, wait)
             } else {
                 engine.wait_to_write_with(variable, wait)

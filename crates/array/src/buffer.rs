@@ -71,8 +71,8 @@ impl Place {
 pub struct Buffer {
     pub(crate) storage: Arc<Storage>,
     engine: Engine,
-    /// Orders accesses to the whole.
-    pub(crate) variable: Variable,
+    /// Orders accesses to the whole. Made when an op is first pushed on it: small arrays may never need one.
+    variable: OnceLock<Variable>,
     pub(crate) ranges: Guarded<Ranges>,
     readonly: bool,
 }
@@ -82,7 +82,7 @@ impl Buffer {
         Arc::new(Self {
             storage: Arc::new(Storage { bytes, place }),
             engine: engine.clone(),
-            variable: engine.new_variable(None),
+            variable: OnceLock::new(),
             ranges: Guarded::default(),
             readonly,
         })
@@ -130,6 +130,18 @@ impl Buffer {
     #[inline]
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// The variable that orders accesses to the whole.
+    #[inline]
+    pub(crate) fn variable(&self) -> &Variable {
+        self.variable.get_or_init(|| self.engine.new_variable(None))
+    }
+
+    /// The same, if anything was pushed on it.
+    #[inline]
+    pub(crate) fn known_variable(&self) -> Option<&Variable> {
+        self.variable.get()
     }
 
     /// Whether it must not be written to.

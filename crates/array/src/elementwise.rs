@@ -32,6 +32,9 @@ use weft_engine::{Accesses, Cause, Completion, Device, Engine, OpContext, Payloa
 const BLOCK: usize = 32_768;
 /// Ops of fewer elements are run as they are.
 const LARGE: usize = 2 * BLOCK;
+/// Ops of at most so many elements are run where they are pushed if what they read is there: handing one over takes
+/// longer, as its cache lines have to travel.
+const AT_ONCE: usize = 1024;
 /// Followers taken along at most.
 const TAKEN: usize = 64;
 /// Results below this size are not counted as bytes held by pending ops.
@@ -89,7 +92,7 @@ impl Job {
         let in_hand = |producer: &Weak<Self>| hand.iter().any(|job| std::ptr::eq(Arc::as_ptr(job), producer.as_ptr()));
         let (step, needs) = (lock(&self.step), lock(&self.needs));
         let buffers = step.sources.iter().filter_map(|source| match source {
-            Source::Buffer { buffer, copied, .. } => Some((&buffer.variable, *copied)),
+            Source::Buffer { buffer, copied, .. } => Some((buffer.variable(), *copied)),
             Source::Scalar(_) => None,
         });
         needs.rewrites.iter().all(in_hand)
@@ -285,9 +288,13 @@ pub fn push_elementwise(
             options.bytes += output.bytes() as u64;
         }
     }
-    let step = Step::new(kernel, outputs, inputs)?;
+    let mut step = Step::new(kernel, outputs, inputs)?;
     let mut pushing = Pushing::lock();
     options.device.index = order::place(&mut pushing, &arrays);
+    if step.size() <= AT_ONCE && order::is_all_there(&mut pushing, engine, &arrays) && step.run().is_ok() {
+        order::note_written(&mut pushing, &arrays[read..]);
+        return Ok(());
+    }
     let pushed = if step.size() < LARGE {
         push_small(&mut pushing, engine, step, &arrays, read, &options)
     } else {
@@ -329,7 +336,7 @@ fn push_large(
         let ranges = array.buffer().ranges.get(pushing);
         let mut need = Need { version: None, producer: Weak::new() };
         if !ranges.is_split() {
-            need.version = Some(array.buffer().variable.version());
+            need.version = Some(array.buffer().variable().version());
             if let Some(producer) = ranges.producer.as_ref().and_then(Weak::upgrade) {
                 need.producer = Arc::downgrade(&producer);
                 if !producers.iter().any(|known| Arc::ptr_eq(known, &producer)) {

@@ -208,6 +208,31 @@ pub(crate) fn place(pushing: &mut Pushing, arrays: &[(&Array, Access)]) -> u16 {
     device
 }
 
+/// Whether an op on these arrays could run at this moment, before anything else is pushed: what it reads is there, and
+/// nobody has ever touched what it writes to.
+#[inline]
+pub(crate) fn is_all_there(pushing: &mut Pushing, engine: &Engine, arrays: &[(&Array, Access)]) -> bool {
+    !engine.is_closed()
+        && arrays.iter().all(|(array, access)| {
+            let buffer = array.buffer();
+            let ranges = buffer.ranges.get(pushing);
+            if *access == Access::Read {
+                !ranges.split
+                    && buffer.known_variable().is_none_or(|variable| variable.is_ready() && !variable.has_failed())
+            } else {
+                !ranges.is_used()
+            }
+        })
+}
+
+/// Notes that an op has written to these arrays, without a push.
+#[inline]
+pub(crate) fn note_written(pushing: &mut Pushing, arrays: &[(&Array, Access)]) {
+    for (array, _) in arrays {
+        array.buffer().ranges.get(pushing).version += 1;
+    }
+}
+
 /// Says on which device the buffer belongs.
 pub(crate) fn set_device(buffer: &Buffer, device: u16) {
     buffer.ranges.get(&mut Pushing::lock()).device = Some(device);
@@ -233,7 +258,7 @@ pub(crate) fn enqueue<P: Payload>(
     }
     let mut accesses = Accesses::new(engine);
     for ((array, _), kind) in arrays.iter().zip(kinds) {
-        accesses.add(&array.buffer().variable, kind)?;
+        accesses.add(array.buffer().variable(), kind)?;
     }
     for (variable, kind) in &parts {
         accesses.add(variable, *kind)?;
@@ -270,7 +295,7 @@ fn nothing(_: &mut OpContext<'_>) -> Result<(), weft_engine::Cause> {
 #[cold]
 fn barrier(buffer: &Buffer) -> Result<(), EngineError> {
     let mut accesses = Accesses::new(buffer.engine());
-    accesses.add(&buffer.variable, AccessKind::Exclusive)?;
+    accesses.add(buffer.variable(), AccessKind::Exclusive)?;
     buffer.engine().enqueue(nothing, &mut accesses, &PushOptions::default())
 }
 
@@ -282,7 +307,7 @@ fn join(ranges: &mut Ranges, buffer: &Buffer) -> Result<(), EngineError> {
     for (_, variable) in &parts {
         accesses.add(variable, AccessKind::Read)?;
     }
-    accesses.add(&buffer.variable, AccessKind::Mutate)?;
+    accesses.add(buffer.variable(), AccessKind::Mutate)?;
     let joined = buffer.engine().enqueue(nothing, &mut accesses, &PushOptions::default());
     if joined.is_ok() {
         ranges.split = false;
@@ -306,7 +331,7 @@ pub(crate) fn variables(array: &Array) -> SmallVec<[Variable; 2]> {
     let mut pushing = Pushing::lock();
     let parts = &buffer.ranges.get(&mut pushing).parts;
     let overlapping = parts.iter().filter(|(other, _)| other.start < range.end && range.start < other.end);
-    std::iter::once(&buffer.variable).chain(overlapping.map(|(_, variable)| variable)).cloned().collect()
+    buffer.known_variable().into_iter().chain(overlapping.map(|(_, variable)| variable)).cloned().collect()
 }
 
 /// Pushes an op. The caller has waited for room.
@@ -335,7 +360,7 @@ pub(crate) fn check_engine(engine: &Engine, buffer: &Buffer) -> Result<(), Engin
         return Ok(());
     }
     Err(EngineError::WrongEngine {
-        variable: buffer.variable.label(),
+        variable: buffer.variable().label(),
         owner: buffer.engine().name().to_owned(),
         engine: engine.name().to_owned(),
     })

@@ -187,6 +187,14 @@ impl Step {
         })
     }
 
+    /// Runs all of it. The caller's accesses are granted.
+    pub(crate) fn run(&mut self) -> Result<(), Cause> {
+        let prepared = self.prepare()?;
+        // SAFETY: as the caller says.
+        unsafe { prepared.run(0..prepared.walk.shape[0]) };
+        Ok(())
+    }
+
     /// Copies an operand to where the output does not reach.
     fn copy(&self, operand: usize, from: *mut u8, copies: &mut SmallVec<[Box<[u8]>; 1]>) -> *mut u8 {
         let (mut low, mut high) = (0_isize, 0_isize);
@@ -224,10 +232,7 @@ pub(crate) struct RunStep(pub(crate) Box<Step>);
 
 impl Payload for RunStep {
     fn run(mut self, _: &mut OpContext<'_>) -> Result<(), Cause> {
-        let prepared = self.0.prepare()?;
-        // SAFETY: the accesses are granted.
-        unsafe { prepared.run(0..prepared.walk.shape[0]) };
-        Ok(())
+        self.0.run()
     }
 }
 

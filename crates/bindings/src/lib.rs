@@ -23,10 +23,6 @@ mod wait;
 
 use pyo3::prelude::*;
 
-/// Ops are allocated by the thread that pushes and freed by the one that runs them, which few allocators like.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// Scheduler, variables and ops; see the package `weft`.
 #[pymodule(gil_used = false)]
 mod _core {
