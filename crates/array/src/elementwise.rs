@@ -19,6 +19,7 @@
 //! Idle workers are asked to help with the blocks; who finishes the last one completes the op. Results do not depend
 //! on any of this: each element is computed by itself.
 
+use crate::at_once::{self, AT_ONCE};
 use crate::kernel::StridedLoop;
 use crate::order::{self, Access, Pushing};
 use crate::step::{Operand, Prepared, RunStep, Source, Step};
@@ -32,9 +33,6 @@ use weft_engine::{Accesses, Cause, Completion, Device, Engine, OpContext, Payloa
 const BLOCK: usize = 32_768;
 /// Ops of fewer elements are run as they are.
 const LARGE: usize = 2 * BLOCK;
-/// Ops of at most so many elements are run where they are pushed if what they read is there: handing one over takes
-/// longer, as its cache lines have to travel.
-const AT_ONCE: usize = 1024;
 /// Followers taken along at most.
 const TAKEN: usize = 64;
 /// Results below this size are not counted as bytes held by pending ops.
@@ -287,6 +285,12 @@ pub fn push_elementwise(
         if output.bytes() >= COUNTED {
             options.bytes += output.bytes() as u64;
         }
+    }
+    if let [output] = outputs
+        && kernel.inputs() == inputs.len()
+        && at_once::run_rows(&kernel, engine, output, inputs, &arrays)
+    {
+        return Ok(());
     }
     let mut step = Step::new(kernel, outputs, inputs)?;
     let mut pushing = Pushing::lock();

@@ -13,11 +13,13 @@
 //! | `kernel` | strided loops and how they walk over operands |
 //! | `step` | one strided loop and its operands |
 //! | `elementwise` | ops made of one step: split over workers, run block by block |
+//! | `at_once` | small ones, run where they are pushed |
 //! | `reduce`, `matmul` | the other native ops |
 //!
 //! It knows neither Python nor NumPy; their inner loops come in as [`StridedLoop`]s.
 
 mod array;
+mod at_once;
 mod buffer;
 mod dtype;
 mod elementwise;
