@@ -23,6 +23,11 @@ mod wait;
 
 use pyo3::prelude::*;
 
+/// Ops and variables are allocated by the thread that pushes and freed by the one that runs them, and aligned to cache
+/// lines: the system's allocator takes several times as long for that.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Scheduler, variables and ops; see the package `weft`.
 #[pymodule(gil_used = false)]
 mod _core {

@@ -4,7 +4,7 @@
 //! returned to the system, by the thread that holds the role but *while it does not hold it*.
 
 use super::Op;
-use std::alloc::{self, Layout};
+use std::alloc::{self, GlobalAlloc, Layout, System};
 use std::ptr;
 
 const CHUNK_BYTES: usize = if cfg!(loom) { 1024 } else { 1 << 16 };
@@ -40,7 +40,7 @@ const LAYOUT: Layout = match Layout::from_size_align(CHUNK_BYTES, CHUNK_BYTES) {
 impl Chunk {
     pub(crate) fn new() -> Self {
         // SAFETY: the layout has a size.
-        let header = unsafe { alloc::alloc(LAYOUT) }.cast::<Header>();
+        let header = unsafe { System.alloc(LAYOUT) }.cast::<Header>();
         if header.is_null() {
             alloc::handle_alloc_error(LAYOUT);
         }
@@ -61,7 +61,7 @@ impl Chunk {
 impl Drop for Chunk {
     fn drop(&mut self) {
         // SAFETY: made by new() with this layout; no cell is in use.
-        unsafe { alloc::dealloc(self.0.cast(), LAYOUT) };
+        unsafe { System.dealloc(self.0.cast(), LAYOUT) };
     }
 }
 
