@@ -26,9 +26,7 @@ BLOCKS = [
     for text in [page.read_text(encoding="utf-8")]
     for match in BLOCK.finditer(text)
 ]
-MODULES = sorted(
-    module.name for module in pkgutil.walk_packages(weft.__path__, "weft.") if module.name != "weft._core"
-)
+MODULES = sorted(module.name for module in pkgutil.walk_packages(weft.__path__, "weft.") if module.name != "weft._core")
 FLAGS = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL | doctest.NORMALIZE_WHITESPACE
 #: Runs a block that is a session with its answers.
 SESSION = """
@@ -40,6 +38,12 @@ assert not doctest.DocTestRunner(optionflags={}).run(test).failed
 
 def test_there_is_something_to_run() -> None:
     assert any("README.md" in str(param.id) for param in BLOCKS)
+
+
+def test_the_reference_names_all_that_is_public() -> None:
+    page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    public = set(weft.__all__) - {"__version__"}
+    assert not {name for name in public if not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", page)}
 
 
 @pytest.mark.parametrize("block", BLOCKS)

@@ -47,7 +47,14 @@ def sources(folder: Path) -> list[Path]:
 
 
 def test_engine_knows_neither_python_nor_cuda() -> None:
-    assert not dependencies(manifest("engine")) & {"pyo3", "numpy", "cudarc", "weft-array", "weft-cuda", "weft-bindings"}
+    assert not dependencies(manifest("engine")) & {
+        "pyo3",
+        "numpy",
+        "cudarc",
+        "weft-array",
+        "weft-cuda",
+        "weft-bindings",
+    }
     for path in sources(CRATES / "engine"):
         assert not re.search(r"\b(pyo3|cudarc|weft_array|weft_cuda)\b", code(path)), path
 

@@ -1,12 +1,25 @@
-"""weft: a dependency engine for Python.
+"""weft: a dependency engine for Python, and asynchronous arrays on it.
 
 A program stays serial to read; every operation says which variables it reads and which it mutates; the engine runs at
 once all that may run at once, and in order all that must.
 
+The functions of this module are NumPy's, on `NDArray`: each pushes what it has to do and returns at once, and only
+asking for values waits. What is not an array's arithmetic becomes an op by `task`, or by `Engine.push`.
+
 Examples
 --------
->>> import numpy as np
+Arrays: no line waits but the last.
+
 >>> import weft
+>>> x = weft.arange(4.0)
+>>> y = weft.sqrt(x) + x  # the same as y = x**0.5 + x in a script for NumPy
+>>> x[1:] = 0.0  # after y has read x
+>>> y.sum() + x.sum()
+NDArray(10.14626437)
+
+Functions of one's own, which say what they read and write:
+
+>>> import numpy as np
 >>> @weft.task
 ... def scale(out: weft.Overwrite[np.ndarray], x: weft.Read[np.ndarray], by: float) -> None:
 ...     np.multiply(x, by, out=out)
@@ -35,7 +48,7 @@ read
 # ruff: noqa: A004
 
 import warnings as _warnings
-from importlib.metadata import version as _version
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from weft import errors, fft, linalg, ops, random
 from weft._access import Mutate, Overwrite, Read
@@ -618,7 +631,20 @@ __all__ = [
     "zeros_like",
 ]
 
-__version__ = _version("weft")
+if _TYPE_CHECKING:
+    __version__: str
+else:
+
+    def __getattr__(name: str) -> str:
+        """Return `__version__`: reading it from the installed package takes as long as half of the import."""
+        if name != "__version__":
+            raise AttributeError(f"module 'weft' has no attribute {name!r}")
+        from importlib.metadata import version  # noqa: PLC0415 - as above
+
+        found = globals()[name] = version("weft")
+        return found
+
+
 __array_api_version__ = "2024.12"
 
 if _debug_build:

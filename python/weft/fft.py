@@ -111,6 +111,7 @@ def fft(x: ArrayLike, /, n: int | None = None, axis: SupportsIndex = -1, norm: N
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.fft.fft([1.0, 0.0, 0.0, 0.0]))
     [1.+0.j 1.+0.j 1.+0.j 1.+0.j]
     """
@@ -122,6 +123,7 @@ def ifft(x: ArrayLike, /, n: int | None = None, axis: SupportsIndex = -1, norm: 
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.fft.ifft([4.0, 0.0, 0.0, 0.0]))
     [1.+0.j 1.+0.j 1.+0.j 1.+0.j]
     """
@@ -133,6 +135,7 @@ def rfft(x: ArrayLike, /, n: int | None = None, axis: SupportsIndex = -1, norm: 
 
     Examples
     --------
+    >>> import weft
     >>> weft.fft.rfft([1.0, 2.0, 3.0, 4.0]).shape
     (3,)
     """
@@ -144,6 +147,7 @@ def irfft(x: ArrayLike, /, n: int | None = None, axis: SupportsIndex = -1, norm:
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.fft.irfft([4.0, 0.0, 0.0]))
     [1. 1. 1. 1.]
     """
@@ -155,6 +159,7 @@ def hfft(x: ArrayLike, /, n: int | None = None, axis: SupportsIndex = -1, norm: 
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.fft.hfft([1.0, 0.0, 0.0]))
     [1. 1. 1. 1.]
     """
@@ -166,6 +171,7 @@ def ihfft(x: ArrayLike, /, n: int | None = None, axis: SupportsIndex = -1, norm:
 
     Examples
     --------
+    >>> import weft
     >>> weft.fft.ihfft([1.0, 1.0, 1.0, 1.0]).shape
     (3,)
     """
@@ -183,6 +189,7 @@ def fftn(
 
     Examples
     --------
+    >>> import weft
     >>> weft.fft.fftn(weft.ones((2, 3))).shape
     (2, 3)
     """
@@ -200,6 +207,7 @@ def ifftn(
 
     Examples
     --------
+    >>> import weft
     >>> weft.fft.ifftn(weft.ones((2, 3))).shape
     (2, 3)
     """
@@ -217,6 +225,7 @@ def rfftn(
 
     Examples
     --------
+    >>> import weft
     >>> weft.fft.rfftn(weft.ones((2, 4))).shape
     (2, 3)
     """
@@ -234,6 +243,7 @@ def irfftn(
 
     Examples
     --------
+    >>> import weft
     >>> weft.fft.irfftn(weft.ones((2, 3))).shape
     (2, 4)
     """
@@ -247,6 +257,7 @@ def fft2(
 
     Examples
     --------
+    >>> import weft
     >>> weft.fft.fft2(weft.ones((5, 2, 3))).shape
     (5, 2, 3)
     """
@@ -260,6 +271,7 @@ def ifft2(
 
     Examples
     --------
+    >>> import weft
     >>> weft.fft.ifft2(weft.ones((5, 2, 3))).shape
     (5, 2, 3)
     """
@@ -273,6 +285,7 @@ def rfft2(
 
     Examples
     --------
+    >>> import weft
     >>> weft.fft.rfft2(weft.ones((5, 2, 4))).shape
     (5, 2, 3)
     """
@@ -286,6 +299,7 @@ def irfft2(
 
     Examples
     --------
+    >>> import weft
     >>> weft.fft.irfft2(weft.ones((5, 2, 3))).shape
     (5, 2, 4)
     """
@@ -319,6 +333,7 @@ def fftfreq(
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.fft.fftfreq(4))
     [ 0.    0.25 -0.5  -0.25]
     """
@@ -332,6 +347,7 @@ def rfftfreq(
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.fft.rfftfreq(4))
     [0.   0.25 0.5 ]
     """
@@ -343,6 +359,7 @@ def fftshift(x: ArrayLike, /, axes: Axis = None) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.fft.fftshift([0, 1, -2, -1])
     NDArray([-2, -1,  0,  1])
     """
@@ -356,6 +373,7 @@ def ifftshift(x: ArrayLike, /, axes: Axis = None) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.fft.ifftshift([-2, -1, 0, 1])
     NDArray([ 0,  1, -2, -1])
     """

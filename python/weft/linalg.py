@@ -115,6 +115,7 @@ def cholesky(x: ArrayLike, /, *, upper: bool = False) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.linalg.cholesky([[4.0, 2.0], [2.0, 2.0]]))
     [[2. 0.]
      [1. 1.]]
@@ -127,6 +128,7 @@ def cond(x: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.linalg.cond([[2.0, 0.0], [0.0, 1.0]]).item()
     2.0
     """
@@ -142,6 +144,7 @@ def det(x: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.linalg.det([[2.0, 0.0], [0.0, 3.0]]).item()
     6.0
     """
@@ -153,6 +156,7 @@ def diagonal(x: ArrayLike, /, *, offset: SupportsIndex = 0) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.linalg.diagonal([[1, 2], [3, 4]])
     NDArray([1, 4])
     """
@@ -164,6 +168,7 @@ def eig(x: ArrayLike, /) -> EigResult:
 
     Examples
     --------
+    >>> import weft
     >>> weft.linalg.eig([[0.0, 1.0], [-1.0, 0.0]]).eigenvalues.dtype
     dtype('complex128')
     """
@@ -177,6 +182,7 @@ def eigh(x: ArrayLike, /, *, UPLO: Literal["L", "U"] = "L") -> EighResult:  # no
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.linalg.eigh([[2.0, 0.0], [0.0, 1.0]]).eigenvalues)
     [1. 2.]
     """
@@ -188,6 +194,7 @@ def eigvals(x: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.linalg.eigvals([[2.0, 0.0], [0.0, 1.0]]).shape
     (2,)
     """
@@ -199,6 +206,7 @@ def eigvalsh(x: ArrayLike, /, *, UPLO: Literal["L", "U"] = "L") -> NDArray:  # n
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.linalg.eigvalsh([[2.0, 0.0], [0.0, 1.0]]))
     [1. 2.]
     """
@@ -210,6 +218,7 @@ def inv(x: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.linalg.inv([[2.0, 0.0], [0.0, 4.0]]))
     [[0.5  0.  ]
      [0.   0.25]]
@@ -224,6 +233,7 @@ def lstsq(x1: ArrayLike, x2: ArrayLike, /, rcond: float | None = None) -> tuple[
 
     Examples
     --------
+    >>> import weft
     >>> solution, residuals, rank, values = weft.linalg.lstsq([[1.0], [1.0]], [1.0, 3.0])
     >>> print(solution.round(6), rank)
     [2.] 1
@@ -246,6 +256,7 @@ def matrix_norm(
 
     Examples
     --------
+    >>> import weft
     >>> weft.linalg.matrix_norm([[3.0, 0.0], [0.0, 4.0]]).item()
     5.0
     """
@@ -257,6 +268,7 @@ def matrix_power(x: ArrayLike, n: SupportsIndex, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.linalg.matrix_power([[1, 1], [0, 1]], 3))
     [[1 3]
      [0 1]]
@@ -271,6 +283,7 @@ def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.linalg.matrix_rank([[1.0, 1.0], [1.0, 1.0]]).item()
     1
     """
@@ -284,6 +297,7 @@ def multi_dot(arrays: Sequence[ArrayLike], /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.linalg.multi_dot([[1, 2], [[1, 0], [0, 1]], [3, 4]]).item()
     11
     """
@@ -307,6 +321,7 @@ def norm(
 
     Examples
     --------
+    >>> import weft
     >>> weft.linalg.norm([3.0, 4.0]).item()
     5.0
     """
@@ -335,6 +350,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.linalg.outer([1, 2], [3, 4]))
     [[3 4]
      [6 8]]
@@ -353,6 +369,7 @@ def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.linalg.pinv([[2.0], [0.0]]))
     [[0.5 0. ]]
     """
@@ -366,6 +383,7 @@ def qr(x: ArrayLike, /, *, mode: Literal["reduced", "complete"] = "reduced") -> 
 
     Examples
     --------
+    >>> import weft
     >>> weft.linalg.qr(weft.ones((4, 2))).R.shape
     (2, 2)
     """
@@ -377,6 +395,7 @@ def slogdet(x: ArrayLike, /) -> SlogdetResult:
 
     Examples
     --------
+    >>> import weft
     >>> weft.linalg.slogdet([[-1.0, 0.0], [0.0, 1.0]]).sign.item()
     -1.0
     """
@@ -388,6 +407,7 @@ def solve(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.linalg.solve([[2.0, 0.0], [0.0, 4.0]], [2.0, 2.0]))
     [1.  0.5]
     """
@@ -403,6 +423,7 @@ def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> SVDResult:
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.linalg.svd([[3.0, 0.0], [0.0, 4.0]]).S)
     [4. 3.]
     """
@@ -414,6 +435,7 @@ def svdvals(x: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.linalg.svdvals([[3.0, 0.0], [0.0, 4.0]]))
     [4. 3.]
     """
@@ -425,6 +447,7 @@ def trace(x: ArrayLike, /, *, offset: SupportsIndex = 0, dtype: DTypeLike | None
 
     Examples
     --------
+    >>> import weft
     >>> weft.linalg.trace([[1, 2], [3, 4]]).item()
     5
     """
@@ -445,6 +468,7 @@ def vector_norm(
 
     Examples
     --------
+    >>> import weft
     >>> weft.linalg.vector_norm([3.0, 4.0]).item()
     5.0
     """

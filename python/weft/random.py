@@ -17,11 +17,11 @@ from __future__ import annotations
 import copy
 import math
 import operator
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 import numpy as np
 
+from weft._array.devices import place
 from weft._array.dispatch import call
 from weft._array.draws import (
     Parameter,
@@ -37,13 +37,16 @@ from weft._array.draws import (
 from weft._array.sampling import BYTES, CHOICE, PERMUTATION, PERMUTED, SHUFFLE, check_choice
 from weft._core import Engine, NDArray, copy_elements, wrap
 from weft._default import get_engine
+from weft._device import cpu
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
 __all__ = ["Generator", "default_rng"]
 
-Seed: TypeAlias = int | Sequence[int] | np.random.SeedSequence | None
+Seed: TypeAlias = "int | Sequence[int] | np.random.SeedSequence | None"
 
 
 def default_rng(seed: Seed | Generator = None, *, engine: Engine | None = None) -> Generator:
@@ -100,7 +103,8 @@ class Generator:
             raise TypeError(f"seed must be an int, ints, a SeedSequence or None, not a {type(seed).__name__}")
         seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
         self._seeds: np.random.SeedSequence = seeds
-        self._state: NDArray = wrap(pack(np.random.Philox(seeds).state), get_engine() if engine is None else engine)
+        words = wrap(pack(np.random.Philox(seeds).state), get_engine() if engine is None else engine)
+        self._state: NDArray = place(words, cpu())
 
     def __repr__(self) -> str:
         """Name the algorithm."""

@@ -244,9 +244,9 @@ def full(
     scalar = isinstance(fill_value, bool | int | float | complex) and not isinstance(fill_value, np.generic)
     value: Any = fill_value if scalar else as_array(fill_value, engine=owner)
     own = scalar_dtype(value.__class__) if scalar else value.dtype
-    result = _empty(*_checked(shape, own if dtype is None else as_dtype(dtype)), owner)
+    result = place(_empty(*_checked(shape, own if dtype is None else as_dtype(dtype)), owner), where)
     fill(result, value)
-    return place(result, where)
+    return result
 
 
 def zeros(
@@ -278,7 +278,7 @@ def ones(
 
 
 def empty_like(x: ArrayLike, /, dtype: npt.DTypeLike | None = None, *, device: Where = None) -> NDArray:
-    """Return an array of undefined elements, of the shape of `x`, and of its dtype unless another is given.
+    """Return an array of undefined elements, of the shape of `x`, and of its dtype and device unless others are given.
 
     Examples
     --------
@@ -287,13 +287,14 @@ def empty_like(x: ArrayLike, /, dtype: npt.DTypeLike | None = None, *, device: W
     (2,)
     """
     x = as_array(x)
-    return empty(x.shape, x.dtype if dtype is None else dtype, device=device, engine=x.engine)
+    where = device_of(x) if device is None else device
+    return empty(x.shape, x.dtype if dtype is None else dtype, device=where, engine=x.engine)
 
 
 def full_like(
     x: ArrayLike, /, fill_value: ArrayLike, dtype: npt.DTypeLike | None = None, *, device: Where = None
 ) -> NDArray:
-    """Return an array of equal elements, of the shape of `x`, and of its dtype unless another is given.
+    """Return an array of equal elements, of the shape of `x`, and of its dtype and device unless others are given.
 
     Examples
     --------
@@ -302,11 +303,12 @@ def full_like(
     NDArray([7., 7.])
     """
     x = as_array(x)
-    return full(x.shape, fill_value, x.dtype if dtype is None else dtype, device=device, engine=x.engine)
+    where = device_of(x) if device is None else device
+    return full(x.shape, fill_value, x.dtype if dtype is None else dtype, device=where, engine=x.engine)
 
 
 def zeros_like(x: ArrayLike, /, dtype: npt.DTypeLike | None = None, *, device: Where = None) -> NDArray:
-    """Return an array of zeros, of the shape of `x`, and of its dtype unless another is given.
+    """Return an array of zeros, of the shape of `x`, and of its dtype and device unless others are given.
 
     Examples
     --------
@@ -318,7 +320,7 @@ def zeros_like(x: ArrayLike, /, dtype: npt.DTypeLike | None = None, *, device: W
 
 
 def ones_like(x: ArrayLike, /, dtype: npt.DTypeLike | None = None, *, device: Where = None) -> NDArray:
-    """Return an array of ones, of the shape of `x`, and of its dtype unless another is given.
+    """Return an array of ones, of the shape of `x`, and of its dtype and device unless others are given.
 
     Examples
     --------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from weft._array.blas import add_device
 from weft._device import Device, cpu
 
 if TYPE_CHECKING:
@@ -54,5 +55,7 @@ def device_of(x: NDArray) -> Device:
 
 def place(x: NDArray, device: Device) -> NDArray:
     """Say on which device a new array is, before anything is pushed on it, and return it."""
+    if device.index:
+        add_device(x.engine, device.index)
     x._place(device.index)
     return x

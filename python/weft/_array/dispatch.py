@@ -17,6 +17,7 @@ import numpy as np
 
 from weft._array import operands
 from weft._array.blas import share_cores
+from weft._array.devices import device_of, place
 from weft._array.operands import as_array, engine_of, matches, number
 from weft._array.rules import Aval, broadcast_shapes, kind_of, scalar_dtype, ufunc_dtypes
 from weft._core import Loop, NDArray, cache_loop, copy_elements, empty, push_compute, wrap
@@ -138,7 +139,7 @@ def eager(func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:  # noqa: AN
     Returns
     -------
     NDArray or tuple of NDArray
-        What `func` returned, as independent arrays; a named tuple stays one.
+        What `func` returned, as independent arrays on the first one's device; a named tuple stays one.
 
     Examples
     --------
@@ -149,6 +150,7 @@ def eager(func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:  # noqa: AN
     """
     engine = engine_of(*arrays)
     found = [as_array(x, engine=engine) for x in arrays]
+    where = device_of(found[0])
     views = [operands.values(x) for x in found]
     with np.errstate(all="ignore"):
         result: object = func(*views, **kw)
@@ -157,7 +159,7 @@ def eager(func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:  # noqa: AN
         array = np.asarray(value)
         if not array.flags.writeable or any(np.may_share_memory(array, each) for each in views):
             array = array.copy()
-        return wrap(array, engine)
+        return place(wrap(array, engine), where)
 
     values = operands.listed(result)
     if values is not result:
@@ -214,7 +216,7 @@ class _Plan:
             cache_loop(op.name, self.inputs, self.loop, self.outputs[0])
 
 
-def _push_ufunc(
+def _push_ufunc(  # noqa: C901 - the way of every small op: another call would be felt
     op: Op,
     arrays: tuple[Any, ...],
     out: Any,  # noqa: ANN401 - an array, or a tuple of arrays and None

@@ -98,6 +98,7 @@ def einsum(
 
     Examples
     --------
+    >>> import weft
     >>> weft.einsum("ij,j->i", [[1, 2], [3, 4]], [1, 1])
     NDArray([3, 7])
     """

@@ -93,6 +93,7 @@ def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int =
 
     Examples
     --------
+    >>> import weft
     >>> weft.bincount([0, 2, 2])
     NDArray([1, 0, 2])
     """
@@ -113,13 +114,14 @@ def histogram(
 
     Examples
     --------
+    >>> import weft
     >>> counts, edges = weft.histogram([1.0, 2.0, 1.0], bins=[0, 1.5, 3])
     >>> counts
     NDArray([2, 1])
     """
     if isinstance(bins, NDArray):
         bins.wait_to_read()
-        bins = bins._storage().copy()  # noqa: SLF001 - waited for
+        bins = bins._storage().copy()
 
     def count(values: Elements, *weighted: Elements) -> tuple[Elements, Elements]:
         found = np.histogram(values, bins, range, density or None, weighted[0] if weighted else None)
@@ -134,6 +136,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, /, *, right: bool = False) -> NDArra
 
     Examples
     --------
+    >>> import weft
     >>> weft.digitize([0.5, 1.5], [0.0, 1.0, 2.0])
     NDArray([1, 2])
     """
@@ -148,6 +151,7 @@ def average(x: ArrayLike, /, axis: Axis = None, weights: ArrayLike | None = None
 
     Examples
     --------
+    >>> import weft
     >>> weft.average([1.0, 3.0], weights=[3, 1]).item()
     1.5
     """
@@ -172,6 +176,7 @@ def cov(
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.cov([[0.0, 2.0], [2.0, 0.0]]))
     [[ 2. -2.]
      [-2.  2.]]
@@ -185,6 +190,7 @@ def corrcoef(x: ArrayLike, y: ArrayLike | None = None, /, *, rowvar: bool = True
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.corrcoef([[0.0, 2.0], [2.0, 0.0]]).round(6))
     [[ 1. -1.]
      [-1.  1.]]

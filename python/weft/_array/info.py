@@ -44,6 +44,7 @@ class ArrayNamespaceInfo:
 
     Examples
     --------
+    >>> import weft
     >>> weft.__array_namespace_info__().capabilities()["boolean indexing"]
     True
     """
@@ -94,6 +95,7 @@ class ArrayNamespaceInfo:
 
         Examples
         --------
+        >>> import weft
         >>> list(weft.__array_namespace_info__().dtypes(kind="real floating"))
         ['float32', 'float64']
         """
@@ -110,6 +112,7 @@ def __array_namespace_info__() -> ArrayNamespaceInfo:  # noqa: N807 - the standa
 
     Examples
     --------
+    >>> import weft
     >>> weft.__array_namespace_info__().default_dtypes()["indexing"]
     dtype('int64')
     """

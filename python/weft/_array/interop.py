@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array import numpy_calls
+from weft._array.devices import place
 from weft._array.operands import read_only
 from weft._core import NDArray, copy_elements, empty, wrap
 from weft._default import get_engine
+from weft._device import cpu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,15 +115,15 @@ def __dlpack_device__(self: NDArray, /) -> tuple[int, int]:  # noqa: ARG001, N80
     return _CPU
 
 
-def __reduce__(self: NDArray) -> tuple[Callable[..., NDArray], tuple[npt.NDArray[Any]]]:  # noqa: N807 - a method
-    """Wait, and pickle the values; they come back on the default engine."""
+def __reduce__(self: NDArray) -> tuple[Callable[..., NDArray], tuple[npt.NDArray[Any], int]]:  # noqa: N807 - a method
+    """Wait, and pickle the values; they come back on the default engine, on the same device."""
     self.wait_to_read()
-    return _unpickle, (read_only(self._storage()),)
+    return _unpickle, (read_only(self._storage()), self._device)
 
 
-def _unpickle(array: npt.NDArray[Any]) -> NDArray:
+def _unpickle(array: npt.NDArray[Any], device: int = 0) -> NDArray:
     # Out-of-band buffers may belong to somebody else: then they are read-only.
-    return wrap(array if array.flags.writeable else array.copy(), get_engine())
+    return place(wrap(array if array.flags.writeable else array.copy(), get_engine()), cpu(device))
 
 
 def __copy__(self: NDArray) -> NDArray:  # noqa: N807 - a method

@@ -178,6 +178,7 @@ def concat(
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.concat([weft.asarray([1, 2]), weft.asarray([3])]))
     [1 2 3]
     """
@@ -195,6 +196,7 @@ def stack(arrays: Sequence[ArrayLike], /, *, axis: SupportsIndex = 0, dtype: DTy
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.stack([weft.asarray([1, 2]), weft.asarray([3, 4])], axis=1))
     [[1 3]
      [2 4]]
@@ -207,6 +209,7 @@ def hstack(arrays: Sequence[ArrayLike], /, *, dtype: DTypeLike | None = None) ->
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.hstack([[1, 2], [3]]))
     [1 2 3]
     """
@@ -219,6 +222,7 @@ def vstack(arrays: Sequence[ArrayLike], /, *, dtype: DTypeLike | None = None) ->
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.vstack([[1, 2], [3, 4]]))
     [[1 2]
      [3 4]]
@@ -231,6 +235,7 @@ def dstack(arrays: Sequence[ArrayLike], /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.dstack([[1, 2], [3, 4]]))
     [[[1 3]
       [2 4]]]
@@ -243,6 +248,7 @@ def column_stack(arrays: Sequence[ArrayLike], /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.column_stack([[1, 2], [3, 4]]))
     [[1 3]
      [2 4]]
@@ -256,6 +262,7 @@ def append(x: ArrayLike, values: ArrayLike, /, axis: SupportsIndex | None = None
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.append([1, 2], [3]))
     [1 2 3]
     """
@@ -269,6 +276,7 @@ def array_split(
 
     Examples
     --------
+    >>> import weft
     >>> [part.size for part in weft.array_split(weft.arange(7), 3)]
     [3, 2, 2]
     """
@@ -295,6 +303,7 @@ def split(
 
     Examples
     --------
+    >>> import weft
     >>> [part.size for part in weft.split(weft.arange(6), [1, 3])]
     [1, 2, 3]
     """
@@ -311,6 +320,7 @@ def hsplit(x: ArrayLike, /, indices_or_sections: SupportsIndex | Sequence[Suppor
 
     Examples
     --------
+    >>> import weft
     >>> [part.shape for part in weft.hsplit(weft.zeros((2, 4)), 2)]
     [(2, 2), (2, 2)]
     """
@@ -323,6 +333,7 @@ def vsplit(x: ArrayLike, /, indices_or_sections: SupportsIndex | Sequence[Suppor
 
     Examples
     --------
+    >>> import weft
     >>> [part.shape for part in weft.vsplit(weft.zeros((2, 4)), 2)]
     [(1, 4), (1, 4)]
     """
@@ -337,6 +348,7 @@ def dsplit(x: ArrayLike, /, indices_or_sections: SupportsIndex | Sequence[Suppor
 
     Examples
     --------
+    >>> import weft
     >>> [part.shape for part in weft.dsplit(weft.zeros((1, 2, 4)), 2)]
     [(1, 2, 2), (1, 2, 2)]
     """
@@ -348,6 +360,7 @@ def tile(x: ArrayLike, repetitions: AnyShape, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.tile([1, 2], (2,)))
     [1 2 1 2]
     """
@@ -361,6 +374,7 @@ def repeat(x: ArrayLike, repeats: ArrayLike, /, *, axis: SupportsIndex | None = 
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.repeat([1, 2], 2))
     [1 1 2 2]
     """
@@ -390,6 +404,7 @@ def pad(x: ArrayLike, pad_width: Any, /, mode: PadMode = "constant", **options: 
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.pad([1, 2], (1, 2)))
     [0 1 2 0 0]
     """

@@ -164,6 +164,7 @@ def reshape(x: ArrayLike, /, shape: AnyShape, *, copy: bool | None = None) -> ND
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.reshape(weft.arange(6), (2, -1)))
     [[0 1 2]
      [3 4 5]]
@@ -183,6 +184,7 @@ def ravel(x: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.ravel([[1, 2], [3, 4]]))
     [1 2 3 4]
     """
@@ -195,6 +197,7 @@ def permute_dims(x: ArrayLike, /, axes: Sequence[SupportsIndex]) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.permute_dims(weft.zeros((2, 3, 4)), (2, 0, 1)).shape
     (4, 2, 3)
     """
@@ -206,6 +209,7 @@ def transpose(x: ArrayLike, /, axes: Sequence[SupportsIndex] | None = None) -> N
 
     Examples
     --------
+    >>> import weft
     >>> weft.transpose(weft.zeros((2, 3, 4))).shape
     (4, 3, 2)
     """
@@ -218,6 +222,7 @@ def matrix_transpose(x: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.matrix_transpose(weft.zeros((2, 3, 4))).shape
     (2, 4, 3)
     """
@@ -232,6 +237,7 @@ def swapaxes(x: ArrayLike, axis1: SupportsIndex, axis2: SupportsIndex, /) -> NDA
 
     Examples
     --------
+    >>> import weft
     >>> weft.swapaxes(weft.zeros((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
     """
@@ -247,6 +253,7 @@ def moveaxis(x: ArrayLike, source: AnyShape, destination: AnyShape, /) -> NDArra
 
     Examples
     --------
+    >>> import weft
     >>> weft.moveaxis(weft.zeros((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
@@ -266,6 +273,7 @@ def expand_dims(x: ArrayLike, /, axis: AnyShape = 0) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.expand_dims(weft.zeros((2, 3)), axis=1).shape
     (2, 1, 3)
     """
@@ -277,6 +285,7 @@ def squeeze(x: ArrayLike, /, axis: Axis = None) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.squeeze(weft.zeros((1, 3, 1)), axis=0).shape
     (3, 1)
     """
@@ -290,6 +299,7 @@ def flip(x: ArrayLike, /, axis: Axis = None) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.flip([1, 2, 3]))
     [3 2 1]
     """
@@ -302,6 +312,7 @@ def flipud(x: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.flipud([1, 2, 3]))
     [3 2 1]
     """
@@ -313,6 +324,7 @@ def fliplr(x: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.fliplr([[1, 2, 3]]))
     [[3 2 1]]
     """
@@ -324,6 +336,7 @@ def rot90(x: ArrayLike, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> NDArra
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.rot90([[1, 2], [3, 4]]))
     [[2 4]
      [1 3]]
@@ -345,6 +358,7 @@ def broadcast_to(x: ArrayLike, /, shape: AnyShape) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.broadcast_to([1, 2], (2, 2)))
     [[1 2]
      [1 2]]
@@ -357,6 +371,7 @@ def broadcast_arrays(*arrays: ArrayLike) -> list[NDArray]:
 
     Examples
     --------
+    >>> import weft
     >>> [x.shape for x in weft.broadcast_arrays([[1], [2]], [1, 2, 3])]
     [(2, 3), (2, 3)]
     """
@@ -370,6 +385,7 @@ def broadcast_shapes(*shapes: AnyShape) -> Shape:
 
     Examples
     --------
+    >>> import weft
     >>> weft.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
@@ -381,6 +397,7 @@ def unstack(x: ArrayLike, /, *, axis: SupportsIndex = 0) -> tuple[NDArray, ...]:
 
     Examples
     --------
+    >>> import weft
     >>> first, second = weft.unstack([[1, 2], [3, 4]])
     >>> print(second)
     [3 4]
@@ -397,6 +414,7 @@ def roll(x: ArrayLike, /, shift: AnyShape, axis: AnyShape | None = None) -> NDAr
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.roll([1, 2, 3, 4], 1))
     [4 1 2 3]
     """
@@ -409,6 +427,7 @@ def atleast_1d(*arrays: ArrayLike) -> NDArray | list[NDArray]:
 
     Examples
     --------
+    >>> import weft
     >>> weft.atleast_1d(1.0).shape
     (1,)
     """
@@ -420,6 +439,7 @@ def atleast_2d(*arrays: ArrayLike) -> NDArray | list[NDArray]:
 
     Examples
     --------
+    >>> import weft
     >>> weft.atleast_2d([1, 2, 3]).shape
     (1, 3)
     """
@@ -431,6 +451,7 @@ def atleast_3d(*arrays: ArrayLike) -> NDArray | list[NDArray]:
 
     Examples
     --------
+    >>> import weft
     >>> weft.atleast_3d([1, 2, 3]).shape
     (1, 3, 1)
     """

@@ -94,6 +94,7 @@ def diagonal(x: ArrayLike, /, offset: SupportsIndex = 0, axis1: SupportsIndex = 
 
     Examples
     --------
+    >>> import weft
     >>> weft.diagonal([[1, 2], [3, 4]])
     NDArray([1, 4])
     """
@@ -106,6 +107,7 @@ def diag(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.diag([1, 2]))
     [[1 0]
      [0 2]]
@@ -131,6 +133,7 @@ def trace(
 
     Examples
     --------
+    >>> import weft
     >>> weft.trace([[1, 2], [3, 4]]).item()
     5
     """
@@ -144,6 +147,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: SupportsIndex = -1) -> NDArr
 
     Examples
     --------
+    >>> import weft
     >>> weft.linalg.cross([1, 0, 0], [0, 1, 0])
     NDArray([0, 0, 1])
     """

@@ -154,6 +154,7 @@ def median(x: ArrayLike, /, axis: Axis = None, out: NDArray | None = None, *, ke
 
     Examples
     --------
+    >>> import weft
     >>> weft.median([3.0, 1.0, 2.0]).item()
     2.0
     """
@@ -165,6 +166,7 @@ def nanmedian(x: ArrayLike, /, axis: Axis = None, out: NDArray | None = None, *,
 
     Examples
     --------
+    >>> import weft
     >>> weft.nanmedian([3.0, weft.nan, 1.0]).item()
     2.0
     """
@@ -200,6 +202,7 @@ def quantile(
 
     Examples
     --------
+    >>> import weft
     >>> weft.quantile([1.0, 2.0, 3.0], 0.5).item()
     2.0
     """
@@ -220,6 +223,7 @@ def percentile(
 
     Examples
     --------
+    >>> import weft
     >>> weft.percentile([1.0, 2.0, 3.0], 50).item()
     2.0
     """
@@ -240,6 +244,7 @@ def nanquantile(
 
     Examples
     --------
+    >>> import weft
     >>> weft.nanquantile([1.0, weft.nan, 3.0], 0.5).item()
     2.0
     """
@@ -260,6 +265,7 @@ def nanpercentile(
 
     Examples
     --------
+    >>> import weft
     >>> weft.nanpercentile([1.0, weft.nan, 3.0], 50).item()
     2.0
     """
@@ -279,6 +285,7 @@ def nansum(
 
     Examples
     --------
+    >>> import weft
     >>> weft.nansum([1.0, weft.nan, 3.0]).item()
     4.0
     """
@@ -298,6 +305,7 @@ def nanprod(
 
     Examples
     --------
+    >>> import weft
     >>> weft.nanprod([2.0, weft.nan, 3.0]).item()
     6.0
     """
@@ -309,6 +317,7 @@ def nanmax(x: ArrayLike, /, axis: Axis = None, out: NDArray | None = None, *, ke
 
     Examples
     --------
+    >>> import weft
     >>> weft.nanmax([2.0, weft.nan, 3.0]).item()
     3.0
     """
@@ -320,6 +329,7 @@ def nanmin(x: ArrayLike, /, axis: Axis = None, out: NDArray | None = None, *, ke
 
     Examples
     --------
+    >>> import weft
     >>> weft.nanmin([2.0, weft.nan, 3.0]).item()
     2.0
     """
@@ -339,6 +349,7 @@ def nanmean(
 
     Examples
     --------
+    >>> import weft
     >>> weft.nanmean([1.0, weft.nan, 3.0]).item()
     2.0
     """
@@ -352,6 +363,7 @@ def nanvar(
 
     Examples
     --------
+    >>> import weft
     >>> weft.nanvar([1.0, weft.nan, 3.0]).item()
     1.0
     """
@@ -365,6 +377,7 @@ def nanstd(
 
     Examples
     --------
+    >>> import weft
     >>> weft.nanstd([1.0, weft.nan, 3.0]).item()
     1.0
     """

@@ -134,6 +134,7 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /, out: NDArray | None = None) -> NDArr
 
     Examples
     --------
+    >>> import weft
     >>> weft.matmul([[1, 2], [3, 4]], [1, 1])
     NDArray([3, 7])
     """
@@ -153,6 +154,7 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple[Sequence[int
 
     Examples
     --------
+    >>> import weft
     >>> weft.tensordot([[1, 2], [3, 4]], [[1, 0], [0, 1]]).item()
     5
     """
@@ -173,6 +175,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: SupportsIndex = -1) -> NDAr
 
     Examples
     --------
+    >>> import weft
     >>> weft.vecdot([[1, 2], [3, 4]], [1, 1])
     NDArray([3, 7])
     """
@@ -185,6 +188,7 @@ def dot(x1: ArrayLike, x2: ArrayLike, /, out: NDArray | None = None) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.dot([1, 2], [3, 4]).item()
     11
     """
@@ -201,6 +205,7 @@ def inner(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.inner([[1, 2], [3, 4]], [1, 1])
     NDArray([3, 7])
     """
@@ -215,6 +220,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /, out: NDArray | None = None) -> NDArra
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.outer([1, 2], [3, 4]))
     [[3 4]
      [6 8]]
@@ -228,6 +234,7 @@ def vdot(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.vdot([1 + 1j], [1 + 1j]).item()
     (2+0j)
     """
@@ -240,6 +247,7 @@ def kron(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.kron([1, 10], [1, 2, 3])
     NDArray([ 1,  2,  3, 10, 20, 30])
     """

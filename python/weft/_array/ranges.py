@@ -85,7 +85,9 @@ def arange(
     if found.kind == "b" and _range_rule(start=first, stop=last, step=by, dtype=found).shape[0] > 2:  # noqa: PLR2004 - False, True
         raise TypeError("arange() is only supported for booleans when the result has at most length 2")
     owner = engine or engine_of()
-    return place(one(_arange, engine=owner, start=first, stop=last, step=by, dtype=found), where)
+    rule = _range_rule(start=first, stop=last, step=by, dtype=found)
+    result = place(empty(rule.shape, found, owner), where)
+    return one(_arange, out=result, engine=owner, start=first, stop=last, step=by, dtype=found)
 
 
 def _linspace_rule(*, num: int, dtype: DType, **_attributes: object) -> Aval:
@@ -146,8 +148,9 @@ def linspace(
     default = np.complex128 if any(isinstance(end, complex) for end in ends) else np.float64
     found = as_dtype(default if dtype is None else dtype)
     owner = engine or engine_of()
-    result = one(_linspace, engine=owner, start=ends[0], stop=ends[1], num=count, dtype=found, endpoint=bool(endpoint))
-    return place(result, where)
+    result = place(empty((count,), found, owner), where)
+    given = {"start": ends[0], "stop": ends[1], "num": count, "dtype": found, "endpoint": bool(endpoint)}
+    return one(_linspace, out=result, engine=owner, **given)
 
 
 def _eye_rule(*, n_rows: int, n_cols: int, dtype: DType, **_attributes: object) -> Aval:
@@ -205,7 +208,8 @@ def eye(
         raise ValueError(f"negative dimensions are not allowed: the shape {(rows, columns)}")
     found = as_dtype(np.float64 if dtype is None else dtype)
     owner = engine or engine_of()
-    return place(one(_eye, engine=owner, n_rows=rows, n_cols=columns, k=operator.index(k), dtype=found), where)
+    result = place(empty((rows, columns), found, owner), where)
+    return one(_eye, out=result, engine=owner, n_rows=rows, n_cols=columns, k=operator.index(k), dtype=found)
 
 
 def identity(n: SupportsIndex, dtype: npt.DTypeLike | None = None) -> NDArray:

@@ -109,6 +109,7 @@ def argmax(
 
     Examples
     --------
+    >>> import weft
     >>> weft.argmax([[1, 5], [7, 2]], axis=1)
     NDArray([1, 0])
     """
@@ -122,6 +123,7 @@ def argmin(
 
     Examples
     --------
+    >>> import weft
     >>> weft.argmin([[1, 5], [7, 2]], axis=1)
     NDArray([0, 1])
     """
@@ -135,6 +137,7 @@ def nanargmax(
 
     Examples
     --------
+    >>> import weft
     >>> weft.nanargmax([1.0, weft.nan, 3.0]).item()
     2
     """
@@ -148,6 +151,7 @@ def nanargmin(
 
     Examples
     --------
+    >>> import weft
     >>> weft.nanargmin([weft.nan, 2.0, 1.0]).item()
     2
     """
@@ -159,6 +163,7 @@ def count_nonzero(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False)
 
     Examples
     --------
+    >>> import weft
     >>> weft.count_nonzero([[1, 0], [2, 3]], axis=0)
     NDArray([2, 1])
     """
@@ -171,6 +176,7 @@ def nonzero(x: ArrayLike, /) -> tuple[NDArray, ...]:
 
     Examples
     --------
+    >>> import weft
     >>> rows, columns = weft.nonzero([[0, 1], [2, 0]])
     >>> print(rows, columns)
     [0 1] [1 0]
@@ -187,6 +193,7 @@ def argwhere(x: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> print(weft.argwhere([[0, 1], [2, 0]]))
     [[0 1]
      [1 0]]
@@ -200,6 +207,7 @@ def flatnonzero(x: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.flatnonzero([0, 1, 2])
     NDArray([1, 2])
     """
@@ -215,6 +223,7 @@ def where(
 
     Examples
     --------
+    >>> import weft
     >>> weft.where([True, False, True], weft.asarray([1, 2, 3]), 0)
     NDArray([1, 0, 3])
     """
@@ -249,6 +258,7 @@ def searchsorted(
 
     Examples
     --------
+    >>> import weft
     >>> weft.searchsorted([1, 3, 5], [0, 3, 6])
     NDArray([0, 1, 3])
     """

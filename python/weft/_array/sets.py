@@ -73,6 +73,7 @@ def unique_all(x: ArrayLike, /) -> UniqueAllResult:
 
     Examples
     --------
+    >>> import weft
     >>> weft.unique_all([5, 3, 5]).counts
     NDArray([1, 2])
     """
@@ -84,6 +85,7 @@ def unique_counts(x: ArrayLike, /) -> UniqueCountsResult:
 
     Examples
     --------
+    >>> import weft
     >>> weft.unique_counts([5, 3, 5]).values
     NDArray([3, 5])
     """
@@ -95,6 +97,7 @@ def unique_inverse(x: ArrayLike, /) -> UniqueInverseResult:
 
     Examples
     --------
+    >>> import weft
     >>> weft.unique_inverse([5, 3, 5]).inverse_indices
     NDArray([1, 0, 1])
     """
@@ -106,6 +109,7 @@ def unique_values(x: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.unique_values([5, 3, 5])
     NDArray([3, 5])
     """
@@ -127,6 +131,7 @@ def unique(
 
     Examples
     --------
+    >>> import weft
     >>> weft.unique([5, 3, 5])
     NDArray([3, 5])
     """
@@ -147,6 +152,7 @@ def isin(x: ArrayLike, values: ArrayLike, /, *, invert: bool = False) -> NDArray
 
     Examples
     --------
+    >>> import weft
     >>> weft.isin([1, 2, 3], [2, 3])
     NDArray([False,  True,  True])
     """
@@ -159,6 +165,7 @@ def union1d(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.union1d([3, 1], [2, 3])
     NDArray([1, 2, 3])
     """
@@ -171,6 +178,7 @@ def intersect1d(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.intersect1d([3, 1], [2, 3])
     NDArray([3])
     """
@@ -183,6 +191,7 @@ def setdiff1d(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.setdiff1d([3, 1], [2, 3])
     NDArray([1])
     """
@@ -195,6 +204,7 @@ def setxor1d(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.setxor1d([3, 1], [2, 3])
     NDArray([1, 2])
     """

@@ -98,6 +98,7 @@ def sort(x: ArrayLike, /, axis: SupportsIndex | None = -1, *, descending: bool =
 
     Examples
     --------
+    >>> import weft
     >>> weft.sort([3, 1, 2], descending=True)
     NDArray([3, 2, 1])
     """
@@ -112,6 +113,7 @@ def argsort(
 
     Examples
     --------
+    >>> import weft
     >>> weft.argsort([3, 1, 2])
     NDArray([1, 2, 0])
     """
@@ -124,6 +126,7 @@ def partition(x: ArrayLike, kth: AnyShape, /, axis: SupportsIndex | None = -1) -
 
     Examples
     --------
+    >>> import weft
     >>> weft.partition([3, 1, 2], 0)[0].item()
     1
     """
@@ -136,6 +139,7 @@ def argpartition(x: ArrayLike, kth: AnyShape, /, axis: SupportsIndex | None = -1
 
     Examples
     --------
+    >>> import weft
     >>> weft.argpartition([3, 1, 2], 0)[0].item()
     1
     """
@@ -148,6 +152,7 @@ def lexsort(keys: Sequence[ArrayLike], /, axis: SupportsIndex = -1) -> NDArray:
 
     Examples
     --------
+    >>> import weft
     >>> weft.lexsort([[2, 1, 3], [1, 1, 0]])
     NDArray([2, 1, 0])
     """

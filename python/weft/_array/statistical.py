@@ -86,6 +86,7 @@ def sum(  # noqa: A001 - the standard's name
 
     Examples
     --------
+    >>> import weft
     >>> weft.sum([[1, 2], [3, 4]], axis=0)
     NDArray([4, 6])
     """
@@ -107,6 +108,7 @@ def prod(
 
     Examples
     --------
+    >>> import weft
     >>> weft.prod([[1, 2], [3, 4]], axis=0)
     NDArray([3, 8])
     """
@@ -127,6 +129,7 @@ def max(  # noqa: A001 - the standard's name
 
     Examples
     --------
+    >>> import weft
     >>> weft.max([[1, 4], [3, 2]], axis=0)
     NDArray([3, 4])
     """
@@ -147,6 +150,7 @@ def min(  # noqa: A001 - the standard's name
 
     Examples
     --------
+    >>> import weft
     >>> weft.min([[1, 4], [3, 2]], axis=0)
     NDArray([1, 2])
     """
@@ -162,6 +166,7 @@ def ptp(x: ArrayLike, /, axis: Axis = None, out: NDArray | None = None, *, keepd
 
     Examples
     --------
+    >>> import weft
     >>> weft.ptp([1, 4, 2]).item()
     3
     """
@@ -181,6 +186,7 @@ def all(  # noqa: A001 - the standard's name
 
     Examples
     --------
+    >>> import weft
     >>> weft.all([[True, False], [True, True]], axis=1)
     NDArray([False,  True])
     """
@@ -200,6 +206,7 @@ def any(  # noqa: A001 - the standard's name
 
     Examples
     --------
+    >>> import weft
     >>> weft.any([[True, False], [False, False]], axis=1)
     NDArray([ True, False])
     """
@@ -220,6 +227,7 @@ def mean(
 
     Examples
     --------
+    >>> import weft
     >>> weft.mean([[1.0, 2.0], [3.0, 4.0]], axis=0)
     NDArray([2., 3.])
     """
@@ -244,6 +252,7 @@ def var(
 
     Examples
     --------
+    >>> import weft
     >>> weft.var([1.0, 2.0, 3.0], correction=1).item()
     1.0
     """
@@ -267,6 +276,7 @@ def std(
 
     Examples
     --------
+    >>> import weft
     >>> weft.std([1.0, 2.0, 3.0], correction=1).item()
     1.0
     """
@@ -283,6 +293,7 @@ def cumulative_sum(
 
     Examples
     --------
+    >>> import weft
     >>> weft.cumulative_sum([1, 2, 3], include_initial=True)
     NDArray([0, 1, 3, 6])
     """
@@ -298,6 +309,7 @@ def cumulative_prod(
 
     Examples
     --------
+    >>> import weft
     >>> weft.cumulative_prod([1, 2, 3])
     NDArray([1, 2, 6])
     """
@@ -311,6 +323,7 @@ def cumsum(
 
     Examples
     --------
+    >>> import weft
     >>> weft.cumsum([[1, 2], [3, 4]])
     NDArray([ 1,  3,  6, 10])
     """
@@ -324,6 +337,7 @@ def cumprod(
 
     Examples
     --------
+    >>> import weft
     >>> weft.cumprod([[1, 2], [3, 4]])
     NDArray([ 1,  2,  6, 24])
     """
@@ -345,6 +359,7 @@ def diff(
 
     Examples
     --------
+    >>> import weft
     >>> weft.diff([1, 4, 9, 16], n=2)
     NDArray([2, 2])
     """

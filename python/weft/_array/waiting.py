@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ from weft._default import get_engine
 from weft.errors import OpCancelledError
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Generator
 
     import numpy as np
@@ -59,6 +59,8 @@ def await_array(self: NDArray) -> Generator[Any, None, NDArray]:
     >>> asyncio.run(main())
     [2.0, 2.0]
     """
+    import asyncio  # noqa: PLC0415 - it takes as long as a third of NumPy, and whoever awaits has it
+
     loop = asyncio.get_running_loop()
     if not self.is_ready():
         answer: asyncio.Future[None] = loop.create_future()
