@@ -348,7 +348,7 @@ def test_await_of_what_is_pending_and_fails(make_engine: MakeEngine, gates: Any)
     engine = make_engine(1)
 
     async def main(gate: Gate, *, fails: bool) -> Any:
-        x = weft.ones(2, engine=engine) + 1
+        x = weft.ones(5000, engine=engine) + 1  # more than is computed at the call
         if fails:
             x = fail(x)
         asyncio.get_running_loop().call_later(0.05, gate.open)
@@ -362,7 +362,7 @@ def test_await_of_what_is_pending_and_fails(make_engine: MakeEngine, gates: Any)
             with pytest.raises(KeyError, match="on purpose"):
                 asyncio.run(main(gate, fails=True))
         else:
-            assert asyncio.run(main(gate, fails=False)) == [2, 2]
+            assert asyncio.run(main(gate, fails=False)) == [2] * 5000
 
 
 def test_cancelling_an_await_cancels_no_op(make_engine: MakeEngine, gate: Gate) -> None:
