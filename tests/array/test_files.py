@@ -101,6 +101,13 @@ def test_a_bad_name_is_not_saved(tmp_path: Path, suffix: str, name: str) -> None
     assert inside(tmp_path) == []
 
 
+def test_arrays_without_a_name_are_refused(tmp_path: Path) -> None:
+    place: Any = tmp_path / "a.npz"
+    with pytest.raises(TypeError, match=r"1 arrays without a name.*x=x"):
+        weft.save(place, weft.ones(2))  # type: ignore[arg-type] # what is wrong
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_save_waits_and_raises_what_made_an_array_fail(tmp_path: Path) -> None:
     @weft.ops.register_op("test_files_fails", infer=weft.ops.like_first, level=0)
     def fails(out: object, x: object) -> None:  # noqa: ARG001

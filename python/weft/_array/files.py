@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import os
+    from typing import Never
 
     import numpy.typing as npt
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["load", "save"]
 
 
-def save(path: str | os.PathLike[str], /, **arrays: NDArray | npt.ArrayLike) -> None:
+def save(path: str | os.PathLike[str], /, *unnamed: Never, **arrays: NDArray | npt.ArrayLike) -> None:
     """Write arrays to a file; waits for them.
 
     Parameters
@@ -26,6 +27,8 @@ def save(path: str | os.PathLike[str], /, **arrays: NDArray | npt.ArrayLike) -> 
 
     Raises
     ------
+    TypeError
+        If an array has no name.
     ValueError
         If the suffix is another one, or a name or dtype has no place in such a file.
 
@@ -42,6 +45,8 @@ def save(path: str | os.PathLike[str], /, **arrays: NDArray | npt.ArrayLike) -> 
     ...     sorted(weft.load(os.path.join(folder, "model.npz")))
     ['b', 'w']
     """
+    if unnamed:
+        raise TypeError(f"save() was given {len(unnamed)} arrays without a name: write weft.save(path, x=x, y=y)")
     from weft._array.formats import write  # noqa: PLC0415 - zipfile and its like would slow down `import weft`
 
     write(path, arrays)
