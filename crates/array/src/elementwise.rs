@@ -78,9 +78,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 type Jobs = SmallVec<[Arc<Job>; 1]>;
 
 impl Job {
-    /// Joins the followers of `producer`, unless it is too late.
+    /// Joins the followers of `producer`, unless it is too late. In a forked child a thread that is gone may have had
+    /// the producer in hand: it is not waited for.
     fn follow(self: &Arc<Self>, producer: &Self) {
-        if let State::Open(followers) = &mut *lock(&producer.state) {
+        if let Ok(mut state) = producer.state.try_lock()
+            && let State::Open(followers) = &mut *state
+        {
             followers.push(Arc::clone(self));
         }
     }
@@ -220,8 +223,8 @@ impl Team {
     /// Lets go of what the ops held.
     fn finish(&self) {
         for job in &self.jobs {
-            let held = lock(&job.step).finish();
-            drop(held);
+            let held = lock(&job.step).release();
+            drop(held); // not under the lock: a buffer may go with it
         }
     }
 }

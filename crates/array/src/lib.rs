@@ -8,6 +8,7 @@
 //! | `dtype` | element types and scalars |
 //! | `layout` | shapes, strides, broadcasting, the bytes they reach |
 //! | `memory` | blocks of memory and their reuse |
+//! | `fork` | the crate's locks, over a fork |
 //! | `buffer` | storage that is filled later, shared by views |
 //! | `order` | which variables an access to some bytes of a buffer touches |
 //! | `kernel` | strided loops and how they walk over operands |
@@ -24,6 +25,7 @@ mod buffer;
 mod dtype;
 mod elementwise;
 mod error;
+pub mod fork;
 mod kernel;
 mod layout;
 mod matmul;

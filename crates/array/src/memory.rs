@@ -32,7 +32,8 @@ pub struct MemoryStats {
     pub peak: usize,
 }
 
-struct Pool {
+/// Blocks that nobody uses, by class, and the figures.
+pub(crate) struct Pool {
     free: [Vec<NonNull<u8>>; CLASSES],
     stats: MemoryStats,
 }
@@ -45,7 +46,7 @@ static POOL: Mutex<Pool> = Mutex::new(Pool {
     stats: MemoryStats { allocated: 0, in_use: 0, cached: 0, peak: 0 },
 });
 
-fn pool() -> MutexGuard<'static, Pool> {
+pub(crate) fn pool() -> MutexGuard<'static, Pool> {
     POOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

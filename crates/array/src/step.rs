@@ -211,20 +211,10 @@ impl Step {
         first
     }
 
-    /// Lets go of what it held.
-    pub(crate) fn finish(&mut self) -> impl Drop + use<> {
-        Held { _sources: std::mem::take(&mut self.sources), _rewritten: std::mem::take(&mut self.rewritten) }
+    /// Hands out what it held, to be dropped.
+    pub(crate) fn release(&mut self) -> (SmallVec<[Source; 2]>, SmallVec<[Arc<Buffer>; 1]>) {
+        (std::mem::take(&mut self.sources), std::mem::take(&mut self.rewritten))
     }
-}
-
-/// What a step held; a buffer may go with it, which is not done under a lock.
-struct Held {
-    _sources: SmallVec<[Source; 2]>,
-    _rewritten: SmallVec<[Arc<Buffer>; 1]>,
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {}
 }
 
 /// The payload of a small op.

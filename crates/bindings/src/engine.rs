@@ -53,6 +53,18 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
+    /// Waits, without the GIL, until there is room for an op that holds so many bytes; raises where asked to.
+    #[inline]
+    pub(crate) fn wait_for_room(&self, py: Python<'_>, bytes: u64) -> PyResult<()> {
+        while !self.inner.has_room(bytes) {
+            if self.inner.on_limit() == OnLimit::Raise {
+                return self.inner.wait_for_room(bytes, None).map_err(|error| errors::raised(py, error));
+            }
+            wait::detached(py, None, |wait| self.inner.wait_for_room(bytes, wait.tick.take()))?;
+        }
+        Ok(())
+    }
+
     /// Pushes, waiting without the GIL if there is no room.
     #[inline]
     pub(crate) fn push_payload<P: Payload>(
@@ -62,12 +74,7 @@ impl Engine {
         accesses: &mut Accesses<'_>,
         options: &PushOptions<'_>,
     ) -> PyResult<()> {
-        while !self.inner.has_room(options.bytes) {
-            if self.inner.on_limit() == OnLimit::Raise {
-                return self.inner.wait_for_room(options.bytes, None).map_err(|error| errors::raised(py, error));
-            }
-            wait::detached(py, None, |wait| self.inner.wait_for_room(options.bytes, wait.tick.take()))?;
-        }
+        self.wait_for_room(py, options.bytes)?;
         self.inner.push_unlimited(payload, accesses, options).map_err(|error| errors::raised(py, error))?;
         if self.inner.is_host_overdue(HAND_OVER) {
             py.detach(|| self.inner.let_hosted_in(HAND_OVER));

@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 static ENGINES: Mutex<Vec<WeakEngine>> = Mutex::new(Vec::new());
 thread_local! {
     /// What the forking thread holds from before the fork to after it.
-    static FORK: RefCell<Option<fork::Fork>> = const { RefCell::new(None) };
+    static FORK: RefCell<Option<(fork::Fork, weft_array::fork::Fork)>> = const { RefCell::new(None) };
 }
 
 pub(crate) fn register(engine: &weft_engine::Engine) {
@@ -106,14 +106,16 @@ fn say(py: Python<'_>, line: &str) {
 /// Before a fork.
 #[pyfunction]
 pub(crate) fn _before_fork() {
-    // Who has the role never waits for the GIL, so it may be waited for with the GIL held.
-    FORK.set(Some(fork::before()));
+    // Who has the role, or a lock of the arrays, never waits for the GIL, so it may be waited for with the GIL held.
+    let arrays = weft_array::fork::before();
+    FORK.set(Some((fork::before(), arrays)));
 }
 
 /// After a fork, in the parent.
 #[pyfunction]
 pub(crate) fn _after_fork_parent() {
-    if let Some(fork) = FORK.take() {
+    if let Some((fork, arrays)) = FORK.take() {
+        drop(arrays); // first, as what comes next may run ops on this thread
         fork::after_in_parent(fork);
     }
 }
@@ -121,7 +123,8 @@ pub(crate) fn _after_fork_parent() {
 /// After a fork, in the child.
 #[pyfunction]
 pub(crate) fn _after_fork_child() {
-    if let Some(fork) = FORK.take() {
+    if let Some((fork, arrays)) = FORK.take() {
+        drop(arrays); // first, as what comes next may run ops on this thread
         // SAFETY: called by os.register_at_fork's hook, in the child's only thread.
         unsafe { fork::after_in_child(fork) };
     }

@@ -2,7 +2,7 @@
 
 use super::class::NDArray;
 use super::memory::{self, Lasting};
-use super::{raised, wait_for_room};
+use super::raised;
 use crate::arguments;
 use crate::call::call;
 use crate::callable::{cause, name_of};
@@ -57,7 +57,7 @@ pub(crate) fn push_compute(
     let engine = first.get().owner().get();
     let bytes: usize =
         held.iter().filter(|(_, access)| *access == Access::Overwrite).map(|(out, _)| out.get().inner.bytes()).sum();
-    wait_for_room(py, engine, bytes as u64)?;
+    engine.wait_for_room(py, bytes as u64)?;
     let arrays: Vec<(&Array, Access)> = held.iter().map(|(array, access)| (&array.get().inner, *access)).collect();
     let compute = Compute {
         function: func.clone().unbind(),

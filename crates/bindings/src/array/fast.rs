@@ -2,7 +2,7 @@
 
 use super::class::NDArray;
 use super::strided::Loop;
-use super::{dtypes, raised, wait_for_room};
+use super::{dtypes, raised};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -209,7 +209,7 @@ pub(super) fn unary(array: &Bound<'_, NDArray>, operator: Operator) -> PyResult<
     if let Some(fast) = LOOPS[operator as usize][own.inner.dtype() as usize].get() {
         let shape = &own.inner.layout().shape;
         let output = Array::empty(&own.owner().get().inner, shape, fast.result).map_err(|error| raised(py, error))?;
-        wait_for_room(py, own.owner().get(), output.bytes() as u64)?;
+        own.owner().get().wait_for_room(py, output.bytes() as u64)?;
         push_elementwise(fast.kernel, &[&output], &[Operand::Array(&own.inner)], PushOptions::default())
             .map_err(|error| raised(py, error))?;
         return Ok(Py::new(py, NDArray::new(output, own.owner().clone_ref(py)))?.into_any());
@@ -255,7 +255,7 @@ impl<'a, 'py> Operands<'a, 'py> {
         own: &NDArray,
         reflected: bool,
     ) -> PyResult<()> {
-        wait_for_room(py, own.owner().get(), output.bytes() as u64)?;
+        own.owner().get().wait_for_room(py, output.bytes() as u64)?;
         let own = Operand::Array(&own.inner);
         let other = match self {
             Self::Array(array) => Operand::Array(&array.get().inner),

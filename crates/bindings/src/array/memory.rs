@@ -1,7 +1,7 @@
 //! Arrays from and to memory that Python sees.
 
 use super::class::NDArray;
-use super::{dtypes, raised, wait_for_room};
+use super::{dtypes, raised};
 use crate::engine::Engine;
 use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
 use pyo3::ffi;
@@ -124,7 +124,7 @@ pub(crate) fn copy_elements(output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>)
     if same {
         return Ok(()); // as Python asks for after `x[i] += 1`
     }
-    wait_for_room(py, to.owner().get(), 0)?;
+    to.owner().get().wait_for_room(py, 0)?;
     let kernel = copy_loop(to.inner.dtype());
     let lane = if to.inner.device() == from.inner.device() { DeviceLane::Compute } else { DeviceLane::Copy };
     let options = PushOptions { device: Device { lane, ..Device::default() }, ..PushOptions::default() };

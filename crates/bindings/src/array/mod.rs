@@ -13,12 +13,10 @@ pub(crate) use fast::{cache_loop, set_dispatch};
 pub(crate) use memory::{Memory, copy_elements, empty, memory_stats, memory_trim, wrap};
 pub(crate) use strided::Loop;
 
-use crate::engine::Engine;
 use crate::errors;
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use weft_array::ArrayError;
-use weft_engine::OnLimit;
 
 /// A refusal as the exception that NumPy would raise.
 pub(crate) fn raised(py: Python<'_>, error: ArrayError) -> PyErr {
@@ -29,16 +27,4 @@ pub(crate) fn raised(py: Python<'_>, error: ArrayError) -> PyErr {
         ArrayError::ReadOnly => PyValueError::new_err("assignment destination is read-only"),
         error => PyValueError::new_err(error.to_string()),
     }
-}
-
-/// Waits, without the GIL, until the engine has room for an op that holds so many bytes.
-#[inline]
-fn wait_for_room(py: Python<'_>, engine: &Engine, bytes: u64) -> PyResult<()> {
-    while !engine.inner.has_room(bytes) {
-        if engine.inner.on_limit() == OnLimit::Raise {
-            return engine.inner.wait_for_room(bytes, None).map_err(|error| errors::raised(py, error));
-        }
-        crate::wait::detached(py, None, |wait| engine.inner.wait_for_room(bytes, wait.tick.take()))?;
-    }
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! NumPy's inner loops, taken out of its ufuncs.
 
 use super::class::NDArray;
-use super::{dtypes, fast, raised, wait_for_room};
+use super::{dtypes, fast, raised};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -102,7 +102,7 @@ impl Loop {
         }
         let Some(first) = outputs.first() else { return Err(PyValueError::new_err("there is no output")) };
         let bytes: usize = outputs.iter().map(|output| output.get().inner.bytes()).sum();
-        wait_for_room(py, first.get().owner().get(), bytes as u64)?;
+        first.get().owner().get().wait_for_room(py, bytes as u64)?;
         let operands: SmallVec<[Operand<'_>; 2]> = held
             .iter()
             .enumerate()
@@ -122,7 +122,7 @@ impl Loop {
         self.check(0, from)?;
         self.check(1, from)?;
         self.check(2, to)?;
-        wait_for_room(py, output.get().owner().get(), to.bytes() as u64)?;
+        output.get().owner().get().wait_for_room(py, to.bytes() as u64)?;
         push_reduce(self.kernel, self.identity, to, from, &axes, PushOptions::default())
             .map_err(|error| raised(py, error))
     }
@@ -135,7 +135,7 @@ impl Loop {
             self.check(at, array)?;
         }
         let bytes = arrays[2].bytes() as u64;
-        wait_for_room(py, output.get().owner().get(), bytes)?;
+        output.get().owner().get().wait_for_room(py, bytes)?;
         let options = PushOptions { bytes, ..PushOptions::default() };
         push_matmul(self.kernel, arrays[2], arrays[0], arrays[1], options).map_err(|error| raised(py, error))
     }
