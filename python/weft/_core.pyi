@@ -57,6 +57,29 @@ class _Stats(TypedDict):
     running: int
     variables: int
 
+class _RecordedThread(TypedDict):
+    name: str
+    kind: Literal["worker", "thread"]
+    lane: int
+    ident: int
+
+class _RecordedVariable(TypedDict):
+    id: int
+    name: str | None
+    bytes: int
+
+class _Recording(TypedDict):
+    epoch: float
+    duration: int
+    dropped: int
+    names: list[str]
+    places: list[str]
+    threads: list[_RecordedThread]
+    variables: list[_RecordedVariable]
+    ops: dict[str, bytes]
+    accesses: dict[str, bytes]
+    errors: dict[int, str]
+
 @final
 class Engine:
     def __new__(
@@ -141,6 +164,9 @@ class Engine:
     def delete_variable(self, var: Variable, finalizer: Callable[[], object] | None = None) -> None: ...
     def stats(self) -> _Stats: ...
     def close(self, cancel: bool = False, timeout: float | None = None) -> None: ...
+    def _trace_start(self, limit: int) -> None: ...
+    def _trace_read(self) -> _Recording: ...
+    def _trace_stop(self) -> _Recording: ...
     def __enter__(self) -> Self: ...
     def __exit__(
         self,

@@ -18,6 +18,7 @@ __all__ = [
     "NativeOpError",
     "OpCancelledError",
     "PendingLimitError",
+    "TraceError",
     "VariableDeletedError",
     "WaitTimeoutError",
     "WeftError",
@@ -264,4 +265,12 @@ class ForkedError(WeftError, RuntimeError):
 
     Variables that were complete at the fork can be used in the child. Wait before forking for what the child is to
     use, or overwrite the variable in the child.
+    """
+
+
+class TraceError(WeftError, RuntimeError):
+    """An engine was traced a second time before its trace was stopped, or a trace was read that is not going on.
+
+    One trace at a time records an engine: stop it before another starts. A forked child is not traced; nor is an engine
+    whose trace was stopped already.
     """

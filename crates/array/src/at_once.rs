@@ -10,6 +10,7 @@ use crate::kernel::{StridedLoop, signed};
 use crate::order::{self, Access, Pushing};
 use crate::step::Operand;
 use weft_engine::Engine;
+use weft_engine::trace::Note;
 
 /// Elements of such an op at most.
 pub(crate) const AT_ONCE: usize = 1024;
@@ -24,6 +25,7 @@ pub(crate) fn run_rows(
     output: &Array,
     inputs: &[Operand<'_>],
     arrays: &[(&Array, Access)],
+    note: Note,
 ) -> bool {
     let size = output.layout().size();
     if size > AT_ONCE || inputs.len() >= FEW || !output.is_flat() || output.buffer().is_readonly() {
@@ -60,8 +62,12 @@ pub(crate) fn run_rows(
     let Ok(start) = output.buffer().start() else { return false };
     let count = inputs.len();
     (pointers[count], steps[count]) = (start, signed(output.dtype().size()));
+    let span = engine.start_span();
     // SAFETY: what is read is there and cannot change while the lock is held; nobody else knows what is written.
     unsafe { kernel.call(&pointers[..=count], &[signed(size)], &steps[..=count]) };
+    if let Some(span) = span {
+        engine.record_run(note, span);
+    }
     order::place(&mut pushing, arrays);
     order::note_written(&mut pushing, &arrays[arrays.len() - 1..]);
     true

@@ -135,7 +135,7 @@ impl Buffer {
     /// The variable that orders accesses to the whole.
     #[inline]
     pub(crate) fn variable(&self) -> &Variable {
-        self.variable.get_or_init(|| self.engine.new_variable(None))
+        self.variable.get_or_init(|| self.engine.new_variable_of(self.storage.bytes as u64))
     }
 
     /// The same, if anything was pushed on it.

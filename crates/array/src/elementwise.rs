@@ -26,7 +26,8 @@ use crate::step::{Operand, Prepared, RunStep, Source, Step};
 use crate::{Array, ArrayError};
 use smallvec::SmallVec;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use weft_engine::trace::{Kind, Note, Span};
 use weft_engine::{Accesses, Cause, Completion, Device, Engine, OpContext, Payload, PushOptions};
 
 /// Elements of a block: with a few operands it fits the cache of one core.
@@ -50,6 +51,9 @@ pub(crate) struct Job {
     /// Number of elements.
     size: usize,
     flat: bool,
+    note: Note,
+    /// When it was computed, if that was before its turn and the engine is traced.
+    span: OnceLock<Span>,
     step: Mutex<Box<Step>>,
     needs: Mutex<Needs>,
     state: Mutex<State>,
@@ -147,6 +151,8 @@ struct Team {
     /// Steps along the outermost axis: of all, and of a block.
     length: usize,
     step: usize,
+    /// Since when it works, if the engine is traced.
+    span: Option<Span>,
     progress: Mutex<Progress>,
 }
 
@@ -158,6 +164,7 @@ struct Progress {
 
 impl Team {
     fn new(mut jobs: Jobs) -> Result<Self, Cause> {
+        let span = jobs[0].engine.start_span();
         let mut prepared = Vec::with_capacity(jobs.len());
         for at in 0..jobs.len() {
             let next = lock(&jobs[at].step).prepare();
@@ -180,7 +187,7 @@ impl Team {
         let step = if prepared[0].has_overlap() { length } else { (BLOCK / row.max(1)).max(1) };
         let blocks = length.div_ceil(step.max(1));
         let progress = Mutex::new(Progress { next: 0, left: blocks, completion: None });
-        Ok(Self { jobs, prepared, blocks, length, step, progress })
+        Ok(Self { jobs, prepared, blocks, length, step, span, progress })
     }
 
     fn block(&self, number: usize) {
@@ -220,8 +227,15 @@ impl Team {
         }
     }
 
-    /// Lets go of what the ops held.
+    /// Lets go of what the ops held, and tells those that were taken along when they were computed.
     fn finish(&self) {
+        if let Some(mut span) = self.span {
+            span.end();
+            for job in &self.jobs[1..] {
+                // Nobody else has computed it.
+                let _ = job.span.set(span);
+            }
+        }
         for job in &self.jobs {
             let held = lock(&job.step).release();
             drop(held); // not under the lock: a buffer may go with it
@@ -235,7 +249,13 @@ struct Run(Arc<Job>);
 impl Payload for Run {
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         let job = self.0;
-        let Some(followers) = job.take() else { return Ok(()) }; // it was taken along
+        let Some(followers) = job.take() else {
+            // It was taken along.
+            if let Some(span) = job.span.get() {
+                context.was_done_in(*span);
+            }
+            return Ok(());
+        };
         let team = Team::new(job.gather(followers))?;
         let helpers = if team.blocks > 1 { job.engine.idle_workers(job.device).min(team.blocks - 1) } else { 0 };
         if helpers == 0 {
@@ -245,7 +265,8 @@ impl Payload for Run {
         }
         lock(&team.progress).completion = Some(context.defer());
         let team = Arc::new(team);
-        let options = PushOptions { device: job.device, ..PushOptions::default() };
+        let name = job.engine.is_traced().then_some("helper");
+        let options = PushOptions { device: job.device, name, note: job.note.unnamed(), ..PushOptions::default() };
         for _ in 0..helpers {
             let team = Arc::clone(&team);
             let help = move |_: &mut OpContext<'_>| {
@@ -274,6 +295,7 @@ pub fn push_elementwise(
         return Err(ArrayError::Invalid("there is no output".to_owned()));
     };
     let engine = first.engine();
+    options.note = options.note.or(Kind::Compute);
     let mut arrays: SmallVec<[(&Array, Access); 3]> = SmallVec::new();
     for input in inputs {
         if let Operand::Array(array) = input {
@@ -291,14 +313,18 @@ pub fn push_elementwise(
     }
     if let [output] = outputs
         && kernel.inputs() == inputs.len()
-        && at_once::run_rows(&kernel, engine, output, inputs, &arrays)
+        && at_once::run_rows(&kernel, engine, output, inputs, &arrays, options.note)
     {
         return Ok(());
     }
     let mut step = Step::new(kernel, outputs, inputs)?;
     let mut pushing = Pushing::lock();
     options.device.index = order::place(&mut pushing, &arrays);
+    let span = engine.start_span();
     if step.size() <= AT_ONCE && order::is_all_there(&mut pushing, engine, &arrays) && step.run().is_ok() {
+        if let Some(span) = span {
+            engine.record_run(options.note, span);
+        }
         order::note_written(&mut pushing, &arrays[read..]);
         return Ok(());
     }
@@ -367,6 +393,8 @@ fn push_large(
         device: options.device,
         size,
         flat,
+        note: options.note,
+        span: OnceLock::new(),
         step: Mutex::new(step),
         needs: Mutex::new(needs),
         state: Mutex::new(State::Open(Vec::new())),

@@ -4,6 +4,7 @@ use crate::kernel::{StridedLoop, Walk, signed};
 use crate::order::{Access, PushRequest, push};
 use crate::{Array, ArrayError};
 use smallvec::SmallVec;
+use weft_engine::trace::Kind;
 use weft_engine::{Cause, OpContext, Payload, PushOptions};
 
 struct Matmul {
@@ -48,8 +49,9 @@ pub fn push_matmul(
     output: &Array,
     left: &Array,
     right: &Array,
-    options: PushOptions<'_>,
+    mut options: PushOptions<'_>,
 ) -> Result<(), ArrayError> {
+    options.note = options.note.or(Kind::Compute);
     let shapes = [left, right, output].map(|array| &array.layout().shape);
     let refuse = || {
         ArrayError::Invalid(format!("matmul: cannot multiply {:?} by {:?} into {:?}", shapes[0], shapes[1], shapes[2]))

@@ -280,7 +280,7 @@ fn part(ranges: &mut Ranges, buffer: &Buffer, range: &Range<usize>, access: Acce
         }
     }
     if !known {
-        let variable = buffer.engine().new_variable(None);
+        let variable = buffer.engine().new_variable_of(range.len() as u64);
         parts.push((variable.clone(), kind));
         ranges.parts.push((range.clone(), variable));
     }
@@ -291,12 +291,17 @@ fn nothing(_: &mut OpContext<'_>) -> Result<(), weft_engine::Cause> {
     Ok(())
 }
 
+/// What a trace shows of an op that computes nothing.
+fn named(buffer: &Buffer, name: &'static str) -> PushOptions<'static> {
+    PushOptions { name: buffer.engine().is_traced().then_some(name), ..PushOptions::default() }
+}
+
 /// Waits, as an op, for all accesses before.
 #[cold]
 fn barrier(buffer: &Buffer) -> Result<(), EngineError> {
     let mut accesses = Accesses::new(buffer.engine());
     accesses.add(buffer.variable(), AccessKind::Exclusive)?;
-    buffer.engine().enqueue(nothing, &mut accesses, &PushOptions::default())
+    buffer.engine().enqueue(nothing, &mut accesses, &named(buffer, "split"))
 }
 
 /// Makes a split buffer whole.
@@ -308,7 +313,7 @@ fn join(ranges: &mut Ranges, buffer: &Buffer) -> Result<(), EngineError> {
         accesses.add(variable, AccessKind::Read)?;
     }
     accesses.add(buffer.variable(), AccessKind::Mutate)?;
-    let joined = buffer.engine().enqueue(nothing, &mut accesses, &PushOptions::default());
+    let joined = buffer.engine().enqueue(nothing, &mut accesses, &named(buffer, "join"));
     if joined.is_ok() {
         ranges.split = false;
     }

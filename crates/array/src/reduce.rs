@@ -9,6 +9,7 @@ use crate::kernel::{Pointers, StridedLoop, Walk, copy_loop};
 use crate::order::{Access, PushRequest, push};
 use crate::{Array, ArrayError, Scalar};
 use smallvec::SmallVec;
+use weft_engine::trace::Kind;
 use weft_engine::{Cause, OpContext, Payload, PushOptions};
 
 struct Reduce {
@@ -108,8 +109,9 @@ pub fn push_reduce(
     output: &Array,
     input: &Array,
     axes: &[usize],
-    options: PushOptions<'_>,
+    mut options: PushOptions<'_>,
 ) -> Result<(), ArrayError> {
+    options.note = options.note.or(Kind::Compute);
     let (from, to) = (input.layout(), output.layout());
     let fits = from.shape.len() == to.shape.len()
         && kernel.inputs() == 2

@@ -62,8 +62,8 @@ pub(crate) fn cause(py: Python<'_>, error: &PyErr, name: &str, location: Locatio
 
 /// `exec_func()`.
 pub(crate) struct Callable {
-    callable: Py<PyAny>,
-    location: Location,
+    pub(crate) callable: Py<PyAny>,
+    pub(crate) location: Location,
 }
 
 impl Callable {

@@ -7,6 +7,7 @@ use crate::host::Gil;
 use crate::native::{KeepingAlive, Native};
 use crate::operator::Operator;
 use crate::process;
+use crate::trace::{self, Traced};
 use crate::variable::Variable;
 use crate::wait;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -15,7 +16,8 @@ use pyo3::types::PyDict;
 use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use weft_engine::{AccessKind, Accesses, NativeFunction, OnLimit, Payload, Policy, PushOptions, Settings};
+use weft_engine::trace::Note;
+use weft_engine::{AccessKind, Accesses, NativeFunction, OnLimit, Policy, PushOptions, Settings};
 
 /// How long ready callables may wait for the GIL before a push lets them have it.
 const HAND_OVER: Duration = Duration::from_millis(1);
@@ -60,14 +62,14 @@ impl Engine {
             if self.inner.on_limit() == OnLimit::Raise {
                 return self.inner.wait_for_room(bytes, None).map_err(|error| errors::raised(py, error));
             }
-            wait::detached(py, None, |wait| self.inner.wait_for_room(bytes, wait.tick.take()))?;
+            wait::detached(py, &self.inner, None, |wait| self.inner.wait_for_room(bytes, wait.tick.take()))?;
         }
         Ok(())
     }
 
     /// Pushes, waiting without the GIL if there is no room.
     #[inline]
-    pub(crate) fn push_payload<P: Payload>(
+    pub(crate) fn push_payload<P: Traced>(
         &self,
         py: Python<'_>,
         payload: P,
@@ -75,6 +77,12 @@ impl Engine {
         options: &PushOptions<'_>,
     ) -> PyResult<()> {
         self.wait_for_room(py, options.bytes)?;
+        let noted;
+        let mut options = options;
+        if self.inner.is_traced() {
+            noted = PushOptions { note: trace::note_of(py, &self.inner, &payload, options.name), ..*options };
+            options = &noted;
+        }
         self.inner.push_unlimited(payload, accesses, options).map_err(|error| errors::raised(py, error))?;
         if self.inner.is_host_overdue(HAND_OVER) {
             py.detach(|| self.inner.let_hosted_in(HAND_OVER));
@@ -102,7 +110,7 @@ impl<'py> Common<'_, 'py> {
     }
 
     #[inline]
-    fn push<P: Payload>(self, py: Python<'py>, engine: &Engine, payload: P) -> PyResult<()> {
+    fn push<P: Traced>(self, py: Python<'py>, engine: &Engine, payload: P) -> PyResult<()> {
         let held = self.held()?;
         let mut accesses = arguments::accesses(py, &engine.inner, &held)?;
         engine.push_payload(py, payload, &mut accesses, &self.options)
@@ -297,7 +305,14 @@ impl Engine {
         nbytes: u64,
     ) -> PyResult<()> {
         arguments::check_callable(exec_func)?;
-        let options = PushOptions { priority, name, device: arguments::device(device)?, always_run, bytes: nbytes };
+        let options = PushOptions {
+            priority,
+            name,
+            device: arguments::device(device)?,
+            always_run,
+            bytes: nbytes,
+            note: Note::default(),
+        };
         let common = Common { reads: read_vars, mutates: mutate_vars, overwrites: overwrite_vars, options };
         common.push(py, self, Callable::new(exec_func))
     }
@@ -331,7 +346,14 @@ impl Engine {
         nbytes: u64,
     ) -> PyResult<()> {
         arguments::check_callable(exec_func)?;
-        let options = PushOptions { priority, name, device: arguments::device(device)?, always_run, bytes: nbytes };
+        let options = PushOptions {
+            priority,
+            name,
+            device: arguments::device(device)?,
+            always_run,
+            bytes: nbytes,
+            note: Note::default(),
+        };
         let common = Common { reads: read_vars, mutates: mutate_vars, overwrites: overwrite_vars, options };
         common.push(py, self, AsyncCallable(Callable::new(exec_func)))
     }
@@ -384,7 +406,14 @@ impl Engine {
             let function = std::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void) -> i32>(address);
             NativeFunction::new(function, std::ptr::with_exposed_provenance_mut(data))
         };
-        let options = PushOptions { priority, name, device: arguments::device(device)?, always_run, bytes: nbytes };
+        let options = PushOptions {
+            priority,
+            name,
+            device: arguments::device(device)?,
+            always_run,
+            bytes: nbytes,
+            note: Note::default(),
+        };
         let common = Common { reads: read_vars, mutates: mutate_vars, overwrites: overwrite_vars, options };
         let native = Native::new(py, function);
         match keep_alive {
@@ -464,7 +493,7 @@ impl Engine {
         if self.inner.is_done(variable).map_err(|error| errors::raised(py, error))? {
             return Ok(());
         }
-        wait::detached(py, timeout, |wait| self.inner.wait_for_var_with(variable, wait))
+        wait::detached(py, &self.inner, timeout, |wait| self.inner.wait_for_var_with(variable, wait))
     }
 
     /// Waits until every access of the variable pushed so far, reads included, has finished.
@@ -474,7 +503,7 @@ impl Engine {
     fn wait_to_write(&self, py: Python<'_>, var: &Bound<'_, Variable>, timeout: Option<f64>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
         let variable = &var.get().inner;
-        wait::detached(py, timeout, |wait| self.inner.wait_to_write_with(variable, wait))
+        wait::detached(py, &self.inner, timeout, |wait| self.inner.wait_to_write_with(variable, wait))
     }
 
     /// Waits until all ops pushed so far have finished.
@@ -495,7 +524,7 @@ impl Engine {
     #[pyo3(signature = (timeout=None))]
     fn wait_for_all(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
-        wait::detached(py, timeout, |wait| self.inner.wait_for_all_with(wait))
+        wait::detached(py, &self.inner, timeout, |wait| self.inner.wait_for_all_with(wait))
     }
 
     /// Deletes a variable: after everything pushed before, `finalizer()` runs, once.
@@ -551,6 +580,23 @@ impl Engine {
         Ok(figures)
     }
 
+    /// Starts to record what the engine does, at most `limit` ops of what is pushed from now on.
+    fn _trace_start(&self, py: Python<'_>, limit: u64) -> PyResult<()> {
+        py.detach(|| self.inner.start_trace(limit)).map_err(|error| errors::raised(py, error))
+    }
+
+    /// What was recorded so far; the trace goes on.
+    fn _trace_read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let recording = py.detach(|| self.inner.read_trace()).map_err(|error| errors::raised(py, error))?;
+        trace::to_python(py, &recording)
+    }
+
+    /// Ends the trace. Answers what was recorded.
+    fn _trace_stop<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let recording = py.detach(|| self.inner.stop_trace()).map_err(|error| errors::raised(py, error))?;
+        trace::to_python(py, &recording)
+    }
+
     /// Closes the engine: waits for what was pushed, then ends the workers. Later pushes raise.
     ///
     /// Parameters
@@ -569,7 +615,7 @@ impl Engine {
     #[pyo3(signature = (cancel=false, timeout=None))]
     fn close(&self, py: Python<'_>, cancel: bool, timeout: Option<f64>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
-        wait::detached(py, None, |wait| self.inner.close(cancel, timeout, wait.tick.take()))
+        wait::detached(py, &self.inner, None, |wait| self.inner.close(cancel, timeout, wait.tick.take()))
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {

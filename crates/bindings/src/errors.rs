@@ -109,6 +109,7 @@ pub(crate) fn raised(py: Python<'_>, error: EngineError) -> PyErr {
         EngineError::PendingLimit { .. } => "PendingLimitError",
         EngineError::Timeout { .. } => "WaitTimeoutError",
         EngineError::TokenUsed { .. } => "CompletionError",
+        EngineError::Traced { .. } | EngineError::NotTraced { .. } => "TraceError",
         EngineError::InvalidArgument(_) => "ArgumentValueError",
         _ => "WeftError",
     };

@@ -43,6 +43,11 @@ impl Host for Gil {
         }
     }
 
+    fn thread(&self) -> u64 {
+        // SAFETY: takes nothing, needs no GIL.
+        unsafe { ffi::PyThread_get_thread_ident() }
+    }
+
     fn worker_begins(&self) {
         STATE.set(ThreadState::None);
     }

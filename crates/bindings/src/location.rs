@@ -115,6 +115,14 @@ impl Location {
         Self::NOWHERE
     }
 
+    /// Both numbers in one, for tables of places; 0 is nowhere.
+    pub(crate) fn key(self) -> u64 {
+        match self.code & !INSIDE {
+            0 => 0,
+            code => u64::from(code) << 32 | u64::from(self.instruction.cast_unsigned()),
+        }
+    }
+
     /// `file.py:12`, or nothing where that is not known.
     pub(crate) fn describe(self, py: Python<'_>) -> Option<String> {
         let code = {

@@ -33,7 +33,7 @@ impl std::error::Error for NativeFailure {}
 /// A native function and where it was pushed.
 pub(crate) struct Native {
     function: NativeFunction,
-    location: Location,
+    pub(crate) location: Location,
 }
 
 impl Native {

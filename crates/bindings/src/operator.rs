@@ -39,7 +39,7 @@ impl Operator {
             name: self.name.as_deref(),
             device: self.device,
             always_run: self.always_run,
-            bytes: 0,
+            ..PushOptions::default()
         };
         engine.push_payload(py, self.callable.clone_ref(py), &mut accesses, &options)
     }

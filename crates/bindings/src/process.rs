@@ -53,7 +53,7 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let slice = if warned { left } else { Some(left.map_or(PATIENCE, |left| left.min(PATIENCE))) };
         let mut outcome = Ok(());
-        let heard = wait::detached(py, None, |wait| {
+        let heard = wait::detached(py, engine, None, |wait| {
             outcome = engine.close(false, slice, wait.tick.take());
             Ok(())
         });

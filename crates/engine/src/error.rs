@@ -79,6 +79,18 @@ pub enum EngineError {
         /// Label of the op.
         op: String,
     },
+    /// Another trace of the engine has not been stopped.
+    #[error("{engine} is being traced already; stop that trace first")]
+    Traced {
+        /// The engine's label.
+        engine: String,
+    },
+    /// There is no trace to be read: none was started, it was stopped, or it stayed in the parent of a fork.
+    #[error("{engine} is not being traced; start a trace first, in this process")]
+    NotTraced {
+        /// The engine's label.
+        engine: String,
+    },
     /// An argument is out of range.
     #[error("{0}")]
     InvalidArgument(String),

@@ -37,6 +37,7 @@ mod op;
 mod pool;
 mod sched;
 mod sync;
+pub mod trace;
 mod var;
 mod waiter;
 

@@ -350,7 +350,7 @@ impl NDArray {
         if self.inner.is_done() {
             return Ok(());
         }
-        wait::detached(py, timeout, |wait| self.inner.wait_to_read(wait))
+        wait::detached(py, self.inner.engine(), timeout, |wait| self.inner.wait_to_read(wait))
     }
 
     /// Waits until everything pushed so far on the array has finished, reads included.
@@ -359,7 +359,7 @@ impl NDArray {
     #[pyo3(signature = (timeout=None))]
     fn wait_to_write(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
-        wait::detached(py, timeout, |wait| self.inner.wait_to_write(wait))
+        wait::detached(py, self.inner.engine(), timeout, |wait| self.inner.wait_to_write(wait))
     }
 
     /// Whether everything pushed so far to change the array has finished.

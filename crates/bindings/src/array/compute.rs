@@ -7,9 +7,11 @@ use crate::arguments;
 use crate::call::call;
 use crate::callable::{cause, name_of};
 use crate::location::Location;
+use crate::trace;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use weft_array::{Access, Array, PushRequest, push};
+use weft_engine::trace::Kind;
 use weft_engine::{Cause, OpContext, Payload, PushOptions};
 
 struct Compute {
@@ -64,6 +66,9 @@ pub(crate) fn push_compute(
         arrays: arrays.iter().map(|(array, access)| ((*array).clone(), *access == Access::Read)).collect(),
         location: Location::here(py),
     };
-    let options = PushOptions { name, bytes: bytes as u64, ..PushOptions::default() };
+    let mut options = PushOptions { name, bytes: bytes as u64, ..PushOptions::default() };
+    if engine.inner.is_traced() {
+        options.note = trace::note_of_call(py, &engine.inner, Kind::Compute, name, func, compute.location);
+    }
     push(compute, &PushRequest { engine: &engine.inner, arrays: &arrays, options }).map_err(|error| raised(py, error))
 }

@@ -3,6 +3,7 @@
 use super::class::NDArray;
 use super::strided::Loop;
 use super::{dtypes, raised};
+use crate::trace;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -11,6 +12,7 @@ use smallvec::SmallVec;
 use std::sync::OnceLock;
 use weft_array::{Array, DType, Operand, Scalar, Shape, StridedLoop, push_elementwise};
 use weft_engine::PushOptions;
+use weft_engine::trace::Kind;
 
 /// Operators, by the names of the array API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +78,15 @@ impl Operator {
 
 struct Fast {
     kernel: StridedLoop,
+    name: String,
     result: DType,
+}
+
+impl Fast {
+    fn options(&self, py: Python<'_>, output: &Array) -> PushOptions<'static> {
+        let note = trace::of_arrays(py, output.engine(), Kind::Compute, &self.name);
+        PushOptions { note, ..PushOptions::default() }
+    }
 }
 
 /// Loops of operators on arrays of one dtype.
@@ -113,7 +123,11 @@ pub(crate) fn cache_loop(
         && operands.iter().all(|operand| operand == first)
     {
         // Who comes second has named the same loop.
-        let _ = LOOPS[at][*first as usize].set(Fast { kernel: r#loop.get().kernel, result });
+        let _ = LOOPS[at][*first as usize].set(Fast {
+            kernel: r#loop.get().kernel,
+            name: r#loop.get().name.clone(),
+            result,
+        });
     }
     Ok(())
 }
@@ -170,7 +184,7 @@ pub(super) fn binary<'py>(
         {
             let output =
                 Array::empty(&own.owner().get().inner, &shape, fast.result).map_err(|error| raised(py, error))?;
-            operands.push(py, fast.kernel, &output, own, reflected)?;
+            operands.push(py, fast, &output, own, reflected)?;
             return Ok(Py::new(py, NDArray::new(output, own.owner().clone_ref(py)))?.into_any());
         }
     }
@@ -192,7 +206,7 @@ pub(super) fn in_place<'py>(
         && let Some(operands) = Operands::of(own, other, dtype)
         && operands.shape(own).is_some_and(|shape| shape == own.inner.layout().shape)
     {
-        return operands.push(py, fast.kernel, &own.inner, own, false);
+        return operands.push(py, fast, &own.inner, own, false);
     }
     let answer = dispatch(py, operator.name(true), array.as_any(), Some(other))?;
     if answer.is(array) {
@@ -210,7 +224,7 @@ pub(super) fn unary(array: &Bound<'_, NDArray>, operator: Operator) -> PyResult<
         let shape = &own.inner.layout().shape;
         let output = Array::empty(&own.owner().get().inner, shape, fast.result).map_err(|error| raised(py, error))?;
         own.owner().get().wait_for_room(py, output.bytes() as u64)?;
-        push_elementwise(fast.kernel, &[&output], &[Operand::Array(&own.inner)], PushOptions::default())
+        push_elementwise(fast.kernel, &[&output], &[Operand::Array(&own.inner)], fast.options(py, &output))
             .map_err(|error| raised(py, error))?;
         return Ok(Py::new(py, NDArray::new(output, own.owner().clone_ref(py)))?.into_any());
     }
@@ -247,14 +261,7 @@ impl<'a, 'py> Operands<'a, 'py> {
     }
 
     #[inline]
-    fn push(
-        &self,
-        py: Python<'_>,
-        kernel: StridedLoop,
-        output: &Array,
-        own: &NDArray,
-        reflected: bool,
-    ) -> PyResult<()> {
+    fn push(&self, py: Python<'_>, fast: &Fast, output: &Array, own: &NDArray, reflected: bool) -> PyResult<()> {
         own.owner().get().wait_for_room(py, output.bytes() as u64)?;
         let own = Operand::Array(&own.inner);
         let other = match self {
@@ -262,7 +269,7 @@ impl<'a, 'py> Operands<'a, 'py> {
             Self::Scalar(scalar, dtype) => Operand::Scalar(*scalar, *dtype),
         };
         let operands = if reflected { [other, own] } else { [own, other] };
-        push_elementwise(kernel, &[output], &operands, PushOptions::default()).map_err(|error| raised(py, error))
+        push_elementwise(fast.kernel, &[output], &operands, fast.options(py, output)).map_err(|error| raised(py, error))
     }
 }
 

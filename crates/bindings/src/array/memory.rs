@@ -3,6 +3,7 @@
 use super::class::NDArray;
 use super::{dtypes, raised};
 use crate::engine::Engine;
+use crate::trace;
 use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -11,6 +12,7 @@ use std::ffi::c_int;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use weft_array::{Array, Buffer, Layout, Operand, Storage, copy_loop, push_elementwise};
+use weft_engine::trace::Kind;
 use weft_engine::{Device, DeviceLane, PushOptions};
 
 /// The bytes of an array's buffer, for NumPy to look at. Keeps them.
@@ -127,7 +129,11 @@ pub(crate) fn copy_elements(output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>)
     to.owner().get().wait_for_room(py, 0)?;
     let kernel = copy_loop(to.inner.dtype());
     let lane = if to.inner.device() == from.inner.device() { DeviceLane::Compute } else { DeviceLane::Copy };
-    let options = PushOptions { device: Device { lane, ..Device::default() }, ..PushOptions::default() };
+    let options = PushOptions {
+        device: Device { lane, ..Device::default() },
+        note: trace::of_arrays(py, to.inner.engine(), Kind::Copy, "copy"),
+        ..PushOptions::default()
+    };
     push_elementwise(kernel, &[&to.inner], &[Operand::Array(&from.inner)], options).map_err(|error| raised(py, error))
 }
 

@@ -2,6 +2,7 @@
 
 use super::class::NDArray;
 use super::{dtypes, fast, raised};
+use crate::trace;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -10,6 +11,7 @@ use smallvec::SmallVec;
 use std::ffi::{c_char, c_int, c_void};
 use weft_array::{Array, DType, Operand, Scalar, StridedLoop, push_elementwise, push_matmul, push_reduce};
 use weft_engine::PushOptions;
+use weft_engine::trace::Kind;
 
 type Function = unsafe extern "C" fn(*mut *mut c_char, *const isize, *const isize, *mut c_void);
 
@@ -34,6 +36,8 @@ struct UfuncObject {
 pub(crate) struct Loop {
     pub(super) kernel: StridedLoop,
     pub(super) dtypes: SmallVec<[DType; 3]>,
+    /// The ufunc's name.
+    pub(super) name: String,
     /// What a reduction starts with.
     identity: Option<Scalar>,
     /// Keeps the loop's code and data.
@@ -73,7 +77,7 @@ impl Loop {
             "multiply" => Some(Scalar::Int(1)),
             _ => None,
         };
-        Ok(Some(Self { kernel, dtypes: wanted, identity, _ufunc: ufunc.clone().unbind() }))
+        Ok(Some(Self { kernel, dtypes: wanted, name, identity, _ufunc: ufunc.clone().unbind() }))
     }
 
     /// Pushes an op: the loop over `inputs`, arrays or numbers, broadcast to the shape of `outputs`.
@@ -112,7 +116,8 @@ impl Loop {
             })
             .collect();
         let outputs: SmallVec<[&Array; 1]> = outputs.iter().map(|output| &output.get().inner).collect();
-        push_elementwise(self.kernel, &outputs, &operands, PushOptions::default()).map_err(|error| raised(py, error))
+        let options = self.options(py, outputs[0]);
+        push_elementwise(self.kernel, &outputs, &operands, options).map_err(|error| raised(py, error))
     }
 
     /// Pushes a reduction of `x` over `axes` into `output`, which has length 1 along them.
@@ -123,7 +128,7 @@ impl Loop {
         self.check(1, from)?;
         self.check(2, to)?;
         output.get().owner().get().wait_for_room(py, to.bytes() as u64)?;
-        push_reduce(self.kernel, self.identity, to, from, &axes, PushOptions::default())
+        push_reduce(self.kernel, self.identity, to, from, &axes, self.options(py, to))
             .map_err(|error| raised(py, error))
     }
 
@@ -136,7 +141,7 @@ impl Loop {
         }
         let bytes = arrays[2].bytes() as u64;
         output.get().owner().get().wait_for_room(py, bytes)?;
-        let options = PushOptions { bytes, ..PushOptions::default() };
+        let options = PushOptions { bytes, ..self.options(py, arrays[2]) };
         push_matmul(self.kernel, arrays[2], arrays[0], arrays[1], options).map_err(|error| raised(py, error))
     }
 
@@ -147,6 +152,11 @@ impl Loop {
 }
 
 impl Loop {
+    fn options(&self, py: Python<'_>, output: &Array) -> PushOptions<'static> {
+        let note = trace::of_arrays(py, output.engine(), Kind::Compute, &self.name);
+        PushOptions { note, ..PushOptions::default() }
+    }
+
     fn check(&self, at: usize, array: &Array) -> PyResult<()> {
         match self.dtypes.get(at) {
             Some(dtype) if *dtype == array.dtype() => Ok(()),

@@ -3,6 +3,7 @@
 use super::{Accesses, Engine, PushOptions, Tick, Variable, Wait};
 use crate::EngineError;
 use crate::op::Payload;
+use crate::trace::{Kind, Note};
 use crate::var::AccessKind;
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,7 @@ impl Engine {
             pool.cancel_unstarted();
         }
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let mut wait = Wait { timeout, tick };
+        let mut wait = Wait { timeout, tick, ..Wait::default() };
         // Ops may push ops while they are drained, so one look is not enough.
         while self.stats().pending > 0 {
             wait.timeout = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -59,7 +60,7 @@ impl Engine {
         if !variable.node().mark_deleted() {
             return Err(EngineError::VariableDeleted { variable: variable.label() });
         }
-        let options = PushOptions { name, always_run: true, ..PushOptions::default() };
+        let options = PushOptions { name, always_run: true, note: Note::of(Kind::Finalizer), ..PushOptions::default() };
         // A deletion makes room, so no limit holds it up.
         self.push_unlimited(finalizer, &mut accesses, &options)
     }

@@ -3,11 +3,20 @@
 use super::{Settings, Variable, fork};
 use crate::EngineError;
 use crate::pool::{Policy, Pool};
-use crate::sync::{AtomicBool, AtomicU32, AtomicU64, CachePadded, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, CachePadded, Ordering};
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+
+/// Bit of `Core::state`.
+const CLOSED: u32 = 1;
+
+/// The trace in a state; 0 is none.
+#[inline]
+pub(super) const fn trace_in(state: u32) -> u32 {
+    state >> 1
+}
 
 /// Numbers engines, so that messages can tell them apart.
 static ENGINES: std::sync::OnceLock<AtomicU64> = std::sync::OnceLock::new();
@@ -20,7 +29,8 @@ pub(crate) struct Core {
     pool: UnsafeCell<Arc<Pool>>,
     /// How often the process was forked since.
     generation: AtomicU32,
-    closed: AtomicBool,
+    /// Whether it is closed ([`CLOSED`]), and above that bit the number of the trace, if there is one.
+    state: AtomicU32,
     /// Variables made.
     pub(super) variables: AtomicU64,
     /// Settled tickets as a pusher last saw them; spares pushers the registrar's cache line.
@@ -50,14 +60,29 @@ impl Core {
 
     #[inline]
     pub(super) fn is_closed(&self) -> bool {
-        // ORDERING: SeqCst: a pusher asks after it has taken its ticket; pairs with set_closed().
-        self.closed.load(Ordering::SeqCst)
+        self.state() & CLOSED != 0
+    }
+
+    /// 0 for an open engine without a trace: a push asks both in one.
+    #[inline]
+    pub(super) fn state(&self) -> u32 {
+        // ORDERING: SeqCst: a pusher asks after it has taken its ticket; pairs with set_closed() and trace().
+        self.state.load(Ordering::SeqCst)
+    }
+
+    /// Says that ops are traced from now on; with 0, that they are not. A push that saw it otherwise has its ticket.
+    pub(super) fn set_trace(&self, trace: u32) {
+        // ORDERING: SeqCst: who stops a trace looks at the tickets next; pairs with state().
+        self.state.fetch_and(CLOSED, Ordering::SeqCst);
+        // ORDERING: as above.
+        self.state.fetch_or(trace << 1, Ordering::SeqCst);
+        crate::sync::full_fence_after_rmw();
     }
 
     /// Refuses pushes from now on. A push that was not refused has its ticket by now.
     pub(super) fn set_closed(&self) {
         // ORDERING: SeqCst: the closer looks at the tickets next; pairs with is_closed().
-        self.closed.swap(true, Ordering::SeqCst);
+        self.state.fetch_or(CLOSED, Ordering::SeqCst);
         crate::sync::full_fence_after_rmw();
     }
 
@@ -77,6 +102,7 @@ impl Core {
         let old = unsafe { std::mem::replace(&mut *self.pool.get(), fresh) };
         old.bury();
         std::mem::forget(old);
+        self.set_trace(0); // that one stays in the parent
         // ORDERING: there is one thread.
         self.generation.fetch_add(1, Ordering::Relaxed);
         // ORDERING: as above.
@@ -150,7 +176,7 @@ impl Engine {
             workers,
             label,
             generation: AtomicU32::new(0),
-            closed: AtomicBool::new(false),
+            state: AtomicU32::new(0),
             variables: AtomicU64::new(0),
             settled_seen: CachePadded(AtomicU64::new(0)),
             give_way_at: AtomicU64::new(0),
@@ -168,7 +194,13 @@ impl Engine {
     /// Makes a variable, at version 0.
     #[must_use]
     pub fn new_variable(&self, name: Option<&str>) -> Variable {
-        Variable::new(&self.core, name)
+        Variable::new(&self.core, name, 0)
+    }
+
+    /// Makes a variable that stands for so many bytes, which traces show.
+    #[must_use]
+    pub fn new_variable_of(&self, bytes: u64) -> Variable {
+        Variable::new(&self.core, None, bytes)
     }
 
     /// The name it was given.

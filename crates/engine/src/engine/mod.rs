@@ -9,6 +9,7 @@ mod operator;
 mod push;
 mod settings;
 mod stats;
+mod trace;
 mod variable;
 mod wait;
 

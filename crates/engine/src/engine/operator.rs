@@ -61,7 +61,7 @@ impl<P: Payload + Clone> Operator<P> {
             name: self.name.as_deref(),
             device: self.device,
             always_run: self.always_run,
-            bytes: 0,
+            ..PushOptions::default()
         };
         self.engine.push(self.payload.clone(), &mut accesses, &options)
     }

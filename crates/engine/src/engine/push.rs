@@ -6,6 +6,7 @@ use crate::op::{Extra, Op, OpFlags, OpKind, Payload, RawPayload, current};
 use crate::pool::Device;
 use crate::sched::{Outbox, SLOTS};
 use crate::sync::{Ordering, spin_hint, yield_now};
+use crate::trace::{Kind, Note};
 use crate::waiter::Waiter;
 use std::mem::MaybeUninit;
 
@@ -22,6 +23,13 @@ pub struct PushOptions<'a> {
     pub always_run: bool,
     /// Bytes it holds while it is pending.
     pub bytes: u64,
+    /// What a trace shows of it, if that is more than its name.
+    pub note: Note,
+}
+
+/// What an op is that does not say so.
+const fn kind_of<P: Payload>() -> Kind {
+    if P::HOSTED { Kind::Callable } else { Kind::Native }
 }
 
 /// Pauses between two looks at a full ring, and looks without progress before a pusher helps: 15 us.
@@ -165,7 +173,7 @@ impl Engine {
     /// Waits until there is room for an op with `bytes`, or answers what is in the way if the
     /// engine is to raise.
     pub fn wait_for_room(&self, bytes: u64, tick: Option<Tick<'_>>) -> Result<(), EngineError> {
-        let mut wait = Wait { timeout: None, tick };
+        let mut wait = Wait { tick, ..Wait::default() };
         while self.core.excess(bytes).is_some() && !self.is_unlimited() {
             if self.core.is_closed() {
                 return Err(self.core.closed_error());
@@ -263,7 +271,8 @@ impl Engine {
         core.push_cell(|cell, number| {
             // The ticket is taken: whoever closes the engine from here on waits for this op. From
             // inside an op a push is let through, so that what is drained can finish.
-            if core.is_closed() && current(pool.address()).is_none() {
+            let state = core.state();
+            if state != 0 && core.is_closed() && current(pool.address()).is_none() {
                 refused = Some(payload);
                 // SAFETY: the cell is ours to fill. An op that does nothing takes the ticket.
                 unsafe {
@@ -279,6 +288,10 @@ impl Engine {
             }
             if options.bytes > 0 {
                 pool.registrar.hold_bytes(options.bytes);
+            }
+            if state != 0 {
+                // SAFETY: the ticket is taken and not published, and the state was asked for since.
+                unsafe { core.trace_push(state, kind_of::<P>(), number, list, options, lane, &mut flags) };
             }
             let payload = MaybeUninit::new(RawPayload::new(payload));
             // SAFETY: the cell is ours to fill.

@@ -25,10 +25,10 @@ unsafe impl Send for Handle {}
 unsafe impl Sync for Handle {}
 
 impl Variable {
-    pub(super) fn new(core: &Arc<Core>, name: Option<&str>) -> Self {
+    pub(super) fn new(core: &Arc<Core>, name: Option<&str>, bytes: u64) -> Self {
         // ORDERING: a number of its own for each variable.
         let number = core.variables.fetch_add(1, Ordering::Relaxed);
-        let node = Box::new(VarNode::new(number, name.map(Into::into), core.generation()));
+        let node = Box::new(VarNode::new(number, name.map(Into::into), bytes, core.generation()));
         Self(Arc::new(Handle { node: NonNull::from(Box::leak(node)), core: Arc::clone(core) }))
     }
 

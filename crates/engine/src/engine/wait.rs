@@ -7,6 +7,7 @@ use crate::op::{Extra, Op, OpFlags, OpKind, OpPtr, current};
 use crate::pool::BlockedWorker;
 use crate::sched::Tracker;
 use crate::sync::{Parker, spin_hint};
+use crate::trace::{Note, Outcome};
 use crate::var::{AccessKind, VarNode};
 use crate::waiter::Waiter;
 use std::mem::MaybeUninit;
@@ -31,6 +32,8 @@ pub struct Wait<'a> {
     pub timeout: Option<Duration>,
     /// Called every 50 ms.
     pub tick: Option<Tick<'a>>,
+    /// What a trace shows of it.
+    pub note: Note,
 }
 
 thread_local! {
@@ -103,23 +106,26 @@ pub(super) fn raise_all(mut failures: Vec<Arc<Failure>>) -> Result<(), EngineErr
 }
 
 impl Core {
-    /// Pushes a wait and sees to it that it is registered.
+    /// Pushes a wait. Answers its op, and its number if it is recorded.
     fn push_wait(
         &self,
         kind: OpKind,
         accesses: &[(NonNull<VarNode>, AccessKind)],
         waiter: &Arc<Waiter>,
         asker: Option<OpPtr>,
-    ) -> *mut Op {
-        let mut probe = std::ptr::null_mut();
+        note: (Note, &str),
+    ) -> (*mut Op, Option<u64>) {
+        let (mut probe, mut recorded) = (std::ptr::null_mut(), None);
         let extra = Box::new(Extra { waiter: Some(Arc::clone(waiter)), asker, ..Extra::default() });
         self.push_cell(|cell, number| {
             probe = cell;
+            // SAFETY: the ticket is taken and not published.
+            recorded = unsafe { self.trace_wait(number, accesses, note) };
             let (payload, flags) = (MaybeUninit::uninit(), OpFlags::default());
             // SAFETY: the cell is ours to fill; a wait has no payload.
             unsafe { Op::fill(cell, kind, number, payload, accesses, flags, 0, 0, Some(extra)) };
         });
-        probe
+        (probe, recorded)
     }
 }
 
@@ -205,11 +211,13 @@ impl Engine {
         let core = &*self.core;
         let pool = core.pool();
         let node = variable.node_pointer();
-        let mut listed = None;
+        let (mut listed, mut recorded) = (None, None);
+        let shown = (wait.note, if kind == AccessKind::Read { "wait_for_var" } else { "wait_to_write" });
         let outcome = park_until(core, wait, &variable.label(), |waiter| {
             listed = Some(Arc::clone(waiter));
             let asker = current(pool.address());
-            let probe = core.push_wait(OpKind::Probe, &[(node, kind)], waiter, asker);
+            let probe;
+            (probe, recorded) = core.push_wait(OpKind::Probe, &[(node, kind)], waiter, asker, shown);
             if let Some(asker) = asker {
                 self.refuse_cycle(variable, asker, probe, waiter)?;
             }
@@ -231,11 +239,14 @@ impl Engine {
                 turn.catch_up();
                 drop(turn);
                 pool.turned();
+                core.trace_waited(recorded, Outcome::Cancelled);
                 return Err(error);
             }
             (Err(error), None) => return Err(error),
         };
-        match waiter.take() {
+        let failure = waiter.take();
+        core.trace_waited(recorded, if failure.is_none() { Outcome::Done } else { Outcome::Failed });
+        match failure {
             None => Ok(()),
             Some(failure) => {
                 failure.report();
@@ -300,12 +311,14 @@ impl Engine {
     /// Waits until all ops pushed before have finished.
     pub(super) fn drain(&self, wait: &mut Wait<'_>) -> Result<(), EngineError> {
         let pool = self.core.pool();
-        park_until(&self.core, wait, &format!("all ops of {}", self.name()), |waiter| {
-            self.core.push_wait(OpKind::Fence, &[], waiter, None);
+        let (note, mut recorded) = ((wait.note, "wait_for_all"), None);
+        let outcome = park_until(&self.core, wait, &format!("all ops of {}", self.name()), |waiter| {
+            (_, recorded) = self.core.push_wait(OpKind::Fence, &[], waiter, None, note);
             pool.pushed(0, false);
             Ok(())
-        })?;
-        Ok(())
+        });
+        self.core.trace_waited(recorded, if outcome.is_ok() { Outcome::Done } else { Outcome::Cancelled });
+        outcome.map(drop)
     }
 
     /// The failures nobody was told of; they count as told from now on.

@@ -48,7 +48,7 @@ unsafe impl Sync for Variable {}
 
 impl Variable {
     fn new(number: u64) -> Self {
-        Self(NonNull::from(Box::leak(Box::new(VarNode::new(number, None, 0)))))
+        Self(NonNull::from(Box::leak(Box::new(VarNode::new(number, None, 0, 0)))))
     }
 
     fn node(&self) -> &VarNode {

@@ -2,6 +2,7 @@
 
 use super::RawPayload;
 use crate::failure::Failure;
+use crate::trace::Ran;
 use crate::var::{Access, AccessKind, VarNode};
 use crate::waiter::Waiter;
 use std::mem::MaybeUninit;
@@ -36,7 +37,12 @@ impl OpFlags {
     pub(crate) const PRIORITISED: Self = Self(2);
     /// Lies in an ordered lane's list.
     pub(crate) const LISTED: Self = Self(4);
+    /// Its push was recorded by a trace, which may be over.
+    pub(crate) const TRACED: Self = Self(8);
+    /// Has something to be done when it is settled that others have not.
+    pub(crate) const SPECIAL: Self = Self(Self::PRIORITISED.0 | Self::TRACED.0);
 
+    /// Whether it has this flag, or one of these.
     #[inline]
     pub(crate) const fn has(self, flag: Self) -> bool {
         self.0 & flag.0 != 0
@@ -82,13 +88,27 @@ pub(crate) struct Op {
     pub(crate) payload: MaybeUninit<RawPayload>,
     /// How it failed, once it has.
     pub(crate) failure: Option<Arc<Failure>>,
-    /// Number of the push in its engine, for labels; its low half.
-    number: u32,
+    /// Number of the push in its engine; its low half.
+    pub(crate) number: u32,
     pub(crate) epoch: u32,
     inline: MaybeUninit<[Access; INLINE_ACCESSES]>,
-    /// The op before, in an ordered lane's list.
+    pub(crate) last: Last,
+}
+
+/// What an op needs at one time or the other.
+#[derive(Clone, Copy)]
+pub(crate) union Last {
+    /// While it lies in an ordered lane's list.
+    pub(crate) listed: Listed,
+    /// Once it has run, if it is traced.
+    pub(crate) ran: Ran,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Listed {
+    /// The op before.
     pub(crate) previous: *mut Op,
-    /// Pops of its ordered lane before it became ready; for ageing.
+    /// Pops of the lane before it became ready; for ageing.
     pub(crate) ready_since: u32,
 }
 

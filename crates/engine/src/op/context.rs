@@ -1,9 +1,10 @@
 //! What a running payload is told, and how it may finish later.
 
-use super::{Op, OpPtr};
+use super::{Last, Op, OpPtr};
 use crate::error::EngineError;
 use crate::failure::Cause;
 use crate::sync::{AtomicBool, AtomicU32, Ordering, UnsafeCell, thread_cell};
+use crate::trace::Span;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -77,6 +78,12 @@ impl<'a> OpContext<'a> {
             Some(token) => Completion(Arc::clone(token)),
             None => unreachable!("made above"),
         }
+    }
+
+    /// Tells a trace that the op's work was done at another time: by an op that has taken it along.
+    pub fn was_done_in(&mut self, span: Span) {
+        // SAFETY: until the run ends, or a token is used after, the running thread owns the op; it is in no list.
+        unsafe { (*self.op.as_ptr()).last = Last { ran: span.ran } };
     }
 
     /// Ends the run. Answers what to deliver, or nothing if a token will.

@@ -20,7 +20,7 @@ mod context;
 mod payload;
 mod slab;
 
-pub(crate) use cell::{Extra, Op, OpFlags, OpKind, OpPtr};
+pub(crate) use cell::{Extra, Last, Op, OpFlags, OpKind, OpPtr};
 pub use context::{Completion, OpContext};
 pub(crate) use context::{Deliver, clear_current, current, set_current};
 pub(crate) use payload::RawPayload;

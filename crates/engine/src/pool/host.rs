@@ -8,6 +8,12 @@ pub trait Host: Send + Sync + 'static {
     /// The calling thread is a worker, from now on.
     fn worker_begins(&self) {}
 
+    /// A number by which others than the engine know the calling thread, for traces. Called while ops wait for the
+    /// answer: it must not wait itself, or run anything that a user wrote.
+    fn thread(&self) -> u64 {
+        0
+    }
+
     /// The calling worker thread is about to end; what was kept for it can go.
     fn worker_ends(&self) {}
 }

@@ -15,6 +15,7 @@ mod pace;
 mod policy;
 mod run;
 mod seat;
+mod timer;
 mod worker;
 
 pub use device::{Device, DeviceLane};

@@ -5,11 +5,15 @@ use super::host::Host;
 use super::lane::Lane;
 use super::policy::{Placement, Policy};
 use super::seat::WorkerSeat;
+use super::timer::{Timed, Timer, Untimed};
 use super::worker;
 use crate::failure::{Cause, Failure};
 use crate::op::{Deliver, Op, OpContext, OpFlags, OpPtr, clear_current, set_current};
 use crate::sched::{LANES, Pull, PullNothing, Registrar};
-use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, CachePadded, Ordering, Parker, thread_cell, yield_now};
+use crate::sync::{
+    AtomicBool, AtomicU32, AtomicU64, AtomicUsize, CachePadded, Ordering, Parker, thread_cell, yield_now,
+};
+use crate::trace::{Recorder, Running, thread_in};
 use crossbeam_deque::Worker as Deque;
 use std::any::Any;
 use std::cell::Cell;
@@ -52,6 +56,11 @@ pub(crate) struct Pool {
     dead: AtomicBool,
     /// Ops that did not start are to fail instead.
     cancelling: AtomicBool,
+    /// How many of these there are: a trace, a cancellation. With any, runs are looked at.
+    watched: AtomicU32,
+    /// The trace; 0 is none.
+    trace: AtomicU32,
+    recorder: Mutex<Option<Arc<Recorder>>>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -78,6 +87,9 @@ impl Pool {
             stopping: AtomicBool::new(false),
             dead: AtomicBool::new(false),
             cancelling: AtomicBool::new(false),
+            watched: AtomicU32::new(0),
+            trace: AtomicU32::new(0),
+            recorder: Mutex::new(None),
             threads: Mutex::new(Vec::new()),
         }
     }
@@ -313,27 +325,115 @@ impl Pool {
     /// settle; otherwise its completion token will.
     #[inline]
     pub(super) fn run(&self, op: OpPtr, deliver: &Arc<dyn Deliver>, seat: Option<&WorkerSeat>) -> Option<OpPtr> {
-        // ORDERING: a flag of its own; an op that misses it has started before the cancellation.
+        // ORDERING: an op that misses a cancellation has started before. One that is traced misses no trace: whoever
+        // pushed it knew of that, and has handed it over.
+        if self.watched.load(Ordering::Relaxed) > 0 {
+            return self.run_watched(op, deliver, seat);
+        }
+        self.run_timed(op, deliver, seat, &Untimed)
+    }
+
+    /// Runs an op while there is a trace or a cancellation.
+    #[cold]
+    fn run_watched(&self, op: OpPtr, deliver: &Arc<dyn Deliver>, seat: Option<&WorkerSeat>) -> Option<OpPtr> {
+        // ORDERING: a flag of its own.
         if self.cancelling.load(Ordering::Relaxed) && Self::cancel(op) {
             return Some(op);
         }
+        // SAFETY: a pulled op is this thread's.
+        let traced = unsafe { (*op.as_ptr()).flags }.has(OpFlags::TRACED);
+        if traced {
+            let thread = self.thread_in_trace().unwrap_or(u16::MAX);
+            return self.run_timed(op, deliver, seat, &Timed { thread });
+        }
+        self.run_timed(op, deliver, seat, &Untimed)
+    }
+
+    #[inline]
+    fn run_timed(
+        &self,
+        op: OpPtr,
+        deliver: &Arc<dyn Deliver>,
+        seat: Option<&WorkerSeat>,
+        timer: &impl Timer,
+    ) -> Option<OpPtr> {
         let mut context = OpContext::new(op, deliver);
         let before = set_current(self.address(), op);
         let note = |op| seat.map_or((), |seat| seat.note(op));
+        timer.begin(op, seat);
         note(op.as_ptr());
         // SAFETY: a ready op was pulled by this thread alone, and was not run before.
         let result =
             catch_unwind(AssertUnwindSafe(|| unsafe { (*op.as_ptr()).payload.assume_init_mut().run(&mut context) }));
+        timer.end(op);
         clear_current(before);
         note(ptr::null_mut()); // from here on the op may be delivered
         match context.conclude(result.unwrap_or_else(|panic| Err(Cause::Panic(message_of(&*panic))))) {
             None => None,
             Some(Ok(())) => Some(op),
             Some(Err(cause)) => {
-                Self::fail(op, cause);
+                self.fail(op, cause);
                 Some(op)
             }
         }
+    }
+
+    /// The calling thread's number in the trace, if there is one.
+    #[inline]
+    pub(crate) fn thread_in_trace(&self) -> Option<u16> {
+        // ORDERING: a number alone; what it stands for is looked up under a lock.
+        match self.trace.load(Ordering::Relaxed) {
+            0 => None,
+            trace => thread_in(trace, || self.recorder()),
+        }
+    }
+
+    /// A completion token has ended an op; that is its end, if it was traced.
+    fn complete_in_trace(&self, op: OpPtr) {
+        // SAFETY: the op is its deliverer's.
+        let (flags, number) = unsafe { ((*op.as_ptr()).flags, (*op.as_ptr()).number) };
+        if flags.has(OpFlags::TRACED) && self.recorder().is_some_and(|recorder| recorder.has(number)) {
+            // SAFETY: as above. An op of a trace that lasts was timed.
+            unsafe { (*op.as_ptr()).last.ran.prolong() };
+        }
+    }
+
+    /// The recorder of the trace, if there is one.
+    pub(crate) fn recorder(&self) -> Option<Arc<Recorder>> {
+        self.recorder.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Traces from now on, or no more. The caller has the role. Answers the recorder so far.
+    pub(crate) fn set_recorder(&self, recorder: Option<Arc<Recorder>>) -> Option<Arc<Recorder>> {
+        let trace = recorder.as_ref().map_or(0, |recorder| recorder.id());
+        let before = std::mem::replace(&mut *self.recorder.lock().unwrap_or_else(PoisonError::into_inner), recorder);
+        // ORDERING: published to whoever runs a traced op by those who push one; see run().
+        self.trace.store(trace, Ordering::Relaxed);
+        if trace > 0 && before.is_none() {
+            // ORDERING: as above.
+            self.watched.fetch_add(1, Ordering::Relaxed);
+        } else if trace == 0 && before.is_some() {
+            // ORDERING: as above.
+            self.watched.fetch_sub(1, Ordering::Relaxed);
+        }
+        before
+    }
+
+    /// The traced ops that run now. The caller has the role.
+    pub(crate) fn running_in_trace(&self) -> Vec<Running> {
+        let begun = self.lanes().flat_map(Lane::seats).filter_map(WorkerSeat::begun);
+        // SAFETY: a noted op is pending, and stays so while we have the role.
+        let traced = begun.filter(|(op, ..)| unsafe { (*op.as_ptr()).flags }.has(OpFlags::TRACED));
+        traced
+            // SAFETY: as above.
+            .map(|(op, started, thread)| Running { number: unsafe { (*op.as_ptr()).number }, started, thread })
+            .collect()
+    }
+
+    /// The lane of which the calling thread is a worker.
+    pub(crate) fn lane_of_worker(&self) -> Option<u16> {
+        let (pool, lane) = WORKER.with(Cell::get);
+        (pool == ptr::from_ref(self)).then_some(lane)
     }
 
     /// Fails an op that has not started. Answers whether it does: clean-up runs all the same.
@@ -348,22 +448,34 @@ impl Pool {
             // A panicking drop ends nobody else's work.
             let _ = catch_unwind(AssertUnwindSafe(|| payload.discard()));
         }
-        Self::fail(op, Cause::Cancelled);
+        // SAFETY: as above.
+        unsafe { (*op.as_ptr()).failure = Some(Arc::new(Failure::new(Op::label(op), Cause::Cancelled))) };
         true
     }
 
     /// From now on ops that have not started fail.
     pub(crate) fn cancel_unstarted(self: &Arc<Self>) {
-        // ORDERING: as in run().
-        self.cancelling.store(true, Ordering::Relaxed);
-        self.registrar.turn().parts().0.cancelling = true;
+        // ORDERING: as in run_watched().
+        if !self.cancelling.swap(true, Ordering::Relaxed) {
+            // ORDERING: as in run().
+            self.watched.fetch_add(1, Ordering::Relaxed);
+        }
+        self.registrar.turn().parts().0.cancel();
         self.turned();
     }
 
     /// Notes why a running op failed.
     #[cold]
-    pub(crate) fn fail(op: OpPtr, cause: Cause) {
+    pub(crate) fn fail(&self, op: OpPtr, cause: Cause) {
         // SAFETY: the op is the caller's until it is delivered.
+        let (flags, number) = unsafe { ((*op.as_ptr()).flags, (*op.as_ptr()).number) };
+        if flags.has(OpFlags::TRACED)
+            && let Some(recorder) = self.recorder()
+        {
+            let text = cause.to_string();
+            recorder.failed(number, text.lines().next().unwrap_or_default().to_owned());
+        }
+        // SAFETY: as above.
         unsafe { (*op.as_ptr()).failure = Some(Arc::new(Failure::new(Op::label(op), cause))) };
     }
 
@@ -465,8 +577,9 @@ impl Deliver for Delivery {
         if self.0.is_dead() {
             return;
         }
+        self.0.complete_in_trace(op);
         if let Err(cause) = result {
-            Pool::fail(op, cause);
+            self.0.fail(op, cause);
         }
         self.0.registrar.drive(Some(op), &mut PullNothing { register: false });
         self.0.turned();

@@ -1,7 +1,7 @@
 //! A worker's place in its lane, as the others see it.
 
 use crate::op::{Op, OpPtr};
-use crate::sync::{AtomicBool, AtomicPtr, Ordering, Unparker};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, Unparker};
 use crossbeam_deque::Stealer;
 use std::ptr;
 
@@ -11,11 +11,15 @@ pub(crate) struct WorkerSeat {
     unparker: Unparker,
     asleep: AtomicBool,
     running: AtomicPtr<Op>,
+    /// When that began and the worker's number in the trace, if it is traced.
+    since: AtomicU64,
+    thread: AtomicU32,
 }
 
 impl WorkerSeat {
     pub(crate) fn new(native: Stealer<OpPtr>, hosted: Stealer<OpPtr>, unparker: Unparker) -> Self {
-        Self { native, hosted, unparker, asleep: AtomicBool::new(false), running: AtomicPtr::new(ptr::null_mut()) }
+        let (asleep, running) = (AtomicBool::new(false), AtomicPtr::new(ptr::null_mut()));
+        Self { native, hosted, unparker, asleep, running, since: AtomicU64::new(0), thread: AtomicU32::new(0) }
     }
 
     /// Announces that the worker is about to sleep.
@@ -40,6 +44,22 @@ impl WorkerSeat {
         // ORDERING: Release pairs with running(): who sees the op sees its fields. The op is
         // noted away before it is delivered, so a noted op is pending for whoever has the role.
         self.running.store(op, Ordering::Release);
+    }
+
+    /// Notes when the op that is noted next begins, and on which thread of the trace.
+    pub(crate) fn begin(&self, since: u64, thread: u16) {
+        // ORDERING: Release pairs with begun(): who sees these sees that the op before was noted away.
+        self.since.store(since, Ordering::Release);
+        // ORDERING: as above.
+        self.thread.store(u32::from(thread), Ordering::Release);
+    }
+
+    /// The op that the worker runs, since when and on which thread of a trace; call it with the role.
+    pub(crate) fn begun(&self) -> Option<(OpPtr, u64, u16)> {
+        let op = self.running()?;
+        // ORDERING: pairs with begin(). The worker may have gone on to the next op: then the second look finds it so.
+        let (since, thread) = (self.since.load(Ordering::Acquire), self.thread.load(Ordering::Acquire));
+        Some((op, since, u16::try_from(thread).ok()?)).filter(|_| self.running() == Some(op))
     }
 
     /// The op that the worker runs.

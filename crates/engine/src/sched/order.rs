@@ -32,7 +32,7 @@ impl Ordered {
         let op = op.as_ptr();
         // SAFETY: a ready op that was handed to nobody is the registrar's, here and below.
         unsafe {
-            (*op).ready_since = self.pops;
+            (*op).last.listed.ready_since = self.pops;
             self.append(op);
         }
     }
@@ -46,7 +46,7 @@ impl Ordered {
                 .levels
                 .entry(Reverse((*op).priority))
                 .or_insert(List { first: ptr::null_mut(), last: ptr::null_mut() });
-            (*op).previous = list.last;
+            (*op).last.listed.previous = list.last;
             if list.last.is_null() {
                 list.first = op;
             } else {
@@ -59,7 +59,7 @@ impl Ordered {
     unsafe fn remove(&mut self, op: *mut Op) {
         // SAFETY: as in insert(); the op is listed at its priority.
         unsafe {
-            let (next, previous) = ((*op).next, (*op).previous);
+            let (next, previous) = ((*op).next, (*op).last.listed.previous);
             (*op).flags.clear(OpFlags::LISTED);
             let level = Reverse((*op).priority);
             let Some(list) = self.levels.get_mut(&level) else { return };
@@ -71,7 +71,7 @@ impl Ordered {
             if next.is_null() {
                 list.last = previous;
             } else {
-                (*next).previous = previous;
+                (*next).last.listed.previous = previous;
             }
             if list.first.is_null() {
                 self.levels.remove(&level);
@@ -93,9 +93,9 @@ impl Ordered {
     fn overdue(&self) -> Option<*mut Op> {
         let oldest = self.levels.values().map(|list| list.first);
         // SAFETY: listed ops are alive.
-        let oldest = oldest.max_by_key(|&op| unsafe { self.pops.wrapping_sub((*op).ready_since) })?;
+        let oldest = oldest.max_by_key(|&op| unsafe { self.pops.wrapping_sub((*op).last.listed.ready_since) })?;
         // SAFETY: as above.
-        (self.pops.wrapping_sub(unsafe { (*oldest).ready_since }) >= PATIENCE).then_some(oldest)
+        (self.pops.wrapping_sub(unsafe { (*oldest).last.listed.ready_since }) >= PATIENCE).then_some(oldest)
     }
 
     /// The highest priority in here.

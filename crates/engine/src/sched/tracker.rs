@@ -5,6 +5,7 @@ use super::outbox::Outbox;
 use super::queues::{Fifo, Queues};
 use crate::failure::{Cause, Failure};
 use crate::op::{Op, OpFlags, OpKind, OpPtr, Slab};
+use crate::trace::{Outcome, Registered};
 use crate::var::{Access, Seat, Settled, VarNode};
 use crate::waiter::Waiter;
 use std::ptr::NonNull;
@@ -41,7 +42,11 @@ pub(crate) struct Tracker {
     /// Threads that wait for room, and the number of pending ops and bytes they wait for.
     pub(crate) room: Vec<(Arc<Waiter>, u64, u64)>,
     /// Ops that did not start are to fail instead.
-    pub(crate) cancelling: bool,
+    cancelling: bool,
+    /// What a trace is told.
+    trace: Option<Registered>,
+    /// Whether either is so, and ready ops are to be looked at.
+    watchful: bool,
     /// Bytes held by settled ops since the counter was last read.
     pub(crate) freed_bytes: u64,
     /// Ops with a priority settled since the counter was last read.
@@ -67,11 +72,29 @@ impl Tracker {
             settled_tickets: 0,
             room: Vec::new(),
             cancelling: false,
+            trace: None,
+            watchful: false,
             freed_bytes: 0,
             settled_prioritised: 0,
             failed_variables: 0,
             granted: Fifo::new(),
         }
+    }
+
+    /// From now on ops that did not start fail.
+    pub(crate) fn cancel(&mut self) {
+        (self.cancelling, self.watchful) = (true, true);
+    }
+
+    /// Tells this trace from now on, or none. Answers the one that was told so far.
+    pub(crate) fn set_trace(&mut self, trace: Option<Registered>) -> Option<Registered> {
+        self.watchful = self.cancelling || trace.is_some();
+        std::mem::replace(&mut self.trace, trace)
+    }
+
+    /// The trace that is told.
+    pub(crate) fn trace(&self) -> Option<&Registered> {
+        self.trace.as_ref()
     }
 
     /// Takes a published op in: counts it, enters its variables' queues.
@@ -125,13 +148,16 @@ impl Tracker {
         while let Some(op) = self.granted.pop() {
             // SAFETY: a ready op that was handed to nobody is the registrar's.
             match unsafe { (*op.as_ptr()).kind } {
-                OpKind::Run if self.failed_variables == 0 && !self.cancelling => {
+                OpKind::Run if self.failed_variables == 0 && !self.watchful => {
                     self.queues.insert(op, &mut take_over);
                 }
-                OpKind::Run => match self.obstacle(seat, op) {
-                    None => self.queues.insert(op, &mut take_over),
-                    Some(failure) => self.skip(seat, op, failure),
-                },
+                OpKind::Run => {
+                    self.trace_ready(op);
+                    match self.obstacle(seat, op) {
+                        None => self.queues.insert(op, &mut take_over),
+                        Some(failure) => self.skip(seat, op, failure),
+                    }
+                }
                 OpKind::Probe => self.answer(seat, op),
                 OpKind::Release => self.release(seat, op),
                 OpKind::Fence => unreachable!("a fence is settled when it is registered"),
@@ -161,6 +187,7 @@ impl Tracker {
     }
 
     fn skip(&mut self, seat: &Seat, op: OpPtr, failure: Arc<Failure>) {
+        self.trace_skip(op, &failure);
         if !matches!(failure.cause(), Cause::Cancelled) {
             self.counts.skipped += 1;
         }
@@ -232,8 +259,9 @@ impl Tracker {
             }
             ((*op).epoch, (*op).flags)
         };
-        if flags.has(OpFlags::PRIORITISED) {
-            self.settled_prioritised += 1;
+        if flags.has(OpFlags::SPECIAL) {
+            self.settled_prioritised += usize::from(flags.has(OpFlags::PRIORITISED));
+            self.trace_settled(op, failure);
         }
         self.leave_variables(seat, op, failure.map_or(Settled::Done, Settled::Failed));
         let sleepers = &mut self.outbox.sleepers;
@@ -263,6 +291,58 @@ impl Tracker {
                 }
                 (Settled::Failed(_), Some(ended)) => self.outbox.failures.push(ended),
             }
+        }
+    }
+
+    /// Grows whenever an op is registered or settled.
+    fn done(&self) -> u64 {
+        self.counts.registered + self.counts.completed
+    }
+
+    fn trace_ready(&mut self, op: OpPtr) {
+        let done = self.done();
+        if let Some(trace) = &mut self.trace {
+            // SAFETY: as in sort().
+            let (flags, number) = unsafe { ((*op.as_ptr()).flags, (*op.as_ptr()).number) };
+            if flags.has(OpFlags::TRACED) {
+                trace.ready(number, done);
+            }
+        }
+    }
+
+    /// An op is settled without having run.
+    fn trace_skip(&mut self, op: OpPtr, failure: &Failure) {
+        let done = self.done();
+        // SAFETY: as in sort().
+        let (flags, number) = unsafe { (&mut (*op.as_ptr()).flags, (*op.as_ptr()).number) };
+        if flags.has(OpFlags::TRACED) {
+            flags.clear(OpFlags::TRACED); // it is told here and not when it leaves
+            if let Some(trace) = &mut self.trace {
+                let cancelled = matches!(failure.cause(), Cause::Cancelled);
+                let outcome = if cancelled { Outcome::Cancelled } else { Outcome::Skipped };
+                trace.settled(number, outcome, done, || None);
+                if !cancelled {
+                    trace.explain(number, format!("skipped, as {} failed", failure.op()));
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn trace_settled(&mut self, op: *mut Op, failure: Option<&Arc<Failure>>) {
+        let done = self.done();
+        let Some(trace) = &mut self.trace else { return };
+        // SAFETY: as in settle().
+        let (flags, number) = unsafe { ((*op).flags, (*op).number) };
+        if flags.has(OpFlags::TRACED) {
+            let outcome = match failure.map(|failure| failure.cause()) {
+                None => Outcome::Done,
+                Some(Cause::Cancelled) => Outcome::Cancelled,
+                Some(_) => Outcome::Failed,
+            };
+            let did_run = outcome != Outcome::Cancelled;
+            // SAFETY: an op of a trace that lasts is timed when it runs; see `Pool::run`.
+            trace.settled(number, outcome, done, || did_run.then(|| unsafe { (*op).last.ran }));
         }
     }
 

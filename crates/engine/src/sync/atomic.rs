@@ -71,11 +71,29 @@ macro_rules! arithmetic {
     };
 }
 
+macro_rules! bits {
+    ($name:ident, $value:ty) => {
+        #[allow(dead_code)] // as above
+        impl $name {
+            #[inline]
+            pub(crate) fn fetch_or(&self, value: $value, order: Ordering) -> $value {
+                self.0.fetch_or(value, order)
+            }
+
+            #[inline]
+            pub(crate) fn fetch_and(&self, value: $value, order: Ordering) -> $value {
+                self.0.fetch_and(value, order)
+            }
+        }
+    };
+}
+
 integer!(AtomicBool, bool);
 integer!(AtomicU32, u32);
 integer!(AtomicU64, u64);
 integer!(AtomicUsize, usize);
 arithmetic!(AtomicU32, u32);
+bits!(AtomicU32, u32);
 arithmetic!(AtomicU64, u64);
 arithmetic!(AtomicUsize, usize);
 

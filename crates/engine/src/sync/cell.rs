@@ -30,4 +30,13 @@ impl<T> UnsafeCell<T> {
         #[cfg(loom)]
         return self.inner.with_mut(f);
     }
+
+    /// Calls `f` with a pointer through which the content may be read.
+    #[inline]
+    pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        #[cfg(not(loom))]
+        return f(self.inner.get());
+        #[cfg(loom)]
+        return self.inner.with(f);
+    }
 }

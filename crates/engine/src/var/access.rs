@@ -52,7 +52,7 @@ impl AccessKind {
         }
     }
 
-    const fn from_bits(bits: usize) -> Self {
+    pub(crate) const fn from_bits(bits: usize) -> Self {
         match bits {
             0 => Self::Read,
             1 => Self::Mutate,

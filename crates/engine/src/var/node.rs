@@ -20,6 +20,10 @@ pub(crate) struct VarNode {
     /// Number of the variable in its engine, from 0.
     pub(crate) number: u64,
     pub(crate) name: Option<Box<str>>,
+    /// Bytes that it stands for; 0 if that is not known.
+    pub(crate) bytes: u64,
+    /// The last trace that was told of it.
+    noted: AtomicU32,
     tracked: CachePadded<Tracked>,
 }
 
@@ -31,13 +35,15 @@ struct Tracked {
 }
 
 impl VarNode {
-    pub(crate) fn new(number: u64, name: Option<Box<str>>, generation: u32) -> Self {
+    pub(crate) fn new(number: u64, name: Option<Box<str>>, bytes: u64, generation: u32) -> Self {
         Self {
             version: AtomicU64::new(0),
             deleted: AtomicBool::new(false),
             generation: AtomicU32::new(generation),
             number,
             name,
+            bytes,
+            noted: AtomicU32::new(0),
             tracked: CachePadded(Tracked {
                 queue: UnsafeCell::new(Queue::new()),
                 completed: AtomicU64::new(0),
@@ -49,6 +55,18 @@ impl VarNode {
     /// The name to show: the given one, or the number.
     pub(crate) fn label(&self) -> String {
         self.name.as_ref().map_or_else(|| format!("variable #{}", self.number), |name| format!("'{name}'"))
+    }
+
+    /// Notes that this trace is told of the variable. Answers whether it was not before, or nearly so: of two threads
+    /// that come at once both may tell it.
+    pub(crate) fn note(&self, trace: u32) -> bool {
+        // ORDERING: a hint that spares telling it again.
+        let news = self.noted.load(Ordering::Relaxed) != trace;
+        if news {
+            // ORDERING: as above.
+            self.noted.store(trace, Ordering::Relaxed);
+        }
+        news
     }
 
     /// Counts one more pushed mutation.

@@ -16,7 +16,7 @@ struct Queue {
 
 impl Queue {
     fn new() -> Self {
-        Self { node: Box::new(VarNode::new(0, None, 0)), accesses: Vec::new(), owners: Box::new([0; 16]) }
+        Self { node: Box::new(VarNode::new(0, None, 0, 0)), accesses: Vec::new(), owners: Box::new([0; 16]) }
     }
 
     fn seat() -> Seat {

@@ -148,7 +148,7 @@ impl World {
         }
         let name = (op.end != End::Done).then(|| id.to_string());
         let (priority, device, always_run) = (op.priority, op.device, op.always_run);
-        let options = PushOptions { priority, name: name.as_deref(), device, always_run, bytes: 0 };
+        let options = PushOptions { priority, name: name.as_deref(), device, always_run, ..PushOptions::default() };
         let world = Arc::clone(self);
         let pushed = match op.body {
             Body::Hosted => self.engine.push(Hosted(world, id), &mut accesses, &options),

@@ -100,7 +100,7 @@ fn failed_op(answer: Result<(), EngineError>) -> String {
 }
 
 fn for_short<'a>() -> Wait<'a> {
-    Wait { timeout: Some(SHORT), tick: None }
+    Wait { timeout: Some(SHORT), ..Wait::default() }
 }
 
 /// Waits on another thread. The first receiver hears when the wait has begun, the second its end.
@@ -113,7 +113,7 @@ fn waiting<R: Send + 'static>(
             let _ = begun.send(()); // heard once, called again and again
             true
         };
-        wait(&mut Wait { timeout: None, tick: Some(&mut tick) })
+        wait(&mut Wait { tick: Some(&mut tick), ..Wait::default() })
     });
     (has_begun, thread)
 }

@@ -92,7 +92,7 @@ fn a_wait_ends_when_its_tick_says_so() {
         ticks += 1;
         ticks < 3
     };
-    let answer = engine.wait_for_var_with(&variable, &mut Wait { timeout: None, tick: Some(&mut tick) });
+    let answer = engine.wait_for_var_with(&variable, &mut Wait { tick: Some(&mut tick), ..Wait::default() });
     assert!(matches!(answer, Err(EngineError::Interrupted)), "{answer:?}");
     assert_eq!(ticks, 3);
     gate.complete(Ok(())).expect("a token used once");
@@ -296,7 +296,7 @@ fn a_wait_beside_a_queued_read_is_no_cycle() {
             let _ = waits.send(()); // heard once, called again and again
             true
         };
-        let answer = inside.wait_for_var_with(&awaited, &mut Wait { timeout: None, tick: Some(&mut tick) });
+        let answer = inside.wait_for_var_with(&awaited, &mut Wait { tick: Some(&mut tick), ..Wait::default() });
         noted.note(answer.map_or_else(|error| error.to_string(), |()| "done".to_owned()));
         Ok(())
     };

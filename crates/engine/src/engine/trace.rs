@@ -1,0 +1,195 @@
+//! Tracing an engine: from its start to its recording.
+
+use super::core::trace_in;
+use super::{Core, Engine, PushOptions};
+use crate::EngineError;
+use crate::op::{OpFlags, OpPtr, current};
+use crate::trace::{
+    Describe, Kind, Note, Outcome, Push, Ran, Recorder, Recording, Registered, Seen, Span, note, ticks,
+};
+use crate::var::{AccessKind, VarNode};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+impl Core {
+    /// Low half of the number of the op inside which the calling thread is.
+    fn parent(&self) -> Option<u32> {
+        // SAFETY: this thread runs the op.
+        current(self.pool().address()).map(|op: OpPtr| unsafe { (*op.as_ptr()).number })
+    }
+
+    /// Records a push and marks the op, if this state says so and there is room for it.
+    ///
+    /// # Safety
+    ///
+    /// The caller has a ticket, `number`, which it has not published, and has asked for the state since.
+    #[cold]
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments)] // what a push knows
+    pub(super) unsafe fn trace_push(
+        &self,
+        state: u32,
+        kind: Kind,
+        number: u64,
+        accesses: &[(NonNull<VarNode>, AccessKind)],
+        options: &PushOptions<'_>,
+        lane: u16,
+        flags: &mut OpFlags,
+    ) {
+        let trace = trace_in(state);
+        if trace == 0 {
+            return;
+        }
+        let &PushOptions { note, name, priority, bytes, .. } = options;
+        let push = Push { number, note, name, kind, lane, priority, bytes, parent: self.parent() };
+        // SAFETY: the caller's promise.
+        if unsafe { self.record(trace, &push, accesses) } {
+            flags.set(OpFlags::TRACED);
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for `Recorder::push`.
+    pub(super) unsafe fn record(
+        &self,
+        trace: u32,
+        push: &Push<'_>,
+        accesses: &[(NonNull<VarNode>, AccessKind)],
+    ) -> bool {
+        let seen = accesses.iter().map(|&(node, kind)| {
+            // SAFETY: the accesses borrow their variables.
+            let node = unsafe { node.as_ref() };
+            let news = node.note(trace).then_some((node.name.as_deref(), node.bytes));
+            Seen { variable: node.number, kind, version: node.version(), news }
+        });
+        // SAFETY: the caller's promise.
+        unsafe { Recorder::push(trace, || self.pool().recorder(), push, seen) }
+    }
+}
+
+impl Core {
+    /// Records the beginning of a wait. Answers its number if it is kept.
+    ///
+    /// # Safety
+    ///
+    /// The caller has a ticket, `number`, which it has not published.
+    pub(super) unsafe fn trace_wait(
+        &self,
+        number: u64,
+        accesses: &[(NonNull<VarNode>, AccessKind)],
+        (note, name): (Note, &str),
+    ) -> Option<u64> {
+        let trace = trace_in(self.state());
+        if trace == 0 {
+            return None;
+        }
+        let (kind, parent) = (Kind::Wait, self.parent());
+        let push = Push { number, note, name: Some(name), kind, lane: 0, priority: 0, bytes: 0, parent };
+        // SAFETY: the caller's promise, and the state was asked for since.
+        unsafe { self.record(trace, &push, accesses) }.then_some(number)
+    }
+
+    /// Records the end of a wait whose beginning was recorded under this number.
+    pub(super) fn trace_waited(&self, number: Option<u64>, outcome: Outcome) {
+        if let Some(number) = number
+            && let Some(recorder) = self.pool().recorder()
+        {
+            recorder.waited(number, outcome);
+        }
+    }
+}
+
+impl Engine {
+    /// Starts a trace: ops that are pushed from now on are recorded, `limit` of them at most; further ones are counted.
+    pub fn start_trace(&self, limit: u64) -> Result<(), EngineError> {
+        let pool = self.core.pool();
+        let _ = ticks(); // the first look at the clock asks the system what it is worth
+        let mut turn = pool.registrar.turn();
+        if pool.recorder().is_some() {
+            drop(turn);
+            pool.turned();
+            return Err(EngineError::Traced { engine: self.name().to_owned() });
+        }
+        let (owner, host) = (Arc::downgrade(pool), Arc::clone(&pool.host));
+        let identify = move || (owner.upgrade().and_then(|pool| pool.lane_of_worker()), host.thread());
+        let recorder = Arc::new(Recorder::new(pool.registrar.ring.claimed(), limit, Box::new(identify)));
+        let trace = recorder.id();
+        let (first, log) = recorder.registered();
+        turn.parts().0.set_trace(Some(Registered::new(log, first)));
+        pool.set_recorder(Some(recorder));
+        self.core.set_trace(trace);
+        drop(turn);
+        pool.turned();
+        Ok(())
+    }
+
+    /// What was recorded so far. The trace goes on.
+    pub fn read_trace(&self) -> Result<Recording, EngineError> {
+        let pool = self.core.pool();
+        let mut turn = pool.registrar.turn();
+        turn.catch_up();
+        let (recorder, running) = (pool.recorder(), pool.running_in_trace());
+        let errors = turn.parts().0.trace().map(|trace| trace.errors().to_vec()).unwrap_or_default();
+        drop(turn);
+        pool.turned();
+        let recorder = recorder.ok_or_else(|| EngineError::NotTraced { engine: self.name().to_owned() })?;
+        Ok(recorder.recording(&errors, &running))
+    }
+
+    /// Ends the trace and answers what was recorded. Ops that are pending have zeros for what has not happened.
+    pub fn stop_trace(&self) -> Result<Recording, EngineError> {
+        let pool = self.core.pool();
+        let mut turn = pool.registrar.turn();
+        self.core.set_trace(0);
+        // Who saw it otherwise has a ticket: after this it is published, and nobody writes any more.
+        turn.catch_up();
+        let running = pool.running_in_trace();
+        let trace = turn.parts().0.set_trace(None);
+        let recorder = pool.set_recorder(None);
+        drop(turn);
+        pool.turned();
+        let (Some(recorder), Some(trace)) = (recorder, trace) else {
+            return Err(EngineError::NotTraced { engine: self.name().to_owned() });
+        };
+        Ok(recorder.recording(trace.errors(), &running))
+    }
+
+    /// Whether ops that are pushed now are recorded.
+    #[must_use]
+    #[inline]
+    pub fn is_traced(&self) -> bool {
+        trace_in(self.core.state()) != 0
+    }
+
+    /// What a trace is to show of an op about to be pushed: what it is, its name, and its place, which goes by a key of
+    /// the caller's (0 for none). Call it where anything may run, if the engine [is traced](Self::is_traced).
+    #[must_use]
+    pub fn note(&self, kind: Kind, name: &str, place: u64, describe: &dyn Describe) -> Note {
+        match trace_in(self.core.state()) {
+            0 => Note::of(kind),
+            trace => note(trace, &|| self.core.pool().recorder(), kind, name, place, describe),
+        }
+    }
+
+    /// Begins a stretch of time on the calling thread; nothing if the engine is not traced.
+    #[must_use]
+    #[inline]
+    pub fn start_span(&self) -> Option<Span> {
+        if self.is_traced() { self.start_span_now() } else { None }
+    }
+
+    #[cold]
+    fn start_span_now(&self) -> Option<Span> {
+        let trace = trace_in(self.core.state());
+        Some(Span { trace, ran: Ran::begin(self.core.pool().thread_in_trace()?) })
+    }
+
+    /// Records an op that was run at its push, from the beginning of this stretch of time until now.
+    pub fn record_run(&self, note: Note, mut span: Span) {
+        span.end();
+        if let Some(recorder) = self.core.pool().recorder().filter(|recorder| recorder.id() == span.trace) {
+            recorder.single(note, "", self.core.parent(), span.ran);
+        }
+    }
+}

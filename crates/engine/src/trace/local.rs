@@ -1,0 +1,110 @@
+//! What a thread knows of the trace that it last took part in.
+
+use super::Log;
+use super::names::QuickMap;
+use super::recorder::Recorder;
+use std::cell::{Cell, RefCell};
+use std::ptr;
+use std::sync::Arc;
+
+/// The calling thread in one trace.
+pub(super) struct Local {
+    /// The trace; 0 is none. Numbers of traces are never used again.
+    trace: Cell<u32>,
+    /// Its number among the threads of the trace.
+    pub(super) number: Cell<u16>,
+    /// Whether its name was asked for.
+    pub(super) named: Cell<bool>,
+    /// Ops that it may still record before it asks for more.
+    pub(super) room: Cell<u32>,
+    /// Its log, which the recorder keeps. Valid as long as the trace lasts.
+    pub(super) log: Cell<*const Log>,
+    pub(super) recorder: Cell<*const Recorder>,
+}
+
+/// Numbers of the names and places that the thread has used, of one trace.
+#[derive(Default)]
+pub(super) struct Known {
+    trace: u32,
+    pub(super) names: QuickMap<Box<str>, u32>,
+    pub(super) places: QuickMap<u64, u32>,
+}
+
+/// Names a thread remembers at most: who names every op differently is not to pay for it twice.
+const KNOWN: usize = 4096;
+
+thread_local! {
+    static LOCAL: Local = const {
+        Local {
+            trace: Cell::new(0),
+            number: Cell::new(0),
+            named: Cell::new(false),
+            room: Cell::new(0),
+            log: Cell::new(ptr::null()),
+            recorder: Cell::new(ptr::null()),
+        }
+    };
+    static KNOWN_NAMES: RefCell<Known> = RefCell::default();
+}
+
+impl Local {
+    /// Calls `f` with the calling thread's part in a trace, which `recorder` finds if the thread is new to it.
+    #[inline]
+    pub(super) fn with<R>(
+        trace: u32,
+        recorder: impl FnOnce() -> Option<Arc<Recorder>>,
+        f: impl FnOnce(&Self) -> R,
+    ) -> Option<R> {
+        LOCAL.with(|local| {
+            if local.trace.get() != trace && !local.join(trace, recorder()) {
+                return None;
+            }
+            Some(f(local))
+        })
+    }
+
+    /// Takes part in a trace from now on, if this is the one.
+    #[cold]
+    fn join(&self, trace: u32, recorder: Option<Arc<Recorder>>) -> bool {
+        let Some(recorder) = recorder.filter(|recorder| recorder.id() == trace) else { return false };
+        let Some((number, log)) = recorder.admit() else { return false };
+        self.trace.set(trace);
+        self.number.set(number);
+        self.named.set(false);
+        self.room.set(0);
+        self.log.set(log);
+        self.recorder.set(Arc::as_ptr(&recorder));
+        true
+    }
+}
+
+impl Known {
+    /// Calls `f` with what the calling thread knows of the trace; not at the end of the thread.
+    #[inline]
+    pub(super) fn with<R>(trace: u32, f: impl FnOnce(&mut Self) -> R) -> Option<R> {
+        let known = KNOWN_NAMES.try_with(|known| {
+            let mut known = known.try_borrow_mut().ok()?;
+            if known.trace != trace || known.names.len() > KNOWN || known.places.len() > KNOWN {
+                *known = Self { trace, ..Self::default() };
+            }
+            Some(f(&mut known))
+        });
+        known.ok().flatten()
+    }
+
+    #[inline]
+    pub(super) fn name(&self, name: &str) -> Option<u32> {
+        self.names.get(name).copied()
+    }
+
+    #[inline]
+    pub(super) fn place(&self, key: u64) -> Option<u32> {
+        self.places.get(&key).copied()
+    }
+}
+
+/// The number of the calling thread among those of a trace.
+#[inline]
+pub(crate) fn thread_in(trace: u32, recorder: impl FnOnce() -> Option<Arc<Recorder>>) -> Option<u16> {
+    Local::with(trace, recorder, |local| local.number.get())
+}

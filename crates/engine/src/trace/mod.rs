@@ -1,0 +1,43 @@
+//! What an engine has done: recorded while it is traced, read after.
+//!
+//! # Who writes what
+//!
+//! | what | writer | where | read when |
+//! |---|---|---|---|
+//! | push, variable | the pusher, between taking its ticket and publishing it | the [`Log`] of its thread in this trace | any time, up to the published length |
+//! | start, end | the running thread; the holder of a completion token | the op's cell | by the registrar, when it settles the op |
+//! | ready, settled | the registrar | a log of its own, reached by the role alone | under the role |
+//! | ops run at their push, waits, failures | any thread | the [`Recorder`], under a lock: none of it is short | any time |
+//!
+//! A pusher finds its log by a raw pointer, and a trace that stops frees the logs. That is sound because a pusher looks
+//! whether it is traced *after* it has taken its ticket, and whoever stops the trace says so *before* looking at the
+//! tickets: what was pushed before is published, and its pusher done, when the registrar has caught up (the handshake
+//! of `close`).
+//!
+//! # What it costs
+//!
+//! Nothing while there is no trace: each stage asks one question that it asked anyway. Whether a push is traced comes
+//! with whether the engine is closed; whether a run is timed, with whether runs are cancelled; what the registrar does,
+//! with a flag of the op beside its priority. Times are raw counts of the processor; names are looked at when an op is
+//! pushed, and kept once.
+
+mod clock;
+mod collect;
+mod local;
+mod log;
+mod names;
+mod note;
+mod recorder;
+mod recording;
+mod span;
+
+pub(crate) use clock::ticks;
+pub(crate) use collect::Running;
+pub(crate) use local::thread_in;
+pub(crate) use log::{Log, Registered};
+pub(crate) use note::note;
+pub use note::{Describe, Kind, Note};
+pub(crate) use recorder::{Push, Recorder, Seen};
+pub use recording::{Outcome, RecordedAccess, RecordedOp, RecordedThread, RecordedVariable, Recording};
+pub(crate) use span::Ran;
+pub use span::Span;

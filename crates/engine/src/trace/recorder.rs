@@ -1,0 +1,286 @@
+//! Takes down what happens while an engine is traced.
+
+use super::clock::{Moment, epoch};
+use super::local::{Known, Local};
+use super::log::{SHIFT, is_since};
+use super::names::Names;
+use super::recording::{Outcome, RecordedThread};
+use super::{Kind, Log, Note, Ran};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::var::AccessKind;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// Ops that a thread may record before it asks for more room.
+const BLOCK: u64 = 64;
+
+/// Kinds of records of pushers, in the top bits of their first word, and their words.
+pub(super) const PUSH: u64 = 2;
+pub(super) const PUSH_WORDS: usize = 6;
+pub(super) const ACCESS_WORDS: usize = 2;
+pub(super) const VARIABLE: u64 = 3;
+pub(super) const VARIABLE_WORDS: usize = 3;
+/// Bit of the fourth word of a push: there is an op inside which it was pushed.
+pub(super) const INSIDE: u64 = 1 << 8;
+
+/// Numbers traces, so that nobody takes the memory of one for that of another.
+static TRACES: OnceLock<AtomicU32> = OnceLock::new();
+
+/// Says who the calling thread is: the lane of which it is a worker, and what the host knows it by.
+pub(crate) type Identify = dyn Fn() -> (Option<u16>, u64) + Send + Sync;
+
+/// See the module.
+pub(crate) struct Recorder {
+    id: u32,
+    /// The first ticket of the trace.
+    pub(super) first: u64,
+    pub(super) start: Moment,
+    pub(super) epoch: f64,
+    /// Ops for which no thread has asked for room yet.
+    left: AtomicU64,
+    pub(super) dropped: AtomicU64,
+    /// What the registrar notes.
+    pub(super) registered: Arc<Log>,
+    identify: Box<Identify>,
+    shared: Mutex<Shared>,
+}
+
+/// What threads share, under a lock.
+pub(super) struct Shared {
+    pub(super) threads: Vec<RecordedThread>,
+    /// By thread.
+    pub(super) logs: Vec<Arc<Log>>,
+    pub(super) names: Names,
+    pub(super) places: Names,
+    pub(super) singles: Vec<Single>,
+    pub(super) waits: Vec<(u64, u64, Outcome)>,
+    pub(super) errors: Vec<(u32, String)>,
+}
+
+/// Something that did not go through the engine: an op that was run at its push, or a wait for room.
+pub(super) struct Single {
+    pub(super) note: Note,
+    pub(super) thread: u16,
+    pub(super) parent: Option<u32>,
+    pub(super) ran: Ran,
+}
+
+/// An op that is being pushed.
+pub(crate) struct Push<'a> {
+    pub(crate) number: u64,
+    pub(crate) note: Note,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) kind: Kind,
+    pub(crate) lane: u16,
+    pub(crate) priority: i32,
+    pub(crate) bytes: u64,
+    /// Low half of the number of the op inside which it is pushed.
+    pub(crate) parent: Option<u32>,
+}
+
+/// One of its accesses.
+pub(crate) struct Seen<'a> {
+    pub(crate) variable: u64,
+    pub(crate) kind: AccessKind,
+    pub(crate) version: u64,
+    /// Name and bytes of the variable, if nobody has noted them.
+    pub(crate) news: Option<(Option<&'a str>, u64)>,
+}
+
+impl Recorder {
+    /// A trace of at most `limit` ops, from this ticket on.
+    pub(crate) fn new(first: u64, limit: u64, identify: Box<Identify>) -> Self {
+        Self {
+            // ORDERING: a number of its own for each trace.
+            id: TRACES.get_or_init(|| AtomicU32::new(1)).fetch_add(1, Ordering::Relaxed),
+            first,
+            start: Moment::now(),
+            epoch: epoch(),
+            left: AtomicU64::new(limit),
+            dropped: AtomicU64::new(0),
+            registered: Arc::new(Log::new()),
+            identify,
+            shared: Mutex::new(Shared {
+                threads: Vec::new(),
+                logs: Vec::new(),
+                names: Names::new(),
+                places: Names::new(),
+                singles: Vec::new(),
+                waits: Vec::new(),
+                errors: Vec::new(),
+            }),
+        }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Whether the op whose number has this low half was pushed since the start.
+    pub(crate) fn has(&self, number: u32) -> bool {
+        is_since(self.registered().0, number)
+    }
+
+    /// The low half of the first ticket, and the log of what the registrar notes.
+    pub(crate) fn registered(&self) -> (u32, Arc<Log>) {
+        #[allow(clippy::cast_possible_truncation)] // the low half
+        (self.first as u32, Arc::clone(&self.registered))
+    }
+
+    /// Nothing that a user wrote runs under it.
+    pub(super) fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the calling thread in. Answers its number and its log, unless there are too many threads.
+    pub(super) fn admit(&self) -> Option<(u16, *const Log)> {
+        let (lane, ident) = (self.identify)();
+        let thread = std::thread::current();
+        let name = thread.name().map_or_else(|| format!("thread {ident}"), ToOwned::to_owned);
+        let mut shared = self.shared();
+        let number = u16::try_from(shared.threads.len()).ok().filter(|&number| number < u16::MAX)?;
+        let log = Arc::new(Log::new());
+        let address = Arc::as_ptr(&log);
+        shared.threads.push(RecordedThread { name, lane, ident });
+        shared.logs.push(log);
+        Some((number, address))
+    }
+
+    pub(super) fn name_thread(&self, number: u16, name: String) {
+        self.shared().threads[usize::from(number)].name = name;
+    }
+
+    /// Takes room for one op. Where there is none, the op is counted and not kept.
+    #[inline]
+    fn take_room(&self, local: &Local) -> bool {
+        let room = local.room.get();
+        if room > 0 {
+            local.room.set(room - 1);
+            return true;
+        }
+        self.ask_for_room(local)
+    }
+
+    #[cold]
+    fn ask_for_room(&self, local: &Local) -> bool {
+        // ORDERING: a count alone, here and below.
+        let mut left = self.left.load(Ordering::Relaxed);
+        while left > 0 {
+            let taken = left.min(BLOCK);
+            match self.left.compare_exchange(left, left - taken, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => {
+                    local.room.set(u32::try_from(taken).unwrap_or(1) - 1);
+                    return true;
+                }
+                Err(now) => left = now,
+            }
+        }
+        // ORDERING: a count alone.
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+        false
+    }
+
+    /// Records a push. Answers whether it is kept.
+    ///
+    /// # Safety
+    ///
+    /// The caller has a ticket, which it has not published, and has found since that this trace lasts.
+    pub(crate) unsafe fn push<'a>(
+        trace: u32,
+        find: impl FnOnce() -> Option<Arc<Self>>,
+        push: &Push<'_>,
+        accesses: impl ExactSizeIterator<Item = Seen<'a>> + Clone,
+    ) -> bool {
+        let kept = Local::with(trace, find, |local| {
+            // SAFETY: a trace that stops waits for the caller to publish before it frees recorder and log.
+            let (recorder, log) = unsafe { (&*local.recorder.get(), &*local.log.get()) };
+            let kept = recorder.take_room(local);
+            if kept {
+                // SAFETY: the log is this thread's alone.
+                unsafe { recorder.write(log, push, accesses) };
+            }
+            kept
+        });
+        kept.unwrap_or(false)
+    }
+
+    /// # Safety
+    ///
+    /// The log is the caller's.
+    #[inline]
+    unsafe fn write<'a>(&self, log: &Log, push: &Push<'_>, accesses: impl ExactSizeIterator<Item = Seen<'a>> + Clone) {
+        for seen in accesses.clone() {
+            if let Some((name, bytes)) = seen.news {
+                let name = name.map_or(0, |name| self.name_number(name));
+                let words = [VARIABLE << SHIFT | seen.variable, bytes, u64::from(name)];
+                // SAFETY: the caller's promise.
+                unsafe { log.append(VARIABLE_WORDS, words.into_iter()) };
+            }
+        }
+        let note = if push.note.trace == self.id { push.note } else { Note::default() };
+        let name = match push.name {
+            Some(name) if note.name == 0 => self.name_number(name),
+            _ => note.name,
+        };
+        let kind = push.note.kind.unwrap_or(push.kind);
+        let inside = if push.parent.is_some() { INSIDE } else { 0 };
+        let count = accesses.len();
+        let head = [
+            PUSH << SHIFT | push.number,
+            super::ticks(),
+            u64::from(name) << 32 | u64::from(note.place),
+            u64::from(push.priority.cast_unsigned()) << 32 | u64::from(push.lane) << 16 | inside | kind as u64,
+            (count as u64) << 32 | u64::from(push.parent.unwrap_or(0)),
+            push.bytes,
+        ];
+        let tail = accesses.flat_map(|seen| [(seen.kind as u64) << SHIFT | seen.variable, seen.version]);
+        // SAFETY: the caller's promise.
+        unsafe { log.append(PUSH_WORDS + ACCESS_WORDS * count, head.into_iter().chain(tail)) };
+    }
+
+    /// The number of a name.
+    pub(super) fn name_number(&self, name: &str) -> u32 {
+        if let Some(number) = Known::with(self.id, |known| known.name(name)).flatten() {
+            return number;
+        }
+        let number = self.shared().names.number(name);
+        Known::with(self.id, |known| known.names.insert(name.into(), number));
+        number
+    }
+
+    /// The number of a place, which goes by `key` from now on.
+    pub(super) fn place_number(&self, key: u64, text: &str) -> u32 {
+        let number = self.shared().places.number(text);
+        Known::with(self.id, |known| known.places.insert(key, number));
+        number
+    }
+
+    /// Records an op that was run at its push, or a wait for room.
+    pub(crate) fn single(self: &Arc<Self>, note: Note, name: &str, parent: Option<u32>, ran: Ran) {
+        let mut note =
+            if note.trace == self.id { note } else { Note { trace: self.id, kind: note.kind, ..Note::default() } };
+        if note.name == 0 {
+            note.name = self.name_number(name);
+        }
+        Local::with(
+            self.id,
+            || Some(Arc::clone(self)),
+            |local| {
+                if self.take_room(local) {
+                    let thread = local.number.get();
+                    self.shared().singles.push(Single { note, thread, parent, ran });
+                }
+            },
+        );
+    }
+
+    /// Records the end of a wait.
+    pub(crate) fn waited(&self, number: u64, outcome: Outcome) {
+        let now = super::ticks();
+        self.shared().waits.push((number, now, outcome));
+    }
+
+    /// Records why an op failed.
+    pub(crate) fn failed(&self, number: u32, reason: String) {
+        self.shared().errors.push((number, reason));
+    }
+}
