@@ -46,7 +46,8 @@ enum State {
 
 /// A large op.
 pub(crate) struct Job {
-    engine: Engine,
+    /// Where nothing that it reads knows the engine. To count a handle on it is a cache line that all workers share.
+    engine: Option<Engine>,
     device: Device,
     /// Number of elements.
     size: usize,
@@ -54,7 +55,7 @@ pub(crate) struct Job {
     note: Note,
     /// When it was computed, if that was before its turn and the engine is traced.
     span: OnceLock<Span>,
-    step: Mutex<Box<Step>>,
+    step: Mutex<Step>,
     needs: Mutex<Needs>,
     state: Mutex<State>,
 }
@@ -82,6 +83,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 type Jobs = SmallVec<[Arc<Job>; 1]>;
 
 impl Job {
+    /// Asks the engine, for as long as the step has not let go of what it reads.
+    fn with_engine<T>(&self, ask: impl FnOnce(&Engine) -> T) -> T {
+        let step = lock(&self.step);
+        match self.engine.as_ref().or_else(|| step.engine()) {
+            Some(engine) => ask(engine),
+            None => unreachable!("a job keeps the engine where its sources do not"),
+        }
+    }
+
     /// Joins the followers of `producer`, unless it is too late. In a forked child a thread that is gone may have had
     /// the producer in hand: it is not waited for.
     fn follow(self: &Arc<Self>, producer: &Self) {
@@ -164,7 +174,7 @@ struct Progress {
 
 impl Team {
     fn new(mut jobs: Jobs) -> Result<Self, Cause> {
-        let span = jobs[0].engine.start_span();
+        let span = jobs[0].with_engine(Engine::start_span);
         let mut prepared = Vec::with_capacity(jobs.len());
         for at in 0..jobs.len() {
             let next = lock(&jobs[at].step).prepare();
@@ -257,15 +267,17 @@ impl Payload for Run {
             return Ok(());
         };
         let team = Team::new(job.gather(followers))?;
-        let helpers = if team.blocks > 1 { job.engine.idle_workers(job.device).min(team.blocks - 1) } else { 0 };
+        let idle = |engine: &Engine| engine.idle_workers(job.device).min(team.blocks - 1);
+        let helpers = if team.blocks > 1 { job.with_engine(idle) } else { 0 };
         if helpers == 0 {
             (0..team.blocks).for_each(|number| team.block(number));
             team.finish();
             return Ok(());
         }
+        let engine = job.with_engine(Engine::clone);
         lock(&team.progress).completion = Some(context.defer());
         let team = Arc::new(team);
-        let name = job.engine.is_traced().then_some("helper");
+        let name = engine.is_traced().then_some("helper");
         let options = PushOptions { device: job.device, name, note: job.note.unnamed(), ..PushOptions::default() };
         for _ in 0..helpers {
             let team = Arc::clone(&team);
@@ -274,7 +286,7 @@ impl Payload for Run {
                 Ok(())
             };
             // An op may push whether the engine is closed or not.
-            let _ = job.engine.push_unlimited(help, &mut Accesses::new(&job.engine), &options);
+            let _ = engine.push_unlimited(help, &mut Accesses::new(&engine), &options);
         }
         team.work();
         Ok(())
@@ -317,23 +329,25 @@ pub fn push_elementwise(
     {
         return Ok(());
     }
-    let mut step = Step::new(kernel, outputs, inputs)?;
-    let mut pushing = Pushing::lock();
-    options.device.index = order::place(&mut pushing, &arrays);
-    let span = engine.start_span();
-    if step.size() <= AT_ONCE && order::is_all_there(&mut pushing, engine, &arrays) && step.run().is_ok() {
-        if let Some(span) = span {
-            engine.record_run(options.note, span);
+    let pushed = if first.layout().size() < LARGE {
+        let mut step = Box::new(Step::new(kernel, outputs, inputs)?);
+        let mut pushing = Pushing::lock();
+        options.device.index = order::place(&mut pushing, &arrays);
+        let span = engine.start_span();
+        if step.size() <= AT_ONCE && order::is_all_there(&mut pushing, engine, &arrays) && step.run().is_ok() {
+            if let Some(span) = span {
+                engine.record_run(options.note, span);
+            }
+            order::note_written(&mut pushing, &arrays[read..]);
+            return Ok(());
         }
-        order::note_written(&mut pushing, &arrays[read..]);
-        return Ok(());
-    }
-    let pushed = if step.size() < LARGE {
         push_small(&mut pushing, engine, step, &arrays, read, &options)
     } else {
+        let step = Step::new(kernel, outputs, inputs)?;
+        let mut pushing = Pushing::lock();
+        options.device.index = order::place(&mut pushing, &arrays);
         push_large(&mut pushing, engine, step, &arrays, read, &options)
     };
-    drop(pushing);
     engine.follow_up();
     pushed
 }
@@ -358,7 +372,7 @@ fn push_small(
 fn push_large(
     pushing: &mut Pushing,
     engine: &Engine,
-    mut step: Box<Step>,
+    mut step: Step,
     arrays: &[(&Array, Access)],
     read: usize,
     options: &PushOptions<'_>,
@@ -389,7 +403,7 @@ fn push_large(
     }
     let (size, flat) = (step.size(), step.is_flat());
     let job = Arc::new(Job {
-        engine: engine.clone(),
+        engine: step.engine().is_none().then(|| engine.clone()),
         device: options.device,
         size,
         flat,

@@ -7,7 +7,7 @@ use crate::{Array, ArrayError, Buffer, DType, Scalar, Strides};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
-use weft_engine::{Cause, OpContext, Payload};
+use weft_engine::{Cause, Engine, OpContext, Payload};
 
 /// What an op reads.
 #[derive(Clone, Copy)]
@@ -50,13 +50,9 @@ fn item_of(array: &Array) -> u8 {
 }
 
 impl Step {
-    /// Checks the operands. `outputs` is not empty. In a box, as it is handed on from function to function.
+    /// Checks the operands. `outputs` is not empty.
     #[inline]
-    pub(crate) fn new(
-        kernel: StridedLoop,
-        outputs: &[&Array],
-        inputs: &[Operand<'_>],
-    ) -> Result<Box<Self>, ArrayError> {
+    pub(crate) fn new(kernel: StridedLoop, outputs: &[&Array], inputs: &[Operand<'_>]) -> Result<Self, ArrayError> {
         if inputs.len() != kernel.inputs() || outputs.len() != kernel.outputs() {
             let message = format!("the loop has {} inputs and {} outputs", kernel.inputs(), kernel.outputs());
             return Err(ArrayError::Invalid(message));
@@ -114,7 +110,16 @@ impl Step {
         let outputs =
             outputs.iter().map(|output| (Arc::clone(&output.buffer().storage), output.layout().offset)).collect();
         let flat = flat && in_rows;
-        Ok(Box::new(Self { kernel, sources, outputs, rewritten: SmallVec::new(), walk, items, flat }))
+        Ok(Self { kernel, sources, outputs, rewritten: SmallVec::new(), walk, items, flat })
+    }
+
+    /// The engine, if one of the buffers that it reads knows it.
+    #[inline]
+    pub(crate) fn engine(&self) -> Option<&Engine> {
+        self.sources.iter().find_map(|source| match source {
+            Source::Buffer { buffer, .. } => Some(buffer.engine()),
+            Source::Scalar(_) => None,
+        })
     }
 
     /// Number of elements.

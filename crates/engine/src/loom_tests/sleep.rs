@@ -61,6 +61,7 @@ impl Start {
             searching,
             inside,
             settled,
+            patience: 0,
         };
         let mut ran = 0;
         while ran < ops {

@@ -18,9 +18,13 @@ const PULL: usize = 16;
 /// Ops in a row of which each one goes next because the one before made it ready. After so many the
 /// chain queues up once, so that an endless one starves nobody.
 const CHAIN: u32 = 64;
-/// Looks for work before a worker sleeps, and pauses between two looks, fewer at first: 30 us together.
+/// Looks for work before a worker sleeps, and pauses between two looks, fewer at first: 30 us together, and 200 us of
+/// a worker that was woken soon after it had lain down, the last few times.
 const LOOKS: u32 = 72;
+const LOOKS_OF_WOKEN: u32 = 8 * LOOKS;
 const PAUSES: u32 = 48;
+/// A sleep that was not worth its system calls.
+const NAP: Duration = Duration::from_micros(200);
 /// Ops that others settle between two looks when theirs are so short that taking some over would cost
 /// more than it gains, and how long a worker dozes then.
 const SHORT_OPS: u64 = 4;
@@ -58,6 +62,8 @@ struct Worker<'a> {
     inside: Duration,
     /// Tickets settled at its last look.
     settled: u64,
+    /// Looks for work before it sleeps.
+    patience: u32,
 }
 
 /// Runs what the lane is given until the pool stops.
@@ -89,6 +95,7 @@ pub(super) fn work(
         searching,
         inside,
         settled,
+        patience: LOOKS,
     };
     let mut looks = 0;
     loop {
@@ -102,7 +109,7 @@ pub(super) fn work(
         worker.search();
         if !pool.is_over() && lane.take_excess() {
             worker.retire(parker);
-        } else if looks < LOOKS && !pool.is_stopping() {
+        } else if looks < worker.patience && !pool.is_stopping() {
             looks += 1;
             for _ in 0..PAUSES.min(4 * looks) {
                 spin_hint();
@@ -392,7 +399,10 @@ impl Worker<'_> {
             // Somebody has just claimed this sleeper and counts it as searching: its token comes.
             self.lane.drowse();
         }
+        let asleep = Instant::now();
         parker.park(None);
+        // Waking it takes its publisher a system call, and everybody 50 us.
+        self.patience = if asleep.elapsed() < NAP { LOOKS_OF_WOKEN.min(2 * self.patience) } else { LOOKS };
         if self.pool.is_stopping() {
             // A stop wakes without claiming. Its unit may be gone, if somebody took it for a worker that
             // had retired.
