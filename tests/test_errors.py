@@ -269,6 +269,7 @@ def test_a_failure_inside_a_wait_inside_an_op_is_the_op_s_own(engine: weft.Engin
         ("WaitTimeoutError", TimeoutError),
         ("CompletionError", RuntimeError),
         ("NativeOpError", RuntimeError),
+        ("NestedPushError", RuntimeError),
         ("OpCancelledError", RuntimeError),
         ("ForkedError", RuntimeError),
         ("ArgumentTypeError", TypeError),

@@ -108,10 +108,10 @@ class Engine:
     def push(
         self,
         exec_func: Callable[[], object],
-        read_vars: Sequence[Variable] = (),
-        mutate_vars: Sequence[Variable] = (),
+        read_vars: Sequence[Variable | NDArray] = (),
+        mutate_vars: Sequence[Variable | NDArray] = (),
         *,
-        overwrite_vars: Sequence[Variable] = (),
+        overwrite_vars: Sequence[Variable | NDArray] = (),
         priority: int = 0,
         name: str | None = None,
         device: Device | None = None,
@@ -121,10 +121,10 @@ class Engine:
     def push_async(
         self,
         exec_func: Callable[[Completion], object],
-        read_vars: Sequence[Variable] = (),
-        mutate_vars: Sequence[Variable] = (),
+        read_vars: Sequence[Variable | NDArray] = (),
+        mutate_vars: Sequence[Variable | NDArray] = (),
         *,
-        overwrite_vars: Sequence[Variable] = (),
+        overwrite_vars: Sequence[Variable | NDArray] = (),
         priority: int = 0,
         name: str | None = None,
         device: Device | None = None,
@@ -135,11 +135,11 @@ class Engine:
         self,
         address: int,
         data: int = 0,
-        read_vars: Sequence[Variable] = (),
-        mutate_vars: Sequence[Variable] = (),
+        read_vars: Sequence[Variable | NDArray] = (),
+        mutate_vars: Sequence[Variable | NDArray] = (),
         *,
         keep_alive: object = None,
-        overwrite_vars: Sequence[Variable] = (),
+        overwrite_vars: Sequence[Variable | NDArray] = (),
         priority: int = 0,
         name: str | None = None,
         device: Device | None = None,
@@ -149,10 +149,10 @@ class Engine:
     def new_operator(
         self,
         exec_func: Callable[[], object],
-        read_vars: Sequence[Variable] = (),
-        mutate_vars: Sequence[Variable] = (),
+        read_vars: Sequence[Variable | NDArray] = (),
+        mutate_vars: Sequence[Variable | NDArray] = (),
         *,
-        overwrite_vars: Sequence[Variable] = (),
+        overwrite_vars: Sequence[Variable | NDArray] = (),
         priority: int = 0,
         name: str | None = None,
         device: Device | None = None,
@@ -222,6 +222,7 @@ class NDArray:
         self, shape: Sequence[int], strides: Sequence[int], offset: int = 0, dtype: np.dtype[Any] | None = None
     ) -> NDArray: ...
     def _storage(self) -> _Host: ...
+    def _values(self) -> _Host: ...
     @property
     def _device(self) -> int: ...
     def _place(self, device: int) -> None: ...

@@ -7,6 +7,7 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from weft import _memory
+from weft._core import NDArray
 from weft._memory import owner_of, weakly_referenceable
 from weft.errors import ArgumentTypeError, WeftError
 
@@ -53,8 +54,14 @@ class ObjectVariables:
         Raises
         ------
         ArgumentTypeError
-            If the object cannot be weakly referenced, so that its end would go unnoticed.
+            If the object cannot be weakly referenced, so that its end would go unnoticed; if it is an NDArray, which
+            has variables of its own.
         """
+        if isinstance(obj, NDArray):
+            raise ArgumentTypeError(
+                "an NDArray keeps its variables to itself: name the array itself in read_vars, mutate_vars or "
+                "overwrite_vars, and wait by its own wait_to_read()"
+            )
         owner = owner_of(obj)
         key = id(owner)
         entry = self._entries.get(key)  # never of a dead owner: callbacks run before memory is used again

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any, ParamSpec, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, overload
 
 from weft._access import Access
-from weft._core import Engine, Variable
+from weft._core import Engine, NDArray, Variable
 from weft._default import get_engine
 from weft._device import Device
 from weft._signature import TaskSignature
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 P = ParamSpec("P")
+_Tracked: TypeAlias = Variable | NDArray
 
 
 @overload
@@ -77,7 +78,8 @@ def task(
     Notes
     -----
     A view of a NumPy array stands for the array that owns the memory, so two views of one array are ordered after
-    each other. The exception of a task that fails is raised by `wait` for what it was to change.
+    each other. For an `NDArray` the function gets a NumPy array on its memory, read-only for ``weft.Read``; views of
+    it are ordered by what they share. The exception of a task that fails is raised by `wait` for what it was to change.
 
     Examples
     --------
@@ -114,12 +116,13 @@ def _task(
     @functools.wraps(function)
     def pushed(*args: P.args, **kwargs: P.kwargs) -> None:
         target = get_engine() if engine is None else engine
-        variables: tuple[list[Variable], list[Variable], list[Variable]] = [], [], []  # in the order of Access
+        variables: tuple[list[_Tracked], list[_Tracked], list[_Tracked]] = [], [], []  # in the order of Access
         arguments = signature.arguments(args, kwargs)
         for (kind, parameter, access), argument in zip(parameters, arguments, strict=True):
-            variables[kind].append(_variable_of(target, argument, label, parameter, access))
+            variables[kind].append(_tracked(target, argument, label, parameter, access))
+        call = functools.partial(function, *args, **kwargs)
         target.push(
-            functools.partial(function, *args, **kwargs),
+            call if not any(isinstance(item, NDArray) for items in variables for item in items) else _OnValues(call),
             variables[0],
             variables[1],
             overwrite_vars=variables[2],
@@ -131,9 +134,32 @@ def _task(
     return pushed
 
 
-def _variable_of(engine: Engine, argument: object, label: str, parameter: str, access: Access) -> Variable:
-    """Return the variable of one argument, naming the parameter in errors."""
-    if isinstance(argument, Variable):
+class _OnValues:
+    """A call that gets the values of arrays in their place, once its op runs.
+
+    Parameters
+    ----------
+    call : functools.partial
+        The call, as the task was called.
+    """
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: functools.partial[object]) -> None:
+        self._call = call
+
+    def __call__(self) -> None:
+        args = [_value(argument) for argument in self._call.args]
+        self._call.func(*args, **{name: _value(argument) for name, argument in self._call.keywords.items()})
+
+
+def _value(argument: object) -> object:
+    return argument._values() if isinstance(argument, NDArray) else argument  # noqa: SLF001 - the core's own package
+
+
+def _tracked(engine: Engine, argument: object, label: str, parameter: str, access: Access) -> _Tracked:
+    """Return what stands for one argument in a push, naming the parameter in errors."""
+    if isinstance(argument, (Variable, NDArray)):
         return argument
     try:
         return engine.variable_of(argument)

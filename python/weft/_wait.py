@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from weft._core import Variable
+from weft._core import NDArray, Variable
 from weft._default import get_engine
 
 
@@ -16,8 +16,8 @@ def wait(*objs: object, timeout: float | None = None) -> None:
     Parameters
     ----------
     *objs : object
-        Objects that were given to tasks on the default engine, or variables of any engine. A view of a NumPy array
-        stands for the array that owns the memory.
+        Objects that were given to tasks on the default engine, or variables and arrays of any engine. A view of a
+        NumPy array stands for the array that owns the memory.
     timeout : float, optional
         The most seconds to wait for all of them together; None waits without limit.
 
@@ -54,15 +54,18 @@ def wait(*objs: object, timeout: float | None = None) -> None:
         get_engine().wait_for_all(timeout)
         return
     # All variables first: an object without one is reported before any time is spent.
-    variables = [obj if isinstance(obj, Variable) else get_engine().variable_of(obj) for obj in objs]
+    waited = [obj if isinstance(obj, (Variable, NDArray)) else get_engine().variable_of(obj) for obj in objs]
     deadline = None if timeout is None else time.monotonic() + timeout
     failures: list[Exception] = []
-    for variable in variables:
+    for one in waited:
         left = None if deadline is None else max(0.0, deadline - time.monotonic())
         try:
-            variable.engine.wait_for_var(variable, left)
+            if isinstance(one, NDArray):
+                one.wait_to_read(left)
+            else:
+                one.engine.wait_for_var(one, left)
         except Exception as error:
-            failure = variable.exception()
+            failure = one.exception()
             # An error of the wait itself. An op's is the same object, or, where no callable raised it, made anew.
             if failure is not error and (type(failure), str(failure)) != (type(error), str(error)):
                 raise

@@ -16,6 +16,7 @@ __all__ = [
     "EngineClosedError",
     "ForkedError",
     "NativeOpError",
+    "NestedPushError",
     "OpCancelledError",
     "PendingLimitError",
     "TraceError",
@@ -123,6 +124,27 @@ class DeadlockError(WeftError, RuntimeError):
     Traceback (most recent call last):
     ...
     weft.errors.DeadlockError: ...
+    """
+
+
+class NestedPushError(WeftError, RuntimeError):
+    """Inside an op, arithmetic on an array that the op itself accesses.
+
+    What it pushed would come after everything that was pushed on the array since, not with the running op. Compute
+    with the array's values, which `numpy.asarray` gives inside the op without a wait. Nothing was pushed.
+
+    Examples
+    --------
+    >>> import weft
+    >>> x = weft.zeros(3)
+    >>> def add_one():
+    ...     global x
+    ...     x += 1
+    >>> x.engine.push(add_one, mutate_vars=[x])
+    >>> x.wait_to_read()
+    Traceback (most recent call last):
+    ...
+    weft.errors.NestedPushError: ...
     """
 
 

@@ -311,13 +311,13 @@ pub fn push_elementwise(
     let mut arrays: SmallVec<[(&Array, Access); 3]> = SmallVec::new();
     for input in inputs {
         if let Operand::Array(array) = input {
-            order::check_engine(engine, array.buffer())?;
+            order::check(engine, array)?;
             arrays.push((array, Access::Read));
         }
     }
     let read = arrays.len();
     for output in outputs {
-        order::check_engine(engine, output.buffer())?;
+        order::check(engine, output)?;
         arrays.push((output, Access::Overwrite));
         if output.bytes() >= COUNTED {
             options.bytes += output.bytes() as u64;
@@ -366,7 +366,7 @@ fn push_small(
             step.rewrite(output.buffer());
         }
     }
-    Ok(order::enqueue(pushing, engine, arrays, options, RunStep(step))?)
+    Ok(order::enqueue(pushing, engine, arrays, &[], options, RunStep(step))?)
 }
 
 fn push_large(
@@ -413,7 +413,7 @@ fn push_large(
         needs: Mutex::new(needs),
         state: Mutex::new(State::Open(Vec::new())),
     });
-    order::enqueue(pushing, engine, arrays, options, Run(Arc::clone(&job)))?;
+    order::enqueue(pushing, engine, arrays, &[], options, Run(Arc::clone(&job)))?;
     if flat {
         producers.iter().for_each(|producer| job.follow(producer));
         for (output, _) in &arrays[read..] {

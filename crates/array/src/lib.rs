@@ -10,6 +10,7 @@
 //! | `memory` | blocks of memory and their reuse |
 //! | `fork` | the crate's locks, over a fork |
 //! | `buffer` | storage that is filled later, shared by views |
+//! | `granted` | what the op that this thread runs may touch |
 //! | `order` | which variables an access to some bytes of a buffer touches |
 //! | `kernel` | strided loops and how they walk over operands |
 //! | `step` | one strided loop and its operands |
@@ -26,6 +27,7 @@ mod dtype;
 mod elementwise;
 mod error;
 pub mod fork;
+mod granted;
 mod kernel;
 mod layout;
 mod matmul;
@@ -39,6 +41,7 @@ pub use buffer::{Buffer, Storage};
 pub use dtype::{DType, Scalar};
 pub use elementwise::push_elementwise;
 pub use error::ArrayError;
+pub use granted::{granted, granting};
 pub use kernel::{StridedLoop, copy_loop};
 pub use layout::{Layout, Shape, Strides};
 pub use matmul::push_matmul;

@@ -75,6 +75,6 @@ pub fn push_matmul(
     }
     let stack = Walk::new(stacks, &[&strides[0], &strides[1], &strides[2]]);
     let arrays = [(output, Access::Overwrite), (left, Access::Read), (right, Access::Read)];
-    let request = PushRequest { engine: output.engine(), arrays: &arrays, options };
+    let request = PushRequest::on(output.engine(), &arrays, options);
     push(Matmul { kernel, left: left.clone(), right: right.clone(), output: output.clone(), stack }, &request)
 }

@@ -16,7 +16,7 @@
 //! What ranges there are is decided together with the push that follows from it, under one lock for all buffers:
 //! ops on several buffers would else see them in different orders. Nothing that a user wrote runs under it.
 
-use crate::{Array, ArrayError, Buffer};
+use crate::{Array, ArrayError, Buffer, granted};
 use smallvec::SmallVec;
 use std::cell::UnsafeCell;
 use std::ops::Range;
@@ -102,8 +102,20 @@ pub struct PushRequest<'a> {
     pub engine: &'a Engine,
     /// The arrays, each with what is done to it.
     pub arrays: &'a [(&'a Array, Access)],
+    /// What it accesses besides.
+    pub variables: &'a [(&'a Variable, AccessKind)],
     /// Name, priority, device, bytes.
     pub options: PushOptions<'a>,
+    /// Whether it runs where its arrays belong, whatever device the options say.
+    pub at_arrays: bool,
+}
+
+impl<'a> PushRequest<'a> {
+    /// An op on arrays alone, to run where they belong.
+    #[must_use]
+    pub fn on(engine: &'a Engine, arrays: &'a [(&'a Array, Access)], options: PushOptions<'a>) -> Self {
+        Self { engine, arrays, variables: &[], options, at_arrays: true }
+    }
 }
 
 /// Variables of ranges, with what is done to them.
@@ -249,6 +261,7 @@ pub(crate) fn enqueue<P: Payload>(
     pushing: &mut Pushing,
     engine: &Engine,
     arrays: &[(&Array, Access)],
+    variables: &[(&Variable, AccessKind)],
     options: &PushOptions<'_>,
     payload: P,
 ) -> Result<(), EngineError> {
@@ -261,6 +274,9 @@ pub(crate) fn enqueue<P: Payload>(
         accesses.add(array.buffer().variable(), kind)?;
     }
     for (variable, kind) in &parts {
+        accesses.add(variable, *kind)?;
+    }
+    for (variable, kind) in variables {
         accesses.add(variable, *kind)?;
     }
     engine.enqueue(payload, &mut accesses, options)
@@ -347,28 +363,37 @@ pub fn push<P: Payload>(payload: P, request: &PushRequest<'_>) -> Result<(), Arr
         }
     }
     for (array, _) in request.arrays {
-        check_engine(request.engine, array.buffer())?;
+        check(request.engine, array)?;
+    }
+    // Before anything is changed: what is refused here has left no trace.
+    let mut accesses = Accesses::new(request.engine);
+    for (variable, kind) in request.variables {
+        accesses.add(variable, *kind)?;
     }
     let mut pushing = Pushing::lock();
-    let device = Device { index: place(&mut pushing, request.arrays), ..request.options.device };
-    let options = PushOptions { device, ..request.options };
-    let pushed = enqueue(&mut pushing, request.engine, request.arrays, &options, payload);
+    let mut options = request.options;
+    let index = place(&mut pushing, request.arrays);
+    if request.at_arrays {
+        options.device = Device { index, ..options.device };
+    }
+    let pushed = enqueue(&mut pushing, request.engine, request.arrays, request.variables, &options, payload);
     drop(pushing);
     request.engine.follow_up();
     Ok(pushed?)
 }
 
-/// Refuses a buffer of another engine.
+/// Refuses an array of another engine, or one that the running op has.
 #[inline]
-pub(crate) fn check_engine(engine: &Engine, buffer: &Buffer) -> Result<(), EngineError> {
-    if engine.is_same(buffer.engine()) {
-        return Ok(());
+pub(crate) fn check(engine: &Engine, array: &Array) -> Result<(), ArrayError> {
+    let buffer = array.buffer();
+    if !engine.is_same(buffer.engine()) {
+        let (owner, engine) = (buffer.engine().name().to_owned(), engine.name().to_owned());
+        return Err(EngineError::WrongEngine { variable: buffer.variable().label(), owner, engine }.into());
     }
-    Err(EngineError::WrongEngine {
-        variable: buffer.variable().label(),
-        owner: buffer.engine().name().to_owned(),
-        engine: engine.name().to_owned(),
-    })
+    if granted::is_taken(array) {
+        return Err(ArrayError::Granted { shape: array.layout().shape.to_vec() });
+    }
+    Ok(())
 }
 
 /// Mutations of the buffer that were pushed.

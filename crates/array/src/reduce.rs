@@ -142,8 +142,8 @@ pub fn push_reduce(
             _ => reduced.push((length, step)),
         }
     }
-    let request =
-        PushRequest { engine: output.engine(), arrays: &[(output, Access::Overwrite), (input, Access::Read)], options };
+    let arrays = [(output, Access::Overwrite), (input, Access::Read)];
+    let request = PushRequest::on(output.engine(), &arrays, options);
     let identity = identity.and_then(|identity| identity.element(output.dtype()));
     push(Reduce { kernel, identity, input: input.clone(), output: output.clone(), kept, reduced }, &request)
 }

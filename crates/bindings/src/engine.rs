@@ -1,6 +1,7 @@
 //! `weft.Engine`.
 
 use crate::arguments::{self, Held};
+use crate::array::granting;
 use crate::callable::{AsyncCallable, Callable};
 use crate::errors;
 use crate::host::Gil;
@@ -16,7 +17,6 @@ use pyo3::types::PyDict;
 use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use weft_engine::trace::Note;
 use weft_engine::{AccessKind, Accesses, NativeFunction, OnLimit, Policy, PushOptions, Settings};
 
 /// How long ready callables may wait for the GIL before a push lets them have it.
@@ -84,10 +84,16 @@ impl Engine {
             options = &noted;
         }
         self.inner.push_unlimited(payload, accesses, options).map_err(|error| errors::raised(py, error))?;
+        self.hand_over(py);
+        Ok(())
+    }
+
+    /// Lets ready callables have the GIL, if they have waited for long.
+    #[inline]
+    pub(crate) fn hand_over(&self, py: Python<'_>) {
         if self.inner.is_host_overdue(HAND_OVER) {
             py.detach(|| self.inner.let_hosted_in(HAND_OVER));
         }
-        Ok(())
     }
 }
 
@@ -97,12 +103,26 @@ struct Common<'a, 'py> {
     mutates: Option<&'a Bound<'py, PyAny>>,
     overwrites: Option<&'a Bound<'py, PyAny>>,
     options: PushOptions<'a>,
+    /// Whether the options name a device.
+    placed: bool,
 }
 
-impl<'py> Common<'_, 'py> {
+impl<'a, 'py> Common<'a, 'py> {
+    #[inline]
+    fn new(
+        reads: Option<&'a Bound<'py, PyAny>>,
+        mutates: Option<&'a Bound<'py, PyAny>>,
+        overwrites: Option<&'a Bound<'py, PyAny>>,
+        device: Option<&Bound<'py, PyAny>>,
+        options: PushOptions<'a>,
+    ) -> PyResult<Self> {
+        let options = PushOptions { device: arguments::device(device)?, ..options };
+        Ok(Self { reads, mutates, overwrites, options, placed: device.is_some() })
+    }
+
     #[inline]
     fn held(&self) -> PyResult<Held<'py>> {
-        let mut held = Held::new();
+        let mut held = Held::default();
         arguments::hold(&mut held, self.reads, AccessKind::Read, "read_vars")?;
         arguments::hold(&mut held, self.mutates, AccessKind::Mutate, "mutate_vars")?;
         arguments::hold(&mut held, self.overwrites, AccessKind::Overwrite, "overwrite_vars")?;
@@ -112,6 +132,9 @@ impl<'py> Common<'_, 'py> {
     #[inline]
     fn push<P: Traced>(self, py: Python<'py>, engine: &Engine, payload: P) -> PyResult<()> {
         let held = self.held()?;
+        if !held.arrays.is_empty() {
+            return granting::push_held(py, engine, payload, &held, self.options, !self.placed);
+        }
         let mut accesses = arguments::accesses(py, &engine.inner, &held)?;
         engine.push_payload(py, payload, &mut accesses, &self.options)
     }
@@ -264,9 +287,10 @@ impl Engine {
     /// exec_func : callable
     ///     Called without arguments, on a worker. What it answers is dropped; what it raises is
     ///     raised by waits on the variables it was to change.
-    /// read_vars, mutate_vars : sequence of Variable, optional
-    ///     What it reads, what it changes.
-    /// overwrite_vars : sequence of Variable, optional
+    /// read_vars, mutate_vars : sequence of Variable or NDArray, optional
+    ///     What it reads, what it changes. Inside the op, ``numpy.asarray(x)`` of an array among them is its memory,
+    ///     at once, to be written to if the op changes it.
+    /// overwrite_vars : sequence of Variable or NDArray, optional
     ///     What it changes without looking at the old value, which therefore may have failed.
     /// priority : int, optional
     ///     Ready ops with a higher one go first.
@@ -282,7 +306,7 @@ impl Engine {
     /// Raises
     /// ------
     /// ArgumentTypeError
-    ///     If `exec_func` is not callable, or the lists do not hold variables.
+    ///     If `exec_func` is not callable, or the lists hold anything but variables and arrays.
     /// WrongEngineError, VariableDeletedError, EngineClosedError, PendingLimitError
     ///     Then nothing was pushed.
     #[pyo3(
@@ -305,15 +329,8 @@ impl Engine {
         nbytes: u64,
     ) -> PyResult<()> {
         arguments::check_callable(exec_func)?;
-        let options = PushOptions {
-            priority,
-            name,
-            device: arguments::device(device)?,
-            always_run,
-            bytes: nbytes,
-            note: Note::default(),
-        };
-        let common = Common { reads: read_vars, mutates: mutate_vars, overwrites: overwrite_vars, options };
+        let options = PushOptions { priority, name, always_run, bytes: nbytes, ..PushOptions::default() };
+        let common = Common::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
         common.push(py, self, Callable::new(exec_func))
     }
 
@@ -346,15 +363,8 @@ impl Engine {
         nbytes: u64,
     ) -> PyResult<()> {
         arguments::check_callable(exec_func)?;
-        let options = PushOptions {
-            priority,
-            name,
-            device: arguments::device(device)?,
-            always_run,
-            bytes: nbytes,
-            note: Note::default(),
-        };
-        let common = Common { reads: read_vars, mutates: mutate_vars, overwrites: overwrite_vars, options };
+        let options = PushOptions { priority, name, always_run, bytes: nbytes, ..PushOptions::default() };
+        let common = Common::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
         common.push(py, self, AsyncCallable(Callable::new(exec_func)))
     }
 
@@ -406,15 +416,8 @@ impl Engine {
             let function = std::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void) -> i32>(address);
             NativeFunction::new(function, std::ptr::with_exposed_provenance_mut(data))
         };
-        let options = PushOptions {
-            priority,
-            name,
-            device: arguments::device(device)?,
-            always_run,
-            bytes: nbytes,
-            note: Note::default(),
-        };
-        let common = Common { reads: read_vars, mutates: mutate_vars, overwrites: overwrite_vars, options };
+        let options = PushOptions { priority, name, always_run, bytes: nbytes, ..PushOptions::default() };
+        let common = Common::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
         let native = Native::new(py, function);
         match keep_alive {
             None => common.push(py, self, native),
@@ -452,8 +455,8 @@ impl Engine {
     ) -> PyResult<Operator> {
         let py = slf.py();
         arguments::check_callable(exec_func)?;
-        let options = PushOptions::default();
-        let held = Common { reads: read_vars, mutates: mutate_vars, overwrites: overwrite_vars, options }.held()?;
+        let common = Common::new(read_vars, mutate_vars, overwrite_vars, device, PushOptions::default())?;
+        let held = common.held()?;
         arguments::accesses(py, &slf.get().inner, &held)?;
         if slf.get().inner.is_closed() {
             let engine = slf.get().inner.name().to_owned();
@@ -462,10 +465,12 @@ impl Engine {
         Ok(Operator {
             engine: slf.clone().unbind(),
             callable: Callable::new(exec_func),
-            variables: held.iter().map(|(variable, kind)| (variable.get().inner.clone(), *kind)).collect(),
+            variables: held.variables.iter().map(|(variable, kind)| (variable.get().inner.clone(), *kind)).collect(),
+            arrays: granting::arrays_of(&held.arrays),
             priority,
             name,
-            device: arguments::device(device)?,
+            device: common.options.device,
+            placed: common.placed,
             always_run,
         })
     }

@@ -45,6 +45,10 @@ pub(crate) fn argument_value(py: Python<'_>, message: &str) -> PyErr {
     of_class(py, "ArgumentValueError", (message,))
 }
 
+pub(crate) fn nested_push(py: Python<'_>, message: &str) -> PyErr {
+    of_class(py, "NestedPushError", (message,))
+}
+
 /// The exception that a failed version raises: the original one where there is one.
 pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
     let message = failure.to_string();

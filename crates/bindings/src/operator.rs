@@ -1,10 +1,12 @@
 //! `weft.Operator`.
 
+use crate::array::granting;
 use crate::callable::Callable;
 use crate::engine::Engine;
 use crate::errors;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use weft_array::{Access, Array};
 use weft_engine::{AccessKind, PushOptions, Variable};
 
 /// An op to be pushed again and again: its accesses were checked once.
@@ -15,9 +17,12 @@ pub(crate) struct Operator {
     pub(crate) engine: Py<Engine>,
     pub(crate) callable: Callable,
     pub(crate) variables: Vec<(Variable, AccessKind)>,
+    pub(crate) arrays: Vec<(Array, Access)>,
     pub(crate) priority: i32,
     pub(crate) name: Option<String>,
     pub(crate) device: weft_engine::Device,
+    /// Whether the device was named.
+    pub(crate) placed: bool,
     pub(crate) always_run: bool,
 }
 
@@ -30,10 +35,6 @@ impl Operator {
     /// VariableDeletedError, EngineClosedError, PendingLimitError
     fn push(&self, py: Python<'_>) -> PyResult<()> {
         let engine = self.engine.get();
-        let mut accesses = weft_engine::Accesses::new(&engine.inner);
-        for (variable, kind) in &self.variables {
-            accesses.add(variable, *kind).map_err(|error| errors::raised(py, error))?;
-        }
         let options = PushOptions {
             priority: self.priority,
             name: self.name.as_deref(),
@@ -41,6 +42,15 @@ impl Operator {
             always_run: self.always_run,
             ..PushOptions::default()
         };
+        if !self.arrays.is_empty() {
+            let variables: Vec<_> = self.variables.iter().map(|(variable, kind)| (variable, *kind)).collect();
+            let callable = self.callable.clone_ref(py);
+            return granting::push(py, engine, callable, &self.arrays, &variables, options, !self.placed);
+        }
+        let mut accesses = weft_engine::Accesses::new(&engine.inner);
+        for (variable, kind) in &self.variables {
+            accesses.add(variable, *kind).map_err(|error| errors::raised(py, error))?;
+        }
         engine.push_payload(py, self.callable.clone_ref(py), &mut accesses, &options)
     }
 

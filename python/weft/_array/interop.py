@@ -57,14 +57,16 @@ def __array__(  # noqa: N807 - a method
 ) -> npt.NDArray[Any]:
     """Wait, and return the values as a NumPy array: a read-only view where neither `dtype` nor `copy` asks for more.
 
+    Inside an op that was pushed with the array among its accesses there is no wait; if it changes the array, the view
+    may be written to.
+
     Examples
     --------
     >>> import numpy, weft
     >>> numpy.asarray(weft.asarray([1, 2])).flags.writeable
     False
     """
-    self.wait_to_read()
-    return np.array(read_only(self._storage()), dtype, copy=copy)
+    return np.array(self._values(), dtype, copy=copy)
 
 
 def __array_namespace__(self: NDArray, /, *, api_version: str | None = None) -> ModuleType:  # noqa: ARG001, N807

@@ -13,7 +13,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::ffi::c_int;
-use weft_array::{Array, Layout};
+use weft_array::{Array, Layout, granted};
 
 /// An asynchronous n-dimensional array: operations on it push ops and return at once.
 ///
@@ -347,7 +347,7 @@ impl NDArray {
     #[pyo3(signature = (timeout=None))]
     fn wait_to_read(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
-        if self.inner.is_done() {
+        if self.inner.is_done() || granted(&self.inner).is_some() {
             return Ok(());
         }
         wait::detached(py, self.inner.engine(), timeout, |wait| self.inner.wait_to_read(wait))
@@ -359,6 +359,9 @@ impl NDArray {
     #[pyo3(signature = (timeout=None))]
     fn wait_to_write(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
+        if granted(&self.inner) == Some(true) {
+            return Ok(());
+        }
         wait::detached(py, self.inner.engine(), timeout, |wait| self.inner.wait_to_write(wait))
     }
 
@@ -405,6 +408,14 @@ impl NDArray {
         memory::view(py, &self.inner, false, Lasting::Always)
     }
 
+    /// Waits, and answers the values: read-only, unless the running op changes them.
+    #[pyo3(name = "_values")]
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.wait_to_read(py, None)?;
+        let readonly = granted(&self.inner) != Some(true);
+        memory::view(py, &self.inner, readonly, Lasting::Always)
+    }
+
     /// The number of the device on which the array's memory belongs.
     #[getter]
     fn _device(&self) -> u16 {
@@ -419,12 +430,11 @@ impl NDArray {
         std::sync::Arc::ptr_eq(self.inner.buffer(), other.get().inner.buffer())
     }
 
-    /// A read-only view of the values, after a wait.
+    /// A view of the values, after a wait; see `values`.
     #[allow(clippy::needless_pass_by_value)] // as pyo3 has it
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let (py, own) = (slf.py(), slf.get());
-        own.wait_to_read(py, None)?;
-        let values = memory::view(py, &own.inner, true, Lasting::Always)?;
+        let values = own.values(py)?;
         // SAFETY: `view` is to be filled; NumPy's array answers for it, and is held by it.
         if unsafe { ffi::PyObject_GetBuffer(values.as_ptr(), view, flags) } == 0 {
             Ok(())

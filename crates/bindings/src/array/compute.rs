@@ -70,5 +70,5 @@ pub(crate) fn push_compute(
     if engine.inner.is_traced() {
         options.note = trace::note_of_call(py, &engine.inner, Kind::Compute, name, func, compute.location);
     }
-    push(compute, &PushRequest { engine: &engine.inner, arrays: &arrays, options }).map_err(|error| raised(py, error))
+    push(compute, &PushRequest::on(&engine.inner, &arrays, options)).map_err(|error| raised(py, error))
 }

@@ -4,6 +4,7 @@ mod class;
 mod compute;
 mod dtypes;
 mod fast;
+pub(crate) mod granting;
 mod memory;
 mod strided;
 
@@ -24,6 +25,7 @@ pub(crate) fn raised(py: Python<'_>, error: ArrayError) -> PyErr {
         ArrayError::Engine(error) => errors::raised(py, error),
         ArrayError::OutOfBounds { .. } => PyIndexError::new_err(error.to_string()),
         ArrayError::TooLarge { .. } => PyMemoryError::new_err(error.to_string()),
+        ArrayError::Granted { .. } => errors::nested_push(py, &error.to_string()),
         ArrayError::ReadOnly => PyValueError::new_err("assignment destination is read-only"),
         error => PyValueError::new_err(error.to_string()),
     }

@@ -1,0 +1,65 @@
+//! Pushes of callables and native functions that name arrays among their accesses.
+
+use super::class::NDArray;
+use super::raised;
+use crate::arguments::Held;
+use crate::engine::Engine;
+use crate::trace::{self, Traced};
+use pyo3::prelude::*;
+use weft_array::{Access, Array, PushRequest, granting};
+use weft_engine::{AccessKind, Cause, OpContext, Payload, PushOptions, Variable};
+
+/// A payload that may touch these arrays while it runs.
+pub(crate) struct Granting<P> {
+    payload: P,
+    arrays: Vec<(Array, Access)>,
+}
+
+impl<P: Payload> Payload for Granting<P> {
+    const HOSTED: bool = P::HOSTED;
+
+    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        granting(&self.arrays, || self.payload.run(context))
+    }
+}
+
+/// The arrays that are held, without Python.
+pub(crate) fn arrays_of(held: &[(Bound<'_, NDArray>, Access)]) -> Vec<(Array, Access)> {
+    held.iter().map(|(array, access)| (array.get().inner.clone(), *access)).collect()
+}
+
+/// Pushes an op on arrays and variables, after a wait for room. Unless the caller has named a device, it runs where
+/// its arrays belong.
+pub(crate) fn push<P: Traced>(
+    py: Python<'_>,
+    engine: &Engine,
+    payload: P,
+    arrays: &[(Array, Access)],
+    variables: &[(&Variable, AccessKind)],
+    mut options: PushOptions<'_>,
+    at_arrays: bool,
+) -> PyResult<()> {
+    engine.wait_for_room(py, options.bytes)?;
+    if engine.inner.is_traced() {
+        options.note = trace::note_of(py, &engine.inner, &payload, options.name);
+    }
+    let payload = Granting { payload, arrays: arrays.to_vec() };
+    let arrays: Vec<(&Array, Access)> = arrays.iter().map(|(array, access)| (array, *access)).collect();
+    let request = PushRequest { engine: &engine.inner, arrays: &arrays, variables, options, at_arrays };
+    weft_array::push(payload, &request).map_err(|error| raised(py, error))?;
+    engine.hand_over(py);
+    Ok(())
+}
+
+/// The same for what a push of Python's holds.
+pub(crate) fn push_held<P: Traced>(
+    py: Python<'_>,
+    engine: &Engine,
+    payload: P,
+    held: &Held<'_>,
+    options: PushOptions<'_>,
+    at_arrays: bool,
+) -> PyResult<()> {
+    let variables: Vec<_> = held.variables.iter().map(|(variable, kind)| (&variable.get().inner, *kind)).collect();
+    push(py, engine, payload, &arrays_of(&held.arrays), &variables, options, at_arrays)
+}
