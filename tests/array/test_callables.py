@@ -223,7 +223,7 @@ def test_refused_pushes_change_nothing(arrays: weft.Engine, make_engine: Callabl
     before = x.version
     with pytest.raises(errors.VariableDeletedError):
         arrays.push(print, [gone], [x])
-    with pytest.raises(errors.WrongEngineError):
+    with pytest.raises(errors.WrongEngineError, match="array of shape"):
         other.push(print, [], [x])
     with pytest.raises(errors.ArgumentTypeError, match="write \\[array\\]"):
         arrays.push(print, [], x)

@@ -387,8 +387,9 @@ pub fn push<P: Payload>(payload: P, request: &PushRequest<'_>) -> Result<(), Arr
 pub(crate) fn check(engine: &Engine, array: &Array) -> Result<(), ArrayError> {
     let buffer = array.buffer();
     if !engine.is_same(buffer.engine()) {
+        let variable = format!("an array of shape {:?}", array.layout().shape);
         let (owner, engine) = (buffer.engine().name().to_owned(), engine.name().to_owned());
-        return Err(EngineError::WrongEngine { variable: buffer.variable().label(), owner, engine }.into());
+        return Err(EngineError::WrongEngine { variable, owner, engine }.into());
     }
     if granted::is_taken(array) {
         return Err(ArrayError::Granted { shape: array.layout().shape.to_vec() });

@@ -23,7 +23,7 @@ pub enum EngineError {
     /// The variable belongs to another engine.
     #[error("{variable} belongs to {owner}, not to {engine}; use it with the engine that made it")]
     WrongEngine {
-        /// The variable's label.
+        /// The variable's label, or what it stands for.
         variable: String,
         /// Label of the engine that made it.
         owner: String,
