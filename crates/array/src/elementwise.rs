@@ -23,7 +23,7 @@ use crate::at_once::{self, AT_ONCE};
 use crate::kernel::StridedLoop;
 use crate::order::{self, Access, Pushing};
 use crate::step::{Operand, Prepared, RunStep, Source, Step};
-use crate::{Array, ArrayError};
+use crate::{Array, ArrayError, granted};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -311,18 +311,19 @@ pub fn push_elementwise(
     let mut arrays: SmallVec<[(&Array, Access); 3]> = SmallVec::new();
     for input in inputs {
         if let Operand::Array(array) = input {
-            order::check(engine, array)?;
+            order::check_engine(engine, array)?;
             arrays.push((array, Access::Read));
         }
     }
     let read = arrays.len();
     for output in outputs {
-        order::check(engine, output)?;
+        order::check_engine(engine, output)?;
         arrays.push((output, Access::Overwrite));
         if output.bytes() >= COUNTED {
             options.bytes += output.bytes() as u64;
         }
     }
+    granted::refuse(&arrays)?;
     if let [output] = outputs
         && kernel.inputs() == inputs.len()
         && at_once::run_rows(&kernel, engine, output, inputs, &arrays, options.note)

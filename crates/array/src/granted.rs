@@ -5,8 +5,8 @@
 //! running op does would no longer be one step.
 
 use crate::order::Access;
-use crate::{Array, Buffer};
-use std::cell::RefCell;
+use crate::{Array, ArrayError, Buffer};
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,6 +20,8 @@ struct Grant {
 thread_local! {
     /// Of the ops that run on this thread, the innermost last.
     static GRANTS: RefCell<Vec<Grant>> = const { RefCell::new(Vec::new()) };
+    /// How many they are, for pushes, most of which come from outside such ops.
+    static COUNT: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Takes the grants back, however the op ends.
@@ -28,6 +30,7 @@ struct Until(usize);
 impl Drop for Until {
     fn drop(&mut self) {
         GRANTS.with_borrow_mut(|grants| grants.truncate(self.0));
+        COUNT.set(self.0);
     }
 }
 
@@ -40,6 +43,7 @@ pub fn granting<T>(arrays: &[(Array, Access)], body: impl FnOnce() -> T) -> T {
             range: array.range(),
             writes: *access != Access::Read,
         }));
+        COUNT.set(grants.len());
         until
     });
     body()
@@ -51,24 +55,29 @@ pub fn granted(array: &Array) -> Option<bool> {
     let covers = |grant: &&Grant, range: &Range<usize>| {
         grant.buffer == Arc::as_ptr(array.buffer()) && grant.range.start <= range.start && range.end <= grant.range.end
     };
-    GRANTS.with_borrow(|grants| {
-        if grants.is_empty() {
-            return None;
-        }
-        let range = array.range();
-        grants.iter().filter(|grant| covers(grant, &range)).map(|grant| grant.writes).max()
-    })
+    if COUNT.get() == 0 {
+        return None;
+    }
+    let range = array.range();
+    GRANTS.with_borrow(|grants| grants.iter().filter(|grant| covers(grant, &range)).map(|grant| grant.writes).max())
 }
 
-/// Whether the running op has been granted anything that the array reaches.
+/// Refuses arrays of which the running op has been granted any part.
 #[inline]
-pub(crate) fn is_taken(array: &Array) -> bool {
+pub(crate) fn refuse(arrays: &[(&Array, Access)]) -> Result<(), ArrayError> {
+    if COUNT.get() == 0 { Ok(()) } else { refuse_granted(arrays) }
+}
+
+#[cold]
+fn refuse_granted(arrays: &[(&Array, Access)]) -> Result<(), ArrayError> {
+    let reaches = |grant: &Grant, array: &Array| {
+        let range = array.range();
+        grant.buffer == Arc::as_ptr(array.buffer()) && grant.range.start < range.end && range.start < grant.range.end
+    };
     GRANTS.with_borrow(|grants| {
-        grants.iter().any(|grant| {
-            let range = array.range();
-            grant.buffer == Arc::as_ptr(array.buffer())
-                && grant.range.start < range.end
-                && range.start < grant.range.end
-        })
+        match arrays.iter().find(|(array, _)| grants.iter().any(|grant| reaches(grant, array))) {
+            Some((array, _)) => Err(ArrayError::Granted { shape: array.layout().shape.to_vec() }),
+            None => Ok(()),
+        }
     })
 }

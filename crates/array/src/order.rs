@@ -363,8 +363,9 @@ pub fn push<P: Payload>(payload: P, request: &PushRequest<'_>) -> Result<(), Arr
         }
     }
     for (array, _) in request.arrays {
-        check(request.engine, array)?;
+        check_engine(request.engine, array)?;
     }
+    granted::refuse(request.arrays)?;
     // Before anything is changed: what is refused here has left no trace.
     let mut accesses = Accesses::new(request.engine);
     for (variable, kind) in request.variables {
@@ -382,17 +383,14 @@ pub fn push<P: Payload>(payload: P, request: &PushRequest<'_>) -> Result<(), Arr
     Ok(pushed?)
 }
 
-/// Refuses an array of another engine, or one that the running op has.
+/// Refuses an array of another engine.
 #[inline]
-pub(crate) fn check(engine: &Engine, array: &Array) -> Result<(), ArrayError> {
+pub(crate) fn check_engine(engine: &Engine, array: &Array) -> Result<(), EngineError> {
     let buffer = array.buffer();
     if !engine.is_same(buffer.engine()) {
         let variable = format!("an array of shape {:?}", array.layout().shape);
         let (owner, engine) = (buffer.engine().name().to_owned(), engine.name().to_owned());
-        return Err(EngineError::WrongEngine { variable, owner, engine }.into());
-    }
-    if granted::is_taken(array) {
-        return Err(ArrayError::Granted { shape: array.layout().shape.to_vec() });
+        return Err(EngineError::WrongEngine { variable, owner, engine });
     }
     Ok(())
 }
