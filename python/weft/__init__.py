@@ -257,7 +257,7 @@ from weft._array.manipulation import (
     transpose,
     unstack,
 )
-from weft._array.matrices import cross, diag, diagonal, trace
+from weft._array.matrices import cross, diag, diagonal
 from weft._array.methods import attach as _attach_methods
 from weft._array.methods import wait_all
 from weft._array.order_statistics import (
@@ -329,6 +329,8 @@ from weft._device import Device, cpu
 from weft._executor import Executor
 from weft._exit import install as _install
 from weft._task import task
+from weft._trace.entry import trace
+from weft._trace.recorder import Trace
 from weft._wait import wait
 from weft.ops import register_op
 
@@ -342,6 +344,7 @@ __all__ = [
     "Operator",
     "Overwrite",
     "Read",
+    "Trace",
     "UniqueAllResult",
     "UniqueCountsResult",
     "UniqueInverseResult",

@@ -282,6 +282,22 @@ class OpCancelledError(WeftError, RuntimeError):
     """
 
 
+class TraceError(WeftError, RuntimeError):
+    """A trace was used out of its turn: started twice, stopped or looked at before it was started.
+
+    It is also raised where two traces would record one engine. A trace records once: make another one with
+    ``weft.trace()``, after the end of the one before.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.trace().summary()
+    Traceback (most recent call last):
+    ...
+    weft.errors.TraceError: ...
+    """
+
+
 class ForkedError(WeftError, RuntimeError):
     """In a forked child: an op was unfinished when the process forked, and its effect exists in the parent only.
 

@@ -1,0 +1,56 @@
+"""How many ops run and are pending over the time of a run, and how many bytes the pending ones hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from weft._trace.measures import levels, thinned
+
+if TYPE_CHECKING:
+    from weft._trace.measures import Times
+    from weft._trace.record import Record
+
+__all__ = ["Curve", "curves"]
+
+_POINTS = 20_000  # of a curve: more are thinned out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curve:
+    """A level over time.
+
+    Parameters
+    ----------
+    name : {"running", "pending", "bytes"}
+        Which one.
+    label : str
+        The same in words.
+    times : ndarray of int64
+        Nanoseconds since the start of the trace; they increase.
+    level : ndarray of int64
+        The level from each time on.
+    """
+
+    name: str
+    label: str
+    times: Times
+    level: Times
+
+
+def curves(record: Record) -> list[Curve]:
+    """Return the curves of a record; that of bytes only where ops held some."""
+    ops = record.ops
+    work = ~record.waits
+    ran = work & record.began
+    pushed = ops["pushed"][work]
+    settled = np.maximum(np.where(ops["settled"] > 0, ops["settled"], record.duration)[work], pushed)
+    found = [
+        ("running", "running ops", levels(ops["started"][ran], record.ends()[ran])),
+        ("pending", "pending ops", levels(pushed, settled)),
+    ]
+    if ops["bytes"][work].any():
+        found.append(("bytes", "pending bytes", levels(pushed, settled, ops["bytes"][work])))
+    return [Curve(name, label, *thinned(*points, _POINTS)) for name, label, points in found]

@@ -1,0 +1,93 @@
+"""Figures about stretches of time: their union, what two sets of them share, how many go on at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["Times", "covered", "levels", "shared", "thinned"]
+
+Times: TypeAlias = "npt.NDArray[np.int64]"
+
+
+def covered(start: Times, end: Times) -> int:
+    """Return for how long at least one of the stretches from `start` to `end` goes on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> covered(np.array([0, 5, 20]), np.array([10, 15, 21]))
+    16
+    """
+    if not len(start):
+        return 0
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order])
+    began = np.concatenate(([start[0]], np.maximum(start[1:], end[:-1])))
+    return int(np.maximum(end - began, 0).sum())
+
+
+def shared(one: tuple[Times, Times], other: tuple[Times, Times]) -> int:
+    """Return for how long a stretch of `one` and a stretch of `other` go on at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shared((np.array([0]), np.array([10])), (np.array([4, 8]), np.array([6, 30])))
+    4
+    """
+    start, end = (np.concatenate(parts) for parts in zip(one, other, strict=True))
+    return covered(*one) + covered(*other) - covered(start, end)
+
+
+def levels(start: Times, end: Times, weight: Times | None = None) -> tuple[Times, Times]:
+    """Return how many stretches go on, as times of change and the level from each on.
+
+    Parameters
+    ----------
+    start, end : ndarray of int64
+        The stretches.
+    weight : ndarray of int64, optional
+        What each counts for; by default 1.
+
+    Returns
+    -------
+    times, level : ndarray of int64
+        Times strictly increase.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> times, level = levels(np.array([0, 2]), np.array([5, 5]))
+    >>> times.tolist(), level.tolist()
+    ([0, 2, 5], [1, 2, 0])
+    """
+    weight = np.ones(len(start), np.int64) if weight is None else weight.astype(np.int64)
+    moments = np.concatenate((start, end))
+    change = np.concatenate((weight, -weight))
+    order = np.argsort(moments, kind="stable")
+    moments, level = moments[order], np.cumsum(change[order])
+    last = np.append(moments[1:] != moments[:-1], True)[: len(moments)]
+    return moments[last], level[last]
+
+
+def thinned(times: Times, level: Times, points: int) -> tuple[Times, Times]:
+    """Return at most `points` points of a level: of each stretch of time the highest, at the time that it has.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> times, level = thinned(np.arange(100), np.arange(100) % 7, 10)
+    >>> len(times), level.min()
+    (10, 6)
+    """
+    if len(times) <= points:
+        return times, level
+    stretch = (times - times[0]) * points // (times[-1] - times[0] + 1)
+    order = np.lexsort((level, stretch))
+    highest = order[np.append(np.diff(stretch[order]) > 0, True)]
+    return times[highest], level[highest]

@@ -1,0 +1,220 @@
+"""What was recorded: the columns that the core hands over, as arrays that know their names.
+
+A record is read once and never changes. Everything else in this package is computed from it, so that a trace can be
+looked at in many ways after the run. All times are nanoseconds since the start of the trace; 0 is what has not happened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+__all__ = ["NONE", "NO_OP", "Access", "Kind", "Ops", "Outcome", "Record", "Thread", "Traced"]
+
+#: In `worker` and `stream`: there is none.
+NONE = 65535
+#: In `parent`: the op was not pushed inside another one.
+NO_OP = -1
+
+#: A structured array.
+Ops: TypeAlias = "np.ndarray[Any, Any]"
+
+
+class Kind(IntEnum):
+    """What an op runs."""
+
+    CALLABLE = 0
+    NATIVE = 1
+    COMPUTE = 2
+    COPY = 3
+    ASYNC = 4
+    LAUNCH = 5
+    WAIT = 6
+    DELETE = 7
+
+
+class Outcome(IntEnum):
+    """How an op ended."""
+
+    PENDING = 0
+    DONE = 1
+    FAILED = 2
+    SKIPPED = 3
+    CANCELLED = 4
+
+
+class Access(IntEnum):
+    """How an op uses a variable."""
+
+    READ = 0
+    MUTATE = 1
+    OVERWRITE = 2
+
+
+class Thread(TypedDict):
+    """A thread that pushed, waited or ran ops."""
+
+    name: str
+    kind: str
+    lane: int
+    ident: int
+
+
+class Traced(TypedDict):
+    """A variable that ops used."""
+
+    id: int
+    name: str | None
+    bytes: int
+
+
+_OPS = np.dtype(
+    [
+        ("number", "u8"),
+        ("name", "u4"),
+        ("place", "u4"),
+        ("kind", "u1"),
+        ("lane", "u2"),
+        ("priority", "i4"),
+        ("bytes", "u8"),
+        ("pusher", "u2"),
+        ("worker", "u2"),
+        ("parent", "i8"),
+        ("pushed", "i8"),
+        ("ready", "i8"),
+        ("started", "i8"),
+        ("ended", "i8"),
+        ("settled", "i8"),
+        ("outcome", "u1"),
+        ("stream", "u2"),
+        ("device_started", "i8"),
+        ("device_ended", "i8"),
+    ]
+)
+_ACCESSES = np.dtype([("op", "u4"), ("variable", "u4"), ("kind", "u1"), ("version", "u8")])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Record:
+    """What one engine did while it was traced.
+
+    Parameters
+    ----------
+    epoch : float
+        Seconds since 1970 at the start.
+    duration : int
+        Nanoseconds from start to stop.
+    dropped : int
+        Ops over the limit, which were not kept.
+    names, places : list of str
+        What `ops` refers to by number: names of ops, and ``file:line`` of pushes.
+    threads : list of Thread
+        What `ops` refers to as pusher and worker.
+    variables : list of Traced
+        What `accesses` refers to.
+    ops : ndarray
+        One element for each op, in the order of pushes.
+    accesses : ndarray
+        One element for each access, with the version that a read saw, or a mutation made.
+    errors : dict of int to str
+        For ops that failed, by their index, one line.
+    """
+
+    epoch: float
+    duration: int
+    dropped: int
+    names: list[str]
+    places: list[str]
+    threads: list[Thread]
+    variables: list[Traced]
+    ops: Ops
+    accesses: Ops
+    errors: dict[int, str]
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any]) -> Record:
+        """Return the record in the core's answer.
+
+        Parameters
+        ----------
+        answer : mapping
+            What ``Engine._trace_stop()`` returned: columns are bytes.
+
+        Returns
+        -------
+        Record
+            Its arrays are read-only.
+        """
+        plain = {name: answer[name] for name in ("epoch", "duration", "dropped", "names", "places", "threads")}
+        return cls(
+            **plain,
+            variables=answer["variables"],
+            ops=_table(_OPS, answer["ops"]),
+            accesses=_table(_ACCESSES, answer["accesses"]),
+            errors=answer["errors"],
+        )
+
+    @property
+    def began(self) -> npt.NDArray[np.bool_]:
+        """Which ops have started to run."""
+        found: npt.NDArray[np.bool_] = self.ops["started"] > 0
+        return found
+
+    @property
+    def waits(self) -> npt.NDArray[np.bool_]:
+        """Which entries are waits and not work."""
+        found: npt.NDArray[np.bool_] = self.ops["kind"] == Kind.WAIT
+        return found
+
+    def ends(self) -> npt.NDArray[np.int64]:
+        """Return when each op that began was over; what still runs at the stop ends there."""
+        ended = self.ops["ended"]
+        return np.where(self.began, np.maximum(np.where(ended > 0, ended, self.duration), self.ops["started"]), 0)
+
+    def durations(self) -> npt.NDArray[np.int64]:
+        """Return for how long each op ran: on its device's clock, where it has one; 0 for waits and what never ran."""
+        host = self.ends() - self.ops["started"]
+        device = self.ops["device_ended"] - self.ops["device_started"]
+        ran = np.where(self.ops["device_ended"] > 0, device, host)
+        return np.where(self.began & ~self.waits, ran, 0)
+
+    def queue_times(self) -> npt.NDArray[np.int64]:
+        """Return how long each op was ready before a worker took it."""
+        return np.where(self.began & ~self.waits, np.maximum(self.ops["started"] - self.ops["ready"], 0), 0)
+
+    def label(self, op: int) -> str:
+        """Return the name of an op, or its number where it has none."""
+        name = self.names[int(self.ops["name"][op])]
+        return name or f"op {self.ops['number'][op]}"
+
+    def place(self, op: int) -> str:
+        """Return where an op was pushed, or nothing where that is unknown."""
+        return self.places[int(self.ops["place"][op])] if self.places else ""
+
+    def thread(self, op: int) -> int:
+        """Return the index of the thread that an op belongs to: that of its worker, or else of its pusher."""
+        worker = int(self.ops["worker"][op])
+        return int(self.ops["pusher"][op]) if worker == NONE else worker
+
+    def variable(self, index: int) -> str:
+        """Return the name of a variable, or its number where it has none."""
+        variable = self.variables[index]
+        return variable["name"] or f"#{variable['id']}"
+
+
+def _table(dtype: np.dtype[np.void], columns: Mapping[str, bytes]) -> Ops:
+    """Return columns of bytes as one read-only structured array."""
+    parts = {name: np.frombuffer(columns[name], dtype[name]) for name in dtype.names or ()}
+    table = np.zeros(len(next(iter(parts.values()))), dtype)
+    for name, part in parts.items():
+        table[name] = part
+    table.flags.writeable = False
+    return table

@@ -1,0 +1,304 @@
+"""The figures of a run: where its time went, and how parallel it was and could have been."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft._trace.extra import need
+from weft._trace.measures import covered, shared
+from weft._trace.record import NO_OP, NONE, Kind, Outcome, Record
+from weft._trace.units import seconds
+
+if TYPE_CHECKING:
+    from weft._trace.critical import CriticalPath
+
+__all__ = ["OpSummary", "Summary", "summarize"]
+
+_SHOWN = 8  # ops of the critical path, and names of failed ones, that a printed summary names
+_COLUMNS = ("op", "kind", "count", "total", "mean", "longest", "mean queue", "critical")
+
+
+@dataclass(frozen=True, slots=True)
+class OpSummary:
+    """The ops of one name and kind. Times are nanoseconds.
+
+    Parameters
+    ----------
+    name : str
+        Their name.
+    kind : str
+        What they run: ``"callable"``, ``"native"``, ``"compute"``, ``"copy"``, ``"async"``, ``"launch"``, ``"delete"``.
+    count : int
+        How many ran.
+    total, longest : int
+        How long they ran, all together and at most.
+    queue : int
+        How long they were ready before a worker took them, all together.
+    critical : int
+        How long those of the critical path ran.
+    """
+
+    name: str
+    kind: str
+    count: int
+    total: int
+    longest: int
+    queue: int
+    critical: int
+
+    @property
+    def mean(self) -> float:
+        """How long one ran."""
+        return self.total / self.count
+
+    @property
+    def mean_queue(self) -> float:
+        """How long one was ready before a worker took it."""
+        return self.queue / self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The figures of a trace. Print it to see them as tables. Times are nanoseconds.
+
+    Parameters
+    ----------
+    ops : list of OpSummary
+        By name and kind; those that took longest first.
+    wall : int
+        From the first push to the last end.
+    busy : int
+        For how long threads and device streams worked, added up: nested ops count once, waits do not count.
+    waited : int
+        For how long threads outside the engine waited, added up.
+    workers : int
+        How many workers ran ops.
+    critical : int
+        The length of the critical path: no number of workers makes the run shorter.
+    critical_path : list of str
+        Names of its ops, first to last.
+    copying, overlap : int
+        For how long copies ran, and for how long of that something was computed beside them.
+    count, failed, skipped, cancelled, pending, dropped : int
+        Ops that were kept, of these those that failed, were skipped, were cancelled or had not ended, and ops that were
+        over the limit of the trace.
+    errors : list of str
+        The failures, a line each.
+    """
+
+    ops: list[OpSummary]
+    wall: int
+    busy: int
+    waited: int
+    workers: int
+    critical: int
+    critical_path: list[str]
+    copying: int
+    overlap: int
+    count: int
+    failed: int
+    skipped: int
+    cancelled: int
+    pending: int
+    dropped: int
+    errors: list[str]
+
+    @property
+    def parallelism(self) -> float:
+        """How many ops ran at once, on average."""
+        return self.busy / self.wall if self.wall else 0.0
+
+    @property
+    def possible_parallelism(self) -> float:
+        """How many could have run at once, on average, with workers without number."""
+        return self.busy / self.critical if self.critical else 0.0
+
+    @property
+    def overlap_fraction(self) -> float | None:
+        """Which part of the time of copies was hidden behind computation; None without copies."""
+        return self.overlap / self.copying if self.copying else None
+
+    def __str__(self) -> str:
+        """Return aligned text."""
+        rows = [_COLUMNS, *self._rows()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        aligned = [
+            "  ".join(cell.ljust(width) if at < 2 else cell.rjust(width) for at, (cell, width) in enumerate(row))  # noqa: PLR2004 - name and kind are words
+            for row in (zip(cells, widths, strict=True) for cells in rows)
+        ]
+        rule = "  ".join("-" * width for width in widths)
+        width = max(len(name) for name, _ in self._figures())
+        figures = [f"{name.ljust(width)}  {value}" for name, value in self._figures()]
+        return "\n".join([aligned[0], rule, *aligned[1:], "", *figures])
+
+    def __rich__(self) -> Any:  # noqa: ANN401 - rich ships types, but need not be there
+        """Return the tables that rich prints."""
+        box, table, console = need("rich.box"), need("rich.table"), need("rich.console")
+        ops = table.Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for at, name in enumerate(_COLUMNS):
+            ops.add_column(name, justify="left" if at < 2 else "right", overflow="fold")  # noqa: PLR2004 - as above
+        for row in self._rows():
+            ops.add_row(*map(_escaped, row))
+        figures = table.Table.grid(padding=(0, 2))
+        for name, value in self._figures():
+            figures.add_row(f"[bold]{name}[/]", _escaped(value))
+        return console.Group(ops, figures)
+
+    def show(self) -> None:
+        """Print the tables: by rich where it is installed, as plain text otherwise.
+
+        Examples
+        --------
+        >>> import weft
+        >>> with weft.Engine(workers=1) as engine, weft.trace(engine=engine) as trace:
+        ...     engine.push(lambda: None, name="nothing")
+        >>> trace.summary().show()  # doctest: +SKIP
+        """
+        if find_spec("rich"):
+            need("rich.console").Console().print(self)
+        else:
+            sys.stdout.write(f"{self}\n")
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        """Return the cells of the table of ops."""
+        return [
+            (
+                op.name,
+                op.kind,
+                f"{op.count:,}",
+                seconds(op.total),
+                seconds(op.mean),
+                seconds(op.longest),
+                seconds(op.mean_queue),
+                seconds(op.critical) if op.critical else "",
+            )
+            for op in self.ops
+        ]
+
+    def _figures(self) -> list[tuple[str, str]]:
+        """Return names and values of the figures that stand below."""
+        path, shown = self.critical_path, [*self.critical_path]
+        if len(path) > _SHOWN:
+            shown = [*path[: _SHOWN // 2], f"({len(path) - _SHOWN:,} more)", *path[-_SHOWN // 2 :]]
+        figures = [
+            ("ops", f"{self.count:,}"),
+            ("wall time", seconds(self.wall)),
+            ("busy time", f"{seconds(self.busy)} on {self.workers} {'worker' if self.workers == 1 else 'workers'}"),
+            ("critical path", f"{seconds(self.critical)}: {' > '.join(shown)}" if path else "none"),
+            ("parallelism", f"{self.parallelism:.2f} achieved, {self.possible_parallelism:.2f} possible"),
+        ]
+        if self.waited:
+            figures.append(("waits", f"{seconds(self.waited)} outside the engine"))
+        if self.overlap_fraction is not None:
+            hidden = f"{self.overlap_fraction:.0%} of {seconds(self.copying)}"
+            figures.append(("copies", f"{hidden} hidden behind computation"))
+        outcomes = {name: getattr(self, name) for name in ("failed", "skipped", "cancelled", "pending")}
+        figures += [(name, f"{count:,}") for name, count in outcomes.items() if count]
+        times = Counter(self.errors).most_common(_SHOWN)
+        figures += [("error", f"{line} ({count:,} times)" if count > 1 else line) for line, count in times]
+        if self.dropped:
+            figures.append(("not kept", f"{self.dropped:,} ops over the limit of the trace"))
+        return figures
+
+
+def summarize(record: Record, path: CriticalPath) -> Summary:
+    """Return the figures of a record.
+
+    Parameters
+    ----------
+    record : Record
+        What was recorded.
+    path : CriticalPath
+        Its critical path.
+
+    Returns
+    -------
+    Summary
+        All figures.
+    """
+    ops = record.ops
+    work = record.began & ~record.waits
+    start, end = ops["started"], record.ends()
+    thread = np.where(ops["worker"] == NONE, ops["pusher"], ops["worker"])
+    outside = record.began & record.waits & (ops["parent"] == NO_OP)
+    nested = record.began & record.waits & (ops["parent"] != NO_OP)
+    busy, ran_on = 0, 0
+    apart = work & (ops["kind"] == Kind.ASYNC)
+    for at, who in enumerate(record.threads):
+        mine = work & ~apart & (thread == at)
+        if mine.any():
+            ran_on += who["kind"] == "worker"
+            pauses = nested & (thread == at)
+            busy += covered(start[mine], end[mine])
+            busy -= shared((start[mine], end[mine]), (start[pauses], end[pauses]))
+    busy += int((end - start)[apart].sum())
+    streamed = ops["device_ended"] > 0
+    for stream in np.unique(ops["stream"][streamed]):
+        mine = streamed & (ops["stream"] == stream)
+        busy += covered(ops["device_started"][mine], ops["device_ended"][mine])
+    last = max(int(end.max(initial=0)), int(ops["device_ended"].max(initial=0)))
+    first = int(ops["pushed"].min()) if len(ops) else 0
+    copies = work & (ops["kind"] == Kind.COPY)
+    beside = work & ~copies
+    copying, beside_copies = (start[copies], end[copies]), (start[beside], end[beside])
+    outcomes = np.bincount(ops["outcome"][~record.waits], minlength=len(Outcome))
+    return Summary(
+        ops=_by_name(record, path),
+        wall=last - first,
+        busy=busy,
+        waited=int((end - start)[outside].sum()),
+        workers=ran_on,
+        critical=path.length,
+        critical_path=[record.label(op) for op in path.ops.tolist()],
+        copying=covered(*copying),
+        overlap=shared(copying, beside_copies),
+        count=int((~record.waits).sum()),
+        failed=int(outcomes[Outcome.FAILED]),
+        skipped=int(outcomes[Outcome.SKIPPED]),
+        cancelled=int(outcomes[Outcome.CANCELLED]),
+        pending=int(outcomes[Outcome.PENDING]),
+        dropped=record.dropped,
+        errors=[f"{record.label(op)}: {line}" for op, line in sorted(record.errors.items())],
+    )
+
+
+def _by_name(record: Record, path: CriticalPath) -> list[OpSummary]:
+    """Return the figures of the ops of each name and kind, those that took longest first."""
+    work = np.nonzero(record.began & ~record.waits)[0]
+    took, queued = record.durations()[work], record.queue_times()[work]
+    on_path = np.isin(work, path.ops)
+    kinds = len(Kind)
+    groups, group = np.unique(
+        record.ops["name"][work].astype(np.int64) * kinds + record.ops["kind"][work], return_inverse=True
+    )
+    longest = np.zeros(len(groups), np.int64)
+    np.maximum.at(longest, group, took)
+    count, total, queue, critical = (
+        np.bincount(group, weights, len(groups)) for weights in (None, took, queued, took * on_path)
+    )
+    keys: list[int] = groups.tolist()
+    found = [
+        OpSummary(
+            record.names[key // kinds],
+            Kind(key % kinds).name.lower(),
+            int(count[at]),
+            int(total[at]),
+            int(longest[at]),
+            int(queue[at]),
+            int(critical[at]),
+        )
+        for at, key in enumerate(keys)
+    ]
+    return sorted(found, key=lambda op: -op.total)
+
+
+def _escaped(text: str) -> str:
+    """Return text that rich prints as it is."""
+    escaped: str = need("rich.markup").escape(text)
+    return escaped

@@ -1,0 +1,44 @@
+// Draws the dependencies of the chosen op, from the end of one op to the start of the other.
+
+const ARROWS = 200; // of one op, in each direction: more would hide each other
+
+class ArrowPainter {
+  constructor(layout, state) {
+    Object.assign(this, { layout, state, trace: layout.trace, viewport: layout.viewport });
+  }
+
+  draw() {
+    const { selected } = this.state;
+    if (selected < 0) return;
+    const { pen, top, bottom, width } = this.layout;
+    pen.save();
+    pen.beginPath();
+    pen.rect(this.viewport.left, top, width - this.viewport.left, bottom - top);
+    pen.clip();
+    for (const op of this.trace.before(selected).subarray(0, ARROWS)) this.#arrow(op, selected);
+    for (const op of this.trace.after(selected).subarray(0, ARROWS)) this.#arrow(selected, op);
+    pen.restore();
+  }
+
+  #arrow(before, after) {
+    const { pen, colours, row } = this.layout;
+    const { spanStart, spanEnd } = this.trace.columns;
+    const [source, target] = [this.trace.spanOf[before], this.trace.spanOf[after]];
+    if (source < 0 || target < 0) return;
+    const place = (span) => this.layout.y(this.layout.bandOf(span)) + row / 2;
+    const [x0, y0, x1, y1] = [this.viewport.x(spanEnd[source]), place(source), this.viewport.x(spanStart[target]), place(target)];
+    const bend = Math.max(14, Math.min(80, Math.abs(x1 - x0) / 2));
+    const lift = y0 === y1 ? row : 0; // over the ops between the two
+    pen.strokeStyle = pen.fillStyle = colours.mark;
+    pen.lineWidth = 1.6;
+    pen.beginPath();
+    pen.moveTo(x0, y0);
+    pen.bezierCurveTo(x0 + bend, y0 - lift, x1 - bend, y1 - lift, x1 - 5, y1);
+    pen.stroke();
+    pen.beginPath();
+    pen.moveTo(x1, y1);
+    pen.lineTo(x1 - 7, y1 - 4);
+    pen.lineTo(x1 - 7, y1 + 4);
+    pen.fill();
+  }
+}

@@ -1,0 +1,59 @@
+"""A record and what is computed from it, each once and when it is asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from weft._trace.critical import CriticalPath, critical_path
+from weft._trace.dependencies import dependencies
+from weft._trace.lanes import Spans, spans
+from weft._trace.record import Record
+from weft._trace.summary import Summary, summarize
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    import numpy.typing as npt
+
+
+__all__ = ["Views"]
+
+
+class Views:
+    """What can be seen in a record.
+
+    Parameters
+    ----------
+    record : Record
+        What was recorded.
+    """
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+
+    @classmethod
+    def of(cls, answer: Mapping[str, Any]) -> Views:
+        """Return what can be seen in the core's answer."""
+        return cls(Record.read(answer))
+
+    @cached_property
+    def dependencies(self) -> npt.NDArray[np.int64]:
+        """Pairs of ops, of which the second waits for the first."""
+        return dependencies(self.record)
+
+    @cached_property
+    def critical(self) -> CriticalPath:
+        """The longest chain of dependent ops."""
+        return critical_path(self.record, self.dependencies)
+
+    @cached_property
+    def summary(self) -> Summary:
+        """The figures of the run."""
+        return summarize(self.record, self.critical)
+
+    @cached_property
+    def spans(self) -> Spans:
+        """What a timeline shows."""
+        return spans(self.record)
