@@ -330,6 +330,7 @@ from weft._executor import Executor
 from weft._exit import install as _install
 from weft._task import task
 from weft._trace.entry import trace
+from weft._trace.progress import progress
 from weft._trace.recorder import Trace
 from weft._wait import wait
 from weft.ops import register_op
@@ -559,6 +560,7 @@ __all__ = [
     "pow",
     "power",
     "prod",
+    "progress",
     "promote_types",
     "ptp",
     "quantile",

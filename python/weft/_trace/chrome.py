@@ -94,14 +94,12 @@ def _slices(views: Views, rows: npt.NDArray[np.int64]) -> Iterator[str]:
     outcomes = [outcome.name.lower() for outcome in Outcome]
     touched = _accesses(record)
     columns: list[list[int]] = [
-        ops[name].tolist() for name in ("number", "name", "place", "kind", "priority", "bytes", "outcome")
+        ops[name].tolist() for name in ("name", "place", "kind", "priority", "bytes", "outcome")
     ]
     drawn: list[list[int]] = np.stack((spans.op, rows, spans.start, spans.end), 1).tolist()
     for op, row, start, end in drawn:
-        number, name, place, kind, priority, held, outcome = (column[op] for column in columns)
-        about = (
-            f'"op": {number}, "place": {places[place]}, "outcome": "{outcomes[outcome]}", "queue_us": {_us(queued[op])}'
-        )
+        name, place, kind, priority, held, outcome = (column[op] for column in columns)
+        about = f'"op": {op}, "place": {places[place]}, "outcome": "{outcomes[outcome]}", "queue_us": {_us(queued[op])}'
         if priority:
             about += f', "priority": {priority}'
         if held:
@@ -112,7 +110,7 @@ def _slices(views: Views, rows: npt.NDArray[np.int64]) -> Iterator[str]:
             about += f', "accesses": {json.dumps(touched[op])}'
         if op in record.errors:
             about += f', "error": {json.dumps(record.errors[op])}'
-        label = names[name] if record.names[name] else f'"op {number}"'
+        label = names[name] if record.names[name] else f'"op {op}"'
         yield (
             f'{{"ph": "X", "pid": {_ENGINE}, "tid": {row}, "ts": {_us(start)}, "dur": {_us(max(end - start, 1))}, '
             f'"name": {label}, "cat": "{kinds[kind]}", "args": {{{about}}}}}'

@@ -110,7 +110,7 @@ def _columns(views: Views) -> tuple[bytes, list[dict[str, Any]]]:
     record, spans = views.record, views.spans
     ops, accesses, pairs = record.ops, record.accesses, views.dependencies
     columns: dict[str, tuple[str, Any]] = {
-        **{name: ("f8", ops[name]) for name in ("number", "bytes", "pushed", "ready", "started")},
+        **{name: ("f8", ops[name]) for name in ("bytes", "pushed", "ready", "started")},
         "ended": ("f8", record.ends()),
         "deviceStarted": ("f8", ops["device_started"]),
         "deviceEnded": ("f8", ops["device_ended"]),

@@ -191,9 +191,9 @@ class Record:
         return np.where(self.began & ~self.waits, np.maximum(self.ops["started"] - self.ops["ready"], 0), 0)
 
     def label(self, op: int) -> str:
-        """Return the name of an op, or its number where it has none."""
+        """Return the name of an op, or its position where it has none."""
         name = self.names[int(self.ops["name"][op])]
-        return name or f"op {self.ops['number'][op]}"
+        return name or f"op {op}"
 
     def place(self, op: int) -> str:
         """Return where an op was pushed, or nothing where that is unknown."""

@@ -73,7 +73,7 @@ class Trace {
   }
 
   label(op) {
-    return this.names[this.columns.name[op]] || `op ${this.columns.number[op]}`;
+    return this.names[this.columns.name[op]] || `op ${op}`;
   }
 
   kind(op) {

@@ -1,0 +1,93 @@
+"""Stalls: what is said when nothing finishes while somebody waits."""
+
+from __future__ import annotations
+
+import logging
+from typing import TypedDict
+
+from weft._trace.units import seconds
+
+__all__ = ["Report", "Running", "Waiting", "describe", "log_stall"]
+
+_log = logging.getLogger("weft")
+_SHOWN = 10  # ops of each list, as many as a chain has
+
+
+class Running(TypedDict):
+    """An op that runs."""
+
+    label: str
+    place: str
+    seconds: float
+
+
+class Waiting(TypedDict):
+    """An op or a wait, and what it waits for."""
+
+    label: str
+    place: str
+    variable: str
+    blocked_by: list[str]
+
+
+class Report(TypedDict):
+    """What an engine says of itself: ``Engine._stall_report()``."""
+
+    running: list[Running]
+    waiting: list[Waiting]
+    pending: int
+
+
+def log_stall(engine: str, idle: float, report: Report) -> None:
+    """Warn through the logger ``weft`` that nothing finishes.
+
+    The core calls it, from a wait, once in each stall.
+
+    Parameters
+    ----------
+    engine : str
+        The engine's name.
+    idle : float
+        Seconds since an op finished.
+    report : Report
+        What runs, and who waits for whom.
+    """
+    _log.warning("%s", describe(engine, idle, report))
+
+
+def describe(engine: str, idle: float, report: Report) -> str:
+    """Return what is said about a stall, a line for each op.
+
+    Examples
+    --------
+    >>> from weft._trace.stall import describe
+    >>> running = [{"label": "'load'", "place": "run.py:3", "seconds": 31.5}]
+    >>> waiting = [{"label": "'fit'", "place": "run.py:4", "variable": "'x'", "blocked_by": ["'load'"]}]
+    >>> print(describe("default", 30.0, {"running": running, "waiting": waiting, "pending": 2}))
+    engine default: no op has finished for 30 s, 2 are pending
+      runs: 'load', for 31.5 s, pushed at run.py:3
+      waits: 'fit', for 'x' of 'load', pushed at run.py:4
+    """
+    count = report["pending"]
+    are = "is" if count == 1 else "are"
+    lines = [f"engine {engine}: no op has finished for {seconds(idle * 1e9)}, {count:,} {are} pending"]
+    if not report["running"]:
+        lines.append("  nothing runs: what is pending waits for a completion token, or for a worker that a wait blocks")
+    lines += [
+        f"  runs: {running['label']}, for {seconds(running['seconds'] * 1e9)}{_pushed(running['place'])}"
+        for running in report["running"][:_SHOWN]
+    ]
+    for waiting in report["waiting"][:_SHOWN]:
+        blockers = " and ".join(waiting["blocked_by"])
+        of = f" of {blockers}" if blockers else ""
+        lines.append(f"  waits: {waiting['label']}, for {waiting['variable']}{of}{_pushed(waiting['place'])}")
+    for name in ("running", "waiting"):
+        more = len(report[name]) - _SHOWN
+        if more > 0:
+            lines.append(f"  and {more:,} more that {'run' if name == 'running' else 'wait'}")
+    return "\n".join(lines)
+
+
+def _pushed(place: str) -> str:
+    """Return where an op was pushed, as the end of a line."""
+    return f", pushed at {place}" if place else ""
