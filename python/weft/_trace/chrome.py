@@ -118,7 +118,7 @@ def _slices(views: Views, rows: npt.NDArray[np.int64]) -> Iterator[str]:
 
 
 def _flows(views: Views, rows: npt.NDArray[np.int64]) -> Iterator[str]:
-    """Yield an arrow for each dependency between ops that ran: from the last moment of one to the first of the other.
+    """Yield an arrow for each dependency between ops that ran, from the last moment of one to the first of the other.
 
     Both ends lie within their slices, to which they are bound by time and row.
     """
@@ -128,8 +128,11 @@ def _flows(views: Views, rows: npt.NDArray[np.int64]) -> Iterator[str]:
     source, target = at[pairs[:, 0]], at[pairs[:, 1]]
     shown = (source != NO_OP) & (target != NO_OP)
     source, target = source[shown], target[shown]
-    leaves = np.maximum(spans.end[source] - 1, spans.start[source])
-    columns = (rows[source], leaves, rows[target], spans.start[target])
+    # A wait began before what it waits for was over: the arrow leads to its end.
+    waits = views.record.waits[spans.op[target]]
+    arrives = np.where(waits, np.maximum(spans.end[target] - 1, spans.start[target]), spans.start[target])
+    leaves = np.minimum(np.maximum(spans.end[source] - 1, spans.start[source]), arrives)
+    columns = (rows[source], leaves, rows[target], arrives)
     for number, (left, leave, right, arrive) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
         about = f'"pid": {_ENGINE}, "cat": "dependency", "name": "dependency", "id": {number}'
         yield f'{{"ph": "s", "tid": {left}, "ts": {_us(leave)}, {about}}}'

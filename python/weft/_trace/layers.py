@@ -77,7 +77,8 @@ def draw_layers(path: Path, views: Views, shown: npt.NDArray[np.int64]) -> None:
     axes.set_ylim(height - 0.2, -0.6)
     axes.set_xlim(across.min(initial=0) - 0.8, across.max(initial=0) + 0.8)
     axes.set_axis_off()
-    figure.savefig(path, metadata={"Date": None})
+    with need("matplotlib").rc_context({"svg.fonttype": "none"}):
+        figure.savefig(path, metadata={"Date": None})
 
 
 def _layers(count: int, pairs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

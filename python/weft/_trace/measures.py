@@ -71,8 +71,10 @@ def levels(start: Times, end: Times, weight: Times | None = None) -> tuple[Times
     change = np.concatenate((weight, -weight))
     order = np.argsort(moments, kind="stable")
     moments, level = moments[order], np.cumsum(change[order])
-    last = np.append(moments[1:] != moments[:-1], True)[: len(moments)]
-    return moments[last], level[last]
+    last = np.append(moments[1:] != moments[:-1], np.True_)[: len(moments)]
+    moments, level = moments[last], level[last]
+    changed = np.diff(level, prepend=0) != 0
+    return moments[changed], level[changed]
 
 
 def thinned(times: Times, level: Times, points: int) -> tuple[Times, Times]:
@@ -89,5 +91,5 @@ def thinned(times: Times, level: Times, points: int) -> tuple[Times, Times]:
         return times, level
     stretch = (times - times[0]) * points // (times[-1] - times[0] + 1)
     order = np.lexsort((level, stretch))
-    highest = order[np.append(np.diff(stretch[order]) > 0, True)]
+    highest = order[np.append(np.diff(stretch[order]) > 0, np.True_)]
     return times[highest], level[highest]

@@ -162,7 +162,7 @@ def _boxes(views: Views, offsets: npt.NDArray[np.int64], size: float, pixel: flo
     key = row[narrow] * (int(column.max(initial=0)) + 1) + column
     # Of those in one pixel the longest shows; one of the critical path goes before all.
     longest = np.lexsort((end[narrow] - start[narrow], np.isin(spans.op[narrow], views.critical.ops), key))
-    shown = narrow[longest[np.append(np.diff(key[longest]) > 0, True)]] if len(narrow) else narrow
+    shown = narrow[longest[np.append(np.diff(key[longest]) > 0, np.True_)]] if len(narrow) else narrow
     chosen = np.concatenate((wide, shown))
     width = np.concatenate((end[wide] - start[wide], np.full(len(shown), pixel)))
     return _Boxes(start[chosen], width, row[chosen], spans.op[chosen])

@@ -26,7 +26,9 @@ class ArrowPainter {
     const [source, target] = [this.trace.spanOf[before], this.trace.spanOf[after]];
     if (source < 0 || target < 0) return;
     const place = (span) => this.layout.y(this.layout.bandOf(span)) + row / 2;
-    const [x0, y0, x1, y1] = [this.viewport.x(spanEnd[source]), place(source), this.viewport.x(spanStart[target]), place(target)];
+    // A wait began before what it waits for was over: the arrow leads to its end.
+    const arrival = this.trace.columns.kind[after] === WAIT ? spanEnd[target] : spanStart[target];
+    const [x0, y0, x1, y1] = [this.viewport.x(spanEnd[source]), place(source), this.viewport.x(arrival), place(target)];
     const bend = Math.max(14, Math.min(80, Math.abs(x1 - x0) / 2));
     const lift = y0 === y1 ? row : 0; // over the ops between the two
     pen.strokeStyle = pen.fillStyle = colours.mark;
