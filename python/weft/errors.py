@@ -285,8 +285,8 @@ class OpCancelledError(WeftError, RuntimeError):
 class TraceError(WeftError, RuntimeError):
     """A trace was used out of its turn: started twice, stopped or looked at before it was started.
 
-    It is also raised where two traces would record one engine. A trace records once: make another one with
-    ``weft.trace()``, after the end of the one before.
+    It is also raised where a second trace would record the same engine at the same time, and in a forked child, where no
+    trace goes on. A trace records once: make another one with ``weft.trace()``, after the end of the one before.
 
     Examples
     --------
@@ -303,12 +303,4 @@ class ForkedError(WeftError, RuntimeError):
 
     Variables that were complete at the fork can be used in the child. Wait before forking for what the child is to
     use, or overwrite the variable in the child.
-    """
-
-
-class TraceError(WeftError, RuntimeError):
-    """An engine was traced a second time before its trace was stopped, or a trace was read that is not going on.
-
-    One trace at a time records an engine: stop it before another starts. A forked child is not traced; nor is an engine
-    whose trace was stopped already.
     """

@@ -110,7 +110,7 @@ def test_wheel_and_keys_zoom_and_fit_shows_all(show: Show) -> None:
     page.settle()
     start, end = seen(page)
     assert end - start < (whole[1] - whole[0]) / 2
-    assert page.run(f"weft.viewport.time({x})") == pytest.approx(time)
+    assert page.run(f"weft.viewport.time({x})") == pytest.approx(time, abs=100)  # the mouse is told whole pixels
     page.press("w")
     assert seen(page)[1] - seen(page)[0] < end - start
     page.press("f")
@@ -186,7 +186,8 @@ def test_double_click_zooms_to_an_op(show: Show) -> None:
     page.click(*place_of(page, 0), count=2)
     page.settle()
     start, end = seen(page)
-    assert (start, end) == pytest.approx((0, 40_000), abs=2000)
+    assert end - start == pytest.approx(40_000)
+    assert start < 10_000 < 30_000 < end
 
 
 def test_search_counts_marks_and_goes_along(show: Show) -> None:

@@ -585,6 +585,13 @@ impl Engine {
         Ok(figures)
     }
 
+    /// Waits until all ops pushed so far have finished. Their failures stay unreported.
+    #[pyo3(signature = (timeout=None))]
+    fn _drain(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        let timeout = arguments::timeout(py, timeout)?;
+        wait::detached(py, &self.inner, timeout, |wait| self.inner.drain_with(wait))
+    }
+
     /// Starts to record what the engine does, at most `limit` ops of what is pushed from now on.
     fn _trace_start(&self, py: Python<'_>, limit: u64) -> PyResult<()> {
         py.detach(|| self.inner.start_trace(limit)).map_err(|error| errors::raised(py, error))

@@ -4,6 +4,7 @@ use super::core::trace_in;
 use super::{Core, Engine, PushOptions};
 use crate::EngineError;
 use crate::op::{OpFlags, OpPtr, current};
+use crate::pool::DeviceLane;
 use crate::trace::{
     Describe, Kind, Note, Outcome, Push, Ran, Recorder, Recording, Registered, Seen, Span, note, ticks,
 };
@@ -40,7 +41,11 @@ impl Core {
         if trace == 0 {
             return;
         }
-        let &PushOptions { note, name, priority, bytes, .. } = options;
+        let &PushOptions { mut note, name, priority, bytes, device, .. } = options;
+        // What runs on a copy lane moves data, whatever runs it.
+        if device.lane == DeviceLane::Copy && matches!(note.kind.unwrap_or(kind), Kind::Callable | Kind::Native) {
+            note.kind = Some(Kind::Copy);
+        }
         let push = Push { number, note, name, kind, lane, priority, bytes, parent: self.parent() };
         // SAFETY: the caller's promise.
         if unsafe { self.record(trace, &push, accesses) } {

@@ -303,9 +303,14 @@ impl Engine {
 
     /// [`wait_for_all`](Self::wait_for_all), for a limited time or with ticks.
     pub fn wait_for_all_with(&self, wait: &mut Wait<'_>) -> Result<(), EngineError> {
-        self.refuse_inside_op("an op waits for all ops, and is one of them")?;
-        self.drain(wait)?;
+        self.drain_with(wait)?;
         raise_all(self.take_failures())
+    }
+
+    /// Waits until all ops pushed before have finished, and leaves their failures for others to raise.
+    pub fn drain_with(&self, wait: &mut Wait<'_>) -> Result<(), EngineError> {
+        self.refuse_inside_op("an op waits for all ops, and is one of them")?;
+        self.drain(wait)
     }
 
     /// Waits until all ops pushed before have finished.
