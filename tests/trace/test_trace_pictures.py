@@ -29,9 +29,7 @@ DOT = shutil.which("dot")
 
 def text_of(path: Path) -> str:
     """All text in an SVG, which is parsed for that."""
-    return "\n".join(
-        node.text or "" for node in ET.parse(path).iter() if node.tag.endswith(("text", "tspan", "title"))
-    )
+    return "\n".join(node.text or "" for node in ET.parse(path).iter() if node.tag.endswith(("text", "tspan", "title")))
 
 
 def test_a_picture_shows_lanes_names_and_colours(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ looked at in many ways after the run. All times are nanoseconds since the start 
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
@@ -115,7 +116,8 @@ class Record:
     dropped : int
         Ops over the limit, which were not kept.
     names, places : list of str
-        What `ops` refers to by number: names of ops, and ``file:line`` of pushes.
+        What `ops` refers to by number: names of ops, and ``file:line`` of pushes, below the working directory
+        relative to it.
     threads : list of Thread
         What `ops` refers to as pusher and worker.
     variables : list of Traced
@@ -153,9 +155,10 @@ class Record:
         Record
             Its arrays are read-only.
         """
-        plain = {name: answer[name] for name in ("epoch", "duration", "dropped", "names", "places", "threads")}
+        plain = {name: answer[name] for name in ("epoch", "duration", "dropped", "names", "threads")}
         return cls(
             **plain,
+            places=[_near(place) for place in answer["places"]],
             variables=answer["variables"],
             ops=_table(_OPS, answer["ops"]),
             accesses=_table(_ACCESSES, answer["accesses"]),
@@ -208,6 +211,12 @@ class Record:
         """Return the name of a variable, or its number where it has none."""
         variable = self.variables[index]
         return variable["name"] or f"#{variable['id']}"
+
+
+def _near(place: str) -> str:
+    """Return a place relative to the working directory, if it is below that."""
+    here = os.path.join(os.getcwd(), "")  # noqa: PTH109, PTH118 - pathlib leaves out the last separator
+    return place.removeprefix(here)
 
 
 def _table(dtype: np.dtype[np.void], columns: Mapping[str, bytes]) -> Ops:

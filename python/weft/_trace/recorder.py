@@ -113,15 +113,13 @@ class Trace:
         TraceError
             If it is not recording.
         DeadlockError
-            If called inside an op, which would wait for itself.
+            If called inside an op, which would wait for itself. It is stopped and written all the same.
 
         Examples
         --------
         See `start`.
         """
         self._stop(wait=True)
-        if self._path is not None:
-            self.save(self._path)
 
     def __enter__(self) -> Self:
         """Start to record."""
@@ -137,21 +135,23 @@ class Trace:
         try:
             # Who pressed Ctrl-C does not want to wait.
             self._stop(wait=isinstance(exc_value, Exception))
-            if self._path is not None:
-                self.save(self._path)
         except Exception as error:  # noqa: BLE001 - the body's exception must not be hidden by one of ours
             exc_value.add_note(f"weft: the trace was not written: {type(error).__name__}: {error}")
 
     def _stop(self, *, wait: bool) -> None:
-        """Stop to record, after all that was pushed if `wait`."""
+        """Stop to record, after all that was pushed if `wait`, and write. A wait that fails does not keep it from that."""
         engine = self._engine
         if not self._recording or engine is None:
             raise TraceError("this trace is not recording: start() it, or use it in a with statement")
-        if wait:
-            with suppress(EngineClosedError):  # closed inside the block: all is done
-                engine._drain()
-        self._recording = False
-        self._views = _views(engine._trace_stop())
+        try:
+            if wait:
+                with suppress(EngineClosedError):  # closed inside the block: all is done
+                    engine._drain()
+        finally:
+            self._recording = False
+            self._views = _views(engine._trace_stop())
+            if self._path is not None:
+                self.save(self._path)
 
     def _seen(self) -> Views:
         """Return what there is to look at."""

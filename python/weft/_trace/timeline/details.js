@@ -19,7 +19,7 @@ class Details {
     const { columns, places, errors } = this.trace;
     const facts = [];
     const add = (name, value) => value && facts.push([name, value]);
-    add("pushed at", places[columns.place[op]]);
+    add(columns.kind[op] === WAIT ? "called at" : "pushed at", places[columns.place[op]]);
     if (columns.kind[op] === WAIT) {
       add("waited", formatTime(this.trace.duration(op)));
       add("from", `${formatTime(columns.started[op])} to ${formatTime(columns.ended[op])}`);

@@ -78,7 +78,9 @@ class LanesPainter {
     const { pen, colours, hatch, row } = this.layout;
     const op = this.trace.columns.spanOp[at];
     const colour = this.layout.fill(op);
+    // A little beyond what is seen, so that no edge shows where the op goes on.
     const [left, right] = [Math.max(from, this.viewport.left - 4), Math.min(to, this.layout.width + 4)];
+    const margin = Math.max(left, this.viewport.left) + 5;
     const size = right - left - (to - from > 4 ? 1 : 0); // an edge between neighbours
     const wait = this.trace.columns.kind[op] === WAIT;
     pen.globalAlpha = this.#faded(op) ? 0.16 : 1;
@@ -97,13 +99,13 @@ class LanesPainter {
       pen.textAlign = "left";
       pen.fillStyle = wait ? colours.ink : this.layout.inkOn(colour);
       // A wait's hatch is no ground for letters: they get one of their own.
-      const text = this.layout.clipped(this.trace.label(op), size - 8);
+      const text = this.layout.clipped(this.trace.label(op), right - margin - 4);
       if (wait && text) {
         pen.fillStyle = colours.band;
-        pen.fillRect(left + 2, y + 2, this.layout.widths.get(this.trace.label(op)) + 6, row - 5);
+        pen.fillRect(margin - 3, y + 2, this.layout.widths.get(this.trace.label(op)) + 6, row - 5);
         pen.fillStyle = colours.ink;
       }
-      pen.fillText(text, left + 5, y + row / 2 + 0.5);
+      pen.fillText(text, margin, y + row / 2 + 0.5);
     }
     pen.globalAlpha = 1;
   }
