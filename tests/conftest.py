@@ -242,6 +242,7 @@ def script(tmp_path: Path) -> RunScript:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            cwd=tmp_path,  # what it writes goes with it
             start_new_session=True,
         )
         try:

@@ -20,6 +20,7 @@ def covered(start: Times, end: Times) -> int:
     Examples
     --------
     >>> import numpy as np
+    >>> from weft._trace.measures import covered
     >>> covered(np.array([0, 5, 20]), np.array([10, 15, 21]))
     16
     """
@@ -37,6 +38,7 @@ def shared(one: tuple[Times, Times], other: tuple[Times, Times]) -> int:
     Examples
     --------
     >>> import numpy as np
+    >>> from weft._trace.measures import shared
     >>> shared((np.array([0]), np.array([10])), (np.array([4, 8]), np.array([6, 30])))
     4
     """
@@ -62,6 +64,7 @@ def levels(start: Times, end: Times, weight: Times | None = None) -> tuple[Times
     Examples
     --------
     >>> import numpy as np
+    >>> from weft._trace.measures import levels
     >>> times, level = levels(np.array([0, 2]), np.array([5, 5]))
     >>> times.tolist(), level.tolist()
     ([0, 2, 5], [1, 2, 0])
@@ -83,8 +86,9 @@ def thinned(times: Times, level: Times, points: int) -> tuple[Times, Times]:
     Examples
     --------
     >>> import numpy as np
+    >>> from weft._trace.measures import thinned
     >>> times, level = thinned(np.arange(100), np.arange(100) % 7, 10)
-    >>> len(times), level.min()
+    >>> len(times), int(level.min())
     (10, 6)
     """
     if len(times) <= points:

@@ -40,7 +40,7 @@ def shades(kind: Kind) -> list[str]:
     --------
     >>> from weft._trace.palette import Kind, shades
     >>> shades(Kind.COPY)
-    ['#ee7733', '#f29b69', '#b85c28']
+    ['#ee7733', '#f39c6a', '#b75c27']
     """
     colour = COLOURS[kind]
     red, green, blue = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
