@@ -1,1 +1,1 @@
-"""What ``benches/run.py`` is made of: programs, runners, jobs to time, targets, reports."""
+"""What ``benches/run.py`` adds to `weft.bench`: programs in C++ and Rust, targets, ``RESULTS.md``."""

@@ -1,4 +1,4 @@
-"""Compile the C++ peers and the native ops into a folder; say why what is missing is missing."""
+"""Compile the C++ peers and weft's Rust benchmark; say why what is missing is missing."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BENCHES = Path(__file__).resolve().parent.parent
 PEERS = BENCHES / "peers"
 ROOT = BENCHES.parent
+PARKED_THREAD = "floor: a parked thread woken"
 
 
 class BuildError(RuntimeError):
@@ -31,35 +32,23 @@ class Binaries:
     programs: dict[str, list[str]] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
     floors: Path | None = None
-    ops: NativeOps | None = None
+    bell: Bell | None = None
 
 
-class NativeOps:
-    """Addresses of the native ops in ``ops.c``, and the same functions through ctypes."""
+class Bell:
+    """The functions of ``bell.c``, through ctypes."""
 
     def __init__(self, library: Path) -> None:
-        # A reference to the library keeps the addresses good.
         self._library = ctypes.CDLL(str(library))
-        self.no_op = self._function("bench_no_op")
-        self.stamp = self._function("bench_stamp")
-        self.bell_open = self._function("bench_bell_open")
-        self.bell_ring = self._function("bench_bell_ring")
-        self.bell_close = self._function("bench_bell_close")
-        self.no_op_address = self._address("bench_no_op")
-        self.stamp_address = self._address("bench_stamp")
+        self.open = self._function("bench_bell_open")
+        self.ring = self._function("bench_bell_ring")
+        self.close = self._function("bench_bell_close")
 
     def _function(self, name: str) -> Callable[[int | None], int]:
         function = self._library[name]
         function.argtypes = [ctypes.c_void_p]
         function.restype = ctypes.c_int32
         return function
-
-    def _address(self, name: str) -> int:
-        address = ctypes.cast(self._library[name], ctypes.c_void_p).value
-        if address is None:
-            message = f"{name} has no address"
-            raise BuildError(message)
-        return address
 
 
 def _compile(compiler: str, *arguments: str) -> None:
@@ -132,11 +121,11 @@ def build(folder: Path, tables: tuple[str, ...]) -> Binaries:
     except BuildError as error:
         binaries.missing["floors"] = f"not available: {error}"
     try:
-        library = folder / "libops.so"
-        _compile("cc", "-O2", "-pthread", "-shared", "-fPIC", str(BENCHES / "harness" / "ops.c"), "-o", str(library))
-        binaries.ops = NativeOps(library)
+        library = folder / "libbell.so"
+        _compile("cc", "-O2", "-pthread", "-shared", "-fPIC", str(BENCHES / "harness" / "bell.c"), "-o", str(library))
+        binaries.bell = Bell(library)
     except BuildError as error:
-        binaries.missing["native ops"] = f"not available: {error}"
+        binaries.missing[PARKED_THREAD] = f"not available: {error}"
     return binaries
 
 

@@ -1,24 +1,26 @@
-"""Table A: native no-op ops with dependencies; one process per implementation, pattern and repetition."""
+"""Programs in C++ and Rust: those of table A, in a process per pattern and repetition, and the floors."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from harness.patterns import PATTERNS, serial_digest
-from harness.samples import Job
+from weft.bench.patterns import PATTERNS, serial_digest
+from weft.bench.samples import Job, VerificationError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness.build import Binaries
-    from harness.settings import Settings
+    from weft.bench.settings import Settings
 
 ATTEMPTS = 4
 TIMEOUT_S = 60
 
 
-class VerificationError(RuntimeError):
-    """An implementation ran a pattern in an order that gives other values than the serial one."""
+FLOORS = ("native call", "uncontended atomic", "cache-line hand-off, one way")
 
 
 def native_jobs(binaries: Binaries, settings: Settings) -> list[Job]:
@@ -72,3 +74,13 @@ class _Run:
         if not verified:
             message = f"{self._name}, {self._pattern}: not in serial order: {line}"
             raise VerificationError(message)
+
+
+def floor_jobs(program: Path, settings: Settings) -> list[Job]:
+    """Return the jobs of ``floors.cpp``, in nanoseconds per call."""
+    return [Job("floors", name, "floor", partial(_floor, program, name, settings.floor_calls)) for name in FLOORS]
+
+
+def _floor(program: Path, name: str, n: int) -> list[float]:
+    done = subprocess.run([program, name, str(n)], capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    return [float(json.loads(line)["ns"]) for line in done.stdout.splitlines()]

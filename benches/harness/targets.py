@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from harness.array_host import ALONE, BESIDE_PROCESS, BESIDE_THREAD
-from harness.arrays import size
-from harness.patterns import PATTERNS
-from harness.runners import CHUNKED_MAP
-from peers.arrays import NumPyArrays
+from weft.bench.arrays.host import ALONE, BESIDE_PROCESS, BESIDE_THREAD
+from weft.bench.arrays.hosts import size
+from weft.bench.arrays.numpy_arrays import NumPyArrays
+from weft.bench.patterns import PATTERNS
+from weft.bench.ratios import Statistic, best_peer
+from weft.bench.runners import CHUNKED_MAP
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.samples import Samples
-
-Statistic = Literal["minimum", "median"]
+    from weft.bench.samples import Samples
 
 OPENMP_RATIO = {"chain": 0.2, "fan": 0.2}
 OPENMP_RATIO_ELSEWHERE = 0.25
@@ -104,13 +103,6 @@ def _native(samples: Samples) -> Iterator[Target]:
         minimum, median = _both(samples, ("A", "weft", pattern), ("A", "OpenMP", pattern))
         bound = OPENMP_RATIO.get(pattern, OPENMP_RATIO_ELSEWHERE)
         yield Target(f"A, {pattern}: weft / OpenMP", "x", bound, at_least=False, by_minimum=minimum, by_median=median)
-
-
-def best_peer(samples: Samples, table: str, case: str, statistic: Statistic) -> float | None:
-    """Return the smallest value in a column of those that are handed op after op, weft left out."""
-    rows = [row for row in samples.rows(table) if not row.startswith("weft") and row != CHUNKED_MAP]
-    found = [_value(samples, (table, row, case), statistic) for row in rows]
-    return min((value for value in found if value is not None), default=None)
 
 
 def _callables(samples: Samples) -> Iterator[Target]:

@@ -1,6 +1,6 @@
 // The five dependency patterns of table A, shared by the C++ peers.
 //
-// harness/patterns.py holds the same definitions; the digest printed by every implementation shows that all of them ran the
+// weft.bench.patterns holds the same definitions; the digest printed by every implementation shows that all of them ran the
 // same program in an order equal to the serial one.
 #pragma once
 

@@ -1,14 +1,13 @@
-"""Engines for the push and wait benchmarks."""
+"""Engines, variables and a native op for the benchmarks."""
 
 from __future__ import annotations
 
-import ctypes
-import ctypes.util
 from typing import TYPE_CHECKING
 
 import pytest
 
 import weft
+from weft.bench import native_ops
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,6 +23,14 @@ def engine() -> Iterator[weft.Engine]:
 
 
 @pytest.fixture
+def default_engine(engine: weft.Engine) -> Iterator[weft.Engine]:
+    """The same, as the default engine."""
+    previous = weft.set_engine(engine)
+    yield engine
+    weft.set_engine(previous)
+
+
+@pytest.fixture
 def variables(engine: weft.Engine) -> list[weft.Variable]:
     """Sixteen variables of the engine."""
     return [engine.new_variable() for _ in range(16)]
@@ -31,7 +38,7 @@ def variables(engine: weft.Engine) -> list[weft.Variable]:
 
 @pytest.fixture(scope="session")
 def native_no_op() -> int:
-    """Return the address of a function of C's library that may be called with 0 and returns 0: ``abs``."""
-    address = ctypes.cast(ctypes.CDLL(ctypes.util.find_library("c")).abs, ctypes.c_void_p).value
-    assert address is not None
-    return address
+    """Return the address of a native function that does nothing."""
+    native = native_ops.load()
+    assert native is not None, "the C library has no functions of one pointer to call"
+    return native.no_op_address

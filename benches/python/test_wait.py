@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -53,4 +54,42 @@ def test_push_and_wait_of_a_native_op(
         engine.wait_for_var(variables[0])
 
     benchmark(run)
+    assert variables[0].completed_version == variables[0].version
+
+
+def test_wait_to_write(benchmark: BenchmarkFixture, engine: weft.Engine, variables: list[weft.Variable]) -> None:
+    """Waits for the reads too."""
+
+    def run() -> None:
+        engine.push(no_op, (variables[0],))
+        engine.wait_to_write(variables[0])
+
+    benchmark(run)
+    assert variables[0].version == 0
+
+
+def test_wait_inside_an_op(benchmark: BenchmarkFixture, engine: weft.Engine, variables: list[weft.Variable]) -> None:
+    """A worker that waits is replaced by a spare."""
+
+    def wait() -> None:
+        engine.push(no_op, (), (variables[0],))
+        engine.wait_for_var(variables[0])
+
+    def run() -> None:
+        engine.push(wait, (), (variables[1],))
+        engine.wait_for_var(variables[1])
+
+    benchmark(run)
+    assert variables[0].version == variables[1].version
+
+
+def test_await_in_asyncio(benchmark: BenchmarkFixture, engine: weft.Engine, variables: list[weft.Variable]) -> None:
+    """A round trip through the event loop."""
+
+    async def awaited() -> None:
+        engine.push(no_op, (), (variables[0],))
+        await variables[0]
+
+    with asyncio.Runner() as runner:
+        benchmark(lambda: runner.run(awaited()))
     assert variables[0].completed_version == variables[0].version

@@ -1,1 +1,0 @@
-"""The engines weft is timed against: two in Python here, two in C++ beside them."""

@@ -1,0 +1,29 @@
+"""The environment variables that weft reads."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["VARIABLES", "unknown"]
+
+#: What each one does. docs/install.md lists the same.
+VARIABLES = {
+    "WEFT_POLICY": "policy of the default engine: work_stealing, per_device or serial",
+    "WEFT_WORKERS": "number of workers of the default engine",
+    "WEFT_EXIT_TIMEOUT": "seconds that interpreter exit may take to drain what was pushed",
+}
+
+
+def unknown() -> list[str]:
+    """Return the names of variables that are set and look like weft's, but are not: misspelt, perhaps.
+
+    Examples
+    --------
+    >>> import os
+    >>> from weft._command.environment import unknown
+    >>> os.environ["WEFT_WORKER"] = "2"
+    >>> unknown()
+    ['WEFT_WORKER']
+    >>> del os.environ["WEFT_WORKER"]
+    """
+    return sorted(name for name in os.environ if name.startswith("WEFT_") and name not in VARIABLES)

@@ -1,0 +1,56 @@
+"""How a command ends: mistakes as one line on standard error, no traceback, and an exit status that scripts can read."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from weft.errors import WeftError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["MISTAKE", "CommandError", "run"]
+
+#: The status of a command that was called wrongly, as argparse has it.
+MISTAKE = 2
+#: What shells make of SIGINT and SIGPIPE.
+_INTERRUPTED = 130
+_PIPE_CLOSED = 141
+
+
+class CommandError(Exception):
+    """A command cannot do what it was asked to; the message says why and what to do."""
+
+
+def run(program: str, command: Callable[[], int]) -> int:
+    """Run a command and return its exit status.
+
+    Parameters
+    ----------
+    program : str
+        The name that stands before an error.
+    command : callable
+        Returns the status of a command that came to its end.
+
+    Returns
+    -------
+    int
+        2 after a `CommandError` or one of weft's own errors, 130 after Ctrl-C, 141 if whoever read the output went
+        away, or else what the command returned.
+    """
+    try:
+        status = command()
+        sys.stdout.flush()
+    except (CommandError, WeftError) as error:
+        print(f"{program}: error: {error}", file=sys.stderr)
+        return MISTAKE
+    except KeyboardInterrupt:
+        print(f"{program}: interrupted", file=sys.stderr)
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # The interpreter flushes once more when it exits, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _PIPE_CLOSED
+    return status

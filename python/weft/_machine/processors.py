@@ -1,0 +1,102 @@
+"""The processors: which, how many this process may use, and how busy they are."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+__all__ = ["cpu_quota", "load_average", "processor_name", "system", "usable_cpus"]
+
+_CGROUPS = Path("/sys/fs/cgroup")
+_MEMBERSHIP = Path("/proc/self/cgroup")
+
+
+def processor_name() -> str:
+    """Return the name of the processor's model, or of its architecture where the system does not tell."""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def usable_cpus() -> int:
+    """Return how many CPUs this process may be scheduled on.
+
+    Examples
+    --------
+    >>> from weft._machine.processors import usable_cpus
+    >>> usable_cpus() >= 1
+    True
+    """
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def cpu_quota(cgroups: Path = _CGROUPS, membership: Path = _MEMBERSHIP) -> float | None:
+    """Return how many CPUs' worth of time the cgroups of this process leave it.
+
+    Parameters
+    ----------
+    cgroups : Path
+        Where the cgroups are mounted.
+    membership : Path
+        Which of them this process is in, as Linux tells it.
+
+    Returns
+    -------
+    float or None
+        CPU seconds per second, the smallest on the way up; None without a limit, or without cgroups.
+
+    Notes
+    -----
+    Version 2 has one file, ``cpu.max``; version 1 has two, below the controller's name.
+    """
+    if not membership.exists():
+        return None
+    found: list[float] = []
+    for line in membership.read_text(encoding="utf-8").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers:
+            root, read = cgroups, _quota_of_version_2
+        elif "cpu" in controllers.split(","):
+            root, read = cgroups / "cpu", _quota_of_version_1
+        else:
+            continue
+        group = root / path.lstrip("/")
+        for folder in (group, *group.parents):
+            quota = read(folder)
+            if quota is not None:
+                found.append(quota)
+            if folder == root:
+                break
+    return min(found, default=None)
+
+
+def _quota_of_version_2(folder: Path) -> float | None:
+    file = folder / "cpu.max"
+    if not file.exists():
+        return None
+    quota, period = file.read_text(encoding="utf-8").split()
+    return None if quota == "max" else int(quota) / int(period)
+
+
+def _quota_of_version_1(folder: Path) -> float | None:
+    files = [folder / "cpu.cfs_quota_us", folder / "cpu.cfs_period_us"]
+    if not all(file.exists() for file in files):
+        return None
+    quota, period = (int(file.read_text(encoding="utf-8")) for file in files)
+    return None if quota < 0 else quota / period
+
+
+def load_average() -> float | None:
+    """Return the load average of the last minute, None where the system keeps none."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
+def system() -> str:
+    """Return the operating system, the version of its kernel, and the architecture."""
+    return f"{platform.system()} {platform.release().split('-')[0]} {platform.machine()}"

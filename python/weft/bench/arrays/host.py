@@ -1,0 +1,174 @@
+"""One array library in a process of its own: ``python -m weft.bench.arrays.host NAME SETTINGS``.
+
+It answers requests, a line each. Alone in its process a library has the thread pools and environment that it wants, and its idle threads cost nobody time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from time import perf_counter_ns
+from typing import IO, TYPE_CHECKING, TextIO, cast
+
+import numpy as np
+
+from weft.bench.arrays.libraries import LIBRARIES
+from weft.bench.arrays.programs import Operands, differs, make_addends, make_operands, script
+from weft.bench.samples import quiet
+from weft.bench.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from weft.bench.arrays.numpy_arrays import NumPyArrays
+
+__all__ = ["ALONE", "BESIDE_PROCESS", "BESIDE_THREAD", "SURROUNDINGS"]
+
+# Additions before a clock starts: caches, pools and clock rates settle.
+_WARM_UP = 50
+# Floats that the additions between two clock readings may make: all in flight at once, they fill no memory.
+_FLOATS_IN_FLIGHT = 8_000_000
+_ADDS_IN_FLIGHT = 64
+_SPINNER = "print(flush=True)\nwhile True: pass"
+
+ALONE = "alone"
+BESIDE_THREAD = "beside a spinning thread"
+BESIDE_PROCESS = "beside a spinning process"
+SURROUNDINGS = (ALONE, BESIDE_THREAD, BESIDE_PROCESS)
+
+
+class _Bench:
+    """Answers the requests: verify and time. The units are those of the tables."""
+
+    def __init__(self, library: NumPyArrays, settings: Settings) -> None:
+        self._library = library
+        self._settings = settings
+        self._addends = {n: [library.hold(values) for values in make_addends(n)] for n in settings.add_sizes}
+        self._script = library.run(self._held(make_operands(settings)))
+
+    def _held(self, operands: Operands) -> Operands:
+        hold = self._library.hold
+        starts, offsets = (tuple(map(hold, arrays)) for arrays in operands[:2])
+        return Operands(starts, offsets, hold(operands.left), hold(operands.right))
+
+    def verify(self) -> str | None:
+        """Compare the results of both tables with NumPy's; say what differs."""
+        library = self._library
+        if "C" in library.tables:
+            for n, held in self._addends.items():
+                pushed = library.push(held[0], held[1], 3)
+                library.wait(pushed)
+                said = differs([library.values(pushed[-1])], [np.add(*make_addends(n))], exact=True)
+                if said:
+                    return f"c = a + b with {n} floats: {said}"
+        found = [library.values(result) for result in self._script()]
+        said = differs(found, script(np.exp, make_operands(self._settings)), exact=library.exact)
+        return f"table D: {said}" if said else None
+
+    def returns(self, n: int) -> list[float]:
+        """Time ``c = a + b`` until it returns, in microseconds: means over some calls in a row, nothing pending before."""
+        library, (a, b) = self._library, self._addends[n]
+        count = min(max(_FLOATS_IN_FLIGHT // n, 1), _ADDS_IN_FLIGHT)
+        library.wait(library.push(a, b, _WARM_UP))
+        found: list[float] = []
+        for _ in range(self._settings.add_batches):
+            start = perf_counter_ns()
+            pushed = library.push(a, b, count)
+            found.append((perf_counter_ns() - start) / 1000 / count)
+            library.wait(pushed)
+        return found
+
+    def many(self, n: int) -> list[float]:
+        """Time independent additions and the wait for all of them, in microseconds per addition."""
+        library, (a, b), count = self._library, self._addends[n], self._settings.add_ops
+        library.wait(library.push(a, b, _WARM_UP))
+        start = perf_counter_ns()
+        library.wait(library.push(a, b, count))
+        return [(perf_counter_ns() - start) / 1000 / count]
+
+    def script(self, surroundings: str) -> list[float]:
+        """Time table D's script, in milliseconds."""
+        if surroundings == ALONE:
+            self._script()
+        with _beside(surroundings):
+            start = perf_counter_ns()
+            self._script()
+            return [(perf_counter_ns() - start) / 1e6]
+
+
+@contextmanager
+def _beside(surroundings: str) -> Generator[None]:
+    """Keep a processor busy meanwhile: with bytecode in this process, which wants the GIL, or in another one."""
+    if surroundings == BESIDE_THREAD:
+        spinning, stop = threading.Event(), threading.Event()
+
+        def spin() -> None:
+            spinning.set()
+            while not stop.is_set():
+                pass
+
+        thread = threading.Thread(target=spin)
+        thread.start()
+        spinning.wait()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+    elif surroundings == BESIDE_PROCESS:
+        with subprocess.Popen(  # noqa: S603 - this very interpreter
+            [sys.executable, "-S", "-c", _SPINNER], stdout=subprocess.PIPE
+        ) as process:
+            try:
+                cast("IO[bytes]", process.stdout).readline()
+                yield
+            finally:
+                process.kill()
+    else:
+        yield
+
+
+def _restrict(workers: int) -> None:
+    """Leave this process as many processors as there are workers: some libraries take all they see."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:workers])
+
+
+def _answers() -> TextIO:
+    """Return a stream to the parent; what libraries print goes to stderr instead."""
+    stream = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    return stream
+
+
+def main(name: str, text: str) -> None:
+    """Answer until there are no more requests."""
+    settings = Settings(**json.loads(text))
+    parent = _answers()
+
+    def reply(**answer: object) -> None:
+        print(json.dumps(answer), file=parent)
+
+    _restrict(settings.workers)
+    try:
+        library = LIBRARIES[name](settings.workers)
+    except ModuleNotFoundError as error:
+        reply(missing=f"not available: no module {error.name}")
+        return
+    except Exception as error:  # noqa: BLE001 - a broken installation may raise anything
+        reply(missing=f"not available: its import raises {type(error).__name__}")
+        return
+    bench = _Bench(library, settings)
+    reply(name=library.name, tables=library.tables)
+    for line in sys.stdin:
+        request, *arguments = json.loads(line)
+        with quiet():
+            reply(answer=getattr(bench, request)(*arguments))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,22 @@
+"""The array libraries, by the name that a process is started with. None is imported here but NumPy and weft."""
+
+from __future__ import annotations
+
+from weft.bench.arrays.dask_arrays import DaskArrays
+from weft.bench.arrays.jax_arrays import JaxArrays
+from weft.bench.arrays.numexpr_arrays import NumexprArrays
+from weft.bench.arrays.numpy_arrays import NumPyArrays, SplitArrays
+from weft.bench.arrays.torch_arrays import TorchArrays
+from weft.bench.arrays.weft_arrays import WeftArrays
+
+__all__ = ["LIBRARIES"]
+
+LIBRARIES: dict[str, type[NumPyArrays]] = {
+    "weft": WeftArrays,
+    "numpy": NumPyArrays,
+    "split": SplitArrays,
+    "torch": TorchArrays,
+    "jax": JaxArrays,
+    "numexpr": NumexprArrays,
+    "dask": DaskArrays,
+}

@@ -1,0 +1,63 @@
+"""Native ops that need no compiler: two functions of the C library that take one pointer and return 0.
+
+``abs`` called with 0 does nothing. ``sigfillset`` fills a signal set, which to whoever owns the memory is a flag raised.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["FLAG_BYTES", "NativeOps", "load"]
+
+#: At least a signal set's on every system.
+FLAG_BYTES = 128
+
+
+class NativeOps:
+    """Addresses of the two functions, and the same functions through ctypes.
+
+    Parameters
+    ----------
+    library : ctypes.CDLL
+        The C library.
+
+    Raises
+    ------
+    AttributeError
+        If it lacks one of them.
+    """
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self.no_op = _function(library, "abs")
+        self.raise_flag = _function(library, "sigfillset")
+        self.no_op_address = _address(self.no_op)
+        self.raise_flag_address = _address(self.raise_flag)
+
+
+def load() -> NativeOps | None:
+    """Return the ops, or None where the C library has no such functions, as on Windows."""
+    try:
+        return NativeOps(ctypes.CDLL(ctypes.util.find_library("c")))
+    except (AttributeError, OSError, TypeError):
+        return None
+
+
+def _function(library: ctypes.CDLL, name: str) -> Callable[[int | None], int]:
+    function: Any = library[name]  # a copy of its own: attributes are shared with whoever asks the library
+    function.argtypes = [ctypes.c_void_p]
+    function.restype = ctypes.c_int32
+    found: Callable[[int | None], int] = function
+    return found
+
+
+def _address(function: Callable[[int | None], int]) -> int:
+    found: Any = function
+    address = ctypes.cast(found, ctypes.c_void_p).value
+    if address is None:
+        raise AttributeError("a function of the C library has no address")
+    return address

@@ -1,0 +1,1 @@
+"""How far copies overlap with compute: a pipeline over chunks, in arrays, beside threads written by hand."""

@@ -1,0 +1,106 @@
+"""Jobs, their interleaving, and what they measured."""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import statistics
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+
+__all__ = ["Cell", "Job", "Samples", "VerificationError", "interleave", "quiet", "watched"]
+
+# More than any repetition takes, on a loaded machine too.
+_HANG_S = 300
+
+
+class VerificationError(RuntimeError):
+    """An implementation ran a program in an order, or gave values, other than the serial one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One cell of a table; ``run`` does one repetition and returns what it measured, in the table's unit."""
+
+    table: str
+    case: str
+    implementation: str
+    run: Callable[[], Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """All repetitions of one job, summed up."""
+
+    n: int
+    minimum: float
+    median: float
+    mean: float
+    p99: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Cell:
+        """Sum up at least one value."""
+        ordered = sorted(values)
+        last = min(len(ordered) - 1, len(ordered) * 99 // 100)
+        return cls(len(ordered), ordered[0], statistics.median(ordered), statistics.fmean(ordered), ordered[last])
+
+
+@dataclass(slots=True)
+class Samples:
+    """Measured values by (table, implementation, case), and why some rows are missing."""
+
+    values: dict[tuple[str, str, str], list[float]] = field(default_factory=dict)
+    missing: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def add(self, job: Job, values: Sequence[float]) -> None:
+        """Keep the values of one repetition."""
+        self.values.setdefault((job.table, job.implementation, job.case), []).extend(values)
+
+    def cell(self, table: str, implementation: str, case: str) -> Cell | None:
+        """Return a cell, or None where nothing was measured."""
+        values = self.values.get((table, implementation, case))
+        return Cell.of(values) if values else None
+
+    def rows(self, table: str) -> list[str]:
+        """Return the implementations of a table, in the order in which they were first timed."""
+        return list(dict.fromkeys(key[1] for key in self.values if key[0] == table))
+
+    def cases(self, table: str) -> list[str]:
+        """Return the columns of a table."""
+        return list(dict.fromkeys(key[2] for key in self.values if key[0] == table))
+
+
+def interleave(jobs: Sequence[Job], reps: int, samples: Samples, tick: Callable[[Job], None]) -> None:
+    """Run every job once per repetition, each repetition starting at another job, so that load on the machine hits all alike."""
+    for rep in range(reps):
+        start = rep * len(jobs) // reps
+        for job in (*jobs[start:], *jobs[:start]):
+            tick(job)
+            with watched(), quiet():
+                samples.add(job, job.run())
+
+
+@contextmanager
+def watched() -> Generator[None]:
+    """End the process with every thread's traceback when the body hangs; a blocked engine may keep the GIL."""
+    faulthandler.dump_traceback_later(_HANG_S, exit=True)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+@contextmanager
+def quiet() -> Generator[None]:
+    """Keep Python's cycle collector out of a timing, as timeit does."""
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

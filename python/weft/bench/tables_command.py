@@ -1,0 +1,80 @@
+"""``weft bench tables``: tables A to E."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentTypeError
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from weft.bench.arguments import positive
+from weft.bench.settings import TABLES, Settings
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace, _SubParsersAction
+
+__all__ = ["add_options", "add_to", "settings_of"]
+
+_DESCRIPTION = """\
+Verify every implementation, then time them in turns: A. native ops with dependencies, B. Python callables with
+dependencies, C. array additions, D. a script with hidden parallelism, E. ops beside a busy main thread. Peers that are not
+installed (torch, jax, numexpr, dask) are named as missing. Takes some minutes; --reps 3 gives a first impression.
+"""
+
+
+def add_to(names: _SubParsersAction[Any]) -> None:
+    """Add the benchmark to a parser's."""
+    parser = names.add_parser("tables", help="tables A to E (what runs without a NAME)", description=_DESCRIPTION)
+    add_options(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    parser.set_defaults(command=_tables)
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add what says which tables are timed, and how large; `settings_of` reads it."""
+    default = Settings()
+    parser.add_argument("--tables", type=_names, default=TABLES, help=f"of {','.join(TABLES)} (default: all)")
+    parser.add_argument(
+        "--reps", type=positive, metavar="N", help=f"repetitions of every cell (default: {default.reps})"
+    )
+    parser.add_argument(
+        "--workers", type=positive, metavar="N", default=default.workers, help="threads of each (default: %(default)s)"
+    )
+    parser.add_argument("--smoke", action="store_true", help="tiny sizes: verify everything, measure nothing")
+
+
+def settings_of(options: Namespace) -> Settings:
+    """Return the settings that the options ask for."""
+    settings = Settings.smoke() if options.smoke else Settings()
+    return replace(settings, tables=options.tables, workers=options.workers, reps=options.reps or settings.reps)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """Read ``A,B,E`` and the like."""
+    names = tuple(dict.fromkeys(text.upper().split(",")))
+    if not set(names) <= set(TABLES):
+        raise ArgumentTypeError(f"{text!r}: the tables are {', '.join(TABLES)}")
+    return names
+
+
+def _tables(options: Namespace) -> int:
+    # Imported here: what is timed is much, and --help needs nothing of it.
+    from weft.bench.machine import describe  # noqa: PLC0415
+    from weft.bench.measure import measure  # noqa: PLC0415
+    from weft.bench.report import Report  # noqa: PLC0415
+    from weft.bench.samples import VerificationError  # noqa: PLC0415
+
+    machine = describe()
+    settings = settings_of(options)
+    try:
+        samples = measure(settings)
+    except VerificationError as error:
+        print(f"verification failed, nothing is reported: {error}", file=sys.stderr)
+        return 1
+    report = Report(samples, machine, settings)
+    if options.json:
+        print(json.dumps(report.json(), indent=1))
+    else:
+        report.print()
+    return 0

@@ -1,0 +1,130 @@
+"""``weft`` and ``python -m weft``: help, statuses, pipes, and what it costs those who do not use it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from calling import call, mistake
+
+import weft
+from conftest import SOON, script_env
+from weft._command.running import CommandError, run
+from weft._command.tables import aligned, show
+
+if TYPE_CHECKING:
+    from conftest import RunScript
+
+COMMANDS = [
+    ("weft", ()),
+    ("weft", ("info",)),
+    ("weft", ("bench",)),
+    ("weft", ("bench", "tables")),
+    ("weft", ("bench", "overlap")),
+    ("weft", ("trace",)),
+    ("weft.bench", ()),
+    ("weft.bench", ("overlap",)),
+]
+
+
+@pytest.mark.parametrize(("module", "command"), COMMANDS, ids=lambda value: " ".join(value) or "none")
+def test_every_command_explains_itself(module: str, command: tuple[str, ...], tmp_path: Path) -> None:
+    done = call(*command, "--help", folder=tmp_path, module=module)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"usage: {' '.join(['python -m ' + module, *command])}")
+    assert not done.stderr
+
+
+def test_the_version(tmp_path: Path) -> None:
+    assert call("--version", folder=tmp_path).stdout == f"weft {weft.__version__}\n"
+
+
+def test_the_console_script_is_the_same_program(tmp_path: Path) -> None:
+    program = Path(sysconfig.get_path("scripts")) / "weft"
+    done = subprocess.run([program, "--help"], cwd=tmp_path, capture_output=True, text=True, timeout=SOON, check=True)
+    assert done.stdout.startswith("usage: weft ")
+
+
+def test_a_command_is_needed_and_known(tmp_path: Path) -> None:
+    assert "required: COMMAND" in mistake(call(folder=tmp_path))
+    assert "invalid choice: 'weave'" in mistake(call("weave", folder=tmp_path))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGPIPE")
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "weft", "info", "--json"],
+        cwd=tmp_path,
+        env=script_env(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        errors = process.stderr.read()
+    assert process.returncode == 141
+    assert not errors
+
+
+def test_mistakes_become_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> int:
+        raise CommandError("no such thing")
+
+    assert run("weft", fail) == 2
+    assert capsys.readouterr().err == "weft: error: no such thing\n"
+
+    def refuse() -> int:
+        weft.Engine(0)
+        return 0
+
+    assert run("weft", refuse) == 2
+    assert "workers" in capsys.readouterr().err
+    assert run("weft", lambda: 3) == 3
+
+
+def test_an_interrupt_has_its_own_status(capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupt() -> int:
+        raise KeyboardInterrupt
+
+    assert run("weft", interrupt) == 130
+    assert capsys.readouterr().err == "weft: interrupted\n"
+
+
+def test_errors_of_weft_itself_are_not_hidden() -> None:
+    def fail() -> int:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run("weft", fail)
+
+
+def test_tables_are_plain_text_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    show("[Title]", [["", "ns"], ["[bold]push", "51.2"]])
+    assert capsys.readouterr().out == "[Title]\n            ns\n[bold]push  51.2\n\n"
+    assert aligned([["a", "b"], ["longer", ""]]) == "a       b\nlonger"
+
+
+def test_tables_are_drawn_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("rich")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    show("[Title]", [["", "ns"], ["[bold]push", "51.2"]])
+    shown = capsys.readouterr().out
+    assert "[Title]" in shown
+    assert "[bold]push" in shown
+    assert "─" in shown or "━" in shown
+
+
+def test_import_weft_brings_none_of_it(script: RunScript) -> None:
+    done = script("""
+        import sys
+        import weft
+        extra = ("weft.bench", "weft._command", "weft._machine", "argparse", "runpy", "rich")
+        print(*(name for name in extra if name in sys.modules))
+    """)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "\n"
