@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,9 +23,10 @@ from weft.bench.tables import TABLES, grid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from weft.bench.patterns import Program, State
+
+PACKAGE = Path(weft.__file__).parent
 
 
 @pytest.mark.slow
@@ -86,6 +88,19 @@ def test_callables_and_native_ops_run_in_serial_order(many: weft.Engine) -> None
     assert callable_jobs([WeftRunner(many)], settings)
     if native is not None:
         assert all(job.run()[0] > 0 for job in native_jobs([NativeRunner(many, native)], settings))
+
+
+@pytest.mark.parametrize(
+    ("file", "place"), [("bench/program.py", "program.py:1"), ("inside.py", "test_command_bench.py")]
+)
+def test_the_benchmarks_push_as_anybody_does(file: str, place: str, engine: weft.Engine) -> None:
+    # What the rest of the package pushes, its caller has pushed; finding the caller takes time.
+    x = engine.new_variable("x")
+    push = compile("engine.push(lambda: 1 / 0, (), (x,))", str(PACKAGE / file), "exec")
+    exec(push, {"engine": engine, "x": x})
+    with pytest.raises(ZeroDivisionError) as raised:
+        engine.wait_for_var(x)
+    assert place in raised.value.__notes__[0]
 
 
 def samples() -> Samples:
