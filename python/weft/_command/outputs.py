@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from weft._command.running import CommandError
+from weft._trace import formats
+from weft._trace.extra import need
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["TRACES", "check", "check_trace"]
-
-#: The formats of a trace.
-TRACES = (".json", ".json.gz", ".png", ".svg", ".html", ".dot")
-_DRAWN = (".png", ".svg", ".pdf")
+__all__ = ["check_picture", "check_trace"]
 
 
 def check_trace(path: Path) -> None:
@@ -23,23 +20,35 @@ def check_trace(path: Path) -> None:
 
     Raises
     ------
+    ArgumentValueError
+        If the suffix names no format.
     CommandError
-        If the suffix names no format, the folder is not there, or a picture needs matplotlib and it is missing.
+        If the folder is not there, or the format needs a package that is missing.
     """
-    check(path, TRACES)
+    try:
+        formats.check(path)
+    except ImportError as error:
+        raise CommandError(f"{path}: {error}") from error
+    _check_folder(path)
 
 
-def check(path: Path, suffixes: Sequence[str]) -> None:
-    """See to it that a file of one of these formats can be written.
+def check_picture(path: Path, suffixes: Sequence[str]) -> None:
+    """See to it that a picture in one of these formats can be written.
 
     Raises
     ------
     CommandError
-        If the suffix names no format, the folder is not there, or a picture needs matplotlib and it is missing.
+        If the suffix names no format, the folder is not there, or matplotlib is missing.
     """
-    if not path.name.endswith(tuple(suffixes)):
+    if path.suffix not in suffixes:
         raise CommandError(f"{path}: the suffix says the format, and is one of {', '.join(suffixes)}")
+    try:
+        need("matplotlib")
+    except ImportError as error:
+        raise CommandError(f"{path}: {error}") from error
+    _check_folder(path)
+
+
+def _check_folder(path: Path) -> None:
     if not path.parent.is_dir():
         raise CommandError(f"{path}: there is no folder {path.parent}")
-    if path.suffix in _DRAWN and find_spec("matplotlib") is None:
-        raise CommandError(f"{path}: pictures need matplotlib: pip install 'weft[trace]'")

@@ -11,12 +11,13 @@ from weft.errors import WeftError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["MISTAKE", "CommandError", "run"]
+__all__ = ["INTERRUPTED", "CommandError", "run"]
 
-#: The status of a command that was called wrongly, as argparse has it.
-MISTAKE = 2
-#: What shells make of SIGINT and SIGPIPE.
-_INTERRUPTED = 130
+#: The status after Ctrl-C, as shells have it.
+INTERRUPTED = 130
+#: That of a command that was called wrongly, as argparse has it.
+_MISTAKE = 2
+#: What shells make of SIGPIPE.
 _PIPE_CLOSED = 141
 
 
@@ -45,10 +46,10 @@ def run(program: str, command: Callable[[], int]) -> int:
         sys.stdout.flush()
     except (CommandError, WeftError) as error:
         print(f"{program}: error: {error}", file=sys.stderr)
-        return MISTAKE
+        return _MISTAKE
     except KeyboardInterrupt:
         print(f"{program}: interrupted", file=sys.stderr)
-        return _INTERRUPTED
+        return INTERRUPTED
     except BrokenPipeError:
         # The interpreter flushes once more when it exits, and would complain.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

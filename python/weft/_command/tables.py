@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from weft._trace.extra import need
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,15 +49,11 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _show_rich(title: str, rows: Sequence[Sequence[str]], *, header: bool) -> None:
-    # Through import_module: rich is optional, and a type checker need not have it.
-    console: Any = import_module("rich.console")
-    table: Any = import_module("rich.table")
-    text: Any = import_module("rich.text").Text  # a name in brackets is no markup
-
-    shown = table.Table(title=text(title), title_justify="left", title_style="bold", show_header=header)
+    text = need("rich.text").Text  # a name in brackets is no markup
+    shown = need("rich.table").Table(title=text(title), title_justify="left", title_style="bold", show_header=header)
     for number, name in enumerate(rows[0]):
         justify = "right" if header and number else "left"
         shown.add_column(text(name) if header else "", justify=justify, overflow="fold")
     for row in rows[1 if header else 0 :]:
         shown.add_row(*map(text, row))
-    console.Console().print(shown)
+    need("rich.console").Console().print(shown)

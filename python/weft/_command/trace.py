@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import runpy
 import sys
 from argparse import REMAINDER, RawDescriptionHelpFormatter
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import weft
+from weft._command.arguments import positive
 from weft._command.outputs import check_trace
-from weft._command.running import CommandError
+from weft._command.running import INTERRUPTED, CommandError
+from weft._trace.extra import need
 
 if TYPE_CHECKING:
     from argparse import Namespace, _SubParsersAction
     from types import TracebackType
+
+    from weft._trace.summary import Summary
 
 __all__ = ["add_to"]
 
@@ -36,7 +42,7 @@ def add_to(commands: _SubParsersAction[Any]) -> None:
         "and print a summary on standard error. The exit status is the script's.",
         epilog=_EXAMPLES,
         formatter_class=RawDescriptionHelpFormatter,
-        usage="%(prog)s [-h] [-o FILE]... [--limit OPS] [--quiet] (SCRIPT | -m MODULE) [ARGUMENT]...",
+        usage="%(prog)s [-h] [-o FILE]... [--limit OPS] [--json | --quiet] (SCRIPT | -m MODULE) [ARGUMENT]...",
     )
     parser.add_argument(
         "-o",
@@ -51,11 +57,15 @@ def add_to(commands: _SubParsersAction[Any]) -> None:
     parser.add_argument(
         "--limit",
         metavar="OPS",
-        type=int,
+        type=positive,
         default=1_000_000,
         help="ops to keep; later ones are counted (default: 1,000,000)",
     )
-    parser.add_argument("-q", "--quiet", action="store_true", help="print no summary")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument(
+        "--json", action="store_true", help="print the summary as one JSON object; times are nanoseconds"
+    )
+    shown.add_argument("-q", "--quiet", action="store_true", help="print no summary")
     parser.add_argument("-m", "--module", action="store_true", help="what follows is a module, as in python -m")
     parser.add_argument("program", metavar="SCRIPT", help="the script, or the module after -m")
     parser.add_argument("arguments", metavar="ARGUMENT", nargs=REMAINDER, help="what it finds in sys.argv")
@@ -65,26 +75,45 @@ def add_to(commands: _SubParsersAction[Any]) -> None:
 def _trace(options: Namespace) -> int:
     _check(options)
     trace = weft.trace(limit=options.limit)
-    with trace:
-        status = _run(options.program, options.arguments, module=options.module)
+    try:
+        with trace:
+            status = _run(options.program, options.arguments, module=options.module)
+    except KeyboardInterrupt:
+        print("interrupted: what follows is what was recorded until then", file=sys.stderr)
+        status = INTERRUPTED
     for path in options.output:
         trace.save(path)
         print(f"written: {path}", file=sys.stderr)
-    if not len(trace.ops):
+    summary = trace.summary()
+    if not summary.count:
         print(
             "no ops were recorded: only those of the default engine are; for another one, "
             "write `with weft.trace(engine=...):` in the script",
             file=sys.stderr,
         )
     elif not options.quiet:
-        print(trace.summary(), file=sys.stderr)
+        _show(summary, as_json=options.json)
     return status
+
+
+def _show(summary: Summary, *, as_json: bool) -> None:
+    """Print a summary on standard error: standard output is the script's."""
+    if as_json:
+        figures = {
+            **asdict(summary),
+            "parallelism": summary.parallelism,
+            "possible_parallelism": summary.possible_parallelism,
+            "overlap_fraction": summary.overlap_fraction,
+        }
+        print(json.dumps(figures), file=sys.stderr)
+    elif sys.stderr.isatty() and find_spec("rich") is not None:
+        need("rich.console").Console(stderr=True).print(summary)
+    else:
+        print(summary, file=sys.stderr)
 
 
 def _check(options: Namespace) -> None:
     """Find mistakes before the script has run for an hour."""
-    if options.limit < 1:
-        raise CommandError(f"--limit {options.limit}: at least 1")
     for path in options.output:
         check_trace(path)
     if options.module:
@@ -115,7 +144,7 @@ def _run(program: str, arguments: list[str], *, module: bool) -> int:
             runpy.run_module(program, run_name="__main__", alter_sys=True)
         else:
             sys.path.insert(0, str(Path(program).resolve().parent))
-            runpy.run_path(program, run_name="__main__")
+            runpy.run_path(str(Path(program).resolve()), run_name="__main__")
     except SystemExit as exit_:
         return _status(exit_.code)
     except KeyboardInterrupt:

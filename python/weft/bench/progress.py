@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from weft._trace.extra import need
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -22,10 +23,8 @@ def progress(title: str, total: int) -> Generator[Callable[[Job], None]]:
     if not sys.stderr.isatty() or find_spec("rich") is None:
         yield _lines(title, total)
         return
-    rich_console: Any = import_module("rich.console")
-    rich_progress: Any = import_module("rich.progress")
-    console = rich_console.Console(stderr=True)
-    with rich_progress.Progress(console=console, transient=True) as bar:
+    console = need("rich.console").Console(stderr=True)
+    with need("rich.progress").Progress(console=console, transient=True) as bar:
         task = bar.add_task(title, total=total)
 
         def tick(job: Job) -> None:

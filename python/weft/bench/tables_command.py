@@ -8,7 +8,7 @@ from argparse import ArgumentTypeError
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from weft.bench.arguments import positive
+from weft._command.arguments import positive
 from weft.bench.settings import TABLES, Settings
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weft._command.outputs import check, check_trace
+from weft._command.arguments import positive
+from weft._command.outputs import check_picture, check_trace
 from weft._command.tables import show
-from weft.bench.arguments import positive
 from weft.bench.tables import number
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def _overlap(options: Namespace) -> int:
     from weft.bench.samples import VerificationError  # noqa: PLC0415
 
     if options.figure is not None:
-        check(options.figure, _PICTURES)
+        check_picture(options.figure, _PICTURES)
     if options.trace is not None:
         check_trace(options.trace)
     rows = options.mib * _MIB // _ITEM_BYTES // _COLUMNS

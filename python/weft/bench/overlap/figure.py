@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from weft._trace.extra import need
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +29,7 @@ def draw(path: Path, found: Sequence[Overlap], title: str) -> None:
     title : str
         What stands above.
     """
-    matplotlib_figure: Any = import_module("matplotlib.figure")  # optional
-    figure = matplotlib_figure.Figure(figsize=(9, 1.2 + 0.9 * len(found)), layout="constrained")
+    figure = need("matplotlib.figure").Figure(figsize=(9, 1.2 + 0.9 * len(found)), layout="constrained")
     axes = figure.subplots()
     for row, overlap in enumerate(found):
         first, second = sorted(

@@ -1,4 +1,4 @@
-"""Kinds of values on the benchmarks' command lines."""
+"""Kinds of values on the command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def positive(text: str) -> int:
 
     Examples
     --------
-    >>> from weft.bench.arguments import positive
+    >>> from weft._command.arguments import positive
     >>> positive("3")
     3
     """
