@@ -162,7 +162,6 @@ def test_a_pipeline_that_is_wrong_is_not_timed(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_overlap_is_measured_and_drawn(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     small = ("overlap", "--chunks", "2", "--mib", "1", "--reps", "1")
     done = call("bench", *small, "--figure", "picture.png", folder=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import sysconfig
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,8 +15,12 @@ import weft
 from conftest import SOON, script_env
 from weft._command.running import CommandError, run
 from weft._command.tables import aligned, show
+from weft.bench.progress import progress
+from weft.bench.samples import Job
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conftest import RunScript
 
 COMMANDS = [
@@ -44,7 +48,8 @@ def test_the_version(tmp_path: Path) -> None:
 
 
 def test_the_console_script_is_the_same_program(tmp_path: Path) -> None:
-    program = Path(sysconfig.get_path("scripts")) / "weft"
+    program = shutil.which("weft", path=sysconfig.get_path("scripts"))
+    assert program
     done = subprocess.run([program, "--help"], cwd=tmp_path, capture_output=True, text=True, timeout=SOON, check=True)
     assert done.stdout.startswith("usage: weft ")
 
@@ -110,13 +115,35 @@ def test_tables_are_plain_text_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_tables_are_drawn_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("rich")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     show("[Title]", [["", "ns"], ["[bold]push", "51.2"]])
     shown = capsys.readouterr().out
     assert "[Title]" in shown
     assert "[bold]push" in shown
     assert "─" in shown or "━" in shown
+
+
+def ticks(jobs: int) -> None:
+    """Go through a few jobs under a progress bar."""
+    with progress("table B", jobs) as tick:
+        for number in range(jobs):
+            tick(Job("B", f"case {number}", "weft", list))
+
+
+def test_progress_is_a_line_a_tenth_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    ticks(20)
+    shown = capsys.readouterr()
+    assert shown.err.splitlines() == [f"table B: {done} of 20" for done in range(2, 21, 2)]
+    assert not shown.out
+
+
+def test_progress_is_a_bar_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    ticks(3)
+    shown = capsys.readouterr()
+    assert "of 3" not in shown.err
+    assert not shown.out
 
 
 def test_import_weft_brings_none_of_it(script: RunScript) -> None:

@@ -68,7 +68,6 @@ def test_files_are_written_in_the_formats_of_their_suffixes(script: Path) -> Non
 
 
 def test_a_picture(script: Path) -> None:
-    pytest.importorskip("matplotlib")
     done = call("trace", "-o", "run.png", script.name, folder=script.parent)
     assert done.returncode == 0, done.stderr
     assert (script.parent / "run.png").read_bytes().startswith(b"\x89PNG")
