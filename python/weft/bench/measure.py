@@ -83,7 +83,7 @@ def measure(settings: Settings, additions: Additions = OUTSIDE) -> Samples:
         samples.missing["floors", "native ops"] = _NO_OPS
 
     def time(title: str, table: str, jobs: list[Job]) -> None:
-        jobs = [*additions.jobs.get(table, ()), *jobs]
+        jobs = [*jobs, *additions.jobs.get(table, ())]
         with progress(title, len(jobs) * settings.reps) as tick:
             interleave(jobs, settings.reps, samples, tick)
 

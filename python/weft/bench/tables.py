@@ -76,9 +76,14 @@ def _show(cell: Cell | None, statistics: tuple[str, ...]) -> str:
     return " / ".join(number(getattr(cell, statistic)) for statistic in statistics)
 
 
+def _rank(row: str) -> int:
+    """Sort weft's own rows before its peers', which stay as they are."""
+    return 0 if row == "weft" else 1 if row.startswith("weft") else 2
+
+
 def grid(table: Table, samples: Samples) -> list[list[str]]:
     """Return a header and the rows of a table; empty where nothing was measured or missed."""
-    rows, cases = samples.rows(table.key), samples.cases(table.key)
+    rows, cases = sorted(samples.rows(table.key), key=_rank), samples.cases(table.key)
     missing = {name: reason for (key, name), reason in samples.missing.items() if key == table.key}
     if not rows and not missing:
         return []
