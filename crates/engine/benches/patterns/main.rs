@@ -15,6 +15,8 @@ struct Options {
     pattern: String,
     ops: usize,
     workers: usize,
+    /// Whether the timed run is traced.
+    trace: bool,
 }
 
 fn main() {
@@ -38,6 +40,9 @@ fn main() {
     // SAFETY: the function takes any argument from any thread.
     let no_op = |_| unsafe { NativeFunction::new(nothing, std::ptr::null_mut()) };
     run(&engine, &program, no_op);
+    if options.trace {
+        engine.start_trace(u64::MAX).expect("no trace so far");
+    }
     let nanoseconds = run(&engine, &program, no_op);
     #[allow(clippy::cast_precision_loss)] // far below 2^52
     let per_op = nanoseconds as f64 / options.ops as f64;
@@ -76,7 +81,7 @@ fn run<P: weft_engine::Payload>(engine: &Engine, program: &Program, payload: imp
 }
 
 fn parse() -> Options {
-    let mut options = Options { pattern: "chain".to_owned(), ops: 100_000, workers: 2 };
+    let mut options = Options { pattern: "chain".to_owned(), ops: 100_000, workers: 2, trace: false };
     let mut arguments = std::env::args().skip(1);
     while let Some(flag) = arguments.next() {
         let mut value = || arguments.next().unwrap_or_else(|| panic!("{flag} needs a value"));
@@ -84,6 +89,7 @@ fn parse() -> Options {
             "--json" | "--bench" => {} // the only output there is; what cargo adds
             "--pattern" => options.pattern = value(),
             "--ops" => options.ops = value().parse().expect("a number of ops"),
+            "--trace" => options.trace = value() == "on",
             "--workers" => options.workers = value().parse().expect("a number of workers"),
             other => panic!("unknown flag: {other}"),
         }

@@ -6,7 +6,7 @@ use crate::EngineError;
 use crate::op::{OpFlags, OpPtr, current};
 use crate::pool::DeviceLane;
 use crate::trace::{
-    Describe, Kind, Note, Outcome, Push, Ran, Recorder, Recording, Registered, Seen, Span, note, ticks,
+    Describe, Kind, News, Note, Outcome, Push, Ran, Recorder, Recording, Registered, Seen, Span, note, ticks,
 };
 use crate::var::{AccessKind, VarNode};
 use std::ptr::NonNull;
@@ -24,8 +24,7 @@ impl Core {
     /// # Safety
     ///
     /// The caller has a ticket, `number`, which it has not published, and has asked for the state since.
-    #[cold]
-    #[inline(never)]
+    #[inline(never)] // out of the way of those that are not traced
     #[allow(clippy::too_many_arguments)] // what a push knows
     pub(super) unsafe fn trace_push(
         &self,
@@ -56,6 +55,7 @@ impl Core {
     /// # Safety
     ///
     /// As for `Recorder::push`.
+    #[inline]
     pub(super) unsafe fn record(
         &self,
         trace: u32,
@@ -65,8 +65,12 @@ impl Core {
         let seen = accesses.iter().map(|&(node, kind)| {
             // SAFETY: the accesses borrow their variables.
             let node = unsafe { node.as_ref() };
-            let news = node.note(trace).then_some((node.name.as_deref(), node.bytes));
-            Seen { variable: node.number, kind, version: node.version(), news }
+            let news = node.note(trace).then(|| News {
+                name: node.name.as_deref(),
+                bytes: node.bytes,
+                version: node.version() - u64::from(kind.makes_version()),
+            });
+            Seen { variable: node.number, kind, news }
         });
         // SAFETY: the caller's promise.
         unsafe { Recorder::push(trace, || self.pool().recorder(), push, seen) }

@@ -12,7 +12,12 @@ fn a_reader_sees_whole_records() {
         let writer = thread::spawn(move || {
             for number in 1..=3 {
                 // SAFETY: this thread alone appends. Two such records fill a chunk.
-                unsafe { written.append(2, [number, 10 * number].into_iter()) };
+                unsafe {
+                    written.append(2, |slots| {
+                        slots.put(number);
+                        slots.put(10 * number);
+                    });
+                }
             }
         });
         let read = |log: &Log| {

@@ -334,7 +334,7 @@ impl Pool {
     }
 
     /// Runs an op while there is a trace or a cancellation.
-    #[cold]
+    #[inline(never)] // out of the way of those without
     fn run_watched(&self, op: OpPtr, deliver: &Arc<dyn Deliver>, seat: Option<&WorkerSeat>) -> Option<OpPtr> {
         // ORDERING: a flag of its own.
         if self.cancelling.load(Ordering::Relaxed) && Self::cancel(op) {

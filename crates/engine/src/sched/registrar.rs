@@ -256,7 +256,7 @@ impl Turn<'_> {
         let registrar = self.registrar;
         let (tracker, seat) = self.parts();
         if let Some(op) = finished {
-            tracker.settle(seat, op);
+            tracker.settle(seat, op, false);
         }
         registrar.settle_inbox(tracker, seat);
         // Where priorities count, what goes next is chosen below.
@@ -340,7 +340,7 @@ impl Registrar {
         while let Some(op) = OpPtr::from_raw(at) {
             // SAFETY: ops in the inbox are the registrar's.
             at = unsafe { (*at).next };
-            tracker.settle(seat, op);
+            tracker.settle(seat, op, true);
         }
     }
 

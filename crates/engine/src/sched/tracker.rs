@@ -191,7 +191,7 @@ impl Tracker {
         if !matches!(failure.cause(), Cause::Cancelled) {
             self.counts.skipped += 1;
         }
-        self.leave(seat, op.as_ptr(), Some(&failure));
+        self.leave(seat, op.as_ptr(), Some(&failure), true);
         self.settled_tickets += 1;
         self.outbox.failures.push(failure);
         self.outbox.skip(op);
@@ -229,9 +229,9 @@ impl Tracker {
         unsafe { self.free(op.as_ptr()) };
     }
 
-    /// Ends an op whose payload was run.
+    /// Ends an op whose payload was run; `late` if that was over some time ago.
     #[inline]
-    pub(crate) fn settle(&mut self, seat: &Seat, op: OpPtr) {
+    pub(crate) fn settle(&mut self, seat: &Seat, op: OpPtr, late: bool) {
         // SAFETY: a finished op that was delivered is the registrar's.
         let failure = unsafe { (*op.as_ptr()).failure.take() };
         match &failure {
@@ -243,14 +243,14 @@ impl Tracker {
                 self.unreported.push(Arc::clone(failure));
             }
         }
-        self.leave(seat, op.as_ptr(), failure.as_ref());
+        self.leave(seat, op.as_ptr(), failure.as_ref(), late);
         // SAFETY: the op is settled and its payload was run.
         unsafe { self.free(op.as_ptr()) };
     }
 
     /// Counts a user's op out and leaves its variables.
     #[inline]
-    fn leave(&mut self, seat: &Seat, op: *mut Op, failure: Option<&Arc<Failure>>) {
+    fn leave(&mut self, seat: &Seat, op: *mut Op, failure: Option<&Arc<Failure>>, late: bool) {
         self.counts.completed += 1;
         // SAFETY: as in settle().
         let (epoch, flags) = unsafe {
@@ -261,7 +261,7 @@ impl Tracker {
         };
         if flags.has(OpFlags::SPECIAL) {
             self.settled_prioritised += usize::from(flags.has(OpFlags::PRIORITISED));
-            self.trace_settled(op, failure);
+            self.trace_settled(op, failure, late);
         }
         self.leave_variables(seat, op, failure.map_or(Settled::Done, Settled::Failed));
         let sleepers = &mut self.outbox.sleepers;
@@ -320,7 +320,7 @@ impl Tracker {
             if let Some(trace) = &mut self.trace {
                 let cancelled = matches!(failure.cause(), Cause::Cancelled);
                 let outcome = if cancelled { Outcome::Cancelled } else { Outcome::Skipped };
-                trace.settled(number, outcome, done, || None);
+                trace.settled(number, outcome, done, None, true);
                 if !cancelled {
                     trace.explain(number, format!("skipped, as {} failed", failure.op()));
                 }
@@ -328,8 +328,8 @@ impl Tracker {
         }
     }
 
-    #[cold]
-    fn trace_settled(&mut self, op: *mut Op, failure: Option<&Arc<Failure>>) {
+    #[inline(never)] // out of the way of those without a trace
+    fn trace_settled(&mut self, op: *mut Op, failure: Option<&Arc<Failure>>, late: bool) {
         let done = self.done();
         let Some(trace) = &mut self.trace else { return };
         // SAFETY: as in settle().
@@ -342,7 +342,8 @@ impl Tracker {
             };
             let did_run = outcome != Outcome::Cancelled;
             // SAFETY: an op of a trace that lasts is timed when it runs; see `Pool::run`.
-            trace.settled(number, outcome, done, || did_run.then(|| unsafe { (*op).last.ran }));
+            let ran = did_run.then(|| unsafe { (*op).last.ran });
+            trace.settled(number, outcome, done, ran, late);
         }
     }
 

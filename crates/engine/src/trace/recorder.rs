@@ -2,9 +2,10 @@
 
 use super::clock::{Moment, epoch};
 use super::local::{Known, Local};
-use super::log::{SHIFT, is_since};
 use super::names::Names;
+use super::record::{Variable, write_push, write_variable};
 use super::recording::{Outcome, RecordedThread};
+use super::registered::is_since;
 use super::{Kind, Log, Note, Ran};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::var::AccessKind;
@@ -12,15 +13,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Ops that a thread may record before it asks for more room.
 const BLOCK: u64 = 64;
-
-/// Kinds of records of pushers, in the top bits of their first word, and their words.
-pub(super) const PUSH: u64 = 2;
-pub(super) const PUSH_WORDS: usize = 6;
-pub(super) const ACCESS_WORDS: usize = 2;
-pub(super) const VARIABLE: u64 = 3;
-pub(super) const VARIABLE_WORDS: usize = 3;
-/// Bit of the fourth word of a push: there is an op inside which it was pushed.
-pub(super) const INSIDE: u64 = 1 << 8;
 
 /// Numbers traces, so that nobody takes the memory of one for that of another.
 static TRACES: OnceLock<AtomicU32> = OnceLock::new();
@@ -81,9 +73,16 @@ pub(crate) struct Push<'a> {
 pub(crate) struct Seen<'a> {
     pub(crate) variable: u64,
     pub(crate) kind: AccessKind,
+    /// What the variable is, if nobody has said so in this trace.
+    pub(crate) news: Option<News<'a>>,
+}
+
+/// What a variable is.
+pub(crate) struct News<'a> {
+    pub(crate) name: Option<&'a str>,
+    pub(crate) bytes: u64,
+    /// The version before the op that is pushed.
     pub(crate) version: u64,
-    /// Name and bytes of the variable, if nobody has noted them.
-    pub(crate) news: Option<(Option<&'a str>, u64)>,
 }
 
 impl Recorder {
@@ -208,12 +207,11 @@ impl Recorder {
     /// The log is the caller's.
     #[inline]
     unsafe fn write<'a>(&self, log: &Log, push: &Push<'_>, accesses: impl ExactSizeIterator<Item = Seen<'a>> + Clone) {
-        for seen in accesses.clone() {
-            if let Some((name, bytes)) = seen.news {
+        for Seen { variable, news, .. } in accesses.clone() {
+            if let Some(News { name, bytes, version }) = news {
                 let name = name.map_or(0, |name| self.name_number(name));
-                let words = [VARIABLE << SHIFT | seen.variable, bytes, u64::from(name)];
                 // SAFETY: the caller's promise.
-                unsafe { log.append(VARIABLE_WORDS, words.into_iter()) };
+                unsafe { write_variable(log, variable, &Variable { bytes, name, version }) };
             }
         }
         let note = if push.note.trace == self.id { push.note } else { Note::default() };
@@ -221,20 +219,9 @@ impl Recorder {
             Some(name) if note.name == 0 => self.name_number(name),
             _ => note.name,
         };
-        let kind = push.note.kind.unwrap_or(push.kind);
-        let inside = if push.parent.is_some() { INSIDE } else { 0 };
-        let count = accesses.len();
-        let head = [
-            PUSH << SHIFT | push.number,
-            super::ticks(),
-            u64::from(name) << 32 | u64::from(note.place),
-            u64::from(push.priority.cast_unsigned()) << 32 | u64::from(push.lane) << 16 | inside | kind as u64,
-            (count as u64) << 32 | u64::from(push.parent.unwrap_or(0)),
-            push.bytes,
-        ];
-        let tail = accesses.flat_map(|seen| [(seen.kind as u64) << SHIFT | seen.variable, seen.version]);
+        let shown = (push.note.kind.unwrap_or(push.kind), name, note.place);
         // SAFETY: the caller's promise.
-        unsafe { log.append(PUSH_WORDS + ACCESS_WORDS * count, head.into_iter().chain(tail)) };
+        unsafe { write_push(log, push, shown, accesses.map(|seen| (seen.variable, seen.kind))) };
     }
 
     /// The number of a name.

@@ -35,18 +35,17 @@ impl Ran {
         self.packed = took << SHIFT | self.packed & u64::from(u16::MAX);
     }
 
-    pub(super) fn words(self) -> [u64; 2] {
-        [self.started, self.packed]
+    #[inline]
+    pub(super) fn duration(self) -> u64 {
+        self.packed >> SHIFT
     }
 
-    pub(super) fn of_words([started, packed]: [u64; 2]) -> Self {
-        Self { started, packed }
-    }
-
+    #[inline]
     pub(super) fn ended(self) -> u64 {
-        self.started + (self.packed >> SHIFT)
+        self.started + self.duration()
     }
 
+    #[inline]
     #[allow(clippy::cast_possible_truncation)] // the lowest bits
     pub(super) fn thread(self) -> u16 {
         self.packed as u16

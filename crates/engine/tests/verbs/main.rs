@@ -16,6 +16,7 @@ mod policies;
 mod priority;
 mod push;
 mod threads;
+mod trace;
 mod two_engines;
 mod wait;
 #[path = "../watchdog/mod.rs"]
