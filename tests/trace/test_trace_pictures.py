@@ -170,3 +170,13 @@ def test_without_matplotlib_the_extra_is_named(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ImportError, match=re.escape("this needs matplotlib: pip install 'weft[trace]'")):
         draw_timeline(tmp_path / "run.png", random_run(3, 1).views())
+
+
+def test_a_deletion_sees_a_version_and_makes_none(tmp_path: Path) -> None:
+    run = Recording()
+    run.op("make", 1000, 2000, overwrite="x")
+    run.op("delete", 2000, 2100, mutate="x", kind=Kind.DELETE)
+    run.accesses[-1]["version"] = 1  # as the core has it
+    write_dot(tmp_path / "run.dot", run.views())
+    text = (tmp_path / "run.dot").read_text(encoding="utf-8")
+    assert re.findall(r"^  (\w+) -> (\w+)", text, re.MULTILINE) == [("o0", "v0_1"), ("v0_1", "o1")]

@@ -107,11 +107,13 @@ def _versions(views: Views) -> Iterator[str]:
     for op, variable, kind, version in record.accesses[["op", "variable", "kind", "version"]].tolist():
         if op not in shown:
             continue
-        if kind != Access.READ:
+        # A deletion has its variable alone, and makes no version.
+        makes = kind != Access.READ and record.ops["kind"][op] != Kind.DELETE
+        if makes:
             seen[variable, version] = None
             makers[variable, version] = op
             arrows.append(f"  o{op} -> v{variable}_{version};")
-        source = (variable, version if kind == Access.READ else version - 1)
+        source = (variable, version - makes)
         if kind != Access.OVERWRITE:
             seen[source] = None
             arrows.append(f"  v{variable}_{source[1]} -> o{op};")

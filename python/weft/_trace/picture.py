@@ -139,7 +139,7 @@ def _draw_lanes(axes: Any, views: Views, size: float, range_: float) -> None:  #
     marked = edged & on_path
     _fill(axes, boxes, marked, facecolors=colours[marked], edgecolors=_MARK, linewidths=1.3, zorder=3)
     _fill(axes, boxes, on_path & ~waits, (-0.43, 0.1), facecolors=_MARK, linewidths=0, zorder=4)
-    failed = record.ops["outcome"][boxes.op] == Outcome.FAILED
+    failed = (record.ops["outcome"][boxes.op] == Outcome.FAILED) & ~waits
     _fill(axes, boxes, failed, (0.25, 0.18), facecolors=FAILED, linewidths=0, zorder=4)
     _write_names(axes, views, boxes, colours, waits, pixel)
     axes.set_ylim(offsets[-1] - 0.4, -0.6)

@@ -144,8 +144,12 @@ impl Recorder {
         Some((number, address))
     }
 
+    /// A worker keeps the name that its engine gave it.
     pub(super) fn name_thread(&self, number: u16, name: String) {
-        self.shared().threads[usize::from(number)].name = name;
+        let thread = &mut self.shared().threads[usize::from(number)];
+        if thread.lane.is_none() {
+            thread.name = name;
+        }
     }
 
     /// Takes room for one op. Where there is none, the op is counted and not kept.

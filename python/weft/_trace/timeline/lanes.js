@@ -86,7 +86,7 @@ class LanesPainter {
     pen.globalAlpha = this.#faded(op) ? 0.16 : 1;
     pen.fillStyle = wait ? hatch : colour;
     pen.fillRect(left, y, size, row - 1);
-    if (this.trace.columns.outcome[op] === FAILED) this.#cross(left, size, y);
+    if (this.trace.columns.outcome[op] === FAILED) this.#cross(left, size, y, wait);
     if (this.state.hits.active && this.state.hits.has(op)) this.#outline(left, size, y, colours.match, 2);
     if (this.state.critical && this.trace.critical[op]) {
       this.#outline(left, size, y, colours.mark, 1.5);
@@ -148,10 +148,10 @@ class LanesPainter {
   }
 
   // A failed op: crossed out, so that no colour has to say it.
-  #cross(left, size, y) {
+  #cross(left, size, y, wait) {
     const { pen, row } = this.layout;
     pen.fillStyle = this.trace.palette.failed[0];
-    pen.fillRect(left, y + row - 6, size, 5);
+    if (!wait) pen.fillRect(left, y + row - 6, size, 5);
     if (size < row) return;
     pen.strokeStyle = this.trace.palette.failed[0];
     pen.lineWidth = 2.5;
