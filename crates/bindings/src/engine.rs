@@ -15,8 +15,9 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::c_void;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+use weft_engine::trace::Note;
 use weft_engine::{AccessKind, Accesses, NativeFunction, OnLimit, Policy, PushOptions, Settings};
 
 /// How long ready callables may wait for the GIL before a push lets them have it.
@@ -52,6 +53,8 @@ pub(crate) struct Engine {
     pub(crate) inner: weft_engine::Engine,
     /// A `weft._identity.ObjectVariables`.
     objects: OnceLock<Py<PyAny>>,
+    /// What a trace wraps callables in: called with the callable and its name or None.
+    wrap: Mutex<Option<Py<PyAny>>>,
 }
 
 impl Engine {
@@ -72,7 +75,7 @@ impl Engine {
     pub(crate) fn push_payload<P: Traced>(
         &self,
         py: Python<'_>,
-        payload: P,
+        mut payload: P,
         accesses: &mut Accesses<'_>,
         options: &PushOptions<'_>,
     ) -> PyResult<()> {
@@ -80,12 +83,26 @@ impl Engine {
         let noted;
         let mut options = options;
         if self.inner.is_traced() {
-            noted = PushOptions { note: trace::note_of(py, &self.inner, &payload, options.name), ..*options };
+            let note;
+            (payload, note) = self.traced(py, payload, options.name)?;
+            noted = PushOptions { note, ..*options };
             options = &noted;
         }
         self.inner.push_unlimited(payload, accesses, options).map_err(|error| errors::raised(py, error))?;
         self.hand_over(py);
         Ok(())
+    }
+
+    /// What a trace is to know of a payload, and the payload, its callable wrapped if the trace asks for that.
+    #[cold]
+    pub(crate) fn traced<P: Traced>(&self, py: Python<'_>, payload: P, name: Option<&str>) -> PyResult<(P, Note)> {
+        let note = trace::note_of(py, &self.inner, &payload, name);
+        let wrap = self.wrap.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|wrap| wrap.clone_ref(py));
+        let payload = match wrap {
+            None => payload,
+            Some(wrap) => payload.wrapped(|callable| wrap.call1(py, (callable, name)))?,
+        };
+        Ok((payload, note))
     }
 
     /// Lets ready callables have the GIL, if they have waited for long.
@@ -202,7 +219,7 @@ impl Engine {
             py.import("sys")?.call_method1("setswitchinterval", (seconds,))?;
         }
         process::register(&inner);
-        Ok(Self { inner, objects: OnceLock::new() })
+        Ok(Self { inner, objects: OnceLock::new(), wrap: Mutex::new(None) })
     }
 
     /// The name it was given, or None.
@@ -592,9 +609,13 @@ impl Engine {
         wait::detached(py, &self.inner, timeout, |wait| self.inner.drain_with(wait))
     }
 
-    /// Starts to record what the engine does, at most `limit` ops of what is pushed from now on.
-    fn _trace_start(&self, py: Python<'_>, limit: u64) -> PyResult<()> {
-        py.detach(|| self.inner.start_trace(limit)).map_err(|error| errors::raised(py, error))
+    /// Starts to record what the engine does, at most `limit` ops of what is pushed from now on. Callables are replaced by
+    /// what `wrap(callable, name)` returns, if it is given.
+    #[pyo3(signature = (limit, wrap=None))]
+    fn _trace_start(&self, py: Python<'_>, limit: u64, wrap: Option<Py<PyAny>>) -> PyResult<()> {
+        py.detach(|| self.inner.start_trace(limit)).map_err(|error| errors::raised(py, error))?;
+        *self.wrap.lock().unwrap_or_else(PoisonError::into_inner) = wrap;
+        Ok(())
     }
 
     /// What was recorded so far; the trace goes on.
@@ -606,6 +627,9 @@ impl Engine {
     /// Ends the trace. Answers what was recorded.
     fn _trace_stop<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let recording = py.detach(|| self.inner.stop_trace()).map_err(|error| errors::raised(py, error))?;
+        // Bound to a name, so that it is dropped after the lock is released.
+        let wrap = self.wrap.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(wrap);
         trace::to_python(py, &recording)
     }
 

@@ -9,7 +9,7 @@ use weft_engine::Payload;
 use weft_engine::trace::{Describe, Kind, Note, RecordedOp, Recording};
 
 /// A payload that a trace shows with its name and the place of its push.
-pub(crate) trait Traced: Payload {
+pub(crate) trait Traced: Payload + Sized {
     const KIND: Kind;
 
     fn location(&self) -> Location;
@@ -17,6 +17,11 @@ pub(crate) trait Traced: Payload {
     /// What it calls, if that has a name.
     fn callable(&self) -> Option<&Py<PyAny>> {
         None
+    }
+
+    /// The payload with another callable in the place of its own.
+    fn wrapped(self, _wrap: impl FnOnce(Py<PyAny>) -> PyResult<Py<PyAny>>) -> PyResult<Self> {
+        Ok(self)
     }
 }
 
@@ -30,6 +35,10 @@ impl Traced for Callable {
     fn callable(&self) -> Option<&Py<PyAny>> {
         Some(&self.callable)
     }
+
+    fn wrapped(self, wrap: impl FnOnce(Py<PyAny>) -> PyResult<Py<PyAny>>) -> PyResult<Self> {
+        Ok(Self { callable: wrap(self.callable)?, ..self })
+    }
 }
 
 impl Traced for AsyncCallable {
@@ -41,6 +50,10 @@ impl Traced for AsyncCallable {
 
     fn callable(&self) -> Option<&Py<PyAny>> {
         Some(&self.0.callable)
+    }
+
+    fn wrapped(self, wrap: impl FnOnce(Py<PyAny>) -> PyResult<Py<PyAny>>) -> PyResult<Self> {
+        self.0.wrapped(wrap).map(Self)
     }
 }
 

@@ -65,6 +65,9 @@ def trace(path: Any = None, *args: Any, **options: Any) -> Any:
 
     Notes
     -----
+    Where ``nvtx`` is installed, each callable pushed inside runs within an NVTX range of its name, in the domain
+    ``weft``, so that NVIDIA's profilers show it while it happens.
+
     Given an array instead of a path, it is NumPy's function of this name,
     ``trace(x, /, offset=0, axis1=0, axis2=1, dtype=None, out=None)``: the sum of a diagonal of the plane of two axes.
 

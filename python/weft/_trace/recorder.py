@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 from weft._core import Engine
 from weft._default import get_engine
 from weft._trace import formats
+from weft._trace.ranges import profiler_ranges
 from weft.errors import ArgumentTypeError, ArgumentValueError, EngineClosedError, TraceError
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class Trace:
         if self._recording or self._views is not None:
             raise TraceError("this trace was started before: make another one with weft.trace()")
         self._engine = get_engine() if self._engine is None else self._engine
-        self._engine._trace_start(self._limit)
+        self._engine._trace_start(self._limit, profiler_ranges())
         self._recording = True
         return self
 

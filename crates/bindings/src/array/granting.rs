@@ -4,7 +4,7 @@ use super::class::NDArray;
 use super::raised;
 use crate::arguments::Held;
 use crate::engine::Engine;
-use crate::trace::{self, Traced};
+use crate::trace::Traced;
 use pyo3::prelude::*;
 use weft_array::{Access, Array, PushRequest, granting};
 use weft_engine::{AccessKind, Cause, OpContext, Payload, PushOptions, Variable};
@@ -33,7 +33,7 @@ pub(crate) fn arrays_of(held: &[(Bound<'_, NDArray>, Access)]) -> Vec<(Array, Ac
 pub(crate) fn push<P: Traced>(
     py: Python<'_>,
     engine: &Engine,
-    payload: P,
+    mut payload: P,
     arrays: &[(Array, Access)],
     variables: &[(&Variable, AccessKind)],
     mut options: PushOptions<'_>,
@@ -41,7 +41,7 @@ pub(crate) fn push<P: Traced>(
 ) -> PyResult<()> {
     engine.wait_for_room(py, options.bytes)?;
     if engine.inner.is_traced() {
-        options.note = trace::note_of(py, &engine.inner, &payload, options.name);
+        (payload, options.note) = engine.traced(py, payload, options.name)?;
     }
     let payload = Granting { payload, arrays: arrays.to_vec() };
     let arrays: Vec<(&Array, Access)> = arrays.iter().map(|(array, access)| (array, *access)).collect();

@@ -1,0 +1,49 @@
+"""NVTX ranges: NVIDIA's profilers show them beside what runs on a device, while it happens.
+
+A range has no other times than those of its calls, so none can be made from a record afterwards. What a trace does
+instead is to wrap the callables that are pushed while it records. Native ops, which no Python runs in, get none.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Wrap: TypeAlias = Callable[[Callable[..., object], str | None], Callable[..., object]]
+
+__all__ = ["profiler_ranges"]
+
+
+def profiler_ranges() -> Wrap | None:
+    """Return what wraps a callable, given with its name or None, in a range; None where ``nvtx`` is not installed."""
+    if find_spec("nvtx") is None:
+        return None
+    nvtx = import_module("nvtx")
+    if not nvtx.enabled():
+        return None
+    domain = nvtx.get_domain("weft")
+
+    def wrap(function: Callable[..., object], name: str | None) -> Callable[..., object]:
+        label: str = getattr(function, "__qualname__", type(function).__qualname__) if name is None else name
+        return _Ranged(function, label, domain, domain.get_event_attributes(message=label))
+
+    return wrap
+
+
+class _Ranged:
+    """A callable that runs within a range."""
+
+    def __init__(self, function: Callable[..., object], name: str, domain: Any, attributes: Any) -> None:  # noqa: ANN401 - nvtx's
+        self.__qualname__ = name  # what notes on errors call it
+        self._function, self._domain, self._attributes = function, domain, attributes
+
+    def __call__(self, *args: object) -> None:
+        self._domain.push_range(self._attributes)
+        try:
+            self._function(*args)
+        finally:
+            self._domain.pop_range()
