@@ -1,4 +1,5 @@
-// Draws the dependencies of the chosen op, from the end of one op to the start of the other.
+// Draws what leads to the chosen op: its dependencies, from the end of one op to the start of the other, and the time that
+// it was pending (dashed) and in the queue (a line).
 
 const ARROWS = 200; // of one op, in each direction: more would hide each other
 
@@ -15,9 +16,27 @@ class ArrowPainter {
     pen.beginPath();
     pen.rect(this.viewport.left, top, width - this.viewport.left, bottom - top);
     pen.clip();
+    this.#waiting(selected);
     for (const op of this.trace.before(selected).subarray(0, ARROWS)) this.#arrow(op, selected);
     for (const op of this.trace.after(selected).subarray(0, ARROWS)) this.#arrow(selected, op);
     pen.restore();
+  }
+
+  #waiting(op) {
+    const { pen, colours, row } = this.layout;
+    const { pushed, ready, started, kind } = this.trace.columns;
+    if (kind[op] === WAIT || this.trace.spanOf[op] < 0) return;
+    const y = this.layout.y(this.layout.bandOf(this.trace.spanOf[op])) + row - 3;
+    pen.strokeStyle = colours.accent;
+    pen.lineWidth = 3;
+    for (const [from, to, dash] of [[pushed[op], ready[op], [2, 4]], [ready[op], started[op], []]]) {
+      pen.setLineDash(dash);
+      pen.beginPath();
+      pen.moveTo(this.viewport.x(from), y);
+      pen.lineTo(this.viewport.x(to), y);
+      pen.stroke();
+    }
+    pen.setLineDash([]);
   }
 
   #arrow(before, after) {
