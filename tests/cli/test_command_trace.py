@@ -164,6 +164,7 @@ def test_engines_of_the_scripts_own_are_not_recorded(tmp_path: Path) -> None:
     [
         (("missing.py",), "there is no script missing.py"),
         (("-m", "no.such_module"), "there is no module no.such_module"),
+        (("-m", ".relative"), "there is no module .relative"),
         (("-o", "run.txt", "program.py"), "'run.txt': the suffix of a trace must be one of .json"),
         (("-o", "nowhere/run.json", "program.py"), "there is no folder nowhere"),
         (("--limit", "0", "program.py"), "'0': a number of at least 1"),

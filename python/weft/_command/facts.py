@@ -44,7 +44,7 @@ def facts() -> Facts:
             "cpus_in_the_machine": os.cpu_count(),
             "cpu_quota": cpu_quota(),
         },
-        "gpus": {**gpus(), "cupy": cupy(), "used_by_weft": False},
+        "gpus": {**gpus(), "cupy": cupy()},
         "blas": {"libraries": blas()},
         "default_engine": _default_engine(),
         "environment": {

@@ -91,7 +91,6 @@ def _gpu_rows(found: dict[str, Any]) -> list[list[str]]:
         for number, gpu in enumerate(found["devices"])
     ]
     rows.append(["cupy", found["cupy"] or "not installed"])
-    rows.append(["used by weft", "yes" if found["used_by_weft"] else "no: this version runs on CPUs"])
     return rows
 
 

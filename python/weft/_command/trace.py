@@ -126,8 +126,8 @@ def _check_module(name: str) -> None:
     sys.path.insert(0, "")  # as python -m looks for it
     try:
         found = find_spec(name)
-    except ModuleNotFoundError:
-        found = None  # its package is missing
+    except (ImportError, ValueError):
+        found = None  # its package is missing, or it is no name
     finally:
         del sys.path[0]
     if found is None:

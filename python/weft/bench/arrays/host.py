@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -33,7 +34,13 @@ _WARM_UP = 50
 # Floats that the additions between two clock readings may make: all in flight at once, they fill no memory.
 _FLOATS_IN_FLIGHT = 8_000_000
 _ADDS_IN_FLIGHT = 64
-_SPINNER = "print(flush=True)\nwhile True: pass"
+# Ends with this process, however that ends: then its standard input is closed.
+_SPINNER = """
+import os, sys, threading
+threading.Thread(target=lambda: os._exit(len(sys.stdin.read())), daemon=True).start()
+print(flush=True)
+while True: pass
+"""
 
 ALONE = "alone"
 BESIDE_THREAD = "beside a spinning thread"
@@ -121,9 +128,9 @@ def _beside(surroundings: str) -> Generator[None]:
             stop.set()
             thread.join()
     elif surroundings == BESIDE_PROCESS:
-        with subprocess.Popen(  # noqa: S603 - this very interpreter
-            [sys.executable, "-S", "-c", _SPINNER], stdout=subprocess.PIPE
-        ) as process:
+        command = [sys.executable, "-S", "-c", _SPINNER]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe) as process:  # noqa: S603 - this very interpreter
             try:
                 cast("IO[bytes]", process.stdout).readline()
                 yield
@@ -154,6 +161,7 @@ def main(name: str, text: str) -> None:
     def reply(**answer: object) -> None:
         print(json.dumps(answer), file=parent)
 
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # after Ctrl-C the parent ends this process
     _restrict(settings.workers)
     try:
         library = LIBRARIES[name](settings.workers)

@@ -106,6 +106,7 @@ def _environment(key: str, workers: int) -> dict[str, str]:
         "NUMEXPR_MAX_THREADS": str(workers),
         "JAX_PLATFORMS": "cpu",
         "WEFT_WORKERS": str(workers),
+        "WEFT_POLICY": "work_stealing",
     }
     return {**os.environ, **own}
 
