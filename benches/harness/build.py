@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BENCHES = Path(__file__).resolve().parent.parent
 PEERS = BENCHES / "peers"
 ROOT = BENCHES.parent
+TRACED = "weft, traced"
 PARKED_THREAD = "floor: a parked thread woken"
 
 
@@ -116,6 +117,8 @@ def build(folder: Path, tables: tuple[str, ...]) -> Binaries:
                 binaries.programs[name] = make()
             except BuildError as error:
                 binaries.missing[name] = f"not available: {error}"
+        if "weft" in binaries.programs:
+            binaries.programs[TRACED] = [*binaries.programs["weft"], "--trace", "on"]
     try:
         binaries.floors = _peer("floors.cpp", folder)
     except BuildError as error:

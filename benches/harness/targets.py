@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from harness.build import TRACED
 from weft.bench.arrays.host import ALONE, BESIDE_PROCESS, BESIDE_THREAD
 from weft.bench.arrays.hosts import size
 from weft.bench.arrays.numpy_arrays import NumPyArrays
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 OPENMP_RATIO = {"chain": 0.2, "fan": 0.2}
 OPENMP_RATIO_ELSEWHERE = 0.25
+TRACED_NS = 60.0
 CALLABLE_US = 0.5
 CALLABLE_TIMES_FASTER = 5.0
 PUSH_US = 0.25
@@ -63,6 +65,7 @@ def targets(samples: Samples, tables: tuple[str, ...]) -> list[Target]:
     found: list[Target] = []
     if "A" in tables:
         found += _native(samples)
+        found += _traced(samples)
     if "B" in tables:
         found += _callables(samples)
         found += _pushes(samples)
@@ -86,6 +89,10 @@ def _ratio(above: float | None, below: float | None) -> float | None:
     return None if above is None or below is None else above / below
 
 
+def _difference(minuend: float | None, subtrahend: float | None) -> float | None:
+    return None if minuend is None or subtrahend is None else minuend - subtrahend
+
+
 def _both(
     samples: Samples, above: tuple[str, str, str], below: tuple[str, str, str]
 ) -> tuple[float | None, float | None]:
@@ -103,6 +110,18 @@ def _native(samples: Samples) -> Iterator[Target]:
         minimum, median = _both(samples, ("A", "weft", pattern), ("A", "OpenMP", pattern))
         bound = OPENMP_RATIO.get(pattern, OPENMP_RATIO_ELSEWHERE)
         yield Target(f"A, {pattern}: weft / OpenMP", "x", bound, at_least=False, by_minimum=minimum, by_median=median)
+
+
+def _traced(samples: Samples) -> Iterator[Target]:
+    for pattern in PATTERNS:
+        minimum, median = (
+            _difference(
+                _value(samples, ("A", TRACED, pattern), statistic), _value(samples, ("A", "weft", pattern), statistic)
+            )
+            for statistic in ("minimum", "median")
+        )
+        name = f"A, {pattern}: what a trace adds per op"
+        yield Target(name, "ns", TRACED_NS, at_least=False, by_minimum=minimum, by_median=median)
 
 
 def _callables(samples: Samples) -> Iterator[Target]:

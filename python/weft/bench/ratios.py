@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from weft.bench.runners import CHUNKED_MAP
+from weft.bench.runners import CHUNKED_MAP, NATIVE_WEFT
 from weft.bench.tables import TABLES, number
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ __all__ = ["Statistic", "best_peer", "ratio_grids"]
 
 Statistic: TypeAlias = Literal["minimum", "median"]
 
+_OWN = ("weft", NATIVE_WEFT)
 _BEST = ("A", "B")
 _EACH = ("C return", "C", "D")
 
@@ -42,7 +43,7 @@ def _best(samples: Samples) -> list[list[str]]:
     header: list[str] = []
     for table in _BEST:
         cases = samples.cases(table)
-        own = [row for row in samples.rows(table) if row.startswith("weft")]
+        own = [row for row in samples.rows(table) if row in _OWN]
         peers = [*(row for row in samples.rows(table) if row == "OpenMP"), None]
         rows += [
             [

@@ -60,14 +60,15 @@ def number(value: float) -> str:
     Examples
     --------
     >>> from weft.bench.tables import number
-    >>> number(1234.5), number(0.05123)
-    ('1234', '0.051')
+    >>> number(1234.5), number(-0.05123)
+    ('1234', '-0.051')
     """
-    if value >= 100:  # noqa: PLR2004 - three digits stand before the point
+    size = abs(value)
+    if size >= 100:  # noqa: PLR2004 - three digits stand before the point
         return f"{value:.0f}"
-    if value >= 10:  # noqa: PLR2004
+    if size >= 10:  # noqa: PLR2004
         return f"{value:.1f}"
-    return f"{value:.2f}" if value >= 1 else f"{value:.3f}"
+    return f"{value:.2f}" if size >= 1 else f"{value:.3f}"
 
 
 def _show(cell: Cell | None, statistics: tuple[str, ...]) -> str:
