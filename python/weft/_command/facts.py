@@ -21,7 +21,7 @@ __all__ = ["Facts", "facts"]
 #: Values by name, by section.
 Facts: TypeAlias = dict[str, dict[str, Any]]
 
-_OPTIONAL = ("rich", "matplotlib", "safetensors")
+_OPTIONAL = ("rich", "matplotlib", "safetensors", "nvtx")
 _LIMITS = ("max_pending_ops", "max_pending_bytes", "on_limit")
 
 
