@@ -1,15 +1,19 @@
 """How Sphinx builds these pages: `make docs`."""
 
+import sys
 from importlib.metadata import version as installed_version
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
 project = "weft"
 author = "the weft authors"
 copyright = "the weft authors"  # noqa: A001 (Sphinx's name for it)
 version = release = installed_version("weft")
 
-extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.doctest"]
-exclude_patterns = ["_build", "examples"]
-myst_enable_extensions = ["colon_fence"]
+extensions = ["myst_parser", "numpydoc", "shown", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
+exclude_patterns = ["_build", "_extensions", "examples"]
+myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 2
 
 autodoc_member_order = "bysource"
@@ -19,3 +23,5 @@ python_display_short_literal_types = True
 
 html_theme = "furo"
 html_title = f"weft {release}"
+html_static_path = ["_static"]
+html_css_files = ["weft.css"]

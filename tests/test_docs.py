@@ -1,4 +1,7 @@
-"""What the documents show runs: each Python block of the Markdown files, each example of the docstrings."""
+"""What the documents show runs: each Python block of the Markdown files, each example of the docstrings.
+
+Blocks of the directive `run` run when the pages are built, too; here each fails on its own.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from conftest import RunScript
 
 ROOT = Path(__file__).parent.parent
-BLOCK = re.compile(r"^( *)```python\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^( *)```(?:python|\{run\}(?:\n *:.*)*)\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
 PAGES = sorted([*ROOT.glob("*.md"), *(path for path in (ROOT / "docs").rglob("*.md") if "_build" not in path.parts)])
 BLOCKS = [
     pytest.param(textwrap.dedent(match[2]), id=f"{page.relative_to(ROOT)}:{text[: match.start()].count(chr(10)) + 1}")

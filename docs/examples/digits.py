@@ -3,7 +3,7 @@
 The loop is there twice: with ops pushed by hand in ``two_devices/training.py``, and as array
 arithmetic, which pushes by itself, in ``two_devices/arithmetic.py``. This script runs both under several
 policies, beside plain NumPy and, where it is installed, torch. It shows that all policies give the same
-weights, bit for bit, and that all versions learn alike, and draws who ran what when:
+weights, bit for bit, and that all versions learn alike, and draws who ran what when, with `weft.trace`:
 
     python docs/examples/digits.py
 
@@ -13,6 +13,7 @@ Needs scikit-learn (which brings the images), matplotlib, rich and threadpoolctl
 import argparse
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,7 +30,7 @@ from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
 import weft
-from two_devices import arithmetic, timeline
+from two_devices import arithmetic
 from two_devices.network import accuracy
 from two_devices.training import Data, Outcome, Plan, train
 
@@ -97,13 +98,12 @@ def run_all(data: Data, plan: Plan, repeats: int, console: Console) -> dict[str,
 
 def summary(outcomes: dict[str, list[Outcome]]) -> Table:
     """Return a table of the policies' wall times, and of serial's divided by them."""
-    table = Table("policy", "threads", "best", "speed-up", "median", "speed-up", box=SIMPLE)
+    table = Table("policy", "best", "speed-up", "median", "speed-up", box=SIMPLE)
     seconds = {policy: [run.seconds for run in outcomes[policy]] for policy in ENGINES}
     serial = seconds["serial"]
     for policy, own in seconds.items():
         table.add_row(
             policy,
-            str(len({span.thread for span in outcomes[policy][0].spans})),
             f"{min(own):.2f} s",
             f"{min(serial) / min(own):.2f}",
             f"{median(own):.2f} s",
@@ -151,6 +151,18 @@ def straying(outcomes: dict[str, list[Outcome]]) -> list[str]:
     ]
 
 
+def draw(data: Data, plan: Plan, paths: list[Path], console: Console) -> None:
+    """Train for one more epoch, draw who ran what when, and print how much of it ran at once."""
+    with ENGINES["per_device"]() as engine, weft.trace(engine=engine) as trace:
+        train(engine, data, replace(plan, epochs=1), lambda: None)
+    for path in paths:
+        trace.timeline(path)
+    summary = trace.summary()
+    console.print(f"ops at once         {summary.parallelism:.2f} on average, {summary.possible_parallelism:.2f} possible")
+    console.print(f"copies              {summary.overlap_fraction:.0%} of the time beside computation")
+    console.print(f"who ran what when   {', '.join(map(str, paths))}")
+
+
 def arguments() -> argparse.Namespace:
     """Return what the command line asks for."""
 
@@ -167,7 +179,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--hidden", type=count, default=8192, help="hidden units")
     parser.add_argument("--batch", type=count, default=256, help="rows in a batch, half per device")
     parser.add_argument("--repeats", type=count, default=5, help="timed runs of each version")
-    parser.add_argument("--out", type=Path, default="demo-timeline.png", help="the picture")
+    parser.add_argument(
+        "--timeline", type=Path, nargs="+", default=[Path("demo-timeline.png")], help="the pictures: .png, .svg or .html"
+    )
     parser.add_argument("--quick", action="store_true", help="5 epochs, one run of each version")
     return parser.parse_args()
 
@@ -195,9 +209,7 @@ def main() -> int:
         console.print(f"[red]final weights       differ from those of serial: {', '.join(policies)}")
         return 1
     console.print("final weights       the same in all runs, bit for bit")
-    fastest = {policy: min(outcomes[policy], key=lambda run: run.seconds) for policy in ENGINES}
-    timeline.save(options.out, {f"{policy}, {run.seconds:.2f} s": run.spans for policy, run in fastest.items()})
-    console.print(f"who ran what when   {options.out}")
+    draw(data, plan, options.timeline, console)
 
     console.print("\nThe same network in array arithmetic")
     console.print(comparison(outcomes, held_out))

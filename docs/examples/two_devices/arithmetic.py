@@ -176,4 +176,4 @@ def first_weights(data: Data, plan: Plan) -> Weights:
 
 def outcome(weights: Weights, seconds: float, ops: int = 0) -> Outcome:
     """Return what came out in the form of `training.train`, the bias as the last row of the weights."""
-    return Outcome((np.vstack([weights.w1, weights.b1]), weights.w2), seconds, ops, [])
+    return Outcome((np.vstack([weights.w1, weights.b1]), weights.w2), seconds, ops)

@@ -31,7 +31,7 @@ from .network import (
     step_weights,
     weight_gradient,
 )
-from .workbench import Span, Workbench
+from .workbench import Workbench
 
 DEVICES = (weft.cpu(0), weft.cpu(1))
 
@@ -77,12 +77,11 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run of `train` gave: weights, wall time, number of ops, and how they ran."""
+    """What a run of `train` gave: weights, wall time and number of ops."""
 
     weights: tuple[Array, Array]
     seconds: float
     ops: int
-    spans: list[Span]
 
 
 def train(engine: weft.Engine, data: Data, plan: Plan, on_epoch: Callable[[], object]) -> Outcome:
@@ -140,4 +139,4 @@ def train(engine: weft.Engine, data: Data, plan: Plan, on_epoch: Callable[[], ob
         engine.push(on_epoch, read_vars=[layer1.weights.var, layer2.weights.var], name="epoch")
     engine.wait_for_all()
     seconds = perf_counter() - started
-    return Outcome((w1, w2), seconds, engine.stats()["completed"], bench.spans)
+    return Outcome((w1, w2), seconds, engine.stats()["completed"])

@@ -1,9 +1,8 @@
-"""What the training loop holds in its hands: tensors, and a push that keeps time."""
+"""What the training loop holds in its hands: tensors, and a push that knows them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from threading import get_ident
-from time import perf_counter
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,20 +18,9 @@ class Tensor(NamedTuple):
     var: weft.Variable
 
 
-class Span(NamedTuple):
-    """One op as it ran: which, where, and from when to when in seconds."""
-
-    name: str
-    batch: int
-    device: weft.Device
-    thread: int
-    start: float
-    end: float
-
-
 @dataclass
 class Workbench:
-    """An engine, with a record of what it ran.
+    """An engine, and the batch that it is told to compute.
 
     Attributes
     ----------
@@ -40,13 +28,10 @@ class Workbench:
         Runs the ops.
     batch : int
         Number of the batch that ops are now pushed for.
-    spans : list of Span
-        The ops that have run, in the order in which they finished.
     """
 
     engine: weft.Engine
     batch: int = 0
-    spans: list[Span] = field(default_factory=list)
 
     def tensor(self, name: str, array: NDArray[Any]) -> Tensor:
         """Return `array` with a new variable called `name`."""
@@ -65,16 +50,8 @@ class Workbench:
         device: weft.Device,
     ) -> None:
         """Push ``function(*read, *mutate)``, on the arrays, as an op of `device`."""
-        arrays = [tensor.array for tensor in (*read, *mutate)]
-        batch = self.batch
-
-        def timed() -> None:
-            start = perf_counter()
-            function(*arrays)
-            self.spans.append(Span(name, batch, device, get_ident(), start, perf_counter()))
-
         self.engine.push(
-            timed,
+            partial(function, *(tensor.array for tensor in (*read, *mutate))),
             read_vars=[tensor.var for tensor in read],
             mutate_vars=[tensor.var for tensor in mutate],
             name=name,

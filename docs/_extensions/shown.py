@@ -1,0 +1,131 @@
+"""Runs what the pages show, and puts beside it what came out: directives `run` and `example`.
+
+`run` shows the Python code that it contains, what the code prints, and the pictures that it saves. `example` does so
+for a program of docs/examples, without its code. Either runs in a process of its own, with two workers, so that
+pictures are alike on all machines. What came out is kept in ``_build/shown`` until the code or the installed weft
+changes.
+
+Options: ``:timeline:`` records the run and draws it; ``:policy:`` and ``:workers:`` set those of the default engine;
+``:arguments:`` are the example's.
+"""
+
+import hashlib
+import os
+import shlex
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import ClassVar
+
+from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.osutil import copyfile, ensuredir, relative_uri
+
+PLAIN = "import runpy\nrunpy.run_path('block.py', run_name='__main__')\n"
+TRACED = """\
+import runpy, weft
+with weft.trace() as trace:
+    runpy.run_path('block.py', run_name='__main__')
+trace.timeline('timeline.svg')
+trace.timeline('timeline.html')
+"""
+SETTINGS = ("policy", "workers")
+PICTURES = (".svg", ".png")
+LIMIT = 60  # seconds that anything shown may take
+
+
+class Shown(SphinxDirective):
+    """Something that runs, and what came out of it."""
+
+    option_spec: ClassVar = {
+        "policy": directives.unchanged,
+        "workers": directives.nonnegative_int,
+    }
+
+    def outcome(self, command: list[str], files: dict[str, str], depends_on: str = "") -> list[nodes.Node]:
+        """Run a command in a folder with some files, unless it has run, and return what it printed and drew."""
+        settings = {f"WEFT_{name.upper()}": str(self.options[name]) for name in SETTINGS if name in self.options}
+        core = find_spec("weft._core")
+        built = Path(core.origin).stat().st_mtime_ns if core and core.origin else 0
+        key = repr((command, files, depends_on, settings, built))
+        folder = Path(self.env.srcdir) / "_build" / "shown" / hashlib.sha256(key.encode()).hexdigest()[:16]
+        output = folder / "output.txt"
+        if not output.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, text in files.items():
+                (folder / name).write_text(text, encoding="utf-8")
+            inherited = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")}
+            environment = inherited | {"MPLBACKEND": "Agg", "WEFT_WORKERS": "2"} | settings
+            done = subprocess.run(
+                command, cwd=folder, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
+            )
+            if done.returncode:
+                raise self.error(f"this does not run:\n{done.stdout}{done.stderr}")
+            output.write_text(done.stdout, encoding="utf-8")
+
+        shown: list[nodes.Node] = []
+        if settings:
+            line = " ".join(f"{name}={value}" for name, value in settings.items())
+            shown.append(nodes.paragraph("", "", nodes.literal("", line), classes=["settings"]))
+        if text := output.read_text(encoding="utf-8").rstrip():
+            shown.append(nodes.container("", nodes.literal_block(text, text, language="text"), classes=["output"]))
+        for picture in sorted(path for path in folder.iterdir() if path.suffix in PICTURES):
+            source = "/" + picture.relative_to(self.env.srcdir).as_posix()
+            shown.append(nodes.image(uri=source, alt=picture.stem, classes=["drawn"]))
+        if (folder / "timeline.html").exists():
+            here = self.env.app.builder.get_target_uri(self.env.docname)
+            target = relative_uri(here, f"_timelines/{folder.name}.html")
+            link = nodes.reference("", "Open this timeline to zoom and search.", refuri=target)
+            shown.append(nodes.paragraph("", "", link, classes=["caption"]))
+        return shown
+
+
+class Run(Shown):
+    """Code that is shown and run."""
+
+    has_content = True
+    option_spec: ClassVar = Shown.option_spec | {"timeline": directives.flag}
+
+    def run(self) -> list[nodes.Node]:
+        """Return the code and what came out."""
+        code = "\n".join(self.content)
+        program = TRACED if "timeline" in self.options else PLAIN
+        outcome = self.outcome([sys.executable, "-P", "-c", program], {"block.py": code + "\n"})
+        return [nodes.literal_block(code, code, language="python"), *outcome]
+
+
+class Example(Shown):
+    """A program of docs/examples."""
+
+    required_arguments = 1
+    option_spec: ClassVar = Shown.option_spec | {"arguments": directives.unchanged}
+
+    def run(self) -> list[nodes.Node]:
+        """Return what came out."""
+        examples = Path(self.env.srcdir) / "examples"
+        sources = sorted(examples.rglob("*.py"))
+        for source in sources:
+            self.env.note_dependency(str(source))
+        command = [sys.executable, str(examples / self.arguments[0]), "--timeline", "timeline.svg", "timeline.html"]
+        command += shlex.split(self.options.get("arguments", ""))
+        return self.outcome(command, {}, "".join(source.read_text(encoding="utf-8") for source in sources))
+
+
+def copy_timelines(app: Sphinx, exception: Exception | None) -> None:
+    """Put the timelines that zoom where the pages link to."""
+    if exception is None:
+        for page in Path(app.srcdir, "_build", "shown").glob("*/timeline.html"):
+            target = Path(app.outdir, "_timelines", f"{page.parent.name}.html")
+            ensuredir(str(target.parent))
+            copyfile(page, target)
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directives."""
+    app.add_directive("run", Run)
+    app.add_directive("example", Example)
+    app.connect("build-finished", copy_timelines)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
