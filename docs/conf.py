@@ -16,6 +16,7 @@ exclude_patterns = ["_build", "_extensions", "examples"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 2
 
+default_role = "py:obj"  # in docstrings: a link where the name is known, code otherwise
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # numpydoc says the types in prose, with units and shapes
 numpydoc_show_class_members = False  # autodoc lists them already

@@ -44,9 +44,10 @@ def test_there_is_something_to_run() -> None:
 
 
 def test_the_reference_names_all_that_is_public() -> None:
-    page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    pages = [ROOT / "docs" / "reference.md", *(ROOT / "docs" / "reference").glob("*.md")]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     public = set(weft.__all__) - {"__version__"}
-    assert not {name for name in public if not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", page)}
+    assert not {name for name in public if not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)}
 
 
 @pytest.mark.parametrize("block", BLOCKS)
