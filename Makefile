@@ -25,7 +25,7 @@ help: ## list the targets
 demo: $(VENV)/.stamp-demo install ## train a network on two devices, serially and in parallel; saves demo-timeline.png
 	$(BIN)/python docs/examples/digits.py
 
-test: $(VENV)/.stamp-test $(VENV)/.stamp-demo install test-rust ## run the Rust tests, then the Python tests against the installed wheel
+test: $(addprefix $(VENV)/.stamp-,test demo) install test-rust ## run the Rust tests, then the Python tests against the installed wheel
 	$(BIN)/python -P -m pytest $(PYTEST_ARGS)
 
 test-rust: ## run the Rust tests and doctests
@@ -61,8 +61,9 @@ bench: $(BENCH_VENV)/.stamp-$(if $(SMOKE),bench,peers) build ## measure weft bes
 wheel: $(VENV)/.stamp-wheel build ## leave an audited abi3 wheel in dist/
 	$(BIN)/python .ci/wheel.py check
 
-docs: $(VENV)/.stamp-docs $(VENV)/.stamp-demo install ## build the documentation into docs/_build/html, warnings being errors
+docs: $(addprefix $(VENV)/.stamp-,docs demo test) install ## build the documentation into docs/_build/html, warnings being errors, and check it
 	$(BIN)/python -P -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python -P -m pytest -q tests/test_pages.py
 
 clean: ## remove everything that the other targets made
 	rm -rf dist target $(VENV) $(BENCH_VENV) docs/_build demo-timeline.png

@@ -158,7 +158,9 @@ def draw(data: Data, plan: Plan, paths: list[Path], console: Console) -> None:
     for path in paths:
         trace.timeline(path)
     summary = trace.summary()
-    console.print(f"ops at once         {summary.parallelism:.2f} on average, {summary.possible_parallelism:.2f} possible")
+    console.print(
+        f"ops at once         {summary.parallelism:.2f} on average, {summary.possible_parallelism:.2f} possible"
+    )
     console.print(f"copies              {summary.overlap_fraction:.0%} of the time beside computation")
     console.print(f"who ran what when   {', '.join(map(str, paths))}")
 
@@ -180,7 +182,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--batch", type=count, default=256, help="rows in a batch, half per device")
     parser.add_argument("--repeats", type=count, default=5, help="timed runs of each version")
     parser.add_argument(
-        "--timeline", type=Path, nargs="+", default=[Path("demo-timeline.png")], help="the pictures: .png, .svg or .html"
+        "--timeline",
+        type=Path,
+        nargs="+",
+        default=[Path("demo-timeline.png")],
+        help="the pictures: .png, .svg or .html",
     )
     parser.add_argument("--quick", action="store_true", help="5 epochs, one run of each version")
     return parser.parse_args()

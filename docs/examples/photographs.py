@@ -33,7 +33,7 @@ def decode(path: Path, colours: weft.Overwrite[Array]) -> None:
     """Decode a JPEG file to the size of `colours`, (height, width, 3)."""
     height, width, _ = colours.shape
     with Image.open(path) as photograph:
-        colours[...] = photograph.resize((width, height))
+        colours[...] = np.asarray(photograph.resize((width, height)))
 
 
 def to_grey(colours: weft.Read[Array], grey: weft.Overwrite[Array]) -> None:
