@@ -76,9 +76,8 @@ def cluster(
 
 def cluster_and_wait(images: Array, starts: int) -> Array:
     """Return what `cluster` gives with tasks, when it is there."""
-    with threadpool_limits(limits=1, user_api="blas"):  # two matrix products at once, with one thread each
-        best = cluster(images, starts, weft.task(move_centres), weft.task(keep_better))
-        weft.wait(best)
+    best = cluster(images, starts, weft.task(move_centres), weft.task(keep_better))
+    weft.wait(best)
     return best
 
 
@@ -88,7 +87,8 @@ def main() -> None:
     digits = load_digits()
     images = digits.data
     serially = partial(cluster, images, options.size, move_centres, keep_better)
-    expected, found = compare(serially, partial(cluster_and_wait, images, options.size), options)
+    with threadpool_limits(limits=1, user_api="blas"):  # or two matrix products at once share out four threads
+        expected, found = compare(serially, partial(cluster_and_wait, images, options.size), options)
 
     nearest = ((images[:, None] - found[:-1]) ** 2).sum(axis=2).argmin(axis=1)
     commonest = [np.bincount(digits.target[nearest == k], minlength=10).max() for k in range(CLUSTERS)]
