@@ -74,12 +74,15 @@ class Shown(SphinxDirective):
             shown.append(nodes.container("", nodes.literal_block(text, text, language="text"), classes=["output"]))
         for picture in sorted(path for path in folder.iterdir() if path.suffix in PICTURES):
             source = "/" + picture.relative_to(self.env.srcdir).as_posix()
-            shown.append(nodes.image(uri=source, alt=picture.stem, classes=["drawn"]))
-        if (folder / "timeline.html").exists():
-            here = self.env.app.builder.get_target_uri(self.env.docname)
-            target = relative_uri(here, f"_timelines/{folder.name}.html")
-            link = nodes.reference("", "Open this timeline to zoom and search.", refuri=target)
-            shown.append(nodes.paragraph("", "", link, classes=["caption"]))
+            image = nodes.image(uri=source, alt=picture.stem, classes=["drawn"])
+            if picture.with_suffix(".html").exists():
+                here = self.env.app.builder.get_target_uri(self.env.docname)
+                target = relative_uri(here, f"_timelines/{folder.name}.html")
+                link = nodes.reference("", "Open it to zoom and search.", refuri=target)
+                shown.append(nodes.reference("", "", image, refuri=target))
+                shown.append(nodes.paragraph("", "", link, classes=["opens"]))
+            else:
+                shown.append(image)
         return shown
 
 
