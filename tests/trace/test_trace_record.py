@@ -67,3 +67,26 @@ def test_a_nameless_op_goes_by_its_position() -> None:
     run.op("", 1, 2)
     assert run.record().label(0) == "op 0"
     assert isinstance(Record.read(run.answer()).ops, np.ndarray)
+
+
+def test_ops_that_were_computed_together_share_the_time() -> None:
+    run = Recording()
+    run.op("exp", 100, 410, mutate="a", kind=Kind.COMPUTE)
+    run.op("multiply", 110, 400, read="a", mutate="b", kind=Kind.COMPUTE)
+    run.op("elsewhere", 150, 420, mutate="d", kind=Kind.COMPUTE, worker=2)
+    run.op("add", 110, 400, read="b", mutate="c", kind=Kind.COMPUTE)
+    run.op("after", 410, 500, read="c", mutate="e", kind=Kind.COMPUTE)
+    record = run.record()
+    times = [(int(op["started"]), int(op["ended"])) for op in record.ops]
+    assert times == [(100, 203), (203, 306), (150, 420), (306, 410), (410, 500)]
+    assert not record.ops.flags.writeable
+    views = run.views()
+    assert views.critical.length == 400
+    assert [lane.depth for lane in views.spans.lanes] == [1, 1]
+
+
+def test_callables_inside_others_keep_their_times() -> None:
+    run = Recording()
+    run.op("outer", 100, 400)
+    run.op("inner", 200, 300, kind=Kind.COMPUTE)
+    assert run.record().durations().tolist() == [300, 100]

@@ -160,7 +160,7 @@ class Record:
             **plain,
             places=[_near(place) for place in answer["places"]],
             variables=answer["variables"],
-            ops=_table(_OPS, answer["ops"]),
+            ops=_shared_out(_table(_OPS, answer["ops"])),
             accesses=_table(_ACCESSES, answer["accesses"]),
             errors=answer["errors"],
         )
@@ -227,3 +227,30 @@ def _table(dtype: np.dtype[np.void], columns: Mapping[str, bytes]) -> Ops:
         table[name] = part
     table.flags.writeable = False
     return table
+
+
+def _shared_out(ops: Ops) -> Ops:
+    """Return the ops, of which those that were computed together have equal parts of the time, in the order of pushes.
+
+    Array ops that follow each other go through the cache together, block by block: the core tells when all began and
+    ended. Counted whole, each would seem to take as long as all of them.
+    """
+    computed = np.nonzero((ops["kind"] == Kind.COMPUTE) & (ops["ended"] > 0) & (ops["worker"] != NONE))[0]
+    order = computed[np.lexsort((ops["started"][computed], ops["worker"][computed]))]
+    worker, start, end = (ops[name][order] for name in ("worker", "started", "ended"))
+    until = np.zeros_like(end)
+    for at in np.unique(worker).tolist():
+        until[worker == at] = np.maximum.accumulate(end[worker == at])
+    alone = np.ones(len(order) + 1, np.bool_)  # where a group of ops that overlap on one worker begins
+    alone[1:-1] = (worker[1:] != worker[:-1]) | (start[1:] >= until[:-1])
+    if alone.all():
+        return ops
+    shared = ops.copy()
+    bounds = np.nonzero(alone)[0]
+    for first, last in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        if last - first > 1:
+            group = np.sort(order[first:last])
+            edges = np.linspace(start[first], until[last - 1], len(group) + 1).astype(np.int64)
+            shared["started"][group], shared["ended"][group] = edges[:-1], edges[1:]
+    shared.flags.writeable = False
+    return shared
