@@ -74,7 +74,7 @@ def test_ops_that_were_computed_together_share_the_time() -> None:
     run.op("exp", 100, 410, mutate="a", kind=Kind.COMPUTE)
     run.op("multiply", 110, 400, read="a", mutate="b", kind=Kind.COMPUTE)
     run.op("elsewhere", 150, 420, mutate="d", kind=Kind.COMPUTE, worker=2)
-    run.op("add", 110, 400, read="b", mutate="c", kind=Kind.COMPUTE)
+    run.op("copy", 110, 400, read="b", mutate="c", kind=Kind.COPY)
     run.op("after", 410, 500, read="c", mutate="e", kind=Kind.COMPUTE)
     record = run.record()
     times = [(int(op["started"]), int(op["ended"])) for op in record.ops]

@@ -235,7 +235,9 @@ def _shared_out(ops: Ops) -> Ops:
     Array ops that follow each other go through the cache together, block by block: the core tells when all began and
     ended. Counted whole, each would seem to take as long as all of them.
     """
-    computed = np.nonzero((ops["kind"] == Kind.COMPUTE) & (ops["ended"] > 0) & (ops["worker"] != NONE))[0]
+    computed = np.nonzero(
+        np.isin(ops["kind"], (Kind.COMPUTE, Kind.COPY)) & (ops["ended"] > 0) & (ops["worker"] != NONE)
+    )[0]
     order = computed[np.lexsort((ops["started"][computed], ops["worker"][computed]))]
     worker, start, end = (ops[name][order] for name in ("worker", "started", "ended"))
     until = np.zeros_like(end)
