@@ -238,7 +238,6 @@ def script(tmp_path: Path) -> RunScript:
         command = [sys.executable, "-X", "faulthandler", write_script(tmp_path, source)]
         process = subprocess.Popen(
             command,
-            cwd=tmp_path,  # for the files that scripts write
             env=script_env(**env),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
