@@ -57,6 +57,22 @@ class _Stats(TypedDict):
     running: int
     variables: int
 
+class _RunningOp(TypedDict):
+    label: str
+    place: str
+    seconds: float
+
+class _WaitingOp(TypedDict):
+    label: str
+    place: str
+    variable: str
+    blocked_by: list[str]
+
+class _StallReport(TypedDict):
+    running: list[_RunningOp]
+    waiting: list[_WaitingOp]
+    pending: int
+
 class _RecordedThread(TypedDict):
     name: str
     kind: Literal["worker", "thread"]
@@ -91,6 +107,7 @@ class Engine:
         max_pending_bytes: int | None = None,
         on_limit: Literal["block", "raise"] = "block",
         switch_interval: float | None = None,
+        stall_after: float | None = 30.0,
         name: str | None = None,
     ) -> Self: ...
     @property
@@ -165,6 +182,7 @@ class Engine:
     def stats(self) -> _Stats: ...
     def close(self, cancel: bool = False, timeout: float | None = None) -> None: ...
     def _drain(self, timeout: float | None = None) -> None: ...
+    def _stall_report(self) -> _StallReport: ...
     def _trace_start(
         self, limit: int, wrap: Callable[[Callable[..., object], str | None], Callable[..., object]] | None = None
     ) -> None: ...

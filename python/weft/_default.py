@@ -18,7 +18,8 @@ def get_engine() -> Engine:
     """Return the default engine, which `task` and `wait` use.
 
     It is made at the first call, of ``WEFT_WORKERS`` workers (by default as many as this process may use CPUs) and
-    with the policy ``WEFT_POLICY`` (by default ``work_stealing``), both read from the environment then.
+    with the policy ``WEFT_POLICY`` (by default ``work_stealing``); its waits warn after ``WEFT_STALL_AFTER`` seconds
+    without progress (30 by default; ``none`` for never). All are read from the environment then.
 
     Returns
     -------
@@ -29,7 +30,7 @@ def get_engine() -> Engine:
     Raises
     ------
     ArgumentValueError
-        If ``WEFT_WORKERS`` or ``WEFT_POLICY`` has an impossible value.
+        If ``WEFT_WORKERS``, ``WEFT_POLICY`` or ``WEFT_STALL_AFTER`` has an impossible value.
 
     Examples
     --------
@@ -90,6 +91,7 @@ def _from_environment() -> Engine:
     settings: dict[str, Any] = {}
     workers = os.environ.get("WEFT_WORKERS")
     policy = os.environ.get("WEFT_POLICY")
+    stall_after = os.environ.get("WEFT_STALL_AFTER")
     if workers:
         try:
             settings["workers"] = int(workers)
@@ -99,6 +101,13 @@ def _from_environment() -> Engine:
             ) from None
     if policy:
         settings["policy"] = policy
+    if stall_after:
+        try:
+            settings["stall_after"] = None if stall_after == "none" else float(stall_after)
+        except ValueError:
+            raise ArgumentValueError(
+                f"the environment variable WEFT_STALL_AFTER must be a number of seconds or none, not {stall_after[:40]!r}"
+            ) from None
     try:
         return Engine(name="default", **settings)
     except ArgumentValueError as error:

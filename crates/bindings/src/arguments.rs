@@ -136,10 +136,15 @@ pub(crate) fn device(device: Option<&Bound<'_, PyAny>>) -> PyResult<Device> {
 
 /// Seconds as a duration; None for no limit.
 pub(crate) fn timeout(py: Python<'_>, seconds: Option<f64>) -> PyResult<Option<Duration>> {
+    self::seconds(py, "timeout", seconds)
+}
+
+/// Seconds of the argument of this name.
+pub(crate) fn seconds(py: Python<'_>, argument: &str, seconds: Option<f64>) -> PyResult<Option<Duration>> {
     match seconds {
         None => Ok(None),
         Some(seconds) if seconds.is_nan() || seconds < 0.0 => {
-            let message = format!("timeout must be None or a number of seconds of at least 0, not {seconds}");
+            let message = format!("{argument} must be None or a number of seconds of at least 0, not {seconds}");
             Err(errors::argument_value(py, &message))
         }
         // Longer than any clock runs is no limit.

@@ -8,6 +8,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyTraceback, PyTuple};
 use std::fmt;
+use std::mem::offset_of;
 use weft_engine::{Cause, OpContext, Payload};
 
 /// An exception that a callable raised, with the traceback it had then.
@@ -83,6 +84,7 @@ impl Callable {
 
 impl Payload for Callable {
     const HOSTED: bool = true;
+    const PLACE: Option<usize> = Some(offset_of!(Callable, location));
 
     #[inline]
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
@@ -101,6 +103,7 @@ pub(crate) struct AsyncCallable(pub(crate) Callable);
 
 impl Payload for AsyncCallable {
     const HOSTED: bool = true;
+    const PLACE: Option<usize> = Some(offset_of!(AsyncCallable, 0.location));
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         // SAFETY: hosted payloads run inside `Gil::enter`.

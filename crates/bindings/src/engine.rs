@@ -8,6 +8,7 @@ use crate::host::Gil;
 use crate::native::{KeepingAlive, Native};
 use crate::operator::Operator;
 use crate::process;
+use crate::stall;
 use crate::trace::{self, Traced};
 use crate::variable::Variable;
 use crate::wait;
@@ -41,6 +42,9 @@ const HAND_OVER: Duration = Duration::from_millis(1);
 /// switch_interval : float, optional
 ///     Seconds for ``sys.setswitchinterval``, set when the engine is made: how long a busy thread
 ///     keeps the GIL from callables. By default it is left alone.
+/// stall_after : float, optional
+///     Seconds after which a wait warns, through the logger ``weft``, that no op has finished meanwhile: what runs, and
+///     who waits for whom. None for never.
 /// name : str, optional
 ///     For messages and names of threads.
 ///
@@ -163,9 +167,9 @@ impl Engine {
     #[new]
     #[pyo3(
         signature = (workers=None, policy="work_stealing", *, max_pending_ops=1_048_576, max_pending_bytes=None,
-                     on_limit="block", switch_interval=None, name=None),
+                     on_limit="block", switch_interval=None, stall_after=Some(30.0), name=None),
         text_signature = "(workers=None, policy='work_stealing', *, max_pending_ops=1048576, max_pending_bytes=None, \
-                          on_limit='block', switch_interval=None, name=None)"
+                          on_limit='block', switch_interval=None, stall_after=30.0, name=None)"
     )]
     fn new(
         py: Python<'_>,
@@ -175,6 +179,7 @@ impl Engine {
         max_pending_bytes: Option<i64>,
         on_limit: &str,
         switch_interval: Option<f64>,
+        stall_after: Option<f64>,
         name: Option<String>,
     ) -> PyResult<Self> {
         let at_least_one = |what: &str, number: i64| {
@@ -205,6 +210,7 @@ impl Engine {
                 Some(bytes) => at_least_one("max_pending_bytes", bytes)?,
             },
             on_limit,
+            stall_after: arguments::seconds(py, "stall_after", stall_after)?,
             name,
             host: Arc::new(Gil),
         };
@@ -607,6 +613,11 @@ impl Engine {
     fn _drain(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
         wait::detached(py, &self.inner, timeout, |wait| self.inner.drain_with(wait))
+    }
+
+    /// What runs now, and who waits for whom.
+    fn _stall_report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        stall::report(py, &self.inner)
     }
 
     /// Starts to record what the engine does, at most `limit` ops of what is pushed from now on. Callables are replaced by

@@ -18,6 +18,7 @@ mod location;
 mod native;
 mod operator;
 mod process;
+mod stall;
 mod trace;
 mod variable;
 mod wait;

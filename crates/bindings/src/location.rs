@@ -19,6 +19,7 @@ const INSIDE: u32 = 1 << 31;
 /// A place in Python code. Taken at each push, it is half a word of numbers: no reference to keep,
 /// no line to compute. Both wait until somebody asks.
 #[derive(Debug, Clone, Copy)]
+#[repr(C)]
 pub(crate) struct Location {
     /// Number of the code object, from 1; 0 is none.
     code: u32,
@@ -116,12 +117,19 @@ impl Location {
         Self::NOWHERE
     }
 
-    /// Both numbers in one, for tables of places; 0 is nowhere.
-    pub(crate) fn key(self) -> u64 {
-        match self.code & !INSIDE {
-            0 => 0,
-            code => u64::from(code) << 32 | u64::from(self.instruction.cast_unsigned()),
-        }
+    /// Its eight bytes, for whoever keeps or finds them; 0 is nowhere.
+    #[inline]
+    pub(crate) fn bits(self) -> u64 {
+        let mut bytes = [0; 8];
+        bytes[..4].copy_from_slice(&self.code.to_ne_bytes());
+        bytes[4..].copy_from_slice(&self.instruction.to_ne_bytes());
+        u64::from_ne_bytes(bytes)
+    }
+
+    pub(crate) fn of_bits(bits: u64) -> Self {
+        let bytes = bits.to_ne_bytes();
+        let half = |at: usize| std::array::from_fn(|byte| bytes[at + byte]);
+        Self { code: u32::from_ne_bytes(half(0)), instruction: c_int::from_ne_bytes(half(4)) }
     }
 
     /// `file.py:12`, or nothing where that is not known.

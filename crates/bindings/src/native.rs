@@ -5,6 +5,7 @@ use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::fmt;
+use std::mem::offset_of;
 use weft_engine::{Cause, NativeFunction, OpContext, Payload};
 
 /// A native function that answered something else than 0.
@@ -55,6 +56,8 @@ impl Native {
 }
 
 impl Payload for Native {
+    const PLACE: Option<usize> = Some(offset_of!(Native, location));
+
     #[inline]
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         self.function.call().map_err(|cause| self.failure(cause, context))
@@ -69,6 +72,8 @@ pub(crate) struct KeepingAlive {
 }
 
 impl Payload for KeepingAlive {
+    const PLACE: Option<usize> = Some(offset_of!(KeepingAlive, native.location));
+
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         let result = self.native.run(context);
         drop(self.object);

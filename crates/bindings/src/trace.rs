@@ -103,7 +103,7 @@ impl Describe for Asking<'_> {
 
 /// A note on an op of this name that is pushed at this place.
 pub(crate) fn note(py: Python<'_>, engine: &weft_engine::Engine, kind: Kind, name: &str, location: Location) -> Note {
-    engine.note(kind, name, location.key(), &Asking { py, location })
+    engine.note(kind, name, location.bits(), &Asking { py, location })
 }
 
 /// What is told of an op on arrays that is pushed here; nothing but its kind if the engine is not traced.

@@ -2,13 +2,14 @@
 
 use crate::errors;
 use crate::location::Location;
+use crate::stall;
 use crate::trace;
 use pyo3::prelude::*;
 use std::time::Duration;
 use weft_engine::trace::{Kind, Note};
 use weft_engine::{EngineError, Wait};
 
-/// Runs `wait` detached. Every 50 ms it asks for signals, whose exception ends the wait.
+/// Runs `wait` detached. Every 50 ms it asks for signals, whose exception ends the wait, and looks whether anything moves.
 pub(crate) fn detached(
     py: Python<'_>,
     engine: &weft_engine::Engine,
@@ -16,15 +17,21 @@ pub(crate) fn detached(
     wait: impl FnOnce(&mut Wait<'_>) -> Result<(), EngineError> + Send,
 ) -> PyResult<()> {
     let mut signal = None;
-    let is_traced = engine.is_traced();
-    let note =
-        if is_traced { trace::note(py, engine, Kind::Wait, "", Location::here(py)) } else { Note::of(Kind::Wait) };
+    let here = Location::here(py);
+    let note = if engine.is_traced() { trace::note(py, engine, Kind::Wait, "", here) } else { Note::of(Kind::Wait) };
     let result = py.detach(|| {
         let mut tick = || {
-            signal = Python::try_attach(|py| py.check_signals().err()).flatten();
+            let stalled = engine.look_for_stall();
+            let heard = |py: Python<'_>| {
+                if let Some(idle) = stalled {
+                    stall::tell(py, engine, idle);
+                }
+                py.check_signals().err()
+            };
+            signal = Python::try_attach(heard).flatten();
             signal.is_none()
         };
-        wait(&mut Wait { timeout, tick: Some(&mut tick), note })
+        wait(&mut Wait { timeout, tick: Some(&mut tick), note, place: here.bits() })
     });
     match (result, signal) {
         (Ok(()), None) => Ok(()),

@@ -43,7 +43,8 @@ mod waiter;
 
 pub use engine::fork;
 pub use engine::{
-    Accesses, Engine, OnLimit, OpBuilder, Operator, PushOptions, Settings, Stats, Tick, Variable, Wait, WeakEngine,
+    Accesses, Engine, OnLimit, OpBuilder, Operator, PushOptions, RunningOp, Settings, StallReport, Stats, Tick,
+    Variable, Wait, Waiting, WeakEngine,
 };
 pub use error::EngineError;
 pub use failure::{Cause, Failure};

@@ -10,6 +10,7 @@ __all__ = ["VARIABLES", "unknown"]
 VARIABLES = {
     "WEFT_POLICY": "policy of the default engine: work_stealing, per_device or serial",
     "WEFT_WORKERS": "number of workers of the default engine",
+    "WEFT_STALL_AFTER": "seconds without progress after which a wait on the default engine warns, or none",
     "WEFT_EXIT_TIMEOUT": "seconds that interpreter exit may take to drain what was pushed",
 }
 

@@ -10,6 +10,7 @@ use crate::location::Location;
 use crate::trace;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use std::mem::offset_of;
 use weft_array::{Access, Array, PushRequest, push};
 use weft_engine::trace::Kind;
 use weft_engine::{Cause, OpContext, Payload, PushOptions};
@@ -22,6 +23,7 @@ struct Compute {
 
 impl Payload for Compute {
     const HOSTED: bool = true;
+    const PLACE: Option<usize> = Some(offset_of!(Compute, location));
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         // SAFETY: hosted payloads run inside `Gil::enter`.

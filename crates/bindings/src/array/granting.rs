@@ -6,6 +6,7 @@ use crate::arguments::Held;
 use crate::engine::Engine;
 use crate::trace::Traced;
 use pyo3::prelude::*;
+use std::mem::offset_of;
 use weft_array::{Access, Array, PushRequest, granting};
 use weft_engine::{AccessKind, Cause, OpContext, Payload, PushOptions, Variable};
 
@@ -17,6 +18,10 @@ pub(crate) struct Granting<P> {
 
 impl<P: Payload> Payload for Granting<P> {
     const HOSTED: bool = P::HOSTED;
+    const PLACE: Option<usize> = match P::PLACE {
+        Some(place) => Some(offset_of!(Self, payload) + place),
+        None => None,
+    };
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         granting(&self.arrays, || self.payload.run(context))

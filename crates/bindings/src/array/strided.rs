@@ -116,7 +116,8 @@ impl Loop {
             })
             .collect();
         let outputs: SmallVec<[&Array; 1]> = outputs.iter().map(|output| &output.get().inner).collect();
-        let options = self.options(py, outputs[0]);
+        let fills = self.name == "positive" && operands.iter().all(|input| matches!(input, Operand::Scalar(..)));
+        let options = Self::options(py, outputs[0], if fills { "fill" } else { &self.name });
         push_elementwise(self.kernel, &outputs, &operands, options).map_err(|error| raised(py, error))
     }
 
@@ -128,7 +129,7 @@ impl Loop {
         self.check(1, from)?;
         self.check(2, to)?;
         output.get().owner().get().wait_for_room(py, to.bytes() as u64)?;
-        push_reduce(self.kernel, self.identity, to, from, &axes, self.options(py, to))
+        push_reduce(self.kernel, self.identity, to, from, &axes, Self::options(py, to, &self.name))
             .map_err(|error| raised(py, error))
     }
 
@@ -141,7 +142,7 @@ impl Loop {
         }
         let bytes = arrays[2].bytes() as u64;
         output.get().owner().get().wait_for_room(py, bytes)?;
-        let options = PushOptions { bytes, ..self.options(py, arrays[2]) };
+        let options = PushOptions { bytes, ..Self::options(py, arrays[2], &self.name) };
         push_matmul(self.kernel, arrays[2], arrays[0], arrays[1], options).map_err(|error| raised(py, error))
     }
 
@@ -152,8 +153,8 @@ impl Loop {
 }
 
 impl Loop {
-    fn options(&self, py: Python<'_>, output: &Array) -> PushOptions<'static> {
-        let note = trace::of_arrays(py, output.engine(), Kind::Compute, &self.name);
+    fn options(py: Python<'_>, output: &Array, name: &str) -> PushOptions<'static> {
+        let note = trace::of_arrays(py, output.engine(), Kind::Compute, name);
         PushOptions { note, ..PushOptions::default() }
     }
 

@@ -188,7 +188,7 @@ impl Engine {
             super::wait::park_until(
                 &self.core,
                 &mut wait,
-                "room for another op",
+                ("room for another op", "push", None),
                 |waiter: &std::sync::Arc<Waiter>| {
                     let registrar = &self.core.pool().registrar;
                     let mut turn = registrar.turn();

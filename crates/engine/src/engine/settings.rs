@@ -3,6 +3,7 @@
 use crate::EngineError;
 use crate::pool::{DirectHost, Host, Policy};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a push does that would exceed a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,6 +30,8 @@ pub struct Settings {
     pub on_limit: OnLimit,
     /// For messages and names of threads.
     pub name: Option<String>,
+    /// How long no op may end, while some are pending, before those who wait are told; never if there is none.
+    pub stall_after: Option<Duration>,
     /// Where hosted payloads run.
     pub host: Arc<dyn Host>,
 }
@@ -42,6 +45,7 @@ impl Default for Settings {
             max_pending_bytes: u64::MAX,
             on_limit: OnLimit::default(),
             name: None,
+            stall_after: Some(Duration::from_secs(30)),
             host: Arc::new(DirectHost),
         }
     }

@@ -1,10 +1,11 @@
 //! Waiting for variables, and for everything.
 
+use super::stall::Listed;
 use super::{Core, Engine, Variable};
 use crate::EngineError;
 use crate::failure::Failure;
 use crate::op::{Extra, Op, OpFlags, OpKind, OpPtr, current};
-use crate::pool::BlockedWorker;
+use crate::pool::{BlockedWorker, Sleeping};
 use crate::sched::Tracker;
 use crate::sync::{Parker, spin_hint};
 use crate::trace::{Note, Outcome};
@@ -34,6 +35,8 @@ pub struct Wait<'a> {
     pub tick: Option<Tick<'a>>,
     /// What a trace shows of it.
     pub note: Note,
+    /// Where it waits, in the caller's words, for a [`StallReport`](crate::StallReport); 0 if that is not known.
+    pub place: u64,
 }
 
 thread_local! {
@@ -44,7 +47,7 @@ thread_local! {
 pub(super) fn park_until(
     core: &Core,
     wait: &mut Wait<'_>,
-    what: &str,
+    (what, name, variable): (&str, &'static str, Option<NonNull<VarNode>>),
     enlist: impl FnOnce(&Arc<Waiter>) -> Result<(), EngineError>,
 ) -> Result<Arc<Waiter>, EngineError> {
     PARKER.with(|parker| {
@@ -67,6 +70,7 @@ pub(super) fn park_until(
         if waiter.is_done() {
             return Ok(waiter);
         }
+        let _listed = Listed::new(core, Sleeping { what: name, variable, place: wait.place });
         let _stand_in = BlockedWorker::enter().map_err(|blocked| EngineError::TooManyWaits { blocked })?;
         loop {
             let next = wait.tick.as_ref().map(|_| Instant::now() + TICK);
@@ -212,8 +216,9 @@ impl Engine {
         let pool = core.pool();
         let node = variable.node_pointer();
         let (mut listed, mut recorded) = (None, None);
-        let shown = (wait.note, if kind == AccessKind::Read { "wait_for_var" } else { "wait_to_write" });
-        let outcome = park_until(core, wait, &variable.label(), |waiter| {
+        let name = if kind == AccessKind::Read { "wait_for_var" } else { "wait_to_write" };
+        let shown = (wait.note, name);
+        let outcome = park_until(core, wait, (&variable.label(), name, Some(node)), |waiter| {
             listed = Some(Arc::clone(waiter));
             let asker = current(pool.address());
             let probe;
@@ -317,7 +322,7 @@ impl Engine {
     pub(super) fn drain(&self, wait: &mut Wait<'_>) -> Result<(), EngineError> {
         let pool = self.core.pool();
         let (note, mut recorded) = ((wait.note, "wait_for_all"), None);
-        let outcome = park_until(&self.core, wait, &format!("all ops of {}", self.name()), |waiter| {
+        let outcome = park_until(&self.core, wait, (&format!("all ops of {}", self.name()), note.1, None), |waiter| {
             (_, recorded) = self.core.push_wait(OpKind::Fence, &[], waiter, None, note);
             pool.pushed(0, false);
             Ok(())

@@ -115,7 +115,7 @@ pub(crate) struct Listed {
 const _: () = assert!(size_of::<Op>() == 192);
 
 /// A pointer to an op cell, and the right to use it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct OpPtr(pub(crate) NonNull<Op>);
 
 // SAFETY: a cell has one owner at a time (see the module's table), who may be any thread.
@@ -198,6 +198,22 @@ impl Op {
         let (first, count) = Self::accesses(op);
         // SAFETY: the op's accesses are as many, and live as long as it does.
         (0..count).any(|index| unsafe { (*first.add(index)).var == var })
+    }
+
+    /// What the op's payload says of the place of its push; 0 if it does not.
+    ///
+    /// # Safety
+    ///
+    /// The op is pending, and stays so for the length of the call. It is not about to be run, or is running.
+    pub(crate) unsafe fn place(op: OpPtr) -> u64 {
+        // SAFETY: the caller's promise; what runs has been read out of its words, which nobody writes meanwhile.
+        unsafe {
+            if (*op.as_ptr()).kind != OpKind::Run {
+                return 0;
+            }
+            let unrun = (*op.as_ptr()).countdown > 0;
+            (*op.as_ptr()).payload.assume_init_ref().place(unrun)
+        }
     }
 
     /// Ends the life of a settled op; the cell is empty afterwards.

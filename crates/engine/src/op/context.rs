@@ -13,6 +13,12 @@ pub(crate) trait Deliver: Send + Sync {
     /// Takes an op whose work has ended.
     fn deliver(&self, op: OpPtr, result: Result<(), Cause>);
 
+    /// A completion token was made for an op.
+    fn defer(&self, _op: OpPtr) {}
+
+    /// An op with a token is about to be delivered.
+    fn undefer(&self, _op: OpPtr) {}
+
     /// Takes an error for which no op is left that could carry it.
     fn stray(&self, op: &str, cause: Cause);
 }
@@ -72,6 +78,7 @@ impl<'a> OpContext<'a> {
         if self.token.is_none() {
             let label = self.label();
             let deliver = Arc::clone(self.deliver);
+            deliver.defer(self.op);
             self.token = Some(Arc::new(Token::new(self.op, deliver, label)));
         }
         match &self.token {
@@ -146,6 +153,7 @@ impl Token {
         if self.ends.fetch_add(1, Ordering::AcqRel) == 0 {
             return None;
         }
+        self.deliver.undefer(self.op);
         // SAFETY: both ends have come, so the result was written, and it is read once.
         Some(self.result.with_mut(|place| unsafe { std::mem::replace(&mut *place, Ok(())) }))
     }

@@ -14,6 +14,10 @@ pub trait Payload: Send + 'static {
     /// callables must hold the GIL.
     const HOSTED: bool = false;
 
+    /// Where in it eight bytes lie that say where it was pushed, in a way of its own: for reports on engines that stand
+    /// still (see [`Engine::stall_report`](crate::Engine::stall_report)).
+    const PLACE: Option<usize> = None;
+
     /// Does the work. It runs once, on a worker.
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause>;
 }
@@ -72,6 +76,8 @@ struct Table {
     run: unsafe fn(*mut Words, &mut OpContext<'_>) -> Result<(), Cause>,
     discard: unsafe fn(*mut Words),
     hosted: bool,
+    place: Option<usize>,
+    inline: bool,
 }
 
 /// A payload without its type. It is run once or discarded once; dropping it does neither.
@@ -112,7 +118,9 @@ unsafe fn discard<P: Payload>(words: *mut Words) {
 impl RawPayload {
     #[inline]
     pub(crate) fn new<P: Payload>(payload: P) -> Self {
-        let table: &'static Table = const { &Table { run: run::<P>, discard: discard::<P>, hosted: P::HOSTED } };
+        let table: &'static Table = const {
+            &Table { run: run::<P>, discard: discard::<P>, hosted: P::HOSTED, place: P::PLACE, inline: fits::<P>() }
+        };
         let mut words: Words = [MaybeUninit::uninit(); 3];
         if fits::<P>() {
             let payload = ManuallyDrop::new(payload);
@@ -128,6 +136,23 @@ impl RawPayload {
     #[inline]
     pub(crate) fn is_hosted(&self) -> bool {
         self.table.hosted
+    }
+
+    /// What it says of its place; 0 if it does not. `unrun` tells that it was neither run nor discarded: what lies in
+    /// these words can be read after that too, a box cannot.
+    pub(crate) fn place(&self, unrun: bool) -> u64 {
+        let Some(offset) = self.table.place else { return 0 };
+        let words = &raw const self.words;
+        let payload = if self.table.inline {
+            words.cast::<u8>()
+        } else if unrun {
+            // SAFETY: new() wrote a box here, and the payload is still in it.
+            unsafe { words.cast::<*const u8>().read() }
+        } else {
+            return 0;
+        };
+        // SAFETY: `PLACE` is the offset of eight bytes inside the payload, which were written with it.
+        unsafe { payload.add(offset).cast::<u64>().read_unaligned() }
     }
 
     /// Runs the payload and consumes it.

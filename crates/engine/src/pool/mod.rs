@@ -16,6 +16,7 @@ mod policy;
 mod run;
 mod seat;
 mod timer;
+mod vigil;
 mod worker;
 
 pub use device::{Device, DeviceLane};
@@ -23,3 +24,4 @@ pub(crate) use host::DirectHost;
 pub use host::Host;
 pub use policy::Policy;
 pub(crate) use run::{BlockedWorker, Pool};
+pub(crate) use vigil::{Sleeping, Vigil};

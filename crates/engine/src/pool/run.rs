@@ -6,6 +6,7 @@ use super::lane::Lane;
 use super::policy::{Placement, Policy};
 use super::seat::WorkerSeat;
 use super::timer::{Timed, Timer, Untimed};
+use super::vigil::Vigil;
 use super::worker;
 use crate::failure::{Cause, Failure};
 use crate::op::{Deliver, Op, OpContext, OpFlags, OpPtr, clear_current, set_current};
@@ -17,10 +18,11 @@ use crate::trace::{Recorder, Running, thread_in};
 use crossbeam_deque::Worker as Deque;
 use std::any::Any;
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -61,6 +63,10 @@ pub(crate) struct Pool {
     /// The trace; 0 is none.
     trace: AtomicU32,
     recorder: Mutex<Option<Arc<Recorder>>>,
+    /// Ops whose completion tokens are out.
+    deferred: Mutex<HashSet<OpPtr>>,
+    /// Waits that sleep, and whether anything moves meanwhile.
+    pub(crate) vigil: Mutex<Vigil>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -90,6 +96,8 @@ impl Pool {
             watched: AtomicU32::new(0),
             trace: AtomicU32::new(0),
             recorder: Mutex::new(None),
+            deferred: Mutex::default(),
+            vigil: Mutex::new(Vigil::new()),
             threads: Mutex::new(Vec::new()),
         }
     }
@@ -180,7 +188,7 @@ impl Pool {
         self.dead.store(true, Ordering::Relaxed);
     }
 
-    fn is_dead(&self) -> bool {
+    pub(crate) fn is_dead(&self) -> bool {
         // ORDERING: as in bury().
         self.dead.load(Ordering::Relaxed)
     }
@@ -520,13 +528,28 @@ impl Pool {
         self.registrar.has_news() || self.registrar.ready(0) > 0 || self.registrar.ready(1) > 0
     }
 
+    /// The ops that workers run now. They are pending for as long as the caller has the role.
+    pub(crate) fn running_ops(&self) -> impl Iterator<Item = OpPtr> {
+        self.lanes().flat_map(Lane::seats).filter_map(WorkerSeat::running)
+    }
+
+    fn deferred(&self) -> MutexGuard<'_, HashSet<OpPtr>> {
+        self.deferred.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The ops that have begun and not ended: those that workers run, and those that wait for their completion tokens.
+    /// They are pending for as long as the caller has the role.
+    pub(crate) fn begun_ops(&self) -> Vec<OpPtr> {
+        let mut ops: Vec<_> = self.running_ops().collect();
+        ops.extend(self.deferred().iter().filter(|&op| !ops.contains(op)).copied().collect::<Vec<_>>());
+        ops
+    }
+
     /// Labels of the ops that run now.
     pub(crate) fn running(self: &Arc<Self>) -> Vec<String> {
         let turn = self.registrar.turn();
         let labels = self
-            .lanes()
-            .flat_map(Lane::seats)
-            .filter_map(WorkerSeat::running)
+            .running_ops()
             // SAFETY: a noted op is pending, and stays so while we have the role.
             .map(|op| unsafe { Op::label(op) })
             .collect();
@@ -583,6 +606,17 @@ impl Deliver for Delivery {
         }
         self.0.registrar.drive(Some(op), &mut PullNothing { register: false });
         self.0.turned();
+    }
+
+    fn defer(&self, op: OpPtr) {
+        self.0.deferred().insert(op);
+    }
+
+    fn undefer(&self, op: OpPtr) {
+        // In a forked child a thread that is gone may hold the lock.
+        if !self.0.is_dead() {
+            self.0.deferred().remove(&op);
+        }
     }
 
     fn stray(&self, op: &str, cause: Cause) {

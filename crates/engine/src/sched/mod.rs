@@ -50,6 +50,7 @@ pub(crate) use registrar::{Pull, PullNothing, Registrar};
 pub(crate) use ring::Ring;
 pub(crate) use ring::SLOTS;
 pub(crate) use tracker::Tracker;
+pub(crate) use walk::Blocked;
 
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -6,8 +6,9 @@
 
 use super::tracker::Tracker;
 use crate::op::{Op, OpFlags, OpKind, OpPtr};
-use crate::var::{Access, Seat};
+use crate::var::{Access, Seat, VarNode};
 use std::collections::HashMap;
+use std::ptr::NonNull;
 
 /// Ops that one push lifts at most, so that a push stays short.
 const LIFT_LIMIT: usize = 4096;
@@ -50,6 +51,35 @@ fn behind(seat: &Seat, access: *mut Access) -> Vec<OpPtr> {
         }
     }
     owners
+}
+
+/// Somebody who waits: an op, or whoever asked first.
+pub(crate) struct Blocked {
+    pub(crate) op: Option<OpPtr>,
+    /// Label of the variable.
+    pub(crate) variable: String,
+    /// Labels of the ops that have it.
+    pub(crate) by: Vec<String>,
+}
+
+/// The ops that have a variable: the one that has it alone, or those that read it, as far as they are known. Reads are
+/// counted and not listed, so that only running ones are.
+fn holders(seat: &Seat, variable: NonNull<VarNode>, running: &[OpPtr]) -> Vec<OpPtr> {
+    // SAFETY: the caller's: a living variable.
+    let (writer, _, _) = unsafe { variable.as_ref() }.holders(seat);
+    match OpPtr::from_raw(writer.cast()) {
+        Some(op) => vec![op],
+        None => running.iter().copied().filter(|op| Op::touches(op.as_ptr(), variable)).collect(),
+    }
+}
+
+/// A variable that an op waits for; nothing if all its accesses are granted.
+fn waits_for(seat: &Seat, op: OpPtr) -> Option<NonNull<VarNode>> {
+    let (first, count) = Op::accesses(op.as_ptr());
+    // SAFETY: pending ops' accesses live.
+    let mut accesses = (0..count).map(|index| unsafe { first.add(index) });
+    // SAFETY: as above.
+    accesses.find(|&access| ahead_of(seat, access).is_some()).map(|access| unsafe { (*access).var })
 }
 
 impl Tracker {
@@ -105,7 +135,7 @@ impl Tracker {
     }
 
     /// Raises the ready ops that hold a granted read on `var`.
-    fn lift_readers(&mut self, var: std::ptr::NonNull<crate::var::VarNode>, priority: i32) {
+    fn lift_readers(&mut self, var: NonNull<VarNode>, priority: i32) {
         let low: Vec<OpPtr> = self
             .queues
             .ordered_ops()
@@ -124,6 +154,26 @@ impl Tracker {
                 }
             }
         }
+    }
+
+    /// Who stands in the way of a wait: the wait on this variable, then the op that has it, if that waits for another
+    /// one itself, and so on, `limit` of them at most. `running` are the ops that run.
+    pub(crate) fn chain(seat: &Seat, from: NonNull<VarNode>, running: &[OpPtr], limit: usize) -> Vec<Blocked> {
+        let mut chain = Vec::new();
+        let (mut waiting, mut variable) = (None, from);
+        while chain.len() < limit {
+            let holders = holders(seat, variable, running);
+            // SAFETY: the first variable is its waiter's, the others those of pending ops.
+            let label = unsafe { variable.as_ref() }.label();
+            // SAFETY: pending ops are alive, here and below.
+            let by = holders.iter().map(|&op| unsafe { Op::label(op) }).collect();
+            chain.push(Blocked { op: waiting, variable: label, by });
+            let known = |op: OpPtr| chain.iter().any(|blocked| blocked.op == Some(op));
+            let next = holders.into_iter().filter(|&op| !known(op)).find_map(|op| Some((op, waits_for(seat, op)?)));
+            let Some((op, on)) = next else { break };
+            (waiting, variable) = (Some(op), on);
+        }
+        chain
     }
 
     /// Whether `probe`, by which the running op `asker` waits, waits for `asker` itself.

@@ -1,0 +1,102 @@
+//! Waits that sleep, and whether anything moves while they do.
+
+use crate::var::VarNode;
+use std::ptr::NonNull;
+use std::time::{Duration, Instant};
+
+/// A wait that sleeps.
+pub(crate) struct Sleeping {
+    pub(crate) what: &'static str,
+    /// What it waits for, if that is one variable. Lives for as long as this is listed.
+    pub(crate) variable: Option<NonNull<VarNode>>,
+    /// Where it waits, in the words of whoever waits.
+    pub(crate) place: u64,
+}
+
+// SAFETY: the variable's node is shared by threads anyway.
+unsafe impl Send for Sleeping {}
+
+/// What is known of the engine's progress, from looks at it while waits last.
+pub(crate) struct Vigil {
+    sleeping: Vec<(u64, Sleeping)>,
+    next: u64,
+    looked: Instant,
+    /// When the last wait ended, once one has.
+    left: Option<Instant>,
+    /// Ops settled, and since when there are no more.
+    completed: u64,
+    since: Instant,
+    /// Whether that was told.
+    told: bool,
+    /// Numbers of the ops that run, and when they were first seen to.
+    running: Vec<(u32, Instant)>,
+}
+
+impl Vigil {
+    /// Time between two looks.
+    const LOOK: Duration = Duration::from_secs(1);
+    /// Time without a wait after which nobody can say what has happened since.
+    const LAPSE: Duration = Duration::from_secs(3);
+
+    pub(super) fn new() -> Self {
+        let now = Instant::now();
+        let (sleeping, running) = (Vec::new(), Vec::new());
+        Self { sleeping, next: 0, looked: now, left: None, completed: 0, since: now, told: false, running }
+    }
+
+    /// Lists a wait. Answers what it is called off by.
+    pub(crate) fn enter(&mut self, sleeping: Sleeping) -> u64 {
+        if self.sleeping.is_empty() && self.left.is_none_or(|left| left.elapsed() > Self::LAPSE) {
+            (self.since, self.told) = (Instant::now(), false);
+        }
+        self.next += 1;
+        self.sleeping.push((self.next, sleeping));
+        self.next
+    }
+
+    pub(crate) fn leave(&mut self, number: u64) {
+        self.sleeping.retain(|(other, _)| *other != number);
+        self.left = Some(Instant::now());
+    }
+
+    /// The waits that sleep, the first ones first.
+    pub(crate) fn sleeping(&self) -> impl Iterator<Item = &Sleeping> {
+        self.sleeping.iter().map(|(_, sleeping)| sleeping)
+    }
+
+    /// Whether it is time for another look, of somebody with this much patience.
+    pub(crate) fn is_due(&self, patience: Duration) -> bool {
+        self.looked.elapsed() >= Self::LOOK.min(patience / 4)
+    }
+
+    /// Takes in how many ops are settled, how many are pending and which ones run. Answers for how long none has been
+    /// settled, if that is longer than `patience` and was not told.
+    pub(crate) fn look(
+        &mut self,
+        (completed, pending): (u64, u64),
+        running: impl Iterator<Item = u32>,
+        patience: Duration,
+    ) -> Option<Duration> {
+        let now = Instant::now();
+        if completed != self.completed || pending == 0 {
+            (self.completed, self.since, self.told) = (completed, now, false);
+        }
+        self.looked = now;
+        // What runs when nothing moves any more has begun by then.
+        let still = self.since;
+        let known = std::mem::take(&mut self.running);
+        let seen = |number| known.iter().find(|(other, _)| *other == number).map(|(_, since)| *since);
+        let first = if known.is_empty() { still } else { now };
+        self.running = running.map(|number| (number, seen(number).unwrap_or(first))).collect();
+        let idle = now.duration_since(self.since);
+        let news = idle >= patience && !self.told;
+        self.told |= news;
+        news.then_some(idle)
+    }
+
+    /// For how long an op has been seen to run.
+    pub(crate) fn ran_for(&self, number: u32) -> Duration {
+        let seen = self.running.iter().find(|(other, _)| *other == number);
+        seen.map_or(Duration::ZERO, |(_, since)| since.elapsed())
+    }
+}
