@@ -52,9 +52,10 @@ class Page:
     """A page in a browser of its own. What it complains of is in `complaints`."""
 
     def __init__(self, profile: Path, *, width: int = 1280, height: int = 720, scheme: str = "light") -> None:
+        browser = executable()
         to_browser, from_us = os.pipe()
         from_browser, to_us = os.pipe()
-        command = [executable(), *FLAGS, f"--user-data-dir={profile}", "about:blank"]
+        command = [browser, *FLAGS, f"--user-data-dir={profile}", "about:blank"]
 
         def wire() -> None:
             # The browser reads 3 and writes 4; first out of the way, lest one overwrites the other.
