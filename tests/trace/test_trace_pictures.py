@@ -62,6 +62,14 @@ def test_short_runs_have_pictures(tmp_path: Path, run: Recording) -> None:
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_picture_does_not_depend_on_the_users_style(tmp_path: Path) -> None:
+    views = random_run(20, 2).views()
+    draw_timeline(tmp_path / "one.png", views)
+    with matplotlib.rc_context({"axes.facecolor": "black", "xtick.labelsize": 30, "hatch.color": "red"}):
+        draw_timeline(tmp_path / "other.png", views)
+    assert (tmp_path / "one.png").read_bytes() == (tmp_path / "other.png").read_bytes()
+
+
 def test_names_are_no_formulas(tmp_path: Path) -> None:
     run = Recording()
     run.op("$x_1$", 1000, 2000)

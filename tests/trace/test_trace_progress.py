@@ -174,5 +174,5 @@ def test_a_stall_names_ten_and_counts_the_rest() -> None:
     assert lines[-2:] == ["  and 2 more that run", "  and 5 more that wait"]
 
 
-def test_a_stall_with_nothing_running_says_what_that_means() -> None:
-    assert "nothing runs: what is pending waits for a completion token" in describe("default", 30.0, report(0, 1))
+def test_a_stall_with_nothing_running_says_so() -> None:
+    assert describe("default", 30.0, report(0, 1)).splitlines()[1] == "  nothing runs"

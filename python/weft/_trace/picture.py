@@ -57,14 +57,15 @@ def draw_timeline(path: Path, views: Views) -> None:
     views : Views
         What it shows.
     """
-    figure_of, style = need("matplotlib.figure").Figure, need("matplotlib").rc_context
+    figure_of, style = need("matplotlib.figure").Figure, need("matplotlib.style").context
     record, spans = views.record, views.spans
     depths = [lane.depth for lane in spans.lanes]
     rows = max(1, sum(depths))
     below = curves(record)
     lanes_height = min(30.0, max(1.0, 0.42 * rows))
     heights = [lanes_height, *[0.55] * len(below)]
-    with style({"font.size": 9, "svg.fonttype": "none", "axes.edgecolor": _FAINT, "text.color": _INK}):
+    own = {"font.size": 9, "svg.fonttype": "none", "axes.edgecolor": _FAINT, "text.color": _INK}
+    with style(["default", own]):  # whatever the user's own figures look like
         figure = figure_of(figsize=(_WIDTH, sum(heights) + 1.5), dpi=_DPI, layout="constrained")
         panels = figure.subplots(len(heights), sharex=True, squeeze=False, height_ratios=heights)[:, 0]
         first, last = (int(spans.start.min()), int(spans.end.max())) if len(spans.op) else (0, max(record.duration, 1))

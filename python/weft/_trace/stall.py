@@ -72,7 +72,7 @@ def describe(engine: str, idle: float, report: Report) -> str:
     are = "is" if count == 1 else "are"
     lines = [f"engine {engine}: no op has finished for {seconds(idle * 1e9)}, {count:,} {are} pending"]
     if not report["running"]:
-        lines.append("  nothing runs: what is pending waits for a completion token, or for a worker that a wait blocks")
+        lines.append("  nothing runs")
     lines += [
         f"  runs: {running['label']}, for {seconds(running['seconds'] * 1e9)}{_pushed(running['place'])}"
         for running in report["running"][:_SHOWN]
