@@ -85,8 +85,9 @@ def test_ops_that_were_computed_together_share_the_time() -> None:
     assert [lane.depth for lane in views.spans.lanes] == [1, 1]
 
 
-def test_callables_inside_others_keep_their_times() -> None:
+@pytest.mark.parametrize("kind", [Kind.CALLABLE, Kind.COPY])
+def test_ops_inside_callables_keep_their_times(kind: Kind) -> None:
     run = Recording()
-    run.op("outer", 100, 400)
-    run.op("inner", 200, 300, kind=Kind.COMPUTE)
+    outer = run.op("outer", 100, 400, kind=kind)
+    run.op("inner", 200, 300, kind=Kind.COMPUTE, parent=outer)
     assert run.record().durations().tolist() == [300, 100]

@@ -238,6 +238,8 @@ def _shared_out(ops: Ops) -> Ops:
     computed = np.nonzero(
         np.isin(ops["kind"], (Kind.COMPUTE, Kind.COPY)) & (ops["ended"] > 0) & (ops["worker"] != NONE)
     )[0]
+    # What was pushed inside a callable on a copy lane ran inside it, and not together with it.
+    computed = computed[~np.isin(ops["parent"][computed], computed)]
     order = computed[np.lexsort((ops["started"][computed], ops["worker"][computed]))]
     worker, start, end = (ops[name][order] for name in ("worker", "started", "ended"))
     until = np.zeros_like(end)
