@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import gc
 import os
@@ -107,8 +108,6 @@ def test_ops_have_names_kinds_and_places(traced: weft.Engine, no_op_address: int
 @pytest.fixture
 def no_op_address() -> int:
     """The address of a function of C that does nothing and answers 0."""
-    import ctypes  # noqa: PLC0415 - for this fixture alone
-
     function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(lambda _: 0)
     _kept.append(function)
     return address_of(function)

@@ -174,6 +174,7 @@ impl Engine {
     /// engine is to raise.
     pub fn wait_for_room(&self, bytes: u64, tick: Option<Tick<'_>>) -> Result<(), EngineError> {
         let mut wait = Wait { tick, ..Wait::default() };
+        let mut waited = None;
         while self.core.excess(bytes).is_some() && !self.is_unlimited() {
             if self.core.is_closed() {
                 return Err(self.core.closed_error());
@@ -182,6 +183,7 @@ impl Engine {
             if self.core.settings.on_limit == OnLimit::Raise {
                 return Err(EngineError::PendingLimit { pending, limit, unit });
             }
+            waited = waited.or_else(|| self.start_span());
             let settings = &self.core.settings;
             let ops = settings.max_pending_ops - settings.max_pending_ops.div_ceil(4).max(1);
             let held = if bytes > 0 { settings.max_pending_bytes.saturating_sub(bytes) } else { u64::MAX };
@@ -205,6 +207,9 @@ impl Engine {
                     Ok(())
                 },
             )?;
+        }
+        if let Some(span) = waited {
+            self.record_wait_for_room(span);
         }
         Ok(())
     }

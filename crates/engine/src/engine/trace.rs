@@ -194,11 +194,20 @@ impl Engine {
         Some(Span { trace, ran: Ran::begin(self.core.pool().thread_in_trace()?) })
     }
 
+    /// Records a wait for room, which has no place in the order of ops.
+    pub(super) fn record_wait_for_room(&self, span: Span) {
+        self.record("wait for room", Note::of(Kind::Wait), span);
+    }
+
     /// Records an op that was run at its push, from the beginning of this stretch of time until now.
-    pub fn record_run(&self, note: Note, mut span: Span) {
+    pub fn record_run(&self, note: Note, span: Span) {
+        self.record("", note, span);
+    }
+
+    fn record(&self, name: &str, note: Note, mut span: Span) {
         span.end();
         if let Some(recorder) = self.core.pool().recorder().filter(|recorder| recorder.id() == span.trace) {
-            recorder.single(note, "", self.core.parent(), span.ran);
+            recorder.single(note, name, self.core.parent(), span.ran);
         }
     }
 }

@@ -15,6 +15,7 @@ mod limits;
 mod policies;
 mod priority;
 mod push;
+mod stall;
 mod threads;
 mod trace;
 mod two_engines;

@@ -242,31 +242,63 @@ fn traces_begin_and_end_while_threads_push() {
                     }
                 });
             }
+            let _stop = StopAtEnd(&stop);
             for round in 0..20 {
                 engine.start_trace(if round % 2 == 0 { 5000 } else { 50 }).expect("no trace so far");
                 check(&engine.read_trace().expect("a trace"));
                 thread::yield_now();
                 check(&engine.stop_trace().expect("a trace"));
             }
-            stop.store(true, Ordering::Relaxed);
         });
         engine.wait_for_all().expect("no op fails");
         engine.close(false, None, None).expect("no op fails");
     }
 }
 
+/// Tells pushers to stop, even if the test fails.
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 fn check(recording: &Recording) {
-    assert!(recording.ops.is_sorted_by(|a, b| a.number < b.number));
+    let tickets = recording.ops.iter().map(|op| op.number).filter(|&number| number < u64::MAX);
+    assert!(tickets.collect::<Vec<_>>().is_sorted_by(|a, b| a < b));
     let mut made = std::collections::HashMap::new();
     for access in &recording.accesses {
         let version = made.entry(access.variable).or_insert(access.version - u64::from(access.kind.makes_version()));
         *version += u64::from(access.kind.makes_version());
         assert_eq!(access.version, *version, "versions go up one by one");
     }
-    for op in &recording.ops {
+    for op in recording.ops.iter().filter(|op| op.kind != Kind::Wait) {
         let times = [op.pushed, op.ready, op.started, op.ended, op.settled];
         let happened: Vec<_> = times.into_iter().filter(|&time| time > 0).collect();
         assert!(happened.is_sorted() && times[..happened.len()] == happened[..], "{op:?}");
         assert!(op.pusher < u16::try_from(recording.threads.len()).expect("few threads"));
     }
+}
+
+#[test]
+fn a_wait_for_room_is_recorded() {
+    let _watchdog = Watchdog::new("a_wait_for_room_is_recorded");
+    let settings = Settings { workers: Some(1), max_pending_ops: 1, ..Settings::default() };
+    let engine = Engine::new(settings).expect("valid settings");
+    let variable = engine.new_variable(None);
+    engine.start_trace(ALL).expect("no trace so far");
+    let release = occupy(&engine, &variable);
+    let pusher = engine.clone();
+    let pushing = thread::spawn(move || pusher.op(nothing).name("late").push());
+    while engine.stall_report().waiting.is_empty() {
+        thread::yield_now();
+    }
+    drop(release);
+    pushing.join().expect("no panic").expect("an open engine");
+    engine.wait_for_all().expect("no op fails");
+    let recording = engine.stop_trace().expect("a trace");
+    let (wait, late) = (one(&recording, "wait for room"), one(&recording, "late"));
+    assert_eq!((wait.kind, wait.number, wait.worker), (Kind::Wait, u64::MAX, None));
+    assert!(wait.started < wait.ended && wait.ended <= late.pushed);
 }
