@@ -280,7 +280,7 @@ def test_what_is_taken_along_ends_when_it_is_computed(arrays: weft.Engine, gate:
     record = stop(arrays)
     names = [record.names[name] for name in record.ops["name"]]
     add, multiply = record.ops[names.index("add")], record.ops[names.index("multiply")]
-    assert multiply["started"] < add["ended"]
+    assert multiply["started"] <= add["ended"]  # the two share the time
     assert multiply["ready"] <= multiply["started"] < multiply["ended"] <= multiply["settled"]
     del y, z
 
