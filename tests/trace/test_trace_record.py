@@ -79,6 +79,8 @@ def test_ops_that_were_computed_together_share_the_time() -> None:
     record = run.record()
     times = [(int(op["started"]), int(op["ended"])) for op in record.ops]
     assert times == [(100, 203), (203, 306), (150, 420), (306, 410), (410, 500)]
+    assert (record.ops["ready"] <= record.ops["started"]).all()
+    assert (record.ops["ended"] <= record.ops["settled"]).all()
     assert not record.ops.flags.writeable
     views = run.views()
     assert views.critical.length == 400

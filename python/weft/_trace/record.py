@@ -256,5 +256,8 @@ def _shared_out(ops: Ops) -> Ops:
             group = np.sort(order[first:last])
             edges = np.linspace(start[first], until[last - 1], len(group) + 1).astype(np.int64)
             shared["started"][group], shared["ended"][group] = edges[:-1], edges[1:]
+            # As everywhere, no op is ready after its start or settled before its end.
+            shared["ready"][group] = np.minimum(shared["ready"][group], edges[:-1])
+            shared["settled"][group] = np.maximum(shared["settled"][group], edges[1:])
     shared.flags.writeable = False
     return shared
