@@ -6,7 +6,7 @@ pictures are alike on all machines. What came out is kept in ``_build/shown`` un
 changes.
 
 Options: ``:timeline:`` records the run and draws it; ``:policy:`` and ``:workers:`` set those of the default engine;
-``:arguments:`` are the example's.
+``:arguments:`` are the example's; with ``:picture:`` it shows that file, and nothing else.
 """
 
 import hashlib
@@ -45,9 +45,13 @@ class Shown(SphinxDirective):
         "workers": directives.nonnegative_int,
     }
 
-    def outcome(self, command: list[str], files: dict[str, str], depends_on: str = "") -> list[nodes.Node]:
-        """Run a command in a folder with some files, unless it has run, and return what it printed and drew."""
-        settings = {f"WEFT_{name.upper()}": str(self.options[name]) for name in SETTINGS if name in self.options}
+    def settings(self) -> dict[str, str]:
+        """Return what the options set in the environment."""
+        return {f"WEFT_{name.upper()}": str(self.options[name]) for name in SETTINGS if name in self.options}
+
+    def folder(self, command: list[str], files: dict[str, str], depends_on: str = "") -> Path:
+        """Run a command in a folder with some files, unless it has run, and return the folder."""
+        settings = self.settings()
         core = find_spec("weft._core")
         built = Path(core.origin).stat().st_mtime_ns if core and core.origin else 0
         key = repr((command, files, depends_on, settings, built))
@@ -65,24 +69,30 @@ class Shown(SphinxDirective):
             if done.returncode:
                 raise self.error(f"this does not run:\n{done.stdout}{done.stderr}")
             output.write_text(done.stdout, encoding="utf-8")
+        return folder
 
+    def image(self, path: Path) -> nodes.image:
+        """Return a picture below the folder of the documentation."""
+        source = "/" + path.relative_to(self.env.srcdir).as_posix()
+        return nodes.image(uri=source, alt=path.stem, classes=["drawn"])
+
+    def outcome(self, folder: Path) -> list[nodes.Node]:
+        """Return what was printed and drawn in a folder."""
         shown: list[nodes.Node] = []
-        if settings:
+        if settings := self.settings():
             line = " ".join(f"{name}={value}" for name, value in settings.items())
             shown.append(nodes.paragraph("", "", nodes.literal("", line), classes=["settings"]))
-        if text := output.read_text(encoding="utf-8").rstrip():
+        if text := (folder / "output.txt").read_text(encoding="utf-8").rstrip():
             shown.append(nodes.container("", nodes.literal_block(text, text, language="text"), classes=["output"]))
         for picture in sorted(path for path in folder.iterdir() if path.suffix in PICTURES):
-            source = "/" + picture.relative_to(self.env.srcdir).as_posix()
-            image = nodes.image(uri=source, alt=picture.stem, classes=["drawn"])
             if picture.with_suffix(".html").exists():
                 here = self.env.app.builder.get_target_uri(self.env.docname)
                 target = relative_uri(here, f"_timelines/{folder.name}.html")
                 link = nodes.reference("", "Open it to zoom and search.", refuri=target)
-                shown.append(nodes.reference("", "", image, refuri=target))
+                shown.append(nodes.reference("", "", self.image(picture), refuri=target))
                 shown.append(nodes.paragraph("", "", link, classes=["opens"]))
             else:
-                shown.append(image)
+                shown.append(self.image(picture))
         return shown
 
 
@@ -96,25 +106,26 @@ class Run(Shown):
         """Return the code and what came out."""
         code = "\n".join(self.content)
         program = TRACED if "timeline" in self.options else PLAIN
-        outcome = self.outcome([sys.executable, "-P", "-c", program], {"block.py": code + "\n"})
-        return [nodes.literal_block(code, code, language="python"), *outcome]
+        folder = self.folder([sys.executable, "-P", "-c", program], {"block.py": code + "\n"})
+        return [nodes.literal_block(code, code, language="python"), *self.outcome(folder)]
 
 
 class Example(Shown):
     """A program of docs/examples."""
 
     required_arguments = 1
-    option_spec: ClassVar = Shown.option_spec | {"arguments": directives.unchanged}
+    option_spec: ClassVar = Shown.option_spec | {"arguments": directives.unchanged, "picture": directives.path}
 
     def run(self) -> list[nodes.Node]:
-        """Return what came out."""
+        """Return what came out, or one picture of it."""
         examples = Path(self.env.srcdir) / "examples"
         sources = sorted(examples.rglob("*.py"))
         for source in sources:
             self.env.note_dependency(str(source))
         command = [sys.executable, str(examples / self.arguments[0]), "--timeline", "timeline.svg", "timeline.html"]
         command += shlex.split(self.options.get("arguments", ""))
-        return self.outcome(command, {}, "".join(source.read_text(encoding="utf-8") for source in sources))
+        folder = self.folder(command, {}, "".join(source.read_text(encoding="utf-8") for source in sources))
+        return [self.image(folder / self.options["picture"])] if "picture" in self.options else self.outcome(folder)
 
 
 def copy_timelines(app: Sphinx, exception: Exception | None) -> None:
