@@ -129,12 +129,14 @@ class Example(Shown):
 
 
 def copy_timelines(app: Sphinx, exception: Exception | None) -> None:
-    """Put the timelines that zoom where the pages link to."""
+    """Put the timelines of the pictures in use where the pages link to."""
     if exception is None:
-        for page in Path(app.srcdir, "_build", "shown").glob("*/timeline.html"):
-            target = Path(app.outdir, "_timelines", f"{page.parent.name}.html")
-            ensuredir(str(target.parent))
-            copyfile(page, target)
+        for picture in app.env.images:
+            page = Path(app.srcdir, picture).with_suffix(".html")
+            if page.exists():
+                target = Path(app.outdir, "_timelines", f"{page.parent.name}.html")
+                ensuredir(str(target.parent))
+                copyfile(page, target)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
