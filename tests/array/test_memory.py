@@ -97,6 +97,37 @@ def test_a_handle_dropped_when_all_is_done_frees_at_once(engine: weft.Engine) ->
     assert in_use() - before <= SLACK
 
 
+def test_ops_that_are_computed_together_hand_on_their_memory(engine: weft.Engine, gate: Gate) -> None:
+    size = MB  # of 8 bytes: large ones are computed block by block
+    x = weft.ones(size)
+    x.wait_to_read()
+    gate.hold(engine)
+    weft.memory_trim()
+    before = in_use()
+    y, values = x, np.ones(size)
+    for _ in range(40):  # all pushed before any runs; each y is read twice, by different ops
+        t = weft.exp(y * -0.5)
+        y = t * 0.5 + y * 0.25
+    del t
+    gate.open()
+    y.wait_to_read()
+    for _ in range(40):
+        values = np.exp(values * -0.5) * 0.5 + values * 0.25
+    np.testing.assert_array_equal(y.numpy(), values)
+    assert weft.memory_stats()["peak"] - before <= 4 * 8 * size + SLACK
+
+
+def test_a_handle_keeps_its_values_from_what_is_computed_with_it(engine: weft.Engine, gate: Gate) -> None:
+    x = weft.ones(MB)
+    x.wait_to_read()
+    gate.hold(engine)
+    first = x + 1
+    second = first * first
+    third = second - first
+    gate.open()
+    assert [float(array[-1]) for array in (first, second, third)] == [2, 4, 2]
+
+
 def test_a_view_keeps_the_memory(engine: weft.Engine) -> None:  # noqa: ARG001 - the default one
     before = in_use()
     x = weft.ones(MB, dtype=weft.float64)

@@ -21,6 +21,7 @@
 
 use crate::at_once::{self, AT_ONCE};
 use crate::kernel::StridedLoop;
+use crate::lifetimes::Lifetimes;
 use crate::order::{self, Access, Pushing};
 use crate::step::{Operand, Prepared, RunStep, Source, Step};
 use crate::{Array, ArrayError, granted};
@@ -176,8 +177,10 @@ impl Team {
     fn new(mut jobs: Jobs) -> Result<Self, Cause> {
         let span = jobs[0].with_engine(Engine::start_span);
         let mut prepared = Vec::with_capacity(jobs.len());
+        let mut lifetimes = Lifetimes::default();
+        jobs.iter().enumerate().for_each(|(at, job)| lifetimes.note(at, &lock(&job.step)));
         for at in 0..jobs.len() {
-            let next = lock(&jobs[at].step).prepare();
+            let next = lock(&jobs[at].step).prepare(&mut lifetimes, at);
             match next {
                 Ok(next) => prepared.push(next),
                 Err(cause) => {

@@ -14,6 +14,7 @@
 //! | `order` | which variables an access to some bytes of a buffer touches |
 //! | `kernel` | strided loops and how they walk over operands |
 //! | `step` | one strided loop and its operands |
+//! | `lifetimes` | memory that steps which run together hand on to each other |
 //! | `elementwise` | ops made of one step: split over workers, run block by block |
 //! | `at_once` | small ones, run where they are pushed |
 //! | `reduce`, `matmul` | the other native ops |
@@ -30,6 +31,7 @@ pub mod fork;
 mod granted;
 mod kernel;
 mod layout;
+mod lifetimes;
 mod matmul;
 mod memory;
 mod order;

@@ -3,6 +3,7 @@
 use crate::buffer::Storage;
 use crate::dtype::Element;
 use crate::kernel::{Pointers, StridedLoop, Walk, signed};
+use crate::lifetimes::Lifetimes;
 use crate::{Array, ArrayError, Buffer, DType, Scalar, Strides};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -142,24 +143,13 @@ impl Step {
         self.rewritten.push(Arc::clone(buffer));
     }
 
-    /// Finds where the operands lie. Allocates what is to be written, or takes the place of an operand that nobody
-    /// else can see any more.
-    pub(crate) fn prepare(&mut self) -> Result<Prepared, Cause> {
+    /// Finds where the operands lie. Allocates what is to be written, or takes the place of something that nobody else
+    /// can see any more. It is the op `at` of those whose lifetimes these are.
+    pub(crate) fn prepare(&mut self, lifetimes: &mut Lifetimes, at: usize) -> Result<Prepared, Cause> {
         if self.flat
             && let [(storage, _)] = &self.outputs[..]
         {
-            let item = self.items[self.kernel.inputs()];
-            for (source, own) in self.sources.iter_mut().zip(&self.items) {
-                // With the handles gone and no other op reading, the count is ours: get_mut() sees to it that what
-                // they did is over.
-                if let Source::Buffer { buffer, .. } = source
-                    && *own == item
-                    && let Some(last) = Arc::get_mut(buffer)
-                    && storage.take_place(&last.storage)
-                {
-                    break;
-                }
-            }
+            lifetimes.hand_on(at, &self.sources, storage);
         }
         let mut pointers = Pointers::new();
         let mut copies: SmallVec<[Box<[u8]>; 1]> = SmallVec::new();
@@ -194,7 +184,9 @@ impl Step {
 
     /// Runs all of it. The caller's accesses are granted.
     pub(crate) fn run(&mut self) -> Result<(), Cause> {
-        let prepared = self.prepare()?;
+        let mut lifetimes = Lifetimes::default();
+        lifetimes.note(0, self);
+        let prepared = self.prepare(&mut lifetimes, 0)?;
         // SAFETY: as the caller says.
         unsafe { prepared.run(0..prepared.walk.shape[0]) };
         Ok(())
