@@ -277,11 +277,14 @@ def test_what_is_taken_along_ends_when_it_is_computed(arrays: weft.Engine, gate:
     z = y * 2
     for held in other:
         held.open()
-    record = stop(arrays)
-    names = [record.names[name] for name in record.ops["name"]]
-    add, multiply = record.ops[names.index("add")], record.ops[names.index("multiply")]
-    assert multiply["started"] <= add["ended"]  # the two share the time
-    assert multiply["ready"] <= multiply["started"] < multiply["ended"] <= multiply["settled"]
+    arrays.wait_for_all()
+    answer = arrays._trace_stop()
+    names = [answer["names"][name] for name in np.frombuffer(answer["ops"]["name"], np.uint32)]
+    times = {key: np.frombuffer(answer["ops"][key], np.int64) for key in ("ready", "started", "ended", "settled")}
+    add, multiply = names.index("add"), names.index("multiply")
+    assert times["started"][multiply] < times["ended"][add] <= times["settled"][add] <= times["settled"][multiply]
+    for before, after in [("ready", "started"), ("started", "ended"), ("ended", "settled")]:
+        assert (times[before][[add, multiply]] <= times[after][[add, multiply]]).all()
     del y, z
 
 

@@ -123,8 +123,8 @@ impl Engine {
                 // SAFETY: an op in a chain is pending, and was not run.
                 Some(op) => unsafe { (Op::label(op), Op::place(op)) },
             };
-            let chain = if let Some(variable) = sleeping.variable {
-                Tracker::chain(seat, variable, &ops, left)
+            let chain = if let Some(subject) = sleeping.subject {
+                Tracker::chain(seat, subject.cast(), &ops, left)
             } else {
                 let by = running.iter().take(left).map(|running| running.label.clone()).collect();
                 vec![Blocked { op: None, variable: "all ops".to_owned(), by }]

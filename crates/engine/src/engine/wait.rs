@@ -70,7 +70,8 @@ pub(super) fn park_until(
         if waiter.is_done() {
             return Ok(waiter);
         }
-        let _listed = Listed::new(core, Sleeping { what: name, variable, place: wait.place });
+        let _listed =
+            Listed::new(core, Sleeping { what: name, subject: variable.map(NonNull::cast), place: wait.place });
         let _stand_in = BlockedWorker::enter().map_err(|blocked| EngineError::TooManyWaits { blocked })?;
         loop {
             let next = wait.tick.as_ref().map(|_| Instant::now() + TICK);

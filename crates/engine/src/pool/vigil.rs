@@ -1,19 +1,18 @@
 //! Waits that sleep, and whether anything moves while they do.
 
-use crate::var::VarNode;
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
 /// A wait that sleeps.
 pub(crate) struct Sleeping {
     pub(crate) what: &'static str,
-    /// What it waits for, if that is one variable. Lives for as long as this is listed.
-    pub(crate) variable: Option<NonNull<VarNode>>,
+    /// What it waits for, if that is one thing: the engine's to know. Lives for as long as this is listed.
+    pub(crate) subject: Option<NonNull<()>>,
     /// Where it waits, in the words of whoever waits.
     pub(crate) place: u64,
 }
 
-// SAFETY: the variable's node is shared by threads anyway.
+// SAFETY: what it points to is shared by threads anyway.
 unsafe impl Send for Sleeping {}
 
 /// What is known of the engine's progress, from looks at it while waits last.

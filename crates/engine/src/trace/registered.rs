@@ -45,7 +45,8 @@ impl Registered {
     #[inline]
     pub(crate) fn settled(&mut self, number: u32, outcome: Outcome, done: u64, ran: Option<Ran>, late: bool) {
         if self.has(number) {
-            let now = ran.filter(|_| !late).map_or_else(ticks, Ran::ended);
+            // What was taken along by another op ended before that one was settled.
+            let now = ran.filter(|ran| !late && ran.ended() >= self.now).map_or_else(ticks, Ran::ended);
             (self.now, self.done) = (now, done);
             // SAFETY: as above.
             unsafe { write_settled(&self.log, number, outcome, ran, now) };
