@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import struct
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
+
+import weft._core
 
 if TYPE_CHECKING:
     from conftest import RunScript
+
+#: The program header of what a library keeps for each thread.
+PT_TLS = 7
 
 
 def test_import_and_engine_start_no_thread(script: RunScript) -> None:
@@ -73,3 +83,14 @@ def test_engine_is_the_one_class(script: RunScript) -> None:
             assert name in weft.__all__, name
     """)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it is glibc that has one small reserve for all libraries")
+def test_the_reserve_for_variables_of_threads_is_left_to_others() -> None:
+    """Libraries imported later, OpenMP's among them, fail with "cannot allocate memory in static TLS block" without it."""
+    image = Path(weft._core.__file__).read_bytes()
+    assert image[:5] == b"\x7fELF\x02"
+    (start,) = struct.unpack_from("<Q", image, 0x20)
+    size, count = struct.unpack_from("<HH", image, 0x36)
+    headers = [struct.unpack_from("<IIQQQQQQ", image, start + number * size) for number in range(count)]
+    assert sum(header[6] for header in headers if header[0] == PT_TLS) <= 512

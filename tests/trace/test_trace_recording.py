@@ -226,6 +226,20 @@ def test_many_threads_push_into_one_trace(traced: weft.Engine) -> None:
     assert sorted(np.bincount(record.ops["pusher"]).tolist())[-4:] >= [500] * 4
 
 
+def test_engines_that_are_traced_at_once_know_their_threads(make_engine: MakeEngine) -> None:
+    engines = [make_engine(workers=1, name=f"engine {number}") for number in range(4)]
+    for engine in engines:
+        engine._trace_start(500)
+    for _ in range(100):
+        for engine in engines:
+            engine.push(int)
+    for engine in engines:
+        record = stop(engine)
+        assert len(shown(record)) == 100
+        assert not record.dropped
+        assert len(record.threads) <= 2
+
+
 def test_ops_on_arrays_have_the_names_of_their_ufuncs(arrays: weft.Engine) -> None:
     x = weft.ones(200_000)
     arrays._trace_stop()

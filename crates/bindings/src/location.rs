@@ -36,8 +36,9 @@ struct Known {
 static CODES: Mutex<Option<Known>> = Mutex::new(None);
 
 thread_local! {
-    /// Addresses and numbers of code objects seen lately; the objects are held by `CODES`.
-    static SEEN: RefCell<[(usize, u32); AT_HAND]> = const { RefCell::new([(0, 0); AT_HAND]) };
+    /// Addresses and numbers of code objects seen lately; the objects are held by `CODES`. On the heap: what a library
+    /// keeps in place for each thread is taken from a small reserve that all libraries share.
+    static SEEN: RefCell<Vec<(usize, u32)>> = const { RefCell::new(Vec::new()) };
 }
 
 type GetInstruction = unsafe extern "C" fn(*mut ffi::PyFrameObject) -> c_int;
@@ -88,7 +89,11 @@ impl Location {
         };
         let Some(code) = code else { return Self::NOWHERE };
         let address = code.as_ptr().addr();
-        SEEN.with_borrow_mut(|seen| {
+        let found = SEEN.try_with(|seen| {
+            let mut seen = seen.borrow_mut();
+            if seen.is_empty() {
+                seen.resize(AT_HAND, (0, 0));
+            }
             let at_hand = &mut seen[address / 64 % AT_HAND];
             if at_hand.0 != address {
                 match number_of(code) {
@@ -97,7 +102,8 @@ impl Location {
                 }
             }
             Self { code: at_hand.1, instruction }
-        })
+        });
+        found.unwrap_or(Self::NOWHERE) // at the end of the thread
     }
 
     /// The place of the first caller outside the package.

@@ -7,6 +7,14 @@ use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::sync::Arc;
 
+/// Traces of which a thread knows its part: as many engines may be traced at once without asking anew at each turn.
+const TRACES: usize = 4;
+
+/// Where it knows that of this trace.
+const fn slot(trace: u32) -> usize {
+    trace as usize % TRACES
+}
+
 /// The calling thread in one trace.
 pub(super) struct Local {
     /// The trace; 0 is none. Numbers of traces are never used again.
@@ -33,9 +41,15 @@ pub(super) struct Known {
 /// Names a thread remembers at most: who names every op differently is not to pay for it twice.
 const KNOWN: usize = 4096;
 
+// On the heap: what a library keeps in place for each thread is taken from a small reserve that all libraries share.
 thread_local! {
-    static LOCAL: Local = const {
-        Local {
+    static LOCALS: Vec<Local> = (0..TRACES).map(|_| Local::new()).collect();
+    static KNOWN_NAMES: RefCell<Box<[Known; TRACES]>> = RefCell::default();
+}
+
+impl Local {
+    fn new() -> Self {
+        Self {
             trace: Cell::new(0),
             number: Cell::new(0),
             named: Cell::new(false),
@@ -43,11 +57,8 @@ thread_local! {
             log: Cell::new(ptr::null()),
             recorder: Cell::new(ptr::null()),
         }
-    };
-    static KNOWN_NAMES: RefCell<Known> = RefCell::default();
-}
+    }
 
-impl Local {
     /// Calls `f` with the calling thread's part in a trace, which `recorder` finds if the thread is new to it.
     #[inline]
     pub(super) fn with<R>(
@@ -55,22 +66,24 @@ impl Local {
         recorder: impl FnOnce() -> Option<Arc<Recorder>>,
         f: impl FnOnce(&Self) -> R,
     ) -> Option<R> {
-        LOCAL.with(|local| {
+        let answer = LOCALS.try_with(|locals| {
+            let local = &locals[slot(trace)];
             if local.trace.get() != trace && !local.join(trace, recorder()) {
                 return None;
             }
             Some(f(local))
-        })
+        });
+        answer.ok().flatten() // nothing at the end of the thread
     }
 
     /// Takes part in a trace from now on, if this is the one.
     #[cold]
     fn join(&self, trace: u32, recorder: Option<Arc<Recorder>>) -> bool {
         let Some(recorder) = recorder.filter(|recorder| recorder.id() == trace) else { return false };
-        let Some((number, log)) = recorder.admit() else { return false };
+        let Some((number, log, is_new)) = recorder.admit() else { return false };
         self.trace.set(trace);
         self.number.set(number);
-        self.named.set(false);
+        self.named.set(!is_new);
         self.room.set(0);
         self.log.set(log);
         self.recorder.set(Arc::as_ptr(&recorder));
@@ -83,11 +96,11 @@ impl Known {
     #[inline]
     pub(super) fn with<R>(trace: u32, f: impl FnOnce(&mut Self) -> R) -> Option<R> {
         let known = KNOWN_NAMES.try_with(|known| {
-            let mut known = known.try_borrow_mut().ok()?;
+            let known = &mut known.try_borrow_mut().ok()?[slot(trace)];
             if known.trace != trace || known.names.len() > KNOWN || known.places.len() > KNOWN {
                 *known = Self { trace, ..Self::default() };
             }
-            Some(f(&mut known))
+            Some(f(known))
         });
         known.ok().flatten()
     }

@@ -9,7 +9,9 @@ use super::registered::is_since;
 use super::{Kind, Log, Note, Ran};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::var::AccessKind;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::ThreadId;
 
 /// Ops that a thread may record before it asks for more room.
 const BLOCK: u64 = 64;
@@ -41,6 +43,7 @@ pub(super) struct Shared {
     pub(super) threads: Vec<RecordedThread>,
     /// By thread.
     pub(super) logs: Vec<Arc<Log>>,
+    numbers: HashMap<ThreadId, u16>,
     pub(super) names: Names,
     pub(super) places: Names,
     pub(super) singles: Vec<Single>,
@@ -101,6 +104,7 @@ impl Recorder {
             shared: Mutex::new(Shared {
                 threads: Vec::new(),
                 logs: Vec::new(),
+                numbers: HashMap::new(),
                 names: Names::new(),
                 places: Names::new(),
                 singles: Vec::new(),
@@ -130,10 +134,16 @@ impl Recorder {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the calling thread in. Answers its number and its log, unless there are too many threads.
-    pub(super) fn admit(&self) -> Option<(u16, *const Log)> {
-        let (lane, ident) = (self.identify)();
+    /// Takes the calling thread in, unless there are too many. Answers its number, its log, and whether it is new here.
+    pub(super) fn admit(&self) -> Option<(u16, *const Log, bool)> {
         let thread = std::thread::current();
+        {
+            let shared = self.shared();
+            if let Some(&number) = shared.numbers.get(&thread.id()) {
+                return Some((number, Arc::as_ptr(&shared.logs[usize::from(number)]), false));
+            }
+        }
+        let (lane, ident) = (self.identify)();
         let name = thread.name().map_or_else(|| format!("thread {ident}"), ToOwned::to_owned);
         let mut shared = self.shared();
         let number = u16::try_from(shared.threads.len()).ok().filter(|&number| number < u16::MAX)?;
@@ -141,10 +151,10 @@ impl Recorder {
         let address = Arc::as_ptr(&log);
         shared.threads.push(RecordedThread { name, lane, ident });
         shared.logs.push(log);
-        Some((number, address))
+        shared.numbers.insert(thread.id(), number);
+        Some((number, address, true))
     }
 
-    /// A worker keeps the name that its engine gave it.
     pub(super) fn name_thread(&self, number: u16, name: String) {
         let thread = &mut self.shared().threads[usize::from(number)];
         if thread.lane.is_none() {
