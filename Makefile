@@ -30,11 +30,11 @@ test: $(addprefix $(VENV)/.stamp-,test demo) install test-rust ## run the Rust t
 
 test-rust: ## run the Rust tests and doctests
 	if command -v cargo-nextest >/dev/null; then \
-	  cargo nextest run $(LOCKED) --config-file .ci/nextest.toml -p weft-engine -p weft-array; \
+	  cargo nextest run $(LOCKED) --config-file .ci/nextest.toml -p weft-engine -p weft-array -p weft-cuda; \
 	else \
-	  cargo test $(LOCKED) -p weft-engine -p weft-array --lib --tests; \
+	  cargo test $(LOCKED) -p weft-engine -p weft-array -p weft-cuda --lib --tests; \
 	fi
-	cargo test $(LOCKED) -p weft-engine --doc
+	cargo test $(LOCKED) -p weft-engine -p weft-cuda --doc
 
 lint: lint-sources lint-stubs ## check format, lints and types of Rust, Python, shell and workflows
 

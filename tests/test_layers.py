@@ -64,6 +64,19 @@ def test_arrays_know_no_python() -> None:
     assert "weft-engine" in dependencies(manifest("array"))
 
 
+def test_cuda_knows_neither_python_nor_arrays() -> None:
+    found = dependencies(manifest("cuda"))
+    assert not found & {"pyo3", "numpy", "weft-array", "weft-bindings"}
+    assert "weft-engine" in found
+    for path in sources(CRATES / "cuda"):
+        assert not re.search(r"\b(pyo3|weft_array)\b", code(path)), path
+
+
+def test_only_cuda_names_the_driver() -> None:
+    members = [path.parent.name for path in CRATES.glob("*/Cargo.toml")]
+    assert {name for name in members if dependencies(manifest(name)) & {"cudarc", "libloading"}} <= {"cuda"}
+
+
 def test_only_bindings_names_pyo3() -> None:
     members = [path.parent.name for path in CRATES.glob("*/Cargo.toml")]
     assert {name for name in members if "pyo3" in dependencies(manifest(name))} == {"bindings"}

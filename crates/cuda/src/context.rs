@@ -1,0 +1,142 @@
+//! What a device's streams, buffers and kernels share: its primary context, its fault, its figures.
+
+use crate::driver::{ContextHandle, Driver, ModuleHandle, Properties};
+use crate::error::{CudaError, DriverError};
+use crate::memory::Ledger;
+use crate::pinned::PinnedPool;
+use crate::runtime::Runtime;
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+pub(crate) struct Context {
+    pub(crate) runtime: Arc<Runtime>,
+    pub(crate) index: usize,
+    pub(crate) handle: ContextHandle,
+    pub(crate) properties: Properties,
+    /// What made the device unusable.
+    fault: OnceLock<CudaError>,
+    pub(crate) memory: Ledger,
+    pub(crate) pinned: PinnedPool,
+    modules: Mutex<Vec<ModuleHandle>>,
+    /// Devices that were let reach this one's memory, if they can.
+    peers: Mutex<Vec<usize>>,
+}
+
+/// The calling thread, with this context as its current one; goes back to the one before.
+pub(crate) struct Entered<'c> {
+    context: &'c Context,
+    before: Option<ContextHandle>,
+    /// A context is current on one thread.
+    _thread: PhantomData<*const ()>,
+}
+
+impl Context {
+    pub(crate) fn new(runtime: &Arc<Runtime>, index: usize) -> Result<Self, CudaError> {
+        let driver = &runtime.driver;
+        let refused = |error| CudaError::Refused { op: format!("setting up cuda:{index}"), error };
+        let properties = driver.properties(index).map_err(refused)?;
+        if !properties.has_pools {
+            let reason = format!("cuda:{index} ({}) does not allocate in stream order", properties.name);
+            return Err(CudaError::Unavailable { reason });
+        }
+        let handle = driver.retain_context(index).map_err(refused)?;
+        let (runtime, fault) = (Arc::clone(runtime), OnceLock::new());
+        let (memory, pinned, modules, peers) = Default::default();
+        Ok(Self { runtime, index, handle, properties, fault, memory, pinned, modules, peers })
+    }
+
+    #[inline]
+    pub(crate) fn driver(&self) -> &dyn Driver {
+        &*self.runtime.driver
+    }
+
+    pub(crate) fn label(&self) -> String {
+        format!("cuda:{}", self.index)
+    }
+
+    /// Makes this the calling thread's context. Every call of the driver that is not for the host alone comes through
+    /// here, so a forked child never gets to the driver.
+    #[inline]
+    pub(crate) fn enter(&self) -> Result<Entered<'_>, CudaError> {
+        if self.runtime.is_abandoned() {
+            return Err(CudaError::Forked);
+        }
+        if let Some(fault) = self.fault.get() {
+            return Err(fault.clone());
+        }
+        let refused = |error| self.refused("entering the context", error);
+        let before = self.driver().current_context().map_err(refused)?;
+        if before != Some(self.handle) {
+            // SAFETY: the context is retained as long as `self` lives.
+            unsafe { self.driver().set_current_context(self.handle) }.map_err(refused)?;
+        }
+        Ok(Entered { context: self, before, _thread: PhantomData })
+    }
+
+    /// What to answer when the driver refuses a call.
+    pub(crate) fn refused(&self, op: &(impl fmt::Display + ?Sized), error: DriverError) -> CudaError {
+        self.fault.get().cloned().unwrap_or_else(|| CudaError::Refused { op: op.to_string(), error })
+    }
+
+    /// Gives the pinned blocks back that nobody uses.
+    pub(crate) fn free_pinned(&self) {
+        for start in self.pinned.take_kept() {
+            // SAFETY: it was kept for reuse, so nobody uses it.
+            let _ = unsafe { self.driver().free_pinned(start) };
+        }
+    }
+
+    /// Unloads a module when the context goes.
+    pub(crate) fn keep_module(&self, module: ModuleHandle) {
+        self.modules.lock().unwrap_or_else(PoisonError::into_inner).push(module);
+    }
+
+    /// Lets another device reach this one's memory, so that copies between them need not go through the host.
+    pub(crate) fn share_with(&self, peer: &Self) -> Result<(), CudaError> {
+        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        if !peers.contains(&peer.index) {
+            let _entered = self.enter()?;
+            // SAFETY: the context is current.
+            unsafe { self.driver().share_with_peer(self.index, peer.index) }
+                .map_err(|error| self.refused(&format!("sharing memory with {}", peer.label()), error))?;
+            peers.push(peer.index);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn fault(&self) -> Option<&CudaError> {
+        self.fault.get()
+    }
+
+    /// Notes what made the device unusable, if nothing is noted yet. Answers what is.
+    pub(crate) fn note_fault(&self, fault: impl FnOnce() -> CudaError) -> &CudaError {
+        self.fault.get_or_init(fault)
+    }
+}
+
+impl Drop for Entered<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // A thread that had none keeps this one, as it would with CUDA's runtime.
+        if let Some(before) = self.before.filter(|before| *before != self.context.handle) {
+            // SAFETY: it was current when this one was entered. Should it be gone, it was not ours to keep.
+            let _ = unsafe { self.context.driver().set_current_context(before) };
+        }
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if self.runtime.is_abandoned() {
+            return;
+        }
+        self.free_pinned();
+        for module in std::mem::take(self.modules.get_mut().unwrap_or_else(PoisonError::into_inner)) {
+            // SAFETY: all streams have ended, so none of its kernels runs.
+            let _ = unsafe { self.runtime.driver.unload_module(module) };
+        }
+        // SAFETY: retained in new(); what used it is gone, or it would hold `self`.
+        let _ = unsafe { self.driver().release_context(self.index) };
+    }
+}

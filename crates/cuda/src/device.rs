@@ -1,0 +1,217 @@
+//! A device: its context, its streams, and which of them an op goes to.
+
+use crate::buffer::DeviceBuffer;
+use crate::context::Context;
+use crate::driver::{Properties, StreamHandle};
+use crate::error::CudaError;
+use crate::fence::Fence;
+use crate::label::Label;
+use crate::memory::{MemoryStats, issue_waiting};
+use crate::pinned::PinnedBlock;
+use crate::runtime::Runtime;
+use crate::stream::Stream;
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use weft_engine::Wait;
+
+/// Streams for kernels. More of them run side by side than a device has room for.
+const COMPUTE_STREAMS: usize = 4;
+/// How long an allocation that finds no memory waits for what is in use.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What an op occupies of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Lane {
+    /// Its multiprocessors.
+    #[default]
+    Compute,
+    /// The copy engine from the host.
+    CopyIn,
+    /// The copy engine to the host.
+    CopyOut,
+    /// The link between devices.
+    CopyAcross,
+}
+
+struct Inner {
+    context: Arc<Context>,
+    compute: Vec<Stream>,
+    urgent: Stream,
+    copy_in: Stream,
+    copy_out: Stream,
+    copy_across: Stream,
+    /// Ops sent to each compute stream.
+    sent: Mutex<[u64; COMPUTE_STREAMS]>,
+}
+
+/// A handle on a device; clones share it.
+#[derive(Clone)]
+pub struct Device(Arc<Inner>);
+
+impl Device {
+    pub(crate) fn new(runtime: &Arc<Runtime>, index: usize) -> Result<Self, CudaError> {
+        let context = Arc::new(Context::new(runtime, index)?);
+        let (least, greatest) = {
+            let _entered = context.enter()?;
+            let refused = |error| context.refused("asking for priorities", error);
+            // SAFETY: the context is current.
+            unsafe { context.driver().keep_freed(index, u64::MAX) }.map_err(refused)?;
+            context.driver().priorities().map_err(refused)?
+        };
+        let stream = |priority| Stream::new(&context, priority);
+        let compute = (0..COMPUTE_STREAMS).map(|_| stream(least)).collect::<Result<_, _>>()?;
+        // What moves data goes ahead of what only computes: others wait for it.
+        let (urgent, copy_in) = (stream(greatest)?, stream(greatest)?);
+        let (copy_out, copy_across) = (stream(greatest)?, stream(greatest)?);
+        let sent = Mutex::default();
+        Ok(Self(Arc::new(Inner { context, compute, urgent, copy_in, copy_out, copy_across, sent })))
+    }
+
+    #[inline]
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.0.context
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.0.context.index
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn properties(&self) -> &Properties {
+        &self.0.context.properties
+    }
+
+    /// The fault that made it unusable.
+    #[must_use]
+    pub fn fault(&self) -> Option<&CudaError> {
+        self.0.context.fault()
+    }
+
+    fn streams(&self) -> impl Iterator<Item = &Stream> {
+        let inner = &*self.0;
+        inner.compute.iter().chain([&inner.urgent, &inner.copy_in, &inner.copy_out, &inner.copy_across])
+    }
+
+    /// The stream for what has no stream of its own.
+    pub(crate) fn home_stream(&self) -> &Stream {
+        &self.0.compute[0]
+    }
+
+    /// The stream for an op: for a kernel that of the producer which it alone follows, otherwise the least loaded.
+    pub(crate) fn stream_for<'b>(
+        &self,
+        lane: Lane,
+        priority: i32,
+        mut buffers: impl Iterator<Item = &'b DeviceBuffer>,
+    ) -> Stream {
+        match lane {
+            Lane::CopyIn => return self.0.copy_in.clone(),
+            Lane::CopyOut => return self.0.copy_out.clone(),
+            Lane::CopyAcross => return self.0.copy_across.clone(),
+            Lane::Compute if priority > 0 => return self.0.urgent.clone(),
+            Lane::Compute => {}
+        }
+        let followed = buffers.find_map(|buffer| {
+            let stream = buffer.sole_stream()?;
+            self.0.compute.iter().position(|own| own.is(&stream))
+        });
+        let mut sent = self.0.sent.lock().unwrap_or_else(PoisonError::into_inner);
+        let least = || (0..COMPUTE_STREAMS).min_by_key(|at| sent[*at]).unwrap_or(0);
+        let at = followed.unwrap_or_else(least);
+        sent[at] += 1;
+        self.0.compute[at].clone()
+    }
+
+    /// Takes part in a stream that somebody else made, `CuPy` or torch.
+    ///
+    /// # Safety
+    ///
+    /// It is a stream of this device's primary context, and lives as long as the keeper, which may be dropped on any
+    /// thread.
+    #[must_use]
+    pub unsafe fn adopt_stream(&self, handle: StreamHandle, keeper: Box<dyn Any + Send + Sync>) -> Stream {
+        // SAFETY: the caller's promise.
+        unsafe { Stream::adopt(&self.0.context, handle, keeper) }
+    }
+
+    /// A stream of its own for somebody who wants to be alone on it.
+    pub fn new_stream(&self) -> Result<Stream, CudaError> {
+        Stream::new(&self.0.context, 0)
+    }
+
+    /// A fence on each of its streams, behind all that was issued so far.
+    pub fn fences(&self, label: &Label) -> Result<Vec<Fence>, CudaError> {
+        self.streams().map(|stream| stream.fence(label)).collect()
+    }
+
+    /// Waits until all that was issued on its streams so far has ended.
+    pub fn synchronize(&self, wait: &mut Wait<'_>) -> Result<(), CudaError> {
+        let label = Label::from("synchronize");
+        self.fences(&label)?.iter().try_for_each(|fence| fence.wait(wait))
+    }
+
+    /// A block of pinned host memory.
+    pub fn pinned(&self, bytes: usize) -> Result<PinnedBlock, CudaError> {
+        PinnedBlock::new(&self.0.context, bytes)
+    }
+
+    /// Whether host memory is pinned, so that the device reaches it by itself.
+    ///
+    /// # Safety
+    ///
+    /// The address is valid.
+    #[must_use]
+    pub unsafe fn is_pinned(&self, start: *const u8) -> bool {
+        // SAFETY: the caller's promise; the context is current.
+        self.0.context.enter().is_ok_and(|_entered| unsafe { self.0.context.driver().is_pinned(start) })
+    }
+
+    /// Bytes of its memory.
+    pub fn memory_stats(&self) -> Result<MemoryStats, CudaError> {
+        let context = &self.0.context;
+        let _entered = context.enter()?;
+        // SAFETY: the context is current.
+        let usage = unsafe { context.driver().usage(context.index) };
+        let usage = usage.map_err(|error| context.refused("asking for memory", error))?;
+        let pinned = context.pinned.bytes() as u64;
+        Ok(MemoryStats { held: usage.held, free: usage.free, total: usage.total, pinned, ..context.memory.stats() })
+    }
+
+    /// Gives back what its pool and the pool of pinned memory keep for reuse.
+    pub fn trim(&self) -> Result<(), CudaError> {
+        let context = &self.0.context;
+        let _entered = context.enter()?;
+        context.free_pinned();
+        // SAFETY: the context is current.
+        unsafe { context.driver().trim(context.index) }.map_err(|error| context.refused("trimming", error))
+    }
+
+    /// Waits for the frees that are on their way, and gives back what is kept. Nobody holds a turn here.
+    pub(crate) fn make_room(&self) -> Result<(), CudaError> {
+        issue_waiting(&self.0.context);
+        match self.synchronize(&mut Wait { timeout: Some(PATIENCE), tick: None }) {
+            Ok(()) | Err(CudaError::Timeout { .. }) => self.trim(),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl PartialEq for Device {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Device {}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.properties().name;
+        f.debug_struct("Device").field("index", &self.index()).field("name", name).finish()
+    }
+}

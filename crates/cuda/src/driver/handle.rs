@@ -1,0 +1,30 @@
+//! What the driver calls things by.
+
+macro_rules! handles {
+    ($($(#[$attribute:meta])* $name:ident;)+) => {$(
+        $(#[$attribute])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(transparent)]
+        pub struct $name(pub usize);
+    )+};
+}
+
+handles! {
+    /// A `CUcontext`.
+    ContextHandle;
+    /// A `CUstream`.
+    StreamHandle;
+    /// A `CUevent`.
+    EventHandle;
+    /// A `CUmodule`.
+    ModuleHandle;
+    /// A `CUfunction`. `CuPy` keeps one as `RawKernel.kernel.ptr`.
+    FunctionHandle;
+    /// A `CUgraph`.
+    GraphHandle;
+    /// A `CUgraphExec`.
+    ExecutableHandle;
+}
+
+/// An address in a device's memory: a `CUdeviceptr`.
+pub type DeviceAddress = u64;

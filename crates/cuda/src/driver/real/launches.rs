@@ -1,0 +1,107 @@
+//! Modules, kernels and graphs of the real driver.
+
+use super::{RealDriver, pointer};
+use crate::driver::{
+    Answer, Dimensions, ExecutableHandle, FunctionHandle, GraphHandle, Launches, ModuleHandle, StreamHandle,
+};
+use cudarc::driver::sys;
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr;
+
+impl Launches for RealDriver {
+    unsafe fn load_module(&self, image: &[u8]) -> Answer<ModuleHandle> {
+        let mut module = ptr::null_mut();
+        // SAFETY: the caller's promise; the module has a place.
+        let code = unsafe { (self.symbols.load_module)(&raw mut module, image.as_ptr().cast()) };
+        self.check("cuModuleLoadData", code)?;
+        Ok(ModuleHandle(module.expose_provenance()))
+    }
+
+    unsafe fn unload_module(&self, module: ModuleHandle) -> Answer {
+        // SAFETY: the caller's promise.
+        self.check("cuModuleUnload", unsafe { (self.symbols.unload_module)(pointer(module.0)) })
+    }
+
+    unsafe fn function(&self, module: ModuleHandle, name: &CStr) -> Answer<FunctionHandle> {
+        let mut function = ptr::null_mut();
+        // SAFETY: the caller's promise; the function has a place.
+        let code = unsafe { (self.symbols.function)(&raw mut function, pointer(module.0), name.as_ptr()) };
+        self.check("cuModuleGetFunction", code)?;
+        Ok(FunctionHandle(function.expose_provenance()))
+    }
+
+    unsafe fn allow_shared_memory(&self, function: FunctionHandle, bytes: u32) -> Answer {
+        let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+        // SAFETY: the caller's promise.
+        let code = unsafe { (self.symbols.set_function)(pointer(function.0), attribute, bytes) };
+        self.check("cuFuncSetAttribute", code)
+    }
+
+    #[inline]
+    unsafe fn launch(
+        &self,
+        function: FunctionHandle,
+        dimensions: &Dimensions,
+        stream: StreamHandle,
+        parameters: *mut *mut c_void,
+    ) -> Answer {
+        let Dimensions { grid: [across, down, deep], block: [wide, high, thick], shared_memory } = *dimensions;
+        let (function, stream) = (pointer(function.0), pointer(stream.0));
+        // SAFETY: the caller's promise.
+        let code = unsafe {
+            (self.symbols.launch)(
+                function,
+                across,
+                down,
+                deep,
+                wide,
+                high,
+                thick,
+                shared_memory,
+                stream,
+                parameters,
+                ptr::null_mut(),
+            )
+        };
+        self.check("cuLaunchKernel", code)
+    }
+
+    unsafe fn begin_capture(&self, stream: StreamHandle) -> Answer {
+        // Other threads, and this one on other streams, go on meanwhile.
+        let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: the caller's promise.
+        self.check("cuStreamBeginCapture", unsafe { (self.symbols.begin_capture)(pointer(stream.0), mode) })
+    }
+
+    unsafe fn end_capture(&self, stream: StreamHandle) -> Answer<Option<GraphHandle>> {
+        let mut graph = ptr::null_mut();
+        // SAFETY: the caller's promise; the graph has a place.
+        let code = unsafe { (self.symbols.end_capture)(pointer(stream.0), &raw mut graph) };
+        self.check("cuStreamEndCapture", code)?;
+        Ok(Some(graph.expose_provenance()).filter(|handle| *handle != 0).map(GraphHandle))
+    }
+
+    unsafe fn instantiate(&self, graph: GraphHandle) -> Answer<ExecutableHandle> {
+        let mut executable = ptr::null_mut();
+        // SAFETY: the caller's promise; the executable graph has a place.
+        let code = unsafe { (self.symbols.instantiate)(&raw mut executable, pointer(graph.0), 0) };
+        self.check("cuGraphInstantiate", code)?;
+        Ok(ExecutableHandle(executable.expose_provenance()))
+    }
+
+    unsafe fn launch_graph(&self, graph: ExecutableHandle, stream: StreamHandle) -> Answer {
+        // SAFETY: the caller's promise.
+        self.check("cuGraphLaunch", unsafe { (self.symbols.launch_graph)(pointer(graph.0), pointer(stream.0)) })
+    }
+
+    unsafe fn destroy_graph(&self, graph: GraphHandle) -> Answer {
+        // SAFETY: the caller's promise.
+        self.check("cuGraphDestroy", unsafe { (self.symbols.destroy_graph)(pointer(graph.0)) })
+    }
+
+    unsafe fn destroy_executable(&self, graph: ExecutableHandle) -> Answer {
+        // SAFETY: the caller's promise.
+        self.check("cuGraphExecDestroy", unsafe { (self.symbols.destroy_executable)(pointer(graph.0)) })
+    }
+}

@@ -1,0 +1,121 @@
+//! The one error enum of the crate.
+
+use std::fmt;
+use std::time::Duration;
+use weft_engine::Cause;
+
+/// A call that the driver refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DriverError {
+    /// The driver's function.
+    pub call: &'static str,
+    /// The code it answered.
+    pub code: u32,
+    /// The code's name.
+    pub name: &'static str,
+}
+
+impl DriverError {
+    /// `CUDA_ERROR_OUT_OF_MEMORY`.
+    pub const OUT_OF_MEMORY: u32 = 2;
+    /// `CUDA_ERROR_DEINITIALIZED`: the process is exiting.
+    pub const DEINITIALIZED: u32 = 4;
+}
+
+impl fmt::Display for DriverError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} answered {} ({})", self.call, self.name, self.code)
+    }
+}
+
+impl std::error::Error for DriverError {}
+
+/// What can go wrong with a device. A call that fails has issued nothing.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum CudaError {
+    /// There is no CUDA to be used.
+    #[error("CUDA is not available: {reason}")]
+    Unavailable {
+        /// What is missing.
+        reason: String,
+    },
+    /// There is no such device.
+    #[error("there is no device cuda:{index}; there are {count}")]
+    NoDevice {
+        /// The number asked for.
+        index: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// The driver refused a call.
+    #[error("{op}: {error}")]
+    Refused {
+        /// Label of the op, or what was being done.
+        op: String,
+        /// What the driver said.
+        error: DriverError,
+    },
+    /// An op failed while it ran on the device. The device is lost to this process.
+    #[error(
+        "{op} failed on {device}: {error}{}; the process cannot use the device any more",
+        .behind.then_some(" (or an op issued right behind it on the same stream)").unwrap_or_default()
+    )]
+    Fault {
+        /// Label of the first op of the stream that is not known to have ended.
+        op: String,
+        /// Whether more ops of the stream were not known to have ended.
+        behind: bool,
+        /// The device.
+        device: String,
+        /// How it was found out.
+        error: DriverError,
+    },
+    /// The device has no memory left.
+    #[error(
+        "{device} has no {requested} bytes for {op}: {free} of {total} bytes are free, {in_use} are in use by weft \
+         and {held} held by its pool; free arrays, or work in smaller pieces"
+    )]
+    OutOfMemory {
+        /// The device.
+        device: String,
+        /// Label of the op that asked.
+        op: String,
+        /// Bytes asked for.
+        requested: usize,
+        /// Bytes that are free.
+        free: u64,
+        /// Bytes of the device.
+        total: u64,
+        /// Bytes in use by this crate's buffers.
+        in_use: u64,
+        /// Bytes held by the device's pool, in use or not.
+        held: u64,
+    },
+    /// An argument makes no sense.
+    #[error("{0}")]
+    InvalidArgument(String),
+    /// The process was forked, and CUDA does not live on in the child.
+    #[error(
+        "CUDA was in use when this process was forked, and its contexts do not work in the child; \
+         start worker processes with the 'spawn' or 'forkserver' method"
+    )]
+    Forked,
+    /// The time given for a wait ran out.
+    #[error("{op} was not finished after {after:?}")]
+    Timeout {
+        /// Label of the op.
+        op: String,
+        /// How long.
+        after: Duration,
+    },
+    /// The wait was interrupted by its caller's tick.
+    #[error("the wait was interrupted")]
+    Interrupted,
+}
+
+impl From<CudaError> for Cause {
+    fn from(error: CudaError) -> Self {
+        Self::Error(Box::new(error))
+    }
+}

@@ -1,0 +1,136 @@
+//! Fences: the moment at which an op, and all before it on its stream, has ended on the device.
+
+use crate::backoff::Backoff;
+use crate::driver::EventHandle;
+use crate::error::CudaError;
+use crate::label::Label;
+use crate::stream::Stream;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use weft_engine::Wait;
+
+/// How long a wait sleeps between two ticks.
+const TICK: Duration = Duration::from_millis(50);
+
+/// An event and what it stands for. Owned by the fences that hold it, then by its stream, which uses it again.
+#[derive(Debug)]
+pub(crate) struct FenceCell {
+    pub(crate) event: EventHandle,
+    pub(crate) number: u64,
+    pub(crate) label: Label,
+    /// What was found out; nothing while the op may still run.
+    pub(crate) outcome: OnceLock<Result<(), CudaError>>,
+}
+
+/// A handle on a fence; clones share it. States and owners are told on the front page of the crate.
+pub struct Fence {
+    stream: Stream,
+    /// Taken when this is dropped.
+    cell: Option<Arc<FenceCell>>,
+}
+
+impl Fence {
+    pub(crate) fn new(stream: Stream, cell: Arc<FenceCell>) -> Self {
+        Self { stream, cell: Some(cell) }
+    }
+
+    #[inline]
+    pub(crate) fn cell(&self) -> &FenceCell {
+        // Only drop() takes it, and nobody sees a dropped fence.
+        self.cell.as_ref().unwrap_or_else(|| unreachable!("taken by drop alone"))
+    }
+
+    /// The stream that the op is on.
+    #[must_use]
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// The op.
+    #[must_use]
+    pub fn label(&self) -> &Label {
+        &self.cell().label
+    }
+
+    /// The event, for foreign code that waits for it on a stream of its own. It is this fence's while that lives.
+    #[must_use]
+    pub fn event(&self) -> EventHandle {
+        self.cell().event
+    }
+
+    /// What is known without asking the device.
+    #[inline]
+    pub(crate) fn known(&self) -> Option<&Result<(), CudaError>> {
+        self.cell().outcome.get()
+    }
+
+    /// Whether the op has ended. Asks the device, and does not wait.
+    ///
+    /// # Errors
+    ///
+    /// [`CudaError::Fault`] if the device failed before the op was seen to end.
+    pub fn is_done(&self) -> Result<bool, CudaError> {
+        let cell = self.cell();
+        if let Some(outcome) = cell.outcome.get() {
+            return outcome.clone().map(|()| true);
+        }
+        match self.stream.query(cell) {
+            Ok(false) => Ok(false),
+            Ok(true) => cell.outcome.get_or_init(|| Ok(())).clone().map(|()| true),
+            Err(CudaError::Forked) => Err(CudaError::Forked),
+            Err(fault) => cell.outcome.get_or_init(|| Err(fault)).clone().map(|()| true),
+        }
+    }
+
+    /// Waits until the op has ended.
+    ///
+    /// The calling thread looks for itself and needs neither a worker nor the poller.
+    pub fn wait(&self, wait: &mut Wait<'_>) -> Result<(), CudaError> {
+        let backoff = Backoff::new();
+        let mut next_tick = Instant::now() + TICK;
+        while !self.is_done()? {
+            if let Some(after) = wait.timeout.filter(|timeout| backoff.age() >= *timeout) {
+                return Err(CudaError::Timeout { op: self.label().to_string(), after });
+            }
+            if let Some(tick) = &mut wait.tick
+                && Instant::now() >= next_tick
+            {
+                if !tick() {
+                    return Err(CudaError::Interrupted);
+                }
+                next_tick = Instant::now() + TICK;
+            }
+            if let Some(pause) = backoff.pause() {
+                let left = wait.timeout.map(|timeout| timeout.saturating_sub(backoff.age()));
+                std::thread::sleep(left.map_or(pause, |left| pause.min(left)));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Clone for Fence {
+    fn clone(&self) -> Self {
+        Self { stream: self.stream.clone(), cell: self.cell.clone() }
+    }
+}
+
+impl Drop for Fence {
+    /// The last one gives the cell back. Two that go at once both see the other: then the one that is left with the
+    /// content wraps it anew.
+    fn drop(&mut self) {
+        let Some(mut cell) = self.cell.take() else { return };
+        if Arc::get_mut(&mut cell).is_some() {
+            self.stream.recycle(cell);
+        } else if let Some(cell) = Arc::into_inner(cell) {
+            self.stream.recycle(Arc::new(cell));
+        }
+    }
+}
+
+impl fmt::Debug for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fence").field("op", self.label()).field("stream", &self.stream.number()).finish_non_exhaustive()
+    }
+}

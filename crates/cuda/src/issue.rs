@@ -1,0 +1,205 @@
+//! Issuing: from granted accesses to work on a stream and the fence behind it.
+//!
+//! 1. *Choose* a stream.
+//! 2. *Prepare* the buffers: allocate what lies nowhere yet, collect the fences that the accesses ask for.
+//! 3. Take the stream's *turn*; make it *wait* for those fences that it is not behind already.
+//! 4. *Issue*: calls of the driver that put work on the stream.
+//! 5. *Record* a fence, give the turn back, and leave the fence with the buffers.
+//!
+//! Foreign code, which issues on the stream while it holds locks of its own, gets in between [`Device::begin`] (1 to
+//! 3) and [`Begun::finish`] (5) without the turn: others may get in too, and its fence then stands for their work as
+//! well.
+
+use crate::buffer::{DeviceBuffer, Fences};
+use crate::context::Entered;
+use crate::device::{Device, Lane};
+use crate::driver::{DeviceAddress, Driver};
+use crate::error::{CudaError, DriverError};
+use crate::fence::{Fence, FenceCell};
+use crate::label::Label;
+use crate::stream::{Stream, Turn};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use weft_engine::AccessKind;
+
+/// What an op does with a buffer.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// The buffer.
+    pub buffer: Arc<DeviceBuffer>,
+    /// What it does. The engine has granted at least that.
+    pub kind: AccessKind,
+}
+
+impl Access {
+    /// It reads the buffer.
+    #[must_use]
+    pub fn read(buffer: &Arc<DeviceBuffer>) -> Self {
+        Self { buffer: Arc::clone(buffer), kind: AccessKind::Read }
+    }
+
+    /// It mutates the buffer.
+    #[must_use]
+    pub fn mutate(buffer: &Arc<DeviceBuffer>) -> Self {
+        Self { buffer: Arc::clone(buffer), kind: AccessKind::Mutate }
+    }
+
+    /// It overwrites the buffer.
+    #[must_use]
+    pub fn overwrite(buffer: &Arc<DeviceBuffer>) -> Self {
+        Self { buffer: Arc::clone(buffer), kind: AccessKind::Overwrite }
+    }
+}
+
+/// What is to be issued.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'a> {
+    /// The op, for messages.
+    pub label: &'a Label,
+    /// The buffers it uses.
+    pub accesses: &'a [Access],
+    /// What it occupies.
+    pub lane: Lane,
+    /// Ahead of others, if above 0.
+    pub priority: i32,
+    /// The stream, if it must be this one.
+    pub stream: Option<&'a Stream>,
+}
+
+impl<'a> Request<'a> {
+    /// A request for multiprocessors, on any stream.
+    #[must_use]
+    pub const fn new(label: &'a Label, accesses: &'a [Access]) -> Self {
+        Self { label, accesses, lane: Lane::Compute, priority: 0, stream: None }
+    }
+
+    /// The same on this lane.
+    #[must_use]
+    pub const fn on(self, lane: Lane) -> Self {
+        Self { lane, ..self }
+    }
+}
+
+pub(crate) type Addresses = SmallVec<[DeviceAddress; 8]>;
+
+/// An op at the moment at which it is issued: its stream is behind all that it must be behind.
+pub(crate) struct Issuing<'a> {
+    pub(crate) driver: &'a dyn Driver,
+    pub(crate) stream: &'a Stream,
+    /// Where the buffers lie, in the order of the accesses.
+    pub(crate) addresses: &'a [DeviceAddress],
+    pub(crate) label: &'a Label,
+}
+
+impl Issuing<'_> {
+    /// What to answer when the driver refuses a call.
+    pub(crate) fn refused(&self, error: DriverError) -> CudaError {
+        self.stream.context().refused(self.label, error)
+    }
+}
+
+fn follow(turn: &mut Turn<'_>, fences: &Fences) -> Result<(), CudaError> {
+    fences.iter().try_for_each(|fence| turn.wait_for(fence))
+}
+
+fn prepare(request: &Request<'_>, stream: &Stream) -> Result<(Addresses, Fences), CudaError> {
+    let mut fences = Fences::new();
+    let prepare = |access: &Access| access.buffer.prepare(access.kind, stream, request.label, &mut fences);
+    let addresses = request.accesses.iter().map(prepare).collect::<Result<_, _>>()?;
+    Ok((addresses, fences))
+}
+
+fn issued(accesses: &[Access], fence: &Fence) {
+    for access in accesses {
+        access.buffer.issued(access.kind, fence);
+    }
+}
+
+impl Device {
+    fn choose(&self, request: &Request<'_>) -> Stream {
+        let buffers = request.accesses.iter().map(|access| &*access.buffer);
+        request.stream.cloned().unwrap_or_else(|| self.stream_for(request.lane, request.priority, buffers))
+    }
+
+    /// Issues an op whose accesses were granted: `work` puts it on the stream.
+    #[inline]
+    pub(crate) fn issue(
+        &self,
+        request: &Request<'_>,
+        work: impl FnOnce(&Issuing<'_>) -> Result<(), CudaError>,
+    ) -> Result<Fence, CudaError> {
+        let _entered = self.context().enter()?;
+        let stream = self.choose(request);
+        let (addresses, fences) = prepare(request, &stream)?;
+        let reserved = stream.reserve(request.label)?;
+        let mut turn = stream.turn();
+        let driver = self.context().driver();
+        let issuing = Issuing { driver, stream: &stream, addresses: &addresses, label: request.label };
+        let outcome = follow(&mut turn, &fences).and_then(|()| work(&issuing));
+        // Whatever the outcome: some of the work may be on its way, and memory was allocated.
+        let fence = turn.record_reserved(reserved);
+        drop(turn);
+        if let Ok(fence) = &fence {
+            issued(request.accesses, fence);
+        }
+        outcome.and(fence)
+    }
+
+    /// Prepares a stream for foreign code that will issue on it.
+    pub fn begin<'a>(&'a self, request: &Request<'a>) -> Result<Begun<'a>, CudaError> {
+        let entered = self.context().enter()?;
+        let stream = self.choose(request);
+        let (addresses, fences) = prepare(request, &stream)?;
+        let reserved = Some(stream.reserve(request.label)?);
+        follow(&mut stream.turn(), &fences)?;
+        Ok(Begun { accesses: request.accesses, stream, addresses, reserved, _entered: entered })
+    }
+}
+
+/// An op that foreign code issues, on the thread that began it.
+///
+/// Dropped unfinished it is finished all the same: what was issued before an error may still use the buffers.
+#[must_use = "what the op issues must be followed by a fence"]
+pub struct Begun<'a> {
+    accesses: &'a [Access],
+    stream: Stream,
+    addresses: Addresses,
+    /// The fence to come; nothing when it has.
+    reserved: Option<Arc<FenceCell>>,
+    _entered: Entered<'a>,
+}
+
+impl Begun<'_> {
+    /// The stream to issue on.
+    #[must_use]
+    pub fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// Where the buffers lie, in the order of the accesses.
+    #[must_use]
+    pub fn addresses(&self) -> &[DeviceAddress] {
+        &self.addresses
+    }
+
+    /// Puts a fence behind all that was issued.
+    pub fn finish(mut self) -> Result<Fence, CudaError> {
+        self.conclude()
+    }
+
+    fn conclude(&mut self) -> Result<Fence, CudaError> {
+        let Some(reserved) = self.reserved.take() else { unreachable!("concluded once") };
+        let fence = self.stream.turn().record_reserved(reserved)?;
+        issued(self.accesses, &fence);
+        Ok(fence)
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        if self.reserved.is_some() {
+            // Refused means that the device is lost, which the next call says.
+            let _ = self.conclude();
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! CUDA devices for a weft engine: launches and copies that native workers issue, and that wait for each other on the
+//! device.
+//!
+//! # Two clocks
+//!
+//! An op on a device is *issued* (its work is on a stream), and later *completed* (the work has ended). To the engine
+//! it ends when it is issued: the engine orders who issues when, and this crate sees to it that the device runs in
+//! that order. Host threads never wait for a device but where the host needs a value.
+//!
+//! ```
+//! # #[cfg(feature = "simulated")] {
+//! use std::sync::Arc;
+//! use weft_cuda::driver::Pattern;
+//! use weft_cuda::simulated::{Settings, SimulatedDriver};
+//! use weft_cuda::{Access, Cuda, DeviceBuffer, Label, Region, fill};
+//! use weft_engine::{Engine, Wait};
+//!
+//! let driver = SimulatedDriver::new(Settings::default()); // `Cuda::open()?` finds the real one
+//! let cuda = Cuda::with_driver(Arc::new(driver));
+//! let engine = Engine::new(weft_engine::Settings::default())?;
+//! let (x, buffer) = (engine.new_variable(Some("x")), DeviceBuffer::new(&cuda.device(0)?, 4096));
+//!
+//! let region = Region::whole(&buffer);
+//! let zero = move |_: &mut weft_engine::OpContext<'_>| {
+//!     fill(&Label::from("zero"), &region, Pattern::Byte(0)).map(drop).map_err(Into::into)
+//! };
+//! engine.op(zero).overwrite(&x).push()?;
+//! engine.wait_for_var(&x)?; // issued
+//! buffer.writer().expect("it was issued").wait(&mut Wait::default())?; // completed
+//! # }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The protocol
+//!
+//! A variable of the engine orders the ops that use a [`DeviceBuffer`]. The buffer keeps its *writer's* [`Fence`] and,
+//! for each stream, that of the newest *reader* since. An op that was granted its variables is issued like this:
+//!
+//! | step | what | under |
+//! |---|---|---|
+//! | choose | the stream: that of the producer which the op alone follows, else the least loaded; copies have their own | - |
+//! | prepare | memory for what lies nowhere yet; the fences that the accesses ask for: a read the writer's, a mutation also the readers' | the buffer's lock |
+//! | wait | the stream waits for each of those that it is not behind already | the stream's turn |
+//! | issue | the driver's calls | the stream's turn |
+//! | record | an event behind the work: the op's fence | the stream's turn |
+//! | leave | the fence with the buffers, as their writer's or one of their readers' | the buffer's lock |
+//!
+//! A buffer's lock comes before a stream's turn, never after it, and a thread has one turn at a time.
+//!
+//! A stream *is behind* a fence that is its own, or that it has waited for, or any older fence of a stream of which it
+//! has waited for a newer one. Work is ordered by that alone: never by what some thread happened to see.
+//!
+//! ## States of a fence
+//!
+//! | state | event | who may touch what | next |
+//! |---|---|---|---|
+//! | spare | recorded before, happened; or new | its stream's ledger owns the cell | reserved, by an op about to be issued |
+//! | reserved | not recorded yet | that op alone | recorded, in the stream's turn |
+//! | recorded | recorded once | whoever holds the [`Fence`] queries it, or lets streams wait for it; nobody records it | known, by a query; given back, by the last holder |
+//! | known | happened, or the device has failed | as before; the outcome never changes | given back, by the last holder |
+//! | given back | recorded; may not have happened | its stream's ledger | spare, when it has happened |
+//!
+//! So an event is recorded anew only when it has happened and nobody holds its fence: no waiter, on the host or on a
+//! stream, can miss what it waits for. An event belongs to one op.
+//!
+//! ## Which memory may die when
+//!
+//! | memory | is held by | dies |
+//! |---|---|---|
+//! | a device block | its buffer | when the buffer's last handle goes, all its ops are issued; the free is issued behind their fences, in stream order |
+//! | a buffer in a graph | the graph | with the graph, whose replays have left their fences with the buffer |
+//! | a pinned block for staging | the poller's job of its chunk | given back when the chunk's fence is done |
+//! | host memory of a copy | the copy's *land* op (see [`Landing`]) | free to be used when that op has ended |
+//! | parameters of a launch | the call | the driver has copied them when the call returns |
+//! | modules, streams, the primary context | the device and all that came from it | when the last of them goes, and its streams have ended |
+//! | anything, in a forked child | nobody | never: CUDA does not live on there |
+//!
+//! ## Threads
+//!
+//! | thread | may |
+//! |---|---|
+//! | a worker in an op | issue; begin a staged copy |
+//! | the poller (one, native, started on first use) | look at fences, complete land ops, copy staged chunks and issue more of them, issue frees that had to wait for a turn |
+//! | whoever drops the last handle on a buffer | issue its free if the turn is to be had at once |
+//! | whoever waits | look at its fence, sleep in between |
+//!
+//! No callback of the driver is used, and none of these threads enters Python. None blocks in the driver, but a launch
+//! may when the device's queue is full, and an allocation while it waits for memory to be freed.
+//!
+//! ## Failures
+//!
+//! A call that the driver refuses fails its op; what was issued before it is still followed by a fence. A fault of the
+//! device is found by a query: it is put down to the first op of that stream which is not known to have ended, and all
+//! fences not known to have happened fail with it, as does all that is issued from then on.
+//!
+//! `SAFETY.md` lists what every `unsafe` here rests on.
+
+mod backoff;
+mod buffer;
+mod context;
+mod copy;
+mod device;
+pub mod driver;
+mod error;
+mod fence;
+pub mod fork;
+mod graph;
+mod issue;
+mod kernel;
+mod label;
+mod landing;
+mod launch;
+mod memory;
+mod pinned;
+mod poller;
+mod runtime;
+mod staged;
+mod stream;
+mod timer;
+
+#[cfg(feature = "simulated")]
+pub use driver::simulated;
+
+pub use buffer::DeviceBuffer;
+pub use copy::{HostMemory, Region, copy, copy_in, copy_out, fill};
+pub use device::{Device, Lane};
+pub use error::{CudaError, DriverError};
+pub use fence::Fence;
+pub use graph::{Graph, Recorder};
+pub use issue::{Access, Begun, Request};
+pub use kernel::{Kernel, LaunchPlan, Module, Parameter};
+pub use label::Label;
+pub use landing::Landing;
+pub use launch::Launch;
+pub use memory::MemoryStats;
+pub use pinned::PinnedBlock;
+pub use runtime::Cuda;
+pub use stream::Stream;
+pub use timer::TimePoint;

@@ -1,0 +1,153 @@
+//! Device memory in stream order: allocated for the op that fills it, freed behind the ops that used it.
+//!
+//! A free is issued, not waited for: on the stream of one of the last ops, behind the fences of the others. So nothing
+//! polls and nothing synchronises; the device's pool hands the memory on to what comes next.
+
+use crate::context::Context;
+use crate::device::Device;
+use crate::driver::DeviceAddress;
+use crate::error::{CudaError, DriverError};
+use crate::fence::Fence;
+use crate::label::Label;
+use crate::stream::{Stream, Turn};
+use smallvec::SmallVec;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of a device's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemoryStats {
+    /// In use by buffers of this crate.
+    pub in_use: u64,
+    /// The most that was in use at once.
+    pub peak: u64,
+    /// Blocks in use.
+    pub blocks: u64,
+    /// Held by the device's pool, in use or kept for reuse.
+    pub held: u64,
+    /// Free, any process counted.
+    pub free: u64,
+    /// All there is.
+    pub total: u64,
+    /// Pinned host memory, lent out and kept for reuse.
+    pub pinned: u64,
+}
+
+/// Frees that could not be issued on the spot.
+#[derive(Default)]
+struct Accounts {
+    in_use: u64,
+    peak: u64,
+    blocks: u64,
+    waiting: Vec<Freed>,
+}
+
+/// A context's figures.
+#[derive(Default)]
+pub(crate) struct Ledger(Mutex<Accounts>);
+
+impl Ledger {
+    fn lock(&self) -> MutexGuard<'_, Accounts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn stats(&self) -> MemoryStats {
+        let accounts = self.lock();
+        MemoryStats { in_use: accounts.in_use, peak: accounts.peak, blocks: accounts.blocks, ..MemoryStats::default() }
+    }
+
+    fn allocated(&self, bytes: usize) {
+        let mut accounts = self.lock();
+        accounts.in_use += bytes as u64;
+        accounts.blocks += 1;
+        accounts.peak = accounts.peak.max(accounts.in_use);
+    }
+
+    fn freed(&self, bytes: usize) {
+        let mut accounts = self.lock();
+        accounts.in_use -= bytes as u64;
+        accounts.blocks -= 1;
+    }
+}
+
+/// A block of device memory. Whoever owns it owes a [free](Freed).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Block {
+    pub(crate) address: DeviceAddress,
+    pub(crate) bytes: usize,
+}
+
+/// Allocates for what comes next on the stream. Inside of the context.
+pub(crate) fn allocate(device: &Device, bytes: usize, stream: &Stream, label: &Label) -> Result<Block, CudaError> {
+    let context = device.context();
+    // SAFETY: the context is current, and the stream is one of its own.
+    let attempt = || unsafe { context.driver().allocate(bytes, stream.handle()) };
+    let mut answer = attempt();
+    if matches!(answer, Err(error) if error.code == DriverError::OUT_OF_MEMORY) {
+        device.make_room()?;
+        answer = attempt();
+    }
+    match answer {
+        Ok(address) => {
+            context.memory.allocated(bytes);
+            Ok(Block { address, bytes })
+        }
+        Err(error) if error.code == DriverError::OUT_OF_MEMORY => {
+            // SAFETY: the context is current.
+            let usage = unsafe { context.driver().usage(context.index) }.unwrap_or_default();
+            Err(CudaError::OutOfMemory {
+                device: context.label(),
+                op: label.to_string(),
+                requested: bytes,
+                free: usage.free,
+                total: usage.total,
+                in_use: context.memory.stats().in_use,
+                held: usage.held,
+            })
+        }
+        Err(error) => Err(context.refused(label, error)),
+    }
+}
+
+/// A block that nobody will use any more, and the fences of those who did.
+pub(crate) struct Freed {
+    pub(crate) block: Block,
+    pub(crate) stream: Stream,
+    pub(crate) fences: SmallVec<[Fence; 4]>,
+}
+
+impl Freed {
+    /// Issues the free, now if nobody is just issuing on its stream, soon otherwise. Cheap on any thread.
+    pub(crate) fn issue(self) {
+        let context = Arc::clone(self.stream.context());
+        if context.runtime.is_abandoned() {
+            return;
+        }
+        let stream = self.stream.clone();
+        if let Some(turn) = stream.try_turn() {
+            return self.issue_on(turn);
+        }
+        context.memory.lock().waiting.push(self);
+        let waiting = Arc::clone(&context);
+        context.runtime.poller.soon(move || issue_waiting(&waiting));
+    }
+
+    fn issue_on(self, mut turn: Turn<'_>) {
+        let context = self.stream.context();
+        context.memory.freed(self.block.bytes);
+        // A device that has failed takes its memory with it.
+        let Ok(_entered) = context.enter() else { return };
+        if self.fences.iter().try_for_each(|fence| turn.wait_for(fence)).is_ok() {
+            // SAFETY: the block is ours, and the stream is behind all who used it.
+            let _ = unsafe { context.driver().free(self.block.address, self.stream.handle()) };
+        }
+    }
+}
+
+/// Issues the frees that had to wait for their streams.
+pub(crate) fn issue_waiting(context: &Context) {
+    let waiting = std::mem::take(&mut context.memory.lock().waiting);
+    for freed in waiting {
+        let stream = freed.stream.clone();
+        freed.issue_on(stream.turn());
+    }
+}
