@@ -145,8 +145,10 @@ impl DeviceBuffer {
             Place::Foreign(address) => *address,
             Place::None => 0,
         };
-        fences.extend(state.writer.clone());
-        if kind != AccessKind::Read {
+        // Readers are behind the writer, so who is behind them is too.
+        if kind == AccessKind::Read || state.readers.is_empty() {
+            fences.extend(state.writer.clone());
+        } else {
             fences.extend(state.readers.iter().cloned());
         }
         Ok(address)
@@ -158,6 +160,8 @@ impl DeviceBuffer {
         if kind != AccessKind::Read {
             state.readers.clear();
             state.writer = Some(fence.clone());
+        } else if state.writer.as_ref().is_some_and(|writer| writer.is(fence)) {
+            // The op writes to it too.
         } else if let Some(reader) = state.readers.iter_mut().find(|reader| reader.stream().is(fence.stream())) {
             // Two readers on a stream may come here in the other order.
             if reader.cell().number < fence.cell().number {

@@ -144,7 +144,7 @@ pub(crate) fn check_sizes(to: usize, from: usize) -> Result<(), CudaError> {
     Err(CudaError::InvalidArgument(format!("{from} bytes cannot be copied to {to} bytes")))
 }
 
-/// Copies from the host. Call it in the payload of the copy's issue op; `landing` is the payload of its land op.
+/// Copies from the host. Call it in the payload of the copy's issue op; `landing` belongs to its land op.
 ///
 /// Pageable memory has been read when the issue op ends. A large copy from there ends it later than its payload.
 pub fn copy_in(
@@ -152,18 +152,18 @@ pub fn copy_in(
     label: &Label,
     to: &Region,
     from: HostMemory,
-    landing: &Landing,
+    landing: Landing,
 ) -> Result<(), CudaError> {
     host_copy(context, label, to, from, landing, Direction::In)
 }
 
-/// Copies to the host. Call it in the payload of the copy's issue op; `landing` is the payload of its land op.
+/// Copies to the host. Call it in the payload of the copy's issue op; `landing` belongs to its land op.
 pub fn copy_out(
     context: &mut OpContext<'_>,
     label: &Label,
     to: HostMemory,
     from: &Region,
-    landing: &Landing,
+    landing: Landing,
 ) -> Result<(), CudaError> {
     host_copy(context, label, from, to, landing, Direction::Out)
 }
@@ -173,7 +173,7 @@ fn host_copy(
     label: &Label,
     region: &Region,
     host: HostMemory,
-    landing: &Landing,
+    landing: Landing,
     direction: Direction,
 ) -> Result<(), CudaError> {
     match direction {

@@ -59,6 +59,12 @@ impl Fence {
         self.cell().event
     }
 
+    /// Whether both stand for one op.
+    #[inline]
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        std::ptr::eq(self.cell(), other.cell())
+    }
+
     /// What is known without asking the device.
     #[inline]
     pub(crate) fn known(&self) -> Option<&Result<(), CudaError>> {

@@ -135,8 +135,13 @@ impl Device {
         let mut turn = stream.turn();
         let driver = self.context().driver();
         let issuing = Issuing { driver, stream: &stream, addresses: &addresses, label: request.label };
-        let outcome = follow(&mut turn, &fences).and_then(|()| work(&issuing));
-        // Whatever the outcome: some of the work may be on its way, and memory was allocated.
+        if let Err(refused) = follow(&mut turn, &fences) {
+            drop(turn);
+            stream.recycle(reserved);
+            return Err(refused);
+        }
+        let outcome = work(&issuing);
+        // Whatever the outcome: some of the work may be on its way.
         let fence = turn.record_reserved(reserved);
         drop(turn);
         if let Ok(fence) = &fence {
@@ -150,8 +155,8 @@ impl Device {
         let entered = self.context().enter()?;
         let stream = self.choose(request);
         let (addresses, fences) = prepare(request, &stream)?;
-        let reserved = Some(stream.reserve(request.label)?);
         follow(&mut stream.turn(), &fences)?;
+        let reserved = Some(stream.reserve(request.label)?);
         Ok(Begun { accesses: request.accesses, stream, addresses, reserved, _entered: entered })
     }
 }

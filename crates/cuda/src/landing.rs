@@ -2,62 +2,98 @@
 //!
 //! A copy is pushed as two ops, one right behind the other, with no push on their variables between:
 //!
-//! | op | device variable | host variable | ends |
+//! | op | device variable | host variable, copying in / out | ends |
 //! |---|---|---|---|
-//! | issue | reads or overwrites it | overwrites or reads it | when its work is on a stream |
-//! | land | - | mutates or reads it | when the device has done with the host's memory |
+//! | issue | overwrites / reads it | reads / overwrites it | when its work is on a stream |
+//! | land | - | reads / mutates it | when the device has done with the host's memory |
 //!
-//! So whoever uses the device's value next is not held up by the host, and whoever uses the host's waits for the
-//! device. If the first one fails, the second does through the variable.
+//! So whoever uses the device's value next is not held up by the host, and whoever uses the host's memory waits for
+//! the device.
+//!
+//! An issue op that fails tells of it itself, and has left the host's memory alone: then a land op that only reads
+//! ends well, and one that mutates fails through the variable. A land op that reads may come before its issue op has
+//! run, since both only read.
 
 use crate::error::CudaError;
 use crate::fence::Fence;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_engine::{Cause, Completion, OpContext, Payload};
 
+#[derive(Default)]
 enum State {
     /// The copy is being issued, or staged.
+    #[default]
     Issuing,
+    /// The same, and the land op waits.
+    Waited(Completion),
     /// The device has done with the host's memory when this fence is done.
     Behind(Fence),
-    /// The land op has come, and waits.
-    Waited(Completion),
-    /// It is done.
+    /// It has.
     Landed(Result<(), CudaError>),
 }
 
-/// What the two ops of a copy share. Clones are the same landing; the payload of the land op is one.
-#[derive(Clone)]
-pub struct Landing(Arc<Mutex<State>>);
+#[derive(Default)]
+struct Shared(Mutex<State>);
 
-impl Default for Landing {
-    fn default() -> Self {
-        Self(Arc::new(Mutex::new(State::Issuing)))
-    }
-}
-
-impl Landing {
-    /// A landing for one copy.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
+impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The issue op's half: goes to [`copy_in`](crate::copy_in) or [`copy_out`](crate::copy_out). Dropped before, it lands
+/// the copy: the op did not run.
+pub struct Landing(Arc<Shared>);
+
+/// The land op's half: its payload.
+pub struct Land(Arc<Shared>);
+
+impl Landing {
+    /// The two halves for one copy.
+    #[must_use]
+    #[allow(clippy::new_ret_no_self)] // it makes a pair
+    pub fn new() -> (Self, Land) {
+        let shared = Arc::new(Shared::default());
+        (Self(Arc::clone(&shared)), Land(shared))
+    }
 
     /// It lands when the fence is done.
-    pub(crate) fn behind(&self, fence: Fence) {
-        *self.lock() = State::Behind(fence);
+    pub(crate) fn behind(self, fence: Fence) {
+        let mut state = self.0.lock();
+        if let State::Waited(token) = &*state {
+            let token = token.clone();
+            // Landed, as far as the state is to say; the token says the rest.
+            *state = State::Landed(Ok(()));
+            drop(state);
+            land_behind(fence, token);
+        } else {
+            *state = State::Behind(fence);
+        }
     }
 
     /// It has landed.
-    pub(crate) fn landed(&self, outcome: Result<(), CudaError>) {
-        let before = std::mem::replace(&mut *self.lock(), State::Landed(outcome.clone()));
-        if let State::Waited(token) = before {
-            complete(&token, outcome);
+    pub(crate) fn landed(self, outcome: Result<(), CudaError>) {
+        self.0.land(outcome);
+    }
+}
+
+impl Shared {
+    fn land(&self, outcome: Result<(), CudaError>) {
+        let mut state = self.lock();
+        match std::mem::replace(&mut *state, State::Landed(outcome.clone())) {
+            State::Issuing => {}
+            State::Waited(token) => {
+                drop(state);
+                complete(&token, outcome);
+            }
+            done @ (State::Behind(_) | State::Landed(_)) => *state = done,
         }
+    }
+}
+
+impl Drop for Landing {
+    fn drop(&mut self) {
+        self.0.land(Ok(()));
     }
 }
 
@@ -66,26 +102,26 @@ pub(crate) fn complete(token: &Completion, outcome: Result<(), CudaError>) {
     let _ = token.complete(outcome.map_err(Cause::from));
 }
 
-impl Payload for Landing {
+fn land_behind(fence: Fence, token: Completion) {
+    let runtime = Arc::clone(&fence.stream().context().runtime);
+    runtime.poller.after(fence, move |outcome| complete(&token, outcome));
+}
+
+impl Payload for Land {
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
-        let mut state = self.lock();
-        match &*state {
-            State::Landed(outcome) => outcome.clone().map_err(Cause::from),
-            State::Issuing => {
+        let mut state = self.0.lock();
+        let fence = match &*state {
+            State::Landed(outcome) => return outcome.clone().map_err(Cause::from),
+            State::Behind(fence) => fence.clone(),
+            State::Issuing | State::Waited(_) => {
                 *state = State::Waited(context.defer());
-                Ok(())
+                return Ok(());
             }
-            State::Behind(fence) => {
-                if fence.is_done()? {
-                    return Ok(());
-                }
-                let (fence, token) = (fence.clone(), context.defer());
-                drop(state);
-                let runtime = Arc::clone(&fence.stream().context().runtime);
-                runtime.poller.after(fence, move |outcome| complete(&token, outcome));
-                Ok(())
-            }
-            State::Waited(_) => Err(CudaError::InvalidArgument("a landing is pushed once".to_owned()).into()),
+        };
+        drop(state);
+        if !fence.is_done()? {
+            land_behind(fence, context.defer());
         }
+        Ok(())
     }
 }

@@ -9,8 +9,23 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+/// How CUDA is used.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Bytes of a chunk of a copy from or to pageable memory: so many that the start of a copy does not count, so few
+    /// that the host copies one while the device copies another.
+    pub chunk: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { chunk: 1 << 20 }
+    }
+}
+
 /// What the devices share.
 pub(crate) struct Runtime {
+    pub(crate) settings: Settings,
     pub(crate) driver: Arc<dyn Driver>,
     pub(crate) poller: Poller,
     streams: Mutex<usize>,
@@ -80,8 +95,15 @@ impl Cuda {
     /// CUDA on this driver.
     #[must_use]
     pub fn with_driver(driver: Arc<dyn Driver>) -> Self {
+        Self::with_settings(driver, Settings::default())
+    }
+
+    /// CUDA on this driver, used like this.
+    #[must_use]
+    pub fn with_settings(driver: Arc<dyn Driver>, settings: Settings) -> Self {
         let devices = (0..driver.device_count()).map(|_| Mutex::new(None)).collect();
         let runtime = Arc::new(Runtime {
+            settings,
             driver,
             poller: Poller::default(),
             streams: Mutex::new(0),

@@ -18,8 +18,6 @@ use crate::pinned::PinnedBlock;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_engine::{Completion, OpContext};
 
-/// Bytes of a chunk: long enough for the device to copy that its start does not count, short enough to overlap.
-pub(crate) const CHUNK: usize = 1 << 20;
 /// Blocks of one copy that are out at once.
 const BLOCKS: usize = 4;
 
@@ -45,14 +43,16 @@ struct Progress {
     /// The issue op, once its payload has returned without an end.
     token: Option<Completion>,
     failed: Option<CudaError>,
+    /// Nothing when it has landed.
+    landing: Option<Landing>,
 }
 
 struct Staged {
     label: Label,
     region: Region,
     host: HostMemory,
-    landing: Landing,
     direction: Direction,
+    chunk: usize,
     progress: Mutex<Progress>,
 }
 
@@ -65,19 +65,24 @@ pub(crate) fn stage(
     label: &Label,
     region: &Region,
     host: HostMemory,
-    landing: &Landing,
+    landing: Landing,
     direction: Direction,
 ) -> Result<(), CudaError> {
-    let (label, region, landing) = (label.clone(), region.clone(), landing.clone());
-    let progress = Mutex::default();
-    let staged = Arc::new(Staged { label, region, host, landing, direction, progress });
-    let all = staged.region.bytes <= BLOCKS * CHUNK;
+    let (label, region) = (label.clone(), region.clone());
+    let chunk = region.buffer.device().context().runtime.settings.chunk.max(1);
+    let progress = Mutex::new(Progress { landing: Some(landing), ..Progress::default() });
+    let staged = Arc::new(Staged { label, region, host, direction, chunk, progress });
+    let all = staged.region.bytes <= BLOCKS * chunk;
     if !all {
         staged.lock().token = Some(context.defer());
     }
     Staged::drive(&staged);
-    // Without a token all chunks were issued here, or one of them failed.
-    if all { staged.lock().failed.clone().map_or(Ok(()), Err) } else { Ok(()) }
+    if !all {
+        return Ok(());
+    }
+    // Without a token all chunks were issued here, or one of them was not.
+    let progress = staged.lock();
+    if progress.next == staged.region.bytes { Ok(()) } else { progress.failed.clone().map_or(Ok(()), Err) }
 }
 
 impl Staged {
@@ -94,7 +99,7 @@ impl Staged {
         progress.driving = true;
         while progress.failed.is_none() && progress.out < BLOCKS && progress.next < staged.region.bytes {
             let start = progress.next;
-            let bytes = CHUNK.min(staged.region.bytes - start);
+            let bytes = staged.chunk.min(staged.region.bytes - start);
             progress.out += 1;
             drop(progress);
             let issued = Self::issue_chunk(staged, start, bytes);
@@ -123,13 +128,16 @@ impl Staged {
         // After a failure, blocks that are out still belong to the device.
         let over = failed.is_some() && progress.out == 0;
         let token = if issued || over { progress.token.take() } else { None };
-        let landed = progress.landed == self.region.bytes;
+        let landed = progress.landed == self.region.bytes || over;
+        let landing = if landed { progress.landing.take() } else { None };
         drop(progress);
+        // Whose failure it is: the issue op's, or, when that has ended well, the land op's.
         if let Some(token) = token {
-            complete(&token, failed.clone().map_or(Ok(()), Err));
+            let outcome = if issued { Ok(()) } else { failed.clone().map_or(Ok(()), Err) };
+            complete(&token, outcome);
         }
-        if landed || over {
-            self.landing.landed(failed.map_or(Ok(()), Err));
+        if let Some(landing) = landing {
+            landing.landed(if issued { failed.map_or(Ok(()), Err) } else { Ok(()) });
         }
     }
 

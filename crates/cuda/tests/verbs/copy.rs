@@ -1,6 +1,6 @@
 //! Copies.
 
-use crate::machine::{Machine, WORDS};
+use crate::{Machine, WORDS};
 use weft_cuda::simulated::Settings;
 
 #[test]

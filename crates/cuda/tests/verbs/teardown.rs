@@ -1,6 +1,6 @@
 //! What is left when all is dropped: nothing.
 
-use crate::machine::{Machine, WORDS};
+use crate::{Machine, WORDS};
 use weft_cuda::simulated::{Holdings, Settings};
 
 #[test]

@@ -22,6 +22,7 @@ mod streams;
 mod time;
 mod transfers;
 
+use crate::driver::StreamHandle;
 pub use faults::FaultKind;
 pub use kernel::{Kernel, KernelCall};
 use state::State;
@@ -116,15 +117,26 @@ impl SimulatedDriver {
         self.state().faults.order(kind, nth, code);
     }
 
-    /// Leaves out the nth wait of a stream for an event from now on: the hazard check must notice.
+    /// Waits of streams for events, so far.
+    #[must_use]
+    pub fn waits(&self) -> u64 {
+        self.state().waits
+    }
+
+    /// Leaves out one of them, counted from 1: the hazard check must notice.
     pub fn drop_wait(&self, nth: u64) {
-        self.state().skip_wait = Some(nth);
+        self.state().skipped_wait = Some(nth);
     }
 
     /// Checks that no device touches these bytes of the host, or writes to them if the host only reads.
     pub fn check_host_access(&self, start: *const u8, bytes: usize, writes: bool) {
         let start = start as u64;
         self.state().host_access(start..start + bytes as u64, writes);
+    }
+
+    /// Holds a stream up, or lets it go on.
+    pub fn hold(&self, stream: StreamHandle, held: bool) {
+        self.state().streams[stream.0 - 1].held = held;
     }
 
     /// What was found wrong since this was last asked.

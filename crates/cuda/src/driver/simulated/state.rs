@@ -63,6 +63,8 @@ pub(super) struct Command {
 pub(super) struct Stream {
     pub(super) device: usize,
     pub(super) alive: bool,
+    /// A test holds it up.
+    pub(super) held: bool,
     pub(super) queue: VecDeque<Command>,
     /// What comes before the next command.
     clock: Clock,
@@ -116,7 +118,9 @@ pub(super) struct State {
     next_handle: usize,
     pub(super) faults: Faults,
     pub(super) spans: Vec<Span>,
-    pub(super) skip_wait: Option<u64>,
+    /// Waits for events, and the one to be left out.
+    pub(super) waits: u64,
+    pub(super) skipped_wait: Option<u64>,
 }
 
 /// Hazards that are kept; a program with one has many.
@@ -143,7 +147,8 @@ impl State {
             next_handle: 1,
             faults: Faults::default(),
             spans: Vec::new(),
-            skip_wait: None,
+            waits: 0,
+            skipped_wait: None,
             settings,
         }
     }
@@ -177,7 +182,7 @@ impl State {
 
     pub(super) fn add_stream(&mut self, device: usize) -> usize {
         let (queue, clock) = Default::default();
-        self.streams.push(Stream { device, alive: true, queue, clock, issued: 0, time: 0, capture: None });
+        self.streams.push(Stream { device, alive: true, held: false, queue, clock, issued: 0, time: 0, capture: None });
         self.streams.len() - 1
     }
 
@@ -213,12 +218,9 @@ impl State {
     }
 
     pub(super) fn wait(&mut self, stream: usize, event: usize) {
-        if let Some(left) = self.skip_wait.as_mut() {
-            *left = left.wrapping_sub(1);
-            if *left == u64::MAX {
-                self.skip_wait = None;
-                return;
-            }
+        self.waits += 1;
+        if self.skipped_wait == Some(self.waits) {
+            return;
         }
         let (record, executed) = (self.events[event].records, self.events[event].executed);
         if executed < record {
@@ -248,6 +250,7 @@ impl State {
 
     fn is_runnable(&self, stream: &Stream) -> bool {
         match stream.queue.front().map(|command| &command.work) {
+            _ if stream.held => false,
             None => false,
             Some(Work::Wait { event, record }) => {
                 let event = &self.events[*event];
@@ -296,8 +299,7 @@ impl State {
             }
             Work::Launch { kernel, parameters, grid, block } => {
                 if let Some(code) = self.faults.fault() {
-                    self.devices[device].fault = Some(code);
-                    return;
+                    return self.lose(device, code);
                 }
                 let mut call = KernelCall::new(self, name, clock, parameters, *grid, *block);
                 (kernel.body)(&mut call);
@@ -319,6 +321,16 @@ impl State {
                 }
             }
         }
+    }
+
+    /// A device is lost: what is on its streams will touch nothing any more.
+    fn lose(&mut self, device: usize, code: u32) {
+        self.devices[device].fault = Some(code);
+        for (at, stream) in self.streams.iter_mut().enumerate().filter(|(_, stream)| stream.device == device) {
+            stream.queue.clear();
+            self.seen.set(at, stream.issued);
+        }
+        self.events.iter_mut().filter(|event| event.device == device).for_each(|event| event.waits = 0);
     }
 
     fn copy(&mut self, at: usize, name: &Name, clock: &Clock, to: Place, from: Place, bytes: usize) {
