@@ -16,6 +16,7 @@
 
 use crate::error::CudaError;
 use crate::fence::Fence;
+use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_engine::{Cause, Completion, OpContext, Payload};
 
@@ -32,12 +33,14 @@ enum State {
     Landed(Result<(), CudaError>),
 }
 
-#[derive(Default)]
-struct Shared(Mutex<State>);
+struct Shared {
+    state: Mutex<State>,
+    _keeper: Option<Box<dyn Any + Send + Sync>>,
+}
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -53,7 +56,18 @@ impl Landing {
     #[must_use]
     #[allow(clippy::new_ret_no_self)] // it makes a pair
     pub fn new() -> (Self, Land) {
-        let shared = Arc::new(Shared::default());
+        Self::with(None)
+    }
+
+    /// The same, with what keeps the host's memory. It is dropped on any thread, the poller's for one, when the copy
+    /// has landed.
+    #[must_use]
+    pub fn keeping(keeper: Box<dyn Any + Send + Sync>) -> (Self, Land) {
+        Self::with(Some(keeper))
+    }
+
+    fn with(keeper: Option<Box<dyn Any + Send + Sync>>) -> (Self, Land) {
+        let shared = Arc::new(Shared { state: Mutex::default(), _keeper: keeper });
         (Self(Arc::clone(&shared)), Land(shared))
     }
 
@@ -65,7 +79,7 @@ impl Landing {
             // Landed, as far as the state is to say; the token says the rest.
             *state = State::Landed(Ok(()));
             drop(state);
-            land_behind(fence, token);
+            self.0.land_behind(fence, token);
         } else {
             *state = State::Behind(fence);
         }
@@ -102,9 +116,14 @@ pub(crate) fn complete(token: &Completion, outcome: Result<(), CudaError>) {
     let _ = token.complete(outcome.map_err(Cause::from));
 }
 
-fn land_behind(fence: Fence, token: Completion) {
-    let runtime = Arc::clone(&fence.stream().context().runtime);
-    runtime.poller.after(fence, move |outcome| complete(&token, outcome));
+impl Shared {
+    fn land_behind(self: &Arc<Self>, fence: Fence, token: Completion) {
+        let (runtime, shared) = (Arc::clone(&fence.stream().context().runtime), Arc::clone(self));
+        runtime.poller.after(fence, move |outcome| {
+            drop(shared);
+            complete(&token, outcome);
+        });
+    }
 }
 
 impl Payload for Land {
@@ -120,7 +139,7 @@ impl Payload for Land {
         };
         drop(state);
         if !fence.is_done()? {
-            land_behind(fence, context.defer());
+            self.0.land_behind(fence, context.defer());
         }
         Ok(())
     }

@@ -166,18 +166,15 @@ impl Machine {
 
     /// Pushes a copy to the host, as its two ops.
     pub(crate) fn copy_out(&self, to: &Host, from: &Array) {
-        let ((landing, land), words, region) = (Landing::new(), Arc::clone(&to.words), Region::whole(&from.buffer));
-        let keeper = Arc::clone(&to.words);
+        let keeper = Box::new(Arc::clone(&to.words));
+        let ((landing, land), words, region) =
+            (Landing::keeping(keeper), Arc::clone(&to.words), Region::whole(&from.buffer));
         let issue = move |context: &mut OpContext<'_>| {
             let host = words.memory();
             weft_cuda::copy_out(context, &Label::from("copy out"), host, &region, landing).map_err(Cause::from)
         };
         let op = self.engine.op(issue).name("copy out");
         op.read(&from.variable).overwrite(&to.variable).push().expect("an open engine");
-        let land = move |context: &mut OpContext<'_>| {
-            let _keeper = &keeper;
-            weft_engine::Payload::run(land, context)
-        };
         self.engine.op(land).name("land").mutate(&to.variable).push().expect("an open engine");
     }
 
