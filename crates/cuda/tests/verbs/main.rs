@@ -7,6 +7,7 @@ mod watchdog;
 
 mod copy;
 mod faults;
+mod memory;
 mod order;
 mod overlap;
 mod teardown;

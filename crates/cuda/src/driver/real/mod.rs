@@ -9,6 +9,7 @@ use super::{Answer, Driver};
 use crate::error::{CudaError, DriverError};
 use cudarc::driver::sys;
 use libloading::Library;
+use std::error::Error;
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::fmt;
 use std::ptr;
@@ -43,8 +44,11 @@ impl RealDriver {
     pub(crate) fn open(path: Option<&str>) -> Result<Self, CudaError> {
         let path = path.unwrap_or(LIBRARY);
         // SAFETY: loading the driver runs its initialisers, which is what whoever asks for CUDA wants.
-        let library = unsafe { Library::new(path) }
-            .map_err(|error| unavailable(format!("the NVIDIA driver cannot be loaded ({error})")))?;
+        let library = unsafe { Library::new(path) }.map_err(|error| {
+            // What the system says, which the error itself does not repeat.
+            let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            unavailable(format!("the NVIDIA driver cannot be loaded ({reason})"))
+        })?;
         let library: &'static Library = Box::leak(Box::new(library));
         // SAFETY: a library of this name is the driver.
         let symbols = unsafe { Symbols::find(library) }.map_err(|missing| {

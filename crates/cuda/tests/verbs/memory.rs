@@ -1,0 +1,107 @@
+//! Device memory: freed behind its last use, and no more of anything than is in use.
+
+use crate::{Machine, WORDS, Watchdog};
+use weft_cuda::CudaError;
+use weft_cuda::simulated::{FaultKind, Settings};
+use weft_engine::Wait;
+
+#[test]
+fn a_million_ops_leave_nothing_behind() {
+    let watchdog = Watchdog::new("a million ops leave nothing behind");
+    let machine = Machine::new(Settings::default(), 2);
+    let (x, mut out) = (machine.array(0, 1), machine.array(0, 1));
+    machine.fill(&x, 1);
+    machine.fill(&out, 0);
+    let device = machine.device(0);
+    let (mut events, mut in_use) = (0, 0);
+    for round in 0..1000 {
+        for op in 0..998 {
+            if op % 100 == 0 {
+                // A temporary, which goes at once.
+                let fresh = machine.array(0, 1);
+                machine.launch("scale", &fresh, &out, 1);
+                out = fresh;
+            }
+            machine.launch("axpy", &out, &x, 1);
+        }
+        machine.engine.wait_for_all().expect("no op fails");
+        if round % 100 == 99 {
+            device.synchronize(&mut Wait::default()).expect("it ends");
+            let holdings = machine.driver.holdings();
+            (events, in_use) =
+                (events.max(holdings.events), in_use.max(device.memory_stats().expect("figures").in_use));
+            watchdog.feed(format!("round {round}"));
+        }
+    }
+    assert!(in_use <= 3 * 8, "{in_use} bytes");
+    assert!(events <= 4096, "{events} events");
+    assert_eq!(machine.value(&out)[0] & 0xffff_ffff, 998_000);
+    machine.check();
+}
+
+#[test]
+fn memory_is_freed_without_a_wait_and_used_again() {
+    let _watchdog = Watchdog::new("memory is freed without a wait and used again");
+    // Room for two arrays and a half.
+    let memory = WORDS as u64 * 20;
+    let machine = Machine::new(Settings { memory, ..Settings::default() }, 1);
+    let x = machine.array(0, WORDS);
+    machine.fill(&x, 3);
+    for factor in 0..50 {
+        let out = machine.array(0, WORDS);
+        machine.launch("scale", &out, &x, factor);
+    }
+    machine.engine.wait_for_all().expect("each finds memory that another has left");
+    machine.check();
+}
+
+#[test]
+fn an_allocation_that_finds_no_memory_says_how_much_there_is() {
+    let _watchdog = Watchdog::new("an allocation that finds no memory says how much there is");
+    let machine = Machine::new(Settings { memory: 1000, ..Settings::default() }, 1);
+    let (small, large) = (machine.array(0, WORDS), machine.array(0, WORDS));
+    machine.fill(&small, 1);
+    machine.fill(&large, 1);
+    let error = machine.failure(&large.variable);
+    assert_eq!(
+        error.to_string(),
+        "cuda:0 has no 512 bytes for op 'fill': 488 of 1000 bytes are free, 512 are in use by weft and 512 held by its \
+         pool; free arrays, or work in smaller pieces"
+    );
+    drop(small);
+    machine.fill(&large, 2);
+    assert_eq!(machine.value(&large), vec![0x2_0000_0002; WORDS]);
+    machine.check();
+}
+
+#[test]
+fn an_allocation_is_tried_twice() {
+    let _watchdog = Watchdog::new("an allocation is tried twice");
+    let machine = Machine::new(Settings::default(), 1);
+    let (once, twice) = (machine.array(0, WORDS), machine.array(0, WORDS));
+    machine.driver.order_fault(FaultKind::Allocation, 0, 2);
+    machine.fill(&once, 1);
+    assert_eq!(machine.value(&once), vec![0x1_0000_0001; WORDS]);
+    machine.driver.order_fault(FaultKind::Allocation, 0, 2);
+    machine.driver.order_fault(FaultKind::Allocation, 1, 2);
+    machine.fill(&twice, 1);
+    assert!(matches!(machine.failure(&twice.variable), CudaError::OutOfMemory { requested: 512, .. }));
+    machine.check();
+}
+
+#[test]
+fn pinned_blocks_are_used_again() {
+    let _watchdog = Watchdog::new("pinned blocks are used again");
+    let machine = Machine::new(Settings::default(), 1);
+    let (x, host) = (machine.array(0, 2600), machine.host(vec![1; 2600]));
+    for _ in 0..50 {
+        machine.copy_in(&x, &host);
+        machine.copy_out(&host, &x);
+    }
+    machine.engine.wait_for_all().expect("no op fails");
+    let blocks = machine.driver.holdings().pinned;
+    assert!(blocks <= 12, "{blocks} blocks for copies of which few are under way at once");
+    machine.cuda.trim().expect("it is trimmed");
+    assert!(machine.driver.holdings().pinned < blocks);
+    machine.check();
+}
