@@ -108,10 +108,11 @@ impl DeviceBuffer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stream of the op that alone has to do with the value: its writer, if nobody has read it since.
-    pub(crate) fn sole_stream(&self) -> Option<Stream> {
+    /// The number of the stream of the op that alone has to do with the value: its writer, if nobody has read it since.
+    #[inline]
+    pub(crate) fn sole_stream(&self) -> Option<usize> {
         let state = self.lock();
-        state.writer.as_ref().filter(|_| state.readers.is_empty()).map(|writer| writer.stream().clone())
+        state.writer.as_ref().filter(|_| state.readers.is_empty()).map(|writer| writer.stream().number())
     }
 
     /// Where it lies, for an op about to be issued on this stream, and what that op has to be behind. Allocates.
@@ -145,12 +146,10 @@ impl DeviceBuffer {
             Place::Foreign(address) => *address,
             Place::None => 0,
         };
-        // Readers are behind the writer, so who is behind them is too.
-        if kind == AccessKind::Read || state.readers.is_empty() {
-            fences.extend(state.writer.clone());
-        } else {
-            fences.extend(state.readers.iter().cloned());
-        }
+        // Readers are behind the writer, so who is behind them is too. What is on the same stream needs no wait.
+        let readers = if kind == AccessKind::Read { &[] } else { &*state.readers };
+        let before = if readers.is_empty() { state.writer.as_slice() } else { readers };
+        fences.extend(before.iter().filter(|fence| !fence.stream().is(stream)).cloned());
         Ok(address)
     }
 

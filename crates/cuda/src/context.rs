@@ -2,7 +2,7 @@
 
 use crate::driver::{ContextHandle, Driver, ModuleHandle, Properties};
 use crate::error::{CudaError, DriverError};
-use crate::memory::Ledger;
+use crate::memory::Accounts;
 use crate::pinned::PinnedPool;
 use crate::runtime::Runtime;
 use std::fmt;
@@ -16,7 +16,7 @@ pub(crate) struct Context {
     pub(crate) properties: Properties,
     /// What made the device unusable.
     fault: OnceLock<CudaError>,
-    pub(crate) memory: Ledger,
+    pub(crate) memory: Accounts,
     pub(crate) pinned: PinnedPool,
     modules: Mutex<Vec<ModuleHandle>>,
     /// Devices that were let reach this one's memory, if they can.

@@ -12,7 +12,7 @@ use crate::runtime::Runtime;
 use crate::stream::Stream;
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use weft_engine::Wait;
 
@@ -42,8 +42,6 @@ struct Inner {
     copy_in: Stream,
     copy_out: Stream,
     copy_across: Stream,
-    /// Ops sent to each compute stream.
-    sent: Mutex<[u64; COMPUTE_STREAMS]>,
 }
 
 /// A handle on a device; clones share it.
@@ -65,8 +63,7 @@ impl Device {
         // What moves data goes ahead of what only computes: others wait for it.
         let (urgent, copy_in) = (stream(greatest)?, stream(greatest)?);
         let (copy_out, copy_across) = (stream(greatest)?, stream(greatest)?);
-        let sent = Mutex::default();
-        Ok(Self(Arc::new(Inner { context, compute, urgent, copy_in, copy_out, copy_across, sent })))
+        Ok(Self(Arc::new(Inner { context, compute, urgent, copy_in, copy_out, copy_across })))
     }
 
     #[inline]
@@ -116,15 +113,14 @@ impl Device {
             Lane::Compute if priority > 0 => return self.0.urgent.clone(),
             Lane::Compute => {}
         }
+        let compute = &self.0.compute;
         let followed = buffers.find_map(|buffer| {
-            let stream = buffer.sole_stream()?;
-            self.0.compute.iter().position(|own| own.is(&stream))
+            let number = buffer.sole_stream()?;
+            compute.iter().find(|own| own.number() == number)
         });
-        let mut sent = self.0.sent.lock().unwrap_or_else(PoisonError::into_inner);
-        let least = || (0..COMPUTE_STREAMS).min_by_key(|at| sent[*at]).unwrap_or(0);
-        let at = followed.unwrap_or_else(least);
-        sent[at] += 1;
-        self.0.compute[at].clone()
+        // The choice is a guess at what is done: good enough, and it costs no look at the device.
+        let least = || compute.iter().min_by_key(|stream| stream.unfinished());
+        followed.or_else(least).unwrap_or(self.home_stream()).clone()
     }
 
     /// Takes part in a stream that somebody else made, `CuPy` or torch.

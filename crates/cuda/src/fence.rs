@@ -18,21 +18,30 @@ const TICK: Duration = Duration::from_millis(50);
 pub(crate) struct FenceCell {
     pub(crate) event: EventHandle,
     pub(crate) number: u64,
-    pub(crate) label: Label,
+    /// Nothing while it is spare: a stream does not hold itself.
+    pub(crate) stream: Option<Stream>,
     /// What was found out; nothing while the op may still run.
     pub(crate) outcome: OnceLock<Result<(), CudaError>>,
 }
 
+impl FenceCell {
+    /// A spare one.
+    pub(crate) fn new(event: EventHandle) -> Self {
+        Self { event, number: 0, stream: None, outcome: OnceLock::new() }
+    }
+}
+
 /// A handle on a fence; clones share it. States and owners are told on the front page of the crate.
+#[derive(Clone)]
 pub struct Fence {
-    stream: Stream,
     /// Taken when this is dropped.
     cell: Option<Arc<FenceCell>>,
 }
 
 impl Fence {
-    pub(crate) fn new(stream: Stream, cell: Arc<FenceCell>) -> Self {
-        Self { stream, cell: Some(cell) }
+    #[inline]
+    pub(crate) fn new(cell: Arc<FenceCell>) -> Self {
+        Self { cell: Some(cell) }
     }
 
     #[inline]
@@ -43,14 +52,16 @@ impl Fence {
 
     /// The stream that the op is on.
     #[must_use]
+    #[inline]
     pub fn stream(&self) -> &Stream {
-        &self.stream
+        // Set when the cell was announced, before there was a fence.
+        self.cell().stream.as_ref().unwrap_or_else(|| unreachable!("a fence has a stream"))
     }
 
-    /// The op.
+    /// The op. Its name is forgotten when some thousand more were issued on its stream.
     #[must_use]
-    pub fn label(&self) -> &Label {
-        &self.cell().label
+    pub fn label(&self) -> Label {
+        self.stream().label(self.cell().number).unwrap_or_else(|| Label::from("?"))
     }
 
     /// The event, for foreign code that waits for it on a stream of its own. It is this fence's while that lives.
@@ -81,7 +92,7 @@ impl Fence {
         if let Some(outcome) = cell.outcome.get() {
             return outcome.clone().map(|()| true);
         }
-        match self.stream.query(cell) {
+        match self.stream().query(cell) {
             Ok(false) => Ok(false),
             Ok(true) => cell.outcome.get_or_init(|| Ok(())).clone().map(|()| true),
             Err(CudaError::Forked) => Err(CudaError::Forked),
@@ -116,27 +127,29 @@ impl Fence {
     }
 }
 
-impl Clone for Fence {
-    fn clone(&self) -> Self {
-        Self { stream: self.stream.clone(), cell: self.cell.clone() }
-    }
-}
-
 impl Drop for Fence {
     /// The last one gives the cell back. Two that go at once both see the other: then the one that is left with the
     /// content wraps it anew.
+    #[inline]
     fn drop(&mut self) {
         let Some(mut cell) = self.cell.take() else { return };
-        if Arc::get_mut(&mut cell).is_some() {
-            self.stream.recycle(cell);
-        } else if let Some(cell) = Arc::into_inner(cell) {
-            self.stream.recycle(Arc::new(cell));
+        if let Some(last) = Arc::get_mut(&mut cell) {
+            if let Some(stream) = last.stream.take() {
+                stream.recycle(cell);
+            }
+        } else if let Some(mut last) = Arc::into_inner(cell)
+            && let Some(stream) = last.stream.take()
+        {
+            stream.recycle(Arc::new(last));
         }
     }
 }
 
 impl fmt::Debug for Fence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fence").field("op", self.label()).field("stream", &self.stream.number()).finish_non_exhaustive()
+        f.debug_struct("Fence")
+            .field("op", &self.label())
+            .field("stream", &self.stream().number())
+            .finish_non_exhaustive()
     }
 }

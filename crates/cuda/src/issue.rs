@@ -131,18 +131,14 @@ impl Device {
         let _entered = self.context().enter()?;
         let stream = self.choose(request);
         let (addresses, fences) = prepare(request, &stream)?;
-        let reserved = stream.reserve(request.label)?;
         let mut turn = stream.turn();
         let driver = self.context().driver();
         let issuing = Issuing { driver, stream: &stream, addresses: &addresses, label: request.label };
-        if let Err(refused) = follow(&mut turn, &fences) {
-            drop(turn);
-            stream.recycle(reserved);
-            return Err(refused);
-        }
+        follow(&mut turn, &fences)?;
+        let announced = turn.announce(request.label)?;
         let outcome = work(&issuing);
         // Whatever the outcome: some of the work may be on its way.
-        let fence = turn.record_reserved(reserved);
+        let fence = turn.record_announced(announced, request.label);
         drop(turn);
         if let Ok(fence) = &fence {
             issued(request.accesses, fence);
@@ -156,8 +152,9 @@ impl Device {
         let stream = self.choose(request);
         let (addresses, fences) = prepare(request, &stream)?;
         follow(&mut stream.turn(), &fences)?;
-        let reserved = Some(stream.reserve(request.label)?);
-        Ok(Begun { accesses: request.accesses, stream, addresses, reserved, _entered: entered })
+        let taken = Some(stream.take_cell(request.label)?);
+        let Request { label, accesses, .. } = *request;
+        Ok(Begun { label, accesses, stream, addresses, taken, _entered: entered })
     }
 }
 
@@ -166,11 +163,12 @@ impl Device {
 /// Dropped unfinished it is finished all the same: what was issued before an error may still use the buffers.
 #[must_use = "what the op issues must be followed by a fence"]
 pub struct Begun<'a> {
+    label: &'a Label,
     accesses: &'a [Access],
     stream: Stream,
     addresses: Addresses,
-    /// The fence to come; nothing when it has.
-    reserved: Option<Arc<FenceCell>>,
+    /// The event for the fence to come; nothing when it has.
+    taken: Option<Arc<FenceCell>>,
     _entered: Entered<'a>,
 }
 
@@ -193,8 +191,11 @@ impl Begun<'_> {
     }
 
     fn conclude(&mut self) -> Result<Fence, CudaError> {
-        let Some(reserved) = self.reserved.take() else { unreachable!("concluded once") };
-        let fence = self.stream.turn().record_reserved(reserved)?;
+        let Some(taken) = self.taken.take() else { unreachable!("concluded once") };
+        let mut turn = self.stream.turn();
+        let announced = turn.announce_taken(taken, self.label);
+        let fence = turn.record_announced(announced, self.label)?;
+        drop(turn);
         issued(self.accesses, &fence);
         Ok(fence)
     }
@@ -202,7 +203,7 @@ impl Begun<'_> {
 
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
-        if self.reserved.is_some() {
+        if self.taken.is_some() {
             // Refused means that the device is lost, which the next call says.
             let _ = self.conclude();
         }

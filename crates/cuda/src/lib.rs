@@ -110,6 +110,7 @@ mod kernel;
 mod label;
 mod landing;
 mod launch;
+mod ledger;
 mod memory;
 mod pinned;
 mod poller;

@@ -32,40 +32,40 @@ pub struct MemoryStats {
     pub pinned: u64,
 }
 
-/// Frees that could not be issued on the spot.
 #[derive(Default)]
-struct Accounts {
+struct Balance {
     in_use: u64,
     peak: u64,
     blocks: u64,
+    /// Frees that could not be issued on the spot.
     waiting: Vec<Freed>,
 }
 
 /// A context's figures.
 #[derive(Default)]
-pub(crate) struct Ledger(Mutex<Accounts>);
+pub(crate) struct Accounts(Mutex<Balance>);
 
-impl Ledger {
-    fn lock(&self) -> MutexGuard<'_, Accounts> {
+impl Accounts {
+    fn lock(&self) -> MutexGuard<'_, Balance> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn stats(&self) -> MemoryStats {
-        let accounts = self.lock();
-        MemoryStats { in_use: accounts.in_use, peak: accounts.peak, blocks: accounts.blocks, ..MemoryStats::default() }
+        let balance = self.lock();
+        MemoryStats { in_use: balance.in_use, peak: balance.peak, blocks: balance.blocks, ..MemoryStats::default() }
     }
 
     fn allocated(&self, bytes: usize) {
-        let mut accounts = self.lock();
-        accounts.in_use += bytes as u64;
-        accounts.blocks += 1;
-        accounts.peak = accounts.peak.max(accounts.in_use);
+        let mut balance = self.lock();
+        balance.in_use += bytes as u64;
+        balance.blocks += 1;
+        balance.peak = balance.peak.max(balance.in_use);
     }
 
     fn freed(&self, bytes: usize) {
-        let mut accounts = self.lock();
-        accounts.in_use -= bytes as u64;
-        accounts.blocks -= 1;
+        let mut balance = self.lock();
+        balance.in_use -= bytes as u64;
+        balance.blocks -= 1;
     }
 }
 

@@ -5,39 +5,17 @@ use crate::driver::StreamHandle;
 use crate::error::{CudaError, DriverError};
 use crate::fence::{Fence, FenceCell};
 use crate::label::Label;
+use crate::ledger::Ledger;
 use std::any::Any;
-use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-/// Spare events of a stream before one is looked at instead of making another.
-const SPARE: usize = 64;
-/// Labels of ops that may be unfinished, for messages.
-const LABELS: usize = 1024;
 /// How long the end of a stream waits for what is on it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Who may issue: the holder of its lock.
-#[derive(Default)]
-struct Order {
-    /// Fences recorded.
-    recorded: u64,
-    /// For each stream, by number, the newest of its fences that this one is behind.
-    behind: Vec<u64>,
-}
-
-/// What is known of the fences recorded. Its lock is held for a few moves of memory, and for the query of an event.
-#[derive(Default)]
-struct Ledger {
-    /// The newest fence known to be done, and so all before it.
-    done: u64,
-    /// Labels of the last fences; the last one is that of fence `recorded`.
-    labels: VecDeque<Label>,
-    recorded: u64,
-    /// Cells that nobody holds, in the order in which they were given back.
-    spare: VecDeque<Arc<FenceCell>>,
-}
+/// For each stream, by number, the newest of its fences that this one is behind.
+type Behind = Vec<u64>;
 
 struct Inner {
     context: Arc<Context>,
@@ -45,7 +23,8 @@ struct Inner {
     number: usize,
     /// Keeps a stream that somebody else made.
     keeper: Option<Box<dyn Any + Send + Sync>>,
-    order: Mutex<Order>,
+    /// Whoever holds its lock may issue.
+    behind: Mutex<Behind>,
     ledger: Mutex<Ledger>,
 }
 
@@ -56,7 +35,7 @@ pub struct Stream(Arc<Inner>);
 /// The right to issue on a stream: between two turns nobody gets in.
 pub(crate) struct Turn<'s> {
     stream: &'s Stream,
-    order: MutexGuard<'s, Order>,
+    behind: MutexGuard<'s, Behind>,
 }
 
 impl Stream {
@@ -84,8 +63,8 @@ impl Stream {
 
     fn with(context: &Arc<Context>, handle: StreamHandle, keeper: Option<Box<dyn Any + Send + Sync>>) -> Self {
         let number = context.runtime.number_stream();
-        let (order, ledger) = Default::default();
-        Self(Arc::new(Inner { context: Arc::clone(context), handle, number, keeper, order, ledger }))
+        let (behind, ledger) = Default::default();
+        Self(Arc::new(Inner { context: Arc::clone(context), handle, number, keeper, behind, ledger }))
     }
 
     pub(crate) fn context(&self) -> &Arc<Context> {
@@ -120,17 +99,17 @@ impl Stream {
     /// Waits for the right to issue.
     #[inline]
     pub(crate) fn turn(&self) -> Turn<'_> {
-        Turn { stream: self, order: self.0.order.lock().unwrap_or_else(PoisonError::into_inner) }
+        Turn { stream: self, behind: self.0.behind.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
     /// The right to issue, if nobody has it.
     pub(crate) fn try_turn(&self) -> Option<Turn<'_>> {
-        let order = match self.0.order.try_lock() {
-            Ok(order) => order,
+        let behind = match self.0.behind.try_lock() {
+            Ok(behind) => behind,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
-        Some(Turn { stream: self, order })
+        Some(Turn { stream: self, behind })
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -138,10 +117,21 @@ impl Stream {
     }
 
     /// Takes a cell that nobody holds any more.
+    #[inline]
     pub(crate) fn recycle(&self, cell: Arc<FenceCell>) {
         if !self.0.context.runtime.is_abandoned() {
-            self.ledger().spare.push_back(cell);
+            self.ledger().give_back(cell);
         }
+    }
+
+    /// Fences not known to be done.
+    pub(crate) fn unfinished(&self) -> u64 {
+        self.ledger().unfinished()
+    }
+
+    /// The op of a fence.
+    pub(crate) fn label(&self, number: u64) -> Option<Label> {
+        self.ledger().label(number).cloned()
     }
 
     /// Whether a fence of this stream has happened.
@@ -151,15 +141,13 @@ impl Stream {
             return Err(CudaError::Forked);
         }
         if let Some(fault) = context.fault() {
-            let done = self.ledger().done;
-            return if cell.number <= done { Ok(true) } else { Err(fault.clone()) };
+            return if self.ledger().is_done(cell.number) { Ok(true) } else { Err(fault.clone()) };
         }
         // SAFETY: the event lives as long as its cell.
         match unsafe { context.driver().query_event(cell.event) } {
             Ok(happened) => {
                 if happened {
-                    let mut ledger = self.ledger();
-                    ledger.done = ledger.done.max(cell.number);
+                    self.ledger().note_done(cell.number);
                 }
                 Ok(happened)
             }
@@ -170,46 +158,14 @@ impl Stream {
     /// The fault that a query has brought to light, put down to the first op that is not known to have ended.
     fn fault(&self, error: DriverError) -> CudaError {
         let ledger = self.ledger();
-        let unfinished = usize::try_from(ledger.recorded - ledger.done).unwrap_or(usize::MAX).min(ledger.labels.len());
-        let first = ledger.labels.iter().rev().take(unfinished).next_back();
-        let op = first.map_or_else(|| "an op".to_owned(), ToString::to_string);
-        CudaError::Fault { op, behind: unfinished > 1, device: self.0.context.label(), error }
+        let op = ledger.first_unfinished().map_or_else(|| "an op".to_owned(), ToString::to_string);
+        CudaError::Fault { op, behind: ledger.unfinished() > 1, device: self.0.context.label(), error }
     }
 
-    /// An event that nothing waits for: a spare one that has happened, or a new one.
-    fn take_cell(&self, label: &Label) -> Result<Arc<FenceCell>, DriverError> {
-        let driver = self.0.context.driver();
-        let mut ledger = self.ledger();
-        if ledger.spare.len() >= SPARE && ledger.spare[0].number > ledger.done {
-            // One look in the middle tells for those before it, so that most fences cost none.
-            let middle = &ledger.spare[SPARE / 2];
-            let number = middle.number;
-            // SAFETY: the cell has its event.
-            if unsafe { driver.query_event(middle.event) }? {
-                ledger.done = ledger.done.max(number);
-            }
-        }
-        if ledger.spare.front().is_some_and(|cell| cell.number <= ledger.done)
-            && let Some(mut cell) = ledger.spare.pop_front()
-        {
-            drop(ledger);
-            if let Some(spare) = Arc::get_mut(&mut cell) {
-                spare.label = label.clone();
-                spare.outcome = OnceLock::new();
-                return Ok(cell);
-            }
-        } else {
-            drop(ledger);
-        }
-        // SAFETY: the context is current: cells are reserved inside of it.
-        let event = unsafe { driver.create_event(false) }?;
-        Ok(Arc::new(FenceCell { event, number: 0, label: label.clone(), outcome: OnceLock::new() }))
-    }
-
-    /// A cell for the fence of what is about to be issued. Inside of the context.
-    #[inline]
-    pub(crate) fn reserve(&self, label: &Label) -> Result<Arc<FenceCell>, CudaError> {
-        self.take_cell(label).map_err(|error| self.0.context.refused(label, error))
+    /// An event for a fence to come. Inside of the context.
+    pub(crate) fn take_cell(&self, label: &Label) -> Result<Arc<FenceCell>, CudaError> {
+        let context = &self.0.context;
+        self.ledger().take(context.driver()).map_err(|error| context.refused(label, error))
     }
 
     /// A fence behind all that is on the stream now.
@@ -225,7 +181,7 @@ impl Turn<'_> {
     pub(crate) fn wait_for(&mut self, fence: &Fence) -> Result<(), CudaError> {
         let (own, other, cell) = (self.stream, fence.stream(), fence.cell());
         let at = other.number();
-        if own.is(other) || self.order.behind.get(at).is_some_and(|behind| *behind >= cell.number) {
+        if own.is(other) || self.behind.get(at).is_some_and(|behind| *behind >= cell.number) {
             return Ok(());
         }
         match fence.known() {
@@ -236,43 +192,60 @@ impl Turn<'_> {
         let context = own.context();
         // SAFETY: both live; the turn is used inside of the context.
         unsafe { context.driver().wait_event(own.handle(), cell.event) }
-            .map_err(|error| context.refused(&cell.label, error))?;
-        if self.order.behind.len() <= at {
-            self.order.behind.resize(at + 1, 0);
+            .map_err(|error| context.refused(&fence.label(), error))?;
+        if self.behind.len() <= at {
+            self.behind.resize(at + 1, 0);
         }
-        self.order.behind[at] = cell.number;
+        self.behind[at] = cell.number;
         Ok(())
     }
 
     /// Makes a fence behind all that is on the stream now.
     pub(crate) fn record(&mut self, label: &Label) -> Result<Fence, CudaError> {
-        let reserved = self.stream.reserve(label)?;
-        self.record_reserved(reserved)
+        let announced = self.announce(label)?;
+        self.record_announced(announced, label)
     }
 
-    /// The same with a cell that was reserved before: what was issued meanwhile must not end up without a fence.
+    /// An event for the op that is about to be issued, numbered: what is issued must not end up without a fence.
     #[inline]
-    pub(crate) fn record_reserved(&mut self, mut cell: Arc<FenceCell>) -> Result<Fence, CudaError> {
-        let stream = self.stream;
+    pub(crate) fn announce(&mut self, label: &Label) -> Result<Arc<FenceCell>, CudaError> {
+        let context = self.stream.context();
+        let mut ledger = self.stream.ledger();
+        let mut cell = ledger.take(context.driver()).map_err(|error| context.refused(label, error))?;
+        let number = ledger.announce(label);
+        drop(ledger);
+        self.number(&mut cell, number);
+        Ok(cell)
+    }
+
+    /// The same with an event that was taken before.
+    pub(crate) fn announce_taken(&mut self, mut cell: Arc<FenceCell>, label: &Label) -> Arc<FenceCell> {
+        let number = self.stream.ledger().announce(label);
+        self.number(&mut cell, number);
+        cell
+    }
+
+    #[inline]
+    fn number(&self, cell: &mut Arc<FenceCell>, number: u64) {
+        // Nobody else has it, or it would not have been taken.
+        if let Some(cell) = Arc::get_mut(cell) {
+            *cell = FenceCell { number, stream: Some(self.stream.clone()), ..FenceCell::new(cell.event) };
+        }
+    }
+
+    /// Records the event of what was announced: of the last one, in the same turn.
+    #[inline]
+    pub(crate) fn record_announced(&mut self, cell: Arc<FenceCell>, label: &Label) -> Result<Fence, CudaError> {
+        let (stream, fence) = (self.stream, Fence::new(cell));
         let context = stream.context();
         // SAFETY: both live, nobody else has the event; the turn is used inside of the context.
-        if let Err(error) = unsafe { context.driver().record_event(cell.event, stream.handle()) } {
-            let refused = context.refused(&cell.label, error);
-            stream.recycle(cell);
-            return Err(refused);
+        match unsafe { context.driver().record_event(fence.event(), stream.handle()) } {
+            Ok(()) => Ok(fence),
+            Err(error) => {
+                stream.ledger().retract();
+                Err(context.refused(label, error))
+            }
         }
-        self.order.recorded += 1;
-        if let Some(cell) = Arc::get_mut(&mut cell) {
-            cell.number = self.order.recorded;
-        }
-        let mut ledger = stream.ledger();
-        ledger.recorded = self.order.recorded;
-        if ledger.labels.len() == LABELS {
-            ledger.labels.pop_front();
-        }
-        ledger.labels.push_back(cell.label.clone());
-        drop(ledger);
-        Ok(Fence::new(stream.clone(), cell))
     }
 }
 
@@ -303,7 +276,7 @@ impl Drop for Inner {
         }
         self.drain();
         let driver = self.context.driver();
-        let spare = std::mem::take(&mut self.ledger.get_mut().unwrap_or_else(PoisonError::into_inner).spare);
+        let spare = self.ledger.get_mut().unwrap_or_else(PoisonError::into_inner).take_spare();
         for cell in spare {
             // SAFETY: cells come back when nobody holds them, and each has its event.
             let _ = unsafe { driver.destroy_event(cell.event) };

@@ -142,7 +142,8 @@ fn launches_and_graphs_arrive_as_they_should() {
     let fill = |buffer: &Arc<DeviceBuffer>, value| {
         weft_cuda::fill(&Label::from("fill"), &Region::whole(buffer), Pattern::Byte(value)).expect("it is issued");
     };
-    (fill(&x, 1), fill(&y, 0));
+    fill(&x, 1);
+    fill(&y, 0);
     let kernel = scale(&device);
     for shared_memory in [0, 100_000] {
         done(&launch(&kernel, &y, &x, shared_memory).issue().expect("it is issued"));

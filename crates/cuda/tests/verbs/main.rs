@@ -6,11 +6,15 @@ mod machine;
 mod watchdog;
 
 mod copy;
+mod end;
 mod faults;
+mod foreign;
+mod graph;
+mod launch;
 mod memory;
 mod order;
 mod overlap;
 mod teardown;
 
-pub(crate) use machine::{KERNEL, Machine, WORDS};
+pub(crate) use machine::{Array, KERNEL, Machine, WORDS};
 pub(crate) use watchdog::Watchdog;

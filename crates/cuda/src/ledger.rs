@@ -1,0 +1,99 @@
+//! What is known of a stream's fences: which are done, which ops may not be, which events are spare.
+
+use crate::driver::Driver;
+use crate::error::DriverError;
+use crate::fence::FenceCell;
+use crate::label::Label;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Spare events of a stream before one is looked at instead of making another.
+const SPARE: usize = 64;
+/// Labels of ops that may be unfinished, for messages. More than a device's queue holds.
+const LABELS: usize = 2048;
+
+/// A stream's books. The lock around them is held for a few moves of memory, and for the query of an event.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    /// The newest fence known to be done, and so all before it.
+    done: u64,
+    /// Fences announced; they are numbered from 1.
+    announced: u64,
+    /// The ops of the last fences; the last one is that of the fence `announced`.
+    labels: VecDeque<Label>,
+    /// Cells that nobody holds, in the order in which they were given back.
+    spare: VecDeque<Arc<FenceCell>>,
+}
+
+impl Ledger {
+    /// An event that nothing waits for: a spare one that has happened, or a new one. Inside of the context.
+    #[inline]
+    pub(crate) fn take(&mut self, driver: &dyn Driver) -> Result<Arc<FenceCell>, DriverError> {
+        if self.spare.len() >= SPARE && self.spare[0].number > self.done {
+            // One look in the middle tells for those before it, so that most fences cost none.
+            let middle = &self.spare[SPARE / 2];
+            // SAFETY: the cell has its event.
+            if unsafe { driver.query_event(middle.event) }? {
+                self.done = self.done.max(middle.number);
+            }
+        }
+        if self.spare.front().is_some_and(|cell| cell.number <= self.done)
+            && let Some(cell) = self.spare.pop_front()
+        {
+            return Ok(cell);
+        }
+        // SAFETY: the context is current.
+        let event = unsafe { driver.create_event(false) }?;
+        Ok(Arc::new(FenceCell::new(event)))
+    }
+
+    /// Numbers the fence of an op that is about to be issued.
+    #[inline]
+    pub(crate) fn announce(&mut self, label: &Label) -> u64 {
+        if self.labels.len() == LABELS {
+            self.labels.pop_front();
+        }
+        self.labels.push_back(label.clone());
+        self.announced += 1;
+        self.announced
+    }
+
+    /// Takes the last number back: its event was not recorded.
+    pub(crate) fn retract(&mut self) {
+        self.labels.pop_back();
+        self.announced -= 1;
+    }
+
+    pub(crate) fn give_back(&mut self, cell: Arc<FenceCell>) {
+        self.spare.push_back(cell);
+    }
+
+    pub(crate) fn take_spare(&mut self) -> VecDeque<Arc<FenceCell>> {
+        std::mem::take(&mut self.spare)
+    }
+
+    pub(crate) fn note_done(&mut self, number: u64) {
+        self.done = self.done.max(number);
+    }
+
+    pub(crate) fn is_done(&self, number: u64) -> bool {
+        number <= self.done
+    }
+
+    /// Fences not known to be done.
+    pub(crate) fn unfinished(&self) -> u64 {
+        self.announced - self.done
+    }
+
+    /// The op of a fence, if that is not too long ago.
+    pub(crate) fn label(&self, number: u64) -> Option<&Label> {
+        let back = usize::try_from(self.announced.checked_sub(number)?).ok()?;
+        self.labels.iter().rev().nth(back)
+    }
+
+    /// The first op that may be unfinished, as far as labels reach.
+    pub(crate) fn first_unfinished(&self) -> Option<&Label> {
+        let kept = self.announced - self.labels.len() as u64;
+        self.label(self.done.max(kept) + 1)
+    }
+}

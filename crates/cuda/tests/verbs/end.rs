@@ -1,0 +1,90 @@
+//! The ends: a poller that is shut down, a process that forks.
+
+#![cfg(unix)]
+
+use crate::{Machine, WORDS, Watchdog};
+use std::time::Duration;
+use weft_cuda::simulated::Settings;
+use weft_cuda::{CudaError, fork};
+use weft_engine::Wait;
+
+#[test]
+fn the_poller_ends_when_it_has_nothing_to_do() {
+    let _watchdog = Watchdog::new("the poller ends when it has nothing to do");
+    let machine = Machine::new(Settings::default(), 1);
+    assert!(machine.cuda.shut_down(Duration::ZERO), "it has not begun");
+    let (x, host) = (machine.array(0, WORDS), machine.host(vec![0; WORDS]));
+    machine.fill(&x, 1);
+    machine.engine.wait_for_all().expect("no op fails");
+    let stream = x.buffer.writer().expect("it was issued").stream().handle();
+    machine.driver.hold(stream, true);
+    machine.copy_out(&host, &x);
+    while host.variable.version() < 2 || machine.engine.stats().pending > 1 {
+        std::thread::yield_now();
+    }
+    assert!(!machine.cuda.shut_down(Duration::from_millis(20)), "a copy is under way");
+    machine.driver.hold(stream, false);
+    assert!(machine.cuda.shut_down(Duration::from_secs(20)));
+    assert_eq!(machine.read(&host), vec![0x1_0000_0001; WORDS]);
+    assert_eq!(machine.value(&x), vec![0x1_0000_0001; WORDS], "it starts anew");
+    machine.check();
+}
+
+unsafe extern "C" {
+    safe fn fork() -> i32;
+    safe fn _exit(status: i32) -> !;
+    unsafe fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
+}
+
+/// What a forked child finds; a number for what was not so.
+fn child(machine: Machine, x: &crate::Array, fence: &weft_cuda::Fence) -> i32 {
+    let refused = |error: &CudaError| matches!(error, CudaError::Forked);
+    if !machine.cuda.device(0).is_err_and(|error| refused(&error)) {
+        return 1;
+    }
+    if !fence.is_done().is_err_and(|error| refused(&error)) || fence.wait(&mut Wait::default()).is_ok() {
+        return 2;
+    }
+    if !machine.prepared("scale", x, x, 1).issue().is_err_and(|error| refused(&error)) {
+        return 3;
+    }
+    if !x.buffer.device().synchronize(&mut Wait::default()).is_err_and(|error| refused(&error)) {
+        return 4;
+    }
+    if !weft_cuda::Cuda::open().is_err_and(|error| refused(&error)) {
+        return 5;
+    }
+    // Nothing of this gets to the driver, or waits for a thread that is not there.
+    let cuda = machine.cuda.clone();
+    drop((machine, cuda));
+    0
+}
+
+#[test]
+fn a_forked_child_is_told_and_the_parent_goes_on() {
+    let _watchdog = Watchdog::new("a forked child is told");
+    let machine = Machine::new(Settings::default(), 1);
+    let (x, host) = (machine.array(0, WORDS), machine.host(vec![0; WORDS]));
+    machine.fill(&x, 1);
+    machine.launch("axpy", &x, &x, 1);
+    machine.copy_out(&host, &x);
+    machine.engine.wait_for_all().expect("no op fails");
+    let fence = machine.device(0).new_stream().and_then(|stream| stream.fence(&"late".into())).expect("a fence");
+    let held = fork::before();
+    match fork() {
+        0 => {
+            fork::after_in_child(held);
+            _exit(child(machine, &x, &fence));
+        }
+        process => {
+            drop(held);
+            let mut status = -1;
+            // SAFETY: the status has a place.
+            assert_eq!(unsafe { waitpid(process, &raw mut status, 0) }, process);
+            assert_eq!(status, 0, "the child ended with {}", status >> 8);
+        }
+    }
+    machine.launch("axpy", &x, &x, 1);
+    assert_eq!(machine.value(&x), vec![0x4_0000_0004; WORDS]);
+    machine.check();
+}
