@@ -149,7 +149,11 @@ impl DeviceBuffer {
         // Readers are behind the writer, so who is behind them is too. What is on the same stream needs no wait.
         let readers = if kind == AccessKind::Read { &[] } else { &*state.readers };
         let before = if readers.is_empty() { state.writer.as_slice() } else { readers };
-        fences.extend(before.iter().filter(|fence| !fence.stream().is(stream)).cloned());
+        for fence in before {
+            if !fence.stream().is(stream) {
+                fences.push(fence.clone());
+            }
+        }
         Ok(address)
     }
 

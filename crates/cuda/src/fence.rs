@@ -21,7 +21,7 @@ pub(crate) struct FenceCell {
     /// Nothing while it is spare: a stream does not hold itself.
     pub(crate) stream: Option<Stream>,
     /// What was found out; nothing while the op may still run.
-    pub(crate) outcome: OnceLock<Result<(), CudaError>>,
+    pub(crate) outcome: OnceLock<Result<(), Box<CudaError>>>,
 }
 
 impl FenceCell {
@@ -78,7 +78,7 @@ impl Fence {
 
     /// What is known without asking the device.
     #[inline]
-    pub(crate) fn known(&self) -> Option<&Result<(), CudaError>> {
+    pub(crate) fn known(&self) -> Option<&Result<(), Box<CudaError>>> {
         self.cell().outcome.get()
     }
 
@@ -89,14 +89,18 @@ impl Fence {
     /// [`CudaError::Fault`] if the device failed before the op was seen to end.
     pub fn is_done(&self) -> Result<bool, CudaError> {
         let cell = self.cell();
-        if let Some(outcome) = cell.outcome.get() {
-            return outcome.clone().map(|()| true);
-        }
-        match self.stream().query(cell) {
-            Ok(false) => Ok(false),
-            Ok(true) => cell.outcome.get_or_init(|| Ok(())).clone().map(|()| true),
-            Err(CudaError::Forked) => Err(CudaError::Forked),
-            Err(fault) => cell.outcome.get_or_init(|| Err(fault)).clone().map(|()| true),
+        let outcome = match cell.outcome.get() {
+            Some(outcome) => outcome,
+            None => match self.stream().query(cell) {
+                Ok(false) => return Ok(false),
+                Ok(true) => cell.outcome.get_or_init(|| Ok(())),
+                Err(CudaError::Forked) => return Err(CudaError::Forked),
+                Err(fault) => cell.outcome.get_or_init(|| Err(Box::new(fault))),
+            },
+        };
+        match outcome {
+            Ok(()) => Ok(true),
+            Err(fault) => Err(CudaError::clone(fault)),
         }
     }
 

@@ -103,9 +103,10 @@ fn follow(turn: &mut Turn<'_>, fences: &Fences) -> Result<(), CudaError> {
 }
 
 fn prepare(request: &Request<'_>, stream: &Stream) -> Result<(Addresses, Fences), CudaError> {
-    let mut fences = Fences::new();
-    let prepare = |access: &Access| access.buffer.prepare(access.kind, stream, request.label, &mut fences);
-    let addresses = request.accesses.iter().map(prepare).collect::<Result<_, _>>()?;
+    let (mut addresses, mut fences) = (Addresses::new(), Fences::new());
+    for access in request.accesses {
+        addresses.push(access.buffer.prepare(access.kind, stream, request.label, &mut fences)?);
+    }
     Ok((addresses, fences))
 }
 

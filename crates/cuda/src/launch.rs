@@ -170,7 +170,7 @@ impl Launch {
 
     /// Puts it on a stream.
     pub(crate) fn put(&self, issuing: &Issuing<'_>) -> Result<(), CudaError> {
-        let mut words = self.words.clone();
+        let mut words: SmallVec<[u64; 16]> = SmallVec::from_slice(&self.words);
         for patch in &self.patches {
             words[patch.word] = issuing.addresses[patch.access] + patch.offset;
         }

@@ -187,7 +187,7 @@ impl Turn<'_> {
         match fence.known() {
             None => {}
             Some(Ok(())) => return Ok(()),
-            Some(Err(fault)) => return Err(fault.clone()),
+            Some(Err(fault)) => return Err(CudaError::clone(fault)),
         }
         let context = own.context();
         // SAFETY: both live; the turn is used inside of the context.

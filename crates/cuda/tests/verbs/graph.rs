@@ -24,12 +24,12 @@ fn a_replay_does_what_was_recorded() {
         assert_eq!(kind(&x.buffer), Some(AccessKind::Overwrite));
         assert_eq!((kind(&y.buffer), kind(&z.buffer)), (Some(AccessKind::Mutate), Some(AccessKind::Mutate)));
         machine.fill(&y, 0);
-        for replay in 1..10 {
+        for replay in 1..10_u64 {
             let op = machine.engine.op(graph.clone()).name("replay");
             op.overwrite(&x.variable).mutate(&y.variable).mutate(&z.variable).push().expect("an open engine");
             if replay % 3 == 0 {
                 // Between replays the buffers are as good as any.
-                let words = (replay as u64) * 0x2_0000_0002;
+                let words = replay * 0x2_0000_0002;
                 assert_eq!(machine.value(&z), vec![words; WORDS], "replay {replay}");
                 machine.launch("scale", &x, &y, 3);
             }
