@@ -4,6 +4,7 @@ use crate::driver::{ContextHandle, Driver, ModuleHandle, Properties};
 use crate::error::{CudaError, DriverError};
 use crate::memory::Accounts;
 use crate::pinned::PinnedPool;
+use crate::retired::{Retired, bury, reap};
 use crate::runtime::Runtime;
 use std::fmt;
 use std::marker::PhantomData;
@@ -19,6 +20,7 @@ pub(crate) struct Context {
     pub(crate) memory: Accounts,
     pub(crate) pinned: PinnedPool,
     modules: Mutex<Vec<ModuleHandle>>,
+    retired: Mutex<Vec<Retired>>,
     /// Devices that were let reach this one's memory, if they can.
     peers: Mutex<Vec<usize>>,
 }
@@ -42,8 +44,8 @@ impl Context {
         }
         let handle = driver.retain_context(index).map_err(refused)?;
         let (runtime, fault) = (Arc::clone(runtime), OnceLock::new());
-        let (memory, pinned, modules, peers) = Default::default();
-        Ok(Self { runtime, index, handle, properties, fault, memory, pinned, modules, peers })
+        let (memory, pinned, modules, retired, peers) = Default::default();
+        Ok(Self { runtime, index, handle, properties, fault, memory, pinned, modules, retired, peers })
     }
 
     #[inline]
@@ -85,6 +87,17 @@ impl Context {
             // SAFETY: it was kept for reuse, so nobody uses it.
             let _ = unsafe { self.driver().free_pinned(start) };
         }
+    }
+
+    /// Takes what is left of a stream.
+    pub(crate) fn retire(&self, retired: Retired) {
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner).push(retired);
+    }
+
+    /// Destroys what is left of streams that have ended.
+    pub(crate) fn reap(&self) {
+        let mut retired = self.retired.lock().unwrap_or_else(PoisonError::into_inner);
+        *retired = reap(self, std::mem::take(&mut *retired));
     }
 
     /// Unloads a module when the context goes.
@@ -131,6 +144,8 @@ impl Drop for Context {
         if self.runtime.is_abandoned() {
             return;
         }
+        let retired = std::mem::take(self.retired.get_mut().unwrap_or_else(PoisonError::into_inner));
+        bury(self, retired);
         self.free_pinned();
         for module in std::mem::take(self.modules.get_mut().unwrap_or_else(PoisonError::into_inner)) {
             // SAFETY: all streams have ended, so none of its kernels runs.

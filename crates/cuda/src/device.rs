@@ -9,10 +9,10 @@ use crate::label::Label;
 use crate::memory::{MemoryStats, issue_waiting};
 use crate::pinned::PinnedBlock;
 use crate::runtime::Runtime;
-use crate::stream::Stream;
+use crate::stream::{Stream, WeakStream};
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use weft_engine::Wait;
 
@@ -42,6 +42,10 @@ struct Inner {
     copy_in: Stream,
     copy_out: Stream,
     copy_across: Stream,
+    /// Streams for captures, of which none is under way on them.
+    captures: Mutex<Vec<Stream>>,
+    /// Streams that somebody else made.
+    adopted: Mutex<Vec<WeakStream>>,
 }
 
 /// A handle on a device; clones share it.
@@ -63,7 +67,8 @@ impl Device {
         // What moves data goes ahead of what only computes: others wait for it.
         let (urgent, copy_in) = (stream(greatest)?, stream(greatest)?);
         let (copy_out, copy_across) = (stream(greatest)?, stream(greatest)?);
-        Ok(Self(Arc::new(Inner { context, compute, urgent, copy_in, copy_out, copy_across })))
+        let (captures, adopted) = Default::default();
+        Ok(Self(Arc::new(Inner { context, compute, urgent, copy_in, copy_out, copy_across, captures, adopted })))
     }
 
     #[inline]
@@ -128,11 +133,31 @@ impl Device {
     /// # Safety
     ///
     /// It is a stream of this device's primary context, and lives as long as the keeper, which may be dropped on any
-    /// thread.
+    /// thread. A stream that is adopted again while it still is has one keeper, the first.
     #[must_use]
     pub unsafe fn adopt_stream(&self, handle: StreamHandle, keeper: Box<dyn Any + Send + Sync>) -> Stream {
+        // Let go of behind the lock: one of them may be the last handle by then.
+        let mut alive: Vec<Stream> = Vec::new();
+        let mut adopted = self.0.adopted.lock().unwrap_or_else(PoisonError::into_inner);
+        alive.extend(adopted.iter().filter_map(WeakStream::upgrade));
+        if let Some(known) = alive.iter().find(|stream| stream.handle() == handle) {
+            return known.clone();
+        }
         // SAFETY: the caller's promise.
-        unsafe { Stream::adopt(&self.0.context, handle, keeper) }
+        let stream = unsafe { Stream::adopt(&self.0.context, handle, keeper) };
+        *adopted = alive.iter().chain([&stream]).map(Stream::downgrade).collect();
+        stream
+    }
+
+    /// A stream for a capture.
+    pub(crate) fn capture_stream(&self) -> Result<Stream, CudaError> {
+        let spare = self.0.captures.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        spare.map_or_else(|| self.new_stream(), Ok)
+    }
+
+    /// Takes it back when the capture has ended well.
+    pub(crate) fn captured_on(&self, stream: Stream) {
+        self.0.captures.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
     }
 
     /// A stream of its own for somebody who wants to be alone on it.

@@ -45,7 +45,7 @@ pub struct Graph(Arc<Inner>);
 impl Device {
     /// Begins to record ops.
     pub fn record(&self, label: &Label) -> Result<Recorder, CudaError> {
-        let stream = self.new_stream()?;
+        let stream = self.capture_stream()?;
         let context = self.context();
         let _entered = context.enter()?;
         // SAFETY: the context is current, and nobody else has the stream.
@@ -149,8 +149,12 @@ impl Recorder {
         let context = self.device.context();
         let _entered = context.enter()?;
         // SAFETY: the context is current, and the stream in capture.
-        unsafe { context.driver().end_capture(self.stream.handle()) }
-            .map_err(|error| context.refused(&self.label, error))
+        let graph = unsafe { context.driver().end_capture(self.stream.handle()) }
+            .map_err(|error| context.refused(&self.label, error))?;
+        if graph.is_some() {
+            self.device.captured_on(self.stream.clone());
+        }
+        Ok(graph)
     }
 }
 

@@ -63,6 +63,7 @@ pub struct Kernel(Arc<Inner>);
 /// The parameters of a kernel, checked: what all launches with one signature have in common.
 #[derive(Debug)]
 pub struct LaunchPlan {
+    pub(crate) function: FunctionHandle,
     pub(crate) parameters: SmallVec<[Parameter; 16]>,
     pub(crate) words: usize,
 }
@@ -155,7 +156,7 @@ impl Kernel {
             )));
         }
         let words = parameters.iter().map(|parameter| parameter.words()).sum();
-        let plan = Arc::new(LaunchPlan { parameters: parameters.into(), words });
+        let plan = Arc::new(LaunchPlan { function: self.0.function, parameters: parameters.into(), words });
         plans.push(Arc::clone(&plan));
         Ok(plan)
     }

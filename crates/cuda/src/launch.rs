@@ -49,7 +49,7 @@ impl Launch {
     ///
     /// # Safety
     ///
-    /// With the arguments to come, the kernel reads no device memory but that of buffers it is given, and writes to
+    /// The plan's parameters are those of the kernel. With the arguments to come, the kernel reads no device memory but that of buffers it is given, and writes to
     /// none but that of buffers it is given to mutate or overwrite, all within their bounds.
     pub unsafe fn new(
         kernel: &Kernel,
@@ -66,6 +66,10 @@ impl Launch {
                 dimensions.grid,
                 dimensions.block
             )));
+        }
+        if plan.function != kernel.function() {
+            let message = format!("the plan was made for another kernel than '{}'", kernel.name());
+            return Err(CudaError::InvalidArgument(message));
         }
         kernel.allow_shared_memory(dimensions.shared_memory)?;
         Ok(Self {
@@ -103,6 +107,15 @@ impl Launch {
                 self.given,
                 self.kernel.name(),
                 buffer.bytes()
+            )));
+        }
+        if buffer.device() != self.kernel.device() {
+            return Err(CudaError::InvalidArgument(format!(
+                "argument {} of kernel '{}' lies on cuda:{}, and the kernel is loaded for cuda:{}; copy it there first",
+                self.given,
+                self.kernel.name(),
+                buffer.device().index(),
+                self.kernel.device().index()
             )));
         }
         let patch = Patch { word: self.words.len(), access: self.accesses.len(), offset: offset as u64 };

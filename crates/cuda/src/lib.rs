@@ -114,6 +114,7 @@ mod ledger;
 mod memory;
 mod pinned;
 mod poller;
+mod retired;
 mod runtime;
 mod staged;
 mod stream;

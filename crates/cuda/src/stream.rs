@@ -6,13 +6,10 @@ use crate::error::{CudaError, DriverError};
 use crate::fence::{Fence, FenceCell};
 use crate::label::Label;
 use crate::ledger::Ledger;
+use crate::retired::Retired;
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::{Duration, Instant};
-
-/// How long the end of a stream waits for what is on it.
-const PATIENCE: Duration = Duration::from_secs(5);
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
 /// For each stream, by number, the newest of its fences that this one is behind.
 type Behind = Vec<u64>;
@@ -32,6 +29,15 @@ struct Inner {
 #[derive(Clone)]
 pub struct Stream(Arc<Inner>);
 
+/// A handle on a stream that does not keep it.
+pub(crate) struct WeakStream(Weak<Inner>);
+
+impl WeakStream {
+    pub(crate) fn upgrade(&self) -> Option<Stream> {
+        self.0.upgrade().map(Stream)
+    }
+}
+
 /// The right to issue on a stream: between two turns nobody gets in.
 pub(crate) struct Turn<'s> {
     stream: &'s Stream,
@@ -42,6 +48,7 @@ impl Stream {
     /// Makes a stream.
     pub(crate) fn new(context: &Arc<Context>, priority: i32) -> Result<Self, CudaError> {
         let _entered = context.enter()?;
+        context.reap();
         // SAFETY: the context is current.
         let handle = unsafe { context.driver().create_stream(priority) };
         let handle = handle.map_err(|error| context.refused("making a stream", error))?;
@@ -65,6 +72,10 @@ impl Stream {
         let number = context.runtime.number_stream();
         let (behind, ledger) = Default::default();
         Self(Arc::new(Inner { context: Arc::clone(context), handle, number, keeper, behind, ledger }))
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakStream {
+        WeakStream(Arc::downgrade(&self.0))
     }
 
     pub(crate) fn context(&self) -> &Arc<Context> {
@@ -249,42 +260,16 @@ impl Turn<'_> {
     }
 }
 
-impl Inner {
-    /// Waits a while until nothing is on the stream.
-    fn drain(&mut self) {
-        let driver = self.context.driver();
-        let Ok(_entered) = self.context.enter() else { return };
-        // SAFETY: the context is current, the stream lives.
-        let Ok(event) = (unsafe { driver.create_event(false) }) else { return };
-        // SAFETY: as above.
-        if unsafe { driver.record_event(event, self.handle) }.is_ok() {
-            let deadline = Instant::now() + PATIENCE;
-            // SAFETY: the event lives.
-            while matches!(unsafe { driver.query_event(event) }, Ok(false)) && Instant::now() < deadline {
-                std::thread::sleep(Duration::from_micros(50));
-            }
-        }
-        // SAFETY: nobody else knows it.
-        let _ = unsafe { driver.destroy_event(event) };
-    }
-}
-
 impl Drop for Inner {
     fn drop(&mut self) {
         if self.context.runtime.is_abandoned() {
             return;
         }
-        self.drain();
-        let driver = self.context.driver();
         let spare = self.ledger.get_mut().unwrap_or_else(PoisonError::into_inner).take_spare();
-        for cell in spare {
-            // SAFETY: cells come back when nobody holds them, and each has its event.
-            let _ = unsafe { driver.destroy_event(cell.event) };
-        }
-        if self.keeper.is_none() {
-            // SAFETY: made in Stream::new(); the last handle is gone.
-            let _ = unsafe { driver.destroy_stream(self.handle) };
-        }
+        let events = spare.iter().map(|cell| cell.event).collect();
+        // SAFETY: the last handle is gone; cells come back when nobody holds them, and each has its event.
+        let retired = unsafe { Retired::new(&self.context, self.handle, self.keeper.is_none(), events) };
+        self.context.retire(retired);
     }
 }
 

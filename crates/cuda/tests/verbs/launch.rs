@@ -68,6 +68,22 @@ fn arguments_are_checked() {
 }
 
 #[test]
+fn what_belongs_elsewhere_is_refused() {
+    let machine = Machine::new(Settings { devices: 2, ..Settings::default() }, 1);
+    let kernel = kernel(&machine);
+    let there = machine.array(1, WORDS);
+    let told = message(begun(&kernel, DIMENSIONS).and_then(|launch| launch.buffer(&there.buffer, 0, AccessKind::Read)));
+    let reason = "lies on cuda:1, and the kernel is loaded for cuda:0; copy it there first";
+    assert_eq!(told, format!("argument 0 of kernel 'axpy' {reason}"));
+    // SAFETY: the simulated driver takes any image.
+    let module = unsafe { machine.device(0).load_module(b"image") }.expect("a module");
+    let plan = module.kernel("scale").and_then(|other| other.plan(&[])).expect("a plan");
+    // SAFETY: it is refused.
+    let told = message(unsafe { Launch::new(&kernel, &plan, DIMENSIONS, Label::from("axpy")) });
+    assert_eq!(told, "the plan was made for another kernel than 'axpy'");
+}
+
+#[test]
 fn plans_are_made_once_for_each_signature() {
     let machine = Machine::new(Settings::default(), 1);
     let kernel = kernel(&machine);
