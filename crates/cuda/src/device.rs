@@ -215,7 +215,7 @@ impl Device {
     /// Waits for the frees that are on their way, and gives back what is kept. Nobody holds a turn here.
     pub(crate) fn make_room(&self) -> Result<(), CudaError> {
         issue_waiting(&self.0.context);
-        match self.synchronize(&mut Wait { timeout: Some(PATIENCE), tick: None }) {
+        match self.synchronize(&mut Wait { timeout: Some(PATIENCE), ..Wait::default() }) {
             Ok(()) | Err(CudaError::Timeout { .. }) => self.trim(),
             Err(error) => Err(error),
         }

@@ -63,7 +63,7 @@ fn the_machine_has_cuda_or_says_why_not() {
 }
 
 fn done(fence: &Fence) {
-    fence.wait(&mut Wait { timeout: Some(Duration::from_secs(20)), tick: None }).expect("it ends");
+    fence.wait(&mut Wait { timeout: Some(Duration::from_secs(20)), ..Wait::default() }).expect("it ends");
 }
 
 fn module(device: &Device) -> Module {

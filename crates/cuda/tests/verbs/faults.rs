@@ -7,7 +7,7 @@ use weft_cuda::{CudaError, DriverError};
 use weft_engine::Wait;
 
 fn soon() -> Wait<'static> {
-    Wait { timeout: Some(Duration::from_secs(20)), tick: None }
+    Wait { timeout: Some(Duration::from_secs(20)), ..Wait::default() }
 }
 
 #[test]
@@ -126,14 +126,14 @@ fn waits_time_out_and_are_interrupted() {
     machine.driver.hold(held.handle(), true);
     let stuck = held.fence(&weft_cuda::Label::from("stuck")).expect("a fence");
     let short = Duration::from_millis(20);
-    let late = stuck.wait(&mut Wait { timeout: Some(short), tick: None }).expect_err("it is held");
+    let late = stuck.wait(&mut Wait { timeout: Some(short), ..Wait::default() }).expect_err("it is held");
     assert_eq!(late.to_string(), "op 'stuck' was not finished after 20ms");
     let mut ticks = 0;
     let mut tick = || {
         ticks += 1;
         ticks < 2
     };
-    let interrupted = stuck.wait(&mut Wait { timeout: None, tick: Some(&mut tick) });
+    let interrupted = stuck.wait(&mut Wait { tick: Some(&mut tick), ..Wait::default() });
     assert!(matches!(interrupted, Err(CudaError::Interrupted)));
     fence.wait(&mut soon()).expect("it is in nobody's way");
     machine.driver.hold(held.handle(), false);
