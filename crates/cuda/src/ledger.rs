@@ -30,11 +30,13 @@ impl Ledger {
     #[inline]
     pub(crate) fn take(&mut self, driver: &dyn Driver) -> Result<Arc<FenceCell>, DriverError> {
         if self.spare.len() >= SPARE && self.spare[0].number > self.done {
-            // One look in the middle tells for those before it, so that most fences cost none.
-            let middle = &self.spare[SPARE / 2];
+            // One look in the middle tells for those before it, so that most fences cost none; unless the first is a
+            // newer one, given back out of order.
+            let (first, middle) = (&self.spare[0], &self.spare[SPARE / 2]);
+            let looked_at = if middle.number > first.number { middle } else { first };
             // SAFETY: the cell has its event.
-            if unsafe { driver.query_event(middle.event) }? {
-                self.done = self.done.max(middle.number);
+            if unsafe { driver.query_event(looked_at.event) }? {
+                self.done = self.done.max(looked_at.number);
             }
         }
         if self.spare.front().is_some_and(|cell| cell.number <= self.done)
