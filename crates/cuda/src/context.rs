@@ -6,6 +6,7 @@ use crate::memory::Accounts;
 use crate::pinned::PinnedPool;
 use crate::retired::{Retired, bury, reap};
 use crate::runtime::Runtime;
+use crate::stream::{Stream, WeakStream};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -20,6 +21,7 @@ pub(crate) struct Context {
     pub(crate) memory: Accounts,
     pub(crate) pinned: PinnedPool,
     modules: Mutex<Vec<ModuleHandle>>,
+    streams: Mutex<Vec<WeakStream>>,
     retired: Mutex<Vec<Retired>>,
     /// Devices that were let reach this one's memory, if they can.
     peers: Mutex<Vec<usize>>,
@@ -44,8 +46,9 @@ impl Context {
         }
         let handle = driver.retain_context(index).map_err(refused)?;
         let (runtime, fault) = (Arc::clone(runtime), OnceLock::new());
-        let (memory, pinned, modules, retired, peers) = Default::default();
-        Ok(Self { runtime, index, handle, properties, fault, memory, pinned, modules, retired, peers })
+        let (memory, pinned, modules) = Default::default();
+        let (streams, retired, peers) = Default::default();
+        Ok(Self { runtime, index, handle, properties, fault, memory, pinned, modules, streams, retired, peers })
     }
 
     #[inline]
@@ -87,6 +90,19 @@ impl Context {
             // SAFETY: it was kept for reuse, so nobody uses it.
             let _ = unsafe { self.driver().free_pinned(start) };
         }
+    }
+
+    /// Makes a stream known.
+    pub(crate) fn register(&self, stream: &Stream) {
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.retain(WeakStream::is_alive);
+        streams.push(WeakStream::new(stream));
+    }
+
+    /// The streams that there are.
+    pub(crate) fn streams(&self) -> Vec<Stream> {
+        // Not under the lock are they let go of: one of them may be the last handle by then.
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(WeakStream::upgrade).collect()
     }
 
     /// Takes what is left of a stream.

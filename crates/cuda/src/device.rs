@@ -9,7 +9,7 @@ use crate::label::Label;
 use crate::memory::{MemoryStats, issue_waiting};
 use crate::pinned::PinnedBlock;
 use crate::runtime::Runtime;
-use crate::stream::{Stream, WeakStream};
+use crate::stream::Stream;
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,8 +44,8 @@ struct Inner {
     copy_across: Stream,
     /// Streams for captures, of which none is under way on them.
     captures: Mutex<Vec<Stream>>,
-    /// Streams that somebody else made.
-    adopted: Mutex<Vec<WeakStream>>,
+    /// Held while a stream is adopted.
+    adopting: Mutex<()>,
 }
 
 /// A handle on a device; clones share it.
@@ -67,8 +67,8 @@ impl Device {
         // What moves data goes ahead of what only computes: others wait for it.
         let (urgent, copy_in) = (stream(greatest)?, stream(greatest)?);
         let (copy_out, copy_across) = (stream(greatest)?, stream(greatest)?);
-        let (captures, adopted) = Default::default();
-        Ok(Self(Arc::new(Inner { context, compute, urgent, copy_in, copy_out, copy_across, captures, adopted })))
+        let (captures, adopting) = Default::default();
+        Ok(Self(Arc::new(Inner { context, compute, urgent, copy_in, copy_out, copy_across, captures, adopting })))
     }
 
     #[inline]
@@ -136,17 +136,11 @@ impl Device {
     /// thread. A stream that is adopted again while it still is has one keeper, the first.
     #[must_use]
     pub unsafe fn adopt_stream(&self, handle: StreamHandle, keeper: Box<dyn Any + Send + Sync>) -> Stream {
-        // Let go of behind the lock: one of them may be the last handle by then.
-        let mut alive: Vec<Stream> = Vec::new();
-        let mut adopted = self.0.adopted.lock().unwrap_or_else(PoisonError::into_inner);
-        alive.extend(adopted.iter().filter_map(WeakStream::upgrade));
-        if let Some(known) = alive.iter().find(|stream| stream.handle() == handle) {
-            return known.clone();
-        }
+        // One adoption at a time, so that two find the same stream.
+        let _adopting = self.0.adopting.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.context.streams().into_iter().find(|stream| stream.handle() == handle);
         // SAFETY: the caller's promise.
-        let stream = unsafe { Stream::adopt(&self.0.context, handle, keeper) };
-        *adopted = alive.iter().chain([&stream]).map(Stream::downgrade).collect();
-        stream
+        known.unwrap_or_else(|| unsafe { Stream::adopt(&self.0.context, handle, keeper) })
     }
 
     /// A stream for a capture.

@@ -57,15 +57,14 @@ pub enum CudaError {
         error: DriverError,
     },
     /// An op failed while it ran on the device. The device is lost to this process.
-    #[error(
-        "{op} failed on {device}: {error}{}; the process cannot use the device any more",
-        .behind.then_some(" (or an op issued right behind it on the same stream)").unwrap_or_default()
-    )]
+    #[error("{op}{} failed on {device}: {error}; the process cannot use the device any more", doubt(*behind, beside))]
     Fault {
         /// Label of the first op of the stream that is not known to have ended.
         op: String,
         /// Whether more ops of the stream were not known to have ended.
         behind: bool,
+        /// Labels of the first such op of each other stream of the device.
+        beside: Vec<String>,
         /// The device.
         device: String,
         /// How it was found out.
@@ -112,6 +111,15 @@ pub enum CudaError {
     /// The wait was interrupted by its caller's tick.
     #[error("the wait was interrupted")]
     Interrupted,
+}
+
+/// Who else may have been to blame for a fault: the driver does not say.
+fn doubt(behind: bool, beside: &[String]) -> String {
+    let mut others: Vec<_> = beside.iter().map(String::as_str).collect();
+    if behind {
+        others.insert(0, "an op issued right behind it on its stream");
+    }
+    if others.is_empty() { String::new() } else { format!(" (or {})", others.join(", or ")) }
 }
 
 impl From<CudaError> for Cause {

@@ -3,7 +3,7 @@
 //! | who | does |
 //! |---|---|
 //! | anybody | adds a job; the first one starts the thread |
-//! | the thread | looks at the oldest fence of each stream, runs the jobs whose fences are done, in the order in which they were added to their stream |
+//! | the thread | looks at the oldest fence of each stream, runs the jobs whose fences are done, in the order of the fences |
 //! | nobody | waits for the thread, but for [`Poller::shut_down`]: host threads look at fences themselves |
 //!
 //! It looks and naps instead of blocking in the driver, because a blocked thread would not hear of new jobs.
@@ -112,8 +112,7 @@ impl Shared {
         let mut lanes: Vec<(usize, VecDeque<Job>)> = Vec::new();
         let mut backoff = Backoff::new();
         loop {
-            let idle = lanes.iter().all(|(_, jobs)| jobs.is_empty());
-            let Some(added) = self.next(idle, &backoff) else { return };
+            let Some(added) = self.next(lanes.is_empty(), &backoff) else { return };
             let news = !added.is_empty();
             let mut done = 0;
             for job in added {
@@ -125,7 +124,7 @@ impl Shared {
                     Some(fence) => {
                         let stream = fence.stream().number();
                         match lanes.iter_mut().find(|(number, _)| *number == stream) {
-                            Some((_, jobs)) => jobs.push_back(job),
+                            Some((_, jobs)) => enqueue(jobs, job),
                             None => lanes.push((stream, VecDeque::from([job]))),
                         }
                     }
@@ -135,6 +134,7 @@ impl Shared {
             if done > 0 {
                 self.finished(done);
             }
+            lanes.retain(|(_, jobs)| !jobs.is_empty());
             if done > 0 || news {
                 backoff = Backoff::new();
             }
@@ -170,6 +170,13 @@ impl Shared {
             self.changed.notify_all();
         }
     }
+}
+
+/// Puts a job behind those whose fences come before its own: jobs may be added in another order.
+fn enqueue(jobs: &mut VecDeque<Job>, job: Job) {
+    let number = |job: &Job| job.fence.as_ref().map_or(0, |fence| fence.cell().number);
+    let before = jobs.iter().rposition(|other| number(other) <= number(&job));
+    jobs.insert(before.map_or(0, |at| at + 1), job);
 }
 
 /// Runs the jobs whose fences are done. Answers how many.

@@ -33,8 +33,16 @@ pub struct Stream(Arc<Inner>);
 pub(crate) struct WeakStream(Weak<Inner>);
 
 impl WeakStream {
+    pub(crate) fn new(stream: &Stream) -> Self {
+        Self(Arc::downgrade(&stream.0))
+    }
+
     pub(crate) fn upgrade(&self) -> Option<Stream> {
         self.0.upgrade().map(Stream)
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
     }
 }
 
@@ -71,11 +79,9 @@ impl Stream {
     fn with(context: &Arc<Context>, handle: StreamHandle, keeper: Option<Box<dyn Any + Send + Sync>>) -> Self {
         let number = context.runtime.number_stream();
         let (behind, ledger) = Default::default();
-        Self(Arc::new(Inner { context: Arc::clone(context), handle, number, keeper, behind, ledger }))
-    }
-
-    pub(crate) fn downgrade(&self) -> WeakStream {
-        WeakStream(Arc::downgrade(&self.0))
+        let stream = Self(Arc::new(Inner { context: Arc::clone(context), handle, number, keeper, behind, ledger }));
+        context.register(&stream);
+        stream
     }
 
     pub(crate) fn context(&self) -> &Arc<Context> {
@@ -168,9 +174,11 @@ impl Stream {
 
     /// The fault that a query has brought to light, put down to the first op that is not known to have ended.
     fn fault(&self, error: DriverError) -> CudaError {
-        let ledger = self.ledger();
-        let op = ledger.first_unfinished().map_or_else(|| "an op".to_owned(), ToString::to_string);
-        CudaError::Fault { op, behind: ledger.unfinished() > 1, device: self.0.context.label(), error }
+        let first = |stream: &Self| stream.ledger().first_unfinished().map(ToString::to_string);
+        let op = first(self).unwrap_or_else(|| "an op".to_owned());
+        let others = self.0.context.streams();
+        let beside = others.iter().filter(|other| !other.is(self)).filter_map(first).collect();
+        CudaError::Fault { op, behind: self.unfinished() > 1, beside, device: self.0.context.label(), error }
     }
 
     /// An event for a fence to come. Inside of the context.
