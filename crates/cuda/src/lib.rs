@@ -41,8 +41,9 @@
 //! | choose | the stream: that of the producer which the op alone follows, else the least loaded; copies have their own | - |
 //! | prepare | memory for what lies nowhere yet; the fences that the accesses ask for: a read the writer's, a mutation also the readers' | the buffer's lock |
 //! | wait | the stream waits for each of those that it is not behind already | the stream's turn |
+//! | announce | an event is taken and numbered, so that what is issued cannot end up without one | the stream's turn |
 //! | issue | the driver's calls | the stream's turn |
-//! | record | an event behind the work: the op's fence | the stream's turn |
+//! | record | the event behind the work: the op's fence | the stream's turn |
 //! | leave | the fence with the buffers, as their writer's or one of their readers' | the buffer's lock |
 //!
 //! A buffer's lock comes before a stream's turn, never after it, and a thread has one turn at a time.
@@ -54,8 +55,8 @@
 //!
 //! | state | event | who may touch what | next |
 //! |---|---|---|---|
-//! | spare | recorded before, happened; or new | its stream's ledger owns the cell | reserved, by an op about to be issued |
-//! | reserved | not recorded yet | that op alone | recorded, in the stream's turn |
+//! | spare | recorded before, happened; or new | its stream's ledger owns the cell | announced, by an op about to be issued |
+//! | announced | not recorded yet | that op alone | recorded, in the same turn |
 //! | recorded | recorded once | whoever holds the [`Fence`] queries it, or lets streams wait for it; nobody records it | known, by a query; given back, by the last holder |
 //! | known | happened, or the device has failed | as before; the outcome never changes | given back, by the last holder |
 //! | given back | recorded; may not have happened | its stream's ledger | spare, when it has happened |
@@ -72,7 +73,8 @@
 //! | a pinned block for staging | the poller's job of its chunk | given back when the chunk's fence is done |
 //! | host memory of a copy | the copy's *land* op (see [`Landing`]) | free to be used when that op has ended |
 //! | parameters of a launch | the call | the driver has copied them when the call returns |
-//! | modules, streams, the primary context | the device and all that came from it | when the last of them goes, and its streams have ended |
+//! | a stream, its events | its handles and fences | when what was on it has ended, seen when the next stream is made or the device goes |
+//! | modules, the primary context | the device and all that came from it | when the last of them goes, and its streams have ended |
 //! | anything, in a forked child | nobody | never: CUDA does not live on there |
 //!
 //! ## Threads
@@ -90,8 +92,9 @@
 //! ## Failures
 //!
 //! A call that the driver refuses fails its op; what was issued before it is still followed by a fence. A fault of the
-//! device is found by a query: it is put down to the first op of that stream which is not known to have ended, and all
-//! fences not known to have happened fail with it, as does all that is issued from then on.
+//! device is found by a query: it is put down to the first op of that stream which is not known to have ended (others
+//! that may be to blame are named beside it, for the driver does not tell), and all fences not known to have happened
+//! fail with it, as does all that is issued from then on.
 //!
 //! `SAFETY.md` lists what every `unsafe` here rests on.
 

@@ -81,8 +81,16 @@ pub(crate) fn stage(
         return Ok(());
     }
     // Without a token all chunks were issued here, or one of them was not.
-    let progress = staged.lock();
-    if progress.next == staged.region.bytes { Ok(()) } else { progress.failed.clone().map_or(Ok(()), Err) }
+    let mut progress = staged.lock();
+    if progress.next == staged.region.bytes {
+        return Ok(());
+    }
+    if progress.out > 0 {
+        // Until the chunks before it have come in, the host's memory is not to be touched by others.
+        progress.token = Some(context.defer());
+        return Ok(());
+    }
+    progress.failed.clone().map_or(Ok(()), Err)
 }
 
 impl Staged {
@@ -165,16 +173,17 @@ impl Staged {
             }
         };
         let (poller, staged) = (Arc::clone(&buffer.device().context().runtime), Arc::clone(staged));
-        poller.poller.after(fence, move |outcome| staged.chunk_done(&block, start, bytes, outcome));
+        poller.poller.after(fence, move |outcome| staged.chunk_done(block, start, bytes, outcome));
         Ok(())
     }
 
     /// On the poller.
-    fn chunk_done(self: &Arc<Self>, block: &PinnedBlock, start: usize, bytes: usize, outcome: Result<(), CudaError>) {
+    fn chunk_done(self: &Arc<Self>, block: PinnedBlock, start: usize, bytes: usize, outcome: Result<(), CudaError>) {
         if outcome.is_ok() && self.direction == Direction::Out {
             // SAFETY: both hold so many bytes, and the device has written to the block.
             unsafe { std::ptr::copy_nonoverlapping(block.start(), self.host.start.add(start), bytes) };
         }
+        drop(block);
         let mut progress = self.lock();
         progress.out -= 1;
         match outcome {

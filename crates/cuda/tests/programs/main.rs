@@ -82,8 +82,15 @@ fn check(devices: usize, workers: usize, seed: u64, threads: &[Vec<u64>]) {
     machine.check();
 }
 
+/// As many cases as the environment says; otherwise few, for each starts threads.
+fn config() -> ProptestConfig {
+    let default = ProptestConfig::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { 60 };
+    ProptestConfig { cases, ..default }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn one_thread(devices in 1..4_usize, seed: u64, words in prop::collection::vec(any::<u64>(), 1..60)) {

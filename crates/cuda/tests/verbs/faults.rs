@@ -54,6 +54,28 @@ fn a_refused_copy_fails_both_of_its_ops() {
     }
 }
 
+/// A copy that fails half way has the host's memory until the half that was issued has come in.
+#[test]
+fn a_copy_that_fails_half_way_waits_for_its_first_half() {
+    let _watchdog = Watchdog::new("a copy that fails half way waits for its first half");
+    let machine = Machine::new(Settings::default(), 1);
+    let (x, host) = (machine.array(0, 2000), machine.host(vec![0; 2000]));
+    machine.fill(&x, 1);
+    machine.copy_out(&host, &x);
+    machine.read(&host);
+    let stream = x.buffer.fences().last().expect("it was read").stream().handle();
+    machine.driver.hold(stream, true);
+    machine.driver.order_fault(FaultKind::Copy, 2, 1);
+    machine.copy_out(&host, &x);
+    machine.add(&host, 1);
+    let short = Some(Duration::from_millis(50));
+    let waited = machine.engine.wait_for_var_with(&host.variable, &mut Wait { timeout: short, ..Wait::default() });
+    assert!(matches!(waited, Err(weft_engine::EngineError::Timeout { .. })), "two chunks are under way");
+    machine.driver.hold(stream, false);
+    assert!(matches!(machine.failure(&host.variable), CudaError::Refused { .. }));
+    machine.check();
+}
+
 #[test]
 fn a_fault_is_put_down_to_the_first_unfinished_op() {
     let _watchdog = Watchdog::new("a fault is put down to the first unfinished op");
