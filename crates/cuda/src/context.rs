@@ -64,11 +64,16 @@ impl Context {
     /// here, so a forked child never gets to the driver.
     #[inline]
     pub(crate) fn enter(&self) -> Result<Entered<'_>, CudaError> {
-        if self.runtime.is_abandoned() {
-            return Err(CudaError::Forked);
-        }
         if let Some(fault) = self.fault.get() {
             return Err(fault.clone());
+        }
+        self.enter_to_leave()
+    }
+
+    /// The same on a device that may have failed: to let go of what was made there.
+    pub(crate) fn enter_to_leave(&self) -> Result<Entered<'_>, CudaError> {
+        if self.runtime.is_abandoned() {
+            return Err(CudaError::Forked);
         }
         let refused = |error| self.refused("entering the context", error);
         let before = self.driver().current_context().map_err(refused)?;
@@ -81,6 +86,9 @@ impl Context {
 
     /// What to answer when the driver refuses a call.
     pub(crate) fn refused(&self, op: &(impl fmt::Display + ?Sized), error: DriverError) -> CudaError {
+        if error.is_fault() {
+            return self.note_fault(None, error).clone();
+        }
         self.fault.get().cloned().unwrap_or_else(|| CudaError::Refused { op: op.to_string(), error })
     }
 
@@ -138,9 +146,18 @@ impl Context {
         self.fault.get()
     }
 
-    /// Notes what made the device unusable, if nothing is noted yet. Answers what is.
-    pub(crate) fn note_fault(&self, fault: impl FnOnce() -> CudaError) -> &CudaError {
-        self.fault.get_or_init(fault)
+    /// Notes what made the device unusable, if nothing is noted yet, and that it was found out by a fence of this
+    /// stream. Answers what is noted. Nobody calls this who holds a stream's books.
+    pub(crate) fn note_fault(&self, found_on: Option<&Stream>, error: DriverError) -> &CudaError {
+        self.fault.get_or_init(|| {
+            let found = |stream: &Stream| found_on.is_some_and(|found_on| found_on.is(stream));
+            let mut streams = self.streams();
+            streams.sort_by_key(|stream| !found(stream));
+            let mut suspects = streams.iter().filter_map(Stream::first_unfinished);
+            let (op, behind) = suspects.next().unwrap_or_else(|| ("an op".to_owned(), false));
+            let beside = suspects.map(|(op, _)| op).collect();
+            CudaError::Fault { op, behind, beside, device: self.label(), error }
+        })
     }
 }
 
@@ -157,16 +174,16 @@ impl Drop for Entered<'_> {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        if self.runtime.is_abandoned() {
-            return;
-        }
         let retired = std::mem::take(self.retired.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let modules = std::mem::take(self.modules.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let Ok(entered) = self.enter_to_leave() else { return };
         bury(self, retired);
         self.free_pinned();
-        for module in std::mem::take(self.modules.get_mut().unwrap_or_else(PoisonError::into_inner)) {
+        for module in modules {
             // SAFETY: all streams have ended, so none of its kernels runs.
-            let _ = unsafe { self.runtime.driver.unload_module(module) };
+            let _ = unsafe { self.driver().unload_module(module) };
         }
+        drop(entered);
         // SAFETY: retained in new(); what used it is gone, or it would hold `self`.
         let _ = unsafe { self.driver().release_context(self.index) };
     }

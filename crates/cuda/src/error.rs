@@ -22,6 +22,16 @@ impl DriverError {
     pub const DEINITIALIZED: u32 = 4;
 }
 
+impl DriverError {
+    /// Whether it tells of work that failed on the device, and not of the call that answers it: then every call
+    /// answers it from now on.
+    #[must_use]
+    pub const fn is_fault(&self) -> bool {
+        // ECC and NVLINK errors; illegal addresses, timeouts, assertions, illegal instructions, failed launches.
+        matches!(self.code, 214 | 220 | 700 | 702 | 710 | 714..=719)
+    }
+}
+
 impl fmt::Display for DriverError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} answered {} ({})", self.call, self.name, self.code)

@@ -210,6 +210,7 @@ impl Drop for Inner {
         }
         let (graph, executable, device) = (self.graph, self.executable, self.device.clone());
         let destroy = move || {
+            let Ok(_entered) = device.context().enter_to_leave() else { return };
             // SAFETY: the last handle is gone, and the last replay has ended.
             unsafe {
                 let _ = device.context().driver().destroy_executable(executable);

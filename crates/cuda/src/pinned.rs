@@ -126,6 +126,7 @@ impl Drop for PinnedBlock {
                 return state.free[self.class].push(self.start);
             }
         }
+        let Ok(_entered) = context.enter_to_leave() else { return };
         // SAFETY: whoever drops a block vouches that nobody uses it.
         let _ = unsafe { context.driver().free_pinned(self.start) };
     }

@@ -57,14 +57,14 @@ impl Retired {
     }
 }
 
-/// Destroys the streams that have ended. Answers those that have not.
+/// Destroys the streams that have ended. Answers those that have not. Inside of the context.
 pub(crate) fn reap(context: &Context, retired: Vec<Retired>) -> Vec<Retired> {
     let (ended, rest): (Vec<_>, Vec<_>) = retired.into_iter().partition(|retired| retired.has_ended(context));
     ended.into_iter().for_each(|ended| ended.destroy(context));
     rest
 }
 
-/// Destroys them all, and waits a while for that.
+/// Destroys them all, and waits a while for that. Inside of the context.
 pub(crate) fn bury(context: &Context, mut retired: Vec<Retired>) {
     let deadline = Instant::now() + PATIENCE;
     loop {

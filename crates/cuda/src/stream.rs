@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::driver::StreamHandle;
-use crate::error::{CudaError, DriverError};
+use crate::error::CudaError;
 use crate::fence::{Fence, FenceCell};
 use crate::label::Label;
 use crate::ledger::Ledger;
@@ -160,6 +160,7 @@ impl Stream {
         if let Some(fault) = context.fault() {
             return if self.ledger().is_done(cell.number) { Ok(true) } else { Err(fault.clone()) };
         }
+        let _entered = context.enter_to_leave()?;
         // SAFETY: the event lives as long as its cell.
         match unsafe { context.driver().query_event(cell.event) } {
             Ok(happened) => {
@@ -168,23 +169,21 @@ impl Stream {
                 }
                 Ok(happened)
             }
-            Err(error) => Err(context.note_fault(|| self.fault(error)).clone()),
+            Err(error) => Err(context.note_fault(Some(self), error).clone()),
         }
     }
 
-    /// The fault that a query has brought to light, put down to the first op that is not known to have ended.
-    fn fault(&self, error: DriverError) -> CudaError {
-        let first = |stream: &Self| stream.ledger().first_unfinished().map(ToString::to_string);
-        let op = first(self).unwrap_or_else(|| "an op".to_owned());
-        let others = self.0.context.streams();
-        let beside = others.iter().filter(|other| !other.is(self)).filter_map(first).collect();
-        CudaError::Fault { op, behind: self.unfinished() > 1, beside, device: self.0.context.label(), error }
+    /// The first op that is not known to have ended, and whether there are more.
+    pub(crate) fn first_unfinished(&self) -> Option<(String, bool)> {
+        let ledger = self.ledger();
+        ledger.first_unfinished().map(|label| (label.to_string(), ledger.unfinished() > 1))
     }
 
     /// An event for a fence to come. Inside of the context.
     pub(crate) fn take_cell(&self, label: &Label) -> Result<Arc<FenceCell>, CudaError> {
         let context = &self.0.context;
-        self.ledger().take(context.driver()).map_err(|error| context.refused(label, error))
+        let taken = self.ledger().take(context.driver());
+        taken.map_err(|error| context.refused(label, error))
     }
 
     /// A fence behind all that is on the stream now.
@@ -230,9 +229,10 @@ impl Turn<'_> {
     pub(crate) fn announce(&mut self, label: &Label) -> Result<Arc<FenceCell>, CudaError> {
         let context = self.stream.context();
         let mut ledger = self.stream.ledger();
-        let mut cell = ledger.take(context.driver()).map_err(|error| context.refused(label, error))?;
-        let number = ledger.announce(label);
+        let taken = ledger.take(context.driver());
+        let number = if taken.is_ok() { ledger.announce(label) } else { 0 };
         drop(ledger);
+        let mut cell = taken.map_err(|error| context.refused(label, error))?;
         self.number(&mut cell, number);
         Ok(cell)
     }

@@ -56,7 +56,7 @@ impl TimePoint {
 
 impl Drop for TimePoint {
     fn drop(&mut self) {
-        if !self.stream.context().runtime.is_abandoned() {
+        if let Ok(_entered) = self.stream.context().enter_to_leave() {
             // SAFETY: nobody else knows it, and no stream waits for it.
             let _ = unsafe { self.stream.context().driver().destroy_event(self.event) };
         }

@@ -1,6 +1,6 @@
 //! Random programs on simulated machines, from several threads, against what they would do serially.
 //!
-//! A failing case is printed as its words, and its seed is kept by proptest. What runs when on the machine is drawn
+//! A failing case is printed as its words. What runs when on the machine is drawn
 //! from the first word, so a case runs alike each time as far as the threads of the host let it.
 
 #[path = "../machine/mod.rs"]
@@ -86,7 +86,7 @@ fn check(devices: usize, workers: usize, seed: u64, threads: &[Vec<u64>]) {
 fn config() -> ProptestConfig {
     let default = ProptestConfig::default();
     let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { 60 };
-    ProptestConfig { cases, ..default }
+    ProptestConfig { cases, failure_persistence: None, ..default }
 }
 
 proptest! {

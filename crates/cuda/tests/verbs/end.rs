@@ -70,13 +70,16 @@ fn a_forked_child_is_told_and_the_parent_goes_on() {
     machine.copy_out(&host, &x);
     machine.engine.wait_for_all().expect("no op fails");
     let fence = machine.device(0).new_stream().and_then(|stream| stream.fence(&"late".into())).expect("a fence");
-    let held = fork::before();
+    let (held, engines) = (fork::before(), weft_engine::fork::before());
     match fork() {
         0 => {
+            // SAFETY: this is the child, and has one thread.
+            unsafe { weft_engine::fork::after_in_child(engines) };
             fork::after_in_child(held);
             _exit(child(machine, &x, &fence));
         }
         process => {
+            weft_engine::fork::after_in_parent(engines);
             drop(held);
             let mut status = -1;
             // SAFETY: the status has a place.

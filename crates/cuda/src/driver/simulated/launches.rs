@@ -26,7 +26,7 @@ impl Launches for SimulatedDriver {
     }
 
     unsafe fn unload_module(&self, module: ModuleHandle) -> Answer {
-        self.state().modules.remove(&module.0);
+        self.inside("cuModuleUnload")?.modules.remove(&module.0);
         Ok(())
     }
 
@@ -108,12 +108,12 @@ impl Launches for SimulatedDriver {
     }
 
     unsafe fn destroy_graph(&self, graph: GraphHandle) -> Answer {
-        self.state().graphs.remove(&graph.0);
+        self.inside("cuGraphDestroy")?.graphs.remove(&graph.0);
         Ok(())
     }
 
     unsafe fn destroy_executable(&self, graph: ExecutableHandle) -> Answer {
-        self.state().graphs.remove(&graph.0);
+        self.inside("cuGraphExecDestroy")?.graphs.remove(&graph.0);
         Ok(())
     }
 }

@@ -35,6 +35,13 @@ pub(super) fn refuse<T>(call: &'static str, code: u32) -> Answer<T> {
 }
 
 impl SimulatedDriver {
+    /// The state, if the calling thread has a context of this machine.
+    pub(super) fn inside(&self, call: &'static str) -> Answer<MutexGuard<'_, State>> {
+        let state = self.state();
+        let device = CURRENT.get().wrapping_sub(self.context(0));
+        if device < state.devices.len() { Ok(state) } else { refuse(call, INVALID_CONTEXT) }
+    }
+
     /// The state, if the calling thread's context is that of a device which works.
     pub(super) fn on(&self, call: &'static str) -> Answer<(MutexGuard<'_, State>, usize)> {
         let state = self.state();
@@ -108,7 +115,7 @@ impl Streams for SimulatedDriver {
     }
 
     unsafe fn destroy_stream(&self, stream: StreamHandle) -> Answer {
-        self.state().streams[stream.0 - 1].alive = false;
+        self.inside("cuStreamDestroy")?.streams[stream.0 - 1].alive = false;
         Ok(())
     }
 
@@ -125,7 +132,7 @@ impl Streams for SimulatedDriver {
     }
 
     unsafe fn destroy_event(&self, event: EventHandle) -> Answer {
-        let mut state = self.state();
+        let mut state = self.inside("cuEventDestroy")?;
         let at = live(&state, event, "cuEventDestroy")?;
         state.destroy_event(at);
         Ok(())
@@ -152,7 +159,7 @@ impl Streams for SimulatedDriver {
 
     unsafe fn query_event(&self, event: EventHandle) -> Answer<bool> {
         let call = "cuEventQuery";
-        let mut state = self.state();
+        let mut state = self.inside(call)?;
         let at = live(&state, event, call)?;
         // Whoever asks gives the device time to work.
         for _ in 0..state.draw(16) {
@@ -172,7 +179,7 @@ impl Streams for SimulatedDriver {
 
     unsafe fn elapsed(&self, start: EventHandle, end: EventHandle) -> Answer<f32> {
         let call = "cuEventElapsedTime";
-        let state = self.state();
+        let state = self.inside(call)?;
         let (start, end) = (live(&state, start, call)?, live(&state, end, call)?);
         let (start, end) = (&state.events[start], &state.events[end]);
         if !(start.timed && end.timed) {

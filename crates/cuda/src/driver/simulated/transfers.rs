@@ -83,7 +83,7 @@ impl Memory for SimulatedDriver {
     }
 
     unsafe fn usage(&self, device: usize) -> Answer<Usage> {
-        let state = self.state();
+        let state = self.inside("cuMemGetInfo")?;
         let (total, held) = (state.settings.memory, state.devices[device].in_use);
         Ok(Usage { free: total - held, total, held })
     }
@@ -101,7 +101,7 @@ impl Memory for SimulatedDriver {
     }
 
     unsafe fn free_pinned(&self, start: NonNull<u8>) -> Answer {
-        let mut state = self.state();
+        let mut state = self.inside("cuMemFreeHost")?;
         match state.pinned.remove(&start.addr().get()) {
             None => refuse("cuMemFreeHost", INVALID_VALUE),
             Some(block) => {
