@@ -159,12 +159,12 @@ impl Device {
         Stream::new(&self.0.context, 0)
     }
 
-    /// A fence on each of its streams, behind all that was issued so far.
+    /// A fence on each of its own streams, those that it chooses among, behind all that was issued so far.
     pub fn fences(&self, label: &Label) -> Result<Vec<Fence>, CudaError> {
         self.streams().map(|stream| stream.fence(label)).collect()
     }
 
-    /// Waits until all that was issued on its streams so far has ended.
+    /// Waits until all that was issued on its own streams so far has ended.
     pub fn synchronize(&self, wait: &mut Wait<'_>) -> Result<(), CudaError> {
         let label = Label::from("synchronize");
         self.fences(&label)?.iter().try_for_each(|fence| fence.wait(wait))

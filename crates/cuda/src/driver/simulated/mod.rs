@@ -12,6 +12,7 @@
 #![allow(clippy::cast_possible_truncation)] // sizes of host memory, on hosts that have a CUDA driver
 
 mod clock;
+mod execute;
 mod faults;
 mod kernel;
 mod launches;
