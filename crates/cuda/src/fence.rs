@@ -104,6 +104,13 @@ impl Fence {
         }
     }
 
+    /// Runs `then` with what has become of the op when it has ended: on the poller's thread, so it must be short and
+    /// must not wait.
+    pub fn when_done(self, then: impl FnOnce(Result<(), CudaError>) + Send + 'static) {
+        let runtime = Arc::clone(&self.stream().context().runtime);
+        runtime.poller.after(self, then);
+    }
+
     /// Waits until the op has ended.
     ///
     /// The calling thread looks for itself and needs neither a worker nor the poller.

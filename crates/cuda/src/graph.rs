@@ -204,8 +204,7 @@ impl Payload for Graph {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        let context = Arc::clone(self.device.context());
-        if context.runtime.is_abandoned() {
+        if self.device.context().runtime.is_abandoned() {
             return;
         }
         let (graph, executable, device) = (self.graph, self.executable, self.device.clone());
@@ -218,7 +217,7 @@ impl Drop for Inner {
             }
         };
         match self.replayed.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(fence) => context.runtime.poller.after(fence, move |_| destroy()),
+            Some(fence) => fence.when_done(move |_| destroy()),
             None => destroy(),
         }
     }

@@ -118,8 +118,8 @@ pub(crate) fn complete(token: &Completion, outcome: Result<(), CudaError>) {
 
 impl Shared {
     fn land_behind(self: &Arc<Self>, fence: Fence, token: Completion) {
-        let (runtime, shared) = (Arc::clone(&fence.stream().context().runtime), Arc::clone(self));
-        runtime.poller.after(fence, move |outcome| {
+        let shared = Arc::clone(self);
+        fence.when_done(move |outcome| {
             drop(shared);
             complete(&token, outcome);
         });

@@ -172,8 +172,8 @@ impl Staged {
                 return Err(error);
             }
         };
-        let (poller, staged) = (Arc::clone(&buffer.device().context().runtime), Arc::clone(staged));
-        poller.poller.after(fence, move |outcome| staged.chunk_done(block, start, bytes, outcome));
+        let staged = Arc::clone(staged);
+        fence.when_done(move |outcome| staged.chunk_done(block, start, bytes, outcome));
         Ok(())
     }
 

@@ -30,6 +30,30 @@ fn the_poller_ends_when_it_has_nothing_to_do() {
     machine.check();
 }
 
+/// Whoever waits by other means than a thread is told, in the order of the stream.
+#[test]
+fn what_is_to_be_done_after_a_fence_is_done() {
+    let _watchdog = Watchdog::new("what is to be done after a fence is done");
+    let machine = Machine::new(Settings::default(), 1);
+    let x = machine.array(0, WORDS);
+    machine.fill(&x, 1);
+    machine.engine.wait_for_all().expect("no op fails");
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let first = x.buffer.writer().expect("it was issued");
+    let stream = first.stream().clone();
+    machine.driver.hold(stream.handle(), true);
+    let second = stream.fence(&"second".into()).expect("a fence");
+    for (number, fence) in [(2, second), (1, first)] {
+        let sender = sender.clone();
+        fence.when_done(move |outcome| sender.send((number, outcome.is_ok())).expect("the test waits for it"));
+    }
+    assert!(receiver.recv_timeout(Duration::from_millis(20)).is_err());
+    machine.driver.hold(stream.handle(), false);
+    let told: Vec<_> = (0..2).map(|_| receiver.recv().expect("it is told")).collect();
+    assert_eq!(told, [(1, true), (2, true)]);
+    machine.check();
+}
+
 unsafe extern "C" {
     safe fn fork() -> i32;
     safe fn _exit(status: i32) -> !;
