@@ -1,8 +1,9 @@
 //! Storage that is filled later, and the buffers that views share.
 
 use crate::ArrayError;
+use crate::elsewhere::Elsewhere;
 use crate::memory::{Block, OutOfMemory};
-use crate::order::{Guarded, Ranges};
+use crate::order::{Guarded, Ranges, set_device};
 use std::any::Any;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -17,6 +18,8 @@ enum Place {
     Taken(Arc<Storage>),
     /// In memory that someone else keeps.
     Foreign { start: NonNull<u8>, _keeper: Box<dyn Any + Send + Sync> },
+    /// In memory that the host does not reach.
+    Elsewhere(Elsewhere),
 }
 
 // SAFETY: memory is reached by ops whose accesses were granted, whichever thread they run on.
@@ -31,13 +34,26 @@ pub struct Storage {
 }
 
 impl Storage {
-    /// The first byte. Allocates.
+    /// The first byte. Allocates. Memory that is not the host's has none.
     pub fn start(&self) -> Result<*mut u8, Cause> {
         if let Some(place) = self.place.get() {
-            return Ok(place.start());
+            return place.start().ok_or_else(|| Cause::Error(Box::new(self.refusal())));
         }
         let block = Block::new(self.bytes).map_err(|error: OutOfMemory| Cause::Error(Box::new(error)))?;
-        Ok(self.place.get_or_init(|| Place::Own(block)).start())
+        self.place.get_or_init(|| Place::Own(block)).start().ok_or_else(|| Cause::Error(Box::new(self.refusal())))
+    }
+
+    /// The memory, if it is not the host's.
+    #[must_use]
+    pub fn elsewhere(&self) -> Option<&Elsewhere> {
+        if let Some(Place::Elsewhere(memory)) = self.place.get() { Some(memory) } else { None }
+    }
+
+    /// What is said to those who ask for the host's memory where there is none.
+    #[cold]
+    fn refusal(&self) -> ArrayError {
+        let device = self.elsewhere().map_or_else(String::new, |memory| memory.device().to_owned());
+        ArrayError::Elsewhere { device }
     }
 
     /// How many there are.
@@ -51,18 +67,19 @@ impl Storage {
         let root = match other.place.get() {
             Some(Place::Own(_)) => Arc::clone(other),
             Some(Place::Taken(root)) => Arc::clone(root),
-            Some(Place::Foreign { .. }) | None => return false,
+            Some(Place::Foreign { .. } | Place::Elsewhere(_)) | None => return false,
         };
         root.bytes == self.bytes && self.place.set(Place::Taken(root)).is_ok()
     }
 }
 
 impl Place {
-    fn start(&self) -> *mut u8 {
+    fn start(&self) -> Option<*mut u8> {
         match self {
-            Self::Own(block) => block.start(),
-            Self::Taken(root) => root.place.get().map_or(std::ptr::null_mut(), Self::start),
-            Self::Foreign { start, .. } => start.as_ptr(),
+            Self::Own(block) => Some(block.start()),
+            Self::Taken(root) => root.place.get().and_then(Self::start),
+            Self::Foreign { start, .. } => Some(start.as_ptr()),
+            Self::Elsewhere(_) => None,
         }
     }
 }
@@ -75,16 +92,20 @@ pub struct Buffer {
     variable: OnceLock<Variable>,
     pub(crate) ranges: Guarded<Ranges>,
     readonly: bool,
+    /// Whether its bytes are not the host's.
+    elsewhere: bool,
 }
 
 impl Buffer {
     fn with(engine: &Engine, bytes: usize, place: OnceLock<Place>, readonly: bool) -> Arc<Self> {
+        let elsewhere = matches!(place.get(), Some(Place::Elsewhere(_)));
         Arc::new(Self {
             storage: Arc::new(Storage { bytes, place }),
             engine: engine.clone(),
             variable: OnceLock::new(),
             ranges: Guarded::default(),
             readonly,
+            elsewhere,
         })
     }
 
@@ -112,10 +133,28 @@ impl Buffer {
         Self::with(engine, bytes, place, readonly)
     }
 
+    /// A buffer on memory that the host does not reach, of the device that has this number among the engine's.
+    ///
+    /// Ops that need the host's memory are refused when they are pushed. Other crates push those that do not
+    /// ([`PushRequest::anywhere`](crate::PushRequest)).
+    #[must_use]
+    pub fn elsewhere(engine: &Engine, bytes: usize, readonly: bool, device: u16, memory: Elsewhere) -> Arc<Self> {
+        let made = Self::with(engine, bytes, OnceLock::from(Place::Elsewhere(memory)), readonly);
+        set_device(&made, device);
+        made
+    }
+
     /// Its size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.storage.bytes
+    }
+
+    /// Whether its bytes are not the host's.
+    #[must_use]
+    #[inline]
+    pub fn is_elsewhere(&self) -> bool {
+        self.elsewhere
     }
 
     /// Its bytes. Whoever holds them and not the buffer must not touch them longer than the op lasts that gave them:
@@ -148,6 +187,12 @@ impl Buffer {
     #[must_use]
     pub fn is_readonly(&self) -> bool {
         self.readonly
+    }
+
+    /// Refuses to be used by the host, if its bytes are elsewhere.
+    #[inline]
+    pub(crate) fn check_host(&self) -> Result<(), ArrayError> {
+        if self.elsewhere { Err(self.storage.refusal()) } else { Ok(()) }
     }
 
     /// Refuses to be written to, if that is so.

@@ -314,13 +314,13 @@ pub fn push_elementwise(
     let mut arrays: SmallVec<[(&Array, Access); 3]> = SmallVec::new();
     for input in inputs {
         if let Operand::Array(array) = input {
-            order::check_engine(engine, array)?;
+            order::check(engine, array)?;
             arrays.push((array, Access::Read));
         }
     }
     let read = arrays.len();
     for output in outputs {
-        order::check_engine(engine, output)?;
+        order::check(engine, output)?;
         arrays.push((output, Access::Overwrite));
         if output.bytes() >= COUNTED {
             options.bytes += output.bytes() as u64;

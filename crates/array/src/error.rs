@@ -47,6 +47,12 @@ pub enum ArrayError {
         /// The array's shape.
         shape: Vec<usize>,
     },
+    /// The op needs the host's memory, and the array is on a device.
+    #[error("the array is on {device} and the op runs on the CPU: copy the array there by x.to_device(\"cpu\")")]
+    Elsewhere {
+        /// The device.
+        device: String,
+    },
     /// The operands do not suit the operation.
     #[error("{0}")]
     Invalid(String),

@@ -10,6 +10,7 @@
 //! | `memory` | blocks of memory and their reuse |
 //! | `fork` | the crate's locks, over a fork |
 //! | `buffer` | storage that is filled later, shared by views |
+//! | `elsewhere` | memory that the host does not reach |
 //! | `granted` | what the op that this thread runs may touch |
 //! | `order` | which variables an access to some bytes of a buffer touches |
 //! | `kernel` | strided loops and how they walk over operands |
@@ -26,6 +27,7 @@ mod at_once;
 mod buffer;
 mod dtype;
 mod elementwise;
+mod elsewhere;
 mod error;
 pub mod fork;
 mod granted;
@@ -42,12 +44,13 @@ pub use array::Array;
 pub use buffer::{Buffer, Storage};
 pub use dtype::{DType, Scalar};
 pub use elementwise::push_elementwise;
+pub use elsewhere::Elsewhere;
 pub use error::ArrayError;
 pub use granted::{granted, granting};
 pub use kernel::{StridedLoop, copy_loop};
 pub use layout::{Layout, Shape, Strides};
 pub use matmul::push_matmul;
 pub use memory::{MemoryStats, OutOfMemory, memory_stats, trim_memory};
-pub use order::{Access, PushRequest, push};
+pub use order::{Access, PushRequest, push, push_pair};
 pub use reduce::push_reduce;
 pub use step::Operand;

@@ -108,13 +108,49 @@ pub struct PushRequest<'a> {
     pub options: PushOptions<'a>,
     /// Whether it runs where its arrays belong, whatever device the options say.
     pub at_arrays: bool,
+    /// Whether it knows what to do with arrays whose memory is not the host's.
+    pub anywhere: bool,
 }
 
 impl<'a> PushRequest<'a> {
-    /// An op on arrays alone, to run where they belong.
+    /// An op of the host on arrays alone, to run where they belong.
     #[must_use]
     pub fn on(engine: &'a Engine, arrays: &'a [(&'a Array, Access)], options: PushOptions<'a>) -> Self {
-        Self { engine, arrays, variables: &[], options, at_arrays: true }
+        Self { engine, arrays, variables: &[], options, at_arrays: true, anywhere: false }
+    }
+
+    /// The same for an op that takes arrays wherever their memory is.
+    #[must_use]
+    pub fn anywhere(engine: &'a Engine, arrays: &'a [(&'a Array, Access)], options: PushOptions<'a>) -> Self {
+        Self { anywhere: true, ..Self::on(engine, arrays, options) }
+    }
+
+    /// Refuses what cannot be pushed. Nothing has been changed then.
+    fn check(&self) -> Result<(), ArrayError> {
+        for (array, access) in self.arrays {
+            if *access != Access::Read {
+                array.buffer().check_writable()?;
+            }
+        }
+        for (array, _) in self.arrays {
+            check_engine(self.engine, array)?;
+            if !self.anywhere {
+                array.buffer().check_host()?;
+            }
+        }
+        granted::refuse(self.arrays)?;
+        self.variables
+            .iter()
+            .try_for_each(|(variable, kind)| Accesses::new(self.engine).add(variable, *kind).map_err(ArrayError::from))
+    }
+
+    fn enqueue<P: Payload>(&self, pushing: &mut Pushing, payload: P) -> Result<(), EngineError> {
+        let mut options = self.options;
+        let index = place(pushing, self.arrays);
+        if self.at_arrays {
+            options.device = Device { index, ..options.device };
+        }
+        enqueue(pushing, self.engine, self.arrays, self.variables, &options, payload)
     }
 }
 
@@ -204,18 +240,22 @@ fn enter(
 }
 
 /// The device on which an op on these arrays runs: that of what it writes, or else of what it reads. What it writes
-/// belongs there from now on.
+/// belongs there from now on, unless that is the host's memory, and the device has one of its own.
 #[inline]
 pub(crate) fn place(pushing: &mut Pushing, arrays: &[(&Array, Access)]) -> u16 {
     let mut found = None;
     for wanted in [true, false] {
         for (array, _) in arrays.iter().filter(|(_, access)| (*access != Access::Read) == wanted) {
-            found = found.or(array.buffer().ranges.get(pushing).device);
+            let buffer = array.buffer();
+            let device = buffer.ranges.get(pushing).device;
+            found = found.or(device.map(|device| (device, buffer.is_elsewhere())));
         }
     }
-    let Some(device) = found else { return 0 };
+    let Some((device, elsewhere)) = found else { return 0 };
     for (array, _) in arrays.iter().filter(|(_, access)| *access != Access::Read) {
-        array.buffer().ranges.get(pushing).device.get_or_insert(device);
+        if array.buffer().is_elsewhere() == elsewhere {
+            array.buffer().ranges.get(pushing).device.get_or_insert(device);
+        }
     }
     device
 }
@@ -357,30 +397,33 @@ pub(crate) fn variables(array: &Array) -> SmallVec<[Variable; 2]> {
 
 /// Pushes an op. The caller has waited for room.
 pub fn push<P: Payload>(payload: P, request: &PushRequest<'_>) -> Result<(), ArrayError> {
-    for (array, access) in request.arrays {
-        if *access != Access::Read {
-            array.buffer().check_writable()?;
-        }
-    }
-    for (array, _) in request.arrays {
-        check_engine(request.engine, array)?;
-    }
-    granted::refuse(request.arrays)?;
-    // Before anything is changed: what is refused here has left no trace.
-    let mut accesses = Accesses::new(request.engine);
-    for (variable, kind) in request.variables {
-        accesses.add(variable, *kind)?;
-    }
+    request.check()?;
     let mut pushing = Pushing::lock();
-    let mut options = request.options;
-    let index = place(&mut pushing, request.arrays);
-    if request.at_arrays {
-        options.device = Device { index, ..options.device };
-    }
-    let pushed = enqueue(&mut pushing, request.engine, request.arrays, request.variables, &options, payload);
+    let pushed = request.enqueue(&mut pushing, payload);
     drop(pushing);
     request.engine.follow_up();
     Ok(pushed?)
+}
+
+/// Pushes two ops of one engine, the second right behind the first: no push on their arrays comes between.
+pub fn push_pair<P: Payload, Q: Payload>(
+    (first, request): (P, &PushRequest<'_>),
+    (second, follower): (Q, &PushRequest<'_>),
+) -> Result<(), ArrayError> {
+    request.check()?;
+    follower.check()?;
+    let mut pushing = Pushing::lock();
+    let pushed = request.enqueue(&mut pushing, first).and_then(|()| follower.enqueue(&mut pushing, second));
+    drop(pushing);
+    request.engine.follow_up();
+    Ok(pushed?)
+}
+
+/// Refuses an array for an op of the host.
+#[inline]
+pub(crate) fn check(engine: &Engine, array: &Array) -> Result<(), ArrayError> {
+    check_engine(engine, array)?;
+    array.buffer().check_host()
 }
 
 /// Refuses an array of another engine.

@@ -50,7 +50,7 @@ pub(crate) fn push<P: Traced>(
     }
     let payload = Granting { payload, arrays: arrays.to_vec() };
     let arrays: Vec<(&Array, Access)> = arrays.iter().map(|(array, access)| (array, *access)).collect();
-    let request = PushRequest { engine: &engine.inner, arrays: &arrays, variables, options, at_arrays };
+    let request = PushRequest { engine: &engine.inner, arrays: &arrays, variables, options, at_arrays, anywhere: true };
     weft_array::push(payload, &request).map_err(|error| raised(py, error))?;
     engine.hand_over(py);
     Ok(())

@@ -1,0 +1,113 @@
+//! Arrays whose memory the host does not reach: ordered like others, refused to ops of the host.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use weft_array::{
+    Access, Array, ArrayError, Buffer, DType, Elsewhere, Layout, Operand, PushRequest, Scalar, copy_loop, push,
+    push_elementwise, push_pair,
+};
+use weft_engine::{Cause, Engine, OpContext, Policy, PushOptions, Settings};
+
+const DEVICE: u16 = 40;
+
+/// What a device might keep.
+struct Memory(u32);
+
+fn engine(policy: Policy) -> Engine {
+    Engine::new(Settings { policy, workers: Some(2), ..Settings::default() }).expect("valid settings")
+}
+
+fn on_device(engine: &Engine, length: usize) -> Array {
+    let memory = Elsewhere::new(&"toy:0".into(), Arc::new(Memory(7)));
+    let buffer = Buffer::elsewhere(engine, length * 4, false, DEVICE, memory);
+    Array::on(buffer, Layout::contiguous(&[length], 4).expect("a small array"), DType::Float32).expect("it fits")
+}
+
+fn on_host(engine: &Engine, length: usize) -> Array {
+    Array::empty(engine, &[length], DType::Float32).expect("a small array")
+}
+
+#[allow(clippy::unnecessary_wraps)] // a payload
+fn none(_: &mut OpContext<'_>) -> Result<(), Cause> {
+    Ok(())
+}
+
+#[test]
+fn the_memory_is_its_makers() {
+    let engine = engine(Policy::WorkStealing);
+    let array = on_device(&engine, 3);
+    let memory = array.buffer().storage().elsewhere().expect("it is elsewhere");
+    assert_eq!(memory.device(), "toy:0");
+    assert_eq!(memory.memory::<Memory>().map(|memory| memory.0), Some(7));
+    assert!(memory.memory::<String>().is_none());
+    assert!(on_host(&engine, 3).buffer().storage().elsewhere().is_none());
+}
+
+#[test]
+fn ops_of_the_host_are_refused() {
+    let engine = engine(Policy::WorkStealing);
+    let (device, host) = (on_device(&engine, 3), on_host(&engine, 3));
+    let copy = copy_loop(DType::Float32);
+    for (to, from) in [(&device, &host), (&host, &device)] {
+        let refused = push_elementwise(copy, &[to], &[Operand::Array(from)], PushOptions::default());
+        assert_eq!(
+            refused.expect_err("no loop of the host gets there").to_string(),
+            "the array is on toy:0 and the op runs on the CPU: copy the array there by x.to_device(\"cpu\")"
+        );
+    }
+    let filler = [Operand::Scalar(Scalar::Float(1.0), DType::Float32)];
+    assert!(push_elementwise(copy, &[&device], &filler, PushOptions::default()).is_err());
+    let arrays = [(&device, Access::Read)];
+    let refused = push(none, &PushRequest::on(&engine, &arrays, PushOptions::default()));
+    assert!(matches!(refused, Err(ArrayError::Elsewhere { .. })));
+    assert!(device.buffer().start().is_err(), "there is no pointer to be had");
+    assert_eq!((device.version(), host.version()), (0, 0), "nothing was pushed");
+}
+
+#[test]
+fn devices_follow_memory_of_one_kind() {
+    let engine = engine(Policy::PerDevice);
+    let (device, host, other) = (on_device(&engine, 3), on_host(&engine, 3), on_host(&engine, 3));
+    host.set_device(2);
+    let out = [(&other, Access::Overwrite), (&device, Access::Read)];
+    push(none, &PushRequest::anywhere(&engine, &out, PushOptions::default())).expect("it knows the device");
+    assert_eq!((device.device(), other.device()), (DEVICE, 0), "the host's memory is not the device's");
+    let back = [(&device, Access::Overwrite), (&host, Access::Read)];
+    push(none, &PushRequest::anywhere(&engine, &back, PushOptions::default())).expect("it knows the device");
+    assert_eq!((device.device(), host.device()), (DEVICE, 2));
+}
+
+#[test]
+fn nobody_comes_between_a_pair() {
+    for policy in [Policy::Serial, Policy::WorkStealing, Policy::PerDevice] {
+        let engine = engine(policy);
+        let (device, host) = (on_device(&engine, 8), on_host(&engine, 8));
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let note = |name: usize| {
+            let seen = Arc::clone(&seen);
+            move |_: &mut OpContext<'_>| {
+                seen.lock().unwrap_or_else(PoisonError::into_inner).push(name);
+                Ok(())
+            }
+        };
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (engine, device, host, note) = (&engine, &device, &host, &note);
+                scope.spawn(move || {
+                    for round in 0..100 {
+                        let name = 2 * (100 * thread + round);
+                        let issue = [(host, Access::Read), (device, Access::Overwrite)];
+                        let issue = PushRequest::anywhere(engine, &issue, PushOptions::default());
+                        let land = [(host, Access::Mutate)];
+                        let land = PushRequest::anywhere(engine, &land, PushOptions::default());
+                        push_pair((note(name), &issue), (note(name + 1), &land)).expect("an open engine");
+                    }
+                });
+            }
+        });
+        engine.wait_for_all().expect("nothing fails");
+        let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        assert_eq!(seen.len(), 800);
+        assert!(seen.chunks(2).all(|pair| pair[0] + 1 == pair[1]), "{policy:?}: {seen:?}");
+        assert_eq!((device.version(), host.version()), (400, 400));
+    }
+}
