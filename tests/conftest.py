@@ -289,3 +289,28 @@ def native(native_path: Path) -> ctypes.CDLL:
 def flag() -> np.ndarray[Any, np.dtype[np.int32]]:
     """A flag that native functions raise."""
     return np.zeros(1, np.int32)
+
+
+@pytest.fixture(scope="session")
+def fake_cuda(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """A CUDA driver and a compiler on the host (tests/cuda): this process's, and by the answer that of a script.
+
+    A process opens one driver, for good: where it has opened that of a GPU, the tests that need this one are skipped.
+    """
+    folder = tmp_path_factory.mktemp("cuda")
+    sources = Path(__file__).parent / "cuda"
+    driver, compiler = folder / "libcuda.so", folder / "libnvrtc.so"
+    shared = ["-O1", "-shared", "-fPIC", "-o"]
+    subprocess.run([*os.environ.get("CC", "cc").split(), *shared, driver, sources / "libcuda.c", "-ldl"], check=True)
+    subprocess.run([*os.environ.get("CXX", "g++").split(), *shared, compiler, sources / "nvrtc.cpp"], check=True)
+    variables = {
+        "WEFT_CUDA_LIBRARY": str(driver),
+        "WEFT_NVRTC_LIBRARY": str(compiler),
+        "FAKE_NVRTC_FOLDER": str(folder),
+    }
+    os.environ.update(variables)
+    from weft import _core  # no CUDA is opened before a test asks for it
+
+    if not _core.cuda_properties(0)["name"].startswith("Fake"):
+        pytest.skip("this process has opened the driver of a GPU")
+    return variables

@@ -50,7 +50,7 @@ read
 import warnings as _warnings
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from weft import errors, fft, linalg, ops, random
+from weft import cuda, errors, fft, linalg, ops, random
 from weft._access import Mutate, Overwrite, Read
 from weft._array.creation import (
     arange,
@@ -325,7 +325,7 @@ from weft._array.statistical import (
 )
 from weft._core import Completion, Engine, NDArray, Operator, Variable, _debug_build, memory_stats, memory_trim
 from weft._default import get_engine, set_engine
-from weft._device import Device, cpu
+from weft._device import Device, cpu, gpu
 from weft._executor import Executor
 from weft._exit import install as _install
 from weft._task import task
@@ -422,6 +422,7 @@ __all__ = [
     "cov",
     "cpu",
     "cross",
+    "cuda",
     "cumprod",
     "cumsum",
     "cumulative_prod",
@@ -469,6 +470,7 @@ __all__ = [
     "full_like",
     "gcd",
     "get_engine",
+    "gpu",
     "greater",
     "greater_equal",
     "heaviside",

@@ -13,20 +13,33 @@ from weft._array.shapes import AnyShape, Axis
 from weft._device import Device
 
 __all__ = [
+    "_FIRST_CUDA_DEVICE",
     "Completion",
+    "CudaLoop",
     "Engine",
     "Loop",
     "NDArray",
     "Operator",
     "Variable",
+    "_DeviceMemory",
     "_Memory",
     "_after_fork_child",
     "_after_fork_parent",
     "_before_fork",
     "_debug_build",
     "_exit_drain",
+    "beside",
     "cache_loop",
     "copy_elements",
+    "cuda_compile",
+    "cuda_copy",
+    "cuda_current_stream",
+    "cuda_device_count",
+    "cuda_empty",
+    "cuda_memory_stats",
+    "cuda_properties",
+    "cuda_synchronize",
+    "cuda_trim",
     "empty",
     "memory_stats",
     "memory_trim",
@@ -41,6 +54,7 @@ _Host: TypeAlias = np.ndarray[Any, Any]
 _Key: TypeAlias = SupportsIndex | slice | EllipsisType | Sequence[Any] | np.bool_ | _Host | NDArray | None
 _Target = TypeVar("_Target", bound=NDArray | _Host)
 
+_FIRST_CUDA_DEVICE: int
 _debug_build: bool
 
 class _Stats(TypedDict):
@@ -246,6 +260,10 @@ class NDArray:
     def _values(self) -> _Host: ...
     @property
     def _device(self) -> int: ...
+    @property
+    def _contiguous(self) -> bool: ...
+    @property
+    def _elsewhere(self) -> bool: ...
     def _place(self, device: int) -> None: ...
     def _shares_buffer(self, other: NDArray) -> bool: ...
     def __add__(self, other: ArrayLike, /) -> NDArray: ...
@@ -537,6 +555,7 @@ class Loop:
     def matmul(self, output: NDArray, a: NDArray, b: NDArray) -> None: ...
 
 def empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine) -> NDArray: ...
+def beside(x: NDArray, shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray: ...
 def wrap(array: np.ndarray[Any, Any], engine: Engine) -> NDArray: ...
 def push_compute(
     func: Callable[..., object],
@@ -551,6 +570,32 @@ def set_dispatch(hook: Callable[[str, Any, Any], Any]) -> None: ...
 def cache_loop(name: str, dtypes: tuple[np.dtype[Any], ...], loop: Loop, result: np.dtype[Any]) -> None: ...
 def memory_stats() -> dict[str, int]: ...
 def memory_trim() -> None: ...
+
+@final
+class CudaLoop:
+    def __new__(
+        cls,
+        name: str,
+        inputs: tuple[np.dtype[Any], ...],
+        outputs: tuple[np.dtype[Any], ...],
+        build: Callable[[tuple[int, int], bool, int], tuple[str, bytes]],
+    ) -> Self: ...
+    def push(self, outputs: tuple[NDArray, ...], inputs: tuple[NDArray | complex, ...]) -> None: ...
+
+@final
+class _DeviceMemory: ...
+
+def cuda_empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine, index: int) -> NDArray: ...
+def cuda_copy(output: NDArray, x: NDArray) -> None: ...
+def cuda_compile(
+    paths: Sequence[str], name: str, source: str, capability: tuple[int, int], options: Sequence[str]
+) -> bytes: ...
+def cuda_device_count() -> int: ...
+def cuda_properties(index: int) -> dict[str, Any]: ...
+def cuda_synchronize(index: int, timeout: float | None = None) -> None: ...
+def cuda_memory_stats(index: int) -> dict[str, int]: ...
+def cuda_trim() -> None: ...
+def cuda_current_stream() -> tuple[int, int] | None: ...
 
 @final
 class Operator:

@@ -7,30 +7,32 @@ import re
 from dataclasses import dataclass
 from typing import SupportsIndex
 
+from weft._core import _FIRST_CUDA_DEVICE
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
-_KINDS = ("cpu",)
 _LANES = ("compute", "copy")
-_MAX_INDEX = 2**16 - 1
+#: The largest number of a device, by kind.
+_MAX_INDEX = {"cpu": 2**15 - 1, "cuda": 2**10 - 1}
 _SPEC = re.compile(r"(?P<kind>[a-z]+)(?::(?P<index>[0-9]+))?(?:/(?P<lane>[a-z]+))?")
 
 
 @dataclass(frozen=True, order=True, slots=True, init=False, repr=False)
 class Device:
-    """A logical device, and the lane of it on which an op runs.
+    """A device, and the lane of it on which an op runs.
 
-    The ``per_device`` policy gives each device its own workers, and its copy lane one more, so that copies overlap
+    CPU devices are logical: any number of them share the machine's memory and cores. A CUDA device is a GPU with memory
+    of its own; naming one neither opens the driver nor asks whether it exists. The ``per_device`` policy gives each device its own workers, and its copy lane one more, so that copies overlap
     with compute. To the other policies a device is a label. Devices are immutable, hashable, ordered and picklable.
 
     Parameters
     ----------
     spec : str
-        ``"cpu:0"`` for the compute lane, ``"cpu:0/copy"`` for the copy lane. Without an index, device 0.
+        ``"cpu:0"`` or ``"cuda:0"`` for the compute lane, ``"cpu:0/copy"`` for the copy lane. Without an index, device 0.
 
     Attributes
     ----------
     kind : str
-        ``"cpu"``.
+        ``"cpu"`` or ``"cuda"``.
     index : int
         The device's number, from 0.
     lane : str
@@ -66,13 +68,14 @@ class Device:
                 f"cannot read the device {spec!r}: write 'cpu:0', or 'cpu:0/copy' for its copy lane"
             )
         kind, index, lane = match["kind"], match["index"] or "0", match["lane"] or "compute"
-        if kind not in _KINDS:
-            raise ArgumentValueError(f"unknown kind of device {kind!r} in {spec!r}: known is 'cpu'")
+        if kind not in _MAX_INDEX:
+            raise ArgumentValueError(f"unknown kind of device {kind!r} in {spec!r}: known are 'cpu' and 'cuda'")
         if lane not in _LANES:
             raise ArgumentValueError(f"unknown lane {lane!r} in {spec!r}: known are 'compute' and 'copy'")
         # The length first: int() refuses strings of thousands of digits with an error of its own.
-        if len(index) > len(str(_MAX_INDEX)) or int(index) > _MAX_INDEX:
-            raise ArgumentValueError(f"the device index in {spec[:40]!r} is over {_MAX_INDEX}")
+        most = _MAX_INDEX[kind]
+        if len(index) > len(str(most)) or int(index) > most:
+            raise ArgumentValueError(f"the device index in {spec[:40]!r} is over {most}")
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "index", int(index))
         object.__setattr__(self, "lane", lane)
@@ -88,6 +91,11 @@ class Device:
         weft.Device('cpu:1/copy')
         """
         return Device(f"{self.kind}:{self.index}/copy")
+
+    @property
+    def _number(self) -> int:
+        """The number by which engines know the device: no CPU device has that of a CUDA device."""
+        return self.index if self.kind == "cpu" else _FIRST_CUDA_DEVICE + self.index
 
     def __str__(self) -> str:
         """Return the string that makes this device."""
@@ -116,7 +124,7 @@ def cpu(i: SupportsIndex = 0) -> Device:
     ArgumentTypeError
         If `i` is not an integer.
     ArgumentValueError
-        If `i` is negative or over 65,535.
+        If `i` is negative or over 32,767.
 
     Examples
     --------
@@ -124,10 +132,47 @@ def cpu(i: SupportsIndex = 0) -> Device:
     >>> str(weft.cpu()), str(weft.cpu(1).copy)
     ('cpu:0', 'cpu:1/copy')
     """
+    return _numbered("cpu", i)
+
+
+def gpu(i: SupportsIndex = 0) -> Device:
+    """Return the `i`-th CUDA device, as ``weft.Device("cuda:i")``.
+
+    Parameters
+    ----------
+    i : int, default: 0
+        The device's number, as the driver counts those that ``CUDA_VISIBLE_DEVICES`` leaves.
+
+    Returns
+    -------
+    Device
+        The device. Whether it exists is found out when an array is put there.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `i` is not an integer.
+    ArgumentValueError
+        If `i` is negative or over 1,023.
+
+    See Also
+    --------
+    weft.cuda.is_available : Whether there is a device to be used.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.gpu(1)
+    weft.Device('cuda:1')
+    """
+    return _numbered("cuda", i)
+
+
+def _numbered(kind: str, i: SupportsIndex) -> Device:
     try:
         index = operator.index(i)
     except TypeError:
         raise ArgumentTypeError(f"a device's number is an integer, not {type(i).__name__}") from None
-    if not 0 <= index <= _MAX_INDEX:
-        raise ArgumentValueError(f"a device's number is between 0 and {_MAX_INDEX}, not {index}")
-    return Device(f"cpu:{index}")
+    if not 0 <= index <= _MAX_INDEX[kind]:
+        raise ArgumentValueError(f"a device's number is between 0 and {_MAX_INDEX[kind]}, not {index}")
+    return Device(f"{kind}:{index}")

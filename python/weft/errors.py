@@ -12,9 +12,13 @@ __all__ = [
     "ArgumentTypeError",
     "ArgumentValueError",
     "CompletionError",
+    "CudaError",
+    "CudaOutOfMemoryError",
+    "CudaUnavailableError",
     "DeadlockError",
     "EngineClosedError",
     "ForkedError",
+    "KernelCompileError",
     "NativeOpError",
     "NestedPushError",
     "OpCancelledError",
@@ -304,3 +308,38 @@ class ForkedError(WeftError, RuntimeError):
     Variables that were complete at the fork can be used in the child. Wait before forking for what the child is to
     use, or overwrite the variable in the child.
     """
+
+
+class CudaUnavailableError(WeftError, RuntimeError):
+    """CUDA was asked for and cannot be used: there is no NVIDIA driver, no such device, no CuPy or no NVRTC.
+
+    The message says which, and what to install. Nothing runs on the CPU instead.
+
+    Examples
+    --------
+    >>> import weft
+    >>> if not weft.cuda.is_available():
+    ...     try:
+    ...         weft.zeros(3, device="cuda:0")
+    ...     except weft.errors.CudaUnavailableError as error:
+    ...         assert "CUDA is not available" in str(error)
+    """
+
+
+class CudaError(WeftError, RuntimeError):
+    """The driver refused a call, or an op failed while it ran on a device.
+
+    The message names the op, the driver's function and its code. After a failure on the device the process cannot use
+    that device any more: what waits for it raises this error, too.
+    """
+
+
+class CudaOutOfMemoryError(CudaError, MemoryError):
+    """A device had no memory for an op, after what is kept for reuse was freed and pending frees were waited for.
+
+    The message has the sizes. Free arrays, or work in smaller pieces.
+    """
+
+
+class KernelCompileError(WeftError, ValueError):
+    """CUDA's compiler refused the source of a kernel. The message has its log."""

@@ -148,7 +148,7 @@ INDICES: list[Case] = [
 ]
 DEVICES: list[Case] = [
     ("creation", ValueError, lambda _: weft.zeros(3, device="gpu"), ("gpu", "cpu")),
-    ("to_device", ValueError, lambda x: x.to_device("cuda:0"), ("cuda", "cpu")),
+    ("to_device", ValueError, lambda x: x.to_device("tpu:0"), ("tpu", "cuda")),
     ("asarray", ValueError, lambda _: weft.asarray([1], device="tpu"), ("tpu", "cpu")),
     ("not a device", TypeError, lambda x: x.to_device(3), ("int",)),
 ]

@@ -143,7 +143,7 @@ def test_copyto_and_copyfrom_keep_the_device(x: weft.NDArray) -> None:
     assert x.numpy().tolist() == [[1, 2, 3], [4, 5, 6]]
 
 
-@pytest.mark.parametrize("bad", ["gpu", "cuda:0", "cpu:x", ""])
+@pytest.mark.parametrize("bad", ["gpu", "cuda:x", "cpu:32768", "cpu:x", ""])
 def test_unknown_devices_are_refused(x: weft.NDArray, bad: str) -> None:
     for use in (lambda: weft.zeros(2, device=bad), lambda: x.to_device(bad), lambda: weft.asarray(x, device=bad)):
         with pytest.raises(errors.ArgumentValueError, match="device"):

@@ -103,6 +103,12 @@ impl Scalar {
         self.element(dtype).is_some()
     }
 
+    /// The bytes of the scalar as an element of this type, if that takes it; behind the element's they are 0.
+    #[must_use]
+    pub fn bytes(self, dtype: DType) -> Option<[u8; 16]> {
+        self.element(dtype).map(|element| element.0)
+    }
+
     /// The scalar as an element of this type, if the type holds numbers of its kind and the number is in range.
     #[inline]
     pub(crate) fn element(self, dtype: DType) -> Option<Element> {

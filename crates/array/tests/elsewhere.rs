@@ -5,7 +5,7 @@ use weft_array::{
     Access, Array, ArrayError, Buffer, DType, Elsewhere, Layout, Operand, PushRequest, Scalar, copy_loop, push,
     push_elementwise, push_pair,
 };
-use weft_engine::{Cause, Engine, OpContext, Policy, PushOptions, Settings};
+use weft_engine::{Cause, Engine, OpContext, Policy, PushOptions, Settings, Wait};
 
 const DEVICE: u16 = 40;
 
@@ -110,4 +110,23 @@ fn nobody_comes_between_a_pair() {
         assert!(seen.chunks(2).all(|pair| pair[0] + 1 == pair[1]), "{policy:?}: {seen:?}");
         assert_eq!((device.version(), host.version()), (400, 400));
     }
+}
+
+#[test]
+fn parts_are_accessed_as_the_whole() {
+    let engine = engine(Policy::WorkStealing);
+    let device = on_device(&engine, 8);
+    let part = |offset: usize| {
+        let layout = Layout { offset, ..Layout::contiguous(&[4], 4).expect("a small array") };
+        Array::on(Arc::clone(device.buffer()), layout, DType::Float32).expect("it fits")
+    };
+    let (first, second) = ([(&part(0), Access::Overwrite)], [(&part(16), Access::Overwrite)]);
+    let failing = |_: &mut OpContext<'_>| Err(Cause::Native(1));
+    push(failing, &PushRequest::anywhere(&engine, &first, PushOptions::default())).expect("an open engine");
+    push(none, &PushRequest::anywhere(&engine, &second, PushOptions::default())).expect("an open engine");
+    assert!(engine.wait_for_all().is_err());
+    assert!(second[0].0.failure().is_some(), "a part does not clear the failure of the whole");
+    let whole = [(&device, Access::Overwrite)];
+    push(none, &PushRequest::anywhere(&engine, &whole, PushOptions::default())).expect("an open engine");
+    device.wait_to_read(&mut Wait::default()).expect("it was overwritten");
 }

@@ -125,7 +125,7 @@ pub(crate) fn device(device: Option<&Bound<'_, PyAny>>) -> PyResult<Device> {
     let read = || -> PyResult<Device> {
         let copy = device.getattr("lane")?.cast_into::<PyString>()?.to_cow()? == "copy";
         let lane = if copy { DeviceLane::Copy } else { DeviceLane::Compute };
-        Ok(Device { index: device.getattr("index")?.extract()?, lane })
+        Ok(Device { index: device.getattr("_number")?.extract()?, lane })
     };
     read().or_else(|_| {
         let found = device.get_type().name()?;

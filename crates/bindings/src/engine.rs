@@ -3,6 +3,7 @@
 use crate::arguments::{self, Held};
 use crate::array::granting;
 use crate::callable::{AsyncCallable, Callable};
+use crate::cuda::fences;
 use crate::errors;
 use crate::host::Gil;
 use crate::native::{KeepingAlive, Native};
@@ -17,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use weft_engine::trace::Note;
 use weft_engine::{AccessKind, Accesses, NativeFunction, OnLimit, Policy, PushOptions, Settings};
 
@@ -552,7 +553,10 @@ impl Engine {
     #[pyo3(signature = (timeout=None))]
     fn wait_for_all(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
-        wait::detached(py, &self.inner, timeout, |wait| self.inner.wait_for_all_with(wait))
+        let start = Instant::now();
+        wait::detached(py, &self.inner, timeout, |wait| self.inner.wait_for_all_with(wait))?;
+        let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
+        fences::wait_for_devices(py, left)
     }
 
     /// Deletes a variable: after everything pushed before, `finalizer()` runs, once.

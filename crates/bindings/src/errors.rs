@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
 use std::sync::Arc;
+use weft_cuda::{CompileError, CudaError};
 use weft_engine::{Cause, EngineError, Failure};
 
 /// `weft.errors`, held because nothing can be imported any more when the interpreter ends.
@@ -64,7 +65,10 @@ pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
             None => match error.downcast_ref::<NativeFailure>() {
                 Some(native) => of_native(py, native),
                 None if error.is::<weft_array::OutOfMemory>() => PyMemoryError::new_err(message),
-                None => of_class(py, "WeftError", (&message,)),
+                None => match error.downcast_ref::<CudaError>() {
+                    Some(error) => of_class(py, class_of_cuda(error), (&message,)),
+                    None => of_class(py, "WeftError", (&message,)),
+                },
             },
         },
         Cause::Native(code) => of_class(py, "NativeOpError", (message, *code)),
@@ -86,6 +90,36 @@ fn of_native(py: Python<'_>, native: &NativeFailure) -> PyErr {
     let exception = exception.bind(py);
     let _ = exception.setattr("__traceback__", py.None());
     PyErr::from_value(exception.clone().into_any())
+}
+
+fn class_of_cuda(error: &CudaError) -> &'static str {
+    match error {
+        CudaError::Unavailable { .. } | CudaError::NoDevice { .. } => "CudaUnavailableError",
+        CudaError::OutOfMemory { .. } => "CudaOutOfMemoryError",
+        CudaError::InvalidArgument(_) => "ArgumentValueError",
+        CudaError::Forked => "ForkedError",
+        CudaError::Timeout { .. } => "WaitTimeoutError",
+        _ => "CudaError",
+    }
+}
+
+/// An error of a device as the exception to raise.
+#[allow(clippy::needless_pass_by_value)] // it is what map_err() hands over
+pub(crate) fn cuda(py: Python<'_>, error: CudaError) -> PyErr {
+    match error {
+        CudaError::Interrupted => PyKeyboardInterrupt::new_err(()),
+        error => of_class(py, class_of_cuda(&error), (error.to_string(),)),
+    }
+}
+
+/// A refusal of the compiler as the exception to raise.
+#[allow(clippy::needless_pass_by_value)] // as above
+pub(crate) fn compiler(py: Python<'_>, error: CompileError) -> PyErr {
+    let class = match &error {
+        CompileError::Unavailable { .. } => "CudaUnavailableError",
+        CompileError::Failed { .. } => "KernelCompileError",
+    };
+    of_class(py, class, (error.to_string(),))
 }
 
 /// Several failures as one exception group.

@@ -11,6 +11,7 @@ mod array;
 mod call;
 mod callable;
 mod completion;
+mod cuda;
 mod engine;
 mod errors;
 mod host;
@@ -35,11 +36,23 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod _core {
     #[pymodule_export]
     use super::array::{
-        Loop, Memory, NDArray, cache_loop, copy_elements, empty, memory_stats, memory_trim, push_compute, set_dispatch,
-        wrap,
+        Loop, Memory, NDArray, beside, cache_loop, copy_elements, empty, memory_stats, memory_trim, push_compute,
+        set_dispatch, wrap,
     };
     #[pymodule_export]
     use super::completion::Completion;
+    #[pymodule_export]
+    use super::cuda::elementwise::CudaLoop;
+    #[pymodule_export]
+    use super::cuda::hosted::{DeviceMemory, cuda_current_stream};
+    #[pymodule_export]
+    use super::cuda::memory::cuda_empty;
+    #[pymodule_export]
+    use super::cuda::runtime::{
+        cuda_compile, cuda_device_count, cuda_memory_stats, cuda_properties, cuda_synchronize, cuda_trim,
+    };
+    #[pymodule_export]
+    use super::cuda::transfers::cuda_copy;
     #[pymodule_export]
     use super::engine::Engine;
     #[pymodule_export]
@@ -55,6 +68,7 @@ mod _core {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::errors::load(module.py())?;
         super::location::load(module.py());
+        module.add("_FIRST_CUDA_DEVICE", super::cuda::runtime::FIRST_DEVICE)?;
         module.add("_debug_build", cfg!(debug_assertions))
     }
 }

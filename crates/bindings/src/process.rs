@@ -1,5 +1,6 @@
 //! Exit and fork.
 
+use crate::cuda::runtime;
 use crate::errors;
 use crate::wait;
 use pyo3::prelude::*;
@@ -12,9 +13,11 @@ use weft_engine::{EngineError, WeakEngine, fork};
 const PATIENCE: Duration = Duration::from_secs(3);
 
 static ENGINES: Mutex<Vec<WeakEngine>> = Mutex::new(Vec::new());
+type Held = (fork::Fork, weft_array::fork::Fork, weft_cuda::fork::Fork);
+
 thread_local! {
     /// What the forking thread holds from before the fork to after it.
-    static FORK: RefCell<Option<(fork::Fork, weft_array::fork::Fork)>> = const { RefCell::new(None) };
+    static FORK: RefCell<Option<Held>> = const { RefCell::new(None) };
 }
 
 pub(crate) fn register(engine: &weft_engine::Engine) {
@@ -39,6 +42,7 @@ pub(crate) fn _exit_drain(py: Python<'_>, timeout: Option<f64>) -> PyResult<()> 
             interrupted = Some(error);
         }
     }
+    runtime::shut_down(py);
     interrupted.map_or(Ok(()), Err)
 }
 
@@ -108,14 +112,14 @@ fn say(py: Python<'_>, line: &str) {
 pub(crate) fn _before_fork() {
     // Who has the role, or a lock of the arrays, never waits for the GIL, so it may be waited for with the GIL held.
     let arrays = weft_array::fork::before();
-    FORK.set(Some((fork::before(), arrays)));
+    FORK.set(Some((fork::before(), arrays, weft_cuda::fork::before())));
 }
 
 /// After a fork, in the parent.
 #[pyfunction]
 pub(crate) fn _after_fork_parent() {
-    if let Some((fork, arrays)) = FORK.take() {
-        drop(arrays); // first, as what comes next may run ops on this thread
+    if let Some((fork, arrays, cuda)) = FORK.take() {
+        drop((cuda, arrays)); // first, as what comes next may run ops on this thread
         fork::after_in_parent(fork);
     }
 }
@@ -123,7 +127,8 @@ pub(crate) fn _after_fork_parent() {
 /// After a fork, in the child.
 #[pyfunction]
 pub(crate) fn _after_fork_child() {
-    if let Some((fork, arrays)) = FORK.take() {
+    if let Some((fork, arrays, cuda)) = FORK.take() {
+        weft_cuda::fork::after_in_child(cuda);
         drop(arrays); // first, as what comes next may run ops on this thread
         // SAFETY: called by os.register_at_fork's hook, in the child's only thread.
         unsafe { fork::after_in_child(fork) };

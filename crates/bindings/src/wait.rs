@@ -6,6 +6,7 @@ use crate::stall;
 use crate::trace;
 use pyo3::prelude::*;
 use std::time::Duration;
+use weft_cuda::CudaError;
 use weft_engine::trace::{Kind, Note};
 use weft_engine::{EngineError, Wait};
 
@@ -16,14 +17,14 @@ pub(crate) fn detached(
     timeout: Option<Duration>,
     wait: impl FnOnce(&mut Wait<'_>) -> Result<(), EngineError> + Send,
 ) -> PyResult<()> {
-    let mut signal = None;
     let here = Location::here(py);
     let note = if engine.is_traced() { trace::note(py, engine, Kind::Wait, "", here) } else { Note::of(Kind::Wait) };
+    let mut signal = None;
     let result = py.detach(|| {
         let mut tick = || {
-            let stalled = engine.look_for_stall();
+            let idle = engine.look_for_stall();
             let heard = |py: Python<'_>| {
-                if let Some(idle) = stalled {
+                if let Some(idle) = idle {
                     stall::tell(py, engine, idle);
                 }
                 py.check_signals().err()
@@ -33,10 +34,36 @@ pub(crate) fn detached(
         };
         wait(&mut Wait { timeout, tick: Some(&mut tick), note, place: here.bits() })
     });
+    heard(py, result, signal, errors::raised)
+}
+
+/// The same for a device, of whose waits no trace tells.
+pub(crate) fn for_device(
+    py: Python<'_>,
+    timeout: Option<Duration>,
+    wait: impl FnOnce(&mut Wait<'_>) -> Result<(), CudaError> + Send,
+) -> PyResult<()> {
+    let mut signal = None;
+    let result = py.detach(|| {
+        let mut tick = || {
+            signal = Python::try_attach(|py| py.check_signals().err()).flatten();
+            signal.is_none()
+        };
+        wait(&mut Wait { timeout, tick: Some(&mut tick), ..Wait::default() })
+    });
+    heard(py, result, signal, errors::cuda)
+}
+
+fn heard<E>(
+    py: Python<'_>,
+    result: Result<(), E>,
+    signal: Option<PyErr>,
+    raised: impl FnOnce(Python<'_>, E) -> PyErr,
+) -> PyResult<()> {
     match (result, signal) {
         (Ok(()), None) => Ok(()),
         // A signal that came with the answer is still to be heard.
         (_, Some(signal)) => Err(signal),
-        (Err(error), None) => Err(errors::raised(py, error)),
+        (Err(error), None) => Err(raised(py, error)),
     }
 }

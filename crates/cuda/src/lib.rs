@@ -100,6 +100,7 @@
 
 mod backoff;
 mod buffer;
+mod compiler;
 mod context;
 mod copy;
 mod device;
@@ -127,6 +128,7 @@ mod timer;
 pub use driver::simulated;
 
 pub use buffer::DeviceBuffer;
+pub use compiler::{CompileError, Compiler};
 pub use copy::{HostMemory, Region, copy, copy_in, copy_out, fill};
 pub use device::{Device, Lane};
 pub use error::{CudaError, DriverError};

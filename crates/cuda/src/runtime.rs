@@ -135,7 +135,8 @@ impl Cuda {
     }
 
     /// Devices that were asked for.
-    fn known(&self) -> Vec<Device> {
+    #[must_use]
+    pub fn known(&self) -> Vec<Device> {
         let place = |place: &Mutex<Option<Device>>| place.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.0.devices.iter().filter_map(place).collect()
     }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from weft._array.devices import as_device, device_of, place
+from weft._array.devices import as_device, device_of, new, place
 from weft._array.dispatch import engine_of, view
 from weft._array.dtypes import astype
 from weft._array.filling import fill
@@ -22,7 +22,6 @@ from weft._array.ranges import arange, eye, identity, linspace, meshgrid, tril, 
 from weft._array.rules import as_dtype, scalar_dtype
 from weft._array.shapes import as_shape
 from weft._core import NDArray, wrap
-from weft._core import empty as _empty
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -200,7 +199,7 @@ def empty(
     (2, 3)
     """
     where = as_device(device)
-    return place(_empty(*_checked(shape, _FLOAT if dtype is None else as_dtype(dtype)), engine or engine_of()), where)
+    return new(*_checked(shape, _FLOAT if dtype is None else as_dtype(dtype)), engine or engine_of(), where)
 
 
 def full(
@@ -244,7 +243,7 @@ def full(
     scalar = isinstance(fill_value, bool | int | float | complex) and not isinstance(fill_value, np.generic)
     value: Any = fill_value if scalar else as_array(fill_value, engine=owner)
     own = scalar_dtype(value.__class__) if scalar else value.dtype
-    result = place(_empty(*_checked(shape, own if dtype is None else as_dtype(dtype)), owner), where)
+    result = new(*_checked(shape, own if dtype is None else as_dtype(dtype)), owner, where)
     fill(result, value)
     return result
 

@@ -1,8 +1,9 @@
-"""Which logical device an array is on: the first CPU unless it was made elsewhere.
+"""Which device an array is on: the first CPU unless it was made elsewhere.
 
 Logical CPU devices share the machine's memory; under the ``per_device`` policy each has workers of its own. An op runs
 on the device of what it writes, or else of what it reads first, and its results belong there; views are where their
-memory is.
+memory is. A CUDA device has memory of its own: an array is on it from the beginning, and nothing else gets there but by
+a copy.
 """
 
 from __future__ import annotations
@@ -10,12 +11,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from weft._array.blas import add_device
-from weft._device import Device, cpu
+from weft._core import _FIRST_CUDA_DEVICE, copy_elements, cuda_empty, empty
+from weft._device import Device, cpu, gpu
 
 if TYPE_CHECKING:
-    from weft._core import NDArray
+    from collections.abc import Sequence
 
-__all__ = ["as_device", "device_of", "place"]
+    from weft._array.rules import DType
+    from weft._core import Engine, NDArray
+
+__all__ = ["as_device", "device_of", "new", "place"]
 
 _CPU = cpu()
 
@@ -49,13 +54,37 @@ def device_of(x: NDArray) -> Device:
     >>> device_of(weft.zeros(3, device="cpu:1"))
     weft.Device('cpu:1')
     """
-    index = x._device
-    return cpu(index) if index else _CPU
+    number = x._device
+    if number >= _FIRST_CUDA_DEVICE:
+        return gpu(number - _FIRST_CUDA_DEVICE)
+    return cpu(number) if number else _CPU
+
+
+def new(shape: Sequence[int], dtype: DType, engine: Engine, device: Device) -> NDArray:
+    """Return a new array of undefined elements on a device.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._array.devices import new
+    >>> new((2, 3), weft.float32, weft.get_engine(), weft.cpu(1)).device
+    weft.Device('cpu:1')
+    """
+    if device.kind == "cuda":
+        return cuda_empty(shape, dtype, engine, device.index)
+    return place(empty(shape, dtype, engine), device)
 
 
 def place(x: NDArray, device: Device) -> NDArray:
-    """Say on which device a new array is, before anything is pushed on it, and return it."""
+    """Say on which device a new array of the host is, before anything else is done with it, and return it there.
+
+    On a CUDA device it becomes another array, to which its values are copied.
+    """
+    if device.kind == "cuda":
+        moved = cuda_empty(x.shape, x.dtype, x.engine, device.index)
+        copy_elements(moved, x)
+        return moved
     if device.index:
         add_device(x.engine, device.index)
-    x._place(device.index)
+    x._place(device._number)
     return x

@@ -20,7 +20,7 @@ from weft._array.blas import share_cores
 from weft._array.devices import device_of, place
 from weft._array.operands import as_array, engine_of, matches, number
 from weft._array.rules import Aval, broadcast_shapes, kind_of, scalar_dtype, ufunc_dtypes
-from weft._core import Loop, NDArray, cache_loop, copy_elements, empty, push_compute, wrap
+from weft._core import Loop, NDArray, beside, cache_loop, copy_elements, empty, push_compute, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -242,14 +242,14 @@ def _push_ufunc(  # noqa: C901 - the way of every small op: another call would b
             return given
         return _push_casting(op, plan, arrays, out, where)
     shape: tuple[int, ...] | None = None
-    engine: Engine | None = None
+    first: NDArray | None = None
     for x in arrays:
         if type(x) is NDArray:
             if shape is None:
-                shape, engine = x.shape, x.engine
+                shape, first = x.shape, x
             elif x.shape != shape:
                 shape = broadcast_shapes(shape, x.shape)
-    results = tuple([empty(shape, each, engine) for each in plan.outputs])  # type: ignore[arg-type] # one is an array
+    results = tuple([beside(first, shape, each) for each in plan.outputs])  # type: ignore[arg-type] # one is an array
     plan.loop.push(results, arrays)
     return results
 
@@ -307,7 +307,6 @@ def _push_casting(
         mask = as_array(where, inputs[0])
         if mask.dtype.kind != "b":
             raise TypeError(f"where= takes booleans, and an array of dtype {mask.dtype} was given")
-    engine = inputs[0].engine
     shapes = [x.shape for x in inputs]
     shape = broadcast_shapes(*shapes) if mask is None else broadcast_shapes(*shapes, mask.shape)
     targets = operands.targets(out, len(plan.outputs))
@@ -316,9 +315,14 @@ def _push_casting(
             operands.check_target(op.name, target, shape, dtype)
             shape = target.shape
     results = tuple(
-        empty(shape, dtype, engine) if target is None else target
+        beside(inputs[0], shape, dtype) if target is None else target
         for target, dtype in zip(targets, plan.outputs, strict=True)
     )
+    if results[0]._elsewhere:
+        from weft._cuda import elementwise as device  # noqa: PLC0415 - for those alone who have a device
+
+        device.push(op, plan.inputs, plan.outputs, results, arrays, mask, signed=signed)
+        return results
     exact = plan.loop is not None and mask is None and all(map(matches, results, plan.outputs))
     if exact and signed and plan.loop is not None and not _overlap(targets, inputs):
         plan.loop.push(results, arrays)
@@ -357,11 +361,17 @@ def _push_function(
     ]
     inferred = op.infer(*avals, **attributes)
     wanted = inferred if isinstance(inferred, tuple) else (inferred,)
+    like = next((x for x in given if isinstance(x, NDArray)), None)
     final: list[NDArray] = []
     results: list[NDArray] = []
     for position, (target, aval) in enumerate(zip(operands.targets(out, len(wanted)), wanted, strict=True)):
         direct = target is None or _fits(op, position, target, aval, given)
-        result = target if target is not None and direct else empty(aval.shape, aval.dtype, engine)
+        if target is not None and direct:
+            result = target
+        elif like is not None:
+            result = beside(like, aval.shape, aval.dtype)
+        else:
+            result = empty(aval.shape, aval.dtype, engine)
         results.append(result)
         final.append(result if target is None else target)
     _push(op, tuple(results), given, attributes)
@@ -384,7 +394,8 @@ def _fits(op: Op, position: int, target: NDArray, aval: Aval, given: tuple[Opera
 def _push(op: Op, results: tuple[NDArray, ...], given: tuple[Operand, ...], attributes: dict[str, Any]) -> None:
     """Push a callable op over results and operands that fit."""
     faster = op.attribute("push", None)
-    if faster is not None and faster(results, given, **attributes):
+    on_device = bool(results) and results[0]._elsewhere
+    if faster is not None and not on_device and faster(results, given, **attributes):
         return
     mutated = tuple(x for i, x in enumerate(given) if i in op.mutates and isinstance(x, NDArray))
     inputs = tuple(x for i, x in enumerate(given) if i not in op.mutates and isinstance(x, NDArray))
@@ -393,7 +404,9 @@ def _push(op: Op, results: tuple[NDArray, ...], given: tuple[Operand, ...], attr
     )
     for x in mutated:
         operands.check_writable(x)
-    run = partial(_run_compute, op.compute["cpu"], template, len(results), _mutated=len(mutated), **attributes)
+    # NumPy's functions call CuPy's of the same name for CuPy's arrays.
+    compute = op.compute.get("cuda", op.compute["cpu"]) if on_device else op.compute["cpu"]
+    run = partial(_run_compute, compute, template, len(results), _mutated=len(mutated), **attributes)
     push_compute(run, results, inputs, mutated, name=op.name)
 
 
@@ -401,6 +414,10 @@ def copy_cast(target: NDArray, x: NDArray) -> None:
     """Push the copy of `x` into `target`, to whose shape it broadcasts, casting without a check."""
     if x.dtype == target.dtype:
         copy_elements(target, x)
+    elif target._elsewhere or x._elsewhere:
+        from weft._cuda import transfers  # noqa: PLC0415 - for those alone who have a device
+
+        transfers.copy_cast(target, x)
     else:
         push_compute(_cast, (target,), (x,), name="astype")
 

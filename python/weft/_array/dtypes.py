@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from weft._array.devices import as_device, device_of, place
+from weft._array.devices import as_device, device_of, new
 from weft._array.dispatch import copy_cast
 from weft._array.operands import ArrayLike, as_array
 from weft._array.rules import as_dtype
-from weft._core import NDArray, empty
+from weft._core import NDArray
 
 if TYPE_CHECKING:
     import builtins
@@ -138,7 +138,7 @@ def astype(
         return array
     if array.dtype.kind == "c" and wanted.kind not in "cb":
         raise TypeError(f"cannot cast an array of dtype {array.dtype} to {wanted}: take real() or imag() first")
-    result = place(empty(array.shape, wanted, array.engine), where)
+    result = new(array.shape, wanted, array.engine, where)
     copy_cast(result, array)
     return result
 

@@ -21,7 +21,7 @@ from weft._array.manipulation import ravel
 from weft._array.operands import ArrayLike, as_array, check_writable, values
 from weft._array.rules import Aval, broadcast_shapes
 from weft._array.shapes import axis_index
-from weft._core import NDArray, empty, push_compute
+from weft._core import NDArray, beside, push_compute
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
         assert isinstance(known, Advanced)  # noqa: S101 - for the type checker: it has arrays in it
         found = known
     assert found.shape is not None  # noqa: S101 - for the type checker: masks have become positions
-    result = empty(found.shape, x.dtype, x.engine)
+    result = beside(x, found.shape, x.dtype)
     arrays = tuple(entry for entry in found.entries if isinstance(entry, NDArray))
     push_compute(partial(_gather, _template(found.entries)), (result,), (x, *arrays), name="getitem")
     return result

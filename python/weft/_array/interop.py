@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array import numpy_calls
-from weft._array.devices import place
+from weft._array.devices import as_device, device_of, place
 from weft._array.operands import read_only
-from weft._core import NDArray, copy_elements, empty, wrap
+from weft._core import NDArray, beside, copy_elements, wrap
 from weft._default import get_engine
-from weft._device import cpu
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -117,20 +116,20 @@ def __dlpack_device__(self: NDArray, /) -> tuple[int, int]:  # noqa: ARG001, N80
     return _CPU
 
 
-def __reduce__(self: NDArray) -> tuple[Callable[..., NDArray], tuple[npt.NDArray[Any], int]]:  # noqa: N807 - a method
+def __reduce__(self: NDArray) -> tuple[Callable[..., NDArray], tuple[npt.NDArray[Any], str]]:  # noqa: N807 - a method
     """Wait, and pickle the values; they come back on the default engine, on the same device."""
     self.wait_to_read()
-    return _unpickle, (read_only(self._storage()), self._device)
+    return _unpickle, (read_only(self._storage()), str(device_of(self)))
 
 
-def _unpickle(array: npt.NDArray[Any], device: int = 0) -> NDArray:
+def _unpickle(array: npt.NDArray[Any], device: str = "cpu") -> NDArray:
     # Out-of-band buffers may belong to somebody else: then they are read-only.
-    return place(wrap(array if array.flags.writeable else array.copy(), get_engine()), cpu(device))
+    return place(wrap(array if array.flags.writeable else array.copy(), get_engine()), as_device(device))
 
 
 def __copy__(self: NDArray) -> NDArray:  # noqa: N807 - a method
     """Return a new array of the same values, without waiting."""
-    result = empty(self.shape, self.dtype, self.engine)
+    result = beside(self, self.shape, self.dtype)
     copy_elements(result, self)
     return result
 

@@ -16,7 +16,7 @@ import numpy as np
 from weft._array.dispatch import as_array, call, copy_cast
 from weft._array.operands import check_writable, engine_of, read_only
 from weft._array.rules import SUPPORTED, broadcast_of_ufunc
-from weft._core import NDArray, empty, push_compute, wrap
+from weft._core import NDArray, beside, push_compute, wrap
 from weft.ops import Op, get_op
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def _push_reduction(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwarg
         kept = bool(options.get("keepdims"))
         shape = tuple(1 if i in gone else n for i, n in enumerate(shape) if kept or i not in gone)
     if out is None:
-        out = empty(shape, np.dtype(sample.dtype), x.engine)
+        out = beside(x, shape, np.dtype(sample.dtype))
     elif out.shape != shape or out.dtype != sample.dtype:
         return NotImplemented
     check_writable(out)

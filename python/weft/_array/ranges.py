@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 import numpy as np
 
 from weft._array.calls import one
-from weft._array.devices import as_device, place
+from weft._array.devices import as_device, new, place
 from weft._array.dispatch import engine_of, view
 from weft._array.operands import ArrayLike, as_array
 from weft._array.rules import Aval, as_dtype, like_first
-from weft._core import NDArray, copy_elements, empty
+from weft._core import NDArray, beside, copy_elements
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from weft._array.rules import DType
     from weft._core import Engine
     from weft._device import Device
+    from weft.ops import Op
 
 __all__ = ["arange", "eye", "identity", "linspace", "meshgrid", "tril", "triu"]
 
@@ -86,8 +87,21 @@ def arange(
         raise TypeError("arange() is only supported for booleans when the result has at most length 2")
     owner = engine or engine_of()
     rule = _range_rule(start=first, stop=last, step=by, dtype=found)
-    result = place(empty(rule.shape, found, owner), where)
-    return one(_arange, out=result, engine=owner, start=first, stop=last, step=by, dtype=found)
+    return _made(_arange, rule.shape, found, owner, where, start=first, stop=last, step=by)
+
+
+def _made(
+    op: Op,
+    shape: tuple[int, ...],
+    dtype: DType,
+    engine: Engine,
+    where: Device,
+    **attributes: Any,  # noqa: ANN401 - the op's own
+) -> NDArray:
+    """Push an op that makes an array out of numbers, on the host where `where` is a device with memory of its own."""
+    host = where if where.kind == "cpu" else as_device(None)
+    result = one(op, out=new(shape, dtype, engine, host), engine=engine, dtype=dtype, **attributes)
+    return result if host is where else place(result, where)
 
 
 def _linspace_rule(*, num: int, dtype: DType, **_attributes: object) -> Aval:
@@ -148,9 +162,8 @@ def linspace(
     default = np.complex128 if any(isinstance(end, complex) for end in ends) else np.float64
     found = as_dtype(default if dtype is None else dtype)
     owner = engine or engine_of()
-    result = place(empty((count,), found, owner), where)
-    given = {"start": ends[0], "stop": ends[1], "num": count, "dtype": found, "endpoint": bool(endpoint)}
-    return one(_linspace, out=result, engine=owner, **given)
+    given = {"start": ends[0], "stop": ends[1], "num": count, "endpoint": bool(endpoint)}
+    return _made(_linspace, (count,), found, owner, where, **given)
 
 
 def _eye_rule(*, n_rows: int, n_cols: int, dtype: DType, **_attributes: object) -> Aval:
@@ -208,8 +221,7 @@ def eye(
         raise ValueError(f"negative dimensions are not allowed: the shape {(rows, columns)}")
     found = as_dtype(np.float64 if dtype is None else dtype)
     owner = engine or engine_of()
-    result = place(empty((rows, columns), found, owner), where)
-    return one(_eye, out=result, engine=owner, n_rows=rows, n_cols=columns, k=operator.index(k), dtype=found)
+    return _made(_eye, (rows, columns), found, owner, where, n_rows=rows, n_cols=columns, k=operator.index(k))
 
 
 def identity(n: SupportsIndex, dtype: npt.DTypeLike | None = None) -> NDArray:
@@ -268,7 +280,7 @@ def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy") -> list[N
     for axis, x in zip(axes, given, strict=True):
         strides = [0] * len(shape)
         strides[axis] = x.strides[0] if x.ndim else 0
-        grid = empty(tuple(shape), x.dtype, engine)
+        grid = beside(x, tuple(shape), x.dtype)
         copy_elements(grid, view(x, shape, strides))
         grids.append(grid)
     return grids

@@ -6,7 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from weft._array.dispatch import elementwise
-from weft._core import NDArray, empty
+from weft._core import NDArray, beside
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def unary(name: str, ufunc: np.ufunc, text: str, x: str, result: str, aliases: t
         if x.__class__ is NDArray and out is None and where is True and dtype is None:
             plan = plans.get((x.dtype,))
             if plan is not None and plan.loop is not None:
-                result = empty(x.shape, plan.outputs[0], x.engine)
+                result = beside(x, x.shape, plan.outputs[0])
                 plan.loop.push((result,), (x,))
                 return result
         return elementwise(op, x, out=out, where=where, dtype=dtype)

@@ -4,6 +4,8 @@ use super::fast::{Operator, binary, in_place, unary};
 use super::memory::{self, Lasting};
 use super::{dtypes, raised};
 use crate::arguments;
+use crate::cuda::fences::{self, Until};
+use crate::cuda::{hosted, transfers};
 use crate::engine::Engine;
 use crate::errors;
 use crate::wait;
@@ -13,6 +15,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::ffi::c_int;
+use std::time::{Duration, Instant};
 use weft_array::{Array, Layout, granted};
 
 /// An asynchronous n-dimensional array: operations on it push ops and return at once.
@@ -22,19 +25,32 @@ use weft_array::{Array, Layout, granted};
 /// functions that return arrays.
 #[pyclass(module = "weft", frozen, weakref, name = "NDArray")]
 pub(crate) struct NDArray {
-    pub(super) inner: Array,
+    pub(crate) inner: Array,
     engine: Py<Engine>,
 }
 
 impl NDArray {
     #[inline]
-    pub(super) fn new(inner: Array, engine: Py<Engine>) -> Self {
+    pub(crate) fn new(inner: Array, engine: Py<Engine>) -> Self {
         Self { inner, engine }
     }
 
     #[inline]
-    pub(super) fn owner(&self) -> &Py<Engine> {
+    pub(crate) fn owner(&self) -> &Py<Engine> {
         &self.engine
+    }
+
+    /// Waits for the engine, and then for the device.
+    fn wait_until(&self, py: Python<'_>, timeout: Option<Duration>, until: Until) -> PyResult<()> {
+        let start = Instant::now();
+        let array = &self.inner;
+        match until {
+            Until::Read if array.is_done() => {}
+            Until::Read => wait::detached(py, array.engine(), timeout, |wait| array.wait_to_read(wait))?,
+            Until::Written => wait::detached(py, array.engine(), timeout, |wait| array.wait_to_write(wait))?,
+        }
+        let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
+        fences::wait_for(py, array, until, left)
     }
 }
 
@@ -347,10 +363,10 @@ impl NDArray {
     #[pyo3(signature = (timeout=None))]
     fn wait_to_read(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
-        if self.inner.is_done() || granted(&self.inner).is_some() {
+        if granted(&self.inner).is_some() {
             return Ok(());
         }
-        wait::detached(py, self.inner.engine(), timeout, |wait| self.inner.wait_to_read(wait))
+        self.wait_until(py, timeout, Until::Read)
     }
 
     /// Waits until everything pushed so far on the array has finished, reads included.
@@ -362,7 +378,7 @@ impl NDArray {
         if granted(&self.inner) == Some(true) {
             return Ok(());
         }
-        wait::detached(py, self.inner.engine(), timeout, |wait| self.inner.wait_to_write(wait))
+        self.wait_until(py, timeout, Until::Written)
     }
 
     /// Whether everything pushed so far to change the array has finished.
@@ -371,7 +387,7 @@ impl NDArray {
     /// -------
     /// bool
     fn is_ready(&self, py: Python<'_>) -> bool {
-        py.detach(|| self.inner.is_ready())
+        py.detach(|| self.inner.is_ready() && fences::is_done(&self.inner))
     }
 
     /// The exception of the last finished op that was to change the array, without raising it; or None.
@@ -404,13 +420,24 @@ impl NDArray {
         Ok(Self::new(view, self.engine.clone_ref(py)))
     }
 
+    /// The memory; of an array on a device, a copy of its elements.
     fn _storage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.inner.buffer().is_elsewhere() {
+            return self.values(py);
+        }
         memory::view(py, &self.inner, false, Lasting::Always)
     }
 
-    /// Waits, and answers the values: read-only, unless the running op changes them.
+    /// Waits, and answers the values: read-only, unless the running op changes them. In an op that was granted the array,
+    /// and if that is on a device, a CuPy array.
     #[pyo3(name = "_values")]
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.inner.buffer().is_elsewhere() {
+            if granted(&self.inner).is_some() {
+                return hosted::view(py, &self.inner);
+            }
+            return memory::view(py, &transfers::to_host(py, &self.inner)?, true, Lasting::Always);
+        }
         self.wait_to_read(py, None)?;
         let readonly = granted(&self.inner) != Some(true);
         memory::view(py, &self.inner, readonly, Lasting::Always)
@@ -420,6 +447,18 @@ impl NDArray {
     #[getter]
     fn _device(&self) -> u16 {
         self.inner.device()
+    }
+
+    /// Whether its memory is not the host's.
+    #[getter]
+    fn _elsewhere(&self) -> bool {
+        self.inner.buffer().is_elsewhere()
+    }
+
+    /// Whether its elements lie row after row without gaps.
+    #[getter]
+    fn _contiguous(&self) -> bool {
+        self.inner.is_contiguous()
     }
 
     fn _place(&self, device: u16) {

@@ -6,6 +6,7 @@ use super::raised;
 use crate::arguments;
 use crate::call::call;
 use crate::callable::{cause, name_of};
+use crate::cuda::hosted;
 use crate::location::Location;
 use crate::trace;
 use pyo3::prelude::*;
@@ -17,7 +18,7 @@ use weft_engine::{Cause, OpContext, Payload, PushOptions};
 
 struct Compute {
     function: Py<PyAny>,
-    arrays: Vec<(Array, bool)>,
+    arrays: Vec<(Array, Access)>,
     location: Location,
 }
 
@@ -30,15 +31,26 @@ impl Payload for Compute {
         let py = unsafe { Python::assume_attached() };
         let function = self.function.bind(py);
         let run = || -> PyResult<()> {
-            let views = self.arrays.iter().map(|(array, readonly)| memory::view(py, array, *readonly, Lasting::Op));
-            let views = views.collect::<PyResult<Vec<_>>>()?;
+            let view = |(array, access): &(Array, Access)| {
+                if array.buffer().is_elsewhere() {
+                    return hosted::view(py, array);
+                }
+                memory::view(py, array, *access == Access::Read, Lasting::Op)
+            };
+            let views = self.arrays.iter().map(view).collect::<PyResult<Vec<_>>>()?;
             call(function, Some(&PyTuple::new(py, views)?)).map(drop)
         };
-        run().map_err(|error| cause(py, &error, &name_of(context, function), self.location))
+        let outcome = if self.arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
+            hosted::on_stream(py, &self.arrays, &name_of(context, function), run)
+        } else {
+            run()
+        };
+        outcome.map_err(|error| cause(py, &error, &name_of(context, function), self.location))
     }
 }
 
-/// Pushes an op that calls `func(*outputs, *mutated, *inputs)` with NumPy arrays, on a worker with the GIL.
+/// Pushes an op that calls `func(*outputs, *mutated, *inputs)` on a worker with the GIL: with NumPy arrays, or with CuPy
+/// arrays if all are on devices.
 #[pyfunction]
 #[pyo3(signature = (func, outputs, inputs, mutated=None, *, name=None))]
 pub(crate) fn push_compute(
@@ -65,12 +77,15 @@ pub(crate) fn push_compute(
     let arrays: Vec<(&Array, Access)> = held.iter().map(|(array, access)| (&array.get().inner, *access)).collect();
     let compute = Compute {
         function: func.clone().unbind(),
-        arrays: arrays.iter().map(|(array, access)| ((*array).clone(), *access == Access::Read)).collect(),
+        arrays: arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect(),
         location: Location::here(py),
     };
     let mut options = PushOptions { name, bytes: bytes as u64, ..PushOptions::default() };
     if engine.inner.is_traced() {
         options.note = trace::note_of_call(py, &engine.inner, Kind::Compute, name, func, compute.location);
     }
-    push(compute, &PushRequest::on(&engine.inner, &arrays, options)).map_err(|error| raised(py, error))
+    // On the CPU it computes with NumPy, on a device with CuPy: not with both.
+    let elsewhere = arrays.iter().all(|(array, _)| array.buffer().is_elsewhere());
+    let request = PushRequest { anywhere: elsewhere, ..PushRequest::on(&engine.inner, &arrays, options) };
+    push(compute, &request).map_err(|error| raised(py, error))
 }

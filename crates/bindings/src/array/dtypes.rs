@@ -16,12 +16,12 @@ fn known(py: Python<'_>) -> PyResult<&Vec<Py<PyAny>>> {
 }
 
 /// NumPy's dtype of this type.
-pub(super) fn to_python(py: Python<'_>, dtype: DType) -> PyResult<Py<PyAny>> {
+pub(crate) fn to_python(py: Python<'_>, dtype: DType) -> PyResult<Py<PyAny>> {
     Ok(known(py)?[dtype as usize].clone_ref(py))
 }
 
 /// The type that a `numpy.dtype`, or what makes one, stands for.
-pub(super) fn from_python(dtype: &Bound<'_, PyAny>) -> PyResult<DType> {
+pub(crate) fn from_python(dtype: &Bound<'_, PyAny>) -> PyResult<DType> {
     let py = dtype.py();
     let known = known(py)?;
     if let Some(at) = known.iter().position(|known| known.is(dtype)) {
@@ -38,7 +38,7 @@ pub(super) fn from_python(dtype: &Bound<'_, PyAny>) -> PyResult<DType> {
 }
 
 /// NumPy's numbers of the C types that are this type here.
-pub(super) fn numbers(dtype: DType) -> &'static [c_int] {
+pub(crate) fn numbers(dtype: DType) -> &'static [c_int] {
     const LONG_IS_64: bool = size_of::<c_long>() == 8;
     match dtype {
         DType::Bool => &[0],

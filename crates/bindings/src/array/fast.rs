@@ -134,7 +134,7 @@ pub(crate) fn cache_loop(
 
 /// A Python number as an operand of this dtype, if NumPy would take it so.
 #[inline]
-pub(super) fn scalar(number: &Bound<'_, PyAny>, dtype: DType) -> Option<Scalar> {
+pub(crate) fn scalar(number: &Bound<'_, PyAny>, dtype: DType) -> Option<Scalar> {
     let scalar = if let Ok(number) = number.cast_exact::<PyFloat>() {
         Scalar::Float(number.value())
     } else if let Ok(number) = number.cast_exact::<PyInt>() {
@@ -177,7 +177,9 @@ pub(super) fn binary<'py>(
 ) -> PyResult<Py<PyAny>> {
     let (py, own) = (array.py(), array.get());
     let dtype = own.inner.dtype();
-    if let Some(fast) = LOOPS[operator as usize][dtype as usize].get() {
+    if let Some(fast) = LOOPS[operator as usize][dtype as usize].get()
+        && !own.inner.buffer().is_elsewhere()
+    {
         let operands = Operands::of(own, other, dtype);
         if let Some(operands) = operands
             && let Some(shape) = operands.shape(own)
@@ -203,6 +205,7 @@ pub(super) fn in_place<'py>(
     let dtype = own.inner.dtype();
     if let Some(fast) = LOOPS[operator as usize][dtype as usize].get()
         && fast.result == dtype
+        && !own.inner.buffer().is_elsewhere()
         && let Some(operands) = Operands::of(own, other, dtype)
         && operands.shape(own).is_some_and(|shape| shape == own.inner.layout().shape)
     {
@@ -220,7 +223,9 @@ pub(super) fn in_place<'py>(
 #[inline]
 pub(super) fn unary(array: &Bound<'_, NDArray>, operator: Operator) -> PyResult<Py<PyAny>> {
     let (py, own) = (array.py(), array.get());
-    if let Some(fast) = LOOPS[operator as usize][own.inner.dtype() as usize].get() {
+    if let Some(fast) = LOOPS[operator as usize][own.inner.dtype() as usize].get()
+        && !own.inner.buffer().is_elsewhere()
+    {
         let shape = &own.inner.layout().shape;
         let output = Array::empty(&own.owner().get().inner, shape, fast.result).map_err(|error| raised(py, error))?;
         own.owner().get().wait_for_room(py, output.bytes() as u64)?;

@@ -3,6 +3,8 @@
 use super::class::NDArray;
 use super::raised;
 use crate::arguments::Held;
+use crate::callable::Raised;
+use crate::cuda::hosted;
 use crate::engine::Engine;
 use crate::trace::Traced;
 use pyo3::prelude::*;
@@ -24,7 +26,21 @@ impl<P: Payload> Payload for Granting<P> {
     };
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
-        granting(&self.arrays, || self.payload.run(context))
+        granting(&self.arrays, || {
+            if !P::HOSTED || !self.arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
+                return self.payload.run(context);
+            }
+            // SAFETY: hosted payloads run inside `Gil::enter`.
+            let py = unsafe { Python::assume_attached() };
+            let label = context.label();
+            let mut outcome = Ok(());
+            let body = || {
+                outcome = self.payload.run(context);
+                Ok(())
+            };
+            let issued = hosted::on_stream(py, &self.arrays, &label, body);
+            outcome.and(issued.map_err(|error| Cause::Error(Box::new(Raised::new(py, &error)))))
+        })
     }
 }
 
@@ -50,7 +66,8 @@ pub(crate) fn push<P: Traced>(
     }
     let payload = Granting { payload, arrays: arrays.to_vec() };
     let arrays: Vec<(&Array, Access)> = arrays.iter().map(|(array, access)| (array, *access)).collect();
-    let request = PushRequest { engine: &engine.inner, arrays: &arrays, variables, options, at_arrays, anywhere: true };
+    let request =
+        PushRequest { engine: &engine.inner, arrays: &arrays, variables, options, at_arrays, anywhere: P::HOSTED };
     weft_array::push(payload, &request).map_err(|error| raised(py, error))?;
     engine.hand_over(py);
     Ok(())

@@ -2,6 +2,7 @@
 
 use super::class::NDArray;
 use super::{dtypes, raised};
+use crate::cuda;
 use crate::engine::Engine;
 use crate::trace;
 use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
@@ -88,6 +89,19 @@ pub(crate) fn empty(shape: Vec<usize>, dtype: &Bound<'_, PyAny>, engine: &Bound<
     Ok(NDArray::new(array, engine.clone().unbind()))
 }
 
+/// An array of its own where another one is: of the same engine, on the same device if that has a memory of its own.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // as above
+pub(crate) fn beside(x: &Bound<'_, NDArray>, shape: Vec<usize>, dtype: &Bound<'_, PyAny>) -> PyResult<NDArray> {
+    let (py, own) = (x.py(), x.get());
+    let dtype = dtypes::from_python(dtype)?;
+    if let Some(memory) = cuda::memory::buffer_of(&own.inner) {
+        return cuda::memory::empty_on(py, own.owner().bind(py), &shape, dtype, memory.device());
+    }
+    let array = Array::empty(&own.owner().get().inner, &shape, dtype).map_err(|error| raised(py, error))?;
+    Ok(NDArray::new(array, own.owner().clone_ref(py)))
+}
+
 /// An array on the memory of a NumPy array, which it keeps.
 #[pyfunction]
 pub(crate) fn wrap(array: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>) -> PyResult<NDArray> {
@@ -125,6 +139,9 @@ pub(crate) fn copy_elements(output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>)
     let same = Arc::ptr_eq(to.inner.buffer(), from.inner.buffer()) && to.inner.layout() == from.inner.layout();
     if same {
         return Ok(()); // as Python asks for after `x[i] += 1`
+    }
+    if to.inner.buffer().is_elsewhere() || from.inner.buffer().is_elsewhere() {
+        return py.import("weft._cuda.transfers")?.getattr("copy_elements")?.call1((output, x)).map(drop);
     }
     to.owner().get().wait_for_room(py, 0)?;
     let kernel = copy_loop(to.inner.dtype());

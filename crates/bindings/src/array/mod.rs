@@ -2,8 +2,8 @@
 
 mod class;
 mod compute;
-mod dtypes;
-mod fast;
+pub(crate) mod dtypes;
+pub(crate) mod fast;
 pub(crate) mod granting;
 mod memory;
 mod strided;
@@ -11,7 +11,7 @@ mod strided;
 pub(crate) use class::NDArray;
 pub(crate) use compute::push_compute;
 pub(crate) use fast::{cache_loop, set_dispatch};
-pub(crate) use memory::{Memory, copy_elements, empty, memory_stats, memory_trim, wrap};
+pub(crate) use memory::{Memory, beside, copy_elements, empty, memory_stats, memory_trim, wrap};
 pub(crate) use strided::Loop;
 
 use crate::errors;
@@ -24,6 +24,7 @@ pub(crate) fn raised(py: Python<'_>, error: ArrayError) -> PyErr {
     match error {
         ArrayError::Engine(error) => errors::raised(py, error),
         ArrayError::OutOfBounds { .. } => PyIndexError::new_err(error.to_string()),
+        ArrayError::Elsewhere { .. } => errors::argument_value(py, &error.to_string()),
         ArrayError::TooLarge { .. } => PyMemoryError::new_err(error.to_string()),
         ArrayError::Granted { .. } => errors::nested_push(py, &error.to_string()),
         ArrayError::ReadOnly => PyValueError::new_err("assignment destination is read-only"),

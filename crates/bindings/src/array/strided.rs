@@ -2,10 +2,12 @@
 
 use super::class::NDArray;
 use super::{dtypes, fast, raised};
+use crate::cuda::elementwise::CudaLoop;
 use crate::trace;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 use smallvec::SmallVec;
 use std::ffi::{c_char, c_int, c_void};
@@ -41,7 +43,9 @@ pub(crate) struct Loop {
     /// What a reduction starts with.
     identity: Option<Scalar>,
     /// Keeps the loop's code and data.
-    _ufunc: Py<PyAny>,
+    ufunc: Py<PyAny>,
+    /// What computes the same on devices; None if no kernel does.
+    cuda: PyOnceLock<Option<Py<CudaLoop>>>,
 }
 
 #[pymethods]
@@ -77,12 +81,14 @@ impl Loop {
             "multiply" => Some(Scalar::Int(1)),
             _ => None,
         };
-        Ok(Some(Self { kernel, dtypes: wanted, name, identity, _ufunc: ufunc.clone().unbind() }))
+        let (ufunc, cuda) = (ufunc.clone().unbind(), PyOnceLock::new());
+        Ok(Some(Self { kernel, dtypes: wanted, name, identity, ufunc, cuda }))
     }
 
     /// Pushes an op: the loop over `inputs`, arrays or numbers, broadcast to the shape of `outputs`.
     fn push(&self, outputs: &Bound<'_, PyTuple>, inputs: &Bound<'_, PyTuple>) -> PyResult<()> {
         let py = outputs.py();
+        let targets = outputs;
         let outputs = arrays(outputs)?;
         let mut held: SmallVec<[Result<Bound<'_, NDArray>, weft_array::Scalar>; 2]> = SmallVec::new();
         for (at, input) in inputs.iter().enumerate() {
@@ -105,6 +111,16 @@ impl Loop {
             self.check(self.kernel.inputs() + at, &output.get().inner)?;
         }
         let Some(first) = outputs.first() else { return Err(PyValueError::new_err("there is no output")) };
+        if first.get().inner.buffer().is_elsewhere() {
+            return match self.cuda(py)? {
+                Some(kernels) => kernels.get().push_python(targets, inputs),
+                None => py
+                    .import("weft._cuda.elementwise")?
+                    .getattr("hosted")?
+                    .call1((&self.ufunc, targets, inputs))
+                    .map(drop),
+            };
+        }
         let bytes: usize = outputs.iter().map(|output| output.get().inner.bytes()).sum();
         first.get().owner().get().wait_for_room(py, bytes as u64)?;
         let operands: SmallVec<[Operand<'_>; 2]> = held
@@ -156,6 +172,17 @@ impl Loop {
     fn options(py: Python<'_>, output: &Array, name: &str) -> PushOptions<'static> {
         let note = trace::of_arrays(py, output.engine(), Kind::Compute, name);
         PushOptions { note, ..PushOptions::default() }
+    }
+
+    /// The kernels that compute the same on devices, if there are any.
+    fn cuda(&self, py: Python<'_>) -> PyResult<Option<&Py<CudaLoop>>> {
+        let made = self.cuda.get_or_try_init(py, || -> PyResult<Option<Py<CudaLoop>>> {
+            let dtypes = self.dtypes.iter().map(|dtype| dtypes::to_python(py, *dtype));
+            let dtypes = PyTuple::new(py, dtypes.collect::<PyResult<Vec<_>>>()?)?;
+            let made = py.import("weft._cuda.elementwise")?.getattr("of_ufunc")?.call1((&self.ufunc, dtypes))?;
+            Ok(made.extract()?)
+        })?;
+        Ok(made.as_ref())
     }
 
     fn check(&self, at: usize, array: &Array) -> PyResult<()> {

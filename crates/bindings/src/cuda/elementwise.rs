@@ -1,0 +1,380 @@
+//! Element-wise ops on devices: launches of kernels that Python writes and NVRTC compiles, one for each op, dtypes and
+//! class of layout.
+
+use super::memory::expect;
+use crate::array::{NDArray, dtypes, fast, raised};
+use crate::errors;
+use crate::trace;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use weft_array::{Access, Array, DType, Layout, PushRequest, Scalar, push};
+use weft_cuda::driver::Dimensions;
+use weft_cuda::{CudaError, Device, DeviceBuffer, Kernel, Label, Launch, LaunchPlan, Parameter};
+use weft_engine::trace::Kind;
+use weft_engine::{AccessKind, PushOptions};
+
+/// Axes of a walk at most, once those that can be are merged.
+const AXES: usize = 8;
+/// Threads of a block.
+const THREADS: u32 = 256;
+/// Elements that a thread computes where there are many.
+const EACH: usize = 4;
+/// Blocks for each multiprocessor, at most: threads then go on to further elements.
+const BLOCKS: usize = 32;
+/// Bit of a variant for arrays that are not in rows; those below tell which operands are scalars.
+const STRIDED: u32 = 1 << 31;
+
+/// An operand of a push.
+#[derive(Clone, Copy)]
+pub(crate) enum Operand<'a> {
+    /// An array on the device, broadcast to the shape of the result.
+    Array(&'a Array),
+    /// The same number for every element.
+    Scalar(Scalar),
+}
+
+#[derive(Clone)]
+struct Compiled {
+    kernel: Kernel,
+    plan: Arc<LaunchPlan>,
+}
+
+/// The kernels of an element-wise op for exact dtypes, compiled when they are first launched.
+#[pyclass(module = "weft._core", frozen)]
+pub(crate) struct CudaLoop {
+    name: Arc<str>,
+    /// Of the operands in memory; a scalar is passed as this type.
+    inputs: SmallVec<[DType; 3]>,
+    outputs: SmallVec<[DType; 1]>,
+    /// ``build(capability, strided, scalars)`` answers the name of the kernel and its image.
+    build: Py<PyAny>,
+    kernels: Mutex<HashMap<(usize, u32), Compiled>>,
+}
+
+/// How a kernel walks over operands that are not in rows: as the struct in its source.
+struct Walk {
+    size: usize,
+    shape: SmallVec<[usize; AXES]>,
+    /// For each operand, outputs first, the bytes from one element to the next along each axis.
+    strides: SmallVec<[SmallVec<[isize; AXES]>; 4]>,
+}
+
+impl Walk {
+    fn new(outputs: &[&Array], inputs: &[Operand<'_>]) -> Result<Self, weft_array::ArrayError> {
+        let shape = &outputs[0].layout().shape;
+        let mut strides: SmallVec<[SmallVec<[isize; AXES]>; 4]> = SmallVec::new();
+        for output in outputs {
+            strides.push(output.layout().strides.iter().copied().collect());
+        }
+        for input in inputs {
+            if let Operand::Array(array) = input {
+                strides.push(array.layout().broadcast(shape)?.iter().copied().collect());
+            }
+        }
+        let mut walk = Self { size: shape.iter().product(), shape: shape.iter().copied().collect(), strides };
+        walk.merge();
+        Ok(walk)
+    }
+
+    /// Drops axes of length 1, and merges two where every operand steps over them as over one.
+    fn merge(&mut self) {
+        let mut axis = self.shape.len();
+        while axis > 0 {
+            axis -= 1;
+            let inner = axis + 1;
+            if self.shape[axis] == 1 {
+                self.remove(axis);
+            } else if inner < self.shape.len() {
+                let length = isize::try_from(self.shape[inner]).unwrap_or(isize::MAX);
+                if self.strides.iter().all(|strides| strides[axis] == strides[inner].wrapping_mul(length)) {
+                    self.shape[inner] *= self.shape[axis];
+                    self.remove(axis);
+                }
+            }
+        }
+    }
+
+    fn remove(&mut self, axis: usize) {
+        self.shape.remove(axis);
+        for strides in &mut self.strides {
+            strides.remove(axis);
+        }
+    }
+
+    /// As the kernel's parameter: size, number of axes, lengths, then the strides of each operand.
+    fn bytes(&self) -> SmallVec<[u8; 512]> {
+        let mut bytes = SmallVec::new();
+        let mut put = |word: u64| bytes.extend_from_slice(&word.to_ne_bytes());
+        put(self.size as u64);
+        put(self.shape.len() as u64);
+        (0..AXES).for_each(|axis| put(self.shape.get(axis).map_or(1, |length| *length as u64)));
+        for strides in &self.strides {
+            (0..AXES).for_each(|axis| put(strides.get(axis).map_or(0, |stride| stride.cast_unsigned() as u64)));
+        }
+        bytes
+    }
+}
+
+fn in_rows(outputs: &[&Array], inputs: &[Operand<'_>]) -> bool {
+    let shape = &outputs[0].layout().shape;
+    let arrays = inputs.iter().filter_map(|input| if let Operand::Array(array) = input { Some(*array) } else { None });
+    outputs.iter().copied().chain(arrays).all(|array| array.is_contiguous() && array.layout().shape == *shape)
+}
+
+/// Whether an element of one may be an element of the other at another place.
+fn crosses(one: &Array, other: &Array) -> bool {
+    let (near, far) = (one.range(), other.range());
+    Arc::ptr_eq(one.buffer(), other.buffer())
+        && (one.layout() != other.layout() || one.dtype() != other.dtype())
+        && near.start < far.end
+        && far.start < near.end
+}
+
+#[pymethods]
+impl CudaLoop {
+    #[new]
+    fn new(
+        name: &str,
+        inputs: &Bound<'_, PyTuple>,
+        outputs: &Bound<'_, PyTuple>,
+        build: Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let read = |list: &Bound<'_, PyTuple>| -> PyResult<Vec<DType>> {
+            list.iter().map(|dtype| dtypes::from_python(&dtype)).collect()
+        };
+        Ok(Self {
+            name: name.into(),
+            inputs: read(inputs)?.into(),
+            outputs: read(outputs)?.into(),
+            build: build.unbind(),
+            kernels: Mutex::default(),
+        })
+    }
+
+    /// Pushes a launch over `inputs`, arrays of one device or numbers, broadcast to the shape of `outputs`.
+    #[pyo3(name = "push")]
+    pub(crate) fn push_python(&self, outputs: &Bound<'_, PyTuple>, inputs: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let py = outputs.py();
+        let outputs: SmallVec<[Bound<'_, NDArray>; 1]> =
+            outputs.iter().map(|item| Ok(item.cast_into::<NDArray>()?)).collect::<PyResult<_>>()?;
+        let mut held: SmallVec<[Result<Bound<'_, NDArray>, Scalar>; 3]> = SmallVec::new();
+        for (input, dtype) in inputs.iter().zip(&self.inputs) {
+            held.push(match input.cast_into::<NDArray>() {
+                Ok(array) => Ok(array),
+                Err(error) => {
+                    let input = error.into_inner();
+                    Err(fast::scalar(&input, *dtype).ok_or_else(|| {
+                        let message = format!("{input:?} cannot be an operand of dtype {}", dtype.name());
+                        errors::argument_type(py, &message)
+                    })?)
+                }
+            });
+        }
+        let operands: SmallVec<[Operand<'_>; 3]> = held
+            .iter()
+            .map(|input| match input {
+                Ok(array) => Operand::Array(&array.get().inner),
+                Err(scalar) => Operand::Scalar(*scalar),
+            })
+            .collect();
+        let targets: SmallVec<[&Array; 1]> = outputs.iter().map(|output| &output.get().inner).collect();
+        let Some(first) = outputs.first() else { return Err(errors::argument_value(py, "there is no output")) };
+        let bytes: usize = targets.iter().map(|target| target.bytes()).sum();
+        first.get().owner().get().wait_for_room(py, bytes as u64)?;
+        self.push(py, &targets, &operands)
+    }
+
+    fn __repr__(&self) -> String {
+        let names: Vec<_> = self.inputs.iter().chain(&self.outputs).map(|dtype| dtype.name()).collect();
+        format!("<weft._core.CudaLoop {} {}>", self.name, names.join(", "))
+    }
+}
+
+impl CudaLoop {
+    /// Pushes a launch. The caller has waited for room.
+    pub(crate) fn push(&self, py: Python<'_>, outputs: &[&Array], inputs: &[Operand<'_>]) -> PyResult<()> {
+        self.check(py, outputs, inputs)?;
+        let first = outputs[0];
+        if first.layout().size() == 0 {
+            return Ok(());
+        }
+        for (at, input) in inputs.iter().enumerate() {
+            if let Operand::Array(array) = input
+                && outputs.iter().any(|output| crosses(output, array))
+            {
+                // What is read must not be changed by threads that were faster.
+                let copy = compact(py, array)?;
+                let mut inputs: SmallVec<[Operand<'_>; 3]> = inputs.into();
+                inputs[at] = Operand::Array(&copy);
+                return self.push(py, outputs, &inputs);
+            }
+        }
+        let device = expect(py, first)?.device().clone();
+        let mut variant = 0;
+        for (at, input) in inputs.iter().enumerate() {
+            variant |= u32::from(matches!(input, Operand::Scalar(_))) << at;
+        }
+        let walk = if in_rows(outputs, inputs) {
+            None
+        } else {
+            variant |= STRIDED;
+            let walk = Walk::new(outputs, inputs).map_err(|error| raised(py, error))?;
+            if walk.shape.len() > AXES {
+                let message = format!(
+                    "{}: arrays of {} axes that do not merge are too many for a kernel, which takes {AXES}: make the \
+                     operands contiguous by copy()",
+                    self.name,
+                    walk.shape.len()
+                );
+                return Err(errors::argument_value(py, &message));
+            }
+            Some(walk)
+        };
+        let compiled = self.compiled(py, &device, variant, walk.as_ref(), inputs)?;
+        let launch =
+            self.launch(&device, &compiled, walk.as_ref(), outputs, inputs).map_err(|error| errors::cuda(py, error))?;
+        let arrays: SmallVec<[(&Array, Access); 4]> = inputs
+            .iter()
+            .filter_map(|input| if let Operand::Array(array) = input { Some((*array, Access::Read)) } else { None })
+            .chain(outputs.iter().map(|output| (*output, Access::Overwrite)))
+            .collect();
+        let bytes: usize = outputs.iter().map(|output| output.bytes()).sum();
+        let note = trace::of_arrays(py, first.engine(), Kind::Launch, &self.name);
+        let options = PushOptions { name: Some(&self.name), bytes: bytes as u64, note, ..PushOptions::default() };
+        push(launch, &PushRequest::anywhere(first.engine(), &arrays, options)).map_err(|error| raised(py, error))
+    }
+
+    /// Refuses operands that do not suit the kernels.
+    fn check(&self, py: Python<'_>, outputs: &[&Array], inputs: &[Operand<'_>]) -> PyResult<()> {
+        if outputs.len() != self.outputs.len() || inputs.len() != self.inputs.len() {
+            let message =
+                format!("{} has {} operands and {} results", self.name, self.inputs.len(), self.outputs.len());
+            return Err(errors::argument_value(py, &message));
+        }
+        let shape = &outputs[0].layout().shape;
+        let device = expect(py, outputs[0])?.device().clone();
+        let arrays = inputs.iter().zip(&self.inputs).filter_map(|(input, dtype)| match input {
+            Operand::Array(array) => Some((*array, dtype)),
+            Operand::Scalar(_) => None,
+        });
+        for (array, dtype) in arrays.chain(outputs.iter().copied().zip(&self.outputs)) {
+            let other = expect(py, array)?;
+            if *other.device() != device {
+                let (one, two) = (device.index(), other.device().index());
+                let message = format!(
+                    "{}: the operands are on cuda:{one} and on cuda:{two}: bring them together by to_device()",
+                    self.name
+                );
+                return Err(errors::argument_value(py, &message));
+            }
+            if array.dtype() != *dtype {
+                let (found, wanted) = (array.dtype().name(), dtype.name());
+                return Err(errors::argument_type(py, &format!("{}: an operand is {found}, not {wanted}", self.name)));
+            }
+        }
+        for output in outputs {
+            let repeats =
+                output.layout().shape.iter().zip(&output.layout().strides).any(|(n, step)| *n > 1 && *step == 0);
+            if output.layout().shape != *shape || (repeats && output.layout().size() > 0) {
+                let message = format!("{}: the outputs must be of one shape, and no broadcast views", self.name);
+                return Err(errors::argument_value(py, &message));
+            }
+        }
+        Ok(())
+    }
+
+    fn compiled(
+        &self,
+        py: Python<'_>,
+        device: &Device,
+        variant: u32,
+        walk: Option<&Walk>,
+        inputs: &[Operand<'_>],
+    ) -> PyResult<Compiled> {
+        let key = (device.index(), variant);
+        let find = || self.kernels.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        if let Some(compiled) = find() {
+            return Ok(compiled);
+        }
+        let capability = device.properties().capability;
+        let answer = self.build.call1(py, (capability, variant & STRIDED != 0, variant & !STRIDED))?;
+        let (name, image): (String, Bound<'_, PyBytes>) = answer.extract(py)?;
+        let image = image.as_bytes();
+        let mut parameters: SmallVec<[Parameter; 8]> = SmallVec::new();
+        parameters.push(Parameter::Scalar(walk.map_or(8, |walk| walk.bytes().len())));
+        parameters.extend(self.outputs.iter().map(|_| Parameter::Pointer));
+        parameters.extend(inputs.iter().zip(&self.inputs).map(|(input, dtype)| match input {
+            Operand::Array(_) => Parameter::Pointer,
+            Operand::Scalar(_) => Parameter::Scalar(dtype.size()),
+        }));
+        let load = || {
+            // SAFETY: the compiler has just made it.
+            let kernel = unsafe { device.load_module(image) }?.kernel(&name)?;
+            let plan = kernel.plan(&parameters)?;
+            Ok(Compiled { kernel, plan })
+        };
+        let compiled = load().map_err(|error| errors::cuda(py, error))?;
+        // Of two threads that come here at once, the second one's stays; both are the same.
+        self.kernels.lock().unwrap_or_else(PoisonError::into_inner).insert(key, compiled.clone());
+        Ok(compiled)
+    }
+
+    fn launch(
+        &self,
+        device: &Device,
+        compiled: &Compiled,
+        walk: Option<&Walk>,
+        outputs: &[&Array],
+        inputs: &[Operand<'_>],
+    ) -> Result<Launch, CudaError> {
+        let size = outputs[0].layout().size();
+        let most = device.properties().multiprocessors as usize * BLOCKS;
+        let blocks = size.div_ceil(THREADS as usize * EACH).clamp(1, most.max(1));
+        let grid = [u32::try_from(blocks).unwrap_or(u32::MAX), 1, 1];
+        let dimensions = Dimensions { grid, block: [THREADS, 1, 1], shared_memory: 0 };
+        let label = Label::new(Arc::clone(&self.name), 0);
+        // SAFETY: the kernel touches the elements of its operands, which check() has found to be what it is for.
+        let mut launch = unsafe { Launch::new(&compiled.kernel, &compiled.plan, dimensions, label) }?;
+        launch = match walk {
+            Some(walk) => launch.scalar(&walk.bytes())?,
+            None => launch.scalar(&(size as u64).to_ne_bytes())?,
+        };
+        let memory = |array: &Array| {
+            super::memory::buffer_of(array).ok_or_else(|| CudaError::InvalidArgument("not on a device".to_owned()))
+        };
+        for output in outputs {
+            // What lies between the elements stays, and other ranges of the buffer may be in use: so not "overwrite".
+            let all = output.is_contiguous() && output.bytes() == output.buffer().bytes();
+            let kind = if all { AccessKind::Overwrite } else { AccessKind::Mutate };
+            launch = launch.buffer(&memory(output)?, output.layout().offset, kind)?;
+        }
+        for (input, dtype) in inputs.iter().zip(&self.inputs) {
+            launch = match input {
+                Operand::Array(array) => launch.buffer(&memory(array)?, array.layout().offset, AccessKind::Read)?,
+                Operand::Scalar(scalar) => {
+                    let bytes = scalar.bytes(*dtype);
+                    let refuse = || CudaError::InvalidArgument(format!("{scalar:?} is no {}", dtype.name()));
+                    launch.scalar(&bytes.ok_or_else(refuse)?[..dtype.size()])?
+                }
+            };
+        }
+        Ok(launch)
+    }
+}
+
+/// Pushes a copy of an array that is on a device, contiguous.
+pub(crate) fn compact(py: Python<'_>, array: &Array) -> PyResult<Array> {
+    let device = expect(py, array)?.device().clone();
+    let made = Layout::contiguous(&array.layout().shape, array.dtype().size()).and_then(|layout| {
+        let memory = DeviceBuffer::new(&device, array.bytes());
+        super::memory::array_on(array.engine(), memory, false, layout, array.dtype())
+    });
+    let copy = made.map_err(|error| raised(py, error))?;
+    let copying = py.import("weft._cuda.elementwise")?.getattr("copying")?;
+    let copying = copying.call1((dtypes::to_python(py, array.dtype())?,))?.cast_into::<CudaLoop>()?;
+    copying.get().push(py, &[&copy], &[Operand::Array(array)])?;
+    Ok(copy)
+}

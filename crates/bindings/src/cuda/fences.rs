@@ -1,0 +1,61 @@
+//! Waits for what ops have issued: to the engine they have ended, on the device they may still run.
+
+use super::memory::buffer_of;
+use super::runtime;
+use crate::wait;
+use pyo3::prelude::*;
+use std::time::{Duration, Instant};
+use weft_array::Array;
+use weft_cuda::{CudaError, Fence};
+use weft_engine::Wait;
+
+/// Which ops are waited for.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Until {
+    /// Those that write.
+    Read,
+    /// Those that read, too.
+    Written,
+}
+
+fn fences(array: &Array, until: Until) -> Vec<Fence> {
+    let Some(buffer) = buffer_of(array) else { return Vec::new() };
+    if until == Until::Written { buffer.fences() } else { buffer.writer().into_iter().collect() }
+}
+
+/// Waits for the device, after a wait for the engine: for all that is on the array's buffer, whichever part of it.
+pub(crate) fn wait_for(py: Python<'_>, array: &Array, until: Until, timeout: Option<Duration>) -> PyResult<()> {
+    if !array.buffer().is_elsewhere() {
+        return Ok(());
+    }
+    let fences = fences(array, until);
+    wait::for_device(py, timeout, |wait| wait_for_each(&fences, wait))
+}
+
+fn wait_for_each(fences: &[Fence], wait: &mut Wait<'_>) -> Result<(), CudaError> {
+    let (start, timeout) = (Instant::now(), wait.timeout);
+    for fence in fences {
+        wait.timeout = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
+        fence.wait(wait).map_err(|error| match (error, timeout) {
+            (CudaError::Timeout { op, .. }, Some(after)) => CudaError::Timeout { op, after },
+            (error, _) => error,
+        })?;
+    }
+    Ok(())
+}
+
+/// Whether all that writes to the array's buffer has ended on the device; so it has, if it has failed.
+pub(crate) fn is_done(array: &Array) -> bool {
+    fences(array, Until::Read).iter().all(|fence| fence.is_done().unwrap_or(true))
+}
+
+/// Waits until all that was issued on all devices so far has ended.
+pub(crate) fn wait_for_devices(py: Python<'_>, timeout: Option<Duration>) -> PyResult<()> {
+    let Some(cuda) = runtime::known() else { return Ok(()) };
+    let start = Instant::now();
+    for device in cuda.known() {
+        let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
+        wait::for_device(py, left, |wait| device.synchronize(wait))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Python callables that issue work on a device: they run on the stream of their op, which is behind all that the op's
+//! accesses ask for, and what they issue there is followed by the op's fence.
+
+use super::memory::buffer_of;
+use crate::array::{dtypes, raised};
+use crate::errors;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::cell::RefCell;
+use std::sync::Arc;
+use weft_array::{Access as ArrayAccess, Array, ArrayError};
+use weft_cuda::driver::DeviceAddress;
+use weft_cuda::{Access, CudaError, Device, DeviceBuffer, Label, Request};
+use weft_engine::AccessKind;
+
+/// The op that this thread runs, as foreign code sees it.
+struct Current {
+    device: usize,
+    stream: usize,
+    /// Where the buffers of its arrays lie.
+    places: Vec<(Arc<DeviceBuffer>, DeviceAddress)>,
+}
+
+thread_local! {
+    /// Ops under way on this thread, the innermost last.
+    static CURRENT: RefCell<Vec<Current>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Takes the op back, however it ends.
+struct Until;
+
+impl Drop for Until {
+    fn drop(&mut self) {
+        CURRENT.with_borrow_mut(|current| drop(current.pop()));
+    }
+}
+
+/// Keeps the memory of a device that foreign code looks at.
+#[pyclass(module = "weft._core", frozen, name = "_DeviceMemory")]
+pub(crate) struct DeviceMemory {
+    _buffer: Arc<DeviceBuffer>,
+}
+
+fn accesses(arrays: &[(Array, ArrayAccess)]) -> Vec<Access> {
+    let access = |(array, access): &(Array, ArrayAccess)| {
+        let kind = if *access == ArrayAccess::Read { AccessKind::Read } else { AccessKind::Mutate };
+        buffer_of(array).map(|buffer| Access { buffer, kind })
+    };
+    arrays.iter().filter_map(access).collect()
+}
+
+/// The device of the arrays that are on one: that of the first which is written to, or else of the first.
+fn device(arrays: &[(Array, ArrayAccess)]) -> Option<Device> {
+    let on = |(array, _): &(Array, ArrayAccess)| Some(buffer_of(array)?.device().clone());
+    let written = arrays.iter().filter(|(_, access)| *access != ArrayAccess::Read).find_map(on);
+    written.or_else(|| arrays.iter().find_map(on))
+}
+
+/// Runs `body` as the op that was granted these arrays, on a stream of theirs if any is on a device.
+pub(crate) fn on_stream(
+    py: Python<'_>,
+    arrays: &[(Array, ArrayAccess)],
+    label: &str,
+    body: impl FnOnce() -> PyResult<()>,
+) -> PyResult<()> {
+    let Some(device) = device(arrays) else { return body() };
+    let (label, accesses) = (Label::from(label), accesses(arrays));
+    let begun = device.begin(&Request::new(&label, &accesses)).map_err(|error| errors::cuda(py, error))?;
+    let places = accesses.iter().map(|access| Arc::clone(&access.buffer)).zip(begun.addresses().iter().copied());
+    let current = Current { device: device.index(), stream: begun.stream().handle().0, places: places.collect() };
+    let (index, stream) = (current.device, current.stream);
+    let outcome = {
+        CURRENT.with_borrow_mut(|all| all.push(current));
+        let _until = Until;
+        let entered = py.import("weft._cuda.streams")?.getattr("enter")?.call1((index, stream))?;
+        let outcome = body();
+        entered.call_method1("__exit__", (py.None(), py.None(), py.None())).and(outcome)
+    };
+    let finished = begun.finish().map(drop).map_err(|error: CudaError| errors::cuda(py, error));
+    outcome.and(finished)
+}
+
+/// The device and the stream of the op that this thread runs, if it is one on a device.
+#[pyfunction]
+pub(crate) fn cuda_current_stream() -> Option<(usize, usize)> {
+    CURRENT.with_borrow(|current| current.last().map(|op| (op.device, op.stream)))
+}
+
+/// Where an array lies that the running op was granted.
+pub(crate) fn granted_address(array: &Array) -> Option<DeviceAddress> {
+    let buffer = buffer_of(array)?;
+    let place = |op: &Current| op.places.iter().find(|(place, _)| Arc::ptr_eq(place, &buffer)).map(|place| place.1);
+    CURRENT.with_borrow(|current| current.iter().rev().find_map(place))
+}
+
+/// A CuPy array on the elements, for the running op.
+pub(crate) fn view<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
+    let (Some(address), Some(buffer)) = (granted_address(array), buffer_of(array)) else {
+        let device = array.buffer().storage().elsewhere().map_or("cpu", |memory| memory.device()).to_owned();
+        return Err(raised(py, ArrayError::Elsewhere { device }));
+    };
+    let layout = array.layout();
+    let (bytes, device) = (buffer.bytes(), buffer.device().index());
+    let keeper = Bound::new(py, DeviceMemory { _buffer: buffer })?;
+    let dtype = dtypes::to_python(py, array.dtype())?;
+    let shape = PyTuple::new(py, &layout.shape)?;
+    let strides = PyTuple::new(py, &layout.strides)?;
+    let arguments = (address, bytes, layout.offset, shape, strides, dtype, device, keeper);
+    py.import("weft._cuda.views")?.getattr("view")?.call1(arguments)
+}

@@ -1,0 +1,17 @@
+//! CUDA devices: joins weft-array's arrays and weft-cuda's devices.
+//!
+//! | module | home of |
+//! |---|---|
+//! | `runtime` | the process's one handle on CUDA; devices, by number |
+//! | `memory` | arrays in the memory of a device |
+//! | `fences` | waits for what has been issued and may still run |
+//! | `transfers` | copies between the host and devices, and between devices |
+//! | `elementwise` | native launches of element-wise kernels |
+//! | `hosted` | Python callables on the stream of their op |
+
+pub(crate) mod elementwise;
+pub(crate) mod fences;
+pub(crate) mod hosted;
+pub(crate) mod memory;
+pub(crate) mod runtime;
+pub(crate) mod transfers;

@@ -1,0 +1,127 @@
+//! CUDA in this process: opened when it is first asked for, never by `import weft`.
+
+use crate::arguments;
+use crate::errors;
+use crate::wait;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+use weft_cuda::{Compiler, Cuda, CudaError, Device};
+
+/// Number, among an engine's devices, of the first CUDA device; CPU devices come before. With as many lanes as engines
+/// have, those of the first sixteen devices of either kind are apart.
+pub(crate) const FIRST_DEVICE: u16 = 0x8010;
+/// How long the end of the process waits for the poller.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+static CUDA: OnceLock<Cuda> = OnceLock::new();
+static COMPILER: Mutex<Option<Compiler>> = Mutex::new(None);
+
+/// CUDA, if this process has opened it.
+pub(crate) fn known() -> Option<&'static Cuda> {
+    CUDA.get()
+}
+
+/// CUDA. `WEFT_CUDA_LIBRARY` names the driver's library where it is not in its usual place.
+fn open() -> Result<&'static Cuda, CudaError> {
+    if let Some(cuda) = CUDA.get() {
+        return Ok(cuda);
+    }
+    let path = std::env::var("WEFT_CUDA_LIBRARY").ok().filter(|path| !path.is_empty());
+    let cuda = Cuda::open_library(path.as_deref())?;
+    Ok(CUDA.get_or_init(|| cuda))
+}
+
+/// The device of this number.
+pub(crate) fn device(py: Python<'_>, index: usize) -> PyResult<Device> {
+    py.detach(|| open()?.device(index)).map_err(|error| errors::cuda(py, error))
+}
+
+/// The number of a device among an engine's.
+pub(crate) fn number(device: &Device) -> u16 {
+    FIRST_DEVICE.saturating_add(u16::try_from(device.index()).unwrap_or(u16::MAX))
+}
+
+/// Lets the poller end, before the driver is taken down with the process.
+pub(crate) fn shut_down(py: Python<'_>) {
+    if let Some(cuda) = known() {
+        // A poller that does not end in time is left to end with the process.
+        let _ = py.detach(|| cuda.shut_down(PATIENCE));
+    }
+}
+
+/// How many devices there are. Raises what says why there is no CUDA.
+#[pyfunction]
+pub(crate) fn cuda_device_count(py: Python<'_>) -> PyResult<usize> {
+    py.detach(open).map(Cuda::device_count).map_err(|error| errors::cuda(py, error))
+}
+
+/// What a device is: name, capability, multiprocessors, memory.
+#[pyfunction]
+pub(crate) fn cuda_properties(py: Python<'_>, index: usize) -> PyResult<Bound<'_, PyDict>> {
+    let device = device(py, index)?;
+    let properties = device.properties();
+    let found = PyDict::new(py);
+    found.set_item("name", &properties.name)?;
+    found.set_item("capability", properties.capability)?;
+    found.set_item("multiprocessors", properties.multiprocessors)?;
+    found.set_item("memory", properties.memory)?;
+    Ok(found)
+}
+
+/// Waits until all that was issued on a device so far has ended.
+#[pyfunction]
+#[pyo3(signature = (index, timeout=None))]
+pub(crate) fn cuda_synchronize(py: Python<'_>, index: usize, timeout: Option<f64>) -> PyResult<()> {
+    let timeout = arguments::timeout(py, timeout)?;
+    let device = device(py, index)?;
+    wait::for_device(py, timeout, |wait| device.synchronize(wait))
+}
+
+/// Bytes of a device's memory: in_use, peak, blocks, held, free, total, pinned.
+#[pyfunction]
+pub(crate) fn cuda_memory_stats(py: Python<'_>, index: usize) -> PyResult<Bound<'_, PyDict>> {
+    let device = device(py, index)?;
+    let stats = py.detach(|| device.memory_stats()).map_err(|error| errors::cuda(py, error))?;
+    let figures = PyDict::new(py);
+    figures.set_item("in_use", stats.in_use)?;
+    figures.set_item("peak", stats.peak)?;
+    figures.set_item("blocks", stats.blocks)?;
+    figures.set_item("held", stats.held)?;
+    figures.set_item("free", stats.free)?;
+    figures.set_item("total", stats.total)?;
+    figures.set_item("pinned", stats.pinned)?;
+    Ok(figures)
+}
+
+/// Gives memory that devices keep for reuse back.
+#[pyfunction]
+pub(crate) fn cuda_trim(py: Python<'_>) -> PyResult<()> {
+    known().map_or(Ok(()), |cuda| py.detach(|| cuda.trim()).map_err(|error| errors::cuda(py, error)))
+}
+
+/// Compiles CUDA C++ by the first of the libraries in `paths` that is there.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // extracted from sequences
+pub(crate) fn cuda_compile<'py>(
+    py: Python<'py>,
+    paths: Vec<String>,
+    name: &str,
+    source: &str,
+    capability: (u32, u32),
+    options: Vec<String>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let image = py.detach(|| {
+        // The lock is held while it compiles: NVRTC uses all it needs of the machine, and images are made once.
+        let mut compiler = COMPILER.lock().unwrap_or_else(PoisonError::into_inner);
+        if compiler.is_none() {
+            *compiler = Some(Compiler::open(&paths)?);
+        }
+        match &*compiler {
+            Some(compiler) => compiler.compile(name, source, capability, &options),
+            None => unreachable!("opened above"),
+        }
+    });
+    image.map(|image| PyBytes::new(py, &image)).map_err(|error| errors::compiler(py, error))
+}

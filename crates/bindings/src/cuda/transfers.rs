@@ -1,0 +1,119 @@
+//! Copies between the host and devices, and between devices.
+//!
+//! One from or to the host is pushed as two ops (see `weft_cuda::Landing`): one issues it, one ends when the device has
+//! done with the host's memory.
+
+use super::memory::{buffer_of, expect};
+use crate::array::{NDArray, raised};
+use crate::errors;
+use crate::trace;
+use crate::wait;
+use pyo3::prelude::*;
+use weft_array::{Access, Array, DType, Layout, PushRequest, push, push_pair};
+use weft_cuda::{CudaError, HostMemory, Label, Landing, Region, copy, copy_in, copy_out};
+use weft_engine::trace::Kind;
+use weft_engine::{Cause, Engine, OpContext, Payload, PushOptions};
+
+/// Issues a copy from or to the host.
+struct Transfer {
+    device: Region,
+    host: Array,
+    to_device: bool,
+    landing: Landing,
+}
+
+impl Payload for Transfer {
+    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        let start = self.host.buffer().start()?.wrapping_add(self.host.layout().offset);
+        // SAFETY: the array is contiguous, the two ops of this copy have its variable until it has landed, and the
+        // landing keeps it. Memory of weft is not pinned; memory of others is pinned as a whole or not at all.
+        let memory = unsafe { HostMemory::new(start, self.host.bytes()) };
+        if self.to_device {
+            copy_in(context, &Label::from("copy to device"), &self.device, memory, self.landing)?;
+        } else {
+            copy_out(context, &Label::from("copy to host"), memory, &self.device, self.landing)?;
+        }
+        Ok(())
+    }
+}
+
+fn region(array: &Array) -> Result<Option<Region>, CudaError> {
+    buffer_of(array).map(|buffer| Region::new(&buffer, array.layout().offset, array.bytes())).transpose()
+}
+
+/// What may go wrong with a push of a copy.
+enum Refusal {
+    Array(weft_array::ArrayError),
+    Cuda(CudaError),
+}
+
+impl Refusal {
+    fn raised(self, py: Python<'_>) -> PyErr {
+        match self {
+            Self::Array(error) => raised(py, error),
+            Self::Cuda(error) => errors::cuda(py, error),
+        }
+    }
+}
+
+/// Pushes a copy of contiguous elements, one side of which is on a device.
+fn push_copy(py: Python<'_>, engine: &Engine, to: &Array, from: &Array) -> Result<(), Refusal> {
+    let (target, source) = (region(to).map_err(Refusal::Cuda)?, region(from).map_err(Refusal::Cuda)?);
+    let arrays = [(to, Access::Overwrite), (from, Access::Read)];
+    let note = trace::of_arrays(py, engine, Kind::Copy, "copy");
+    let options = PushOptions { name: Some("copy"), bytes: to.bytes() as u64, note, ..PushOptions::default() };
+    let request = PushRequest::anywhere(engine, &arrays, options);
+    let (host, device, to_device) = match (target, source) {
+        (Some(target), Some(source)) => {
+            let payload = move |_: &mut OpContext<'_>| -> Result<(), Cause> {
+                Ok(copy(&Label::from("copy"), &target, &source).map(drop)?)
+            };
+            return push(payload, &request).map_err(Refusal::Array);
+        }
+        (Some(target), None) => (from, target, true),
+        (None, Some(source)) => (to, source, false),
+        (None, None) => {
+            return Err(Refusal::Cuda(CudaError::InvalidArgument("neither array is on a device".to_owned())));
+        }
+    };
+    let (landing, land) = Landing::keeping(Box::new(host.clone()));
+    let transfer = Transfer { device, host: host.clone(), to_device, landing };
+    let kept = [(host, if to_device { Access::Read } else { Access::Mutate })];
+    let landed = PushRequest::anywhere(engine, &kept, PushOptions { bytes: 0, ..options });
+    push_pair((transfer, &request), (land, &landed)).map_err(Refusal::Array)
+}
+
+/// Pushes a copy of `x`, of the same dtype, size and order, to `output`; both are contiguous, and one is on a device.
+#[pyfunction]
+pub(crate) fn cuda_copy(output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>) -> PyResult<()> {
+    let (py, to, from) = (output.py(), &output.get().inner, &x.get().inner);
+    if to.dtype() != from.dtype() || to.bytes() != from.bytes() || !to.is_contiguous() || !from.is_contiguous() {
+        let message = "a transfer takes two contiguous arrays of one dtype and size";
+        return Err(errors::argument_value(py, message));
+    }
+    let engine = output.get().owner().get();
+    engine.wait_for_room(py, to.bytes() as u64)?;
+    push_copy(py, &engine.inner, to, from).map_err(|refusal| refusal.raised(py))
+}
+
+/// The elements of an array that is on a device, in memory of the host: waits for them.
+///
+/// All bytes between the first and the last element are copied, so that the layout stays as it is.
+pub(crate) fn to_host(py: Python<'_>, array: &Array) -> PyResult<Array> {
+    expect(py, array)?;
+    let range = array.range();
+    let bytes = |buffer, offset| {
+        let layout = Layout { offset, ..Layout::contiguous(&[range.len()], 1)? };
+        Array::on(buffer, layout, DType::UInt8)
+    };
+    let engine = array.engine();
+    let copied = (|| {
+        let host = Array::empty(engine, &[range.len()], DType::UInt8)?;
+        Ok((bytes(array.buffer().clone(), range.start)?, host))
+    })();
+    let (device, host) = copied.map_err(|error| raised(py, error))?;
+    push_copy(py, engine, &host, &device).map_err(|refusal| refusal.raised(py))?;
+    wait::detached(py, engine, None, |wait| host.wait_to_read(wait))?;
+    let layout = Layout { offset: array.layout().offset.saturating_sub(range.start), ..array.layout().clone() };
+    Array::on(host.buffer().clone(), layout, array.dtype()).map_err(|error| raised(py, error))
+}

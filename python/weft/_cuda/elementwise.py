@@ -1,0 +1,149 @@
+"""Element-wise functions on CUDA devices: native launches where there is a kernel, CuPy's functions elsewhere."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft._array.rules import as_dtype
+from weft._core import CudaLoop, NDArray, push_compute
+from weft._cuda.expressions import expression
+from weft._cuda.nvrtc import build
+from weft._cuda.sources import Elementwise
+
+if TYPE_CHECKING:
+    from weft._array.rules import DType
+    from weft.ops import Op
+
+__all__ = ["casting", "copying", "hosted", "of_ufunc", "push"]
+
+_BOOL = np.dtype(np.bool_)
+#: So that results are those of single operations, as NumPy's are.
+_OPTIONS = ("--fmad=false", "--std=c++14")
+
+
+@cache
+def _loop(
+    name: str,
+    inputs: tuple[DType, ...],
+    output: DType,
+    computed: tuple[DType, ...],
+    result: DType,
+    masked: bool,  # noqa: FBT001 - part of a key
+) -> CudaLoop | None:
+    """Return the kernels of a function, or None if there are none."""
+    body = expression(name, computed)
+    if body is None:
+        return None
+    codes = "_".join(dtype.name for dtype in (*inputs, output))
+    kernel = Elementwise(f"weft_{name}_{codes}", body, inputs, output, computed, result, masked)
+
+    def make(capability: tuple[int, int], strided: bool, scalars: int) -> tuple[str, bytes]:  # noqa: FBT001 - the core's call
+        return kernel.name, build(kernel.name, kernel.source(strided=strided, scalars=scalars), capability, _OPTIONS)
+
+    return CudaLoop(name, inputs, (output,), make)
+
+
+def of_ufunc(ufunc: np.ufunc, dtypes: tuple[DType, ...]) -> CudaLoop | None:
+    """Return the kernels that compute what NumPy's loop of `ufunc` for these dtypes does; None if there are none."""
+    if ufunc.nout != 1:
+        return None
+    inputs, output = dtypes[: ufunc.nin], dtypes[-1]
+    return _loop(ufunc.__name__, inputs, output, inputs, output, masked=False)
+
+
+def casting(from_: DType, to: DType) -> CudaLoop:
+    """Return the kernels that copy elements and cast them."""
+    found = _loop("positive", (from_,), to, (from_,), from_, masked=False)
+    assert found is not None  # noqa: S101 - for the type checker: it is in the table
+    return found
+
+
+def copying(dtype: DType) -> CudaLoop:
+    """Return the kernels that copy elements."""
+    dtype = as_dtype(dtype)
+    return casting(dtype, dtype)
+
+
+def push(
+    op: Op,
+    computed: tuple[DType, ...],
+    outputs: tuple[DType, ...],
+    results: tuple[NDArray, ...],
+    operands: tuple[Any, ...],
+    mask: NDArray | None,
+    *,
+    signed: bool = True,
+) -> None:
+    """Push an element-wise op whose operands may have to be cast, and whose elements may be chosen.
+
+    Parameters
+    ----------
+    op : Op
+        The op, which has a ufunc.
+    computed, outputs : tuple of numpy.dtype
+        What it computes in, and what that gives.
+    results : tuple of NDArray
+        Where to.
+    operands : tuple of NDArray or Python scalar
+        The operands.
+    mask : NDArray or None
+        Which elements to compute.
+    signed : bool, default: True
+        Whether the scalars are of the dtypes `computed`.
+    """
+    ufunc = op.ufunc
+    assert ufunc is not None  # noqa: S101 - for the type checker
+    inputs = tuple(x.dtype if isinstance(x, NDArray) else dtype for x, dtype in zip(operands, computed, strict=True))
+    given = operands if mask is None else (*operands, mask)
+    own = op.compute["cpu"] is ufunc and "cuda" not in op.compute and len(results) == 1 and signed
+    if own:
+        if ufunc.__name__ == "power" and computed[0].kind in "iu":
+            _check_exponent(operands[1])
+        masked = mask is not None
+        loop = _loop(
+            ufunc.__name__, (*inputs, _BOOL) if masked else inputs, results[0].dtype, computed, outputs[0], masked
+        )
+        if loop is not None:
+            loop.push(results, given)
+            return
+    function: Any = op.compute.get("cuda", ufunc)
+    hosted(function, results, operands, mask, op.name)
+
+
+def _check_exponent(exponent: Any) -> None:  # noqa: ANN401 - an array or a number
+    if isinstance(exponent, NDArray):
+        if exponent.dtype.kind == "i":
+            raise TypeError(
+                "pow() of integers takes exponents of an unsigned dtype on a CUDA device, where a negative one could not "
+                "be refused: cast them"
+            )
+    elif exponent < 0:
+        raise ValueError("Integers to negative integer powers are not allowed.")
+
+
+def hosted(
+    function: Any,  # noqa: ANN401 - a ufunc, or a compute of a user's
+    results: tuple[NDArray, ...],
+    operands: tuple[Any, ...],
+    mask: NDArray | None = None,
+    name: str | None = None,
+) -> None:
+    """Push a ufunc that has no kernel: CuPy's function of its name, on a worker with the GIL."""
+    arrays = tuple(x for x in operands if isinstance(x, NDArray))
+    template = tuple(None if isinstance(x, NDArray) else x for x in operands)
+    run = partial(_run, function, template, len(results))
+    name = function.__name__ if name is None else name
+    if mask is None:
+        push_compute(run, results, arrays, name=name)
+    else:
+        push_compute(partial(run, masked=True), (), (*arrays, mask), results, name=name)
+
+
+def _run(function: Any, template: tuple[Any, ...], nout: int, /, *views: Any, masked: bool = False) -> None:  # noqa: ANN401 - as above
+    inputs = iter(views[nout:])
+    args = [next(inputs) if each is None else each for each in template]
+    options: dict[str, Any] = {"where": next(inputs)} if masked else {}
+    function(*args, out=views[:nout], **options)

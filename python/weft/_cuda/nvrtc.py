@@ -1,0 +1,76 @@
+"""NVRTC, CUDA's compiler: where it is, and images made by it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+from weft._core import cuda_compile
+from weft.errors import CudaUnavailableError
+
+__all__ = ["build", "libraries"]
+
+#: Packages that ship it, newest first, with where it is in them.
+_PACKAGES = (("nvidia.cu13", "lib"), ("nvidia.cuda_nvrtc", "lib"))
+_NAMES = ("nvrtc64_130_0.dll", "nvrtc64_120_0.dll") if sys.platform == "win32" else ("libnvrtc.so.13", "libnvrtc.so.12")
+
+
+def libraries() -> list[str]:
+    """Return the paths at which to look for NVRTC, the likeliest first.
+
+    ``WEFT_NVRTC_LIBRARY``, where it is set, is the only one.
+
+    Examples
+    --------
+    >>> from weft._cuda.nvrtc import libraries
+    >>> libraries()[-1].endswith(".12") or "nvrtc" in libraries()[-1]
+    True
+    """
+    named = os.environ.get("WEFT_NVRTC_LIBRARY")
+    if named:
+        return [named]
+    found: list[str] = []
+    for package, folder in _PACKAGES:
+        try:
+            spec = importlib.util.find_spec(package)
+        except ModuleNotFoundError:
+            continue
+        for root in (spec.submodule_search_locations or ()) if spec else ():
+            found += [str(path) for name in _NAMES if (path := Path(root) / folder / name).exists()]
+    return [*found, *_NAMES]
+
+
+def build(name: str, source: str, capability: tuple[int, int], options: tuple[str, ...] = ()) -> bytes:
+    """Compile CUDA C++ for devices of a compute capability.
+
+    Parameters
+    ----------
+    name : str
+        What the source is called in messages.
+    source : str
+        The source.
+    capability : (int, int)
+        As ``(9, 0)``.
+    options : tuple of str, optional
+        Options of NVRTC.
+
+    Returns
+    -------
+    bytes
+        The image, which the driver loads.
+
+    Raises
+    ------
+    CudaUnavailableError
+        If there is no NVRTC.
+    KernelCompileError
+        If the source is wrong.
+    """
+    try:
+        return cuda_compile(libraries(), name, source, capability, list(options))
+    except CudaUnavailableError as error:
+        raise CudaUnavailableError(
+            f"{error}; kernels need it: pip install nvidia-cuda-nvrtc-cu12, or name the library by WEFT_NVRTC_LIBRARY"
+        ) from None

@@ -1,0 +1,165 @@
+"""Sources of element-wise kernels in CUDA C++.
+
+A kernel walks over elements that lie in rows, or over any layout of up to eight axes (``Walk``, as
+``crates/bindings/src/cuda/elementwise.rs`` fills it). An operand may be an array or a number. Operands are cast to the
+types that the function computes in, and the result to that of the output. No pointer is declared ``restrict``, as an
+output may be an input: so the elements that a thread computes at once are all read before the first is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from weft._cuda.expressions import HEADER
+
+if TYPE_CHECKING:
+    from weft._array.rules import DType
+
+__all__ = ["Elementwise"]
+
+_TYPES = {
+    "bool": "u8",
+    "int8": "signed char",
+    "uint8": "u8",
+    "int16": "short",
+    "uint16": "unsigned short",
+    "int32": "int",
+    "uint32": "unsigned",
+    "int64": "long long",
+    "uint64": "u64",
+    "float32": "float",
+    "float64": "double",
+    "complex64": "Complex<float>",
+    "complex128": "Complex<double>",
+}
+_NARROW = 4
+
+_WALK = """
+struct Walk {{ u64 size, axes, shape[8]; long long strides[{operands}][8]; }};
+template <class I> __device__ void step(const Walk& walk, u64 element, long long* at) {{
+    I rest = (I)element;
+    for (int k = 0; k < {operands}; ++k) at[k] = 0;
+    for (int axis = (int)walk.axes - 1; axis >= 0; --axis) {{
+        I length = (I)walk.shape[axis], index = rest % length;
+        rest /= length;
+        for (int k = 0; k < {operands}; ++k) at[k] += (long long)index * walk.strides[k][axis];
+    }}
+}}
+"""
+
+
+@dataclass(frozen=True)
+class Elementwise:
+    """An element-wise function for exact dtypes.
+
+    Parameters
+    ----------
+    name : str
+        The kernel's name, of letters, digits and underscores.
+    body : str
+        What it computes; see `weft._cuda.expressions`.
+    inputs, output : numpy.dtype
+        Of the operands and of the result in memory.
+    computed, result : numpy.dtype
+        What the operands are cast to, and what comes out.
+    masked : bool, default: False
+        Whether one more operand, of booleans, says which elements to compute.
+    """
+
+    name: str
+    body: str
+    inputs: tuple[DType, ...]
+    output: DType
+    computed: tuple[DType, ...]
+    result: DType
+    masked: bool = False
+
+    def source(self, *, strided: bool, scalars: int) -> str:
+        """Return the source of one kernel.
+
+        Parameters
+        ----------
+        strided : bool
+            Whether it takes any layout, and not only rows.
+        scalars : int
+            Bits that say which operands are numbers.
+        """
+        walk = _WALK.format(operands=1 + self._arrays(scalars)) if strided else ""
+        return HEADER + walk + self._function() + (self._walking(scalars) if strided else self._in_rows(scalars))
+
+    def _arrays(self, scalars: int) -> int:
+        return sum(not scalars >> at & 1 for at in range(len(self.inputs)))
+
+    def _function(self) -> str:
+        kinds = [_computed(dtype) for dtype in self.computed]
+        wide = "u64" if self.computed[0].itemsize > _NARROW else "unsigned"
+        names = "AB"[: len(kinds)]
+        parameters = ", ".join(f"{each} {each.lower()}" for each in names)
+        aliases = "".join(f"typedef {kind} {each};\n" for kind, each in zip(kinds, names, strict=True))
+        return (
+            f"{aliases}typedef {_computed(self.result)} R;\ntypedef {wide} U;\n"
+            f"__device__ R apply({parameters}) {{ return {self.body}; }}\n"
+        )
+
+    def _parameters(self, scalars: int) -> str:
+        listed = [f"{_TYPES[self.output.name]}* out"]
+        for at, dtype in enumerate(self.inputs):
+            kind = _TYPES[dtype.name]
+            listed.append(f"{kind} x{at}" if scalars >> at & 1 else f"const {kind}* x{at}")
+        return ", ".join(listed)
+
+    def _call(self, operands: list[str]) -> str:
+        given = [
+            f"Cast<{_computed(to)}, {_computed(dtype)}>::of(({_computed(dtype)}){each})"
+            for each, dtype, to in zip(operands, self.inputs, self.computed, strict=False)
+        ]
+        cast = f"Cast<{_computed(self.output)}, R>::of(apply({', '.join(given)}))"
+        return f"({_TYPES[self.output.name]}){cast}"
+
+    def _in_rows(self, scalars: int) -> str:
+        count = len(self.inputs)
+        arrays = [at for at in range(count) if not scalars >> at & 1]
+        held = "".join(f"        {_TYPES[self.inputs[at].name]} y{at}[4];\n" for at in arrays)
+        loads = " ".join(f"y{at}[k] = x{at}[i + k * step];" for at in arrays)
+        many = [f"x{at}" if scalars >> at & 1 else f"y{at}[k]" for at in range(count)]
+        single = [f"x{at}" if scalars >> at & 1 else f"x{at}[i]" for at in range(count)]
+        when = [f"if ({operands[-1]}) " if self.masked else "" for operands in (many, single)]
+        return f"""
+extern "C" __global__ void {self.name}(u64 size, {self._parameters(scalars)}) {{
+    u64 step = (u64)gridDim.x * blockDim.x, i = (u64)blockIdx.x * blockDim.x + threadIdx.x;
+    for (; i + 3 * step < size; i += 4 * step) {{
+{held}        #pragma unroll
+        for (int k = 0; k < 4; ++k) {{ {loads} }}
+        #pragma unroll
+        for (int k = 0; k < 4; ++k) {when[0]}out[i + k * step] = {self._call(many)};
+    }}
+    for (; i < size; i += step) {when[1]}out[i] = {self._call(single)};
+}}
+"""
+
+    def _walking(self, scalars: int) -> str:
+        count = len(self.inputs)
+        operands: list[str] = []
+        position = 1
+        for at in range(count):
+            if scalars >> at & 1:
+                operands.append(f"x{at}")
+            else:
+                operands.append(f"(*(const {_TYPES[self.inputs[at].name]}*)((const char*)x{at} + at[{position}]))")
+                position += 1
+        when = f"if ({operands[-1]}) " if self.masked else ""
+        return f"""
+extern "C" __global__ void {self.name}(Walk walk, {self._parameters(scalars)}) {{
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < walk.size; i += stride) {{
+        long long at[{position}];
+        if (walk.size >> 32) step<u64>(walk, i, at); else step<unsigned>(walk, i, at);
+        {when}*({_TYPES[self.output.name]}*)((char*)out + at[0]) = {self._call(operands)};
+    }}
+}}
+"""
+
+
+def _computed(dtype: DType) -> str:
+    return "bool" if dtype.kind == "b" else _TYPES[dtype.name]

@@ -1,0 +1,161 @@
+"""CUDA devices: whether there are any, what they hold, and waiting for them.
+
+An array is on a device from the beginning (``weft.zeros(n, device=weft.gpu(0))``), or gets there as a copy
+(``x.to_device(weft.gpu(0))``). Importing this module opens nothing: the driver is loaded when it is first asked for.
+``WEFT_CUDA_LIBRARY`` names the driver's library where it is not in its usual place, as in some containers;
+``WEFT_NVRTC_LIBRARY`` that of NVRTC.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from weft import _core
+from weft._default import get_engine
+from weft._device import Device, gpu
+from weft.errors import ArgumentTypeError, ArgumentValueError, CudaUnavailableError
+
+if TYPE_CHECKING:
+    from typing import SupportsIndex
+
+__all__ = [
+    "MemoryStats",
+    "current_stream",
+    "device_count",
+    "is_available",
+    "memory_stats",
+    "memory_trim",
+    "synchronize",
+]
+
+
+class MemoryStats(NamedTuple):
+    """Bytes of a device's memory. Made by `memory_stats`.
+
+    Attributes
+    ----------
+    in_use, peak : int
+        Held by arrays; the most that was held at once.
+    blocks : int
+        How many blocks that is.
+    held : int
+        Held by the device's pool, in use or kept for reuse.
+    free, total : int
+        Not in anybody's use, other processes counted; all there is.
+    pinned : int
+        Pinned memory of the host, in use or kept for reuse.
+    """
+
+    in_use: int
+    peak: int
+    blocks: int
+    held: int
+    free: int
+    total: int
+    pinned: int
+
+
+def is_available() -> bool:
+    """Return whether there is a CUDA device to be used. Opens the driver, and never raises.
+
+    Examples
+    --------
+    >>> import weft
+    >>> isinstance(weft.cuda.is_available(), bool)
+    True
+    """
+    try:
+        return _core.cuda_device_count() > 0
+    except CudaUnavailableError:
+        return False
+
+
+def device_count() -> int:
+    """Return how many CUDA devices there are; 0 without a driver.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.cuda.device_count() >= 0
+    True
+    """
+    try:
+        return _core.cuda_device_count()
+    except CudaUnavailableError:
+        return 0
+
+
+def synchronize(device: Device | str | SupportsIndex | None = None, timeout: float | None = None) -> None:
+    """Wait for all that was pushed on the default engine, and until a device has done it.
+
+    Parameters
+    ----------
+    device : Device, str or int, optional
+        The device; by default all that are in use.
+    timeout : float, optional
+        The most seconds to wait.
+
+    Raises
+    ------
+    CudaUnavailableError
+        If there is no such device.
+    WaitTimeoutError
+        If the time runs out.
+    BaseException
+        What an op raised, where nobody was told yet.
+    """
+    get_engine().wait_for_all(timeout)
+    if device is not None:
+        _core.cuda_synchronize(_index(device), timeout)
+
+
+def memory_stats(device: Device | str | SupportsIndex = 0) -> MemoryStats:
+    """Return the bytes of a device's memory.
+
+    Parameters
+    ----------
+    device : Device, str or int, default: 0
+        The device.
+
+    Raises
+    ------
+    CudaUnavailableError
+        If there is no such device.
+    """
+    return MemoryStats(**_core.cuda_memory_stats(_index(device)))
+
+
+def memory_trim() -> None:
+    """Give the memory that devices keep for reuse back, and pinned memory of the host."""
+    _core.cuda_trim()
+
+
+def current_stream() -> tuple[Device, int] | None:
+    """Return the device and the stream of the op that this thread runs, or None if that is no op on a device.
+
+    The stream is a ``cudaStream_t`` as an integer. What the op's callable launches there comes after all that the op's
+    accesses ask for, and before all that asks for the op. CuPy's current stream is that one already.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.cuda.current_stream() is None
+    True
+    """
+    found = _core.cuda_current_stream()
+    return None if found is None else (gpu(found[0]), found[1])
+
+
+def _index(device: Device | str | SupportsIndex) -> int:
+    if isinstance(device, str):
+        device = Device(device)
+    if not isinstance(device, Device):
+        try:
+            device = gpu(device)
+        except ArgumentTypeError:
+            raise ArgumentTypeError(
+                f"a CUDA device is a weft.Device, a string or an integer, not {type(device).__name__}"
+            ) from None
+    if device.kind != "cuda":
+        raise ArgumentValueError(f"{device} is no CUDA device: name one as weft.gpu(0)")
+    return device.index

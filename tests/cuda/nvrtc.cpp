@@ -1,0 +1,119 @@
+// NVRTC on the host, for tests where there is no GPU: compiles CUDA C++ as C++, with a loop over the grid around each
+// kernel. An image is the path of the library that comes of it; the driver in libcuda.c loads that. A kernel's threads
+// run one after the other, so __syncthreads() is not to be had.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <string>
+#include <unistd.h>
+
+namespace {
+
+const char* const kPrelude = R"(
+#define __global__
+#define __device__
+#define __shared__ static thread_local
+#define __align__(n) alignas(n)
+struct Dim { unsigned x, y, z; };
+static thread_local Dim threadIdx, blockIdx, blockDim, gridDim;
+#define ONE(name) \
+    static inline float name(float x) { return __builtin_##name##f(x); } \
+    static inline double name(double x) { return __builtin_##name(x); }
+#define TWO(name) \
+    static inline float name(float x, float y) { return __builtin_##name##f(x, y); } \
+    static inline double name(double x, double y) { return __builtin_##name(x, y); }
+ONE(acos) ONE(acosh) ONE(asin) ONE(asinh) ONE(atan) ONE(atanh) ONE(cbrt) ONE(ceil) ONE(cos) ONE(cosh) ONE(exp) ONE(exp2)
+ONE(expm1) ONE(fabs) ONE(floor) ONE(log) ONE(log10) ONE(log1p) ONE(log2) ONE(rint) ONE(sin) ONE(sinh) ONE(sqrt) ONE(tan)
+ONE(tanh) ONE(trunc) TWO(atan2) TWO(copysign) TWO(fmod) TWO(hypot) TWO(nextafter) TWO(pow)
+template <class T> struct Plain { typedef T type; };
+template <class T> struct Plain<const T> { typedef T type; };
+template <unsigned... I> struct Indices {};
+template <unsigned N, unsigned... I> struct Counted : Counted<N - 1, N - 1, I...> {};
+template <unsigned... I> struct Counted<0, I...> { typedef Indices<I...> type; };
+template <class... A, unsigned... I>
+static void weft_call(void (*kernel)(A...), void** parameters, Indices<I...>) {
+    kernel(*(typename Plain<A>::type*)parameters[I]...);
+}
+template <class... A> static void weft_run(void (*kernel)(A...), void** parameters, const unsigned* g, const unsigned* b) {
+    gridDim = Dim{g[0], g[1], g[2]}, blockDim = Dim{b[0], b[1], b[2]};
+    for (blockIdx.z = 0; blockIdx.z < g[2]; ++blockIdx.z)
+    for (blockIdx.y = 0; blockIdx.y < g[1]; ++blockIdx.y)
+    for (blockIdx.x = 0; blockIdx.x < g[0]; ++blockIdx.x)
+    for (threadIdx.z = 0; threadIdx.z < b[2]; ++threadIdx.z)
+    for (threadIdx.y = 0; threadIdx.y < b[1]; ++threadIdx.y)
+    for (threadIdx.x = 0; threadIdx.x < b[0]; ++threadIdx.x)
+        weft_call(kernel, parameters, typename Counted<sizeof...(A)>::type());
+}
+)";
+
+struct Program {
+    std::string source, log, image;
+};
+
+std::string read(const std::string& path) {
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+bool write(const std::string& path, const std::string& text) {
+    std::ofstream file(path);
+    file << text;
+    return bool(file);
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* nvrtcGetErrorString(int code) { return code == 6 ? "NVRTC_ERROR_COMPILATION" : "NVRTC_ERROR"; }
+
+int nvrtcCreateProgram(Program** program, const char* source, const char*, int headers, const char* const*,
+                       const char* const*) {
+    if (headers) return 3;
+    *program = new Program{source, "", ""};
+    return 0;
+}
+
+int nvrtcDestroyProgram(Program** program) {
+    delete *program;
+    *program = nullptr;
+    return 0;
+}
+
+int nvrtcCompileProgram(Program* program, int count, const char* const* options) {
+    bool aimed = false;
+    for (int at = 0; at < count; ++at) aimed |= std::strncmp(options[at], "--gpu-architecture=sm_", 22) == 0;
+    if (!aimed) return 5;
+    const char* folder = std::getenv("FAKE_NVRTC_FOLDER");
+    std::string stem = std::string(folder ? folder : "/tmp") + "/kernel-XXXXXX";
+    int file = mkstemp(&stem[0]);
+    if (file < 0) return 1;
+    close(file);
+    std::string text = kPrelude + program->source;
+    std::regex kernel(R"re(extern\s+"C"\s+__global__\s+void\s+(\w+)\s*\()re");
+    for (std::sregex_iterator at(program->source.begin(), program->source.end(), kernel), end; at != end; ++at) {
+        std::string name = (*at)[1];
+        text += "\nextern \"C\" void " + name + "__run(void** p, const unsigned* g, const unsigned* b) { weft_run(&" + name +
+                ", p, g, b); }\n";
+    }
+    if (!write(stem + ".cpp", text)) return 1;
+    std::string command = "g++ -std=c++14 -O1 -w -fPIC -shared -ffp-contract=off -fwrapv -o " + stem + ".so " + stem +
+                          ".cpp > " + stem + ".log 2>&1";
+    int status = std::system(command.c_str());
+    program->log = read(stem + ".log");
+    if (status != 0) return 6;
+    program->image = stem + ".so";
+    return 0;
+}
+
+int nvrtcGetProgramLogSize(Program* program, size_t* size) { *size = program->log.size() + 1; return 0; }
+int nvrtcGetProgramLog(Program* program, char* log) { std::strcpy(log, program->log.c_str()); return 0; }
+int nvrtcGetCUBINSize(Program* program, size_t* size) { *size = program->image.size() + 1; return 0; }
+int nvrtcGetCUBIN(Program* program, char* image) { std::strcpy(image, program->image.c_str()); return 0; }
+
+}  // extern "C"

@@ -1,0 +1,237 @@
+"""Kernels of element-wise functions against NumPy: compiled as C++ for the host, where there is no GPU.
+
+What IEEE 754 or C defines exactly is compared bit for bit; functions that libraries approximate, to 4 units in the last
+place.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from conftest import write_script
+from weft._cuda.expressions import expression
+
+pytestmark = pytest.mark.usefixtures("fake_cuda")
+
+DEVICE = weft.gpu(0)
+#: Of each kind one narrow and one wide dtype; the expressions are the same for the others.
+DTYPES = ["bool", "int8", "uint16", "int64", "uint64", "float32", "float64", "complex64"]
+#: Functions that IEEE 754 does not define.
+APPROXIMATE = frozenset(
+    [
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sin",
+        "cos",
+        "tan",
+        "sinh",
+        "cosh",
+        "tanh",
+        "arcsin",
+        "arccos",
+        "arctan",
+        "arcsinh",
+        "arccosh",
+        "arctanh",
+        "cbrt",
+        "power",
+        "arctan2",
+        "hypot",
+        "logaddexp",
+        "deg2rad",
+        "rad2deg",
+    ]
+)
+ULPS = 4
+
+
+def kernels() -> list[tuple[str, tuple[str, ...]]]:
+    """Every op with the dtypes for which it has a kernel."""
+    found = []
+    for name in weft.ops.list_ops():
+        ufunc = weft.ops.get_op(name).ufunc
+        for kind in DTYPES if ufunc is not None and ufunc.nout == 1 else ():
+            dtypes = (np.dtype(kind),) * ufunc.nin
+            takes = any(signature.split("->")[0] == "".join(each.char for each in dtypes) for signature in ufunc.types)
+            if takes and expression(ufunc.__name__, dtypes) is not None:
+                found.append((name, tuple(map(str, dtypes))))
+    return found
+
+
+def operand(dtype: str, seed: int) -> np.ndarray[Any, Any]:
+    """Values of all sorts, with all that is special about the dtype."""
+    rng, kind = np.random.default_rng(seed), np.dtype(dtype).kind
+    if kind == "b":
+        return rng.integers(0, 2, 60).astype(bool)
+    if kind in "iu":
+        limits = np.iinfo(dtype)
+        special = [limits.min, limits.max, 0, 1, 2, 3, limits.max // 2]
+        small = rng.integers(0 if kind == "u" else -9, 9, 40)
+        values = np.concatenate([np.array(special, dtype), small.astype(dtype), rng.integers(0, 70, 13).astype(dtype)])
+        return rng.permutation(values)
+    if kind == "c":
+        return (rng.normal(size=60) + 1j * rng.normal(size=60)).astype(dtype)
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, 2.0, 3.0, -3.0]
+    values = np.concatenate([special, rng.normal(size=30), rng.uniform(0, 1, 10), rng.uniform(-20, 20, 9)])
+    return rng.permutation(values).astype(dtype)
+
+
+def assert_same(name: str, found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> None:
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    if name in APPROXIMATE and wanted.dtype.kind == "f":
+        assert np.array_equal(np.isnan(found), np.isnan(wanted))
+        close = np.isfinite(wanted)
+        assert np.array_equal(found[~close & ~np.isnan(wanted)], wanted[~close & ~np.isnan(wanted)])
+        np.testing.assert_array_max_ulp(found[close], wanted[close], ULPS)
+    elif name == "multiply" and wanted.dtype.kind == "c":  # NumPy contracts products and sums
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    else:
+        np.testing.assert_array_equal(found, wanted)
+        if wanted.dtype.kind == "f":
+            numbers = ~np.isnan(wanted)
+            assert np.array_equal(np.signbit(found[numbers]), np.signbit(wanted[numbers]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "dtypes"), kernels(), ids=lambda case: case if isinstance(case, str) else case[0])
+def test_kernels_compute_what_numpy_does(name: str, dtypes: tuple[str, ...]) -> None:
+    op = weft.ops.get_op(name)
+    assert op.ufunc is not None
+    operands = [operand(dtype, seed) for seed, dtype in enumerate(dtypes)]
+    if op.ufunc.__name__ == "power" and operands[0].dtype.kind in "iu":
+        operands[1] = np.abs(operands[1]).astype(f"uint{8 * operands[1].itemsize}")  # others are refused
+        if operands[0].dtype.kind == "i":
+            operands[0] = operands[0].astype(operands[1].dtype)
+    with np.errstate(all="ignore"):
+        wanted = op.ufunc(*operands)
+    result = op(*(weft.asarray(each, device=DEVICE) for each in operands))
+    assert isinstance(result, weft.NDArray)
+    assert result.device == DEVICE
+    assert_same(op.ufunc.__name__, result.numpy(), wanted)
+
+
+def test_there_are_kernels_of_what_arithmetic_needs() -> None:
+    found = {name for name, _ in kernels()}
+    assert {"add", "multiply", "floor_divide", "remainder", "maximum", "sign", "exp", "less", "bitwise_and"} <= found
+    assert len(kernels()) > 150
+
+
+@pytest.mark.parametrize("from_", ["bool", "int8", "uint64", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("to", ["bool", "int16", "uint8", "float32", "float64", "complex128"])
+def test_casts(from_: str, to: str) -> None:
+    if from_ == "complex64" and to not in ("bool", "complex128"):
+        with pytest.raises(TypeError, match="real"):
+            weft.ones(3, dtype=from_, device=DEVICE).astype(to)
+        return
+    host = np.array([0, 1, 1, 100]).astype(from_)
+    x = weft.asarray(host, device=DEVICE).astype(to)
+    assert x.device == DEVICE
+    np.testing.assert_array_equal(x.numpy(), host.astype(to))
+
+
+@pytest.mark.parametrize("scalar", [2, 2.5, True])
+def test_scalars_take_the_arrays_dtype(scalar: float) -> None:
+    for dtype in ("float32", "int32"):
+        host = np.arange(1, 6, dtype=dtype)
+        x = weft.asarray(host, device=DEVICE)
+        for wanted, found in (
+            (host + scalar, x + scalar),
+            (scalar - host, scalar - x),
+            (host * scalar, x * scalar),
+            (host < scalar, x < scalar),
+            (np.maximum(host, scalar), weft.maximum(x, scalar)),
+        ):
+            assert found.dtype == wanted.dtype
+            np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+def test_operands_are_cast_broadcast_and_chosen() -> None:
+    rng = np.random.default_rng(3)
+    a, b, mask = rng.integers(-9, 9, (4, 1, 3)), rng.normal(size=(5, 3)).astype("f4"), rng.random((4, 5, 3)) < 0.5
+    x, y, m = (weft.asarray(each, device=DEVICE) for each in (a, b, mask))
+    np.testing.assert_array_equal((x + y).numpy(), a + b)
+    np.testing.assert_array_equal(
+        weft.multiply(x, y, dtype="float32").numpy(), np.multiply(a, b, dtype="f4", casting="same_kind")
+    )
+    out, wanted = weft.ones((4, 5, 3), dtype="float32", device=DEVICE), np.ones((4, 5, 3), "f4")
+    np.subtract(a, b, out=wanted, where=mask, casting="same_kind")
+    assert weft.subtract(x, y, out=out, where=m) is out
+    np.testing.assert_array_equal(out.numpy(), wanted)
+    np.testing.assert_array_equal(weft.add(y.T, 1, out=out[0].T).numpy(), b.T + 1)
+
+
+def test_overlapping_operands_are_read_first() -> None:
+    host = np.arange(1000.0)
+    x = weft.asarray(host, device=DEVICE)
+    x[1:] += x[:-1]
+    host[1:] += host[:-1].copy()
+    np.testing.assert_array_equal(x.numpy(), host)
+    x[::-1] *= x
+    np.testing.assert_array_equal(x.numpy()[::-1], host[::-1] * host)
+
+
+def test_integer_powers_that_could_be_negative() -> None:
+    x = weft.asarray([1, 2, 3], device=DEVICE)
+    assert (x**3).tolist() == [1, 8, 27]
+    assert (
+        x ** weft.asarray([2, 3, 4], dtype="uint8", device=DEVICE).astype("int64").astype("uint64").astype("float64")
+    ).dtype == "float64"
+    with pytest.raises(ValueError, match="Integers to negative integer powers are not allowed"):
+        x**-1
+    with pytest.raises(TypeError, match="exponents of an unsigned dtype"):
+        x**x
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_sources_compile_for_gpus(tmp_path: Any) -> None:
+    source = """
+        import numpy as np
+        import weft
+        from weft._cuda import elementwise, nvrtc
+        from weft._cuda.expressions import expression
+        from weft._cuda.sources import Elementwise
+
+        compiled = 0
+        for name in weft.ops.list_ops():
+            ufunc = weft.ops.get_op(name).ufunc
+            for kind in ("bool", "int16", "uint32", "int64", "float32", "float64", "complex128"):
+                if ufunc is None or ufunc.nout != 1:
+                    continue
+                dtypes = (np.dtype(kind),) * ufunc.nin
+                taken = [each for each in ufunc.types if each.split("->")[0] == "".join(each.char for each in dtypes)]
+                body = expression(ufunc.__name__, dtypes)
+                if not taken or body is None:
+                    continue
+                result = weft.ops.as_dtype(taken[0][-1])
+                kernel = Elementwise("kernel", body, dtypes, result, dtypes, result)
+                for strided, capability in ((False, (8, 0)), (True, (9, 0))):
+                    text = kernel.source(strided=strided, scalars=compiled % 2 << (ufunc.nin - 1))
+                    assert nvrtc.build(name, text, capability, elementwise._OPTIONS)[:4] == b"\\x7fELF"
+                    compiled += 1
+        print(compiled)
+    """
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("WEFT_")}
+    script = [sys.executable, str(write_script(tmp_path, source))]
+    run = subprocess.run(script, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert int(run.stdout) > 300
+
+
+def test_a_compiler_that_refuses_says_why() -> None:
+    from weft._cuda.nvrtc import build
+
+    with pytest.raises(weft.errors.KernelCompileError, match=r"(?s)'broken' cannot be compiled for sm_90: .*error"):
+        build("broken", 'extern "C" __global__ void broken() { nonsense }', (9, 0))
