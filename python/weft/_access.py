@@ -7,6 +7,7 @@ bare ``Read`` as any type; at run time the annotation carries an `Access`.
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast, get_args
 
 from weft.errors import ArgumentTypeError
@@ -29,6 +30,14 @@ class Access(enum.Enum):
     OVERWRITE = "Overwrite"
 
 
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """An argument of a kernel, with what the kernel does with it. Made by calling `Read`, `Mutate` or `Overwrite`."""
+
+    obj: object
+    access: Access
+
+
 Read: TypeAlias = Annotated[T, Access.READ]
 """The task reads the argument: many readers may run at once."""
 
@@ -37,6 +46,16 @@ Mutate: TypeAlias = Annotated[T, Access.MUTATE]
 
 Overwrite: TypeAlias = Annotated[T, Access.OVERWRITE]
 """The task fills the argument, alone, and does not look at what was in it: it may clear an earlier failure."""
+
+if not TYPE_CHECKING:  # to type checkers they are aliases alone: kernels take the lists reads= and mutates= as well
+
+    class _Declaring(type(Annotated[int, 0]), _root=True):
+        """The same alias, which can also be called: with an argument of a kernel."""
+
+        def __call__(self, obj: object) -> Declared:
+            return Declared(obj, self.__metadata__[0])
+
+    Read, Mutate, Overwrite = (_Declaring(T, (access,)) for access in Access)
 
 
 def access_of(annotation: object) -> Access | None:

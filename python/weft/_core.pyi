@@ -20,6 +20,7 @@ __all__ = [
     "Loop",
     "NDArray",
     "Operator",
+    "RawKernel",
     "Variable",
     "_DeviceMemory",
     "_Memory",
@@ -584,6 +585,23 @@ class CudaLoop:
 
 @final
 class _DeviceMemory: ...
+
+@final
+class RawKernel:
+    def __new__(cls, code: object, name: str | None = None, options: Sequence[str] | None = None) -> Self: ...
+    @property
+    def name(self) -> str: ...
+    def __call__(
+        self,
+        grid: int | Sequence[int],
+        block: int | Sequence[int],
+        args: tuple[Any, ...],
+        *,
+        reads: Iterable[NDArray] | None = None,
+        mutates: Iterable[NDArray] | None = None,
+        shared_mem: int = 0,
+        stream: object = None,
+    ) -> None: ...
 
 def cuda_empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine, index: int) -> NDArray: ...
 def cuda_copy(output: NDArray, x: NDArray) -> None: ...

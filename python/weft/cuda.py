@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from weft import _core
+from weft._core import RawKernel
+from weft._cuda.kernels import RawModule
 from weft._default import get_engine
 from weft._device import Device, gpu
 from weft.errors import ArgumentTypeError, ArgumentValueError, CudaUnavailableError
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MemoryStats",
+    "RawKernel",
+    "RawModule",
     "current_stream",
     "device_count",
     "is_available",

@@ -18,6 +18,7 @@ __all__ = [
     "DeadlockError",
     "EngineClosedError",
     "ForkedError",
+    "KernelArgumentError",
     "KernelCompileError",
     "NativeOpError",
     "NestedPushError",
@@ -343,3 +344,10 @@ class CudaOutOfMemoryError(CudaError, MemoryError):
 
 class KernelCompileError(WeftError, ValueError):
     """CUDA's compiler refused the source of a kernel. The message has its log."""
+
+
+class KernelArgumentError(WeftError, TypeError):
+    """A kernel was called with arguments that are not its parameters'. Nothing was pushed.
+
+    The message names the argument, and what the kernel's source says of the parameter.
+    """

@@ -17,6 +17,7 @@ const char* const kPrelude = R"(
 #define __device__
 #define __shared__ static thread_local
 #define __align__(n) alignas(n)
+#define __launch_bounds__(...)
 struct Dim { unsigned x, y, z; };
 static thread_local Dim threadIdx, blockIdx, blockDim, gridDim;
 #define ONE(name) \
@@ -95,7 +96,7 @@ int nvrtcCompileProgram(Program* program, int count, const char* const* options)
     if (file < 0) return 1;
     close(file);
     std::string text = kPrelude + program->source;
-    std::regex kernel(R"re(extern\s+"C"\s+__global__\s+void\s+(\w+)\s*\()re");
+    std::regex kernel(R"re(extern\s+"C"\s+__global__\s+(?:__launch_bounds__\([^)]*\)\s*)?void\s+(\w+)\s*\()re");
     for (std::sregex_iterator at(program->source.begin(), program->source.end(), kernel), end; at != end; ++at) {
         std::string name = (*at)[1];
         text += "\nextern \"C\" void " + name + "__run(void** p, const unsigned* g, const unsigned* b) { weft_run(&" + name +

@@ -122,6 +122,10 @@ pub(crate) fn compiler(py: Python<'_>, error: CompileError) -> PyErr {
     of_class(py, class, (error.to_string(),))
 }
 
+pub(crate) fn kernel_argument(py: Python<'_>, message: &str) -> PyErr {
+    of_class(py, "KernelArgumentError", (message,))
+}
+
 /// Several failures as one exception group.
 fn group(py: Python<'_>, message: &str, failures: &[Arc<Failure>]) -> PyErr {
     let exceptions = failures.iter().map(|failure| of_failure(py, failure).into_value(py));

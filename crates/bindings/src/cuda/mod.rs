@@ -7,11 +7,14 @@
 //! | `fences` | waits for what has been issued and may still run |
 //! | `transfers` | copies between the host and devices, and between devices |
 //! | `elementwise` | native launches of element-wise kernels |
+//! | `kernel`, `parameters` | launches of kernels that users wrote; their arguments |
 //! | `hosted` | Python callables on the stream of their op |
 
 pub(crate) mod elementwise;
 pub(crate) mod fences;
 pub(crate) mod hosted;
+pub(crate) mod kernel;
 pub(crate) mod memory;
+mod parameters;
 pub(crate) mod runtime;
 pub(crate) mod transfers;

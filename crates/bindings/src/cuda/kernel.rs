@@ -1,0 +1,236 @@
+//! `weft.cuda.RawKernel`: launches of kernels that users wrote.
+
+use super::memory::{buffer_of, expect};
+use super::parameters::{self, Given, Known, Parameters};
+use super::runtime;
+use crate::array::{NDArray, raised};
+use crate::engine::Engine;
+use crate::errors;
+use crate::trace;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use weft_array::{Access as ArrayAccess, Array, PushRequest, push};
+use weft_cuda::driver::{Dimensions, FunctionHandle, StreamHandle};
+use weft_cuda::{Access, CudaError, Device, Kernel, Label, Launch, Parameter, Stream};
+use weft_engine::trace::Kind;
+use weft_engine::{AccessKind, PushOptions};
+
+/// A kernel in CUDA C++, launched by native workers in the order that its accesses ask for.
+///
+/// ``kernel(grid, block, args, *, reads=None, mutates=None, shared_mem=0, stream=None)`` pushes a launch and returns at
+/// once. `args` are arrays of one device and numbers. What the kernel does with each array is said by
+/// ``weft.Read(x)``, ``weft.Mutate(x)`` or ``weft.Overwrite(x)`` around it, or by the lists `reads` and `mutates`, which
+/// may name further arrays. Numbers are passed as the parameters' types; where the source does not tell these, as
+/// NumPy's scalars are, and Python's as int64 and float64.
+///
+/// Parameters
+/// ----------
+/// code : str, cupy.RawKernel or weft.cuda.RawModule
+///     The source; or a kernel of CuPy's, whose handle is used; or a module.
+/// name : str, optional
+///     The kernel's name, of an ``extern "C"`` function. CuPy's kernels have one.
+/// options : sequence of str, optional
+///     Options of NVRTC.
+///
+/// Raises
+/// ------
+/// KernelArgumentError
+///     At a call, before anything is pushed: for a wrong number of arguments, a dtype or a number that is not the
+///     parameter's, an array without a declared access, or one that is not contiguous.
+/// KernelCompileError
+///     At the first call on a device, if the compiler refuses the source.
+#[pyclass(module = "weft.cuda", frozen, name = "RawKernel")]
+pub(crate) struct RawKernel {
+    name: Arc<str>,
+    /// What the source says; nothing if it cannot be told.
+    parameters: Option<Parameters>,
+    /// ``build(device, capability)`` answers an image, or the handle of a kernel that is loaded.
+    build: Py<PyAny>,
+    kernels: Mutex<HashMap<usize, Kernel>>,
+}
+
+#[pymethods]
+impl RawKernel {
+    #[new]
+    #[pyo3(signature = (code, name=None, options=None))]
+    fn new(
+        code: &Bound<'_, PyAny>,
+        name: Option<&Bound<'_, PyAny>>,
+        options: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let prepare = code.py().import("weft._cuda.kernels")?.getattr("prepare")?;
+        let prepared = prepare.call1((code, name, options))?;
+        let (name, known, build) = prepared.extract::<(String, Option<Vec<Known>>, Py<PyAny>)>()?;
+        let parameters = known.map(|known| parameters::read(&known));
+        Ok(Self { name: name.into(), parameters, build, kernels: Mutex::default() })
+    }
+
+    /// The kernel's name.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    #[pyo3(signature = (grid, block, args, *, reads=None, mutates=None, shared_mem=0, stream=None))]
+    #[allow(clippy::too_many_arguments)] // Python's signature
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        grid: &Bound<'py, PyAny>,
+        block: &Bound<'py, PyAny>,
+        args: &Bound<'py, PyTuple>,
+        reads: Option<&Bound<'py, PyAny>>,
+        mutates: Option<&Bound<'py, PyAny>>,
+        shared_mem: u32,
+        stream: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<()> {
+        let (reads, mutates) = (parameters::named(reads)?, parameters::named(mutates)?);
+        let given = parameters::given(&self.name, self.parameters.as_ref(), args, &reads, &mutates)?;
+        let mut arrays: SmallVec<[(Bound<'py, NDArray>, ArrayAccess); 4]> = SmallVec::new();
+        for argument in &given {
+            if let Given::Array(array, access) = argument {
+                arrays.push((array.clone(), *access));
+            }
+        }
+        for (list, access) in [(&reads, ArrayAccess::Read), (&mutates, ArrayAccess::Mutate)] {
+            for array in list {
+                if !arrays.iter().any(|(known, _)| known.is(array)) {
+                    arrays.push((array.clone(), access));
+                }
+            }
+        }
+        let (engine, device) = self.place(py, &arrays)?;
+        let dimensions = Dimensions { grid: lengths(grid)?, block: lengths(block)?, shared_memory: shared_mem };
+        let kernel = self.kernel(py, &device)?;
+        let stream = stream.map(|stream| foreign(&device, stream)).transpose()?;
+        let launch = self.launch(&kernel, dimensions, &given, &arrays, stream).map_err(|error| match error {
+            CudaError::InvalidArgument(message) => errors::kernel_argument(py, &message),
+            error => errors::cuda(py, error),
+        })?;
+        let held: SmallVec<[(&Array, ArrayAccess); 4]> =
+            arrays.iter().map(|(array, access)| (&array.get().inner, *access)).collect();
+        let engine = engine.bind(py).get();
+        engine.wait_for_room(py, 0)?;
+        let note = trace::of_arrays(py, &engine.inner, Kind::Launch, &self.name);
+        let options = PushOptions { name: Some(&self.name), note, ..PushOptions::default() };
+        push(launch, &PushRequest::anywhere(&engine.inner, &held, options)).map_err(|error| raised(py, error))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<weft.cuda.RawKernel {}>", self.name)
+    }
+}
+
+impl RawKernel {
+    /// The engine and the device of the arrays: the default engine and the first device, if there are none.
+    fn place(&self, py: Python<'_>, arrays: &[(Bound<'_, NDArray>, ArrayAccess)]) -> PyResult<(Py<Engine>, Device)> {
+        let Some((first, _)) = arrays.first() else {
+            let engine = py.import("weft._default")?.getattr("get_engine")?.call0()?.cast_into::<Engine>()?;
+            return Ok((engine.unbind(), runtime::device(py, 0)?));
+        };
+        let device = expect(py, &first.get().inner)?.device().clone();
+        for (array, _) in arrays {
+            let other = expect(py, &array.get().inner)?;
+            if *other.device() != device {
+                let (one, two) = (device.index(), other.device().index());
+                let message = format!("kernel '{}': the arrays are on cuda:{one} and on cuda:{two}", self.name);
+                return Err(errors::kernel_argument(py, &message));
+            }
+        }
+        Ok((first.get().owner().clone_ref(py), device))
+    }
+
+    fn kernel(&self, py: Python<'_>, device: &Device) -> PyResult<Kernel> {
+        let index = device.index();
+        let find = || self.kernels.lock().unwrap_or_else(PoisonError::into_inner).get(&index).cloned();
+        if let Some(kernel) = find() {
+            return Ok(kernel);
+        }
+        let built = self.build.call1(py, (index, device.properties().capability))?.into_bound(py);
+        let kernel = if let Ok(image) = built.cast::<PyBytes>() {
+            // SAFETY: the compiler has just made it.
+            let module = unsafe { device.load_module(image.as_bytes()) };
+            module.and_then(|module| module.kernel(&self.name)).map_err(|error| errors::cuda(py, error))?
+        } else {
+            let handle = FunctionHandle(built.extract()?);
+            // SAFETY: CuPy has loaded it on this device, and the object that has it is held.
+            unsafe { device.adopt_kernel(handle, &self.name, Box::new(self.build.clone_ref(py))) }
+        };
+        self.kernels.lock().unwrap_or_else(PoisonError::into_inner).insert(index, kernel.clone());
+        Ok(kernel)
+    }
+
+    fn launch(
+        &self,
+        kernel: &Kernel,
+        dimensions: Dimensions,
+        given: &[Given<'_>],
+        arrays: &[(Bound<'_, NDArray>, ArrayAccess)],
+        stream: Option<Stream>,
+    ) -> Result<Launch, CudaError> {
+        let signature: SmallVec<[Parameter; 16]> = given
+            .iter()
+            .map(|argument| match argument {
+                Given::Array(..) => Parameter::Pointer,
+                Given::Scalar(bytes) => Parameter::Scalar(bytes.len()),
+            })
+            .collect();
+        let plan = kernel.plan(&signature)?;
+        let kind =
+            |access: ArrayAccess| if access == ArrayAccess::Read { AccessKind::Read } else { AccessKind::Mutate };
+        let label = Label::new(Arc::clone(&self.name), 0);
+        // SAFETY: whoever launches a kernel of their own vouches for it by the declared accesses.
+        let mut launch = unsafe { Launch::new(kernel, &plan, dimensions, label) }?.stream(stream);
+        let mut passed = 0;
+        for argument in given {
+            launch = match argument {
+                Given::Scalar(bytes) => launch.scalar(bytes)?,
+                Given::Array(array, access) => {
+                    passed += 1;
+                    let array = &array.get().inner;
+                    let memory = buffer_of(array).ok_or_else(not_there)?;
+                    launch.buffer(&memory, array.layout().offset, kind(*access))?
+                }
+            };
+        }
+        for (array, access) in &arrays[passed..] {
+            let buffer = buffer_of(&array.get().inner).ok_or_else(not_there)?;
+            launch = launch.access(Access { buffer, kind: kind(*access) });
+        }
+        Ok(launch)
+    }
+}
+
+fn not_there() -> CudaError {
+    CudaError::InvalidArgument("an array is not on a device".to_owned())
+}
+
+/// Blocks or threads along the three axes: a number, or up to three of them.
+fn lengths(given: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
+    let mut lengths = [1; 3];
+    if let Ok(one) = given.extract::<u32>() {
+        lengths[0] = one;
+        return Ok(lengths);
+    }
+    let listed = given.extract::<Vec<u32>>().ok().filter(|listed| (1..=3).contains(&listed.len()));
+    let Some(listed) = listed else {
+        let message = format!("grid and block are one to three positive integers each, not {given}");
+        return Err(errors::kernel_argument(given.py(), &message));
+    };
+    lengths[..listed.len()].copy_from_slice(&listed);
+    Ok(lengths)
+}
+
+/// A stream of another library: an address, or an object with ``ptr`` or ``cuda_stream``.
+fn foreign(device: &Device, stream: &Bound<'_, PyAny>) -> PyResult<Stream> {
+    let address = stream.getattr("ptr").or_else(|_| stream.getattr("cuda_stream")).unwrap_or_else(|_| stream.clone());
+    let Ok(address) = address.extract::<usize>() else {
+        let message = "stream is a cudaStream_t as an integer, or a stream of CuPy or torch";
+        return Err(errors::kernel_argument(stream.py(), message));
+    };
+    // SAFETY: the caller says that it is a stream of the device; the object that has it is held.
+    Ok(unsafe { device.adopt_stream(StreamHandle(address), Box::new(stream.clone().unbind())) })
+}

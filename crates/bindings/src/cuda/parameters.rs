@@ -1,0 +1,144 @@
+//! Arguments of kernels: what is given against what the source says.
+
+use crate::array::{NDArray, dtypes, fast};
+use crate::errors;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+use smallvec::SmallVec;
+use weft_array::{Access, DType};
+
+/// What the source says of a parameter.
+pub(crate) struct Declared {
+    pointer: bool,
+    /// The type of the value, or of what it points to, if that is one of NumPy's.
+    dtype: Option<DType>,
+}
+
+pub(crate) type Parameters = Vec<Declared>;
+
+/// The same as Python has read it: whether it is a pointer, and the dtype's name.
+pub(crate) type Known = (bool, Option<String>);
+
+/// An argument.
+pub(crate) enum Given<'py> {
+    Array(Bound<'py, NDArray>, Access),
+    Scalar(SmallVec<[u8; 16]>),
+}
+
+/// What Python has read in the source.
+pub(crate) fn read(known: &[Known]) -> Parameters {
+    let find = |name: &String| DType::ALL.into_iter().find(|dtype| dtype.name() == name);
+    known.iter().map(|(pointer, dtype)| Declared { pointer: *pointer, dtype: dtype.as_ref().and_then(find) }).collect()
+}
+
+/// The arrays of a keyword list.
+pub(crate) fn named<'py>(list: Option<&Bound<'py, PyAny>>) -> PyResult<Vec<Bound<'py, NDArray>>> {
+    let Some(list) = list else { return Ok(Vec::new()) };
+    let items: PyResult<Vec<_>> = list.try_iter().and_then(Iterator::collect);
+    let arrays = items.map(|items| items.into_iter().map(Bound::cast_into::<NDArray>).collect::<Result<Vec<_>, _>>());
+    match arrays {
+        Ok(Ok(arrays)) => Ok(arrays),
+        _ => Err(errors::kernel_argument(list.py(), "reads and mutates are sequences of weft arrays")),
+    }
+}
+
+/// Checks the arguments of a launch.
+pub(crate) fn given<'py>(
+    kernel: &str,
+    parameters: Option<&Parameters>,
+    args: &Bound<'py, PyTuple>,
+    reads: &[Bound<'py, NDArray>],
+    mutates: &[Bound<'py, NDArray>],
+) -> PyResult<SmallVec<[Given<'py>; 8]>> {
+    let py = args.py();
+    let refuse = |message: String| errors::kernel_argument(py, &format!("kernel '{kernel}': {message}"));
+    if let Some(parameters) = parameters
+        && parameters.len() != args.len()
+    {
+        return Err(refuse(format!("it takes {} arguments, and {} were given", parameters.len(), args.len())));
+    }
+    let declared = py.import("weft._access")?.getattr("Declared")?;
+    let mut all = SmallVec::new();
+    for (at, mut argument) in args.iter().enumerate() {
+        let parameter = parameters.map(|parameters| &parameters[at]);
+        let mut access = None;
+        if argument.get_type().is(&declared) {
+            access = Some(match argument.getattr("access")?.getattr("name")?.extract::<&str>()? {
+                "READ" => Access::Read,
+                "MUTATE" => Access::Mutate,
+                _ => Access::Overwrite,
+            });
+            argument = argument.getattr("obj")?;
+        }
+        let one = match argument.cast_into::<NDArray>() {
+            Ok(array) => {
+                let listed = |list: &[Bound<'py, NDArray>]| list.iter().any(|item| item.is(&array));
+                let access = access
+                    .or_else(|| listed(mutates).then_some(Access::Mutate))
+                    .or_else(|| listed(reads).then_some(Access::Read));
+                let access = access.ok_or_else(|| {
+                    refuse(format!(
+                        "argument {at} is an array, and what the kernel does with it is not declared: write \
+                         weft.Read(x), weft.Mutate(x) or weft.Overwrite(x), or name it in reads= or mutates="
+                    ))
+                })?;
+                check_array(&array, parameter).map_err(|message| refuse(format!("argument {at} {message}")))?;
+                Given::Array(array, access)
+            }
+            Err(error) => {
+                let value = error.into_inner();
+                let bytes = scalar(&value, parameter).map_err(|message| refuse(format!("argument {at} {message}")))?;
+                Given::Scalar(bytes)
+            }
+        };
+        all.push(one);
+    }
+    Ok(all)
+}
+
+fn check_array(array: &Bound<'_, NDArray>, parameter: Option<&Declared>) -> Result<(), String> {
+    let array = &array.get().inner;
+    if !array.is_contiguous() {
+        return Err("is a view whose elements do not lie one after the other: pass x.copy()".to_owned());
+    }
+    match parameter {
+        Some(Declared { pointer: false, .. }) => Err("is an array, and the parameter is no pointer".to_owned()),
+        Some(Declared { dtype: Some(dtype), .. }) if *dtype != array.dtype() => {
+            Err(format!("is an array of {}, and the parameter points to {}", array.dtype().name(), dtype.name()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The bytes of a number, as the parameter takes it.
+fn scalar(value: &Bound<'_, PyAny>, parameter: Option<&Declared>) -> Result<SmallVec<[u8; 16]>, String> {
+    let describe = || value.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+    if matches!(parameter, Some(Declared { pointer: true, .. })) {
+        return Err(format!("is {}, and the parameter is a pointer: pass an array", describe()));
+    }
+    let wanted = parameter.and_then(|parameter| parameter.dtype);
+    if let Ok(dtype) = value.getattr("dtype") {
+        let found = dtypes::from_python(&dtype).map_err(|error| error.to_string())?;
+        if let Some(wanted) = wanted
+            && wanted != found
+        {
+            return Err(format!("is {}, and the parameter is {}", found.name(), wanted.name()));
+        }
+        let bytes = value.call_method0("tobytes").map_err(|error| error.to_string())?;
+        let bytes = bytes.cast_into::<PyBytes>().map_err(|_| "has no bytes".to_owned())?;
+        if bytes.as_bytes().len() != found.size() {
+            return Err("is an array of NumPy's: put it on the device by weft.asarray(x, device=...)".to_owned());
+        }
+        return Ok(SmallVec::from_slice(bytes.as_bytes()));
+    }
+    let number = [DType::Bool, DType::Int64, DType::UInt64, DType::Float64, DType::Complex128];
+    let dtype = match wanted {
+        Some(dtype) => Some(dtype),
+        None => number.into_iter().find(|dtype| fast::scalar(value, *dtype).is_some()),
+    };
+    let bytes = dtype.and_then(|dtype| Some((fast::scalar(value, dtype)?.bytes(dtype)?, dtype.size())));
+    bytes.map(|(bytes, size)| SmallVec::from_slice(&bytes[..size])).ok_or_else(|| match wanted {
+        Some(wanted) => format!("is {value}, which is no {}", wanted.name()),
+        None => format!("is {}: arguments are weft arrays and numbers", describe()),
+    })
+}

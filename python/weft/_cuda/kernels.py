@@ -1,0 +1,171 @@
+"""Kernels that users wrote: sources and what these say of parameters, modules, kernels of CuPy's."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from weft._cuda.nvrtc import build as compile_
+from weft._cuda.streams import cupy
+from weft.errors import ArgumentTypeError, KernelArgumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from weft._core import RawKernel
+
+__all__ = ["RawModule", "parameters", "prepare"]
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_KERNEL = r'extern\s*"C"\s*(?:\{{\s*)?__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?{}\s*\(([^)]*)\)'
+_NOISE = re.compile(r"\b(?:const|volatile|__restrict__|__restrict|__grid_constant__|struct)\b")
+#: What C++ calls NumPy's dtypes, where 64-bit Linux and Windows agree.
+_TYPES = {
+    **dict.fromkeys(("bool",), "bool"),
+    **dict.fromkeys(("signed char", "char", "int8_t"), "int8"),
+    **dict.fromkeys(("unsigned char", "uint8_t"), "uint8"),
+    **dict.fromkeys(("short", "short int", "int16_t"), "int16"),
+    **dict.fromkeys(("unsigned short", "unsigned short int", "uint16_t"), "uint16"),
+    **dict.fromkeys(("int", "signed", "signed int", "int32_t"), "int32"),
+    **dict.fromkeys(("unsigned", "unsigned int", "uint32_t"), "uint32"),
+    **dict.fromkeys(("long long", "long long int", "int64_t", "ptrdiff_t"), "int64"),
+    **dict.fromkeys(("unsigned long long", "unsigned long long int", "uint64_t", "size_t"), "uint64"),
+    "float": "float32",
+    "double": "float64",
+    **dict.fromkeys(("complex<float>", "thrust::complex<float>", "cuFloatComplex"), "complex64"),
+    **dict.fromkeys(("complex<double>", "thrust::complex<double>", "cuDoubleComplex"), "complex128"),
+}
+
+
+class RawModule:
+    """A source of several kernels in CUDA C++, compiled once for each kind of device.
+
+    Parameters
+    ----------
+    code : str or cupy.RawModule
+        The source, or a module of CuPy's, of which that is taken.
+    options : sequence of str, optional
+        Options of NVRTC.
+
+    Examples
+    --------
+    >>> import weft
+    >>> module = weft.cuda.RawModule('extern "C" __global__ void nothing(float* x) {}')
+    >>> module.get_function("nothing")
+    <weft.cuda.RawKernel nothing>
+    """
+
+    __slots__ = ("_images", "code", "options")
+
+    def __init__(self, code: Any, *, options: Sequence[str] = ()) -> None:  # noqa: ANN401 - CuPy has no types
+        source: object = getattr(code, "code", code)
+        if not isinstance(source, str):
+            raise ArgumentTypeError(f"RawModule takes the source of kernels, not {type(code).__name__}")
+        self.code = source
+        self.options = (*getattr(code, "options", ()), *options)
+        self._images: dict[tuple[int, int], bytes] = {}
+
+    def get_function(self, name: str) -> RawKernel:
+        """Return the kernel of a name.
+
+        Parameters
+        ----------
+        name : str
+            The name of an ``extern "C"`` function.
+        """
+        from weft._core import RawKernel  # noqa: PLC0415 - the core imports this module when it makes one
+
+        return RawKernel(self, name)
+
+    def image(self, capability: tuple[int, int]) -> bytes:
+        """Return the module compiled for devices of a compute capability."""
+        found = self._images.get(capability)
+        if found is None:
+            found = self._images[capability] = compile_("module", self.code, capability, self.options)
+        return found
+
+
+def prepare(
+    code: Any,  # noqa: ANN401 - CuPy has no types
+    name: str | None,
+    options: Sequence[str] | None,
+) -> tuple[str, list[tuple[bool, str | None]] | None, Callable[[int, tuple[int, int]], bytes | int]]:
+    """Return what `RawKernel` keeps: its name, what is known of its parameters, and how it is built for a device.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If `code` is none of what a kernel is made from.
+    KernelArgumentError
+        If there is no name.
+    """
+    if not isinstance(code, str | RawModule):
+        return _theirs(code, name)
+    if name is None:
+        raise KernelArgumentError('a kernel needs its name: RawKernel(code, "name")')
+    module = code if isinstance(code, RawModule) else RawModule(code, options=options or ())
+
+    def build(_device: int, capability: tuple[int, int]) -> bytes:
+        return module.image(capability)
+
+    return name, parameters(module.code, name), build
+
+
+def _theirs(
+    kernel: Any,  # noqa: ANN401 - CuPy has no types
+    name: str | None,
+) -> tuple[str, list[tuple[bool, str | None]] | None, Callable[[int, tuple[int, int]], int]]:
+    """Return the same for a kernel of CuPy's, which loads it."""
+    if not hasattr(kernel, "kernel") or not hasattr(kernel, "code"):
+        raise ArgumentTypeError(f"a kernel is made from its source, a RawModule or CuPy's, not {type(kernel).__name__}")
+    own: str = kernel.name if name is None else name
+
+    def handle(device: int, _capability: tuple[int, int]) -> int:
+        with cupy().cuda.Device(device):
+            pointer: int = kernel.kernel.ptr
+        return pointer
+
+    return own, parameters(kernel.code, own), handle
+
+
+def parameters(source: str, name: str) -> list[tuple[bool, str | None]] | None:
+    """Return what a source says of a kernel's parameters; None if there is no plain signature of that name.
+
+    Returns
+    -------
+    list of (bool, str or None)
+        For each whether it is a pointer, and the dtype of the value or of what it points to, if it is one of NumPy's.
+
+    Examples
+    --------
+    >>> from weft._cuda.kernels import parameters
+    >>> parameters('extern "C" __global__ void f(const float* x, unsigned int n, Mine m) {}', "f")
+    [(True, 'float32'), (False, 'uint32'), (False, None)]
+    """
+    found = re.search(_KERNEL.format(re.escape(name)), _COMMENT.sub(" ", source))
+    if found is None:
+        return None
+    listed = found[1].strip()
+    return [_parameter(each) for each in _split(listed)] if listed not in ("", "void") else []
+
+
+def _split(listed: str) -> list[str]:
+    """Split at the commas that are outside of angle brackets."""
+    parts, depth = [""], 0
+    for character in listed:
+        depth += (character == "<") - (character == ">")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return parts
+
+
+def _parameter(text: str) -> tuple[bool, str | None]:
+    plain = _NOISE.sub(" ", text.split("=", maxsplit=1)[0])
+    pointer = "*" in plain or "[" in plain
+    words = re.sub(r"[*&]|\[[^]]*\]", " ", plain).replace("std::", "").split()
+    kind = " ".join(words)
+    if kind not in _TYPES:  # the last word is the parameter's name
+        kind = " ".join(words[:-1])
+    return pointer, None if plain.count("*") > 1 else _TYPES.get(kind)
