@@ -37,10 +37,12 @@ __all__ = [
     "cuda_current_stream",
     "cuda_device_count",
     "cuda_empty",
+    "cuda_export",
     "cuda_memory_stats",
     "cuda_properties",
     "cuda_synchronize",
     "cuda_trim",
+    "cuda_wrap",
     "empty",
     "memory_stats",
     "memory_trim",
@@ -265,6 +267,8 @@ class NDArray:
     def _contiguous(self) -> bool: ...
     @property
     def _elsewhere(self) -> bool: ...
+    @property
+    def _offset(self) -> int: ...
     def _place(self, device: int) -> None: ...
     def _shares_buffer(self, other: NDArray) -> bool: ...
     def __add__(self, other: ArrayLike, /) -> NDArray: ...
@@ -539,6 +543,8 @@ class NDArray:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> object: ...
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
     def __dlpack_device__(self, /) -> tuple[int, int]: ...
     def __reduce__(self) -> tuple[Callable[..., NDArray], tuple[npt.NDArray[Any]]]: ...
 
@@ -605,6 +611,19 @@ class RawKernel:
 
 def cuda_empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine, index: int) -> NDArray: ...
 def cuda_copy(output: NDArray, x: NDArray) -> None: ...
+def cuda_export(x: NDArray) -> tuple[int, int, int, int, _DeviceMemory]: ...
+def cuda_wrap(
+    address: int,
+    shape: Sequence[int],
+    strides: Sequence[int],
+    dtype: np.dtype[Any],
+    *,
+    readonly: bool,
+    index: int,
+    stream: int | None,
+    keeper: object,
+    engine: Engine,
+) -> NDArray: ...
 def cuda_compile(
     paths: Sequence[str], name: str, source: str, capability: tuple[int, int], options: Sequence[str]
 ) -> bytes: ...

@@ -46,6 +46,8 @@ mod _core {
     #[pymodule_export]
     use super::cuda::hosted::{DeviceMemory, cuda_current_stream};
     #[pymodule_export]
+    use super::cuda::interop::{cuda_export, cuda_wrap};
+    #[pymodule_export]
     use super::cuda::kernel::RawKernel;
     #[pymodule_export]
     use super::cuda::memory::cuda_empty;

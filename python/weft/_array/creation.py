@@ -75,7 +75,8 @@ def asarray(
     device : Device or str, optional
         The device.
     copy : bool, optional
-        True copies. None copies all but NDArrays, since whoever owns `obj` may change it later. False shares memory.
+        True copies. None copies all but NDArrays and memory of CUDA devices, since whoever owns `obj` may change it
+        later. False shares memory.
     engine : Engine, optional
         The engine of a new array; by default the default one.
 
@@ -108,6 +109,11 @@ def asarray(
                 f"{wanted or obj.dtype} on {where} is asked for"
             )
         return astype(obj, wanted or obj.dtype, copy=bool(copy), device=device)
+    if hasattr(obj, "__cuda_array_interface__"):
+        from weft._cuda.interop import adopt  # noqa: PLC0415 - for those alone who have a device
+
+        adopted = adopt(obj, engine or engine_of())
+        return asarray(adopted, dtype=dtype, device=device, copy=copy)
     if copy is False and isinstance(obj, bool | int | float | complex | list | tuple):
         raise ValueError("unable to avoid a copy: Python numbers and sequences have no memory to share")
     return place(wrap(host_array(obj, wanted, copy=copy is not False), engine or engine_of()), where)
@@ -166,6 +172,8 @@ def from_dlpack(x: Any, /, *, device: Where = None, copy: bool | None = None) ->
     where = as_device(device)
     if isinstance(x, NDArray):
         return astype(x, x.dtype, device=device) if copy else view(x, x.shape, x.strides)
+    if hasattr(x, "__cuda_array_interface__"):
+        return asarray(x, device=device, copy=copy)
     found = np.from_dlpack(x, copy=True) if copy else np.from_dlpack(x)
     as_dtype(found.dtype)
     return place(wrap(found, engine_of()), where)

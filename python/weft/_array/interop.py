@@ -27,6 +27,7 @@ __all__ = ["attach"]
 
 #: Versions of the array API standard whose every function the namespace has.
 _API_VERSIONS = frozenset(["2021.12", "2022.12", "2023.12", "2024.12"])
+_CUDA = 2  # kDLCUDA
 _CPU = (1, 0)  # kDLCPU; logical devices are one device to DLPack
 _SIGNALS_READ_ONLY = (1, 0)  # the first version of DLPack that can say so
 
@@ -47,6 +48,7 @@ def attach() -> None:
     for method in methods:
         method.__qualname__ = f"NDArray.{method.__name__}"
         setattr(NDArray, method.__name__, method)
+    setattr(NDArray, "__cuda_array_interface__", property(__cuda_array_interface__))  # noqa: B010 - made elsewhere
 
 
 def __array__(  # noqa: N807 - a method
@@ -99,6 +101,13 @@ def __dlpack__(  # noqa: N807 - a method
     BufferError
         If the memory cannot be given as is asked.
     """
+    if self._elsewhere:
+        from weft._cuda import interop  # noqa: PLC0415 - for those alone who have a device
+
+        if dl_device is not None and tuple(dl_device) != __dlpack_device__(self):
+            raise BufferError(f"an array on {device_of(self)} cannot be exported to the DLPack device {dl_device}")
+        given = {"max_version": max_version, "copy": copy}
+        return interop.capsule(self, stream, {name: value for name, value in given.items() if value is not None})
     if stream is not None:
         raise ValueError(f"arrays on the CPU have no streams: stream must be None, not {stream!r}")
     if dl_device is not None and tuple(dl_device) != _CPU:
@@ -111,9 +120,18 @@ def __dlpack__(  # noqa: N807 - a method
     return array.__dlpack__(max_version=max_version, copy=copy)
 
 
-def __dlpack_device__(self: NDArray, /) -> tuple[int, int]:  # noqa: ARG001, N807
+def __dlpack_device__(self: NDArray, /) -> tuple[int, int]:  # noqa: N807 - a method
     """Return DLPack's number of the kind of device, and of the device."""
-    return _CPU
+    return (_CUDA, device_of(self).index) if self._elsewhere else _CPU
+
+
+def __cuda_array_interface__(self: NDArray) -> dict[str, Any]:  # noqa: N807 - a property
+    """Where the values are on a CUDA device, and the stream behind which they are there."""
+    if not self._elsewhere:
+        raise AttributeError("an array on the CPU has no __cuda_array_interface__: copy it to a device by to_device()")
+    from weft._cuda import interop  # noqa: PLC0415 - for those alone who have a device
+
+    return interop.interface(self)
 
 
 def __reduce__(self: NDArray) -> tuple[Callable[..., NDArray], tuple[npt.NDArray[Any], str]]:  # noqa: N807 - a method

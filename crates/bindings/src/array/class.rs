@@ -449,6 +449,12 @@ impl NDArray {
         self.inner.device()
     }
 
+    /// Bytes before its first element in its memory.
+    #[getter]
+    fn _offset(&self) -> usize {
+        self.inner.layout().offset
+    }
+
     /// Whether its memory is not the host's.
     #[getter]
     fn _elsewhere(&self) -> bool {

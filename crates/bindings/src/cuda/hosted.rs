@@ -41,6 +41,12 @@ pub(crate) struct DeviceMemory {
     _buffer: Arc<DeviceBuffer>,
 }
 
+impl DeviceMemory {
+    pub(super) fn new(buffer: &Arc<DeviceBuffer>) -> Self {
+        Self { _buffer: Arc::clone(buffer) }
+    }
+}
+
 fn accesses(arrays: &[(Array, ArrayAccess)]) -> Vec<Access> {
     let access = |(array, access): &(Array, ArrayAccess)| {
         let kind = if *access == ArrayAccess::Read { AccessKind::Read } else { AccessKind::Mutate };
@@ -86,22 +92,25 @@ pub(crate) fn cuda_current_stream() -> Option<(usize, usize)> {
     CURRENT.with_borrow(|current| current.last().map(|op| (op.device, op.stream)))
 }
 
-/// Where an array lies that the running op was granted.
-pub(crate) fn granted_address(array: &Array) -> Option<DeviceAddress> {
+/// Where the buffer lies of an array that the running op was granted, and the op's stream.
+pub(crate) fn granted_place(array: &Array) -> Option<(DeviceAddress, usize)> {
     let buffer = buffer_of(array)?;
-    let place = |op: &Current| op.places.iter().find(|(place, _)| Arc::ptr_eq(place, &buffer)).map(|place| place.1);
+    let place = |op: &Current| {
+        let place = op.places.iter().find(|(place, _)| Arc::ptr_eq(place, &buffer))?;
+        Some((place.1, op.stream))
+    };
     CURRENT.with_borrow(|current| current.iter().rev().find_map(place))
 }
 
 /// A CuPy array on the elements, for the running op.
 pub(crate) fn view<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
-    let (Some(address), Some(buffer)) = (granted_address(array), buffer_of(array)) else {
+    let (Some((address, _)), Some(buffer)) = (granted_place(array), buffer_of(array)) else {
         let device = array.buffer().storage().elsewhere().map_or("cpu", |memory| memory.device()).to_owned();
         return Err(raised(py, ArrayError::Elsewhere { device }));
     };
     let layout = array.layout();
     let (bytes, device) = (buffer.bytes(), buffer.device().index());
-    let keeper = Bound::new(py, DeviceMemory { _buffer: buffer })?;
+    let keeper = Bound::new(py, DeviceMemory::new(&buffer))?;
     let dtype = dtypes::to_python(py, array.dtype())?;
     let shape = PyTuple::new(py, &layout.shape)?;
     let strides = PyTuple::new(py, &layout.strides)?;

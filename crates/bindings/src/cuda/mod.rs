@@ -8,11 +8,13 @@
 //! | `transfers` | copies between the host and devices, and between devices |
 //! | `elementwise` | native launches of element-wise kernels |
 //! | `kernel`, `parameters` | launches of kernels that users wrote; their arguments |
+//! | `interop` | device memory in other libraries' hands, and theirs in ours |
 //! | `hosted` | Python callables on the stream of their op |
 
 pub(crate) mod elementwise;
 pub(crate) mod fences;
 pub(crate) mod hosted;
+pub(crate) mod interop;
 pub(crate) mod kernel;
 pub(crate) mod memory;
 mod parameters;

@@ -1,0 +1,80 @@
+//! Device memory in other libraries' hands, and theirs in ours: no copy, and no wait for the device.
+
+use super::hosted::{DeviceMemory, granted_place};
+use super::memory::{array_on, expect};
+use super::runtime;
+use crate::array::{NDArray, dtypes, raised};
+use crate::engine::Engine;
+use crate::errors;
+use crate::wait;
+use pyo3::prelude::*;
+use weft_array::Layout;
+use weft_cuda::driver::{DeviceAddress, StreamHandle};
+use weft_cuda::{Access, CudaError, DeviceBuffer, Label, Request};
+
+/// Where an array's buffer lies, its size, the device, a stream that is behind all that writes to it, and what keeps it.
+type Place<'py> = (DeviceAddress, usize, usize, usize, Bound<'py, DeviceMemory>);
+
+/// The place of an array's buffer, for a library that will read it behind the stream. In an op that was granted the
+/// array, the stream is the op's; elsewhere this waits until what was pushed on the array is issued.
+#[pyfunction]
+pub(crate) fn cuda_export<'py>(x: &Bound<'py, NDArray>) -> PyResult<Place<'py>> {
+    let (py, array) = (x.py(), &x.get().inner);
+    let buffer = expect(py, array)?;
+    let device = buffer.device().clone();
+    let keeper = Bound::new(py, DeviceMemory::new(&buffer))?;
+    if let Some((address, stream)) = granted_place(array) {
+        return Ok((address, buffer.bytes(), device.index(), stream, keeper));
+    }
+    wait::detached(py, array.engine(), None, |wait| array.wait_to_read(wait))?;
+    let (label, accesses) = (Label::from("export"), [Access::read(&buffer)]);
+    let begin = || -> Result<_, CudaError> {
+        let begun = device.begin(&Request::new(&label, &accesses))?;
+        let place = (begun.addresses()[0], begun.stream().handle().0);
+        begun.finish()?;
+        Ok(place)
+    };
+    let (address, stream) = begin().map_err(|error| errors::cuda(py, error))?;
+    Ok((address, buffer.bytes(), device.index(), stream, keeper))
+}
+
+/// An array on another library's device memory, from `address` on, which `keeper` keeps. Ops come after what is on
+/// `stream` now.
+#[pyfunction]
+#[pyo3(signature = (address, shape, strides, dtype, *, readonly, index, stream, keeper, engine))]
+#[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)] // as the interface names them
+pub(crate) fn cuda_wrap(
+    address: DeviceAddress,
+    shape: Vec<usize>,
+    strides: Vec<isize>,
+    dtype: &Bound<'_, PyAny>,
+    readonly: bool,
+    index: usize,
+    stream: Option<usize>,
+    keeper: &Bound<'_, PyAny>,
+    engine: &Bound<'_, Engine>,
+) -> PyResult<NDArray> {
+    let py = keeper.py();
+    let (dtype, device) = (dtypes::from_python(dtype)?, runtime::device(py, index)?);
+    let steps = strides.iter().zip(&shape);
+    let far = |(stride, length): (&isize, &usize)| stride * isize::try_from(*length).unwrap_or(0).saturating_sub(1);
+    let below = if shape.contains(&0) { 0 } else { steps.map(far).map(|reach| reach.min(0)).sum::<isize>() };
+    let layout = Layout { shape: shape.into(), strides: strides.into(), offset: below.unsigned_abs() };
+    let bytes = layout.range(dtype.size()).end;
+    let start = address.wrapping_sub(below.unsigned_abs() as u64);
+    let made = (|| {
+        let ready = match stream {
+            None => None,
+            Some(handle) => {
+                // SAFETY: the library says that it is a stream of this device; what has it is held.
+                let stream = unsafe { device.adopt_stream(StreamHandle(handle), Box::new(keeper.clone().unbind())) };
+                Some(stream.fence(&Label::from("import"))?)
+            }
+        };
+        // SAFETY: the library says that these bytes are the device's; the object that keeps them is held.
+        Ok(unsafe { DeviceBuffer::foreign(&device, start, bytes, ready, Box::new(keeper.clone().unbind())) })
+    })();
+    let memory = made.map_err(|error: CudaError| errors::cuda(py, error))?;
+    let array = array_on(&engine.get().inner, memory, readonly, layout, dtype).map_err(|error| raised(py, error))?;
+    Ok(NDArray::new(array, engine.clone().unbind()))
+}

@@ -1,0 +1,83 @@
+"""CUDA arrays in other libraries' hands, and theirs in ours."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from conftest import SOON
+
+pytestmark = pytest.mark.usefixtures("fake_cuda")
+
+DEVICE = weft.gpu(1)
+
+
+class Theirs:
+    """An array of another library's, on memory that the fake device shares with the host."""
+
+    def __init__(self, array: np.ndarray[Any, Any], **extra: Any) -> None:
+        self.array = array
+        self.__cuda_array_interface__ = {
+            "version": 3,
+            "shape": array.shape,
+            "typestr": array.dtype.str,
+            "data": (array.ctypes.data, False),
+            "strides": array.strides,
+            **extra,
+        }
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 1
+
+
+def test_the_interface_tells_where_the_values_are() -> None:
+    x = weft.asarray(np.arange(12.0).reshape(3, 4), device=DEVICE) * 2
+    found = x[1:, ::2].__cuda_array_interface__
+    assert (found["version"], found["shape"], found["strides"]) == (3, (2, 2), (32, 16))
+    assert (found["typestr"], found["data"][1]) == ("<f8", False)
+    assert found["stream"] > 2
+    assert ctypes.c_double.from_address(found["data"][0]).value == 8.0
+    assert x.__cuda_array_interface__["strides"] is None
+    assert x.__dlpack_device__() == (2, 1)
+
+
+def test_arrays_of_the_host_have_none() -> None:
+    x = weft.ones(3)
+    assert not hasattr(x, "__cuda_array_interface__")
+    assert x.__dlpack_device__() == (1, 0)
+    with pytest.raises(AttributeError, match="copy it to a device by to_device"):
+        x.__cuda_array_interface__  # noqa: B018 - the access is the subject
+
+
+def test_memory_of_others_is_taken_without_a_copy() -> None:
+    host = np.arange(6.0)
+    stream = (weft.ones(1, device=DEVICE) + 0).__cuda_array_interface__["stream"]
+    x = weft.asarray(Theirs(host, stream=stream))
+    assert x.device == DEVICE
+    x += 1
+    x.wait_to_read(SOON)
+    assert host.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    back = weft.asarray(Theirs(host[::-2]))
+    back *= 10
+    back.wait_to_write(SOON)
+    assert host.tolist() == [1.0, 20.0, 3.0, 40.0, 5.0, 60.0]
+    assert weft.from_dlpack(Theirs(host)).shape == (6,)
+
+
+def test_memory_of_others_is_cast_moved_and_kept() -> None:
+    x = weft.asarray(Theirs(np.arange(3.0)), dtype="int32", device="cuda:0")
+    assert (x.device, x.dtype, x.shape) == (weft.gpu(0), np.int32, (3,))
+    with pytest.raises(TypeError, match="no arrays of dtype float16"):
+        weft.asarray(Theirs(np.zeros(3, "float16")))
+    with pytest.raises(ValueError, match="read-only"):
+        weft.asarray(Theirs(np.zeros(3), data=(np.zeros(3).ctypes.data, True)))[...] = 1.0
+
+
+def test_exports_do_not_go_to_another_device() -> None:
+    x = weft.ones(3, device=DEVICE)
+    with pytest.raises(BufferError, match="an array on cuda:1 cannot be exported to the DLPack device"):
+        x.__dlpack__(dl_device=(1, 0))
