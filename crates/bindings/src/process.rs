@@ -17,7 +17,7 @@ type Held = (fork::Fork, weft_array::fork::Fork, weft_cuda::fork::Fork);
 
 thread_local! {
     /// What the forking thread holds from before the fork to after it.
-    static FORK: RefCell<Option<Held>> = const { RefCell::new(None) };
+    static FORK: RefCell<Option<Box<Held>>> = const { RefCell::new(None) };
 }
 
 pub(crate) fn register(engine: &weft_engine::Engine) {
@@ -112,13 +112,13 @@ fn say(py: Python<'_>, line: &str) {
 pub(crate) fn _before_fork() {
     // Who has the role, or a lock of the arrays, never waits for the GIL, so it may be waited for with the GIL held.
     let arrays = weft_array::fork::before();
-    FORK.set(Some((fork::before(), arrays, weft_cuda::fork::before())));
+    FORK.set(Some(Box::new((fork::before(), arrays, weft_cuda::fork::before()))));
 }
 
 /// After a fork, in the parent.
 #[pyfunction]
 pub(crate) fn _after_fork_parent() {
-    if let Some((fork, arrays, cuda)) = FORK.take() {
+    if let Some((fork, arrays, cuda)) = FORK.take().map(|held| *held) {
         drop((cuda, arrays)); // first, as what comes next may run ops on this thread
         fork::after_in_parent(fork);
     }
@@ -127,7 +127,7 @@ pub(crate) fn _after_fork_parent() {
 /// After a fork, in the child.
 #[pyfunction]
 pub(crate) fn _after_fork_child() {
-    if let Some((fork, arrays, cuda)) = FORK.take() {
+    if let Some((fork, arrays, cuda)) = FORK.take().map(|held| *held) {
         weft_cuda::fork::after_in_child(cuda);
         drop(arrays); // first, as what comes next may run ops on this thread
         // SAFETY: called by os.register_at_fork's hook, in the child's only thread.
