@@ -1,0 +1,169 @@
+"""Arrays on a GPU: `pytest -m gpu tests/gpu` on a machine that has one. Elsewhere each is skipped, with the reason."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import weft
+from conftest import SOON
+from weft import _core, errors
+
+if TYPE_CHECKING:
+    from conftest import RunScript
+
+pytestmark = pytest.mark.gpu
+
+DEVICE = weft.gpu(0)
+
+
+@pytest.fixture(autouse=True)
+def _on_a_gpu() -> None:
+    try:
+        name = _core.cuda_properties(0)["name"]
+    except errors.CudaUnavailableError as error:
+        pytest.skip(str(error))
+    if name.startswith("Fake"):
+        pytest.skip("this process has opened the tests' driver: run tests/gpu on its own")
+
+
+def random(*shape: int, dtype: str = "float32") -> np.ndarray[Any, Any]:
+    return np.random.default_rng(11).normal(size=shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8", "complex64"])
+@pytest.mark.parametrize("size", [1, 1000, 1_000_003])
+def test_arithmetic_is_numpys(dtype: str, size: int) -> None:
+    a, b = (random(size) * 50).astype(dtype), (random(size) * 20).astype(dtype)
+    x, y = weft.asarray(a, device=DEVICE), weft.asarray(b, device=DEVICE)
+    for found, wanted in (
+        (x + y, a + b),
+        (x - y, a - b),
+        (x == y, a == b),
+        (-x, -a),
+        (x[::-2] + y[::2], a[::-2] + b[::2]),
+    ):
+        np.testing.assert_array_equal(found.numpy(), wanted)
+    np.testing.assert_allclose((x * y).numpy(), a * b, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sin", "tanh", "sqrt", "cbrt", "arctan", "expm1", "log1p"])
+def test_functions_are_numpys_to_a_few_ulps(name: str) -> None:
+    host = np.abs(random(100_000)) + np.float32(0.1)
+    found = getattr(weft, name)(weft.asarray(host, device=DEVICE)).numpy()
+    np.testing.assert_array_max_ulp(found, getattr(np, name)(host), 4)
+
+
+def test_layouts_and_casts() -> None:
+    host = random(20, 30, 40)
+    x = weft.asarray(host, device=DEVICE)
+    np.testing.assert_array_equal((x.transpose((2, 0, 1)) + 1).numpy(), host.transpose(2, 0, 1) + 1)
+    np.testing.assert_array_equal((x[:, ::3, ::-1] * x[:1, 0, :1]).numpy(), host[:, ::3, ::-1] * host[:1, 0, :1])
+    np.testing.assert_array_equal(x.astype("int16").numpy(), host.astype("int16"))
+    np.testing.assert_array_equal((x > 0).numpy(), host > 0)
+
+
+def test_a_program_under_load_is_in_order() -> None:
+    rng = np.random.default_rng(5)
+    host = [random(50_000) for _ in range(6)]
+    arrays = [weft.asarray(each, device=DEVICE) for each in host]
+    for _ in range(300):
+        out, left, right = rng.integers(0, 6, 3)
+        kind = rng.integers(0, 3)
+        if kind == 0:
+            arrays[out][...] = arrays[left] * 0.5 + arrays[right] * 0.25
+            host[out] = host[left] * np.float32(0.5) + host[right] * np.float32(0.25)
+        elif kind == 1:
+            arrays[out][100:] += arrays[out][:-100]
+            host[out][100:] += host[out][:-100].copy()
+        else:
+            arrays[out] = arrays[left].to_device("cpu").to_device(DEVICE)
+            host[out] = host[left].copy()
+    for found, wanted in zip(arrays, host, strict=True):
+        np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+def test_large_copies_from_pageable_memory() -> None:
+    host = random(64 << 20, dtype="float32")  # 256 MiB
+    x = weft.asarray(host, device=DEVICE)
+    np.testing.assert_array_equal(x.to_device("cpu").numpy(), host)
+
+
+def test_kernels_of_ones_own() -> None:
+    source = r"""
+    extern "C" __global__ void axpy(const float* x, float* y, float factor, unsigned count) {
+        unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < count) y[i] += factor * x[i];
+    }"""
+    axpy = weft.cuda.RawKernel(source, "axpy")
+    x, y = weft.ones(10_000, dtype="float32", device=DEVICE), weft.zeros(10_000, dtype="float32", device=DEVICE)
+    for _ in range(1000):
+        axpy(40, 256, (weft.Read(x), weft.Mutate(y), 1.0, 10_000))
+    assert (y.numpy() == 1000.0).all()
+
+
+def test_cupy_computes_the_rest() -> None:
+    cupy = pytest.importorskip("cupy")
+    host = random(200, 300)
+    x = weft.asarray(host, device=DEVICE)
+    np.testing.assert_allclose(x.sum(axis=1).numpy(), host.sum(axis=1), rtol=1e-4)
+    np.testing.assert_allclose((x @ x.T).numpy(), host @ host.T, rtol=1e-3, atol=1e-3)
+    np.testing.assert_array_equal(weft.where(x > 0, x, 0.0).numpy(), np.where(host > 0, host, 0))
+    theirs = cupy.asarray(x + 1)
+    np.testing.assert_array_equal(cupy.asnumpy(theirs), host + 1)
+    ours = weft.asarray(theirs)
+    ours += 1
+    ours.wait_to_read(SOON)
+    np.testing.assert_array_equal(cupy.asnumpy(theirs), host + np.float32(1) + np.float32(1))
+
+    @weft.task
+    def double(out: weft.Mutate) -> None:
+        out *= 2
+
+    double(x)
+    np.testing.assert_array_equal(x.numpy(), host * 2)
+
+
+def test_torch_takes_and_gives() -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("torch has no CUDA")
+    x = weft.asarray(random(1000), device=DEVICE) * 2
+    theirs = torch.as_tensor(x, device="cuda")
+    np.testing.assert_array_equal(theirs.cpu().numpy(), x.numpy())
+    np.testing.assert_array_equal((weft.asarray(theirs * 3) + 1).numpy(), x.numpy() * 3 + 1)
+
+
+def test_memory_is_flat() -> None:
+    x = weft.ones(1 << 20, dtype="float32", device=DEVICE)
+    for _ in range(50):
+        x = x * 1.0 + 0.0
+    weft.cuda.synchronize(DEVICE, SOON)
+    before = weft.cuda.memory_stats(DEVICE)
+    for _ in range(2000):
+        x = x * 1.0 + 0.0
+    weft.cuda.synchronize(DEVICE, SOON)
+    gc.collect()
+    after = weft.cuda.memory_stats(DEVICE)
+    assert (after.in_use, after.blocks) == (before.in_use, before.blocks)
+
+
+def test_a_fault_names_its_kernel(script: RunScript) -> None:
+    done = script(
+        """
+        import weft
+        source = 'extern "C" __global__ void wild(float* x) { *(volatile float*)(1ull << 60) = x[0]; }'
+        x = weft.ones(4, dtype="float32", device="cuda:0")
+        weft.cuda.RawKernel(source, "wild")(1, 1, (weft.Mutate(x),))
+        try:
+            x.numpy()
+        except weft.errors.CudaError as error:
+            assert "wild" in str(error), error
+        else:
+            raise AssertionError
+        """
+    )
+    assert done.returncode == 0, done.stderr
