@@ -12,6 +12,8 @@ VARIABLES = {
     "WEFT_WORKERS": "number of workers of the default engine",
     "WEFT_STALL_AFTER": "seconds without progress after which a wait on the default engine warns, or none",
     "WEFT_EXIT_TIMEOUT": "seconds that interpreter exit may take to drain what was pushed",
+    "WEFT_CUDA_LIBRARY": "path of the NVIDIA driver's library, where it is not in its usual place",
+    "WEFT_NVRTC_LIBRARY": "path of NVRTC's library, where it is not in its usual place",
 }
 
 
