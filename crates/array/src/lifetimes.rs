@@ -10,7 +10,7 @@ use crate::buffer::Storage;
 use crate::step::{Source, Step};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use weft_engine::handles;
 
 struct Use {
     buffer: *const Buffer,
@@ -43,12 +43,7 @@ impl Lifetimes {
     /// Whether nobody sees the buffer any more once the op `at` has read it.
     fn ends(&self, buffer: &Arc<Buffer>, at: usize) -> bool {
         let known = self.uses.iter().find(|known| known.buffer == Arc::as_ptr(buffer));
-        let ends = known.is_some_and(|known| known.last == at && known.count == Arc::strong_count(buffer));
-        if ends {
-            // ORDERING: pairs with the Release of whoever dropped a handle or has read it: what they did is over.
-            fence(Ordering::Acquire);
-        }
-        ends
+        known.is_some_and(|known| known.last == at && known.count == handles(buffer))
     }
 
     /// Gives what the op `at` writes, `output`, the place of something that is free by then, and notes what becomes free.

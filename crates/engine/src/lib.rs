@@ -50,4 +50,5 @@ pub use error::EngineError;
 pub use failure::{Cause, Failure};
 pub use op::{Completion, NativeFunction, OpContext, Payload};
 pub use pool::{Device, DeviceLane, Host, Policy};
+pub use sync::handles;
 pub use var::AccessKind;

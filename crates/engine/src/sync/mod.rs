@@ -9,10 +9,12 @@
 
 mod atomic;
 mod cell;
+mod handles;
 mod parker;
 
 pub(crate) use atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, full_fence_after_rmw};
 pub(crate) use cell::UnsafeCell;
+pub use handles::handles;
 pub(crate) use parker::{Parker, Unparker};
 
 #[cfg(not(loom))]
