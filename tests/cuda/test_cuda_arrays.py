@@ -232,3 +232,11 @@ def test_shapes_that_do_not_fit_are_refused() -> None:
     odd = weft.zeros((2,) * 18, dtype="uint8", device=FIRST)[..., ::2].transpose(tuple(range(17, -1, -1)))
     with pytest.raises(errors.ArgumentValueError, match="axes that do not merge are too many"):
         odd + odd.transpose((1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14, 17, 16)).copy()
+
+
+def test_what_depends_on_values_is_not_computed_elsewhere_in_silence() -> None:
+    x = weft.asarray([3.0, 1.0, 3.0], device=FIRST)
+    for function in (weft.unique_values, weft.nonzero):
+        with pytest.raises(errors.ArgumentValueError, match=r"cuda:0.*to_device\('cpu'\)"):
+            function(x)
+    assert weft.unique_values(x.to_device("cpu")).tolist() == [1, 3]

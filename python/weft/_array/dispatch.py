@@ -21,6 +21,7 @@ from weft._array.devices import device_of, place
 from weft._array.operands import as_array, engine_of, matches, number
 from weft._array.rules import Aval, broadcast_shapes, kind_of, scalar_dtype, ufunc_dtypes
 from weft._core import Loop, NDArray, beside, cache_loop, copy_elements, empty, push_compute, wrap
+from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -141,6 +142,11 @@ def eager(func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:  # noqa: AN
     NDArray or tuple of NDArray
         What `func` returned, as independent arrays on the first one's device; a named tuple stays one.
 
+    Raises
+    ------
+    ArgumentValueError
+        If an array is on a device whose memory is not the host's.
+
     Examples
     --------
     >>> import numpy, weft
@@ -151,6 +157,11 @@ def eager(func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:  # noqa: AN
     engine = engine_of(*arrays)
     found = [as_array(x, engine=engine) for x in arrays]
     where = device_of(found[0])
+    if any(x._elsewhere for x in found):
+        raise ArgumentValueError(
+            f"the array is on {where}, and what this function returns depends on values, at which the CPU has to look: "
+            "copy the array there by x.to_device('cpu')"
+        )
     views = [operands.values(x) for x in found]
     with np.errstate(all="ignore"):
         result: object = func(*views, **kw)

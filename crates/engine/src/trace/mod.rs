@@ -4,10 +4,10 @@
 //!
 //! | what | writer | where | read when |
 //! |---|---|---|---|
-//! | push, variable | the pusher, between taking its ticket and publishing it | the [`Log`] of its thread in this trace | any time, up to the published length |
+//! | push, variable | the pusher, between taking its ticket and publishing it | the `Log` of its thread in this trace | any time, up to the published length |
 //! | start, end | the running thread; the holder of a completion token | the op's cell | by the registrar, when it settles the op |
 //! | ready, settled | the registrar | a log of its own, reached by the role alone | under the role |
-//! | ops run at their push, waits, failures | any thread | the [`Recorder`], under a lock: none of it is short | any time |
+//! | ops run at their push, waits, failures | any thread | the `Recorder`, under a lock: none of it is short | any time |
 //!
 //! A pusher finds its log by a raw pointer, and a trace that stops frees the logs. That is sound because a pusher looks
 //! whether it is traced *after* it has taken its ticket, and whoever stops the trace says so *before* looking at the
