@@ -16,6 +16,7 @@ mod policy;
 mod run;
 mod seat;
 mod timer;
+mod traced;
 mod vigil;
 mod worker;
 

@@ -14,7 +14,7 @@ use crate::sched::{LANES, Pull, PullNothing, Registrar};
 use crate::sync::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize, CachePadded, Ordering, Parker, thread_cell, yield_now,
 };
-use crate::trace::{Recorder, Running, thread_in};
+use crate::trace::Recorder;
 use crossbeam_deque::Worker as Deque;
 use std::any::Any;
 use std::cell::Cell;
@@ -59,10 +59,10 @@ pub(crate) struct Pool {
     /// Ops that did not start are to fail instead.
     cancelling: AtomicBool,
     /// How many of these there are: a trace, a cancellation. With any, runs are looked at.
-    watched: AtomicU32,
+    pub(super) watched: AtomicU32,
     /// The trace; 0 is none.
-    trace: AtomicU32,
-    recorder: Mutex<Option<Arc<Recorder>>>,
+    pub(super) trace: AtomicU32,
+    pub(super) recorder: Mutex<Option<Arc<Recorder>>>,
     /// Ops whose completion tokens are out.
     deferred: Mutex<HashSet<OpPtr>>,
     /// Waits that sleep, and whether anything moves meanwhile.
@@ -122,7 +122,7 @@ impl Pool {
         })
     }
 
-    fn lanes(&self) -> impl Iterator<Item = &Lane> {
+    pub(super) fn lanes(&self) -> impl Iterator<Item = &Lane> {
         // ORDERING: pairs with lane().
         let end = self.lanes_end.load(Ordering::Acquire);
         self.lanes[..end].iter().filter_map(OnceLock::get)
@@ -384,58 +384,6 @@ impl Pool {
                 Some(op)
             }
         }
-    }
-
-    /// The calling thread's number in the trace, if there is one.
-    #[inline]
-    pub(crate) fn thread_in_trace(&self) -> Option<u16> {
-        // ORDERING: a number alone; what it stands for is looked up under a lock.
-        match self.trace.load(Ordering::Relaxed) {
-            0 => None,
-            trace => thread_in(trace, || self.recorder()),
-        }
-    }
-
-    /// A completion token has ended an op; that is its end, if it was traced.
-    fn complete_in_trace(&self, op: OpPtr) {
-        // SAFETY: the op is its deliverer's.
-        let (flags, number) = unsafe { ((*op.as_ptr()).flags, (*op.as_ptr()).number) };
-        if flags.has(OpFlags::TRACED) && self.recorder().is_some_and(|recorder| recorder.has(number)) {
-            // SAFETY: as above. An op of a trace that lasts was timed.
-            unsafe { (*op.as_ptr()).last.ran.prolong() };
-        }
-    }
-
-    /// The recorder of the trace, if there is one.
-    pub(crate) fn recorder(&self) -> Option<Arc<Recorder>> {
-        self.recorder.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Traces from now on, or no more. The caller has the role. Answers the recorder so far.
-    pub(crate) fn set_recorder(&self, recorder: Option<Arc<Recorder>>) -> Option<Arc<Recorder>> {
-        let trace = recorder.as_ref().map_or(0, |recorder| recorder.id());
-        let before = std::mem::replace(&mut *self.recorder.lock().unwrap_or_else(PoisonError::into_inner), recorder);
-        // ORDERING: published to whoever runs a traced op by those who push one; see run().
-        self.trace.store(trace, Ordering::Relaxed);
-        if trace > 0 && before.is_none() {
-            // ORDERING: as above.
-            self.watched.fetch_add(1, Ordering::Relaxed);
-        } else if trace == 0 && before.is_some() {
-            // ORDERING: as above.
-            self.watched.fetch_sub(1, Ordering::Relaxed);
-        }
-        before
-    }
-
-    /// The traced ops that run now. The caller has the role.
-    pub(crate) fn running_in_trace(&self) -> Vec<Running> {
-        let begun = self.lanes().flat_map(Lane::seats).filter_map(WorkerSeat::begun);
-        // SAFETY: a noted op is pending, and stays so while we have the role.
-        let traced = begun.filter(|(op, ..)| unsafe { (*op.as_ptr()).flags }.has(OpFlags::TRACED));
-        traced
-            // SAFETY: as above.
-            .map(|(op, started, thread)| Running { number: unsafe { (*op.as_ptr()).number }, started, thread })
-            .collect()
     }
 
     /// The lane of which the calling thread is a worker.
