@@ -4,6 +4,7 @@ use crate::device::Device;
 use crate::driver::DeviceAddress;
 use crate::error::CudaError;
 use crate::fence::Fence;
+use crate::issue::Access;
 use crate::label::Label;
 use crate::memory::{Block, Freed, allocate};
 use crate::stream::Stream;
@@ -121,7 +122,7 @@ impl DeviceBuffer {
     /// written, and has to wait for the memory too. It comes before the right to issue on a stream.
     pub(crate) fn prepare(
         &self,
-        kind: AccessKind,
+        access: &Access,
         stream: &Stream,
         label: &Label,
         fences: &mut Fences,
@@ -147,7 +148,7 @@ impl DeviceBuffer {
             Place::None => 0,
         };
         // Readers are behind the writer, so who is behind them is too. What is on the same stream needs no wait.
-        let readers = if kind == AccessKind::Read { &[] } else { &*state.readers };
+        let readers = if access.kind == AccessKind::Read { &[] } else { &*state.readers };
         let before = if readers.is_empty() { state.writer.as_slice() } else { readers };
         for fence in before {
             if !fence.stream().is(stream) {
@@ -158,9 +159,9 @@ impl DeviceBuffer {
     }
 
     /// Notes that an op was issued.
-    pub(crate) fn issued(&self, kind: AccessKind, fence: &Fence) {
+    pub(crate) fn issued(&self, access: &Access, fence: &Fence) {
         let mut state = self.lock();
-        if kind != AccessKind::Read {
+        if access.kind != AccessKind::Read {
             state.readers.clear();
             state.writer = Some(fence.clone());
         } else if state.writer.as_ref().is_some_and(|writer| writer.is(fence)) {

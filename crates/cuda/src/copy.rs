@@ -48,7 +48,7 @@ impl Region {
     }
 
     pub(crate) fn access(&self, kind: AccessKind) -> Access {
-        Access { buffer: Arc::clone(&self.buffer), kind }
+        Access::part(&self.buffer, self.offset..self.offset + self.bytes, kind)
     }
 }
 

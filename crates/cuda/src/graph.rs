@@ -72,13 +72,9 @@ impl Recorder {
         let home = self.device.home_stream().clone();
         let mut addresses = Addresses::new();
         for access in accesses {
-            addresses.push(access.buffer.prepare(
-                access.kind,
-                &home,
-                &self.label,
-                &mut super::buffer::Fences::new(),
-            )?);
-            let known = self.accesses.iter_mut().find(|known| Arc::ptr_eq(&known.buffer, &access.buffer));
+            addresses.push(access.buffer.prepare(access, &home, &self.label, &mut super::buffer::Fences::new())?);
+            let is_same = |known: &Access| Arc::ptr_eq(&known.buffer, &access.buffer) && known.range == access.range;
+            let known = self.accesses.iter_mut().find(|known| is_same(known));
             match known {
                 // What is overwritten first is overwritten, whatever comes after.
                 Some(known) if known.kind == AccessKind::Overwrite => {}

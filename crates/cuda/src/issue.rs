@@ -19,6 +19,7 @@ use crate::fence::{Fence, FenceCell};
 use crate::label::Label;
 use crate::stream::{Stream, Turn};
 use smallvec::SmallVec;
+use std::ops::Range;
 use std::sync::Arc;
 use weft_engine::AccessKind;
 
@@ -27,27 +28,41 @@ use weft_engine::AccessKind;
 pub struct Access {
     /// The buffer.
     pub buffer: Arc<DeviceBuffer>,
+    /// The bytes of it between the first and the last that it touches.
+    pub range: Range<usize>,
     /// What it does. The engine has granted at least that.
     pub kind: AccessKind,
 }
 
 impl Access {
-    /// It reads the buffer.
+    /// It touches some bytes of the buffer.
+    #[must_use]
+    pub fn part(buffer: &Arc<DeviceBuffer>, range: Range<usize>, kind: AccessKind) -> Self {
+        Self { buffer: Arc::clone(buffer), range, kind }
+    }
+
+    /// It touches the whole of the buffer.
+    #[must_use]
+    pub fn whole(buffer: &Arc<DeviceBuffer>, kind: AccessKind) -> Self {
+        Self::part(buffer, 0..buffer.bytes(), kind)
+    }
+
+    /// It reads the whole of the buffer.
     #[must_use]
     pub fn read(buffer: &Arc<DeviceBuffer>) -> Self {
-        Self { buffer: Arc::clone(buffer), kind: AccessKind::Read }
+        Self::whole(buffer, AccessKind::Read)
     }
 
-    /// It mutates the buffer.
+    /// It mutates the whole of the buffer.
     #[must_use]
     pub fn mutate(buffer: &Arc<DeviceBuffer>) -> Self {
-        Self { buffer: Arc::clone(buffer), kind: AccessKind::Mutate }
+        Self::whole(buffer, AccessKind::Mutate)
     }
 
-    /// It overwrites the buffer.
+    /// It overwrites the whole of the buffer.
     #[must_use]
     pub fn overwrite(buffer: &Arc<DeviceBuffer>) -> Self {
-        Self { buffer: Arc::clone(buffer), kind: AccessKind::Overwrite }
+        Self::whole(buffer, AccessKind::Overwrite)
     }
 }
 
@@ -105,14 +120,14 @@ fn follow(turn: &mut Turn<'_>, fences: &Fences) -> Result<(), CudaError> {
 fn prepare(request: &Request<'_>, stream: &Stream) -> Result<(Addresses, Fences), CudaError> {
     let (mut addresses, mut fences) = (Addresses::new(), Fences::new());
     for access in request.accesses {
-        addresses.push(access.buffer.prepare(access.kind, stream, request.label, &mut fences)?);
+        addresses.push(access.buffer.prepare(access, stream, request.label, &mut fences)?);
     }
     Ok((addresses, fences))
 }
 
 fn issued(accesses: &[Access], fence: &Fence) {
     for access in accesses {
-        access.buffer.issued(access.kind, fence);
+        access.buffer.issued(access, fence);
     }
 }
 

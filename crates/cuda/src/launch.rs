@@ -49,8 +49,8 @@ impl Launch {
     ///
     /// # Safety
     ///
-    /// The plan's parameters are those of the kernel. With the arguments to come, the kernel reads no device memory but that of buffers it is given, and writes to
-    /// none but that of buffers it is given to mutate or overwrite, all within their bounds.
+    /// The plan's parameters are those of the kernel. With the arguments to come, the kernel reads no device
+    /// memory but what the accesses to buffers say, and writes to none but what those say that mutate or overwrite.
     pub unsafe fn new(
         kernel: &Kernel,
         plan: &Arc<LaunchPlan>,
@@ -96,8 +96,14 @@ impl Launch {
         CudaError::InvalidArgument(format!("argument {at} of kernel '{name}' is {given}, and {wanted} is expected"))
     }
 
-    /// Gives a buffer, from this byte on.
-    pub fn buffer(mut self, buffer: &Arc<DeviceBuffer>, offset: usize, kind: AccessKind) -> Result<Self, CudaError> {
+    /// Gives a buffer, from this byte on. The kernel may touch all of it.
+    pub fn buffer(self, buffer: &Arc<DeviceBuffer>, offset: usize, kind: AccessKind) -> Result<Self, CudaError> {
+        self.pointer(offset, Access::whole(buffer, kind))
+    }
+
+    /// Gives a buffer, from this byte on. The kernel touches nothing of it but what the access says.
+    pub fn pointer(mut self, offset: usize, access: Access) -> Result<Self, CudaError> {
+        let buffer = &access.buffer;
         if self.plan.parameters.get(self.given) != Some(&Parameter::Pointer) {
             return Err(self.mismatch("a buffer"));
         }
@@ -121,7 +127,7 @@ impl Launch {
         let patch = Patch { word: self.words.len(), access: self.accesses.len(), offset: offset as u64 };
         self.patches.push(patch);
         self.words.push(0);
-        self.accesses.push(Access { buffer: Arc::clone(buffer), kind });
+        self.accesses.push(access);
         self.given += 1;
         Ok(self)
     }

@@ -10,9 +10,9 @@ use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use weft_array::{Access, Array, DType, Layout, PushRequest, Scalar, push};
+use weft_array::{Access as ArrayAccess, Array, DType, Layout, PushRequest, Scalar, push};
 use weft_cuda::driver::Dimensions;
-use weft_cuda::{CudaError, Device, DeviceBuffer, Kernel, Label, Launch, LaunchPlan, Parameter};
+use weft_cuda::{Access, CudaError, Device, DeviceBuffer, Kernel, Label, Launch, LaunchPlan, Parameter};
 use weft_engine::trace::Kind;
 use weft_engine::{AccessKind, PushOptions};
 
@@ -236,10 +236,12 @@ impl CudaLoop {
         let compiled = self.compiled(py, &device, variant, walk.as_ref(), inputs)?;
         let launch =
             self.launch(&device, &compiled, walk.as_ref(), outputs, inputs).map_err(|error| errors::cuda(py, error))?;
-        let arrays: SmallVec<[(&Array, Access); 4]> = inputs
+        let arrays: SmallVec<[(&Array, ArrayAccess); 4]> = inputs
             .iter()
-            .filter_map(|input| if let Operand::Array(array) = input { Some((*array, Access::Read)) } else { None })
-            .chain(outputs.iter().map(|output| (*output, Access::Overwrite)))
+            .filter_map(
+                |input| if let Operand::Array(array) = input { Some((*array, ArrayAccess::Read)) } else { None },
+            )
+            .chain(outputs.iter().map(|output| (*output, ArrayAccess::Overwrite)))
             .collect();
         let bytes: usize = outputs.iter().map(|output| output.bytes()).sum();
         let note = trace::of_arrays(py, first.engine(), Kind::Launch, &self.name);
@@ -349,11 +351,14 @@ impl CudaLoop {
             // What lies between the elements stays, and other ranges of the buffer may be in use: so not "overwrite".
             let all = output.is_contiguous() && output.bytes() == output.buffer().bytes();
             let kind = if all { AccessKind::Overwrite } else { AccessKind::Mutate };
-            launch = launch.buffer(&memory(output)?, output.layout().offset, kind)?;
+            launch = launch.pointer(output.layout().offset, Access::part(&memory(output)?, output.range(), kind))?;
         }
         for (input, dtype) in inputs.iter().zip(&self.inputs) {
             launch = match input {
-                Operand::Array(array) => launch.buffer(&memory(array)?, array.layout().offset, AccessKind::Read)?,
+                Operand::Array(array) => {
+                    let access = Access::part(&memory(array)?, array.range(), AccessKind::Read);
+                    launch.pointer(array.layout().offset, access)?
+                }
                 Operand::Scalar(scalar) => {
                     let bytes = scalar.bytes(*dtype);
                     let refuse = || CudaError::InvalidArgument(format!("{scalar:?} is no {}", dtype.name()));

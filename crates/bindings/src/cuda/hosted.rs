@@ -50,7 +50,7 @@ impl DeviceMemory {
 fn accesses(arrays: &[(Array, ArrayAccess)]) -> Vec<Access> {
     let access = |(array, access): &(Array, ArrayAccess)| {
         let kind = if *access == ArrayAccess::Read { AccessKind::Read } else { AccessKind::Mutate };
-        buffer_of(array).map(|buffer| Access { buffer, kind })
+        buffer_of(array).map(|buffer| Access::part(&buffer, array.range(), kind))
     };
     arrays.iter().filter_map(access).collect()
 }

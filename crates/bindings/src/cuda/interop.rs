@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use weft_array::Layout;
 use weft_cuda::driver::{DeviceAddress, StreamHandle};
 use weft_cuda::{Access, CudaError, DeviceBuffer, Label, Request};
+use weft_engine::AccessKind;
 
 /// Where an array's buffer lies, its size, the device, a stream that is behind all that writes to it, and what keeps it.
 type Place<'py> = (DeviceAddress, usize, usize, usize, Bound<'py, DeviceMemory>);
@@ -27,7 +28,7 @@ pub(crate) fn cuda_export<'py>(x: &Bound<'py, NDArray>) -> PyResult<Place<'py>> 
         return Ok((address, buffer.bytes(), device.index(), stream, keeper));
     }
     wait::detached(py, array.engine(), None, |wait| array.wait_to_read(wait))?;
-    let (label, accesses) = (Label::from("export"), [Access::read(&buffer)]);
+    let (label, accesses) = (Label::from("export"), [Access::part(&buffer, array.range(), AccessKind::Read)]);
     let begin = || -> Result<_, CudaError> {
         let begun = device.begin(&Request::new(&label, &accesses))?;
         let place = (begun.addresses()[0], begun.stream().handle().0);

@@ -192,13 +192,14 @@ impl RawKernel {
                     passed += 1;
                     let array = &array.get().inner;
                     let memory = buffer_of(array).ok_or_else(not_there)?;
-                    launch.buffer(&memory, array.layout().offset, kind(*access))?
+                    launch.pointer(array.layout().offset, Access::part(&memory, array.range(), kind(*access)))?
                 }
             };
         }
         for (array, access) in &arrays[passed..] {
-            let buffer = buffer_of(&array.get().inner).ok_or_else(not_there)?;
-            launch = launch.access(Access { buffer, kind: kind(*access) });
+            let array = &array.get().inner;
+            let buffer = buffer_of(array).ok_or_else(not_there)?;
+            launch = launch.access(Access::part(&buffer, array.range(), kind(*access)));
         }
         Ok(launch)
     }
