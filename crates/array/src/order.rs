@@ -10,8 +10,6 @@
 //!
 //! An op that has the whole of a buffer and writes to a range of it too has all of it.
 //!
-//! A buffer whose memory is not the host's is never split: an access to a range is one to the whole.
-//!
 //! So writes to disjoint ranges run side by side, and two accesses to overlapping ranges meet at the variable of the
 //! one whose range was named first. A range's failure reaches the whole through the join.
 //!
@@ -178,8 +176,7 @@ impl Use {
         for (other, (array, access)) in arrays.iter().enumerate() {
             if Arc::ptr_eq(array.buffer(), buffer) {
                 let range = array.range();
-                // What is issued on a device is ordered buffer by buffer.
-                let whole = buffer.is_whole(&range) || buffer.is_elsewhere();
+                let whole = buffer.is_whole(&range);
                 all.whole |= whole;
                 all.writes_part |= !whole && !range.is_empty() && *access != Access::Read;
                 all.before += usize::from(other < index);

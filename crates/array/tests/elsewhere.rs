@@ -1,5 +1,6 @@
 //! Arrays whose memory the host does not reach: ordered like others, refused to ops of the host.
 
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use weft_array::{
     Access, Array, ArrayError, Buffer, DType, Elsewhere, Layout, Operand, PushRequest, Scalar, copy_loop, push,
@@ -112,21 +113,56 @@ fn nobody_comes_between_a_pair() {
     }
 }
 
+/// Four of the floats, from this one on.
+fn part(device: &Array, first: usize) -> Array {
+    let layout = Layout { offset: 4 * first, ..Layout::contiguous(&[4], 4).expect("a small array") };
+    Array::on(Arc::clone(device.buffer()), layout, DType::Float32).expect("it fits")
+}
+
 #[test]
-fn parts_are_accessed_as_the_whole() {
+fn parts_are_written_side_by_side_and_what_overlaps_them_comes_after() {
     let engine = engine(Policy::WorkStealing);
-    let device = on_device(&engine, 8);
-    let part = |offset: usize| {
-        let layout = Layout { offset, ..Layout::contiguous(&[4], 4).expect("a small array") };
-        Array::on(Arc::clone(device.buffer()), layout, DType::Float32).expect("it fits")
+    let device = on_device(&engine, 12);
+    let (first, second, across) = (part(&device, 0), part(&device, 4), part(&device, 2));
+    let push_on = |array: &Array, access, payload: Box<dyn FnOnce() + Send>| {
+        let op = move |_: &mut OpContext<'_>| {
+            payload();
+            Ok(())
+        };
+        let arrays = [(array, access)];
+        push(op, &PushRequest::anywhere(&engine, &arrays, PushOptions::default())).expect("an open engine");
     };
-    let (first, second) = ([(&part(0), Access::Overwrite)], [(&part(16), Access::Overwrite)]);
+    let ((open, gate), (done, second_done)) = (channel::<()>(), channel());
+    push_on(&first, Access::Overwrite, Box::new(move || gate.recv().expect("the test opens it")));
+    push_on(&second, Access::Overwrite, Box::new(move || done.send(()).expect("the test waits")));
+    second_done.recv().expect("it needs not wait for the first");
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    for (name, array, access) in
+        [("across", &across, Access::Mutate), ("first", &first, Access::Read), ("whole", &device, Access::Read)]
+    {
+        let seen = Arc::clone(&seen);
+        push_on(array, access, Box::new(move || seen.lock().unwrap_or_else(PoisonError::into_inner).push(name)));
+    }
+    assert_eq!(seen.lock().unwrap_or_else(PoisonError::into_inner).len(), 0, "all are behind the first");
+    open.send(()).expect("the op waits");
+    engine.wait_for_all().expect("nothing fails");
+    let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    assert_eq!((seen.len(), seen[0]), (3, "across"));
+}
+
+#[test]
+fn a_failure_is_that_of_its_part() {
+    let engine = engine(Policy::WorkStealing);
+    let device = on_device(&engine, 12);
+    let (first, second) = (part(&device, 0), part(&device, 4));
     let failing = |_: &mut OpContext<'_>| Err(Cause::Native(1));
-    push(failing, &PushRequest::anywhere(&engine, &first, PushOptions::default())).expect("an open engine");
-    push(none, &PushRequest::anywhere(&engine, &second, PushOptions::default())).expect("an open engine");
-    assert!(engine.wait_for_all().is_err());
-    assert!(second[0].0.failure().is_some(), "a part does not clear the failure of the whole");
-    let whole = [(&device, Access::Overwrite)];
+    let on = |array| [(array, Access::Overwrite)];
+    push(failing, &PushRequest::anywhere(&engine, &on(&first), PushOptions::default())).expect("an open engine");
+    push(none, &PushRequest::anywhere(&engine, &on(&second), PushOptions::default())).expect("an open engine");
+    second.wait_to_read(&mut Wait::default()).expect("it has nothing to do with the first");
+    assert!(first.wait_to_read(&mut Wait::default()).is_err());
+    assert!(device.wait_to_read(&mut Wait::default()).is_err(), "a part of it failed");
+    let whole = on(&device);
     push(none, &PushRequest::anywhere(&engine, &whole, PushOptions::default())).expect("an open engine");
     device.wait_to_read(&mut Wait::default()).expect("it was overwritten");
 }

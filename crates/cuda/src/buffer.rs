@@ -7,10 +7,12 @@ use crate::fence::Fence;
 use crate::issue::Access;
 use crate::label::Label;
 use crate::memory::{Block, Freed, allocate};
+use crate::parts::Parts;
 use crate::stream::Stream;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_engine::AccessKind;
 
@@ -28,16 +30,25 @@ enum Place {
 
 struct State {
     place: Place,
-    writer: Option<Fence>,
-    /// The newest read of each stream since.
-    readers: SmallVec<[Fence; 2]>,
+    /// Behind its allocation, where some have to wait for that alone: until an op has written to the whole.
+    allocated: Option<Fence>,
+    parts: Parts,
 }
 
 /// Bytes in the memory of a device, allocated when the op that fills them is issued.
 ///
-/// A variable of an engine orders the ops that use it; the buffer orders what they issue. Only ops that were granted
-/// the variable come here, so a mutation is alone, and reads may come at the same time. When the last handle goes, so
-/// have all its ops been issued, and its memory is freed behind them.
+/// Variables of an engine order the ops that use it, range by range; the buffer orders what they issue, in `parts`. Only
+/// ops that were granted their bytes come here, so a mutation is alone on its range, and reads, and mutations of other
+/// ranges, may come at the same time. When the last handle goes, so have all its ops been issued, and its memory is freed
+/// behind them.
+///
+/// It is allocated on the stream of the op that is issued first. What comes on another stream is behind the allocation:
+/// by way of the ops that it follows; and where there is none, by a fence, which is recorded
+///
+/// | when | why |
+/// |---|---|
+/// | right behind the allocation, if that was for a part | those who write to the others need not wait for the op |
+/// | when it is first asked for, otherwise | most buffers are written to as a whole first, and need none |
 pub struct DeviceBuffer {
     device: Device,
     bytes: usize,
@@ -76,7 +87,7 @@ impl DeviceBuffer {
         writer: Option<Fence>,
         keeper: Option<Box<dyn Any + Send + Sync>>,
     ) -> Arc<Self> {
-        let state = Mutex::new(State { place, writer, readers: SmallVec::new() });
+        let state = Mutex::new(State { place, allocated: None, parts: Parts::new(bytes, writer) });
         Arc::new(Self { device: device.clone(), bytes, state, _keeper: keeper })
     }
 
@@ -92,28 +103,35 @@ impl DeviceBuffer {
         &self.device
     }
 
-    /// The fence of the op that wrote to it last, of those issued.
+    /// The fence of the op that wrote to it last, of those issued; nothing if ops have written to parts of it since.
     #[must_use]
     pub fn writer(&self) -> Option<Fence> {
-        self.lock().writer.clone()
+        self.lock().parts.writer().cloned()
     }
 
-    /// The fences of all ops that a mutation would have to be behind.
+    /// The fences of all ops that its free would have to be behind.
     #[must_use]
     pub fn fences(&self) -> Vec<Fence> {
-        let state = self.lock();
-        state.writer.iter().chain(&state.readers).cloned().collect()
+        self.lock().parts.all().into_vec()
+    }
+
+    /// The fences of the ops that such an access to these bytes would have to be behind.
+    #[must_use]
+    pub fn fences_before(&self, range: &Range<usize>, kind: AccessKind) -> Vec<Fence> {
+        let mut fences = Vec::new();
+        self.lock().parts.before(range, kind, |fence| fences.push(fence.clone()));
+        fences
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of the stream of the op that alone has to do with the value: its writer, if nobody has read it since.
+    /// The number of the stream of the op that alone has to do with the value of these bytes: their writer, if nobody
+    /// has read them since.
     #[inline]
-    pub(crate) fn sole_stream(&self) -> Option<usize> {
-        let state = self.lock();
-        state.writer.as_ref().filter(|_| state.readers.is_empty()).map(|writer| writer.stream().number())
+    pub(crate) fn sole_stream(&self, range: &Range<usize>) -> Option<usize> {
+        self.lock().parts.sole(range).map(|writer| writer.stream().number())
     }
 
     /// Where it lies, for an op about to be issued on this stream, and what that op has to be behind. Allocates.
@@ -128,51 +146,49 @@ impl DeviceBuffer {
         fences: &mut Fences,
     ) -> Result<DeviceAddress, CudaError> {
         let mut state = self.lock();
+        let state = &mut *state;
         if matches!(state.place, Place::None) && self.bytes > 0 {
             let own = stream.device_index() == self.device.index();
             let home = if own { stream } else { self.device.home_stream() };
             let _entered = self.device.context().enter()?;
             state.place = Place::Own(allocate(&self.device, self.bytes, home, label)?, home.clone());
-        }
-        let address = match &state.place {
-            Place::Own(block, home) => {
-                let (address, home) = (block.address, home.clone());
-                // The op that it was allocated for has left no fence: it only read, or it failed, or it is being
-                // issued right now.
-                if state.writer.is_none() && !home.is(stream) {
-                    state.writer = Some(home.fence(label)?);
-                }
-                address
+            if !state.parts.is_whole(&access.range) {
+                state.allocated = Some(home.fence(label)?);
             }
-            Place::Foreign(address) => *address,
-            Place::None => 0,
-        };
-        // Readers are behind the writer, so who is behind them is too. What is on the same stream needs no wait.
-        let readers = if access.kind == AccessKind::Read { &[] } else { &*state.readers };
-        let before = if readers.is_empty() { state.writer.as_slice() } else { readers };
-        for fence in before {
+        }
+        // What is on the same stream needs no wait.
+        let bare = state.parts.before(&access.range, access.kind, |fence| {
             if !fence.stream().is(stream) {
                 fences.push(fence.clone());
             }
+        });
+        match &state.place {
+            Place::Own(block, home) => {
+                // The op that it was allocated for has left no fence here: it only read, or it failed, it touches
+                // other bytes, or it is being issued right now.
+                if bare && !home.is(stream) {
+                    let allocated = match state.allocated.take() {
+                        Some(fence) => fence,
+                        None => home.fence(label)?,
+                    };
+                    fences.push(state.allocated.insert(allocated).clone());
+                }
+                Ok(block.address)
+            }
+            Place::Foreign(address) => Ok(*address),
+            Place::None => Ok(0),
         }
-        Ok(address)
     }
 
     /// Notes that an op was issued.
     pub(crate) fn issued(&self, access: &Access, fence: &Fence) {
         let mut state = self.lock();
-        if access.kind != AccessKind::Read {
-            state.readers.clear();
-            state.writer = Some(fence.clone());
-        } else if state.writer.as_ref().is_some_and(|writer| writer.is(fence)) {
-            // The op writes to it too.
-        } else if let Some(reader) = state.readers.iter_mut().find(|reader| reader.stream().is(fence.stream())) {
-            // Two readers on a stream may come here in the other order.
-            if reader.cell().number < fence.cell().number {
-                *reader = fence.clone();
-            }
-        } else {
-            state.readers.push(fence.clone());
+        if access.kind == AccessKind::Read {
+            return state.parts.read(&access.range, fence);
+        }
+        state.parts.written(&access.range, fence);
+        if state.allocated.is_some() && state.parts.is_whole(&access.range) {
+            state.allocated = None;
         }
     }
 }
@@ -181,7 +197,7 @@ impl Drop for DeviceBuffer {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Place::Own(block, home) = &state.place else { return };
-        let fences: Fences = state.writer.take().into_iter().chain(state.readers.drain(..)).collect();
+        let fences: Fences = state.parts.all();
         // On the stream of the last op, unless that is another device's.
         let last = fences.iter().rev().map(Fence::stream).find(|stream| stream.device_index() == home.device_index());
         let stream = last.unwrap_or(home).clone();

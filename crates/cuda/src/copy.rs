@@ -185,12 +185,14 @@ fn host_copy(
         return stage(context, label, region, host, landing, direction);
     }
     // SAFETY: the host's memory is valid until the copy has landed.
-    let fence = unsafe { issue_host_copy(label, region, host, direction) }?;
+    let fence = unsafe { issue_host_copy(label, region, 0, host, direction) }?;
     landing.behind(fence);
     Ok(())
 }
 
-/// Issues a copy from or to pinned memory.
+/// Issues a copy from or to pinned memory: of as many bytes as that has, from this byte of the region on.
+///
+/// It has all of the region, though it may copy a chunk alone: nobody else has any of it before the last one is issued.
 ///
 /// # Safety
 ///
@@ -198,6 +200,7 @@ fn host_copy(
 pub(crate) unsafe fn issue_host_copy(
     label: &Label,
     region: &Region,
+    at: usize,
     host: HostMemory,
     direction: Direction,
 ) -> Result<Fence, CudaError> {
@@ -210,13 +213,13 @@ pub(crate) unsafe fn issue_host_copy(
         if region.bytes == 0 {
             return Ok(());
         }
-        let (start, stream) = (issuing.addresses[0] + region.offset as u64, issuing.stream.handle());
+        let (start, stream) = (issuing.addresses[0] + (region.offset + at) as u64, issuing.stream.handle());
         // SAFETY: the region lies in the buffer, the stream is behind all that the access asks for; the host's side
         // is the caller's promise.
         let outcome = unsafe {
             match direction {
-                Direction::In => issuing.driver.copy_in(start, host.start, region.bytes, stream),
-                Direction::Out => issuing.driver.copy_out(host.start, start, region.bytes, stream),
+                Direction::In => issuing.driver.copy_in(start, host.start, host.bytes, stream),
+                Direction::Out => issuing.driver.copy_out(host.start, start, host.bytes, stream),
             }
         };
         outcome.map_err(|error| issuing.refused(error))

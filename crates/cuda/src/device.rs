@@ -1,10 +1,10 @@
 //! A device: its context, its streams, and which of them an op goes to.
 
-use crate::buffer::DeviceBuffer;
 use crate::context::Context;
 use crate::driver::{Properties, StreamHandle};
 use crate::error::CudaError;
 use crate::fence::Fence;
+use crate::issue::Access;
 use crate::label::Label;
 use crate::memory::{MemoryStats, issue_waiting};
 use crate::pinned::PinnedBlock;
@@ -105,12 +105,7 @@ impl Device {
     }
 
     /// The stream for an op: for a kernel that of the producer which it alone follows, otherwise the least loaded.
-    pub(crate) fn stream_for<'b>(
-        &self,
-        lane: Lane,
-        priority: i32,
-        mut buffers: impl Iterator<Item = &'b DeviceBuffer>,
-    ) -> Stream {
+    pub(crate) fn stream_for(&self, lane: Lane, priority: i32, accesses: &[Access]) -> Stream {
         match lane {
             Lane::CopyIn => return self.0.copy_in.clone(),
             Lane::CopyOut => return self.0.copy_out.clone(),
@@ -119,8 +114,8 @@ impl Device {
             Lane::Compute => {}
         }
         let compute = &self.0.compute;
-        let followed = buffers.find_map(|buffer| {
-            let number = buffer.sole_stream()?;
+        let followed = accesses.iter().find_map(|access| {
+            let number = access.buffer.sole_stream(&access.range)?;
             compute.iter().find(|own| own.number() == number)
         });
         // The choice is a guess at what is done: good enough, and it costs no look at the device.

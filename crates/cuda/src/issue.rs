@@ -133,8 +133,8 @@ fn issued(accesses: &[Access], fence: &Fence) {
 
 impl Device {
     fn choose(&self, request: &Request<'_>) -> Stream {
-        let buffers = request.accesses.iter().map(|access| &*access.buffer);
-        request.stream.cloned().unwrap_or_else(|| self.stream_for(request.lane, request.priority, buffers))
+        let choose = || self.stream_for(request.lane, request.priority, request.accesses);
+        request.stream.cloned().unwrap_or_else(choose)
     }
 
     /// Issues an op whose accesses were granted: `work` puts it on the stream.

@@ -116,6 +116,7 @@ mod landing;
 mod launch;
 mod ledger;
 mod memory;
+mod parts;
 mod pinned;
 mod poller;
 mod retired;

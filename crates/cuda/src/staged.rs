@@ -150,19 +150,17 @@ impl Staged {
     }
 
     fn issue_chunk(staged: &Arc<Self>, start: usize, bytes: usize) -> Result<(), CudaError> {
-        let Region { buffer, offset, .. } = &staged.region;
-        let block = buffer.device().pinned(bytes)?;
+        let block = staged.region.buffer.device().pinned(bytes)?;
         // SAFETY: `start` lies within the host's memory.
         let host = unsafe { staged.host.start.add(start) };
         if staged.direction == Direction::In {
             // SAFETY: both hold so many bytes; the block is ours.
             unsafe { std::ptr::copy_nonoverlapping(host, block.start(), bytes) };
         }
-        let chunk = Region::new(buffer, offset + start, bytes)?;
         // SAFETY: the block is pinned, and kept until the fence is done.
         let issued = unsafe {
             let pinned = HostMemory::new(block.start(), bytes);
-            issue_host_copy(&staged.label, &chunk, pinned, staged.direction)
+            issue_host_copy(&staged.label, &staged.region, start, pinned, staged.direction)
         };
         let fence = match issued {
             Ok(fence) => fence,

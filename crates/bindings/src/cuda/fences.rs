@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use std::time::{Duration, Instant};
 use weft_array::Array;
 use weft_cuda::{CudaError, Fence};
-use weft_engine::Wait;
+use weft_engine::{AccessKind, Wait};
 
 /// Which ops are waited for.
 #[derive(Clone, Copy, PartialEq)]
@@ -20,10 +20,11 @@ pub(crate) enum Until {
 
 fn fences(array: &Array, until: Until) -> Vec<Fence> {
     let Some(buffer) = buffer_of(array) else { return Vec::new() };
-    if until == Until::Written { buffer.fences() } else { buffer.writer().into_iter().collect() }
+    let kind = if until == Until::Written { AccessKind::Mutate } else { AccessKind::Read };
+    buffer.fences_before(&array.range(), kind)
 }
 
-/// Waits for the device, after a wait for the engine: for all that is on the array's buffer, whichever part of it.
+/// Waits for the device, after a wait for the engine: for what touches the array's range of its buffer.
 pub(crate) fn wait_for(py: Python<'_>, array: &Array, until: Until, timeout: Option<Duration>) -> PyResult<()> {
     if !array.buffer().is_elsewhere() {
         return Ok(());
@@ -44,7 +45,7 @@ fn wait_for_each(fences: &[Fence], wait: &mut Wait<'_>) -> Result<(), CudaError>
     Ok(())
 }
 
-/// Whether all that writes to the array's buffer has ended on the device; so it has, if it has failed.
+/// Whether all that writes to the array's range of its buffer has ended on the device; so it has, if it has failed.
 pub(crate) fn is_done(array: &Array) -> bool {
     fences(array, Until::Read).iter().all(|fence| fence.is_done().unwrap_or(true))
 }
