@@ -87,7 +87,8 @@ impl DeviceBuffer {
         writer: Option<Fence>,
         keeper: Option<Box<dyn Any + Send + Sync>>,
     ) -> Arc<Self> {
-        let state = Mutex::new(State { place, allocated: None, parts: Parts::new(bytes, writer) });
+        let most = device.context().runtime.settings.parts;
+        let state = Mutex::new(State { place, allocated: None, parts: Parts::new(bytes, writer, most) });
         Arc::new(Self { device: device.clone(), bytes, state, _keeper: keeper })
     }
 
@@ -127,11 +128,10 @@ impl DeviceBuffer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The number of the stream of the op that alone has to do with the value of these bytes: their writer, if nobody
-    /// has read them since.
+    /// The number of the stream on which all is that has to do with the value of these bytes.
     #[inline]
     pub(crate) fn sole_stream(&self, range: &Range<usize>) -> Option<usize> {
-        self.lock().parts.sole(range).map(|writer| writer.stream().number())
+        self.lock().parts.sole_stream(range)
     }
 
     /// Where it lies, for an op about to be issued on this stream, and what that op has to be behind. Allocates.

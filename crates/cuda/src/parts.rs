@@ -7,8 +7,7 @@
 //! | access | is behind, in each part that it overlaps |
 //! |---|---|
 //! | a read | the writers |
-//! | a mutation | the readers; the writers where nobody has read, and where the part was merged |
-//! | the free | both, in all parts |
+//! | a mutation, the free | the readers; the writers where nobody has read, and where the part was merged |
 //!
 //! | when this is issued | parts | fences of those in its range |
 //! |---|---|---|
@@ -16,7 +15,7 @@
 //! | a mutation | those in its range become one | it is the one writer, and nobody has read |
 //! | a read of a range | | it is a reader of each, but of those that its own op writes to |
 //! | a read of the whole | all are *merged* into one | writers and readers of all; it is a reader |
-//! | one that leaves more than [`MOST`] | neighbours are merged, two into one | writers and readers of both |
+//! | one that leaves too many | neighbours are merged, two into one | writers and readers of both |
 //!
 //! Whoever reads is behind the writers of the part, so who is behind the readers is behind the writers too. In a merged
 //! part a reader of one half is not behind the writers of the other. A part that nobody has written to has no writer,
@@ -27,9 +26,6 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use weft_engine::AccessKind;
 
-/// Parts of one buffer at most: it takes time to go through them, and each holds events.
-const MOST: usize = 1024;
-
 #[derive(Clone, Default)]
 struct Part {
     /// Behind its last byte. It begins where the part before it ends.
@@ -39,8 +35,12 @@ struct Part {
     merged: bool,
 }
 
-/// The parts of a buffer, in order: at least one.
-pub(crate) struct Parts(SmallVec<[Part; 1]>);
+/// The parts of a buffer.
+pub(crate) struct Parts {
+    /// In order, and at least one.
+    parts: SmallVec<[Part; 1]>,
+    most: usize,
+}
 
 /// Adds a fence, of each stream the newest. Two of one stream may come here in the other order.
 fn add<A: smallvec::Array<Item = Fence>>(fences: &mut SmallVec<A>, fence: &Fence) {
@@ -74,14 +74,14 @@ impl Part {
 }
 
 impl Parts {
-    /// One part of so many bytes.
-    pub(crate) fn new(bytes: usize, writer: Option<Fence>) -> Self {
+    /// One part of so many bytes, and so many parts at most.
+    pub(crate) fn new(bytes: usize, writer: Option<Fence>, most: usize) -> Self {
         let part = Part { end: bytes, writers: writer.into_iter().collect(), ..Part::default() };
-        Self(SmallVec::from_buf([part]))
+        Self { parts: SmallVec::from_buf([part]), most: most.max(2) }
     }
 
     fn bytes(&self) -> usize {
-        self.0.last().map_or(0, |part| part.end)
+        self.parts.last().map_or(0, |part| part.end)
     }
 
     /// Whether these bytes are all.
@@ -89,17 +89,23 @@ impl Parts {
         range.start == 0 && range.end >= self.bytes()
     }
 
+    /// Where a part begins.
+    fn start(&self, index: usize) -> usize {
+        if index == 0 { 0 } else { self.parts[index - 1].end }
+    }
+
     /// The parts that the range overlaps.
-    fn over(&self, range: &Range<usize>) -> &[Part] {
+    #[inline]
+    fn over(&self, range: &Range<usize>) -> Range<usize> {
         if self.is_whole(range) {
-            return &self.0;
+            return 0..self.parts.len();
         }
         if range.is_empty() {
-            return &[];
+            return 0..0;
         }
-        let first = self.0.partition_point(|part| part.end <= range.start);
-        let count = self.0[first..].partition_point(|part| part.end < range.end);
-        &self.0[first..self.0.len().min(first + count + 1)]
+        let first = self.parts.partition_point(|part| part.end <= range.start);
+        let count = self.parts[first..].partition_point(|part| part.end < range.end);
+        first..self.parts.len().min(first + count + 1)
     }
 
     /// Tells the fences that an access has to be behind, and answers whether there is a part of which none tells that
@@ -107,7 +113,7 @@ impl Parts {
     #[inline]
     pub(crate) fn before(&self, range: &Range<usize>, kind: AccessKind, mut tell: impl FnMut(&Fence)) -> bool {
         let (mut all, mut bare) = (SmallVec::<[Fence; 8]>::new(), false);
-        let parts = self.over(range);
+        let parts = &self.parts[self.over(range)];
         for part in parts {
             bare |= part.before(kind).next().is_none();
             match parts {
@@ -119,45 +125,55 @@ impl Parts {
         bare
     }
 
-    /// The fences of all ops, in their order on each stream.
+    /// The fences that a mutation of the whole has to be behind, and so the free.
     pub(crate) fn all(&self) -> SmallVec<[Fence; 4]> {
         let mut all = SmallVec::new();
-        self.0.iter().flat_map(|part| &part.writers).for_each(|fence| add(&mut all, fence));
-        self.0.iter().flat_map(|part| &part.readers).for_each(|fence| add(&mut all, fence));
+        self.before(&(0..self.bytes()), AccessKind::Mutate, |fence| all.push(fence.clone()));
         all
     }
 
     /// The fence of the op that has written to the whole, if nobody has written to parts of it since.
     pub(crate) fn writer(&self) -> Option<&Fence> {
-        match &*self.0 {
+        match &*self.parts {
             [part] if part.writers.len() == 1 => part.writers.first(),
             _ => None,
         }
     }
 
-    /// The fence of the op that alone has to do with these bytes: it wrote to them all, and nobody has read since.
-    pub(crate) fn sole(&self, range: &Range<usize>) -> Option<&Fence> {
-        match self.over(range) {
-            [part] if part.readers.is_empty() && part.writers.len() == 1 => part.writers.first(),
-            _ => None,
+    /// The number of the stream on which all is that has to do with these bytes: they were written to there, nobody has
+    /// read them since, and whoever wrote to them wrote to nothing else that others may want.
+    pub(crate) fn sole_stream(&self, range: &Range<usize>) -> Option<usize> {
+        let over = self.over(range);
+        if over.is_empty() || self.start(over.start) < range.start || self.parts[over.end - 1].end > range.end {
+            return None;
         }
+        let mut found = None;
+        for part in &self.parts[over] {
+            let [writer] = &*part.writers else { return None };
+            let number = writer.stream().number();
+            if !part.readers.is_empty() || found.is_some_and(|found| found != number) {
+                return None;
+            }
+            found = Some(number);
+        }
+        found
     }
 
     /// Notes a mutation of these bytes.
     #[inline]
     pub(crate) fn written(&mut self, range: &Range<usize>, fence: &Fence) {
-        let (mut first, mut last) = (0, self.0.len());
+        let (mut first, mut last) = (0, self.parts.len());
         if !self.is_whole(range) {
             if range.is_empty() {
                 return;
             }
             (first, last) = (self.split(range.start), self.split(range.end));
         }
-        let end = self.0[last - 1].end;
+        let end = self.parts[last - 1].end;
         if last > first + 1 {
-            self.0.drain(first + 1..last);
+            self.parts.drain(first + 1..last);
         }
-        let part = &mut self.0[first];
+        let part = &mut self.parts[first];
         (part.end, part.merged) = (end, false);
         part.readers.clear();
         part.writers.clear();
@@ -170,47 +186,46 @@ impl Parts {
     pub(crate) fn read(&mut self, range: &Range<usize>, fence: &Fence) {
         if self.is_whole(range) {
             self.merge_all();
-            return self.0[0].was_read(fence);
+            return self.parts[0].was_read(fence);
         }
         if range.is_empty() {
             return;
         }
         let (first, last) = (self.split(range.start), self.split(range.end));
-        self.0[first..last].iter_mut().for_each(|part| part.was_read(fence));
+        self.parts[first..last].iter_mut().for_each(|part| part.was_read(fence));
         self.bound();
     }
 
     /// Splits the part in which this byte is not the first. Answers which part begins with it.
     fn split(&mut self, at: usize) -> usize {
-        let index = self.0.partition_point(|part| part.end <= at);
-        let start = if index == 0 { 0 } else { self.0[index - 1].end };
-        if index == self.0.len() || start == at {
+        let index = self.parts.partition_point(|part| part.end <= at);
+        if index == self.parts.len() || self.start(index) == at {
             return index;
         }
-        let head = Part { end: at, ..self.0[index].clone() };
-        self.0.insert(index, head);
+        let head = Part { end: at, ..self.parts[index].clone() };
+        self.parts.insert(index, head);
         index + 1
     }
 
     fn merge_all(&mut self) {
-        if self.0.len() > 1 {
+        if self.parts.len() > 1 {
             let end = self.bytes();
-            let rest: SmallVec<[Part; 1]> = self.0.drain(1..).collect();
-            rest.iter().for_each(|part| self.0[0].merge(part));
-            self.0[0].end = end;
-            self.0.shrink_to_fit();
+            let rest: SmallVec<[Part; 1]> = self.parts.drain(1..).collect();
+            rest.iter().for_each(|part| self.parts[0].merge(part));
+            self.parts[0].end = end;
+            self.parts.shrink_to_fit();
         }
     }
 
     /// Merges neighbours, if there are too many.
     fn bound(&mut self) {
-        if self.0.len() > MOST {
-            let halved = self.0.chunks(2).map(|pair| {
+        if self.parts.len() > self.most {
+            let halved = self.parts.chunks(2).map(|pair| {
                 let mut merged = pair[0].clone();
                 pair[1..].iter().for_each(|other| merged.merge(other));
                 Part { end: pair[pair.len() - 1].end, ..merged }
             });
-            self.0 = halved.collect();
+            self.parts = halved.collect();
         }
     }
 }

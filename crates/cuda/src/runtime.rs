@@ -15,11 +15,13 @@ pub struct Settings {
     /// Bytes of a chunk of a copy from or to pageable memory: so many that the start of a copy does not count, so few
     /// that the host copies one while the device copies another.
     pub chunk: usize,
+    /// Parts of one buffer at most, each with the fences of what was issued on it: it takes time to go through them.
+    pub parts: usize,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { chunk: 1 << 20 }
+        Self { chunk: 1 << 20, parts: 1024 }
     }
 }
 

@@ -1,6 +1,9 @@
 //! A simulated machine, an engine, and the ops that the tests push.
 #![allow(dead_code)] // not every test needs all of it
 
+mod slices;
+
+pub(crate) use slices::{Slice, Sliced};
 use std::cell::UnsafeCell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,6 +18,8 @@ use weft_engine::{AccessKind, Cause, Completion, Engine, EngineError, OpContext,
 pub(crate) const WORDS: usize = 64;
 /// Bytes of a staged chunk: little, so that copies have many.
 pub(crate) const CHUNK: usize = 4096;
+/// Parts of a buffer: few, so that they are merged.
+pub(crate) const PARTS: usize = 12;
 
 pub(crate) struct Machine {
     pub(crate) driver: SimulatedDriver,
@@ -78,7 +83,7 @@ impl Machine {
         for (name, body) in [("axpy", axpy as fn(&mut KernelCall<'_>)), ("scale", scale)] {
             driver.add_kernel(Simulated::new(name, &[8, 8, 8, 4], body).takes(KERNEL, 0.25));
         }
-        let settings = weft_cuda::Settings { chunk: CHUNK };
+        let settings = weft_cuda::Settings { chunk: CHUNK, parts: PARTS };
         let cuda = Cuda::with_settings(Arc::new(driver.clone()), settings);
         let policy = if workers == 0 { Policy::Serial } else { Policy::WorkStealing };
         let workers = Some(workers.max(1));

@@ -6,6 +6,7 @@
 #[path = "../machine/mod.rs"]
 mod machine;
 mod model;
+mod slices;
 #[path = "../../../engine/tests/watchdog/mod.rs"]
 mod watchdog;
 

@@ -14,7 +14,8 @@ mod launch;
 mod memory;
 mod order;
 mod overlap;
+mod slices;
 mod teardown;
 
-pub(crate) use machine::{Array, KERNEL, Machine, WORDS};
+pub(crate) use machine::{Array, KERNEL, Machine, Slice, Sliced, WORDS};
 pub(crate) use watchdog::Watchdog;
