@@ -137,13 +137,14 @@ impl Machine {
         to
     }
 
-    /// Pushes a copy between a slice and the words of a pinned block from this one on, and its landing on `host`.
+    /// Pushes a copy between a slice and the words of a pinned block from this one on, and its landing on `host`; without
+    /// that nobody lands it, and the host is not told when it ends.
     pub(crate) fn copy_pinned_slice(
         &self,
         slice: &Slice,
         (block, at): (&Arc<PinnedBlock>, usize),
         kind: AccessKind,
-        host: &Variable,
+        host: Option<&Variable>,
     ) {
         let ((landing, land), region) = (Landing::keeping(Box::new(Arc::clone(block))), slice.region());
         // SAFETY: the landing keeps the block; the variable orders who uses it.
@@ -157,7 +158,10 @@ impl Machine {
             .map_err(Cause::from)
         };
         let of_host = if kind == AccessKind::Read { AccessKind::Mutate } else { AccessKind::Read };
-        self.push_on(issue, &[(slice, kind)], &[(host, of_host)]);
-        self.push_on(land, &[], &[(host, of_host)]);
+        let host: Vec<_> = host.map(|host| (host, of_host)).into_iter().collect();
+        self.push_on(issue, &[(slice, kind)], &host);
+        if !host.is_empty() {
+            self.push_on(land, &[], &host);
+        }
     }
 }
