@@ -7,12 +7,15 @@ bare ``Read`` as any type; at run time the annotation carries an `Access`.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from types import new_class
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast, get_args
 
+from weft._core import Declared, _mutate, _overwrite, _read
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from typing_extensions import TypeVar
 
     T = TypeVar("T", default=Any)
@@ -30,14 +33,6 @@ class Access(enum.Enum):
     OVERWRITE = "Overwrite"
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """An argument of a kernel, with what the kernel does with it. Made by calling `Read`, `Mutate` or `Overwrite`."""
-
-    obj: object
-    access: Access
-
-
 Read: TypeAlias = Annotated[T, Access.READ]
 """The task reads the argument: many readers may run at once."""
 
@@ -49,13 +44,15 @@ Overwrite: TypeAlias = Annotated[T, Access.OVERWRITE]
 
 if not TYPE_CHECKING:  # to type checkers they are aliases alone: kernels take the lists reads= and mutates= as well
 
-    class _Declaring(type(Annotated[int, 0]), _root=True):
-        """The same alias, which can also be called: with an argument of a kernel."""
+    def _declaring(access: Access, declare: Callable[[object], Declared]) -> object:
+        """Return the same alias, which can also be called: with an argument of a kernel."""
+        base = type(Annotated[int, 0])
+        call = {"__call__": staticmethod(declare)}  # the core's own function: no line of Python runs per argument
+        return new_class("_Declaring", (base,), {"_root": True}, lambda body: body.update(call))(T, (access,))
 
-        def __call__(self, obj: object) -> Declared:
-            return Declared(obj, self.__metadata__[0])
-
-    Read, Mutate, Overwrite = (_Declaring(T, (access,)) for access in Access)
+    Read = _declaring(Access.READ, _read)
+    Mutate = _declaring(Access.MUTATE, _mutate)
+    Overwrite = _declaring(Access.OVERWRITE, _overwrite)
 
 
 def access_of(annotation: object) -> Access | None:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Never, Self, SupportsIndex, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from weft._access import Access
 from weft._array.operands import ArrayLike
 from weft._array.shapes import AnyShape, Axis
 from weft._device import Device
@@ -16,6 +17,7 @@ __all__ = [
     "_FIRST_CUDA_DEVICE",
     "Completion",
     "CudaLoop",
+    "Declared",
     "Engine",
     "Loop",
     "NDArray",
@@ -29,7 +31,11 @@ __all__ = [
     "_before_fork",
     "_debug_build",
     "_exit_drain",
+    "_mutate",
+    "_overwrite",
+    "_read",
     "beside",
+    "cache_cuda_loop",
     "cache_loop",
     "copy_elements",
     "cuda_compile",
@@ -590,6 +596,13 @@ class CudaLoop:
     def push(self, outputs: tuple[NDArray, ...], inputs: tuple[NDArray | complex, ...]) -> None: ...
 
 @final
+class Declared:
+    @property
+    def obj(self) -> object: ...
+    @property
+    def access(self) -> Access: ...
+
+@final
 class _DeviceMemory: ...
 
 @final
@@ -610,6 +623,10 @@ class RawKernel:
     ) -> None: ...
 
 def cuda_empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine, index: int) -> NDArray: ...
+def cache_cuda_loop(name: str, dtypes: tuple[np.dtype[Any], np.dtype[Any]], loop: CudaLoop) -> None: ...
+def _read(obj: object) -> Declared: ...
+def _mutate(obj: object) -> Declared: ...
+def _overwrite(obj: object) -> Declared: ...
 def cuda_copy(output: NDArray, x: NDArray) -> None: ...
 def cuda_export(x: NDArray) -> tuple[int, int, int, int, _DeviceMemory]: ...
 def cuda_wrap(

@@ -11,7 +11,8 @@ import pytest
 import weft
 from conftest import SOON
 from weft import errors
-from weft._access import Access, Declared
+from weft._access import Access
+from weft._core import Declared
 from weft._cuda.kernels import parameters
 
 if TYPE_CHECKING:
@@ -175,7 +176,9 @@ def test_signatures_are_read(signature: str, known: Any) -> None:
 
 
 def test_declarations_are_annotations_too() -> None:
-    assert weft.Read(3) == Declared(3, Access.READ)
+    declared = weft.Read(3)
+    assert isinstance(declared, Declared)
+    assert (declared.obj, declared.access, repr(declared)) == (3, Access.READ, "weft.Read(3)")
     assert weft.Mutate[int].__metadata__ == (Access.MUTATE,)
 
     @weft.task

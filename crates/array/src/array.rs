@@ -24,6 +24,17 @@ impl Array {
         Ok(Self { buffer, layout, dtype, contiguous: true })
     }
 
+    /// An array of its own, in C order, on a buffer of so many bytes that `buffer` makes.
+    pub fn made(shape: &[usize], dtype: DType, buffer: impl FnOnce(usize) -> Arc<Buffer>) -> Result<Self, ArrayError> {
+        let layout = Layout::contiguous(shape, dtype.size())?;
+        let bytes = layout.size() * dtype.size();
+        let buffer = buffer(bytes);
+        if buffer.bytes() != bytes {
+            return Err(ArrayError::Invalid(format!("{bytes} bytes do not fill a buffer of {}", buffer.bytes())));
+        }
+        Ok(Self { buffer, layout, dtype, contiguous: true })
+    }
+
     /// A view of a buffer.
     pub fn on(buffer: Arc<Buffer>, mut layout: Layout, dtype: DType) -> Result<Self, ArrayError> {
         if layout.size() == 0 {

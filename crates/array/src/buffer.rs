@@ -3,7 +3,7 @@
 use crate::ArrayError;
 use crate::elsewhere::Elsewhere;
 use crate::memory::{Block, OutOfMemory};
-use crate::order::{Guarded, Ranges, set_device};
+use crate::order::{Guarded, Ranges};
 use std::any::Any;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -97,13 +97,13 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    fn with(engine: &Engine, bytes: usize, place: OnceLock<Place>, readonly: bool) -> Arc<Self> {
+    fn with(engine: &Engine, bytes: usize, place: OnceLock<Place>, readonly: bool, device: Option<u16>) -> Arc<Self> {
         let elsewhere = matches!(place.get(), Some(Place::Elsewhere(_)));
         Arc::new(Self {
             storage: Arc::new(Storage { bytes, place }),
             engine: engine.clone(),
             variable: OnceLock::new(),
-            ranges: Guarded::default(),
+            ranges: Guarded::new(Ranges::on(device)),
             readonly,
             elsewhere,
         })
@@ -112,7 +112,7 @@ impl Buffer {
     /// A buffer of so many bytes, allocated when they are first needed.
     #[must_use]
     pub fn new(engine: &Engine, bytes: usize) -> Arc<Self> {
-        Self::with(engine, bytes, OnceLock::new(), false)
+        Self::with(engine, bytes, OnceLock::new(), false, None)
     }
 
     /// A buffer on memory that `keeper` keeps.
@@ -130,7 +130,7 @@ impl Buffer {
         keeper: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
         let place = OnceLock::from(Place::Foreign { start, _keeper: keeper });
-        Self::with(engine, bytes, place, readonly)
+        Self::with(engine, bytes, place, readonly, None)
     }
 
     /// A buffer on memory that the host does not reach, of the device that has this number among the engine's.
@@ -139,9 +139,7 @@ impl Buffer {
     /// ([`PushRequest::anywhere`](crate::PushRequest)).
     #[must_use]
     pub fn elsewhere(engine: &Engine, bytes: usize, readonly: bool, device: u16, memory: Elsewhere) -> Arc<Self> {
-        let made = Self::with(engine, bytes, OnceLock::from(Place::Elsewhere(memory)), readonly);
-        set_device(&made, device);
-        made
+        Self::with(engine, bytes, OnceLock::from(Place::Elsewhere(memory)), readonly, Some(device))
     }
 
     /// Its size in bytes.

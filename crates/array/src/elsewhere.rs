@@ -9,21 +9,28 @@ use std::sync::Arc;
 /// A device's memory, for those who know the device.
 #[derive(Clone)]
 pub struct Elsewhere {
-    device: Arc<str>,
+    device: &'static str,
     memory: Arc<dyn Any + Send + Sync>,
 }
 
 impl Elsewhere {
     /// Memory of the device of this name.
     #[must_use]
-    pub fn new(device: &Arc<str>, memory: Arc<dyn Any + Send + Sync>) -> Self {
-        Self { device: Arc::clone(device), memory }
+    pub fn new(device: &'static str, memory: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { device, memory }
     }
 
     /// The device's name, for messages.
     #[must_use]
-    pub fn device(&self) -> &str {
-        &self.device
+    pub fn device(&self) -> &'static str {
+        self.device
+    }
+
+    /// The memory to look at, if it is of this type.
+    #[must_use]
+    #[inline]
+    pub fn get<M: Any + Send + Sync>(&self) -> Option<&M> {
+        self.memory.downcast_ref()
     }
 
     /// The memory, if it is of this type.

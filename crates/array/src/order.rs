@@ -47,6 +47,10 @@ pub(crate) struct Guarded<T>(UnsafeCell<T>);
 unsafe impl<T: Send> Sync for Guarded<T> {}
 
 impl<T> Guarded<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(UnsafeCell::new(value))
+    }
+
     #[inline]
     pub(crate) fn get<'a>(&'a self, _pushing: &'a mut Pushing) -> &'a mut T {
         // SAFETY: there is one `Pushing`, and it is borrowed for as long as the answer is.
@@ -70,6 +74,11 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
+    /// Of a buffer that belongs on this device, if that is known.
+    pub(crate) fn on(device: Option<u16>) -> Self {
+        Self { device, ..Self::default() }
+    }
+
     /// Mutations pushed.
     pub(crate) fn version(&self) -> u64 {
         self.version

@@ -18,7 +18,7 @@ fn engine(policy: Policy) -> Engine {
 }
 
 fn on_device(engine: &Engine, length: usize) -> Array {
-    let memory = Elsewhere::new(&"toy:0".into(), Arc::new(Memory(7)));
+    let memory = Elsewhere::new("toy:0", Arc::new(Memory(7)));
     let buffer = Buffer::elsewhere(engine, length * 4, false, DEVICE, memory);
     Array::on(buffer, Layout::contiguous(&[length], 4).expect("a small array"), DType::Float32).expect("it fits")
 }

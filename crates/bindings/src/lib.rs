@@ -52,6 +52,10 @@ mod _core {
     #[pymodule_export]
     use super::cuda::memory::cuda_empty;
     #[pymodule_export]
+    use super::cuda::operators::cache_cuda_loop;
+    #[pymodule_export]
+    use super::cuda::parameters::{_mutate, _overwrite, _read, Declared};
+    #[pymodule_export]
     use super::cuda::runtime::{
         cuda_compile, cuda_device_count, cuda_memory_stats, cuda_properties, cuda_synchronize, cuda_trim,
     };

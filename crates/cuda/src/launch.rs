@@ -17,31 +17,94 @@ use weft_engine::{AccessKind, Cause, OpContext, Payload};
 /// Threads of a block at most, on every device.
 const THREADS: u64 = 1024;
 
-/// A pointer that is known when the op is issued.
+/// A pointer that is known when the op is issued: an access's address is added to a word, which has the offset.
 #[derive(Debug, Clone, Copy)]
 struct Patch {
-    word: usize,
-    access: usize,
-    offset: u64,
+    word: u32,
+    access: u32,
+}
+
+#[derive(Debug)]
+struct Common {
+    kernel: Kernel,
+    plan: Arc<LaunchPlan>,
+    label: Label,
+}
+
+/// A kernel with a plan, and what the ops that launch it are called: what launches have in common, to be kept by whoever
+/// makes many. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Launcher(Arc<Common>);
+
+impl Launcher {
+    /// Launches of a kernel by one of its plans.
+    pub fn new(kernel: &Kernel, plan: &Arc<LaunchPlan>, label: Label) -> Result<Self, CudaError> {
+        if plan.function != kernel.function() {
+            let message = format!("the plan was made for another kernel than '{}'", kernel.name());
+            return Err(CudaError::InvalidArgument(message));
+        }
+        Ok(Self(Arc::new(Common { kernel: kernel.clone(), plan: Arc::clone(plan), label })))
+    }
+
+    /// The parameters of each launch.
+    #[must_use]
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.0.plan.parameters
+    }
+
+    /// The device of each launch.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        self.0.kernel.device()
+    }
+
+    /// A launch without arguments yet.
+    ///
+    /// # Safety
+    ///
+    /// That of [`Launch::new`].
+    #[inline]
+    pub unsafe fn launch(&self, dimensions: Dimensions) -> Result<Launch, CudaError> {
+        let kernel = &self.0.kernel;
+        let threads: u64 = dimensions.block.iter().map(|count| u64::from(*count)).product();
+        if dimensions.grid.contains(&0) || threads == 0 || threads > THREADS {
+            return Err(CudaError::InvalidArgument(format!(
+                "kernel '{}' cannot be launched with grid {:?} and block {:?}: all counts are at least 1, and a block \
+                 has {THREADS} threads at most",
+                kernel.name(),
+                dimensions.grid,
+                dimensions.block
+            )));
+        }
+        kernel.allow_shared_memory(dimensions.shared_memory)?;
+        Ok(Launch {
+            launcher: self.clone(),
+            dimensions,
+            priority: 0,
+            stream: None,
+            words: SmallVec::with_capacity(self.0.plan.words),
+            patches: SmallVec::new(),
+            accesses: SmallVec::new(),
+            given: 0,
+        })
+    }
 }
 
 /// A kernel with its arguments: give them in order, then push it as an op, or [issue](Self::issue) it inside of one.
 ///
 /// Whoever launches vouches that the kernel touches what the arguments say, and nothing else: the same promise that
-/// any call of native code needs.
+/// any call of native code needs. It is as small as the arguments of most kernels allow: it lies in the op.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    kernel: Kernel,
-    plan: Arc<LaunchPlan>,
+    launcher: Launcher,
     dimensions: Dimensions,
-    label: Label,
     priority: i32,
     stream: Option<Stream>,
     /// The parameters, packed; each starts with a word of its own.
-    words: SmallVec<[u64; 16]>,
-    patches: SmallVec<[Patch; 8]>,
-    accesses: SmallVec<[Access; 8]>,
-    given: usize,
+    words: SmallVec<[u64; 8]>,
+    patches: SmallVec<[Patch; 4]>,
+    accesses: SmallVec<[Access; 4]>,
+    given: u32,
 }
 
 impl Launch {
@@ -57,42 +120,32 @@ impl Launch {
         dimensions: Dimensions,
         label: Label,
     ) -> Result<Self, CudaError> {
-        let threads: u64 = dimensions.block.iter().map(|count| u64::from(*count)).product();
-        if dimensions.grid.contains(&0) || threads == 0 || threads > THREADS {
-            return Err(CudaError::InvalidArgument(format!(
-                "kernel '{}' cannot be launched with grid {:?} and block {:?}: all counts are at least 1, and a block \
-                 has {THREADS} threads at most",
-                kernel.name(),
-                dimensions.grid,
-                dimensions.block
-            )));
-        }
-        if plan.function != kernel.function() {
-            let message = format!("the plan was made for another kernel than '{}'", kernel.name());
-            return Err(CudaError::InvalidArgument(message));
-        }
-        kernel.allow_shared_memory(dimensions.shared_memory)?;
-        Ok(Self {
-            kernel: kernel.clone(),
-            plan: Arc::clone(plan),
-            dimensions,
-            label,
-            priority: 0,
-            stream: None,
-            words: SmallVec::with_capacity(plan.words),
-            patches: SmallVec::new(),
-            accesses: SmallVec::new(),
-            given: 0,
-        })
+        // SAFETY: the caller's promise.
+        unsafe { Launcher::new(kernel, plan, label)?.launch(dimensions) }
     }
 
+    fn plan(&self) -> &LaunchPlan {
+        &self.launcher.0.plan
+    }
+
+    fn kernel(&self) -> &Kernel {
+        &self.launcher.0.kernel
+    }
+
+    /// The parameter that is given next.
+    #[inline]
+    fn wanted(&self) -> Option<&Parameter> {
+        self.plan().parameters.get(self.given as usize)
+    }
+
+    #[cold]
     fn mismatch(&self, given: &str) -> CudaError {
-        let wanted = match self.plan.parameters.get(self.given) {
+        let wanted = match self.wanted() {
             None => "none".to_owned(),
             Some(Parameter::Pointer) => "a buffer".to_owned(),
             Some(Parameter::Scalar(bytes)) => format!("a value of {bytes} bytes"),
         };
-        let (at, name) = (self.given, self.kernel.name());
+        let (at, name) = (self.given, self.kernel().name());
         CudaError::InvalidArgument(format!("argument {at} of kernel '{name}' is {given}, and {wanted} is expected"))
     }
 
@@ -103,38 +156,54 @@ impl Launch {
 
     /// Gives a buffer, from this byte on. The kernel touches nothing of it but what the access says.
     pub fn pointer(mut self, offset: usize, access: Access) -> Result<Self, CudaError> {
-        let buffer = &access.buffer;
-        if self.plan.parameters.get(self.given) != Some(&Parameter::Pointer) {
-            return Err(self.mismatch("a buffer"));
-        }
-        if offset > buffer.bytes() {
-            return Err(CudaError::InvalidArgument(format!(
-                "argument {} of kernel '{}' begins at byte {offset} of a buffer of {} bytes",
-                self.given,
-                self.kernel.name(),
-                buffer.bytes()
-            )));
-        }
-        if buffer.device() != self.kernel.device() {
-            return Err(CudaError::InvalidArgument(format!(
-                "argument {} of kernel '{}' lies on cuda:{}, and the kernel is loaded for cuda:{}; copy it there first",
-                self.given,
-                self.kernel.name(),
-                buffer.device().index(),
-                self.kernel.device().index()
-            )));
-        }
-        let patch = Patch { word: self.words.len(), access: self.accesses.len(), offset: offset as u64 };
-        self.patches.push(patch);
-        self.words.push(0);
-        self.accesses.push(access);
-        self.given += 1;
+        self.give_pointer(offset, access)?;
         Ok(self)
     }
 
     /// Gives a value.
     pub fn scalar(mut self, bytes: &[u8]) -> Result<Self, CudaError> {
-        if self.plan.parameters.get(self.given) != Some(&Parameter::Scalar(bytes.len())) {
+        self.give_scalar(bytes)?;
+        Ok(self)
+    }
+
+    /// [`pointer`](Self::pointer), in place.
+    #[inline]
+    pub fn give_pointer(&mut self, offset: usize, access: Access) -> Result<(), CudaError> {
+        if self.wanted() != Some(&Parameter::Pointer) {
+            return Err(self.mismatch("a buffer"));
+        }
+        if offset > access.buffer.bytes() || access.buffer.device() != self.device() {
+            return Err(self.misplaced(offset, &access.buffer));
+        }
+        #[allow(clippy::cast_possible_truncation)] // there is no memory for more
+        let patch = Patch { word: self.words.len() as u32, access: self.accesses.len() as u32 };
+        self.patches.push(patch);
+        self.words.push(offset as u64);
+        self.accesses.push(access);
+        self.given += 1;
+        Ok(())
+    }
+
+    #[cold]
+    fn misplaced(&self, offset: usize, buffer: &DeviceBuffer) -> CudaError {
+        let (at, name) = (self.given, self.kernel().name());
+        if offset > buffer.bytes() {
+            let bytes = buffer.bytes();
+            return CudaError::InvalidArgument(format!(
+                "argument {at} of kernel '{name}' begins at byte {offset} of a buffer of {bytes} bytes"
+            ));
+        }
+        CudaError::InvalidArgument(format!(
+            "argument {at} of kernel '{name}' lies on cuda:{}, and the kernel is loaded for cuda:{}; copy it there first",
+            buffer.device().index(),
+            self.device().index()
+        ))
+    }
+
+    /// [`scalar`](Self::scalar), in place.
+    #[inline]
+    pub fn give_scalar(&mut self, bytes: &[u8]) -> Result<(), CudaError> {
+        if self.wanted() != Some(&Parameter::Scalar(bytes.len())) {
             return Err(self.mismatch(&format!("a value of {} bytes", bytes.len())));
         }
         for chunk in bytes.chunks(8) {
@@ -143,7 +212,7 @@ impl Launch {
             self.words.push(u64::from_ne_bytes(word));
         }
         self.given += 1;
-        Ok(self)
+        Ok(())
     }
 
     /// Says what the kernel does with memory that no argument names: pointers within buffers, for example.
@@ -175,27 +244,27 @@ impl Launch {
 
     /// Refuses a launch with too few arguments. A push should, so that the mistake is told where it was made.
     pub fn check(&self) -> Result<(), CudaError> {
-        let (given, wanted) = (self.given, self.plan.parameters.len());
+        let (given, wanted) = (self.given as usize, self.plan().parameters.len());
         if given == wanted {
             return Ok(());
         }
-        let name = self.kernel.name();
+        let name = self.kernel().name();
         Err(CudaError::InvalidArgument(format!("kernel '{name}' was given {given} arguments, and takes {wanted}")))
     }
 
     fn device(&self) -> &Device {
-        self.kernel.device()
+        self.launcher.device()
     }
 
     /// Puts it on a stream.
     pub(crate) fn put(&self, issuing: &Issuing<'_>) -> Result<(), CudaError> {
-        let mut words: SmallVec<[u64; 16]> = SmallVec::from_slice(&self.words);
+        let mut words: SmallVec<[u64; 64]> = SmallVec::from_slice(&self.words);
         for patch in &self.patches {
-            words[patch.word] = issuing.addresses[patch.access] + patch.offset;
+            words[patch.word as usize] += issuing.addresses[patch.access as usize];
         }
         let mut pointers: SmallVec<[*mut c_void; 32]> = SmallVec::new();
         let mut rest = words.as_mut_ptr();
-        for parameter in &self.plan.parameters {
+        for parameter in &self.plan().parameters {
             pointers.push(rest.cast());
             // SAFETY: check() has found all parameters given, so these are within the words, or right behind them.
             rest = unsafe { rest.add(parameter.words()) };
@@ -204,7 +273,7 @@ impl Launch {
         // all that the accesses ask for.
         unsafe {
             issuing.driver.launch(
-                self.kernel.function(),
+                self.kernel().function(),
                 &self.dimensions,
                 issuing.stream.handle(),
                 pointers.as_mut_ptr(),
@@ -220,7 +289,7 @@ impl Launch {
         let request = Request {
             priority: self.priority,
             stream: self.stream.as_ref(),
-            ..Request::new(&self.label, &self.accesses)
+            ..Request::new(&self.launcher.0.label, &self.accesses)
         };
         self.device().issue(&request, |issuing| self.put(issuing))
     }

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array.rules import as_dtype
-from weft._core import CudaLoop, NDArray, push_compute
+from weft._array.dispatch import OPERATORS
+from weft._core import CudaLoop, NDArray, cache_cuda_loop, push_compute
 from weft._cuda.expressions import expression
 from weft._cuda.nvrtc import build
 from weft._cuda.sources import Elementwise
@@ -107,10 +108,23 @@ def push(
             ufunc.__name__, (*inputs, _BOOL) if masked else inputs, results[0].dtype, computed, outputs[0], masked
         )
         if loop is not None:
+            if op.name in OPERATORS and not masked and results[0].dtype == outputs[0] and all(map(_is_array, operands)):
+                _cache(op.name, inputs, loop)
             loop.push(results, given)
             return
     function: Any = op.compute.get("cuda", ufunc)
     hosted(function, results, operands, mask, op.name)
+
+
+def _is_array(operand: object) -> bool:
+    return isinstance(operand, NDArray)
+
+
+def _cache(name: str, dtypes: tuple[DType, ...], loop: CudaLoop) -> None:
+    """Let an operator on arrays of two dtypes find its kernels without this module."""
+    if len(set(dtypes)) > 1:
+        left, right = dtypes
+        cache_cuda_loop(name, (left, right), loop)
 
 
 def _check_exponent(exponent: Any) -> None:  # noqa: ANN401 - an array or a number

@@ -3,6 +3,8 @@
 use super::class::NDArray;
 use super::strided::Loop;
 use super::{dtypes, raised};
+use crate::cuda::elementwise::CudaLoop;
+use crate::cuda::operators;
 use crate::trace;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -16,7 +18,7 @@ use weft_engine::trace::Kind;
 
 /// Operators, by the names of the array API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operator {
+pub(crate) enum Operator {
     Add,
     Subtract,
     Multiply,
@@ -42,8 +44,11 @@ pub(super) enum Operator {
     BitwiseInvert,
 }
 
+/// How many they are.
+pub(crate) const OPERATORS: usize = 23;
+
 /// In the order of the operators; the in-place ones have an "i" in front.
-const NAMES: [&str; 23] = [
+const NAMES: [&str; OPERATORS] = [
     "iadd",
     "isubtract",
     "imultiply",
@@ -80,6 +85,8 @@ struct Fast {
     kernel: StridedLoop,
     name: String,
     result: DType,
+    /// Knows what computes the same on devices.
+    of: Py<Loop>,
 }
 
 impl Fast {
@@ -109,9 +116,7 @@ pub(crate) fn cache_loop(
     r#loop: &Bound<'_, Loop>,
     result: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    let Some(at) = NAMES.iter().position(|known| known[1..] == *name) else {
-        return Err(PyValueError::new_err(format!("no operator is called {name}")));
-    };
+    let at = number_of(name)?;
     let operands: SmallVec<[DType; 2]> =
         dtypes.iter().map(|dtype| dtypes::from_python(&dtype)).collect::<PyResult<_>>()?;
     let result = dtypes::from_python(result)?;
@@ -127,9 +132,25 @@ pub(crate) fn cache_loop(
             kernel: r#loop.get().kernel,
             name: r#loop.get().name.clone(),
             result,
+            of: r#loop.clone().unbind(),
         });
     }
     Ok(())
+}
+
+/// The number of the operator of this name.
+pub(crate) fn number_of(name: &str) -> PyResult<usize> {
+    let found = NAMES.iter().position(|known| known[1..] == *name);
+    found.ok_or_else(|| PyValueError::new_err(format!("no operator is called {name}")))
+}
+
+/// The kernels for operands on devices that are all of this dtype, if the operator's loop is known.
+#[inline]
+pub(crate) fn kernels(py: Python<'_>, operator: Operator, dtype: DType) -> PyResult<Option<&'static Py<CudaLoop>>> {
+    match LOOPS[operator as usize][dtype as usize].get() {
+        Some(fast) => fast.of.get().cuda(py),
+        None => Ok(None),
+    }
 }
 
 /// A Python number as an operand of this dtype, if NumPy would take it so.
@@ -152,7 +173,7 @@ pub(crate) fn scalar(number: &Bound<'_, PyAny>, dtype: DType) -> Option<Scalar> 
 }
 
 /// The shape to which two are broadcast.
-fn broadcast(left: &[usize], right: &[usize]) -> Option<Shape> {
+pub(crate) fn broadcast(left: &[usize], right: &[usize]) -> Option<Shape> {
     let (long, short) = if left.len() < right.len() { (right, left) } else { (left, right) };
     let mut shape = Shape::from_slice(long);
     let missing = long.len() - short.len();
@@ -177,9 +198,11 @@ pub(super) fn binary<'py>(
 ) -> PyResult<Py<PyAny>> {
     let (py, own) = (array.py(), array.get());
     let dtype = own.inner.dtype();
-    if let Some(fast) = LOOPS[operator as usize][dtype as usize].get()
-        && !own.inner.buffer().is_elsewhere()
-    {
+    if own.inner.buffer().is_elsewhere() {
+        if let Some(result) = operators::binary(array, other, operator, reflected)? {
+            return Ok(result.into_any());
+        }
+    } else if let Some(fast) = LOOPS[operator as usize][dtype as usize].get() {
         let operands = Operands::of(own, other, dtype);
         if let Some(operands) = operands
             && let Some(shape) = operands.shape(own)
@@ -203,9 +226,12 @@ pub(super) fn in_place<'py>(
 ) -> PyResult<()> {
     let (py, own) = (array.py(), array.get());
     let dtype = own.inner.dtype();
-    if let Some(fast) = LOOPS[operator as usize][dtype as usize].get()
+    if own.inner.buffer().is_elsewhere() {
+        if operators::in_place(array, other, operator)? {
+            return Ok(());
+        }
+    } else if let Some(fast) = LOOPS[operator as usize][dtype as usize].get()
         && fast.result == dtype
-        && !own.inner.buffer().is_elsewhere()
         && let Some(operands) = Operands::of(own, other, dtype)
         && operands.shape(own).is_some_and(|shape| shape == own.inner.layout().shape)
     {
@@ -223,9 +249,11 @@ pub(super) fn in_place<'py>(
 #[inline]
 pub(super) fn unary(array: &Bound<'_, NDArray>, operator: Operator) -> PyResult<Py<PyAny>> {
     let (py, own) = (array.py(), array.get());
-    if let Some(fast) = LOOPS[operator as usize][own.inner.dtype() as usize].get()
-        && !own.inner.buffer().is_elsewhere()
-    {
+    if own.inner.buffer().is_elsewhere() {
+        if let Some(result) = operators::unary(array, operator)? {
+            return Ok(result.into_any());
+        }
+    } else if let Some(fast) = LOOPS[operator as usize][own.inner.dtype() as usize].get() {
         let shape = &own.inner.layout().shape;
         let output = Array::empty(&own.owner().get().inner, shape, fast.result).map_err(|error| raised(py, error))?;
         own.owner().get().wait_for_room(py, output.bytes() as u64)?;

@@ -175,7 +175,7 @@ impl Loop {
     }
 
     /// The kernels that compute the same on devices, if there are any.
-    fn cuda(&self, py: Python<'_>) -> PyResult<Option<&Py<CudaLoop>>> {
+    pub(super) fn cuda(&self, py: Python<'_>) -> PyResult<Option<&Py<CudaLoop>>> {
         let made = self.cuda.get_or_try_init(py, || -> PyResult<Option<Py<CudaLoop>>> {
             let dtypes = self.dtypes.iter().map(|dtype| dtypes::to_python(py, *dtype));
             let dtypes = PyTuple::new(py, dtypes.collect::<PyResult<Vec<_>>>()?)?;

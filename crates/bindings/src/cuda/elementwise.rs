@@ -1,18 +1,18 @@
 //! Element-wise ops on devices: launches of kernels that Python writes and NVRTC compiles, one for each op, dtypes and
 //! class of layout.
 
-use super::memory::expect;
+use super::memory::{buffer_of, expect, fresh, memory_of};
+use super::runtime;
 use crate::array::{NDArray, dtypes, fast, raised};
 use crate::errors;
 use crate::trace;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use weft_array::{Access as ArrayAccess, Array, DType, Layout, PushRequest, Scalar, push};
+use std::sync::{Arc, OnceLock};
+use weft_array::{Access as ArrayAccess, Array, DType, PushRequest, Scalar, push};
 use weft_cuda::driver::Dimensions;
-use weft_cuda::{Access, CudaError, Device, DeviceBuffer, Kernel, Label, Launch, LaunchPlan, Parameter};
+use weft_cuda::{Access, Cuda, CudaError, Device, DeviceBuffer, Label, Launch, Launcher, Parameter};
 use weft_engine::trace::Kind;
 use weft_engine::{AccessKind, PushOptions};
 
@@ -24,8 +24,14 @@ const THREADS: u32 = 256;
 const EACH: usize = 4;
 /// Blocks for each multiprocessor, at most: threads then go on to further elements.
 const BLOCKS: usize = 32;
+/// Operands at most.
+const INPUTS: usize = 4;
 /// Bit of a variant for arrays that are not in rows; those below tell which operands are scalars.
-const STRIDED: u32 = 1 << 31;
+const STRIDED: usize = 1 << INPUTS;
+/// Kernels of a loop on each device.
+const VARIANTS: usize = 2 * STRIDED;
+/// Results below this size are not counted as bytes held by pending ops.
+const COUNTED: usize = 4096;
 
 /// An operand of a push.
 #[derive(Clone, Copy)]
@@ -34,12 +40,6 @@ pub(crate) enum Operand<'a> {
     Array(&'a Array),
     /// The same number for every element.
     Scalar(Scalar),
-}
-
-#[derive(Clone)]
-struct Compiled {
-    kernel: Kernel,
-    plan: Arc<LaunchPlan>,
 }
 
 /// The kernels of an element-wise op for exact dtypes, compiled when they are first launched.
@@ -51,7 +51,8 @@ pub(crate) struct CudaLoop {
     outputs: SmallVec<[DType; 1]>,
     /// ``build(capability, strided, scalars)`` answers the name of the kernel and its image.
     build: Py<PyAny>,
-    kernels: Mutex<HashMap<(usize, u32), Compiled>>,
+    /// Of each device one for each variant.
+    kernels: OnceLock<Box<[OnceLock<Launcher>]>>,
 }
 
 /// How a kernel walks over operands that are not in rows: as the struct in its source.
@@ -145,13 +146,14 @@ impl CudaLoop {
         let read = |list: &Bound<'_, PyTuple>| -> PyResult<Vec<DType>> {
             list.iter().map(|dtype| dtypes::from_python(&dtype)).collect()
         };
-        Ok(Self {
-            name: name.into(),
-            inputs: read(inputs)?.into(),
-            outputs: read(outputs)?.into(),
-            build: build.unbind(),
-            kernels: Mutex::default(),
-        })
+        let py = build.py();
+        let (inputs, outputs) = (read(inputs)?.into(), read(outputs)?.into());
+        let made = Self { name: name.into(), inputs, outputs, build: build.unbind(), kernels: OnceLock::new() };
+        if made.inputs.len() > INPUTS || made.outputs.is_empty() {
+            let message = format!("{name}: a kernel has up to {INPUTS} operands, and at least one result");
+            return Err(errors::argument_value(py, &message));
+        }
+        Ok(made)
     }
 
     /// Pushes a launch over `inputs`, arrays of one device or numbers, broadcast to the shape of `outputs`.
@@ -194,9 +196,14 @@ impl CudaLoop {
 }
 
 impl CudaLoop {
+    /// What is computed for operands of these dtypes.
+    pub(crate) fn result(&self) -> DType {
+        self.outputs[0]
+    }
+
     /// Pushes a launch. The caller has waited for room.
     pub(crate) fn push(&self, py: Python<'_>, outputs: &[&Array], inputs: &[Operand<'_>]) -> PyResult<()> {
-        self.check(py, outputs, inputs)?;
+        let device = self.check(py, outputs, inputs)?;
         let first = outputs[0];
         if first.layout().size() == 0 {
             return Ok(());
@@ -207,100 +214,132 @@ impl CudaLoop {
             {
                 // What is read must not be changed by threads that were faster.
                 let copy = compact(py, array)?;
-                let mut inputs: SmallVec<[Operand<'_>; 3]> = inputs.into();
+                let mut inputs: SmallVec<[Operand<'_>; INPUTS]> = inputs.into();
                 inputs[at] = Operand::Array(&copy);
                 return self.push(py, outputs, &inputs);
             }
         }
-        let device = expect(py, first)?.device().clone();
         let mut variant = 0;
         for (at, input) in inputs.iter().enumerate() {
-            variant |= u32::from(matches!(input, Operand::Scalar(_))) << at;
+            variant |= usize::from(matches!(input, Operand::Scalar(_))) << at;
         }
         let walk = if in_rows(outputs, inputs) {
             None
         } else {
             variant |= STRIDED;
-            let walk = Walk::new(outputs, inputs).map_err(|error| raised(py, error))?;
-            if walk.shape.len() > AXES {
-                let message = format!(
-                    "{}: arrays of {} axes that do not merge are too many for a kernel, which takes {AXES}: make the \
-                     operands contiguous by copy()",
-                    self.name,
-                    walk.shape.len()
-                );
-                return Err(errors::argument_value(py, &message));
-            }
-            Some(walk)
+            Some(self.walk(py, outputs, inputs)?)
         };
-        let compiled = self.compiled(py, &device, variant, walk.as_ref(), inputs)?;
-        let launch =
-            self.launch(&device, &compiled, walk.as_ref(), outputs, inputs).map_err(|error| errors::cuda(py, error))?;
-        let arrays: SmallVec<[(&Array, ArrayAccess); 4]> = inputs
-            .iter()
-            .filter_map(
-                |input| if let Operand::Array(array) = input { Some((*array, ArrayAccess::Read)) } else { None },
-            )
-            .chain(outputs.iter().map(|output| (*output, ArrayAccess::Overwrite)))
-            .collect();
-        let bytes: usize = outputs.iter().map(|output| output.bytes()).sum();
+        let launcher = self.launcher(py, device, variant, walk.as_ref(), inputs)?;
+        let launch = self.launch(launcher, walk.as_ref(), outputs, inputs).map_err(|error| errors::cuda(py, error))?;
+        let mut arrays: SmallVec<[(&Array, ArrayAccess); INPUTS]> = SmallVec::new();
+        for input in inputs {
+            if let Operand::Array(array) = input {
+                arrays.push((array, ArrayAccess::Read));
+            }
+        }
+        let mut bytes = 0;
+        for output in outputs {
+            arrays.push((output, ArrayAccess::Overwrite));
+            bytes += if output.bytes() < COUNTED { 0 } else { output.bytes() as u64 };
+        }
         let note = trace::of_arrays(py, first.engine(), Kind::Launch, &self.name);
-        let options = PushOptions { name: Some(&self.name), bytes: bytes as u64, note, ..PushOptions::default() };
+        let options = PushOptions { bytes, note, ..PushOptions::default() };
         push(launch, &PushRequest::anywhere(first.engine(), &arrays, options)).map_err(|error| raised(py, error))
     }
 
-    /// Refuses operands that do not suit the kernels.
-    fn check(&self, py: Python<'_>, outputs: &[&Array], inputs: &[Operand<'_>]) -> PyResult<()> {
+    /// Refuses operands that do not suit the kernels. Answers their device.
+    #[inline]
+    fn check<'a>(&self, py: Python<'_>, outputs: &[&'a Array], inputs: &[Operand<'_>]) -> PyResult<&'a Device> {
         if outputs.len() != self.outputs.len() || inputs.len() != self.inputs.len() {
             let message =
                 format!("{} has {} operands and {} results", self.name, self.inputs.len(), self.outputs.len());
             return Err(errors::argument_value(py, &message));
         }
         let shape = &outputs[0].layout().shape;
-        let device = expect(py, outputs[0])?.device().clone();
-        let arrays = inputs.iter().zip(&self.inputs).filter_map(|(input, dtype)| match input {
-            Operand::Array(array) => Some((*array, dtype)),
-            Operand::Scalar(_) => None,
-        });
-        for (array, dtype) in arrays.chain(outputs.iter().copied().zip(&self.outputs)) {
-            let other = expect(py, array)?;
-            if *other.device() != device {
-                let (one, two) = (device.index(), other.device().index());
-                let message = format!(
-                    "{}: the operands are on cuda:{one} and on cuda:{two}: bring them together by to_device()",
-                    self.name
-                );
-                return Err(errors::argument_value(py, &message));
+        let device = expect(py, outputs[0])?.device();
+        let check = |array: &Array, dtype: DType| -> PyResult<()> {
+            if *expect(py, array)?.device() != *device || array.dtype() != dtype {
+                return Err(self.unsuited(py, device, array, dtype));
             }
-            if array.dtype() != *dtype {
-                let (found, wanted) = (array.dtype().name(), dtype.name());
-                return Err(errors::argument_type(py, &format!("{}: an operand is {found}, not {wanted}", self.name)));
+            Ok(())
+        };
+        for (input, dtype) in inputs.iter().zip(&self.inputs) {
+            if let Operand::Array(array) = input {
+                check(array, *dtype)?;
             }
         }
-        for output in outputs {
-            let repeats =
-                output.layout().shape.iter().zip(&output.layout().strides).any(|(n, step)| *n > 1 && *step == 0);
-            if output.layout().shape != *shape || (repeats && output.layout().size() > 0) {
+        for (output, dtype) in outputs.iter().zip(&self.outputs) {
+            check(output, *dtype)?;
+            let layout = output.layout();
+            let repeats = || layout.shape.iter().zip(&layout.strides).any(|(n, step)| *n > 1 && *step == 0);
+            if layout.shape != *shape || (!output.is_contiguous() && layout.size() > 0 && repeats()) {
                 let message = format!("{}: the outputs must be of one shape, and no broadcast views", self.name);
                 return Err(errors::argument_value(py, &message));
             }
         }
-        Ok(())
+        Ok(device)
     }
 
-    fn compiled(
+    /// Why an array does not suit the kernels.
+    #[cold]
+    fn unsuited(&self, py: Python<'_>, device: &Device, array: &Array, wanted: DType) -> PyErr {
+        let other = memory_of(array).map_or(device, DeviceBuffer::device);
+        if other != device {
+            let (one, two) = (device.index(), other.index());
+            let message = format!(
+                "{}: the operands are on cuda:{one} and on cuda:{two}: bring them together by to_device()",
+                self.name
+            );
+            return errors::argument_value(py, &message);
+        }
+        let (found, wanted) = (array.dtype().name(), wanted.name());
+        errors::argument_type(py, &format!("{}: an operand is {found}, not {wanted}", self.name))
+    }
+
+    fn walk(&self, py: Python<'_>, outputs: &[&Array], inputs: &[Operand<'_>]) -> PyResult<Walk> {
+        let walk = Walk::new(outputs, inputs).map_err(|error| raised(py, error))?;
+        if walk.shape.len() > AXES {
+            let message = format!(
+                "{}: arrays of {} axes that do not merge are too many for a kernel, which takes {AXES}: make the \
+                 operands contiguous by copy()",
+                self.name,
+                walk.shape.len()
+            );
+            return Err(errors::argument_value(py, &message));
+        }
+        Ok(walk)
+    }
+
+    /// The kernel of a variant, compiled when it is first asked for.
+    #[inline]
+    fn launcher(
         &self,
         py: Python<'_>,
         device: &Device,
-        variant: u32,
+        variant: usize,
         walk: Option<&Walk>,
         inputs: &[Operand<'_>],
-    ) -> PyResult<Compiled> {
-        let key = (device.index(), variant);
-        let find = || self.kernels.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        if let Some(compiled) = find() {
-            return Ok(compiled);
+    ) -> PyResult<&Launcher> {
+        let count = || runtime::known().map_or(0, Cuda::device_count);
+        let kernels = self.kernels.get_or_init(|| (0..count() * VARIANTS).map(|_| OnceLock::new()).collect());
+        let place = &kernels[device.index() * VARIANTS + variant];
+        if let Some(launcher) = place.get() {
+            return Ok(launcher);
         }
+        let compiled = self.compile(py, device, variant, walk, inputs)?;
+        // Of two threads that come here at once, the first one's stays; both are the same.
+        Ok(place.get_or_init(|| compiled))
+    }
+
+    #[cold]
+    fn compile(
+        &self,
+        py: Python<'_>,
+        device: &Device,
+        variant: usize,
+        walk: Option<&Walk>,
+        inputs: &[Operand<'_>],
+    ) -> PyResult<Launcher> {
         let capability = device.properties().capability;
         let answer = self.build.call1(py, (capability, variant & STRIDED != 0, variant & !STRIDED))?;
         let (name, image): (String, Bound<'_, PyBytes>) = answer.extract(py)?;
@@ -316,55 +355,51 @@ impl CudaLoop {
             // SAFETY: the compiler has just made it.
             let kernel = unsafe { device.load_module(image) }?.kernel(&name)?;
             let plan = kernel.plan(&parameters)?;
-            Ok(Compiled { kernel, plan })
+            Launcher::new(&kernel, &plan, Label::new(Arc::clone(&self.name), 0))
         };
-        let compiled = load().map_err(|error| errors::cuda(py, error))?;
-        // Of two threads that come here at once, the second one's stays; both are the same.
-        self.kernels.lock().unwrap_or_else(PoisonError::into_inner).insert(key, compiled.clone());
-        Ok(compiled)
+        load().map_err(|error| errors::cuda(py, error))
     }
 
     fn launch(
         &self,
-        device: &Device,
-        compiled: &Compiled,
+        launcher: &Launcher,
         walk: Option<&Walk>,
         outputs: &[&Array],
         inputs: &[Operand<'_>],
     ) -> Result<Launch, CudaError> {
         let size = outputs[0].layout().size();
-        let most = device.properties().multiprocessors as usize * BLOCKS;
+        let most = launcher.device().properties().multiprocessors as usize * BLOCKS;
         let blocks = size.div_ceil(THREADS as usize * EACH).clamp(1, most.max(1));
         let grid = [u32::try_from(blocks).unwrap_or(u32::MAX), 1, 1];
         let dimensions = Dimensions { grid, block: [THREADS, 1, 1], shared_memory: 0 };
-        let label = Label::new(Arc::clone(&self.name), 0);
         // SAFETY: the kernel touches the elements of its operands, which check() has found to be what it is for.
-        let mut launch = unsafe { Launch::new(&compiled.kernel, &compiled.plan, dimensions, label) }?;
-        launch = match walk {
-            Some(walk) => launch.scalar(&walk.bytes())?,
-            None => launch.scalar(&(size as u64).to_ne_bytes())?,
-        };
-        let memory = |array: &Array| {
-            super::memory::buffer_of(array).ok_or_else(|| CudaError::InvalidArgument("not on a device".to_owned()))
-        };
+        let mut launch = unsafe { launcher.launch(dimensions) }?;
+        match walk {
+            Some(walk) => launch.give_scalar(&walk.bytes())?,
+            None => launch.give_scalar(&(size as u64).to_ne_bytes())?,
+        }
+        let memory = |array: &Array| buffer_of(array).ok_or_else(super::memory::not_there);
         for output in outputs {
             // What lies between the elements stays, and other ranges of the buffer may be in use: so not "overwrite".
             let all = output.is_contiguous() && output.bytes() == output.buffer().bytes();
             let kind = if all { AccessKind::Overwrite } else { AccessKind::Mutate };
-            launch = launch.pointer(output.layout().offset, Access::part(&memory(output)?, output.range(), kind))?;
+            launch.give_pointer(
+                output.layout().offset,
+                Access { buffer: memory(output)?, range: output.range(), kind },
+            )?;
         }
         for (input, dtype) in inputs.iter().zip(&self.inputs) {
-            launch = match input {
+            match input {
                 Operand::Array(array) => {
-                    let access = Access::part(&memory(array)?, array.range(), AccessKind::Read);
-                    launch.pointer(array.layout().offset, access)?
+                    let access = Access { buffer: memory(array)?, range: array.range(), kind: AccessKind::Read };
+                    launch.give_pointer(array.layout().offset, access)?;
                 }
                 Operand::Scalar(scalar) => {
                     let bytes = scalar.bytes(*dtype);
                     let refuse = || CudaError::InvalidArgument(format!("{scalar:?} is no {}", dtype.name()));
-                    launch.scalar(&bytes.ok_or_else(refuse)?[..dtype.size()])?
+                    launch.give_scalar(&bytes.ok_or_else(refuse)?[..dtype.size()])?;
                 }
-            };
+            }
         }
         Ok(launch)
     }
@@ -372,12 +407,9 @@ impl CudaLoop {
 
 /// Pushes a copy of an array that is on a device, contiguous.
 pub(crate) fn compact(py: Python<'_>, array: &Array) -> PyResult<Array> {
-    let device = expect(py, array)?.device().clone();
-    let made = Layout::contiguous(&array.layout().shape, array.dtype().size()).and_then(|layout| {
-        let memory = DeviceBuffer::new(&device, array.bytes());
-        super::memory::array_on(array.engine(), memory, false, layout, array.dtype())
-    });
-    let copy = made.map_err(|error| raised(py, error))?;
+    let device = expect(py, array)?.device();
+    let copy =
+        fresh(array.engine(), device, &array.layout().shape, array.dtype()).map_err(|error| raised(py, error))?;
     let copying = py.import("weft._cuda.elementwise")?.getattr("copying")?;
     let copying = copying.call1((dtypes::to_python(py, array.dtype())?,))?.cast_into::<CudaLoop>()?;
     copying.get().push(py, &[&copy], &[Operand::Array(array)])?;

@@ -1,7 +1,7 @@
 //! Device memory in other libraries' hands, and theirs in ours: no copy, and no wait for the device.
 
 use super::hosted::{DeviceMemory, granted_place};
-use super::memory::{array_on, expect};
+use super::memory::{array_on, buffer_of, expect, not_there};
 use super::runtime;
 use crate::array::{NDArray, dtypes, raised};
 use crate::engine::Engine;
@@ -21,7 +21,8 @@ type Place<'py> = (DeviceAddress, usize, usize, usize, Bound<'py, DeviceMemory>)
 #[pyfunction]
 pub(crate) fn cuda_export<'py>(x: &Bound<'py, NDArray>) -> PyResult<Place<'py>> {
     let (py, array) = (x.py(), &x.get().inner);
-    let buffer = expect(py, array)?;
+    expect(py, array)?;
+    let buffer = buffer_of(array).ok_or_else(|| errors::cuda(py, not_there()))?;
     let device = buffer.device().clone();
     let keeper = Bound::new(py, DeviceMemory::new(&buffer))?;
     if let Some((address, stream)) = granted_place(array) {

@@ -1,6 +1,6 @@
 //! `weft.cuda.RawKernel`: launches of kernels that users wrote.
 
-use super::memory::{buffer_of, expect};
+use super::memory::{buffer_of, expect, not_there};
 use super::parameters::{self, Given, Known, Parameters};
 use super::runtime;
 use crate::array::{NDArray, raised};
@@ -10,11 +10,10 @@ use crate::trace;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use weft_array::{Access as ArrayAccess, Array, PushRequest, push};
 use weft_cuda::driver::{Dimensions, FunctionHandle, StreamHandle};
-use weft_cuda::{Access, CudaError, Device, Kernel, Label, Launch, Parameter, Stream};
+use weft_cuda::{Access, CudaError, Device, Kernel, Label, Launch, Launcher, Parameter, Stream};
 use weft_engine::trace::Kind;
 use weft_engine::{AccessKind, PushOptions};
 
@@ -49,7 +48,10 @@ pub(crate) struct RawKernel {
     parameters: Option<Parameters>,
     /// ``build(device, capability)`` answers an image, or the handle of a kernel that is loaded.
     build: Py<PyAny>,
-    kernels: Mutex<HashMap<usize, Kernel>>,
+    /// By the index of their device.
+    kernels: Mutex<Vec<(usize, Kernel)>>,
+    /// By their device and the signatures with which they were called.
+    launchers: Mutex<Vec<Launcher>>,
 }
 
 #[pymethods]
@@ -65,7 +67,8 @@ impl RawKernel {
         let prepared = prepare.call1((code, name, options))?;
         let (name, known, build) = prepared.extract::<(String, Option<Vec<Known>>, Py<PyAny>)>()?;
         let parameters = known.map(|known| parameters::read(&known));
-        Ok(Self { name: name.into(), parameters, build, kernels: Mutex::default() })
+        let (kernels, launchers) = Default::default();
+        Ok(Self { name: name.into(), parameters, build, kernels, launchers })
     }
 
     /// The kernel's name.
@@ -89,33 +92,40 @@ impl RawKernel {
     ) -> PyResult<()> {
         let (reads, mutates) = (parameters::named(reads)?, parameters::named(mutates)?);
         let given = parameters::given(&self.name, self.parameters.as_ref(), args, &reads, &mutates)?;
-        let mut arrays: SmallVec<[(Bound<'py, NDArray>, ArrayAccess); 4]> = SmallVec::new();
+        let mut arrays: SmallVec<[(&NDArray, ArrayAccess); 4]> = SmallVec::new();
         for argument in &given {
             if let Given::Array(array, access) = argument {
-                arrays.push((array.clone(), *access));
+                arrays.push((array.get(), *access));
             }
         }
+        let passed = arrays.len();
         for (list, access) in [(&reads, ArrayAccess::Read), (&mutates, ArrayAccess::Mutate)] {
             for array in list {
-                if !arrays.iter().any(|(known, _)| known.is(array)) {
-                    arrays.push((array.clone(), access));
+                if !arrays.iter().any(|(known, _)| std::ptr::eq(*known, array.get())) {
+                    arrays.push((array.get(), access));
                 }
             }
         }
-        let (engine, device) = self.place(py, &arrays)?;
+        let home;
+        let (engine, device) = if let Some((first, _)) = arrays.first() {
+            (first.owner().get(), self.device_of(py, &arrays)?)
+        } else {
+            home = (
+                py.import("weft._default")?.getattr("get_engine")?.call0()?.cast_into::<Engine>()?,
+                runtime::device(py, 0)?,
+            );
+            (home.0.get(), &home.1)
+        };
         let dimensions = Dimensions { grid: lengths(grid)?, block: lengths(block)?, shared_memory: shared_mem };
-        let kernel = self.kernel(py, &device)?;
-        let stream = stream.map(|stream| foreign(&device, stream)).transpose()?;
-        let launch = self.launch(&kernel, dimensions, &given, &arrays, stream).map_err(|error| match error {
-            CudaError::InvalidArgument(message) => errors::kernel_argument(py, &message),
-            error => errors::cuda(py, error),
-        })?;
+        let launcher = self.launcher(py, device, &given)?;
+        let stream = stream.map(|stream| foreign(device, stream)).transpose()?;
+        let launch = Self::launch(&launcher, dimensions, &given, &arrays[passed..], stream);
+        let launch = launch.map_err(|error| refused(py, error))?;
         let held: SmallVec<[(&Array, ArrayAccess); 4]> =
-            arrays.iter().map(|(array, access)| (&array.get().inner, *access)).collect();
-        let engine = engine.bind(py).get();
+            arrays.iter().map(|(array, access)| (&array.inner, *access)).collect();
         engine.wait_for_room(py, 0)?;
         let note = trace::of_arrays(py, &engine.inner, Kind::Launch, &self.name);
-        let options = PushOptions { name: Some(&self.name), note, ..PushOptions::default() };
+        let options = PushOptions { note, ..PushOptions::default() };
         push(launch, &PushRequest::anywhere(&engine.inner, &held, options)).map_err(|error| raised(py, error))
     }
 
@@ -125,28 +135,47 @@ impl RawKernel {
 }
 
 impl RawKernel {
-    /// The engine and the device of the arrays: the default engine and the first device, if there are none.
-    fn place(&self, py: Python<'_>, arrays: &[(Bound<'_, NDArray>, ArrayAccess)]) -> PyResult<(Py<Engine>, Device)> {
-        let Some((first, _)) = arrays.first() else {
-            let engine = py.import("weft._default")?.getattr("get_engine")?.call0()?.cast_into::<Engine>()?;
-            return Ok((engine.unbind(), runtime::device(py, 0)?));
-        };
-        let device = expect(py, &first.get().inner)?.device().clone();
-        for (array, _) in arrays {
-            let other = expect(py, &array.get().inner)?;
-            if *other.device() != device {
-                let (one, two) = (device.index(), other.device().index());
+    /// The device of the arrays, of which there is one.
+    fn device_of<'a>(&self, py: Python<'_>, arrays: &[(&'a NDArray, ArrayAccess)]) -> PyResult<&'a Device> {
+        let device = expect(py, &arrays[0].0.inner)?.device();
+        for (array, _) in &arrays[1..] {
+            let other = expect(py, &array.inner)?.device();
+            if other != device {
+                let (one, two) = (device.index(), other.index());
                 let message = format!("kernel '{}': the arrays are on cuda:{one} and on cuda:{two}", self.name);
                 return Err(errors::kernel_argument(py, &message));
             }
         }
-        Ok((first.get().owner().clone_ref(py), device))
+        Ok(device)
+    }
+
+    /// The kernel with the plan for these arguments, made once for each signature.
+    fn launcher(&self, py: Python<'_>, device: &Device, given: &[Given<'_>]) -> PyResult<Launcher> {
+        let signature: SmallVec<[Parameter; 16]> = given
+            .iter()
+            .map(|argument| match argument {
+                Given::Array(..) => Parameter::Pointer,
+                Given::Scalar(bytes) => Parameter::Scalar(bytes.len()),
+            })
+            .collect();
+        let suits = |known: &&Launcher| known.device() == device && *known.parameters() == *signature;
+        let known = self.launchers.lock().unwrap_or_else(PoisonError::into_inner).iter().find(suits).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let kernel = self.kernel(py, device)?;
+        let plan = kernel.plan(&signature);
+        let made = plan.and_then(|plan| Launcher::new(&kernel, &plan, Label::new(Arc::clone(&self.name), 0)));
+        let made = made.map_err(|error| refused(py, error))?;
+        self.launchers.lock().unwrap_or_else(PoisonError::into_inner).push(made.clone());
+        Ok(made)
     }
 
     fn kernel(&self, py: Python<'_>, device: &Device) -> PyResult<Kernel> {
         let index = device.index();
-        let find = || self.kernels.lock().unwrap_or_else(PoisonError::into_inner).get(&index).cloned();
-        if let Some(kernel) = find() {
+        let kernels = || self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = kernels().iter().find(|(known, _)| *known == index).map(|(_, kernel)| kernel.clone());
+        if let Some(kernel) = known {
             return Ok(kernel);
         }
         let built = self.build.call1(py, (index, device.properties().capability))?.into_bound(py);
@@ -159,59 +188,65 @@ impl RawKernel {
             // SAFETY: CuPy has loaded it on this device, and the object that has it is held.
             unsafe { device.adopt_kernel(handle, &self.name, Box::new(self.build.clone_ref(py))) }
         };
-        self.kernels.lock().unwrap_or_else(PoisonError::into_inner).insert(index, kernel.clone());
+        kernels().push((index, kernel.clone()));
         Ok(kernel)
     }
 
+    /// The launch. Of the arrays it is told those that no argument names.
     fn launch(
-        &self,
-        kernel: &Kernel,
+        launcher: &Launcher,
         dimensions: Dimensions,
         given: &[Given<'_>],
-        arrays: &[(Bound<'_, NDArray>, ArrayAccess)],
+        unnamed: &[(&NDArray, ArrayAccess)],
         stream: Option<Stream>,
     ) -> Result<Launch, CudaError> {
-        let signature: SmallVec<[Parameter; 16]> = given
-            .iter()
-            .map(|argument| match argument {
-                Given::Array(..) => Parameter::Pointer,
-                Given::Scalar(bytes) => Parameter::Scalar(bytes.len()),
-            })
-            .collect();
-        let plan = kernel.plan(&signature)?;
-        let kind =
-            |access: ArrayAccess| if access == ArrayAccess::Read { AccessKind::Read } else { AccessKind::Mutate };
-        let label = Label::new(Arc::clone(&self.name), 0);
+        let access = |array: &Array, access: ArrayAccess| -> Result<Access, CudaError> {
+            let kind = if access == ArrayAccess::Read { AccessKind::Read } else { AccessKind::Mutate };
+            Ok(Access { buffer: buffer_of(array).ok_or_else(not_there)?, range: array.range(), kind })
+        };
         // SAFETY: whoever launches a kernel of their own vouches for it by the declared accesses.
-        let mut launch = unsafe { Launch::new(kernel, &plan, dimensions, label) }?.stream(stream);
-        let mut passed = 0;
+        let mut launch = unsafe { launcher.launch(dimensions) }?.stream(stream);
         for argument in given {
-            launch = match argument {
-                Given::Scalar(bytes) => launch.scalar(bytes)?,
-                Given::Array(array, access) => {
-                    passed += 1;
+            match argument {
+                Given::Scalar(bytes) => launch.give_scalar(bytes)?,
+                Given::Array(array, kind) => {
                     let array = &array.get().inner;
-                    let memory = buffer_of(array).ok_or_else(not_there)?;
-                    launch.pointer(array.layout().offset, Access::part(&memory, array.range(), kind(*access)))?
+                    launch.give_pointer(array.layout().offset, access(array, *kind)?)?;
                 }
-            };
+            }
         }
-        for (array, access) in &arrays[passed..] {
-            let array = &array.get().inner;
-            let buffer = buffer_of(array).ok_or_else(not_there)?;
-            launch = launch.access(Access::part(&buffer, array.range(), kind(*access)));
+        for (array, kind) in unnamed {
+            launch = launch.access(access(&array.inner, *kind)?);
         }
         Ok(launch)
     }
 }
 
-fn not_there() -> CudaError {
-    CudaError::InvalidArgument("an array is not on a device".to_owned())
+fn refused(py: Python<'_>, error: CudaError) -> PyErr {
+    match error {
+        CudaError::InvalidArgument(message) => errors::kernel_argument(py, &message),
+        error => errors::cuda(py, error),
+    }
 }
 
 /// Blocks or threads along the three axes: a number, or up to three of them.
 fn lengths(given: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
     let mut lengths = [1; 3];
+    // Of what is refused an exception would be made, and dropped.
+    if let Ok(given) = given.cast_exact::<PyTuple>()
+        && (1..=3).contains(&given.len())
+    {
+        for (length, item) in lengths.iter_mut().zip(given.iter_borrowed()) {
+            let refuse = || {
+                errors::kernel_argument(
+                    given.py(),
+                    &format!("grid and block are one to three positive integers each, not {given}"),
+                )
+            };
+            *length = item.extract().map_err(|_| refuse())?;
+        }
+        return Ok(lengths);
+    }
     if let Ok(one) = given.extract::<u32>() {
         lengths[0] = one;
         return Ok(lengths);

@@ -7,16 +7,23 @@ use crate::errors;
 use pyo3::prelude::*;
 use std::sync::Arc;
 use weft_array::{Array, Buffer, DType, Elsewhere, Layout};
-use weft_cuda::{Device, DeviceBuffer};
+use weft_cuda::{CudaError, Device, DeviceBuffer};
 
 /// The device memory of an array that is on a device.
 pub(crate) fn buffer_of(array: &Array) -> Option<Arc<DeviceBuffer>> {
     array.buffer().storage().elsewhere()?.memory()
 }
 
+/// The same, to look at.
+#[inline]
+pub(crate) fn memory_of(array: &Array) -> Option<&DeviceBuffer> {
+    array.buffer().storage().elsewhere()?.get()
+}
+
 /// The same, where the array must be on a device.
-pub(crate) fn expect(py: Python<'_>, array: &Array) -> PyResult<Arc<DeviceBuffer>> {
-    buffer_of(array).ok_or_else(|| {
+#[inline]
+pub(crate) fn expect<'a>(py: Python<'_>, array: &'a Array) -> PyResult<&'a DeviceBuffer> {
+    memory_of(array).ok_or_else(|| {
         let message = format!(
             "an array of shape {:?} is on the CPU, and the op runs on a CUDA device: copy the array there by \
              x.to_device(weft.gpu(i))",
@@ -24,6 +31,11 @@ pub(crate) fn expect(py: Python<'_>, array: &Array) -> PyResult<Arc<DeviceBuffer
         );
         errors::argument_value(py, &message)
     })
+}
+
+/// What is said where memory of a device was looked for and is not.
+pub(crate) fn not_there() -> CudaError {
+    CudaError::InvalidArgument("an array is not on a device".to_owned())
 }
 
 /// Makes an array of device memory.
@@ -34,10 +46,23 @@ pub(crate) fn array_on(
     layout: Layout,
     dtype: DType,
 ) -> Result<Array, weft_array::ArrayError> {
-    let (device, bytes) = (memory.device().clone(), memory.bytes());
-    let name: Arc<str> = format!("cuda:{}", device.index()).into();
-    let memory = Elsewhere::new(&name, memory);
-    Array::on(Buffer::elsewhere(engine, bytes, readonly, runtime::number(&device), memory), layout, dtype)
+    Array::on(shared(engine, memory, readonly), layout, dtype)
+}
+
+fn shared(engine: &weft_engine::Engine, memory: Arc<DeviceBuffer>, readonly: bool) -> Arc<Buffer> {
+    let (bytes, number, name) = (memory.bytes(), runtime::number(memory.device()), runtime::name(memory.device()));
+    Buffer::elsewhere(engine, bytes, readonly, number, Elsewhere::new(name, memory))
+}
+
+/// An array of its own on a device, in C order, allocated when an op that fills it is issued.
+#[inline]
+pub(crate) fn fresh(
+    engine: &weft_engine::Engine,
+    device: &Device,
+    shape: &[usize],
+    dtype: DType,
+) -> Result<Array, weft_array::ArrayError> {
+    Array::made(shape, dtype, |bytes| shared(engine, DeviceBuffer::new(device, bytes), false))
 }
 
 /// An array of its own on a device, allocated when an op that fills it is issued.
@@ -48,10 +73,7 @@ pub(crate) fn empty_on(
     dtype: DType,
     device: &Device,
 ) -> PyResult<NDArray> {
-    let made = Layout::contiguous(shape, dtype.size()).and_then(|layout| {
-        let memory = DeviceBuffer::new(device, layout.size() * dtype.size());
-        array_on(&engine.get().inner, memory, false, layout, dtype)
-    });
+    let made = fresh(&engine.get().inner, device, shape, dtype);
     Ok(NDArray::new(made.map_err(|error| raised(py, error))?, engine.clone().unbind()))
 }
 

@@ -7,6 +7,7 @@
 //! | `fences` | waits for what has been issued and may still run |
 //! | `transfers` | copies between the host and devices, and between devices |
 //! | `elementwise` | native launches of element-wise kernels |
+//! | `operators` | operators, from the type slot to the launch |
 //! | `kernel`, `parameters` | launches of kernels that users wrote; their arguments |
 //! | `interop` | device memory in other libraries' hands, and theirs in ours |
 //! | `hosted` | Python callables on the stream of their op |
@@ -17,6 +18,7 @@ pub(crate) mod hosted;
 pub(crate) mod interop;
 pub(crate) mod kernel;
 pub(crate) mod memory;
-mod parameters;
+pub(crate) mod operators;
+pub(crate) mod parameters;
 pub(crate) mod runtime;
 pub(crate) mod transfers;

@@ -2,19 +2,20 @@
 
 use crate::array::{NDArray, dtypes, fast};
 use crate::errors;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
 use weft_array::{Access, DType};
 
 /// What the source says of a parameter.
-pub(crate) struct Declared {
+pub(crate) struct Declaration {
     pointer: bool,
     /// The type of the value, or of what it points to, if that is one of NumPy's.
     dtype: Option<DType>,
 }
 
-pub(crate) type Parameters = Vec<Declared>;
+pub(crate) type Parameters = Vec<Declaration>;
 
 /// The same as Python has read it: whether it is a pointer, and the dtype's name.
 pub(crate) type Known = (bool, Option<String>);
@@ -28,7 +29,64 @@ pub(crate) enum Given<'py> {
 /// What Python has read in the source.
 pub(crate) fn read(known: &[Known]) -> Parameters {
     let find = |name: &String| DType::ALL.into_iter().find(|dtype| dtype.name() == name);
-    known.iter().map(|(pointer, dtype)| Declared { pointer: *pointer, dtype: dtype.as_ref().and_then(find) }).collect()
+    known
+        .iter()
+        .map(|(pointer, dtype)| Declaration { pointer: *pointer, dtype: dtype.as_ref().and_then(find) })
+        .collect()
+}
+
+/// An argument of a kernel, with what the kernel does with it: what ``weft.Read(x)`` and its like answer.
+#[pyclass(module = "weft._core", frozen)]
+pub(crate) struct Declared {
+    obj: Py<PyAny>,
+    access: Access,
+}
+
+#[pymethods]
+impl Declared {
+    /// The argument.
+    #[getter]
+    fn obj(&self, py: Python<'_>) -> Py<PyAny> {
+        self.obj.clone_ref(py)
+    }
+
+    /// What the kernel does with it.
+    #[getter]
+    fn access<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let name = match self.access {
+            Access::Read => "READ",
+            Access::Mutate => "MUTATE",
+            Access::Overwrite => "OVERWRITE",
+        };
+        py.import("weft._access")?.getattr("Access")?.getattr(name)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("weft.{:?}({})", self.access, self.obj.bind(py).repr()?))
+    }
+
+    #[allow(clippy::needless_pass_by_value)] // as pyo3 has it
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.obj)
+    }
+}
+
+/// ``weft.Read(obj)``.
+#[pyfunction]
+pub(crate) fn _read(obj: Py<PyAny>) -> Declared {
+    Declared { obj, access: Access::Read }
+}
+
+/// ``weft.Mutate(obj)``.
+#[pyfunction]
+pub(crate) fn _mutate(obj: Py<PyAny>) -> Declared {
+    Declared { obj, access: Access::Mutate }
+}
+
+/// ``weft.Overwrite(obj)``.
+#[pyfunction]
+pub(crate) fn _overwrite(obj: Py<PyAny>) -> Declared {
+    Declared { obj, access: Access::Overwrite }
 }
 
 /// The arrays of a keyword list.
@@ -57,18 +115,14 @@ pub(crate) fn given<'py>(
     {
         return Err(refuse(format!("it takes {} arguments, and {} were given", parameters.len(), args.len())));
     }
-    let declared = py.import("weft._access")?.getattr("Declared")?;
     let mut all = SmallVec::new();
     for (at, mut argument) in args.iter().enumerate() {
         let parameter = parameters.map(|parameters| &parameters[at]);
         let mut access = None;
-        if argument.get_type().is(&declared) {
-            access = Some(match argument.getattr("access")?.getattr("name")?.extract::<&str>()? {
-                "READ" => Access::Read,
-                "MUTATE" => Access::Mutate,
-                _ => Access::Overwrite,
-            });
-            argument = argument.getattr("obj")?;
+        if let Ok(declared) = argument.cast_exact::<Declared>() {
+            let declared = declared.get();
+            access = Some(declared.access);
+            argument = declared.obj.bind(py).clone();
         }
         let one = match argument.cast_into::<NDArray>() {
             Ok(array) => {
@@ -87,8 +141,12 @@ pub(crate) fn given<'py>(
             }
             Err(error) => {
                 let value = error.into_inner();
-                let bytes = scalar(&value, parameter).map_err(|message| refuse(format!("argument {at} {message}")))?;
-                Given::Scalar(bytes)
+                match quick(&value, parameter) {
+                    Some(scalar) => scalar,
+                    None => Given::Scalar(
+                        scalar(&value, parameter).map_err(|message| refuse(format!("argument {at} {message}")))?,
+                    ),
+                }
             }
         };
         all.push(one);
@@ -96,14 +154,22 @@ pub(crate) fn given<'py>(
     Ok(all)
 }
 
-fn check_array(array: &Bound<'_, NDArray>, parameter: Option<&Declared>) -> Result<(), String> {
+/// A number of Python's for a parameter whose type is known, and takes it.
+#[inline]
+fn quick<'py>(value: &Bound<'py, PyAny>, parameter: Option<&Declaration>) -> Option<Given<'py>> {
+    let Some(Declaration { pointer: false, dtype: Some(dtype) }) = parameter else { return None };
+    let bytes = fast::scalar(value, *dtype)?.bytes(*dtype)?;
+    Some(Given::Scalar(SmallVec::from_slice(&bytes[..dtype.size()])))
+}
+
+fn check_array(array: &Bound<'_, NDArray>, parameter: Option<&Declaration>) -> Result<(), String> {
     let array = &array.get().inner;
     if !array.is_contiguous() {
         return Err("is a view whose elements do not lie one after the other: pass x.copy()".to_owned());
     }
     match parameter {
-        Some(Declared { pointer: false, .. }) => Err("is an array, and the parameter is no pointer".to_owned()),
-        Some(Declared { dtype: Some(dtype), .. }) if *dtype != array.dtype() => {
+        Some(Declaration { pointer: false, .. }) => Err("is an array, and the parameter is no pointer".to_owned()),
+        Some(Declaration { dtype: Some(dtype), .. }) if *dtype != array.dtype() => {
             Err(format!("is an array of {}, and the parameter points to {}", array.dtype().name(), dtype.name()))
         }
         _ => Ok(()),
@@ -111,9 +177,9 @@ fn check_array(array: &Bound<'_, NDArray>, parameter: Option<&Declared>) -> Resu
 }
 
 /// The bytes of a number, as the parameter takes it.
-fn scalar(value: &Bound<'_, PyAny>, parameter: Option<&Declared>) -> Result<SmallVec<[u8; 16]>, String> {
+fn scalar(value: &Bound<'_, PyAny>, parameter: Option<&Declaration>) -> Result<SmallVec<[u8; 16]>, String> {
     let describe = || value.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
-    if matches!(parameter, Some(Declared { pointer: true, .. })) {
+    if matches!(parameter, Some(Declaration { pointer: true, .. })) {
         return Err(format!("is {}, and the parameter is a pointer: pass an array", describe()));
     }
     let wanted = parameter.and_then(|parameter| parameter.dtype);

@@ -43,6 +43,14 @@ pub(crate) fn number(device: &Device) -> u16 {
     FIRST_DEVICE.saturating_add(u16::try_from(device.index()).unwrap_or(u16::MAX))
 }
 
+/// A device's name.
+pub(crate) fn name(device: &Device) -> &'static str {
+    static NAMES: OnceLock<Vec<String>> = OnceLock::new();
+    let count = || known().map_or(0, Cuda::device_count);
+    let names = NAMES.get_or_init(|| (0..count()).map(|index| format!("cuda:{index}")).collect());
+    names.get(device.index()).map_or("cuda", String::as_str)
+}
+
 /// Lets the poller end, before the driver is taken down with the process.
 pub(crate) fn shut_down(py: Python<'_>) {
     if let Some(cuda) = known() {
