@@ -20,6 +20,15 @@ pub(crate) fn to_python(py: Python<'_>, dtype: DType) -> PyResult<Py<PyAny>> {
     Ok(known(py)?[dtype as usize].clone_ref(py))
 }
 
+/// The class of NumPy's scalars of this type.
+pub(crate) fn scalar_type(py: Python<'_>, dtype: DType) -> PyResult<&Py<PyAny>> {
+    static TYPES: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
+    let types = TYPES.get_or_try_init(py, || {
+        known(py)?.iter().map(|dtype| dtype.getattr(py, "type")).collect::<PyResult<Vec<_>>>()
+    })?;
+    Ok(&types[dtype as usize])
+}
+
 /// The type that a `numpy.dtype`, or what makes one, stands for.
 pub(crate) fn from_python(dtype: &Bound<'_, PyAny>) -> PyResult<DType> {
     let py = dtype.py();
