@@ -62,18 +62,23 @@ impl Core {
         push: &Push<'_>,
         accesses: &[(NonNull<VarNode>, AccessKind)],
     ) -> bool {
-        let seen = accesses.iter().map(|&(node, kind)| {
-            // SAFETY: the accesses borrow their variables.
-            let node = unsafe { node.as_ref() };
-            let news = node.note(trace).then(|| News {
+        // SAFETY: the accesses borrow their variables.
+        let node = |access: &(NonNull<VarNode>, AccessKind)| -> &VarNode { unsafe { access.0.as_ref() } };
+        let see = |access: &(_, AccessKind)| {
+            let node = node(access);
+            Seen { variable: node.number, kind: access.1, is_news: node.is_news(trace) }
+        };
+        let tell = |access: &(_, AccessKind)| {
+            let node = node(access);
+            node.note(trace);
+            News {
                 name: node.name.as_deref(),
                 bytes: node.bytes,
-                version: node.version() - u64::from(kind.makes_version()),
-            });
-            Seen { variable: node.number, kind, news }
-        });
+                version: node.version() - u64::from(access.1.makes_version()),
+            }
+        };
         // SAFETY: the caller's promise.
-        unsafe { Recorder::push(trace, || self.pool().recorder(), push, seen) }
+        unsafe { Recorder::push(trace, || self.pool().recorder(), push, accesses, see, tell) }
     }
 }
 

@@ -12,12 +12,7 @@ fn a_reader_sees_whole_records() {
         let writer = thread::spawn(move || {
             for number in 1..=3 {
                 // SAFETY: this thread alone appends. Two such records fill a chunk.
-                unsafe {
-                    written.append(2, |slots| {
-                        slots.put(number);
-                        slots.put(10 * number);
-                    });
-                }
+                unsafe { written.append([number, 10 * number]) };
             }
         });
         let read = |log: &Log| {

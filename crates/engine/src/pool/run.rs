@@ -351,7 +351,7 @@ impl Pool {
         // SAFETY: a pulled op is this thread's.
         let traced = unsafe { (*op.as_ptr()).flags }.has(OpFlags::TRACED);
         if traced {
-            let thread = self.thread_in_trace().unwrap_or(u16::MAX);
+            let thread = self.running_thread_in_trace(seat).unwrap_or(u16::MAX);
             return self.run_timed(op, deliver, seat, &Timed { thread });
         }
         self.run_timed(op, deliver, seat, &Untimed)

@@ -1,9 +1,12 @@
 //! A worker's place in its lane, as the others see it.
 
 use crate::op::{Op, OpPtr};
-use crate::sync::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering, Unparker};
+use crate::sync::{AtomicBool, AtomicPtr, AtomicU64, Ordering, Unparker};
 use crossbeam_deque::Stealer;
 use std::ptr;
+
+/// Bits of a number among the threads of a trace.
+const THREAD: u32 = 16;
 
 pub(crate) struct WorkerSeat {
     pub(crate) native: Stealer<OpPtr>,
@@ -11,15 +14,16 @@ pub(crate) struct WorkerSeat {
     unparker: Unparker,
     asleep: AtomicBool,
     running: AtomicPtr<Op>,
-    /// When that began and the worker's number in the trace, if it is traced.
+    /// When that began, if it is traced.
     since: AtomicU64,
-    thread: AtomicU32,
+    /// The last trace that the worker took part in, and below [`THREAD`] bits its number there.
+    part: AtomicU64,
 }
 
 impl WorkerSeat {
     pub(crate) fn new(native: Stealer<OpPtr>, hosted: Stealer<OpPtr>, unparker: Unparker) -> Self {
         let (asleep, running) = (AtomicBool::new(false), AtomicPtr::new(ptr::null_mut()));
-        Self { native, hosted, unparker, asleep, running, since: AtomicU64::new(0), thread: AtomicU32::new(0) }
+        Self { native, hosted, unparker, asleep, running, since: AtomicU64::new(0), part: AtomicU64::new(u64::MAX) }
     }
 
     /// Announces that the worker is about to sleep.
@@ -46,20 +50,35 @@ impl WorkerSeat {
         self.running.store(op, Ordering::Release);
     }
 
-    /// Notes when the op that is noted next begins, and on which thread of the trace.
-    pub(crate) fn begin(&self, since: u64, thread: u16) {
-        // ORDERING: Release pairs with begun(): who sees these sees that the op before was noted away.
+    /// The worker's number in this trace, if it has taken part in it.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // the lowest bits
+    pub(crate) fn thread_in(&self, trace: u32) -> Option<u16> {
+        // ORDERING: the worker alone writes it.
+        let part = self.part.load(Ordering::Relaxed);
+        (part >> THREAD == u64::from(trace)).then_some(part as u16)
+    }
+
+    /// Notes the worker's number in a trace.
+    pub(crate) fn take_part(&self, trace: u32, thread: u16) {
+        // ORDERING: as in begin().
+        self.part.store(u64::from(trace) << THREAD | u64::from(thread), Ordering::Release);
+    }
+
+    /// Notes when the op that is noted next begins.
+    #[inline]
+    pub(crate) fn begin(&self, since: u64) {
+        // ORDERING: Release pairs with begun(): who sees this sees that the op before was noted away.
         self.since.store(since, Ordering::Release);
-        // ORDERING: as above.
-        self.thread.store(u32::from(thread), Ordering::Release);
     }
 
     /// The op that the worker runs, since when and on which thread of a trace; call it with the role.
     pub(crate) fn begun(&self) -> Option<(OpPtr, u64, u16)> {
         let op = self.running()?;
         // ORDERING: pairs with begin(). The worker may have gone on to the next op: then the second look finds it so.
-        let (since, thread) = (self.since.load(Ordering::Acquire), self.thread.load(Ordering::Acquire));
-        Some((op, since, u16::try_from(thread).ok()?)).filter(|_| self.running() == Some(op))
+        let (since, part) = (self.since.load(Ordering::Acquire), self.part.load(Ordering::Acquire));
+        #[allow(clippy::cast_possible_truncation)] // the lowest bits
+        Some((op, since, part as u16)).filter(|_| self.running() == Some(op))
     }
 
     /// The op that the worker runs.

@@ -33,7 +33,7 @@ impl Timer for Timed {
     fn begin(&self, op: OpPtr, seat: Option<&WorkerSeat>) {
         let ran = Ran::begin(self.thread);
         if let Some(seat) = seat {
-            seat.begin(ran.started, self.thread);
+            seat.begin(ran.started);
         }
         // SAFETY: the op is the caller's, and in no list any more.
         unsafe { (*op.as_ptr()).last = Last { ran } };

@@ -19,6 +19,28 @@ impl Pool {
         }
     }
 
+    /// The same of the worker in this seat, or of a thread that is none.
+    #[inline]
+    pub(super) fn running_thread_in_trace(&self, seat: Option<&WorkerSeat>) -> Option<u16> {
+        // ORDERING: as above.
+        let trace = self.trace.load(Ordering::Relaxed);
+        match seat.and_then(|seat| seat.thread_in(trace)) {
+            Some(thread) => Some(thread),
+            None => self.take_part_in_trace(seat),
+        }
+    }
+
+    #[cold]
+    fn take_part_in_trace(&self, seat: Option<&WorkerSeat>) -> Option<u16> {
+        // ORDERING: as above.
+        let trace = self.trace.load(Ordering::Relaxed);
+        let thread = self.thread_in_trace()?;
+        if let Some(seat) = seat {
+            seat.take_part(trace, thread);
+        }
+        Some(thread)
+    }
+
     /// A completion token has ended an op; that is its end, if it was traced.
     pub(super) fn complete_in_trace(&self, op: OpPtr) {
         // SAFETY: the op is its deliverer's.

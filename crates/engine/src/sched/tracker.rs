@@ -166,7 +166,13 @@ impl Tracker {
     }
 
     /// Why a ready op must not run.
+    #[inline]
     fn obstacle(&mut self, seat: &Seat, op: OpPtr) -> Option<Arc<Failure>> {
+        // A trace alone is none.
+        if self.cancelling || self.failed_variables > 0 { self.look_for_obstacle(seat, op) } else { None }
+    }
+
+    fn look_for_obstacle(&mut self, seat: &Seat, op: OpPtr) -> Option<Arc<Failure>> {
         // SAFETY: as in sort(), here and below.
         let always = unsafe { (*op.as_ptr()).flags.has(OpFlags::ALWAYS_RUN) };
         if self.cancelling && !always {
@@ -299,6 +305,7 @@ impl Tracker {
         self.counts.registered + self.counts.completed
     }
 
+    #[inline(never)] // out of the way of those without a trace
     fn trace_ready(&mut self, op: OpPtr) {
         let done = self.done();
         if let Some(trace) = &mut self.trace {
@@ -311,6 +318,7 @@ impl Tracker {
     }
 
     /// An op is settled without having run.
+    #[cold]
     fn trace_skip(&mut self, op: OpPtr, failure: &Failure) {
         let done = self.done();
         // SAFETY: as in sort().

@@ -53,6 +53,7 @@ mod imp {
 
 /// Nanoseconds of the system's monotonic clock.
 #[cfg_attr(all(target_arch = "aarch64", not(miri)), allow(dead_code))]
+#[cold]
 fn of_system() -> u64 {
     static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
     u64::try_from(START.get_or_init(Instant::now).elapsed().as_nanos()).unwrap_or(u64::MAX)

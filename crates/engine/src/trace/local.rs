@@ -4,7 +4,7 @@ use super::Log;
 use super::names::QuickMap;
 use super::recorder::Recorder;
 use std::cell::{Cell, RefCell};
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 /// Traces of which a thread knows its part: as many engines may be traced at once without asking anew at each turn.
@@ -23,6 +23,8 @@ pub(super) struct Local {
     pub(super) number: Cell<u16>,
     /// Whether its name was asked for.
     pub(super) named: Cell<bool>,
+    /// The last moment in its log.
+    pub(super) moment: Cell<u64>,
     /// Ops that it may still record before it asks for more.
     pub(super) room: Cell<u32>,
     /// Its log, which the recorder keeps. Valid as long as the trace lasts.
@@ -43,7 +45,7 @@ const KNOWN: usize = 4096;
 
 // On the heap: what a library keeps in place for each thread is taken from a small reserve that all libraries share.
 thread_local! {
-    static LOCALS: Vec<Local> = (0..TRACES).map(|_| Local::new()).collect();
+    static LOCALS: Box<[Local; TRACES]> = Box::new(std::array::from_fn(|_| Local::new()));
     static KNOWN_NAMES: RefCell<Box<[Known; TRACES]>> = RefCell::default();
 }
 
@@ -53,37 +55,44 @@ impl Local {
             trace: Cell::new(0),
             number: Cell::new(0),
             named: Cell::new(false),
+            moment: Cell::new(0),
             room: Cell::new(0),
             log: Cell::new(ptr::null()),
             recorder: Cell::new(ptr::null()),
         }
     }
 
-    /// Calls `f` with the calling thread's part in a trace, which `recorder` finds if the thread is new to it.
+    /// The calling thread's part in a trace, which `recorder` finds if the thread is new to it. It lasts until the thread
+    /// ends; there is none at the end of the thread.
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // as Recorder::push()
+    pub(super) fn of(trace: u32, recorder: impl FnOnce() -> Option<Arc<Recorder>>) -> Option<NonNull<Self>> {
+        let local = LOCALS.try_with(|locals| NonNull::from(&locals[slot(trace)])).ok()?;
+        // SAFETY: it is the thread's own and lasts; only shared references to it are made.
+        let known = unsafe { local.as_ref() };
+        (known.trace.get() == trace || known.join(trace, recorder)).then_some(local)
+    }
+
+    /// Calls `f` with it.
     #[inline]
     pub(super) fn with<R>(
         trace: u32,
         recorder: impl FnOnce() -> Option<Arc<Recorder>>,
         f: impl FnOnce(&Self) -> R,
     ) -> Option<R> {
-        let answer = LOCALS.try_with(|locals| {
-            let local = &locals[slot(trace)];
-            if local.trace.get() != trace && !local.join(trace, recorder()) {
-                return None;
-            }
-            Some(f(local))
-        });
-        answer.ok().flatten() // nothing at the end of the thread
+        // SAFETY: the thread does not end meanwhile.
+        Self::of(trace, recorder).map(|local| f(unsafe { local.as_ref() }))
     }
 
     /// Takes part in a trace from now on, if this is the one.
     #[cold]
-    fn join(&self, trace: u32, recorder: Option<Arc<Recorder>>) -> bool {
-        let Some(recorder) = recorder.filter(|recorder| recorder.id() == trace) else { return false };
+    fn join(&self, trace: u32, recorder: impl FnOnce() -> Option<Arc<Recorder>>) -> bool {
+        let Some(recorder) = recorder().filter(|recorder| recorder.id() == trace) else { return false };
         let Some((number, log, is_new)) = recorder.admit() else { return false };
         self.trace.set(trace);
         self.number.set(number);
         self.named.set(!is_new);
+        self.moment.set(0);
         self.room.set(0);
         self.log.set(log);
         self.recorder.set(Arc::as_ptr(&recorder));

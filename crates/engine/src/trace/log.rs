@@ -7,7 +7,6 @@ use crate::sync::{AtomicUsize, Mutex, Ordering, UnsafeCell};
 use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::slice;
 use std::sync::{Arc, PoisonError};
 
 /// Words of a chunk, unless one record needs more.
@@ -47,17 +46,41 @@ unsafe impl Sync for Log {}
 // SAFETY: as above; `last` points into what the log owns.
 unsafe impl Send for Log {}
 
-/// The words of a record that is being written.
-pub(super) struct Slots<'a>(slice::Iter<'a, Word>);
+/// A record that is being written: words behind the published ones.
+pub(super) struct Slots<'a> {
+    log: &'a Log,
+    chunk: &'a Chunk,
+    /// The first word, and the next one.
+    first: usize,
+    next: usize,
+}
 
 impl Slots<'_> {
+    #[inline]
+    fn write(&self, at: usize, value: u64) {
+        // SAFETY: the word is not published, so it is the writer's. The cell has no state of its own but its content.
+        unsafe { (*self.chunk.words[at].as_ptr()).with_mut(|word| word.write(value)) };
+    }
+
     /// Writes the next one.
     #[inline]
     pub(super) fn put(&mut self, value: u64) {
-        if let Some(word) = self.0.next() {
-            // SAFETY: the word is not published, so it is the writer's. The cell has no state of its own but its content.
-            unsafe { (*word.as_ptr()).with_mut(|word| word.write(value)) };
-        }
+        self.write(self.next, value);
+        self.next += 1;
+    }
+
+    /// Ends the record: from now on it may be read.
+    #[inline]
+    pub(super) fn publish(self) {
+        self.log.used.set(self.next);
+        // ORDERING: pairs with the Acquire in each(): who sees the length sees the words.
+        self.chunk.published.store(self.next, Ordering::Release);
+    }
+
+    /// Writes the first one, in whose place there was something else.
+    #[inline]
+    pub(super) fn put_first(&mut self, value: u64) {
+        self.write(self.first, value);
     }
 }
 
@@ -66,31 +89,38 @@ impl Log {
         Self { chunks: Mutex::new(Vec::new()), last: Cell::new(ptr::null()), used: Cell::new(0) }
     }
 
-    /// Appends a record of so many words, all of which `fill` writes.
+    /// Begins a record of at most so many words.
     ///
     /// # Safety
     ///
-    /// No other thread appends meanwhile.
+    /// No other thread writes meanwhile, and the caller begins no other record before this one is published.
     #[inline]
-    pub(super) unsafe fn append(&self, count: usize, fill: impl FnOnce(&mut Slots<'_>)) {
-        let mut at = self.used.get();
+    pub(super) unsafe fn begin(&self, most: usize) -> Slots<'_> {
+        let used = self.used.get();
         // SAFETY: `last` is null or points to a chunk of this log, which keeps it.
-        let chunk = match unsafe { self.last.get().as_ref() } {
-            Some(chunk) if at + count <= chunk.words.len() => chunk,
-            _ => {
-                at = 0;
-                self.grow(count)
-            }
-        };
-        let mut slots = Slots(chunk.words[at..at + count].iter());
-        fill(&mut slots);
-        debug_assert!(slots.0.next().is_none(), "a record is as long as it says");
-        self.used.set(at + count);
-        // ORDERING: pairs with the Acquire in each(): who sees the length sees the words.
-        chunk.published.store(at + count, Ordering::Release);
+        match unsafe { self.last.get().as_ref() } {
+            Some(chunk) if used + most <= chunk.words.len() => Slots { log: self, chunk, first: used, next: used },
+            _ => Slots { log: self, chunk: self.grow(most), first: 0, next: 0 },
+        }
+    }
+
+    /// Appends a record.
+    ///
+    /// # Safety
+    ///
+    /// No other thread writes meanwhile.
+    #[inline]
+    pub(super) unsafe fn append<const N: usize>(&self, words: [u64; N]) {
+        // SAFETY: the caller's promise.
+        let mut slots = unsafe { self.begin(N) };
+        for word in words {
+            slots.put(word);
+        }
+        slots.publish();
     }
 
     #[cold]
+    #[inline(never)]
     fn grow(&self, count: usize) -> &Chunk {
         let chunk = Arc::new(Chunk::new(WORDS.max(count)));
         let address = Arc::as_ptr(&chunk);

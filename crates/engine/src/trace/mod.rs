@@ -44,3 +44,6 @@ pub use recording::{Outcome, RecordedAccess, RecordedOp, RecordedThread, Recorde
 pub(crate) use registered::Registered;
 pub(crate) use span::Ran;
 pub use span::Span;
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -73,11 +73,11 @@ pub(crate) struct Push<'a> {
 }
 
 /// One of its accesses.
-pub(crate) struct Seen<'a> {
+pub(crate) struct Seen {
     pub(crate) variable: u64,
     pub(crate) kind: AccessKind,
-    /// What the variable is, if nobody has said so in this trace.
-    pub(crate) news: Option<News<'a>>,
+    /// Whether nobody has said in this trace what the variable is.
+    pub(crate) is_news: bool,
 }
 
 /// What a variable is.
@@ -163,7 +163,8 @@ impl Recorder {
     }
 
     /// Takes room for one op. Where there is none, the op is counted and not kept.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // as push()
     fn take_room(&self, local: &Local) -> bool {
         let room = local.room.get();
         if room > 0 {
@@ -174,6 +175,7 @@ impl Recorder {
     }
 
     #[cold]
+    #[inline(never)]
     fn ask_for_room(&self, local: &Local) -> bool {
         // ORDERING: a count alone, here and below.
         let mut left = self.left.load(Ordering::Relaxed);
@@ -192,50 +194,62 @@ impl Recorder {
         false
     }
 
-    /// Records a push. Answers whether it is kept.
+    /// Records a push; `see` and `tell` say of an access what it is, and of its variable if that is news. Answers whether
+    /// it is kept.
     ///
     /// # Safety
     ///
     /// The caller has a ticket, which it has not published, and has found since that this trace lasts.
-    pub(crate) unsafe fn push<'a>(
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // once for the pushes of ops: its parts are small where they know each other
+    pub(crate) unsafe fn push<'a, T>(
         trace: u32,
         find: impl FnOnce() -> Option<Arc<Self>>,
         push: &Push<'_>,
-        accesses: impl ExactSizeIterator<Item = Seen<'a>> + Clone,
+        accesses: &[T],
+        see: impl Fn(&T) -> Seen,
+        tell: impl Fn(&T) -> News<'a>,
     ) -> bool {
-        let kept = Local::with(trace, find, |local| {
-            // SAFETY: a trace that stops waits for the caller to publish before it frees recorder and log.
-            let (recorder, log) = unsafe { (&*local.recorder.get(), &*local.log.get()) };
-            let kept = recorder.take_room(local);
-            if kept {
+        let Some(local) = Local::of(trace, find) else { return false };
+        // SAFETY: the thread does not end meanwhile, and a trace that stops waits for the caller to publish before it frees
+        // recorder and log.
+        let (local, recorder, log) = unsafe {
+            let local = local.as_ref();
+            (local, &*local.recorder.get(), &*local.log.get())
+        };
+        if !recorder.take_room(local) {
+            return false;
+        }
+        for access in accesses {
+            let Seen { variable, is_news, .. } = see(access);
+            if is_news {
                 // SAFETY: the log is this thread's alone.
-                unsafe { recorder.write(log, push, accesses) };
+                unsafe { recorder.write_news(log, variable, &tell(access)) };
             }
-            kept
-        });
-        kept.unwrap_or(false)
+        }
+        let note = if push.note.trace == trace { push.note } else { Note::default() };
+        let name = match push.name {
+            Some(name) if note.name == 0 => recorder.name_number(name),
+            _ => note.name,
+        };
+        let shown = (push.note.kind.unwrap_or(push.kind), name, note.place);
+        let seen = |access: &T| {
+            let Seen { variable, kind, .. } = see(access);
+            (variable, kind)
+        };
+        // SAFETY: as above.
+        unsafe { write_push(log, &local.moment, push, shown, accesses, seen) };
+        true
     }
 
     /// # Safety
     ///
     /// The log is the caller's.
-    #[inline]
-    unsafe fn write<'a>(&self, log: &Log, push: &Push<'_>, accesses: impl ExactSizeIterator<Item = Seen<'a>> + Clone) {
-        for Seen { variable, news, .. } in accesses.clone() {
-            if let Some(News { name, bytes, version }) = news {
-                let name = name.map_or(0, |name| self.name_number(name));
-                // SAFETY: the caller's promise.
-                unsafe { write_variable(log, variable, &Variable { bytes, name, version }) };
-            }
-        }
-        let note = if push.note.trace == self.id { push.note } else { Note::default() };
-        let name = match push.name {
-            Some(name) if note.name == 0 => self.name_number(name),
-            _ => note.name,
-        };
-        let shown = (push.note.kind.unwrap_or(push.kind), name, note.place);
+    #[cold]
+    unsafe fn write_news(&self, log: &Log, variable: u64, &News { name, bytes, version }: &News<'_>) {
+        let name = name.map_or(0, |name| self.name_number(name));
         // SAFETY: the caller's promise.
-        unsafe { write_push(log, push, shown, accesses.map(|seen| (seen.variable, seen.kind))) };
+        unsafe { write_variable(log, variable, &Variable { bytes, name, version }) };
     }
 
     /// The number of a name.

@@ -30,7 +30,8 @@ impl Registered {
 
     /// An op is ready. `done` grows with whatever the registrar does: ops that become ready by the same thing do so at
     /// the same time.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // as settled()
     pub(crate) fn ready(&mut self, number: u32, done: u64) {
         if self.has(number) {
             if self.done != done {
@@ -42,14 +43,15 @@ impl Registered {
     }
 
     /// An op is settled: when its run ends, unless it comes `late` or did not run.
-    #[inline]
+    #[inline(always)]
+    #[allow(clippy::inline_always)] // into those that settle what has run
     pub(crate) fn settled(&mut self, number: u32, outcome: Outcome, done: u64, ran: Option<Ran>, late: bool) {
         if self.has(number) {
             // What was taken along by another op ended before that one was settled.
             let now = ran.filter(|ran| !late && ran.ended() >= self.now).map_or_else(ticks, Ran::ended);
             (self.now, self.done) = (now, done);
             // SAFETY: as above.
-            unsafe { write_settled(&self.log, number, outcome, ran, now) };
+            unsafe { write_settled(&self.log, number, outcome, ran, now, self.moment) };
         }
     }
 

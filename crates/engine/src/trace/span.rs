@@ -20,6 +20,12 @@ impl Ran {
         Self { started: ticks(), packed: UNENDED << SHIFT | u64::from(thread) }
     }
 
+    /// A run at these times.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn of(started: u64, took: u64, thread: u16) -> Self {
+        Self { started, packed: took << SHIFT | u64::from(thread) }
+    }
+
     /// It ends now, unless it has.
     #[inline]
     pub(crate) fn end(&mut self) {

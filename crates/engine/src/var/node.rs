@@ -57,16 +57,17 @@ impl VarNode {
         self.name.as_ref().map_or_else(|| format!("variable #{}", self.number), |name| format!("'{name}'"))
     }
 
-    /// Notes that this trace is told of the variable. Answers whether it was not before, or nearly so: of two threads
-    /// that come at once both may tell it.
-    pub(crate) fn note(&self, trace: u32) -> bool {
+    /// Whether this trace was not told of the variable, or nearly so: of two threads that come at once both may tell it.
+    #[inline]
+    pub(crate) fn is_news(&self, trace: u32) -> bool {
         // ORDERING: a hint that spares telling it again.
-        let news = self.noted.load(Ordering::Relaxed) != trace;
-        if news {
-            // ORDERING: as above.
-            self.noted.store(trace, Ordering::Relaxed);
-        }
-        news
+        self.noted.load(Ordering::Relaxed) != trace
+    }
+
+    /// Notes that this trace is told of the variable.
+    pub(crate) fn note(&self, trace: u32) {
+        // ORDERING: as in is_news().
+        self.noted.store(trace, Ordering::Relaxed);
     }
 
     /// Counts one more pushed mutation.
