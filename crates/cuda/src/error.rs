@@ -101,6 +101,9 @@ pub enum CudaError {
         /// Bytes held by the device's pool, in use or not.
         held: u64,
     },
+    /// An op cannot be recorded, or a graph not be made.
+    #[error("{0}")]
+    Capture(String),
     /// An argument makes no sense.
     #[error("{0}")]
     InvalidArgument(String),

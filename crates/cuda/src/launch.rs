@@ -128,7 +128,7 @@ impl Launch {
         &self.launcher.0.plan
     }
 
-    fn kernel(&self) -> &Kernel {
+    pub(crate) fn kernel(&self) -> &Kernel {
         &self.launcher.0.kernel
     }
 
@@ -240,6 +240,10 @@ impl Launch {
     #[must_use]
     pub fn accesses(&self) -> &[Access] {
         &self.accesses
+    }
+
+    pub(crate) fn label(&self) -> &Label {
+        &self.launcher.0.label
     }
 
     /// Refuses a launch with too few arguments. A push should, so that the mistake is told where it was made.

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 use weft_cuda::driver::{
     Answer, ContextHandle, DeviceAddress, Devices, Dimensions, Driver, EventHandle, ExecutableHandle, FunctionHandle,
-    GraphHandle, Launches, Memory, ModuleHandle, Pattern, Properties, StreamHandle, Streams, Usage,
+    GraphHandle, Launches, Memory, ModuleHandle, NodeHandle, Pattern, Properties, StreamHandle, Streams, Usage,
 };
 
 #[derive(Debug)]
@@ -167,6 +167,18 @@ impl Launches for IdleDriver {
     }
 
     unsafe fn begin_capture(&self, _: StreamHandle) -> Answer {
+        Ok(())
+    }
+
+    fn chooses_dependencies(&self) -> bool {
+        false
+    }
+
+    unsafe fn dependencies(&self, _: StreamHandle) -> Answer<Vec<NodeHandle>> {
+        Ok(Vec::new())
+    }
+
+    unsafe fn set_dependencies(&self, _: StreamHandle, _: &[NodeHandle]) -> Answer {
         Ok(())
     }
 

@@ -22,6 +22,8 @@ handles! {
     FunctionHandle;
     /// A `CUgraph`.
     GraphHandle;
+    /// A `CUgraphNode`.
+    NodeHandle;
     /// A `CUgraphExec`.
     ExecutableHandle;
 }

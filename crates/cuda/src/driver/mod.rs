@@ -19,7 +19,7 @@ pub mod simulated;
 
 use crate::error::DriverError;
 pub use handle::{
-    ContextHandle, DeviceAddress, EventHandle, ExecutableHandle, FunctionHandle, GraphHandle, ModuleHandle,
+    ContextHandle, DeviceAddress, EventHandle, ExecutableHandle, FunctionHandle, GraphHandle, ModuleHandle, NodeHandle,
     StreamHandle,
 };
 pub(crate) use real::RealDriver;
@@ -223,6 +223,15 @@ pub trait Launches {
 
     /// From now on what comes on the stream is recorded and not run.
     unsafe fn begin_capture(&self, stream: StreamHandle) -> Answer;
+
+    /// Whether it can be said what a recorded node depends on; otherwise each depends on the one before.
+    fn chooses_dependencies(&self) -> bool;
+
+    /// The nodes that the next one on a stream in capture will depend on: at first those that came last.
+    unsafe fn dependencies(&self, stream: StreamHandle) -> Answer<Vec<NodeHandle>>;
+
+    /// Says which nodes the next one on a stream in capture will depend on.
+    unsafe fn set_dependencies(&self, stream: StreamHandle, nodes: &[NodeHandle]) -> Answer;
 
     /// Ends the capture. Answers nothing if it was spoiled meanwhile.
     unsafe fn end_capture(&self, stream: StreamHandle) -> Answer<Option<GraphHandle>>;

@@ -154,16 +154,34 @@ fn launches_and_graphs_arrive_as_they_should() {
     assert_eq!(missing.to_string(), message);
 
     fill(&y, 0);
-    let mut recorder = device.record(&Label::from("graph")).expect("a recorder");
-    recorder.launch(&launch(&kernel, &y, &x, 0)).expect("it is recorded");
-    let graph = recorder.finish().expect("a graph");
-    assert_eq!(words(&y), vec![0; 10], "it was recorded and not run");
-    done(&graph.replay().expect("it is issued"));
-    assert_eq!(words(&y)[8..], [0x0A0A_0A0A_0A0A_0A0A, 0]);
+    replayed(&device, &kernel, &x, &y);
 
     let stream = device.new_stream().expect("a stream");
     let (start, end) = (stream.time_point().expect("a point"), stream.time_point().expect("a point"));
     assert!((start.milliseconds_to(&end).expect("both happen") - 1.5).abs() < f32::EPSILON);
+}
+
+/// Records two launches, one after the other, and replays them.
+fn replayed(device: &Device, kernel: &Kernel, x: &Arc<DeviceBuffer>, y: &Arc<DeviceBuffer>) {
+    let mut recorder = device.record(&Label::from("graph")).expect("a recorder");
+    recorder.launch(&launch(kernel, y, x, 0)).expect("it is recorded");
+    recorder.launch(&launch(kernel, y, x, 0)).expect("it is recorded");
+    let graph = recorder.finish(|_| false, Box::new(())).expect("a graph");
+    assert_eq!(words(y), vec![0; 10], "it was recorded and not run");
+    done(&graph.replay().expect("it is issued"));
+    assert_eq!(words(y)[8..], [0x0A0A_0A0A_0A0A_0A0A, 0]);
+}
+
+/// A driver that cannot be told what nodes depend on leaves them in a row.
+#[test]
+fn graphs_do_without_what_a_driver_lacks() {
+    let cuda = Cuda::open_library(Some(&library(Some("OLD_GRAPHS")))).expect("it works");
+    let device = cuda.device(0).expect("a device");
+    let (x, y) = (DeviceBuffer::new(&device, 80), DeviceBuffer::new(&device, 80));
+    for (buffer, value) in [(&x, 1), (&y, 0)] {
+        weft_cuda::fill(&Label::from("fill"), &Region::whole(buffer), Pattern::Byte(value)).expect("it is issued");
+    }
+    replayed(&device, &scale(&device), &x, &y);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! A failing case is printed as its words. What runs when on the machine is drawn
 //! from the first word, so a case runs alike each time as far as the threads of the host let it.
 
+mod graphs;
 #[path = "../machine/mod.rs"]
 mod machine;
 mod model;

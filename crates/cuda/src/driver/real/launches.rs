@@ -2,11 +2,16 @@
 
 use super::{RealDriver, pointer};
 use crate::driver::{
-    Answer, Dimensions, ExecutableHandle, FunctionHandle, GraphHandle, Launches, ModuleHandle, StreamHandle,
+    Answer, Dimensions, ExecutableHandle, FunctionHandle, GraphHandle, Launches, ModuleHandle, NodeHandle, StreamHandle,
 };
 use cudarc::driver::sys;
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
+
+const ACTIVE: u32 = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE as u32;
+/// `CUDA_ERROR_STREAM_CAPTURE_INVALIDATED`.
+const INVALIDATED: u32 = 901;
+const SET: u32 = sys::CUstreamUpdateCaptureDependencies_flags_enum::CU_STREAM_SET_CAPTURE_DEPENDENCIES as u32;
 
 impl Launches for RealDriver {
     unsafe fn load_module(&self, image: &[u8]) -> Answer<ModuleHandle> {
@@ -72,6 +77,40 @@ impl Launches for RealDriver {
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: the caller's promise.
         self.check("cuStreamBeginCapture", unsafe { (self.symbols.begin_capture)(pointer(stream.0), mode) })
+    }
+
+    fn chooses_dependencies(&self) -> bool {
+        self.symbols.capture_info.is_some() && self.symbols.set_dependencies.is_some()
+    }
+
+    unsafe fn dependencies(&self, stream: StreamHandle) -> Answer<Vec<NodeHandle>> {
+        let Some(capture_info) = self.symbols.capture_info else { return Ok(Vec::new()) };
+        // A number: the driver may know states that the binding does not.
+        let mut status: u32 = 0;
+        let (mut nodes, mut count) = (ptr::null::<sys::CUgraphNode>(), 0);
+        // SAFETY: the caller's promise; state, nodes and count have places, the rest is not asked for.
+        let code = unsafe {
+            let (id, graph) = (ptr::null_mut(), ptr::null_mut());
+            capture_info(pointer(stream.0), (&raw mut status).cast(), id, graph, &raw mut nodes, &raw mut count)
+        };
+        self.check("cuStreamGetCaptureInfo", code)?;
+        if status != ACTIVE {
+            return Err(self.error("cuStreamGetCaptureInfo", INVALIDATED));
+        }
+        if nodes.is_null() {
+            return Ok(Vec::new());
+        }
+        // SAFETY: so many nodes lie there, until the next call on the stream.
+        let nodes = unsafe { std::slice::from_raw_parts(nodes, count) };
+        Ok(nodes.iter().map(|node| NodeHandle(node.expose_provenance())).collect())
+    }
+
+    unsafe fn set_dependencies(&self, stream: StreamHandle, nodes: &[NodeHandle]) -> Answer {
+        let Some(set_dependencies) = self.symbols.set_dependencies else { return Ok(()) };
+        let mut nodes: Vec<sys::CUgraphNode> = nodes.iter().map(|node| pointer(node.0)).collect();
+        // SAFETY: the caller's promise; the driver reads so many nodes.
+        let code = unsafe { set_dependencies(pointer(stream.0), nodes.as_mut_ptr(), nodes.len(), SET) };
+        self.check("cuStreamUpdateCaptureDependencies", code)
     }
 
     unsafe fn end_capture(&self, stream: StreamHandle) -> Answer<Option<GraphHandle>> {

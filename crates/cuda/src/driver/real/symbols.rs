@@ -11,16 +11,20 @@ use libloading::Library;
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong, c_void};
 
 macro_rules! symbols {
-    ($($field:ident: $symbol:ident($($argument:ty),*);)+) => {
+    (
+        {$($field:ident: $symbol:ident($($argument:ty),*);)+}
+        {$($extra:ident: $name:ident($($of_extra:ty),*);)+}
+    ) => {
         /// The addresses of the functions. The library stays loaded for ever.
         pub(super) struct Symbols {
             $(pub(super) $field: unsafe extern "C" fn($($argument),*) -> c_uint,)+
+            $(pub(super) $extra: Option<unsafe extern "C" fn($($of_extra),*) -> c_uint>,)+
             /// Apart from the others, because its argument is a code.
             pub(super) error_name: unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint,
         }
 
         impl Symbols {
-            /// Finds all of them, or names the first that is missing.
+            /// Finds all of them, or names the first that is missing of those that must be there.
             ///
             /// # Safety
             ///
@@ -34,6 +38,13 @@ macro_rules! symbols {
                             .map_err(|_| stringify!($symbol))?
                     },
                 )+
+                $(
+                    $extra: {
+                        let _: unsafe fn($($of_extra),*) -> sys::CUresult = sys::$name;
+                        // SAFETY: as above.
+                        unsafe { library.get(concat!(stringify!($name), "\0").as_bytes()) }.ok().map(|found| *found)
+                    },
+                )+
                     // SAFETY: as above; a code is a number.
                     error_name: *unsafe { library.get(b"cuGetErrorName\0") }.map_err(|_| "cuGetErrorName")?,
                 })
@@ -43,6 +54,7 @@ macro_rules! symbols {
 }
 
 symbols! {
+{
     init: cuInit(c_uint);
     driver_version: cuDriverGetVersion(*mut c_int);
     device_count: cuDeviceGetCount(*mut c_int);
@@ -98,4 +110,13 @@ symbols! {
     launch_graph: cuGraphLaunch(sys::CUgraphExec, sys::CUstream);
     destroy_graph: cuGraphDestroy(sys::CUgraph);
     destroy_executable: cuGraphExecDestroy(sys::CUgraphExec);
+}
+// Need not be there. Newer headers have others under these names, with more arguments; drivers keep what they had.
+{
+    capture_info: cuStreamGetCaptureInfo_v2(
+        sys::CUstream, *mut sys::CUstreamCaptureStatus, *mut sys::cuuint64_t, *mut sys::CUgraph,
+        *mut *const sys::CUgraphNode, *mut usize
+    );
+    set_dependencies: cuStreamUpdateCaptureDependencies(sys::CUstream, *mut sys::CUgraphNode, usize, c_uint);
+}
 }

@@ -21,12 +21,7 @@ impl State {
                     event.waits = 0;
                 }
             }
-            Work::Graph(nodes) => {
-                for (node, work) in nodes.iter() {
-                    let name = Name { stream: at, number: name.number, ..node.clone() };
-                    self.execute(at, &name, clock, work);
-                }
-            }
+            Work::Graph { executable, launch } => self.execute_graph(at, clock, executable, *launch),
             Work::Launch { kernel, parameters, grid, block } => {
                 if let Some(code) = self.faults.fault() {
                     return self.lose(device, code);

@@ -2,15 +2,18 @@
 
 use super::SimulatedDriver;
 use super::faults::FaultKind;
+use super::graphs::Capture;
 use super::state::Work;
 use super::streams::refuse;
 use crate::driver::{
-    Answer, Dimensions, Driver, ExecutableHandle, FunctionHandle, GraphHandle, Launches, ModuleHandle, StreamHandle,
+    Answer, Dimensions, Driver, ExecutableHandle, FunctionHandle, GraphHandle, Launches, ModuleHandle, NodeHandle,
+    StreamHandle,
 };
 use std::ffi::{CStr, c_void};
 use std::sync::Arc;
 
 const INVALID_VALUE: u32 = 1;
+const ILLEGAL_STATE: u32 = 401;
 const NOT_FOUND: u32 = 500;
 
 impl Launches for SimulatedDriver {
@@ -74,25 +77,60 @@ impl Launches for SimulatedDriver {
     }
 
     unsafe fn begin_capture(&self, stream: StreamHandle) -> Answer {
-        let mut state = self.on_stream("cuStreamBeginCapture", stream)?;
-        state.streams[stream.0 - 1].capture = Some(Vec::new());
+        let call = "cuStreamBeginCapture";
+        let mut state = self.on_stream(call, stream)?;
+        if state.streams[stream.0 - 1].capture.is_some() {
+            return refuse(call, ILLEGAL_STATE);
+        }
+        let capture = Capture::new(state.new_handle());
+        state.streams[stream.0 - 1].capture = Some(capture);
         Ok(())
+    }
+
+    fn chooses_dependencies(&self) -> bool {
+        self.state().settings.dependencies
+    }
+
+    unsafe fn dependencies(&self, stream: StreamHandle) -> Answer<Vec<NodeHandle>> {
+        let call = "cuStreamGetCaptureInfo";
+        let state = self.on_stream(call, stream)?;
+        let capture = state.streams[stream.0 - 1].capture.as_ref();
+        capture.map_or_else(|| refuse(call, ILLEGAL_STATE), |capture| Ok(capture.dependencies()))
+    }
+
+    unsafe fn set_dependencies(&self, stream: StreamHandle, nodes: &[NodeHandle]) -> Answer {
+        let call = "cuStreamUpdateCaptureDependencies";
+        let mut state = self.on_stream(call, stream)?;
+        let mut kept = Vec::new();
+        for node in nodes {
+            state.edges += 1;
+            if state.skipped_edge != Some(state.edges) {
+                kept.push(*node);
+            }
+        }
+        let capture = state.streams[stream.0 - 1].capture.as_mut();
+        match capture.map(|capture| capture.depend_on(&kept)) {
+            None => refuse(call, ILLEGAL_STATE),
+            Some(false) => refuse(call, INVALID_VALUE),
+            Some(true) => Ok(()),
+        }
     }
 
     unsafe fn end_capture(&self, stream: StreamHandle) -> Answer<Option<GraphHandle>> {
         let call = "cuStreamEndCapture";
         let mut state = self.on_stream(call, stream)?;
-        let Some(nodes) = state.streams[stream.0 - 1].capture.take() else { return refuse(call, INVALID_VALUE) };
+        let Some(capture) = state.streams[stream.0 - 1].capture.take() else { return refuse(call, ILLEGAL_STATE) };
         let handle = state.new_handle();
-        state.graphs.insert(handle, Arc::new(nodes));
+        state.graphs.insert(handle, Arc::new(capture.into_nodes()));
         Ok(Some(GraphHandle(handle)))
     }
 
     unsafe fn instantiate(&self, graph: GraphHandle) -> Answer<ExecutableHandle> {
-        let (mut state, _) = self.on("cuGraphInstantiate")?;
+        let (mut state, device) = self.on("cuGraphInstantiate")?;
         let nodes = Arc::clone(&state.graphs[&graph.0]);
+        let executable = Arc::new(state.make_ready(device, nodes));
         let handle = state.new_handle();
-        state.graphs.insert(handle, nodes);
+        state.executables.insert(handle, (executable, 0));
         Ok(ExecutableHandle(handle))
     }
 
@@ -102,8 +140,14 @@ impl Launches for SimulatedDriver {
         if let Some(code) = state.faults.strike(FaultKind::Launch) {
             return refuse(call, code);
         }
-        let nodes = Arc::clone(&state.graphs[&graph.0]);
-        state.issue(stream.0 - 1, "graph", None, Work::Graph(nodes));
+        let Some((executable, launches)) = state.executables.get_mut(&graph.0) else {
+            return refuse(call, INVALID_VALUE);
+        };
+        *launches += 1;
+        let (executable, launch) = (Arc::clone(executable), *launches);
+        let work = Work::Graph { executable: Arc::clone(&executable), launch };
+        state.issue(stream.0 - 1, "graph", None, work);
+        state.behind_nodes(stream.0 - 1, &executable, launch);
         Ok(())
     }
 
@@ -113,7 +157,7 @@ impl Launches for SimulatedDriver {
     }
 
     unsafe fn destroy_executable(&self, graph: ExecutableHandle) -> Answer {
-        self.inside("cuGraphExecDestroy")?.graphs.remove(&graph.0);
+        self.inside("cuGraphExecDestroy")?.executables.remove(&graph.0);
         Ok(())
     }
 }

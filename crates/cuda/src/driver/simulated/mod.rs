@@ -14,6 +14,7 @@
 mod clock;
 mod execute;
 mod faults;
+mod graphs;
 mod kernel;
 mod launches;
 mod memory;
@@ -43,11 +44,13 @@ pub struct Settings {
     pub speeds: Speeds,
     /// Whether to keep [spans](SimulatedDriver::spans).
     pub trace: bool,
+    /// Whether it can be said what the nodes of a graph depend on, as since CUDA 11.3.
+    pub dependencies: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { devices: 1, memory: 1 << 30, seed: 0, speeds: Speeds::default(), trace: false }
+        Self { devices: 1, memory: 1 << 30, seed: 0, speeds: Speeds::default(), trace: false, dependencies: true }
     }
 }
 
@@ -129,6 +132,17 @@ impl SimulatedDriver {
         self.state().skipped_wait = Some(nth);
     }
 
+    /// Dependencies that were said of nodes of graphs, so far.
+    #[must_use]
+    pub fn edges(&self) -> u64 {
+        self.state().edges
+    }
+
+    /// Leaves out one of them, counted from 1: the hazard check must notice.
+    pub fn drop_edge(&self, nth: u64) {
+        self.state().skipped_edge = Some(nth);
+    }
+
     /// Checks that no device touches these bytes of the host, or writes to them if the host only reads.
     pub fn check_host_access(&self, start: *const u8, bytes: usize, writes: bool) {
         let start = start as u64;
@@ -167,7 +181,7 @@ impl SimulatedDriver {
             blocks: state.memory.live(),
             pinned: state.pinned.len(),
             streams: state.streams.iter().filter(|stream| stream.alive).count(),
-            images: state.modules.len() + state.graphs.len(),
+            images: state.modules.len() + state.graphs.len() + state.executables.len(),
         }
     }
 }

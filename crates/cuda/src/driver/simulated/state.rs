@@ -2,6 +2,7 @@
 
 use super::clock::Clock;
 use super::faults::Faults;
+use super::graphs::{Capture, Executable, Node};
 use super::kernel::Kernel;
 use super::memory::Addresses;
 use super::shadow::{Name, Shadow};
@@ -48,7 +49,10 @@ pub(super) enum Work {
         event: usize,
         record: u64,
     },
-    Graph(Arc<Vec<(Name, Work)>>),
+    Graph {
+        executable: Arc<Executable>,
+        launch: u64,
+    },
 }
 
 #[derive(Debug)]
@@ -69,7 +73,7 @@ pub(super) struct Stream {
     clock: Clock,
     pub(super) issued: u64,
     pub(super) time: Nanoseconds,
-    pub(super) capture: Option<Vec<(Name, Work)>>,
+    pub(super) capture: Option<Capture>,
 }
 
 #[derive(Debug, Default)]
@@ -113,13 +117,18 @@ pub(super) struct State {
     pub(super) hazards: Vec<String>,
     pub(super) kernels: Vec<Arc<Kernel>>,
     pub(super) modules: HashSet<usize>,
-    pub(super) graphs: HashMap<usize, Arc<Vec<(Name, Work)>>>,
+    pub(super) graphs: HashMap<usize, Arc<Vec<Node>>>,
+    /// Graphs that are ready, each with how often it was launched.
+    pub(super) executables: HashMap<usize, (Arc<Executable>, u64)>,
     next_handle: usize,
     pub(super) faults: Faults,
     pub(super) spans: Vec<Span>,
     /// Waits for events, and the one to be left out.
     pub(super) waits: u64,
     pub(super) skipped_wait: Option<u64>,
+    /// The same of edges of graphs.
+    pub(super) edges: u64,
+    pub(super) skipped_edge: Option<u64>,
 }
 
 /// Hazards that are kept; a program with one has many.
@@ -143,11 +152,14 @@ impl State {
             kernels: Vec::new(),
             modules: HashSet::new(),
             graphs: HashMap::new(),
+            executables: HashMap::new(),
             next_handle: 1,
             faults: Faults::default(),
             spans: Vec::new(),
             waits: 0,
             skipped_wait: None,
+            edges: 0,
+            skipped_edge: None,
             settings,
         }
     }
@@ -189,10 +201,9 @@ impl State {
     pub(super) fn issue(&mut self, stream: usize, verb: &'static str, kernel: Option<Arc<str>>, work: Work) -> Name {
         while self.streams[stream].queue.len() >= ROOM && self.step() {}
         let on = &mut self.streams[stream];
-        let mut name = Name { verb, kernel, stream, number: on.issued + 1 };
+        let name = Name { verb, kernel, stream, number: on.issued + 1 };
         if let Some(capture) = &mut on.capture {
-            name.number = capture.len() as u64 + 1;
-            capture.push((name.clone(), work));
+            capture.add(name.clone(), work);
             return name;
         }
         on.issued += 1;
@@ -201,6 +212,12 @@ impl State {
         on.clock.set(stream, on.issued);
         on.queue.push_back(Command { name: name.clone(), clock: on.clock.clone(), work });
         name
+    }
+
+    /// Notes that a graph was launched on a stream: what comes there is behind all of its nodes.
+    pub(super) fn behind_nodes(&mut self, stream: usize, executable: &Executable, launch: u64) {
+        let clock = &mut self.streams[stream].clock;
+        executable.lanes().for_each(|lane| clock.set(lane, launch));
     }
 
     pub(super) fn record(&mut self, event: usize, stream: usize) {

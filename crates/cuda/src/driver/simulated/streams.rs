@@ -13,6 +13,7 @@ thread_local! {
 
 const INVALID_CONTEXT: u32 = 201;
 const INVALID_HANDLE: u32 = 400;
+const IN_CAPTURE: u32 = 900;
 
 /// The name that CUDA gives to a code.
 fn name(code: u32) -> &'static str {
@@ -22,10 +23,12 @@ fn name(code: u32) -> &'static str {
         4 => "CUDA_ERROR_DEINITIALIZED",
         201 => "CUDA_ERROR_INVALID_CONTEXT",
         400 => "CUDA_ERROR_INVALID_HANDLE",
+        401 => "CUDA_ERROR_ILLEGAL_STATE",
         500 => "CUDA_ERROR_NOT_FOUND",
         700 => "CUDA_ERROR_ILLEGAL_ADDRESS",
         701 => "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
         719 => "CUDA_ERROR_LAUNCH_FAILED",
+        900 => "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
         _ => "CUDA_ERROR_UNKNOWN",
     }
 }
@@ -61,6 +64,12 @@ impl SimulatedDriver {
             Some(found) if found.alive => refuse(call, INVALID_CONTEXT),
             _ => refuse(call, INVALID_HANDLE),
         }
+    }
+
+    /// The same, if nothing is being recorded on it: a real driver would record such calls, which nobody wants.
+    pub(super) fn on_running(&self, call: &'static str, stream: StreamHandle) -> Answer<MutexGuard<'_, State>> {
+        let state = self.on_stream(call, stream)?;
+        if state.streams[stream.0 - 1].capture.is_some() { refuse(call, IN_CAPTURE) } else { Ok(state) }
     }
 
     pub(super) fn context(&self, device: usize) -> usize {
@@ -140,7 +149,7 @@ impl Streams for SimulatedDriver {
 
     unsafe fn record_event(&self, event: EventHandle, stream: StreamHandle) -> Answer {
         let call = "cuEventRecord";
-        let mut state = self.on_stream(call, stream)?;
+        let mut state = self.on_running(call, stream)?;
         let at = live(&state, event, call)?;
         if state.events[at].device != state.streams[stream.0 - 1].device {
             return refuse(call, INVALID_HANDLE);
@@ -151,7 +160,7 @@ impl Streams for SimulatedDriver {
 
     unsafe fn wait_event(&self, stream: StreamHandle, event: EventHandle) -> Answer {
         let call = "cuStreamWaitEvent";
-        let mut state = self.on_stream(call, stream)?;
+        let mut state = self.on_running(call, stream)?;
         let at = live(&state, event, call)?;
         state.wait(stream.0 - 1, at);
         Ok(())

@@ -31,7 +31,7 @@ impl SimulatedDriver {
 impl Memory for SimulatedDriver {
     unsafe fn allocate(&self, bytes: usize, stream: StreamHandle) -> Answer<DeviceAddress> {
         let call = "cuMemAllocAsync";
-        let mut state = self.on_stream(call, stream)?;
+        let mut state = self.on_running(call, stream)?;
         if let Some(code) = state.faults.strike(FaultKind::Allocation) {
             return refuse(call, code);
         }
@@ -56,7 +56,7 @@ impl Memory for SimulatedDriver {
 
     unsafe fn free(&self, address: DeviceAddress, stream: StreamHandle) -> Answer {
         let call = "cuMemFreeAsync";
-        let mut state = self.on_stream(call, stream)?;
+        let mut state = self.on_running(call, stream)?;
         let problem = match state.memory.find(&(address..address)) {
             Ok((start, block)) if start == address && !block.freeing => {
                 block.freeing = true;
