@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from weft import _core
-from weft._core import RawKernel
+from weft._core import Graph, RawKernel
+from weft._cuda.capture import capture
 from weft._cuda.kernels import RawModule
 from weft._default import get_engine
 from weft._device import Device, gpu
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
     from typing import SupportsIndex
 
 __all__ = [
+    "Graph",
     "MemoryStats",
     "RawKernel",
     "RawModule",
+    "capture",
     "current_stream",
     "device_count",
     "is_available",

@@ -11,6 +11,7 @@ from typing import Any
 __all__ = [
     "ArgumentTypeError",
     "ArgumentValueError",
+    "CaptureError",
     "CompletionError",
     "CudaError",
     "CudaOutOfMemoryError",
@@ -339,6 +340,25 @@ class CudaOutOfMemoryError(CudaError, MemoryError):
     """A device had no memory for an op, after what is kept for reuse was freed and pending frees were waited for.
 
     The message has the sizes. Free arrays, or work in smaller pieces.
+    """
+
+
+class CaptureError(WeftError, RuntimeError):
+    """An op in the block of `weft.cuda.capture` cannot be recorded, or a graph cannot be replayed now.
+
+    The message names the op and says what to do, such as to copy outside of the block into an array that the graph reads.
+    An op that was refused has changed nothing. If what is recorded of an op is incomplete, the end of the block raises, too,
+    and there is no graph.
+
+    Examples
+    --------
+    >>> import weft
+    >>> with weft.cuda.capture() as graph:
+    ...     try:
+    ...         graph.replay()
+    ...     except weft.errors.CaptureError as error:
+    ...         print(error)
+    graph 'graph' cannot be replayed in a capture's block: replay it after that
     """
 
 

@@ -116,6 +116,13 @@ impl Array {
         order::set_device(&self.buffer, device);
     }
 
+    /// Whether this is the one handle on a buffer on which nothing was ever pushed: then nothing ever will be but through
+    /// this one.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        Arc::strong_count(&self.buffer) == 1 && order::is_untouched(&self.buffer)
+    }
+
     /// Mutations of the buffer that were pushed.
     #[must_use]
     pub fn version(&self) -> u64 {

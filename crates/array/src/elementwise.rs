@@ -326,7 +326,7 @@ pub fn push_elementwise(
             options.bytes += output.bytes() as u64;
         }
     }
-    granted::refuse(&arrays)?;
+    granted::refuse(arrays.iter().map(|(array, _)| *array))?;
     if let [output] = outputs
         && kernel.inputs() == inputs.len()
         && at_once::run_rows(&kernel, engine, output, inputs, &arrays, options.note)

@@ -64,20 +64,18 @@ pub fn granted(array: &Array) -> Option<bool> {
 
 /// Refuses arrays of which the running op has been granted any part.
 #[inline]
-pub(crate) fn refuse(arrays: &[(&Array, Access)]) -> Result<(), ArrayError> {
+pub(crate) fn refuse<'a>(arrays: impl Iterator<Item = &'a Array>) -> Result<(), ArrayError> {
     if COUNT.get() == 0 { Ok(()) } else { refuse_granted(arrays) }
 }
 
 #[cold]
-fn refuse_granted(arrays: &[(&Array, Access)]) -> Result<(), ArrayError> {
+fn refuse_granted<'a>(mut arrays: impl Iterator<Item = &'a Array>) -> Result<(), ArrayError> {
     let reaches = |grant: &Grant, array: &Array| {
         let range = array.range();
         grant.buffer == Arc::as_ptr(array.buffer()) && grant.range.start < range.end && range.start < grant.range.end
     };
-    GRANTS.with_borrow(|grants| {
-        match arrays.iter().find(|(array, _)| grants.iter().any(|grant| reaches(grant, array))) {
-            Some((array, _)) => Err(ArrayError::Granted { shape: array.layout().shape.to_vec() }),
-            None => Ok(()),
-        }
+    GRANTS.with_borrow(|grants| match arrays.find(|array| grants.iter().any(|grant| reaches(grant, array))) {
+        Some(array) => Err(ArrayError::Granted { shape: array.layout().shape.to_vec() }),
+        None => Ok(()),
     })
 }

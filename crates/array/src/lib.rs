@@ -37,6 +37,7 @@ mod lifetimes;
 mod matmul;
 mod memory;
 mod order;
+mod prepared;
 mod reduce;
 mod step;
 
@@ -52,5 +53,6 @@ pub use layout::{Layout, Shape, Strides};
 pub use matmul::push_matmul;
 pub use memory::{MemoryStats, OutOfMemory, memory_stats, trim_memory};
 pub use order::{Access, PushRequest, push, push_pair};
+pub use prepared::Prepared;
 pub use reduce::push_reduce;
 pub use step::Operand;

@@ -92,6 +92,17 @@ impl Ranges {
     pub(crate) fn is_split(&self) -> bool {
         self.split
     }
+
+    /// Notes an op that is being pushed.
+    #[inline]
+    fn note(&mut self, access: Access) {
+        if access == Access::Read {
+            self.seen = true;
+        } else {
+            self.version += 1;
+            self.producer = None;
+        }
+    }
 }
 
 /// What an op does with an array.
@@ -147,7 +158,7 @@ impl<'a> PushRequest<'a> {
                 array.buffer().check_host()?;
             }
         }
-        granted::refuse(self.arrays)?;
+        granted::refuse(self.arrays.iter().map(|(array, _)| *array))?;
         self.variables
             .iter()
             .try_for_each(|(variable, kind)| Accesses::new(self.engine).add(variable, *kind).map_err(ArrayError::from))
@@ -219,12 +230,7 @@ fn enter(
         return Ok(AccessKind::Read); // there is nothing to be looked at, or written
     }
     let ranges = buffer.ranges.get(pushing);
-    if access == Access::Read {
-        ranges.seen = true;
-    } else {
-        ranges.version += 1;
-        ranges.producer = None;
-    }
+    ranges.note(access);
     if of_op.whole {
         if ranges.split {
             join(ranges, buffer)?;
@@ -246,6 +252,19 @@ fn enter(
         part(ranges, buffer, &range, access, parts);
     }
     Ok(AccessKind::Read)
+}
+
+/// Notes what an op does with all of a buffer, and makes that whole.
+#[inline]
+pub(crate) fn enter_whole(pushing: &mut Pushing, buffer: &Buffer, access: Access) -> Result<(), EngineError> {
+    let ranges = buffer.ranges.get(pushing);
+    ranges.note(access);
+    if ranges.split { join(ranges, buffer) } else { Ok(()) }
+}
+
+/// Whether nothing was ever pushed on a buffer.
+pub(crate) fn is_untouched(buffer: &Buffer) -> bool {
+    !buffer.ranges.get(&mut Pushing::lock()).is_used()
 }
 
 /// The device on which an op on these arrays runs: that of what it writes, or else of what it reads. What it writes

@@ -43,7 +43,9 @@ impl Region {
         self.bytes
     }
 
-    fn device(&self) -> &Device {
+    /// The device in whose memory they lie.
+    #[must_use]
+    pub fn device(&self) -> &Device {
         self.buffer.device()
     }
 

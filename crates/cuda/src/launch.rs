@@ -128,7 +128,9 @@ impl Launch {
         &self.launcher.0.plan
     }
 
-    pub(crate) fn kernel(&self) -> &Kernel {
+    /// The kernel.
+    #[must_use]
+    pub fn kernel(&self) -> &Kernel {
         &self.launcher.0.kernel
     }
 
@@ -242,7 +244,9 @@ impl Launch {
         &self.accesses
     }
 
-    pub(crate) fn label(&self) -> &Label {
+    /// The op, for messages.
+    #[must_use]
+    pub fn label(&self) -> &Label {
         &self.launcher.0.label
     }
 

@@ -5,7 +5,7 @@ use super::memory::{self, Lasting};
 use super::{dtypes, raised};
 use crate::arguments;
 use crate::cuda::fences::{self, Until};
-use crate::cuda::{hosted, transfers};
+use crate::cuda::{capture, hosted, transfers};
 use crate::engine::Engine;
 use crate::errors;
 use crate::wait;
@@ -44,6 +44,7 @@ impl NDArray {
     fn wait_until(&self, py: Python<'_>, timeout: Option<Duration>, until: Until) -> PyResult<()> {
         let start = Instant::now();
         let array = &self.inner;
+        capture::check_wait(py, array)?;
         match until {
             Until::Read if array.is_done() => {}
             Until::Read => wait::detached(py, array.engine(), timeout, |wait| array.wait_to_read(wait))?,
@@ -436,6 +437,7 @@ impl NDArray {
             if granted(&self.inner).is_some() {
                 return hosted::view(py, &self.inner);
             }
+            capture::check_wait(py, &self.inner)?;
             return memory::view(py, &transfers::to_host(py, &self.inner)?, true, Lasting::Always);
         }
         self.wait_to_read(py, None)?;

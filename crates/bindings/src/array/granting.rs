@@ -3,13 +3,15 @@
 use super::class::NDArray;
 use super::raised;
 use crate::arguments::Held;
+use crate::call::call;
 use crate::callable::Raised;
-use crate::cuda::hosted;
+use crate::cuda::{capture, hosted};
 use crate::engine::Engine;
 use crate::trace::Traced;
 use pyo3::prelude::*;
 use std::mem::offset_of;
 use weft_array::{Access, Array, PushRequest, granting};
+use weft_engine::trace::Kind;
 use weft_engine::{AccessKind, Cause, OpContext, Payload, PushOptions, Variable};
 
 /// A payload that may touch these arrays while it runs.
@@ -60,6 +62,21 @@ pub(crate) fn push<P: Traced>(
     mut options: PushOptions<'_>,
     at_arrays: bool,
 ) -> PyResult<()> {
+    if capture::is_open() && arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
+        let callable = payload.callable().map(|callable| callable.bind(py).clone());
+        let called = callable.as_ref().and_then(|callable| callable.getattr("__name__").ok()?.extract::<String>().ok());
+        let op = options.name.map_or_else(|| called.unwrap_or_else(|| "?".to_owned()), ToOwned::to_owned);
+        let function = match &callable {
+            Some(_) if !variables.is_empty() => Err("it accesses variables of the host"),
+            Some(callable) if P::KIND == Kind::Callable => Ok(callable),
+            Some(_) => Err("it completes later"),
+            None => Err("it is a native function"),
+        };
+        let run = || callable.as_ref().map_or(Ok(()), |callable| call(callable, None).map(drop));
+        if capture::callable(py, &op, function, arrays, run)? {
+            return Ok(());
+        }
+    }
     engine.wait_for_room(py, options.bytes)?;
     if engine.inner.is_traced() {
         (payload, options.note) = engine.traced(py, payload, options.name)?;

@@ -1,6 +1,7 @@
 //! Element-wise ops on devices: launches of kernels that Python writes and NVRTC compiles, one for each op, dtypes and
 //! class of layout.
 
+use super::capture;
 use super::memory::{buffer_of, expect, fresh, memory_of};
 use super::runtime;
 use crate::array::{NDArray, dtypes, fast, raised};
@@ -241,6 +242,9 @@ impl CudaLoop {
         for output in outputs {
             arrays.push((output, ArrayAccess::Overwrite));
             bytes += if output.bytes() < COUNTED { 0 } else { output.bytes() as u64 };
+        }
+        if capture::is_open() {
+            return capture::launch(py, first.engine(), &launch, &arrays);
         }
         let note = trace::of_arrays(py, first.engine(), Kind::Launch, &self.name);
         let options = PushOptions { bytes, note, ..PushOptions::default() };

@@ -47,7 +47,7 @@ impl DeviceMemory {
     }
 }
 
-fn accesses(arrays: &[(Array, ArrayAccess)]) -> Vec<Access> {
+pub(super) fn accesses(arrays: &[(Array, ArrayAccess)]) -> Vec<Access> {
     let access = |(array, access): &(Array, ArrayAccess)| {
         let kind = if *access == ArrayAccess::Read { AccessKind::Read } else { AccessKind::Mutate };
         buffer_of(array).map(|buffer| Access::part(&buffer, array.range(), kind))
@@ -56,10 +56,22 @@ fn accesses(arrays: &[(Array, ArrayAccess)]) -> Vec<Access> {
 }
 
 /// The device of the arrays that are on one: that of the first which is written to, or else of the first.
-fn device(arrays: &[(Array, ArrayAccess)]) -> Option<Device> {
+pub(super) fn device(arrays: &[(Array, ArrayAccess)]) -> Option<Device> {
     let on = |(array, _): &(Array, ArrayAccess)| Some(buffer_of(array)?.device().clone());
     let written = arrays.iter().filter(|(_, access)| *access != ArrayAccess::Read).find_map(on);
     written.or_else(|| arrays.iter().find_map(on))
+}
+
+/// Runs foreign code as an op on this device and stream, whose buffers lie at these places.
+pub(super) fn as_current<T>(
+    device: usize,
+    stream: usize,
+    places: Vec<(Arc<DeviceBuffer>, DeviceAddress)>,
+    body: impl FnOnce() -> T,
+) -> T {
+    CURRENT.with_borrow_mut(|all| all.push(Current { device, stream, places }));
+    let _until = Until;
+    body()
 }
 
 /// Runs `body` as the op that was granted these arrays, on a stream of theirs if any is on a device.
@@ -73,15 +85,12 @@ pub(crate) fn on_stream(
     let (label, accesses) = (Label::from(label), accesses(arrays));
     let begun = device.begin(&Request::new(&label, &accesses)).map_err(|error| errors::cuda(py, error))?;
     let places = accesses.iter().map(|access| Arc::clone(&access.buffer)).zip(begun.addresses().iter().copied());
-    let current = Current { device: device.index(), stream: begun.stream().handle().0, places: places.collect() };
-    let (index, stream) = (current.device, current.stream);
-    let outcome = {
-        CURRENT.with_borrow_mut(|all| all.push(current));
-        let _until = Until;
+    let (index, stream, places) = (device.index(), begun.stream().handle().0, places.collect());
+    let outcome = as_current(index, stream, places, || {
         let entered = py.import("weft._cuda.streams")?.getattr("enter")?.call1((index, stream))?;
         let outcome = body();
         entered.call_method1("__exit__", (py.None(), py.None(), py.None())).and(outcome)
-    };
+    });
     let finished = begun.finish().map(drop).map_err(|error: CudaError| errors::cuda(py, error));
     outcome.and(finished)
 }

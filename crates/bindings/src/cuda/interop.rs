@@ -1,5 +1,6 @@
 //! Device memory in other libraries' hands, and theirs in ours: no copy, and no wait for the device.
 
+use super::capture;
 use super::hosted::{DeviceMemory, granted_place};
 use super::memory::{array_on, buffer_of, expect, not_there};
 use super::runtime;
@@ -28,6 +29,7 @@ pub(crate) fn cuda_export<'py>(x: &Bound<'py, NDArray>) -> PyResult<Place<'py>> 
     if let Some((address, stream)) = granted_place(array) {
         return Ok((address, buffer.bytes(), device.index(), stream, keeper));
     }
+    capture::check_wait(py, array)?;
     wait::detached(py, array.engine(), None, |wait| array.wait_to_read(wait))?;
     let (label, accesses) = (Label::from("export"), [Access::part(&buffer, array.range(), AccessKind::Read)]);
     let begin = || -> Result<_, CudaError> {

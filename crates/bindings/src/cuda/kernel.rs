@@ -1,5 +1,6 @@
 //! `weft.cuda.RawKernel`: launches of kernels that users wrote.
 
+use super::capture;
 use super::memory::{buffer_of, expect, not_there};
 use super::parameters::{self, Given, Known, Parameters};
 use super::runtime;
@@ -123,6 +124,9 @@ impl RawKernel {
         let launch = launch.map_err(|error| refused(py, error))?;
         let held: SmallVec<[(&Array, ArrayAccess); 4]> =
             arrays.iter().map(|(array, access)| (&array.inner, *access)).collect();
+        if capture::is_open() {
+            return capture::launch(py, &engine.inner, &launch, &held);
+        }
         engine.wait_for_room(py, 0)?;
         let note = trace::of_arrays(py, &engine.inner, Kind::Launch, &self.name);
         let options = PushOptions { note, ..PushOptions::default() };

@@ -11,9 +11,12 @@
 //! | `kernel`, `parameters` | launches of kernels that users wrote; their arguments |
 //! | `interop` | device memory in other libraries' hands, and theirs in ours |
 //! | `hosted` | Python callables on the stream of their op |
+//! | `capture`, `graph` | ops recorded on the thread that pushes them; what replays them |
 
+pub(crate) mod capture;
 pub(crate) mod elementwise;
 pub(crate) mod fences;
+pub(crate) mod graph;
 pub(crate) mod hosted;
 pub(crate) mod interop;
 pub(crate) mod kernel;

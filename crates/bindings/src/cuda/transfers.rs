@@ -3,6 +3,7 @@
 //! One from or to the host is pushed as two ops (see `weft_cuda::Landing`): one issues it, one ends when the device has
 //! done with the host's memory.
 
+use super::capture;
 use super::memory::{buffer_of, expect};
 use crate::array::{NDArray, raised};
 use crate::errors;
@@ -45,6 +46,7 @@ fn region(array: &Array) -> Result<Option<Region>, CudaError> {
 enum Refusal {
     Array(weft_array::ArrayError),
     Cuda(CudaError),
+    Python(PyErr),
 }
 
 impl Refusal {
@@ -52,6 +54,7 @@ impl Refusal {
         match self {
             Self::Array(error) => raised(py, error),
             Self::Cuda(error) => errors::cuda(py, error),
+            Self::Python(error) => error,
         }
     }
 }
@@ -60,6 +63,16 @@ impl Refusal {
 fn push_copy(py: Python<'_>, engine: &Engine, to: &Array, from: &Array) -> Result<(), Refusal> {
     let (target, source) = (region(to).map_err(Refusal::Cuda)?, region(from).map_err(Refusal::Cuda)?);
     let arrays = [(to, Access::Overwrite), (from, Access::Read)];
+    if capture::is_open() {
+        match (&target, &source) {
+            (Some(target), Some(source)) if target.device() == source.device() => {
+                return capture::copy(py, engine, (target, source), &arrays).map_err(Refusal::Python);
+            }
+            (Some(_), Some(_)) => capture::refuse(py, &Label::from("copy"), &arrays, "it copies between devices"),
+            _ => capture::refuse(py, &Label::from("copy"), &arrays, "it copies from or to the host"),
+        }
+        .map_err(Refusal::Python)?;
+    }
     let note = trace::of_arrays(py, engine, Kind::Copy, "copy");
     let options = PushOptions { name: Some("copy"), bytes: to.bytes() as u64, note, ..PushOptions::default() };
     let request = PushRequest::anywhere(engine, &arrays, options);

@@ -57,6 +57,14 @@ impl Device {
     }
 }
 
+impl Device {
+    /// Runs foreign code, with this device's context as the calling thread's.
+    pub fn inside<T>(&self, body: impl FnOnce() -> T) -> Result<T, CudaError> {
+        let _entered = self.context().enter()?;
+        Ok(body())
+    }
+}
+
 impl Recorder {
     /// The device whose ops are recorded.
     #[must_use]

@@ -89,7 +89,7 @@ fn record(machine: &Machine, recorder: &mut Recorder, arrays: &[Array], step: St
             recorder.copy(&label, &region(&arrays[out], part), &region(&arrays[from], part))
         }
     };
-    outcome.expect("it is outcome");
+    outcome.expect("it is recorded");
 }
 
 fn replay(machine: &Machine, graph: &Graph, arrays: &[Array]) {
