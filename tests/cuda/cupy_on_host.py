@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 #: Streams that were current, innermost last, and all that ever were.
 current: list[tuple[int, int]] = []
 seen: list[tuple[int, int]] = []
+#: Pools from which is allocated, innermost last, and all that ever were.
+allocators: list[MemoryPool] = []
+pools: list[MemoryPool] = []
 
 
 class _Stream:
@@ -30,11 +37,29 @@ class _Memory:
         self.pointer, self.size, self.owner = pointer, size, owner
 
 
+class MemoryPool:
+    """Whose name is all that counts."""
+
+    def malloc(self, size: int) -> int:
+        """Allocate."""
+        return size
+
+
+@contextmanager
+def _using_allocator(malloc: Any) -> Iterator[None]:
+    allocators.append(malloc.__self__)
+    pools.append(malloc.__self__)
+    yield
+    allocators.pop()
+
+
 class cuda:  # noqa: N801 - CuPy's name
     """The part of ``cupy.cuda`` that is used."""
 
     ExternalStream = _Stream
     UnownedMemory = _Memory
+    MemoryPool = MemoryPool
+    using_allocator = staticmethod(_using_allocator)
     MemoryPointer = staticmethod(lambda memory, offset: (memory, offset))
 
 

@@ -10,16 +10,34 @@
 #include <unistd.h>
 
 enum { SUCCESS = 0, INVALID = 1, OUT_OF_MEMORY = 2, NO_IMAGE = 209, BAD_CONTEXT = 201, BAD_HANDLE = 400, NOT_FOUND = 500,
-       UNSUPPORTED = 801 };
+       ILLEGAL_STATE = 401, IN_CAPTURE = 900 };
 enum { DEVICES = 2, MULTIPROCESSORS = 4 };
 #define TOTAL ((size_t)1 << 30)
 #define API __attribute__((visibility("default"))) int
 
 typedef struct { char tag; int device; } Context;
-typedef struct { char tag; int device; } Stream;
+typedef struct Graph Graph;
+typedef struct { char tag; int device; Graph *capture; } Stream;
 typedef struct { char tag; int recorded; } Event;
 typedef struct { char tag; void *library; } Module;
-typedef struct { char tag; void (*run)(void **, const unsigned *, const unsigned *); } Function;
+typedef struct {
+    char tag;
+    void (*run)(void **, const unsigned *, const unsigned *);
+    const size_t *sizes; /* of the parameters; 0 ends them */
+} Function;
+/* Work of a graph: a launch, a copy, or a fill with words of so many bytes. */
+typedef struct Node {
+    char tag;
+    Function *function;
+    void **parameters;
+    unsigned grid[3], block[3], value;
+    uintptr_t to, from;
+    size_t bytes, width, replays;
+    struct Node **after, *next;
+    size_t count;
+} Node;
+/* Its nodes, the newest first; while it is recorded, what the next node comes after. */
+struct Graph { char tag; Node *nodes, **after; size_t count; };
 typedef struct Block { uintptr_t start; size_t bytes; int pinned; struct Block *next; } Block;
 
 static Context contexts[DEVICES] = {{'c', 0}, {'c', 1}};
@@ -70,6 +88,51 @@ static int within(uintptr_t start, size_t bytes, int pinned) {
     return at != NULL;
 }
 
+static void run(const Node *node) {
+    if (node->function) {
+        node->function->run(node->parameters, node->grid, node->block);
+    } else if (node->from) {
+        memmove((void *)node->to, (void *)node->from, node->bytes);
+    } else {
+        for (size_t at = 0; at < node->bytes; at += node->width) memcpy((char *)node->to + at, &node->value, node->width);
+    }
+}
+
+static void depend(Graph *graph, Node *const *nodes, size_t count) {
+    free(graph->after);
+    graph->after = malloc((count + 1) * sizeof *nodes);
+    memcpy(graph->after, nodes, count * sizeof *nodes);
+    graph->count = count;
+}
+
+/* Does what is to be done on a stream, or records it. */
+static int work(Stream *stream, Node node) {
+    if (!stream->capture) {
+        run(&node);
+        return SUCCESS;
+    }
+    Graph *graph = stream->capture;
+    Node *kept = malloc(sizeof *kept);
+    *kept = node;
+    kept->tag = 'n';
+    if (node.function) {
+        size_t count = 0;
+        while (node.function->sizes[count]) ++count;
+        kept->parameters = malloc((count + 1) * sizeof *kept->parameters);
+        for (size_t at = 0; at < count; ++at) {
+            kept->parameters[at] = malloc(node.function->sizes[at]);
+            memcpy(kept->parameters[at], node.parameters[at], node.function->sizes[at]);
+        }
+    }
+    kept->after = graph->after;
+    kept->count = graph->count;
+    kept->next = graph->nodes;
+    graph->after = NULL;
+    graph->nodes = kept;
+    depend(graph, &kept, 1);
+    return SUCCESS;
+}
+
 API cuInit(unsigned flags) { return flags ? INVALID : SUCCESS; }
 API cuDriverGetVersion(int *version) { *version = 12000; return SUCCESS; }
 API cuDeviceGetCount(int *count) {
@@ -99,7 +162,7 @@ API cuStreamCreateWithPriority(Stream **stream, unsigned flags, int priority) {
     (void)flags, (void)priority;
     NEED_CONTEXT;
     *stream = malloc(sizeof **stream);
-    **stream = (Stream){'s', current->device};
+    **stream = (Stream){'s', current->device, NULL};
     return SUCCESS;
 }
 API cuStreamDestroy_v2(Stream *stream) { NEED(stream, 's'); stream->tag = 0; free(stream); return SUCCESS; }
@@ -107,6 +170,7 @@ API cuStreamWaitEvent(Stream *stream, Event *event, unsigned flags) {
     (void)flags;
     NEED(stream, 's');
     NEED(event, 'e');
+    if (stream->capture) return IN_CAPTURE;
     return event->recorded ? SUCCESS : INVALID;
 }
 API cuEventCreate(Event **event, unsigned flags) {
@@ -120,6 +184,7 @@ API cuEventDestroy_v2(Event *event) { NEED(event, 'e'); event->tag = 0; free(eve
 API cuEventRecord(Event *event, Stream *stream) {
     NEED(event, 'e');
     NEED(stream, 's');
+    if (stream->capture) return IN_CAPTURE;
     event->recorded = 1;
     return SUCCESS;
 }
@@ -133,9 +198,13 @@ API cuEventElapsedTime(float *milliseconds, Event *start, Event *end) {
 API cuMemAllocAsync(uintptr_t *address, size_t bytes, Stream *stream) {
     NEED_CONTEXT;
     NEED(stream, 's');
+    if (stream->capture) return IN_CAPTURE;
     return add((void **)address, bytes, 0);
 }
-API cuMemFreeAsync(uintptr_t address, Stream *stream) { NEED(stream, 's'); return take(address, 0); }
+API cuMemFreeAsync(uintptr_t address, Stream *stream) {
+    NEED(stream, 's');
+    return stream->capture ? IN_CAPTURE : take(address, 0);
+}
 API cuDeviceGetDefaultMemPool(int **pool, int device) {
     static int pools[DEVICES];
     *pool = &pools[device];
@@ -161,12 +230,14 @@ API cuPointerGetAttribute(void *value, int attribute, uintptr_t address) {
 }
 API cuMemcpyHtoDAsync_v2(uintptr_t to, const void *from, size_t bytes, Stream *stream) {
     NEED(stream, 's');
+    if (stream->capture) return IN_CAPTURE;
     if (!within(to, bytes, 0)) return INVALID;
     memcpy((void *)to, from, bytes);
     return SUCCESS;
 }
 API cuMemcpyDtoHAsync_v2(void *to, uintptr_t from, size_t bytes, Stream *stream) {
     NEED(stream, 's');
+    if (stream->capture) return IN_CAPTURE;
     if (!within(from, bytes, 0)) return INVALID;
     memcpy(to, (void *)from, bytes);
     return SUCCESS;
@@ -174,8 +245,7 @@ API cuMemcpyDtoHAsync_v2(void *to, uintptr_t from, size_t bytes, Stream *stream)
 API cuMemcpyDtoDAsync_v2(uintptr_t to, uintptr_t from, size_t bytes, Stream *stream) {
     NEED(stream, 's');
     if (!within(to, bytes, 0) || !within(from, bytes, 0)) return INVALID;
-    memmove((void *)to, (void *)from, bytes);
-    return SUCCESS;
+    return work(stream, (Node){.to = to, .from = from, .bytes = bytes});
 }
 API cuMemcpyPeerAsync(uintptr_t to, Context *target, uintptr_t from, Context *source, size_t bytes, Stream *stream) {
     NEED(target, 'c');
@@ -185,20 +255,17 @@ API cuMemcpyPeerAsync(uintptr_t to, Context *target, uintptr_t from, Context *so
 API cuMemsetD8Async(uintptr_t to, unsigned char value, size_t count, Stream *stream) {
     NEED(stream, 's');
     if (!within(to, count, 0)) return INVALID;
-    memset((void *)to, value, count);
-    return SUCCESS;
+    return work(stream, (Node){.to = to, .value = value, .bytes = count, .width = 1});
 }
 API cuMemsetD16Async(uintptr_t to, unsigned short value, size_t count, Stream *stream) {
     NEED(stream, 's');
     if (!within(to, count * 2, 0)) return INVALID;
-    for (size_t i = 0; i < count; ++i) ((unsigned short *)to)[i] = value;
-    return SUCCESS;
+    return work(stream, (Node){.to = to, .value = value, .bytes = count * 2, .width = 2});
 }
 API cuMemsetD32Async(uintptr_t to, unsigned value, size_t count, Stream *stream) {
     NEED(stream, 's');
     if (!within(to, count * 4, 0)) return INVALID;
-    for (size_t i = 0; i < count; ++i) ((unsigned *)to)[i] = value;
-    return SUCCESS;
+    return work(stream, (Node){.to = to, .value = value, .bytes = count * 4, .width = 4});
 }
 /* An image is the path of a library. */
 API cuModuleLoadData(Module **module, const void *image) {
@@ -219,6 +286,11 @@ API cuModuleGetFunction(Function **function, Module *module, const char *name) {
     *function = malloc(sizeof **function);
     (*function)->tag = 'f';
     memcpy(&(*function)->run, &found, sizeof found);
+    snprintf(wanted, sizeof wanted, "%s__sizes", name);
+    const size_t *(*sizes)(void);
+    found = dlsym(module->library, wanted);
+    memcpy(&sizes, &found, sizeof found);
+    (*function)->sizes = sizes();
     return SUCCESS;
 }
 API cuFuncSetAttribute(Function *function, int attribute, int value) {
@@ -233,18 +305,82 @@ API cuLaunchKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, un
     NEED(function, 'f');
     NEED(stream, 's');
     if (extra || bx * by * bz > 1024) return INVALID;
-    function->run(parameters, (unsigned[]){gx, gy, gz}, (unsigned[]){bx, by, bz});
+    return work(stream, (Node){.function = function, .parameters = parameters, .grid = {gx, gy, gz}, .block = {bx, by, bz}});
+}
+API cuStreamBeginCapture_v2(Stream *stream, int mode) {
+    NEED(stream, 's');
+    if (mode != 2) return INVALID; /* another one would have other threads' calls refused */
+    if (stream->capture) return ILLEGAL_STATE;
+    stream->capture = calloc(1, sizeof *stream->capture);
+    stream->capture->tag = 'g';
     return SUCCESS;
 }
-API cuStreamBeginCapture_v2(Stream *stream, int mode) { (void)stream, (void)mode; return UNSUPPORTED; }
-API cuStreamEndCapture(Stream *stream, void **graph) { (void)stream, (void)graph; return UNSUPPORTED; }
-API cuGraphInstantiateWithFlags(void **ready, void *graph, unsigned long long flags) {
-    (void)ready, (void)graph, (void)flags;
-    return UNSUPPORTED;
+API cuStreamGetCaptureInfo_v2(Stream *stream, unsigned *status, uint64_t *id, Graph **graph, Node *const **nodes,
+                              size_t *count) {
+    (void)id, (void)graph;
+    NEED(stream, 's');
+    *status = stream->capture != NULL;
+    *nodes = stream->capture ? stream->capture->after : NULL;
+    *count = stream->capture ? stream->capture->count : 0;
+    return SUCCESS;
 }
-API cuGraphLaunch(void *graph, Stream *stream) { (void)graph, (void)stream; return UNSUPPORTED; }
-API cuGraphDestroy(void *graph) { (void)graph; return UNSUPPORTED; }
-API cuGraphExecDestroy(void *graph) { (void)graph; return UNSUPPORTED; }
+API cuStreamUpdateCaptureDependencies(Stream *stream, Node **nodes, size_t count, unsigned flags) {
+    NEED(stream, 's');
+    if (!stream->capture) return ILLEGAL_STATE;
+    if (flags != 1) return INVALID;
+    for (size_t at = 0; at < count; ++at) NEED(nodes[at], 'n');
+    depend(stream->capture, nodes, count);
+    return SUCCESS;
+}
+API cuStreamEndCapture(Stream *stream, Graph **graph) {
+    NEED(stream, 's');
+    if (!stream->capture) return ILLEGAL_STATE;
+    *graph = stream->capture;
+    stream->capture = NULL;
+    return SUCCESS;
+}
+API cuGraphInstantiateWithFlags(Graph **ready, Graph *graph, unsigned long long flags) {
+    NEED(graph, 'g');
+    if (flags) return INVALID;
+    *ready = malloc(sizeof **ready);
+    **ready = (Graph){'x', graph->nodes, NULL, 0};
+    return SUCCESS;
+}
+/* Newer nodes first, but for what they come after: an edge that is missing shows. */
+static void replay(Node *node, size_t replays) {
+    if (node->replays == replays) return;
+    node->replays = replays;
+    for (size_t at = 0; at < node->count; ++at) replay(node->after[at], replays);
+    run(node);
+}
+API cuGraphLaunch(Graph *ready, Stream *stream) {
+    NEED_CONTEXT;
+    NEED(ready, 'x');
+    NEED(stream, 's');
+    if (getenv("FAKE_GRAPHS_FAIL")) return OUT_OF_MEMORY;
+    if (stream->capture || stream->device != current->device) return INVALID;
+    ready->count += 1;
+    for (Node *node = ready->nodes; node; node = node->next) replay(node, ready->count);
+    return SUCCESS;
+}
+API cuGraphDestroy(Graph *graph) {
+    NEED(graph, 'g');
+    for (Node *node = graph->nodes, *next; node; node = next) {
+        next = node->next;
+        if (node->function) {
+            for (size_t at = 0; node->function->sizes[at]; ++at) free(node->parameters[at]);
+            free(node->parameters);
+        }
+        free(node->after);
+        node->tag = 0;
+        free(node);
+    }
+    free(graph->after);
+    graph->tag = 0;
+    free(graph);
+    return SUCCESS;
+}
+API cuGraphExecDestroy(Graph *ready) { NEED(ready, 'x'); ready->tag = 0; free(ready); return SUCCESS; }
 API cuGetErrorName(int code, const char **name) {
     switch (code) {
     case INVALID: *name = "CUDA_ERROR_INVALID_VALUE"; return SUCCESS;
@@ -253,7 +389,8 @@ API cuGetErrorName(int code, const char **name) {
     case BAD_HANDLE: *name = "CUDA_ERROR_INVALID_HANDLE"; return SUCCESS;
     case NO_IMAGE: *name = "CUDA_ERROR_NO_BINARY_FOR_GPU"; return SUCCESS;
     case NOT_FOUND: *name = "CUDA_ERROR_NOT_FOUND"; return SUCCESS;
-    case UNSUPPORTED: *name = "CUDA_ERROR_NOT_SUPPORTED"; return SUCCESS;
+    case ILLEGAL_STATE: *name = "CUDA_ERROR_ILLEGAL_STATE"; return SUCCESS;
+    case IN_CAPTURE: *name = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"; return SUCCESS;
     default: return INVALID;
     }
 }

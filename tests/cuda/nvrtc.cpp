@@ -13,6 +13,7 @@
 namespace {
 
 const char* const kPrelude = R"(
+#include <cstddef>
 #define __global__
 #define __device__
 #define __shared__ static thread_local
@@ -37,6 +38,10 @@ template <unsigned... I> struct Counted<0, I...> { typedef Indices<I...> type; }
 template <class... A, unsigned... I>
 static void weft_call(void (*kernel)(A...), void** parameters, Indices<I...>) {
     kernel(*(typename Plain<A>::type*)parameters[I]...);
+}
+template <class... A> static const size_t* weft_sizes(void (*)(A...)) {
+    static const size_t sizes[] = {sizeof(typename Plain<A>::type)..., 0};
+    return sizes;
 }
 template <class... A> static void weft_run(void (*kernel)(A...), void** parameters, const unsigned* g, const unsigned* b) {
     gridDim = Dim{g[0], g[1], g[2]}, blockDim = Dim{b[0], b[1], b[2]};
@@ -100,7 +105,7 @@ int nvrtcCompileProgram(Program* program, int count, const char* const* options)
     for (std::sregex_iterator at(program->source.begin(), program->source.end(), kernel), end; at != end; ++at) {
         std::string name = (*at)[1];
         text += "\nextern \"C\" void " + name + "__run(void** p, const unsigned* g, const unsigned* b) { weft_run(&" + name +
-                ", p, g, b); }\n";
+                ", p, g, b); }\nextern \"C\" const size_t* " + name + "__sizes() { return weft_sizes(&" + name + "); }\n";
     }
     if (!write(stem + ".cpp", text)) return 1;
     std::string command = "g++ -std=c++14 -O1 -w -fPIC -shared -ffp-contract=off -fwrapv -o " + stem + ".so " + stem +

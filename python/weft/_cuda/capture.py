@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +12,34 @@ from weft._cuda.streams import enter as _enter
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from contextlib import AbstractContextManager
+    from types import TracebackType
 
     from weft._core import Graph
 
 __all__ = ["capture", "enter", "new_pool"]
 
 
-@contextmanager
-def capture(name: str | None = None) -> Iterator[Graph]:
+class _Capture:
+    """The block of a capture. One that could not end, being left on another thread, may be left again."""
+
+    def __init__(self, name: str | None) -> None:
+        self._name = name
+        self._graph: Graph | None = None
+
+    def __enter__(self) -> Graph:
+        self._graph = cuda_begin_capture(self._name)
+        return self._graph
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._graph is not None:
+            self._graph._end(abandon=kind is not None)
+            self._graph = None
+
+
+def capture(name: str | None = None) -> AbstractContextManager[Graph]:
     """Record what this thread pushes on a CUDA device in a block, as one CUDA graph, and run nothing of it.
 
     Recorded are element-wise functions, kernels, fills, copies within the device, and callables that write to CUDA arrays
@@ -34,9 +52,9 @@ def capture(name: str | None = None) -> Iterator[Graph]:
     name : str, optional
         The graph's name, in messages and traces.
 
-    Yields
-    ------
-    Graph
+    Returns
+    -------
+    context manager of Graph
         What was recorded, once the block has ended. Its `~Graph.replay` pushes it.
 
     Raises
@@ -67,13 +85,7 @@ def capture(name: str | None = None) -> Iterator[Graph]:
     """
     if name is not None and not isinstance(name, str):
         raise ArgumentTypeError(f"the name of a capture is a string, not {type(name).__name__}")
-    graph = cuda_begin_capture(name)
-    try:
-        yield graph
-    except BaseException:
-        graph._end(abandon=True)
-        raise
-    graph._end(abandon=False)
+    return _Capture(name)
 
 
 def new_pool() -> Any:  # noqa: ANN401 - CuPy has no types

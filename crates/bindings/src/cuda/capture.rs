@@ -23,9 +23,9 @@ use weft_engine::Engine;
 type Keepers = Vec<Py<PyAny>>;
 
 /// A capture under way, on the thread that records.
-struct Recording {
-    /// The graph that it is to become, as an address.
-    graph: usize,
+pub(super) struct Recording {
+    /// What it is to become.
+    graph: Py<Graph>,
     label: Label,
     /// Begun with the first op, whose device and engine all have.
     recorder: Option<Recorder>,
@@ -124,7 +124,7 @@ impl Recording {
     }
 
     /// Makes the graph.
-    fn finish(mut self, py: Python<'_>) -> PyResult<State> {
+    pub(super) fn finish(mut self, py: Python<'_>) -> PyResult<State> {
         let Some(recorder) = self.recorder.take() else {
             let engine = py.import("weft._default")?.getattr("get_engine")?.call0()?;
             let engine = engine.cast_into::<crate::engine::Engine>()?.get().inner.clone();
@@ -152,14 +152,14 @@ impl Recording {
 }
 
 /// Begins to record for a graph.
-pub(super) fn begin(py: Python<'_>, graph: usize, name: &Arc<str>) -> PyResult<()> {
+fn begin(py: Python<'_>, graph: Py<Graph>) -> PyResult<()> {
     if is_open() {
         let open = with(py, |recording| Ok(recording.name().to_owned()))?;
         let message = format!("capture '{open}' is open on this thread, and captures do not nest: end it first");
         return Err(errors::capture(py, &message));
     }
     RECORDING.with_borrow_mut(|recording| {
-        let label = Label::new(Arc::clone(name), 0);
+        let label = Label::new(Arc::clone(graph.get().label()), 0);
         let (recorder, engine, arrays, places, pools, keepers) = Default::default();
         *recording = Some(Box::new(Recording { graph, label, recorder, engine, arrays, places, pools, keepers }));
     });
@@ -167,19 +167,14 @@ pub(super) fn begin(py: Python<'_>, graph: usize, name: &Arc<str>) -> PyResult<(
     Ok(())
 }
 
-/// Ends what was begun for a graph, with nothing but its end if `abandon`.
-pub(super) fn end(py: Python<'_>, graph: usize, abandon: bool) -> PyResult<State> {
+/// Ends what was begun for a graph on this thread.
+pub(super) fn end(py: Python<'_>, graph: &Bound<'_, Graph>) -> PyResult<Box<Recording>> {
     let taken =
-        RECORDING.with(|recording| recording.try_borrow_mut().ok()?.take_if(|recording| recording.graph == graph));
-    let Some(recording) = taken else {
-        return Err(errors::capture(py, "a capture ends on the thread on which it began, and once"));
-    };
+        RECORDING.with(|recording| recording.try_borrow_mut().ok()?.take_if(|recording| recording.graph.is(graph)));
+    let message = "a capture ends on the thread on which it began, and once: leave its block there";
+    let recording = taken.ok_or_else(|| errors::capture(py, message))?;
     OPEN.set(false);
-    if abandon {
-        py.detach(|| drop(recording));
-        return Ok(State::Abandoned);
-    }
-    recording.finish(py)
+    Ok(recording)
 }
 
 fn with<T>(py: Python<'_>, body: impl FnOnce(&mut Recording) -> PyResult<T>) -> PyResult<T> {
@@ -331,6 +326,6 @@ pub(crate) fn callable(
 #[pyfunction]
 pub(crate) fn cuda_begin_capture(py: Python<'_>, name: Option<&str>) -> PyResult<Py<Graph>> {
     let graph = Py::new(py, Graph::new(name))?;
-    begin(py, graph.as_ptr().addr(), graph.get().label())?;
+    begin(py, graph.clone_ref(py))?;
     Ok(graph)
 }

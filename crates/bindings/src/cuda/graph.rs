@@ -169,10 +169,20 @@ impl Graph {
 
     /// Ends the capture.
     fn _end(slf: &Bound<'_, Self>, abandon: bool) -> PyResult<()> {
-        let ended = capture::end(slf.py(), slf.as_ptr().addr(), abandon);
-        let outcome = ended.as_ref().map(|_| ()).map_err(|error| error.clone_ref(slf.py()));
-        // A capture that failed at its end has made nothing.
-        let _ = slf.get().state.set(ended.unwrap_or(State::Abandoned));
+        let py = slf.py();
+        let recording = capture::end(py, slf)?;
+        let ended = if abandon {
+            py.detach(|| drop(recording));
+            Ok(State::Abandoned)
+        } else {
+            recording.finish(py)
+        };
+        let (state, outcome) = match ended {
+            Ok(state) => (state, Ok(())),
+            Err(error) => (State::Abandoned, Err(error)),
+        };
+        // It is set here, by whoever has ended the capture.
+        let _ = slf.get().state.set(state);
         outcome
     }
 
