@@ -10,7 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from weft import _core
+from weft._array.creation import checked
+from weft._array.rules import as_dtype
 from weft._core import Graph, RawKernel
 from weft._cuda.capture import capture
 from weft._cuda.kernels import RawModule
@@ -21,6 +25,11 @@ from weft.errors import ArgumentTypeError, ArgumentValueError, CudaUnavailableEr
 if TYPE_CHECKING:
     from typing import SupportsIndex
 
+    import numpy.typing as npt
+
+    from weft._array.shapes import AnyShape
+    from weft._core import Engine, NDArray
+
 __all__ = [
     "Graph",
     "MemoryStats",
@@ -29,6 +38,7 @@ __all__ = [
     "capture",
     "current_stream",
     "device_count",
+    "empty_pinned",
     "is_available",
     "memory_stats",
     "memory_trim",
@@ -90,6 +100,40 @@ def device_count() -> int:
         return _core.cuda_device_count()
     except CudaUnavailableError:
         return 0
+
+
+def empty_pinned(
+    shape: AnyShape, dtype: npt.DTypeLike | None = None, *, engine: Engine | None = None
+) -> NDArray:
+    """Return an array of the host's in pinned memory, of undefined elements.
+
+    It is an array like any other on the CPU, and every device reaches its memory by itself: copies from and to it run at
+    the speed of the link, beside kernels and beside each other. Copies from and to other memory go through pinned
+    blocks, which some thread fills or empties.
+
+    Pinned memory is taken from all other processes; take as much as copies need at once, and use it again. It is not
+    there in a forked child.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        The lengths of the axes.
+    dtype : dtype-like, optional
+        The dtype; by default float64.
+    engine : Engine, optional
+        The engine; by default the default one.
+
+    Raises
+    ------
+    CudaUnavailableError
+        If there is no device.
+    CudaError
+        If the system has no more memory to be pinned.
+    ValueError
+        If a length is negative.
+    """
+    lengths, exact = checked(shape, np.dtype(np.float64) if dtype is None else as_dtype(dtype))
+    return _core.cuda_empty_pinned(lengths, exact, engine or get_engine())
 
 
 def synchronize(device: Device | str | SupportsIndex | None = None, timeout: float | None = None) -> None:

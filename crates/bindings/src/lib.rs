@@ -54,7 +54,7 @@ mod _core {
     #[pymodule_export]
     use super::cuda::kernel::RawKernel;
     #[pymodule_export]
-    use super::cuda::memory::cuda_empty;
+    use super::cuda::memory::{cuda_empty, cuda_empty_pinned};
     #[pymodule_export]
     use super::cuda::operators::cache_cuda_loop;
     #[pymodule_export]

@@ -5,9 +5,10 @@ use crate::error::CudaError;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The smallest class. Classes are powers of two.
+/// The smallest class. There are [`STEPS`] classes from each power of two to the next, so that little is pinned in vain.
 const SMALLEST: usize = 4096;
-const CLASSES: usize = 32;
+const STEPS: usize = 8;
+const CLASSES: usize = 30 * STEPS;
 /// Bytes kept for reuse at most.
 const KEPT: usize = 256 << 20;
 
@@ -30,11 +31,14 @@ impl Default for PinnedPool {
 }
 
 fn class_of(bytes: usize) -> usize {
-    (bytes.max(SMALLEST).next_power_of_two() / SMALLEST).ilog2() as usize
+    let bytes = bytes.max(SMALLEST);
+    let octave = (bytes / SMALLEST).ilog2() as usize;
+    octave * STEPS + (bytes - (SMALLEST << octave)).div_ceil((SMALLEST << octave) / STEPS)
 }
 
 const fn size_of_class(class: usize) -> usize {
-    SMALLEST << class
+    let octave = SMALLEST << (class / STEPS);
+    octave + class % STEPS * (octave / STEPS)
 }
 
 impl PinnedPool {
@@ -100,6 +104,12 @@ impl PinnedBlock {
 
     /// The first byte.
     #[must_use]
+    pub fn first(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// The same, as a pointer.
+    #[must_use]
     pub fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
@@ -138,9 +148,11 @@ mod tests {
 
     #[test]
     fn classes_hold_what_they_are_for() {
-        for bytes in [0, 1, 4096, 4097, 1 << 20, (1 << 20) + 1] {
-            let size = size_of_class(class_of(bytes));
-            assert!(size >= bytes && (size == 4096 || size < 2 * bytes), "{bytes}: {size}");
+        for bytes in [0, 1, 4096, 4097, 4608, 8191, 8192, 1 << 20, (1 << 20) + 1, 1_000_000_000] {
+            let class = class_of(bytes);
+            let size = size_of_class(class);
+            assert!(size >= bytes && (size == 4096 || size - bytes <= bytes / 8), "{bytes}: {size}");
+            assert!(class == 0 || size_of_class(class - 1) < bytes, "{bytes}: a smaller class would do");
         }
     }
 }

@@ -207,7 +207,7 @@ def empty(
     (2, 3)
     """
     where = as_device(device)
-    return new(*_checked(shape, _FLOAT if dtype is None else as_dtype(dtype)), engine or engine_of(), where)
+    return new(*checked(shape, _FLOAT if dtype is None else as_dtype(dtype)), engine or engine_of(), where)
 
 
 def full(
@@ -251,7 +251,7 @@ def full(
     scalar = isinstance(fill_value, bool | int | float | complex) and not isinstance(fill_value, np.generic)
     value: Any = fill_value if scalar else as_array(fill_value, engine=owner)
     own = scalar_dtype(value.__class__) if scalar else value.dtype
-    result = new(*_checked(shape, own if dtype is None else as_dtype(dtype)), owner, where)
+    result = new(*checked(shape, own if dtype is None else as_dtype(dtype)), owner, where)
     fill(result, value)
     return result
 
@@ -338,7 +338,7 @@ def ones_like(x: ArrayLike, /, dtype: npt.DTypeLike | None = None, *, device: Wh
     return full_like(x, 1, dtype, device=device)
 
 
-def _checked(shape: AnyShape, dtype: DType) -> tuple[tuple[int, ...], DType]:
+def checked(shape: AnyShape, dtype: DType) -> tuple[tuple[int, ...], DType]:
     """Return the shape as a tuple, and the dtype; ValueError if there can be no such array."""
     lengths = tuple(map(operator.index, shape)) if isinstance(shape, tuple) else as_shape(shape)
     for length in lengths:

@@ -90,3 +90,25 @@ pub(crate) fn cuda_empty(
     let device = runtime::device(py, index)?;
     empty_on(py, engine, &shape, dtypes::from_python(dtype)?, &device)
 }
+
+/// An array of the host's in pinned memory, which all devices reach by themselves.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // extracted from a sequence
+pub(crate) fn cuda_empty_pinned(
+    shape: Vec<usize>,
+    dtype: &Bound<'_, PyAny>,
+    engine: &Bound<'_, Engine>,
+) -> PyResult<NDArray> {
+    let py = engine.py();
+    let (device, dtype) = (runtime::device(py, 0)?, dtypes::from_python(dtype)?);
+    let layout = Layout::contiguous(&shape, dtype.size()).map_err(|error| raised(py, error))?;
+    let bytes = layout.size() * dtype.size();
+    // Pinning may take the driver a while.
+    let block = py.detach(|| device.pinned(bytes)).map_err(|error| errors::cuda(py, error))?;
+    let start = block.first();
+    // SAFETY: the block has so many bytes, which are its owner's alone. Who copies from or to them on a device holds the
+    // buffer until that has ended, and so the block.
+    let buffer = unsafe { Buffer::foreign(&engine.get().inner, start, bytes, false, Box::new(block)) };
+    let array = Array::on(buffer, layout, dtype).map_err(|error| raised(py, error))?;
+    Ok(NDArray::new(array, engine.clone().unbind()))
+}

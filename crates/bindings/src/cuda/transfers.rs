@@ -27,7 +27,7 @@ impl Payload for Transfer {
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         let start = self.host.buffer().start()?.wrapping_add(self.host.layout().offset);
         // SAFETY: the array is contiguous, the two ops of this copy have its variable until it has landed, and the
-        // landing keeps it. Memory of weft is not pinned; memory of others is pinned as a whole or not at all.
+        // landing keeps it. An array's memory is pinned as a whole or not at all, whoever has made it.
         let memory = unsafe { HostMemory::new(start, self.host.bytes()) };
         if self.to_device {
             copy_in(context, &Label::from("copy to device"), &self.device, memory, self.landing)?;

@@ -79,11 +79,16 @@ pub(crate) const KERNEL: u64 = 10_000;
 
 impl Machine {
     pub(crate) fn new(settings: Settings, workers: usize) -> Self {
+        Self::with_parts(settings, workers, PARTS)
+    }
+
+    /// One on which buffers have so many parts at most.
+    pub(crate) fn with_parts(settings: Settings, workers: usize, parts: usize) -> Self {
         let driver = SimulatedDriver::new(settings);
         for (name, body) in [("axpy", axpy as fn(&mut KernelCall<'_>)), ("scale", scale)] {
             driver.add_kernel(Simulated::new(name, &[8, 8, 8, 4], body).takes(KERNEL, 0.25));
         }
-        let settings = weft_cuda::Settings { chunk: CHUNK, parts: PARTS };
+        let settings = weft_cuda::Settings { chunk: CHUNK, parts };
         let cuda = Cuda::with_settings(Arc::new(driver.clone()), settings);
         let policy = if workers == 0 { Policy::Serial } else { Policy::WorkStealing };
         let workers = Some(workers.max(1));
