@@ -102,9 +102,7 @@ def device_count() -> int:
         return 0
 
 
-def empty_pinned(
-    shape: AnyShape, dtype: npt.DTypeLike | None = None, *, engine: Engine | None = None
-) -> NDArray:
+def empty_pinned(shape: AnyShape, dtype: npt.DTypeLike | None = None, *, engine: Engine | None = None) -> NDArray:
     """Return an array of the host's in pinned memory, of undefined elements.
 
     It is an array like any other on the CPU, and every device reaches its memory by itself: copies from and to it run at

@@ -31,6 +31,7 @@ def test_a_driver_that_is_not_there_is_named(script: RunScript) -> None:
             lambda: weft.ones(3, device="cuda:0"),
             lambda: weft.ones(3).to_device(weft.gpu(0)),
             lambda: weft.cuda.memory_stats(),
+            lambda: weft.cuda.empty_pinned(3),
             lambda: weft.cuda.synchronize(0),
         ):
             try:
