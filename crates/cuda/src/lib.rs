@@ -33,13 +33,15 @@
 //!
 //! # The protocol
 //!
-//! A variable of the engine orders the ops that use a [`DeviceBuffer`]. The buffer keeps its *writer's* [`Fence`] and,
-//! for each stream, that of the newest *reader* since. An op that was granted its variables is issued like this:
+//! Variables of the engine order the ops that use a [`DeviceBuffer`], or the same bytes of one. The buffer keeps, for each
+//! range of bytes on which the same was issued (a *part*), its *writer's* [`Fence`] and, for each stream, that of the
+//! newest *reader* since. A buffer that is used as a whole has one part; `parts` tells when they are split and merged. An op
+//! that was granted its variables is issued like this:
 //!
 //! | step | what | under |
 //! |---|---|---|
 //! | choose | the stream: that of the producer which the op alone follows, else the least loaded; copies have their own | - |
-//! | prepare | memory for what lies nowhere yet; the fences that the accesses ask for: a read the writer's, a mutation also the readers' | the buffer's lock |
+//! | prepare | memory for what lies nowhere yet; the fences that the accesses ask for, in each part that they overlap: a read the writer's, a mutation the readers', and that of the allocation where there is neither | the buffer's lock |
 //! | wait | the stream waits for each of those that it is not behind already | the stream's turn |
 //! | announce | an event is taken and numbered, so that what is issued cannot end up without one | the stream's turn |
 //! | issue | the driver's calls | the stream's turn |

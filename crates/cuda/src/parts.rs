@@ -164,10 +164,10 @@ impl Parts {
     pub(crate) fn written(&mut self, range: &Range<usize>, fence: &Fence) {
         let (mut first, mut last) = (0, self.parts.len());
         if !self.is_whole(range) {
-            if range.is_empty() {
+            (first, last) = (self.split(range.start), self.split(range.end));
+            if first >= last {
                 return;
             }
-            (first, last) = (self.split(range.start), self.split(range.end));
         }
         let end = self.parts[last - 1].end;
         if last > first + 1 {
@@ -188,11 +188,10 @@ impl Parts {
             self.merge_all();
             return self.parts[0].was_read(fence);
         }
-        if range.is_empty() {
-            return;
-        }
         let (first, last) = (self.split(range.start), self.split(range.end));
-        self.parts[first..last].iter_mut().for_each(|part| part.was_read(fence));
+        for part in self.parts.iter_mut().take(last).skip(first) {
+            part.was_read(fence);
+        }
         self.bound();
     }
 

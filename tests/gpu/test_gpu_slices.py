@@ -1,0 +1,136 @@
+"""Slices of arrays on a GPU, and pinned memory: `pytest -m gpu tests/gpu` on a machine that has one."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from conftest import SOON
+from weft import _core, errors
+
+pytestmark = pytest.mark.gpu
+
+DEVICE = weft.gpu(0)
+BLOCK = 50_000
+LENGTH = 20 * BLOCK
+
+SPIN = r"""
+extern "C" __global__ void spin(float* x, long long cycles) {
+    long long start = clock64();
+    while (clock64() - start < cycles) {}
+    x[threadIdx.x] += 1.0f;
+}"""
+
+
+@pytest.fixture(autouse=True)
+def _on_a_gpu() -> None:
+    try:
+        name = _core.cuda_properties(0)["name"]
+    except errors.CudaUnavailableError as error:
+        pytest.skip(str(error))
+    if name.startswith("Fake"):
+        pytest.skip("this process has opened the tests' driver: run tests/gpu on its own")
+
+
+def cut(rng: np.random.Generator) -> slice:
+    """A block, or any slice."""
+    if rng.integers(2):
+        at = BLOCK * int(rng.integers(20))
+        return slice(at, at + BLOCK)
+    start, stop = np.sort(rng.integers(0, LENGTH + 1, 2))
+    return slice(int(start), int(stop), int(rng.integers(1, 4)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_programs_over_slices(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    wanted = [rng.integers(0, 100, LENGTH).astype(np.float64) for _ in range(3)]
+    found = [weft.asarray(values.copy(), device=DEVICE) for values in wanted]
+    copies = []
+    for _ in range(300):
+        a, b = (int(at) for at in rng.integers(0, 3, 2))
+        to = cut(rng)
+        at = slice(0, len(range(*to.indices(LENGTH))))
+        match int(rng.integers(5)):
+            case 0:
+                found[a][to] = found[b][at]
+                wanted[a][to] = wanted[b][at].copy()
+            case 1:
+                found[a][to] += found[b][at]
+                wanted[a][to] += wanted[b][at].copy()
+            case 2:
+                host = rng.integers(0, 100, at.stop).astype(np.float64)
+                found[a][to] = host
+                wanted[a][to] = host
+            case 3:
+                copies.append((found[a][to].to_device("cpu"), wanted[a][to].copy()))
+            case _:
+                found[a] = found[a] * 0.5 + found[b]
+                wanted[a] = wanted[a] * 0.5 + wanted[b]
+    for x, values in [*zip(found, wanted, strict=True), *copies]:
+        np.testing.assert_array_equal(x.numpy(), values)
+
+
+def seconds(x: weft.NDArray, slices: list[slice]) -> float:
+    """The time of one long kernel of one block on each of these slices."""
+    spin = weft.cuda.RawKernel(SPIN, "spin")
+    spin(1, 1, (weft.Mutate(x), 1))
+    weft.cuda.synchronize(DEVICE, SOON)
+    start = time.perf_counter()
+    for each in slices:
+        spin(1, 32, (weft.Mutate(x[each]), 100_000_000))
+    weft.cuda.synchronize(DEVICE, SOON)
+    return time.perf_counter() - start
+
+
+def test_kernels_on_disjoint_slices_overlap_and_others_do_not() -> None:
+    x = weft.zeros(400, dtype="float32", device=DEVICE)
+    alone = seconds(x, [slice(0, 100)])
+    beside = seconds(x, [slice(at, at + 100) for at in range(0, 400, 100)])
+    in_turn = seconds(x, [slice(at, at + 100) for at in range(0, 200, 50)])
+    assert beside < 2 * alone < in_turn, (alone, beside, in_turn)
+
+
+@pytest.mark.parametrize("is_pinned", [True, False])
+def test_a_pipeline_over_slices(is_pinned: bool) -> None:
+    def empty() -> weft.NDArray:
+        return weft.cuda.empty_pinned(LENGTH) if is_pinned else weft.empty(LENGTH)
+
+    values = np.random.default_rng(1).random(LENGTH)
+    x, y = empty(), empty()
+    x[...] = values
+    d, e = (weft.empty(LENGTH, device=DEVICE) for _ in range(2))
+    for _ in range(3):
+        for at in range(0, LENGTH, BLOCK):
+            d[at : at + BLOCK] = x[at : at + BLOCK]
+            weft.exp(d[at : at + BLOCK], out=e[at : at + BLOCK])
+            y[at : at + BLOCK] = e[at : at + BLOCK]
+    np.testing.assert_allclose(y.numpy(), np.exp(values), rtol=1e-14)
+
+
+def test_pinned_memory_is_not_staged() -> None:
+    weft.cuda.memory_trim()
+    x = weft.cuda.empty_pinned(LENGTH)
+    x[...] = 1.0
+    before = weft.cuda.memory_stats(DEVICE).pinned
+    d = x.to_device(DEVICE)
+    x[...] = d + 1.0
+    assert x[-1].item() == 2.0
+    assert weft.cuda.memory_stats(DEVICE).pinned == before
+
+
+def test_memory_that_cupy_has_pinned_goes_straight() -> None:
+    cupyx: Any = pytest.importorskip("cupyx")
+    weft.cuda.memory_trim()
+    theirs = cupyx.empty_pinned(LENGTH)
+    theirs[:] = 3.0
+    before = weft.cuda.memory_stats(DEVICE).pinned
+    x = weft.asarray(theirs, copy=False)
+    x[...] = x.to_device(DEVICE) * 2.0
+    x.wait_to_read(SOON)
+    assert (theirs == 6.0).all()
+    assert weft.cuda.memory_stats(DEVICE).pinned == before
