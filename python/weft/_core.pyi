@@ -15,6 +15,7 @@ from weft._device import Device
 
 __all__ = [
     "_FIRST_CUDA_DEVICE",
+    "BareLaunch",
     "Completion",
     "CudaLoop",
     "Declared",
@@ -51,6 +52,7 @@ __all__ = [
     "cuda_properties",
     "cuda_synchronize",
     "cuda_trim",
+    "cuda_wait_issued",
     "cuda_wrap",
     "empty",
     "memory_stats",
@@ -666,11 +668,17 @@ def cuda_properties(index: int) -> dict[str, Any]: ...
 def cuda_synchronize(index: int, timeout: float | None = None) -> None: ...
 def cuda_memory_stats(index: int) -> dict[str, int]: ...
 def cuda_trim() -> None: ...
+def cuda_wait_issued(x: NDArray) -> None: ...
 def cuda_current_stream() -> tuple[int, int] | None: ...
 
 @final
 class Operator:
     def push(self) -> None: ...
+
+@final
+class BareLaunch:
+    def __new__(cls, array: NDArray, image: bytes, name: str, grid: int, block: int) -> Self: ...
+    def time(self, count: int) -> tuple[float, float]: ...
 
 @final
 class Completion:

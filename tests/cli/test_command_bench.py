@@ -56,7 +56,7 @@ def test_tables_can_be_chosen_and_piped(tmp_path: Path) -> None:
         (("--tables", "A,Q"), "'A,Q': the tables are A, B, C, D, E"),
         (("tables", "--reps", "0"), "'0': a number of at least 1"),
         (("tables", "--workers", "two"), "'two': a number of at least 1"),
-        (("gpu",), "invalid choice: 'gpu'"),
+        (("gpus",), "invalid choice: 'gpus'"),
         (("overlap", "--figure", "picture.txt"), "picture.txt: the suffix says the format, and is one of .png"),
         (("overlap", "--figure", "nowhere/picture.png"), "there is no folder nowhere"),
     ],

@@ -42,6 +42,8 @@ mod _core {
     #[pymodule_export]
     use super::completion::Completion;
     #[pymodule_export]
+    use super::cuda::bare::{BareLaunch, cuda_wait_issued};
+    #[pymodule_export]
     use super::cuda::capture::cuda_begin_capture;
     #[pymodule_export]
     use super::cuda::elementwise::CudaLoop;

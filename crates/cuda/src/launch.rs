@@ -1,5 +1,9 @@
 //! Launches: a kernel with arguments, ready to be issued. Issuing one allocates nothing.
 
+mod bare;
+
+pub use bare::BackToBack;
+
 use crate::buffer::DeviceBuffer;
 use crate::device::Device;
 use crate::driver::Dimensions;
@@ -265,7 +269,16 @@ impl Launch {
     }
 
     /// Puts it on a stream.
+    #[inline]
     pub(crate) fn put(&self, issuing: &Issuing<'_>) -> Result<(), CudaError> {
+        // SAFETY: there is a pointer for each parameter; what they are is promised to new(), and the stream is behind
+        // all that the accesses ask for.
+        self.packed(issuing, |parameters| unsafe { self.call(issuing, parameters) })
+    }
+
+    /// Hands `launch` a pointer to each parameter.
+    #[inline]
+    fn packed<R>(&self, issuing: &Issuing<'_>, launch: impl FnOnce(*mut *mut c_void) -> R) -> R {
         let mut words: SmallVec<[u64; 64]> = SmallVec::from_slice(&self.words);
         for patch in &self.patches {
             words[patch.word as usize] += issuing.addresses[patch.access as usize];
@@ -277,17 +290,20 @@ impl Launch {
             // SAFETY: check() has found all parameters given, so these are within the words, or right behind them.
             rest = unsafe { rest.add(parameter.words()) };
         }
-        // SAFETY: there is a pointer for each parameter; what they are is promised to new(), and the stream is behind
-        // all that the accesses ask for.
-        unsafe {
-            issuing.driver.launch(
-                self.kernel().function(),
-                &self.dimensions,
-                issuing.stream.handle(),
-                pointers.as_mut_ptr(),
-            )
-        }
-        .map_err(|error| issuing.refused(error))
+        launch(pointers.as_mut_ptr())
+    }
+
+    /// The driver's call.
+    ///
+    /// # Safety
+    ///
+    /// There is a pointer for each parameter, and the stream is behind all that the accesses ask for.
+    #[inline]
+    unsafe fn call(&self, issuing: &Issuing<'_>, parameters: *mut *mut c_void) -> Result<(), CudaError> {
+        let (function, stream) = (self.kernel().function(), issuing.stream.handle());
+        // SAFETY: the caller's promise, and that of new().
+        unsafe { issuing.driver.launch(function, &self.dimensions, stream, parameters) }
+            .map_err(|error| issuing.refused(error))
     }
 
     /// Issues it, inside of an op that was granted its accesses.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["check_picture", "check_trace"]
+__all__ = ["check_picture", "check_suffix", "check_trace"]
 
 
 def check_trace(path: Path) -> None:
@@ -40,12 +40,23 @@ def check_picture(path: Path, suffixes: Sequence[str]) -> None:
     CommandError
         If the suffix names no format, the folder is not there, or matplotlib is missing.
     """
-    if path.suffix not in suffixes:
-        raise CommandError(f"{path}: the suffix says the format, and is one of {', '.join(suffixes)}")
+    check_suffix(path, suffixes)
     try:
         need("matplotlib")
     except ImportError as error:
         raise CommandError(f"{path}: {error}") from error
+
+
+def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
+    """See to it that a file of one of these suffixes can be written.
+
+    Raises
+    ------
+    CommandError
+        If the suffix is another, or the folder is not there.
+    """
+    if path.suffix not in suffixes:
+        raise CommandError(f"{path}: the suffix says the format, and is one of {', '.join(suffixes)}")
     _check_folder(path)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft._command.running import run
 from weft.bench import tables_command
+from weft.bench.gpu import command as gpu_command
 from weft.bench.overlap import command as overlap_command
 
 if TYPE_CHECKING:
@@ -62,3 +63,4 @@ def _fill(parser: ArgumentParser) -> None:
     names = parser.add_subparsers(metavar="NAME", required=True)
     tables_command.add_to(names)
     overlap_command.add_to(names)
+    gpu_command.add_to(names)

@@ -9,10 +9,12 @@
 //! | `elementwise` | native launches of element-wise kernels |
 //! | `operators` | operators, from the type slot to the launch |
 //! | `kernel`, `parameters` | launches of kernels that users wrote; their arguments |
+//! | `bare` | what benchmarks measure launches against |
 //! | `interop` | device memory in other libraries' hands, and theirs in ours |
 //! | `hosted` | Python callables on the stream of their op |
 //! | `capture`, `graph` | ops recorded on the thread that pushes them; what replays them |
 
+pub(crate) mod bare;
 pub(crate) mod capture;
 pub(crate) mod elementwise;
 pub(crate) mod fences;

@@ -4,7 +4,7 @@ use crate::{Array, Machine, WORDS, Watchdog};
 use weft_cuda::driver::Dimensions;
 use weft_cuda::simulated::Settings;
 use weft_cuda::{CudaError, Kernel, Label, Launch, Parameter};
-use weft_engine::AccessKind;
+use weft_engine::{AccessKind, Wait};
 
 const DIMENSIONS: Dimensions = Dimensions { grid: [1; 3], block: [32, 1, 1], shared_memory: 0 };
 
@@ -142,5 +142,21 @@ fn urgent_launches_and_streams_of_ones_own() {
     assert_ne!(urgent.stream().number(), stream.number());
     assert_eq!(machine.value(&y), vec![0x2_0000_0002; WORDS]);
     assert_eq!(machine.value(&z), vec![0x3_0000_0003; WORDS]);
+    machine.check();
+}
+
+#[test]
+fn launches_back_to_back_are_one_op_on_one_stream() {
+    let _watchdog = Watchdog::new("launches back to back are one op on one stream");
+    let machine = Machine::new(Settings::default(), 1);
+    let (x, y) = (machine.array(0, WORDS), machine.array(0, WORDS));
+    machine.fill(&x, 1);
+    machine.fill(&y, 0);
+    machine.engine.wait_for_all().expect("no op fails");
+    let launch = machine.prepared("axpy", &y, &x, 2);
+    let took = launch.back_to_back(5, &mut Wait::default()).expect("it is issued");
+    assert!(took.issued <= took.completed);
+    assert!(y.buffer.writer().expect("it was issued").is_done().expect("no fault"));
+    assert_eq!(machine.value(&y), [0xA_0000_000A; WORDS]);
     machine.check();
 }

@@ -1,0 +1,122 @@
+"""What a run on a GPU measured: on the terminal, as JSON, and as a page of Markdown."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from weft._command.tables import show
+from weft.bench.tables import grid, number
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weft.bench.gpu.bounds import Result
+    from weft.bench.gpu.settings import Settings
+    from weft.bench.gpu.setup import Line
+    from weft.bench.samples import Samples
+    from weft.bench.tables import Grid
+
+__all__ = ["Report"]
+
+
+class Report:
+    """One run.
+
+    Parameters
+    ----------
+    machine : dict of str to str
+        Where.
+    settings : Settings
+        How large.
+    lines : sequence of Line
+        What was measured.
+    samples : Samples
+        What came out, and what is missing.
+    problems : dict of str to str
+        Lines that came to no result, and why.
+    """
+
+    def __init__(
+        self,
+        machine: dict[str, str],
+        settings: Settings,
+        lines: Sequence[Line],
+        samples: Samples,
+        problems: dict[str, str],
+    ) -> None:
+        self._machine, self._settings, self._lines = machine, settings, lines
+        self._samples, self._problems = samples, problems
+
+    def results(self) -> list[Result]:
+        """Return every bound with what was found."""
+        bounds = [bound for line in self._lines for bound in line.bounds(self._settings)]
+        return [bound.evaluate(self._samples) for bound in bounds]
+
+    def grids(self) -> list[Grid]:
+        """Return a title and rows for what is promised, and for each table that has any."""
+        promised = [["", "figure", "minimum", "median", "bound", "verdict"]]
+        promised += [
+            [
+                found.bound.line,
+                found.bound.what,
+                *(_figure(value, found.bound.unit) for value in (found.minimum, found.median)),
+                found.limit,
+                found.verdict,
+            ]
+            for found in self.results()
+        ]
+        tables = [(table.heading, grid(table, self._samples)) for line in self._lines for table in line.tables]
+        return [("Bounds", promised), *((title, rows) for title, rows in tables if rows)]
+
+    def print(self) -> None:
+        """Print the machine and every table."""
+        show("Machine", [[name, value] for name, value in self._machine.items()], header=False)
+        for title, rows in self.grids():
+            show(title, rows)
+        if self._problems:
+            show("Without a result", [[name, why] for name, why in self._problems.items()], header=False)
+
+    def json(self) -> dict[str, Any]:
+        """Return everything as JSON has it."""
+        cells: dict[str, list[dict[str, Any]]] = {}
+        for table, implementation, case in self._samples.values:
+            cell = self._samples.cell(table, implementation, case)
+            if cell is not None:
+                cells.setdefault(table, []).append({"implementation": implementation, "case": case, **asdict(cell)})
+        return {
+            "machine": self._machine,
+            "settings": asdict(self._settings),
+            "bounds": [found.json() for found in self.results()],
+            "units": {table.key: table.unit for line in self._lines for table in line.tables},
+            "tables": cells,
+            "missing": [
+                {"table": table, "implementation": name, "reason": reason}
+                for (table, name), reason in self._samples.missing.items()
+            ],
+            "problems": self._problems,
+        }
+
+    def markdown(self) -> str:
+        """Return everything as a page."""
+        parts = [f"# weft on {self._machine['device']}"]
+        if not self._settings.measures:
+            parts.append("Tiny sizes, which verify and measure nothing.")
+        parts.append(_table([["", ""], *([name, value] for name, value in self._machine.items())]))
+        parts += [f"## {title}\n\n{_table(rows)}" for title, rows in self.grids()]
+        if self._problems:
+            rows = [["", "why"], *([name, why] for name, why in self._problems.items())]
+            parts.append(f"## Without a result\n\n{_table(rows)}")
+        return "\n\n".join(parts) + "\n"
+
+
+def _figure(value: float | None, unit: str) -> str:
+    return "-" if value is None else f"{number(value)} {unit}".rstrip()
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
+
+    header, *body = rows
+    return "\n".join([line(header), "|" + "---|" * len(header), *map(line, body)])
