@@ -85,6 +85,36 @@ def test_without_a_gpu_nothing_is_written(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_overlap_is_measured_and_drawn_on_a_gpu(
+    tmp_path: Path, fake_cuda: dict[str, str], cupy: dict[str, str]
+) -> None:
+    small = ("overlap", "--chunks", "3", "--mib", "1", "--reps", "1")
+    pictures = ("--figure", "picture.png", "--trace", "trace.svg")
+    done = call("bench", *small, *pictures, "--json", folder=tmp_path, MPLBACKEND="Agg", **fake_cuda, **cupy)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["machine"]["device"] == "Fake 0"
+    assert [entry["name"] for entry in found["overlap"]] == [
+        "weft",
+        "weft, three buffers",
+        "CuPy, streams and events by hand",
+        "CuPy, one stream",
+    ]
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+    assert "rounds" in (tmp_path / "trace.svg").read_text("utf-8")
+
+
+def test_overlap_without_cupy_copies_pageable_memory(
+    tmp_path: Path, fake_cuda: dict[str, str], no_cupy: dict[str, str]
+) -> None:
+    small = ("overlap", "--device", "cuda:1", "--chunks", "2", "--mib", "1", "--reps", "1")
+    done = call("bench", *small, folder=tmp_path, **fake_cuda, **no_cupy)
+    assert done.returncode == 0, done.stderr
+    assert "2 chunks of 1 MiB in pageable memory" in done.stdout
+    assert "Fake 1" in done.stdout
+    assert "CuPy is missing: there is none: its rows stay empty" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -59,6 +59,7 @@ def test_tables_can_be_chosen_and_piped(tmp_path: Path) -> None:
         (("gpus",), "invalid choice: 'gpus'"),
         (("overlap", "--figure", "picture.txt"), "picture.txt: the suffix says the format, and is one of .png"),
         (("overlap", "--figure", "nowhere/picture.png"), "there is no folder nowhere"),
+        (("overlap", "--device", "tpu:0"), "unknown kind of device 'tpu'"),
     ],
 )
 def test_mistakes_are_told(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
@@ -162,7 +163,7 @@ def test_a_pipeline_that_is_wrong_is_not_timed(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_overlap_is_measured_and_drawn(tmp_path: Path) -> None:
-    small = ("overlap", "--chunks", "2", "--mib", "1", "--reps", "1")
+    small = ("overlap", "--device", "cpu", "--chunks", "2", "--mib", "1", "--reps", "1")
     done = call("bench", *small, "--figure", "picture.png", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "weft, per_device" in done.stdout

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.rules import as_dtype
 from weft._array.dispatch import OPERATORS
+from weft._array.rules import as_dtype
 from weft._core import CudaLoop, NDArray, cache_cuda_loop, push_compute
 from weft._cuda.expressions import expression
 from weft._cuda.nvrtc import build

@@ -173,16 +173,19 @@ class CuPyPipeline:
         What it works on.
     name : str
         How it is called.
+    streams : int, default: 3
+        With 1, all stages share a stream: nothing overlaps.
     """
 
-    def __init__(self, setup: Setup, chunks: Chunks, name: str) -> None:
+    def __init__(self, setup: Setup, chunks: Chunks, name: str, *, streams: int = _BUFFERS) -> None:
         self.name = name
         self._chunks, cupy = chunks, setup.cupy
         self._buffers = [cupy.asarray(chunks.sources[0]) for _ in range(_BUFFERS)]
         self._sources = [source.ctypes.data for source in chunks.sources]
         self._targets = [target.ctypes.data for target in chunks.targets]
         self._bytes = chunks.sources[0].nbytes
-        self._in, self._kernels, self._out = (setup.stream() for _ in range(3))
+        made = [setup.stream() for _ in range(streams)]
+        self._in, self._kernels, self._out = made if streams > 1 else made * 3
         self._filled, self._computed, self._emptied = (
             [cupy.cuda.Event(disable_timing=True) for _ in range(_BUFFERS)] for _ in range(3)
         )

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["steps_for"]
 
-_FIRST, _MOST = 256, 1 << 24
+_FIRST, _MOST = 64, 1 << 24
 _REPS = 5
 
 

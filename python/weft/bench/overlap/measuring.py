@@ -1,4 +1,4 @@
-"""Times the pipelines in turns, and says how much of the copies each hides."""
+"""Times the pipelines in turns, and says how much of the copies each hides; those on CPU devices are made here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from importlib import import_module
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -18,15 +18,36 @@ from weft.bench.progress import progress
 from weft.bench.samples import Job, Samples, VerificationError, interleave
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from weft.bench.overlap.pipelines import Chunks, Pipeline
 
-__all__ = ["Overlap", "measure"]
+__all__ = ["Overlap", "Parts", "measure", "time_parts"]
 
 _TABLE = "overlap"
 _RELATIVE = 1e-4
+
+
+class Parts(Protocol):
+    """A pipeline that can also do its copies alone, and its computing."""
+
+    @property
+    def name(self) -> str:
+        """How its row is called."""
+        ...
+
+    def copy(self) -> None:
+        """Copy every chunk in and out again."""
+        ...
+
+    def compute(self) -> None:
+        """Compute with every chunk, where it is."""
+        ...
+
+    def run(self) -> None:
+        """Do both, chunk by chunk."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +61,7 @@ class Overlap:
     copy : float
         Its copies alone.
     compute : float
-        Its products alone.
+        Its products, or its kernels, alone.
     pipeline : float
         Both.
     """
@@ -78,7 +99,7 @@ class Overlap:
 
 
 def measure(count: int, rows: int, columns: int, reps: int, trace: Path | None = None) -> list[Overlap]:
-    """Verify and time the pipelines.
+    """Verify and time the pipelines on CPU devices.
 
     Parameters
     ----------
@@ -112,7 +133,7 @@ def measure(count: int, rows: int, columns: int, reps: int, trace: Path | None =
         for pipeline in pipelines:
             stack.callback(pipeline.close)
             _verify(pipeline, chunks)
-        found = _time(pipelines, reps)
+        found = time_parts(pipelines, reps)
         if trace is not None:
             overlapping.run()  # its workers and memory have cooled down
             with weft.trace(trace, engine=overlapping.engine):
@@ -127,7 +148,8 @@ def _verify(pipeline: Pipeline, chunks: Chunks) -> None:
             raise VerificationError(f"{pipeline.name}: the products are not NumPy's")
 
 
-def _time(pipelines: list[Pipeline], reps: int) -> list[Overlap]:
+def time_parts(pipelines: Sequence[Parts], reps: int) -> list[Overlap]:
+    """Time pipelines and their parts in turns."""
     samples = Samples()
     jobs = [
         Job(_TABLE, case, pipeline.name, partial(_milliseconds, run))
