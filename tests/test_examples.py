@@ -14,12 +14,11 @@ EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
 SIZES = {"hidden_parallelism": 1000, "kmeans": 2, "photographs": 60, "random_numbers": 4000}
 
 
-def run(folder: Path, name: str, *options: str) -> str:
+def run(folder: Path, name: str, *options: str, **env: str) -> str:
     """Run an example in a folder, and return what it printed."""
     command = [sys.executable, str(EXAMPLES / f"{name}.py"), *options]
-    done = subprocess.run(
-        command, cwd=folder, env=script_env(MPLBACKEND="Agg"), capture_output=True, text=True, timeout=50, check=False
-    )
+    env = script_env(MPLBACKEND="Agg", **env)
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=50, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout
@@ -49,3 +48,34 @@ def test_the_network_learns_the_same_everywhere(tmp_path: Path) -> None:
     assert "the same in all runs, bit for bit" in printed
     assert "differ" not in printed
     assert (tmp_path / "run.svg").exists()
+
+
+DEVICES = {
+    "0": "cpu:0 and cpu:1, logical devices of the CPU, for want of a GPU: CUDA is not available",
+    "1": "cuda:0, as two logical devices with streams of their own",
+    "2": "cuda:0 and cuda:1",
+}
+SMALL = ("--epochs", "1", "--repeats", "1", "--hidden", "32", "--timeline", "run.svg")
+
+
+@pytest.mark.parametrize("gpus", DEVICES)
+def test_the_network_says_which_devices_it_uses(tmp_path: Path, gpus: str, fake_cuda: dict[str, str]) -> None:
+    stand_in = Path(__file__).parent / "cuda" / "cupy_on_host.py"
+    (tmp_path / "cupy.py").write_text(stand_in.read_text("utf-8"), encoding="utf-8")
+    env = {"PYTHONPATH": str(tmp_path), "FAKE_CUDA_DEVICES": gpus}
+    printed = run(tmp_path, "digits", *SMALL, **env, **fake_cuda)
+    assert printed.startswith(f"devices             {DEVICES[gpus]}")
+    assert "NDArray's weights   the same in all runs, bit for bit" in printed
+    assert "other weights       the same, but for rounding" in printed
+    # Ops that are pushed by hand call NumPy's functions.
+    assert ("by hand, serial" in printed) == (gpus == "0")
+    assert (tmp_path / "run.svg").exists()
+
+
+def test_the_network_stays_on_the_cpu_without_cupy_and_says_so(tmp_path: Path, fake_cuda: dict[str, str]) -> None:
+    (tmp_path / "cupy.py").write_text("raise ImportError('there is none')", encoding="utf-8")
+    printed = run(tmp_path, "digits", *SMALL, PYTHONPATH=str(tmp_path), **fake_cuda)
+    said = "cpu:0 and cpu:1, logical devices of the CPU, for want of a GPU: CuPy cannot be imported (there is none)"
+    assert printed.startswith(f"devices             {said}")
+    assert "pip install cupy-cuda" in printed.splitlines()[0]
+    assert "by hand, serial" in printed

@@ -7,6 +7,10 @@ weights, bit for bit, and that all versions learn alike, and draws who ran what 
 
     python docs/examples/digits.py
 
+The devices are two GPUs where there are two, one GPU as two logical devices where there is one, and else the
+CPU: ``two_devices/devices.py`` finds out, and the script says which. On GPUs the array arithmetic is run; ops
+that are pushed by hand call NumPy's functions and stay on the CPU.
+
 Needs scikit-learn (which brings the images), matplotlib, rich and threadpoolctl.
 """
 
@@ -31,6 +35,7 @@ from threadpoolctl import threadpool_limits
 
 import weft
 from two_devices import arithmetic
+from two_devices.devices import Devices, find_devices
 from two_devices.network import accuracy
 from two_devices.training import Data, Outcome, Plan, train
 
@@ -58,13 +63,14 @@ def on_engine(train: Callable[[weft.Engine, Data, Plan, Callable[[], object]], O
     return run
 
 
-def trainings() -> dict[str, Training]:
+def trainings(devices: Devices) -> dict[str, Training]:
     """Return all that there is to compare: a policy's name alone stands for ops pushed by hand."""
-    versions = {policy: on_engine(train, policy) for policy in ENGINES}
+    versions = {} if devices.on_gpu else {policy: on_engine(train, policy) for policy in ENGINES}
     versions[NUMPY] = arithmetic.train_numpy
     if find_spec("torch"):
         versions["torch, 2 threads"] = partial(arithmetic.train_torch, 2)
-    versions |= {NDARRAY + policy: on_engine(arithmetic.train, policy) for policy in ENGINES}
+    in_arrays = partial(arithmetic.train, devices=devices.pair)
+    versions |= {NDARRAY + policy: on_engine(in_arrays, policy) for policy in ENGINES}
     return versions
 
 
@@ -81,9 +87,11 @@ def load_data(seed: int = 0) -> tuple[Data, Data]:
     return parts[0], parts[1]
 
 
-def run_all(data: Data, plan: Plan, repeats: int, console: Console) -> dict[str, list[Outcome]]:
+def run_all(data: Data, plan: Plan, repeats: int, devices: Devices, console: Console) -> dict[str, list[Outcome]]:
     """Train with each version in turn, `repeats` times, and return what came out."""
-    versions = trainings()
+    versions = trainings(devices)
+    if devices.on_gpu:  # what is compiled at its first use is there when it is timed
+        versions[f"{NDARRAY}serial"](data, replace(plan, epochs=1), lambda: None)
     outcomes: dict[str, list[Outcome]] = {version: [] for version in versions}
     columns = (TextColumn("{task.description:22}"), BarColumn(None), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, refresh_per_second=4) as progress:
@@ -151,10 +159,11 @@ def straying(outcomes: dict[str, list[Outcome]]) -> list[str]:
     ]
 
 
-def draw(data: Data, plan: Plan, paths: list[Path], console: Console) -> None:
+def draw(data: Data, plan: Plan, paths: list[Path], devices: Devices, console: Console) -> None:
     """Train for one more epoch, draw who ran what when, and print how much of it ran at once."""
+    training = partial(arithmetic.train, devices=devices.pair) if devices.on_gpu else train
     with ENGINES["per_device"]() as engine, weft.trace(engine=engine) as trace:
-        train(engine, data, replace(plan, epochs=1), lambda: None)
+        training(engine, data, replace(plan, epochs=1), lambda: None)
     for path in paths:
         trace.timeline(path)
     summary = trace.summary()
@@ -204,31 +213,43 @@ def main() -> int:
         console.print(f"[red]--batch must be even and at most {len(data.images)}, not {options.batch}")
         return 2
 
+    devices = find_devices()
+    console.print(f"devices             {devices.said}", soft_wrap=True)
     with threadpool_limits(limits=1, user_api="blas"):
-        outcomes = run_all(data, plan, options.repeats, console)
-        score = accuracy(*outcomes["serial"][0].weights, held_out.images, held_out.labels)
+        outcomes = run_all(data, plan, options.repeats, devices, console)
+    agree = devices.on_gpu or tell_by_hand(outcomes, held_out, console)
+    if agree:
+        draw(data, plan, options.timeline, devices, console)
+    return 0 if agree and tell_arrays(outcomes, held_out, console) else 1
 
+
+def tell_by_hand(outcomes: dict[str, list[Outcome]], held_out: Data, console: Console) -> bool:
+    """Print what came of the ops pushed by hand, and return whether all policies gave the same weights."""
     console.print(summary(outcomes))
     console.print(f"ops in each run     {outcomes['serial'][0].ops:,}")
+    score = accuracy(*outcomes["serial"][0].weights, held_out.images, held_out.labels)
     console.print(f"held-out accuracy   {score:.3f}")
     if policies := differing(outcomes):
         console.print(f"[red]final weights       differ from those of serial: {', '.join(policies)}")
-        return 1
+        return False
     console.print("final weights       the same in all runs, bit for bit")
-    draw(data, plan, options.timeline, console)
+    return True
 
+
+def tell_arrays(outcomes: dict[str, list[Outcome]], held_out: Data, console: Console) -> bool:
+    """Print what came of the array arithmetic, beside all other versions, and return whether all agree."""
     console.print("\nThe same network in array arithmetic")
     console.print(comparison(outcomes, held_out))
     console.print(f"ops in each run     {outcomes[f'{NDARRAY}serial'][0].ops:,}")
     if versions := differing(outcomes, NDARRAY):
         console.print(f"[red]final weights       differ from those of {NDARRAY}serial: {', '.join(versions)}")
-        return 1
+        return False
     if versions := straying(outcomes):
         console.print(f"[red]final weights       differ from those of {NUMPY}: {', '.join(versions)}")
-        return 1
+        return False
     console.print("NDArray's weights   the same in all runs, bit for bit")
     console.print("other weights       the same, but for rounding")
-    return 0
+    return True
 
 
 if __name__ == "__main__":

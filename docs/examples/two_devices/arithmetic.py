@@ -27,8 +27,6 @@ Namespace: TypeAlias = Any
 #: Called without arguments when the last op of an epoch has run, or has been pushed.
 OnEpoch: TypeAlias = Callable[[], object]
 
-HOME = DEVICES[0]
-
 
 class Weights(NamedTuple):
     """Weights, (p, h), and bias, (h,), of the hidden layer; weights, (h, c), of the output."""
@@ -68,7 +66,13 @@ def gradients(
     return Weights(x.T @ back, back.sum(axis=0), hidden.T @ error)
 
 
-def train(engine: weft.Engine, data: Data, plan: Plan, on_epoch: OnEpoch) -> Outcome:
+def train(
+    engine: weft.Engine,
+    data: Data,
+    plan: Plan,
+    on_epoch: OnEpoch,
+    devices: tuple[weft.Device, weft.Device] = DEVICES,
+) -> Outcome:
     """Train on `engine`, half of each batch on each device.
 
     Parameters
@@ -81,25 +85,28 @@ def train(engine: weft.Engine, data: Data, plan: Plan, on_epoch: OnEpoch) -> Out
         How to learn it.
     on_epoch : callable
         Called when all ops of an epoch have been pushed.
+    devices : tuple of weft.Device
+        Where the halves are; the weights are updated on the first.
 
     Returns
     -------
     Outcome
         Its weights are the same, bit for bit, whatever the policy of the engine.
     """
+    home, _ = devices
     previous = weft.set_engine(engine)
     try:
         images, labels = weft.asarray(data.images[:, :-1]), weft.asarray(data.labels)
         first = first_weights(data, plan)
-        weights = Weights(*map(weft.asarray, first))
-        half = plan.batch // len(DEVICES)
+        weights = Weights(*(weft.asarray(weight, device=home) for weight in first))
+        half = plan.batch // len(devices)
         nets = [
             Replica(
-                weft.empty((half, images.shape[1]), dtype=weft.float32, device=cpu),
-                weft.empty((half, labels.shape[1]), dtype=weft.float32, device=cpu),
-                Weights(*(weft.asarray(weight, device=cpu) for weight in first)),
+                weft.empty((half, images.shape[1]), dtype=weft.float32, device=device),
+                weft.empty((half, labels.shape[1]), dtype=weft.float32, device=device),
+                Weights(*(weft.asarray(weight, device=device) for weight in first)),
             )
-            for cpu in DEVICES
+            for device in devices
         ]
         backward = partial(gradients, tanh=weft.tanh, softmax=partial(softmax, weft))
         rate = plan.rate / plan.hidden / plan.batch
@@ -117,7 +124,7 @@ def train(engine: weft.Engine, data: Data, plan: Plan, on_epoch: OnEpoch) -> Out
                     found.append(backward(net.x, net.y, net.weights))
                 replicas = zip(*(net.weights for net in nets), strict=True)
                 for weight, parts, copies in zip(weights, zip(*found, strict=True), replicas, strict=True):
-                    here, there = (part.to_device(HOME) for part in parts)
+                    here, there = (part.to_device(home) for part in parts)
                     weight -= rate * (here + there)  # noqa: PLW2901 (in place)
                     for copy in copies:
                         weight.copyto(copy)
