@@ -218,7 +218,7 @@ def test_callables_are_called_once_and_what_they_launch_is_recorded(cupy: Any, d
         def launch() -> None:
             found = weft.cuda.current_stream()
             assert found is not None
-            called.append((found[1], threading.get_ident(), cupy.current[-1], cupy.allocators[-1]))
+            called.append((found[1], threading.get_ident(), cupy.current()[-1], cupy.allocators[-1]))
             values = array._values()
             address = ctypes.c_void_p(values.ctypes.data)
             assert driver.cuMemsetD32Async(address, word, ctypes.c_size_t(values.size), ctypes.c_void_p(found[1])) == 0
@@ -238,7 +238,7 @@ def test_callables_are_called_once_and_what_they_launch_is_recorded(cupy: Any, d
     assert one is not other, "ops that may run side by side do not share memory"
     assert third in (one, other)
     assert fourth in (one, other)
-    assert cupy.allocators == cupy.current == []
+    assert cupy.allocators == cupy.current() == []
     assert (x.tolist(), y.tolist()) == ([0.0] * 8, [0.0] * 8)
     graph.replay()
     assert (x.tolist(), y.tolist()) == ([5.0] * 8, [4.0] * 8)
@@ -275,7 +275,7 @@ def test_a_callable_that_fails_leaves_no_graph(cupy: Any) -> None:
         with pytest.raises(errors.CaptureError, match="recorded in part"):
             x += 1
     assert repr(graph) == "<weft.cuda.Graph, abandoned>"
-    assert (cupy.current, cupy.allocators) == ([], [])
+    assert (cupy.current(), cupy.allocators) == ([], [])
     x += 1
     assert x.tolist() == [2.0] * 8
 

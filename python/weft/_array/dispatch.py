@@ -415,8 +415,11 @@ def _push(op: Op, results: tuple[NDArray, ...], given: tuple[Operand, ...], attr
     )
     for x in mutated:
         operands.check_writable(x)
-    # NumPy's functions call CuPy's of the same name for CuPy's arrays.
-    compute = op.compute.get("cuda", op.compute["cpu"]) if on_device else op.compute["cpu"]
+    compute = op.compute["cpu"]
+    if on_device:
+        from weft._cuda.hosted import compute_of  # noqa: PLC0415 - for those alone who have a device
+
+        compute = compute_of(op)
     run = partial(_run_compute, compute, template, len(results), _mutated=len(mutated), **attributes)
     push_compute(run, results, inputs, mutated, name=op.name)
 

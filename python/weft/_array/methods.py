@@ -211,7 +211,14 @@ def sort(self: NDArray, axis: SupportsIndex = -1, *, stable: bool = True) -> Non
     """
     check_writable(self)
     at = axis_index(axis, self.ndim)
-    push_compute(partial(np.ndarray.sort, axis=at, stable=stable), (), (), (self,), name="sort")
+    push_compute(partial(_sort_in_place, axis=at, stable=stable), (), (), (self,), name="sort")
+
+
+def _sort_in_place(x: Any, *, axis: int, stable: bool) -> None:  # noqa: ANN401 - NumPy's or CuPy's
+    if isinstance(x, np.ndarray):
+        x.sort(axis=axis, stable=stable)
+    else:  # CuPy sorts no views in place, and always stably
+        x[...] = np.sort(x, axis=axis)
 
 
 def flatten(self: NDArray) -> NDArray:

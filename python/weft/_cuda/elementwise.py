@@ -1,15 +1,16 @@
-"""Element-wise functions on CUDA devices: native launches where there is a kernel, CuPy's functions elsewhere."""
+"""Element-wise functions on CUDA devices: native launches where there is a kernel, calls of CuPy's functions elsewhere."""
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._array.dispatch import OPERATORS
 from weft._array.rules import as_dtype
-from weft._core import CudaLoop, NDArray, cache_cuda_loop, push_compute
+from weft._core import CudaLoop, NDArray, cache_cuda_loop
+from weft._cuda import hosted
 from weft._cuda.expressions import expression
 from weft._cuda.nvrtc import build
 from weft._cuda.sources import Elementwise
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from weft._array.rules import DType
     from weft.ops import Op
 
-__all__ = ["casting", "copying", "hosted", "of_ufunc", "push"]
+__all__ = ["casting", "copying", "of_ufunc", "push"]
 
 _BOOL = np.dtype(np.bool_)
 #: So that results are those of single operations, as NumPy's are.
@@ -112,8 +113,7 @@ def push(
                 _cache(op.name, inputs, loop)
             loop.push(results, given)
             return
-    function: Any = op.compute.get("cuda", ufunc)
-    hosted(function, results, operands, mask, op.name)
+    hosted.push(ufunc, results, operands, mask, op)
 
 
 def _is_array(operand: object) -> bool:
@@ -136,28 +136,3 @@ def _check_exponent(exponent: Any) -> None:  # noqa: ANN401 - an array or a numb
             )
     elif exponent < 0:
         raise ValueError("Integers to negative integer powers are not allowed.")
-
-
-def hosted(
-    function: Any,  # noqa: ANN401 - a ufunc, or a compute of a user's
-    results: tuple[NDArray, ...],
-    operands: tuple[Any, ...],
-    mask: NDArray | None = None,
-    name: str | None = None,
-) -> None:
-    """Push a ufunc that has no kernel: CuPy's function of its name, on a worker with the GIL."""
-    arrays = tuple(x for x in operands if isinstance(x, NDArray))
-    template = tuple(None if isinstance(x, NDArray) else x for x in operands)
-    run = partial(_run, function, template, len(results))
-    name = function.__name__ if name is None else name
-    if mask is None:
-        push_compute(run, results, arrays, name=name)
-    else:
-        push_compute(partial(run, masked=True), (), (*arrays, mask), results, name=name)
-
-
-def _run(function: Any, template: tuple[Any, ...], nout: int, /, *views: Any, masked: bool = False) -> None:  # noqa: ANN401 - as above
-    inputs = iter(views[nout:])
-    args = [next(inputs) if each is None else each for each in template]
-    options: dict[str, Any] = {"where": next(inputs)} if masked else {}
-    function(*args, out=views[:nout], **options)

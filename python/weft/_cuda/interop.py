@@ -14,7 +14,7 @@ import numpy as np
 from weft._array.rules import as_dtype
 from weft._array.shapes import contiguous_strides
 from weft._core import cuda_export, cuda_wrap
-from weft._cuda.streams import cupy
+from weft._cuda.streams import on
 from weft._cuda.views import view
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def capsule(x: NDArray, stream: Any, options: dict[str, Any]) -> object:  # noqa
     """Return a DLPack capsule of an array that is on a device, as CuPy makes it."""
     address, nbytes, device, own, keeper = cuda_export(x)
     shown = view(address, nbytes, x._offset, x.shape, x.strides, x.dtype, device, keeper)
-    with cupy().cuda.ExternalStream(own, device):
+    with on(device, own):
         found: object = shown.__dlpack__(stream=stream, **options)
     return found
 

@@ -125,7 +125,8 @@ def _theirs(
             pointer: int = kernel.kernel.ptr
         return pointer
 
-    return own, parameters(kernel.code, own), handle
+    # One that was loaded from a file has no source.
+    return own, parameters(kernel.code, own) if kernel.code else None, handle
 
 
 def parameters(source: str, name: str) -> list[tuple[bool, str | None]] | None:

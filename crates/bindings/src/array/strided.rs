@@ -114,11 +114,9 @@ impl Loop {
         if first.get().inner.buffer().is_elsewhere() {
             return match self.cuda(py)? {
                 Some(kernels) => kernels.get().push_python(targets, inputs),
-                None => py
-                    .import("weft._cuda.elementwise")?
-                    .getattr("hosted")?
-                    .call1((&self.ufunc, targets, inputs))
-                    .map(drop),
+                None => {
+                    py.import("weft._cuda.hosted")?.getattr("push")?.call1((&self.ufunc, targets, inputs)).map(drop)
+                }
             };
         }
         let bytes: usize = outputs.iter().map(|output| output.get().inner.bytes()).sum();
