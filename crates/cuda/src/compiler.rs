@@ -3,6 +3,7 @@
 use libloading::Library;
 use std::ffi::{CStr, CString, NulError, c_char, c_int, c_void};
 use std::fmt;
+use std::path::Path;
 use std::ptr;
 
 /// Why there is no image.
@@ -67,6 +68,7 @@ impl Compiler {
     pub fn open(paths: &[String]) -> Result<Self, CompileError> {
         let mut reasons = Vec::new();
         for path in paths {
+            load_builtins(Path::new(path));
             // SAFETY: loading NVRTC runs its initialisers, which is what whoever compiles wants.
             match unsafe { Library::new(path) } {
                 // SAFETY: the caller says that this is NVRTC.
@@ -152,6 +154,23 @@ impl Compiler {
         // SAFETY: it answers a text of its own, which lives as long as the library, for any code.
         let text = unsafe { CStr::from_ptr((self.error)(code)) };
         Err(format!("{} ({code})", text.to_string_lossy()))
+    }
+}
+
+/// Loads the library of NVRTC's that it looks for by name when it compiles, where that lies beside it: releases differ
+/// in whether they look there by themselves.
+fn load_builtins(nvrtc: &Path) {
+    let Some(folder) = nvrtc.parent().filter(|folder| folder.is_absolute()) else { return };
+    let Ok(entries) = folder.read_dir() else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with("libnvrtc-builtins.so") || name.starts_with("nvrtc-builtins64_") {
+            // SAFETY: it is a part of NVRTC, which whoever compiles wants.
+            if let Ok(library) = unsafe { Library::new(entry.path()) } {
+                std::mem::forget(library);
+            }
+        }
     }
 }
 

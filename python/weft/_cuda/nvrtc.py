@@ -14,6 +14,8 @@ __all__ = ["build", "libraries"]
 
 #: Packages that ship it, newest first, with where it is in them.
 _PACKAGES = (("nvidia.cu13", "lib"), ("nvidia.cuda_nvrtc", "lib"))
+#: Where a toolkit that was installed by itself has it.
+_TOOLKIT = "bin" if sys.platform == "win32" else "lib64"
 _NAMES = ("nvrtc64_130_0.dll", "nvrtc64_120_0.dll") if sys.platform == "win32" else ("libnvrtc.so.13", "libnvrtc.so.12")
 
 
@@ -25,7 +27,7 @@ def libraries() -> list[str]:
     Examples
     --------
     >>> from weft._cuda.nvrtc import libraries
-    >>> libraries()[-1].endswith(".12") or "nvrtc" in libraries()[-1]
+    >>> all("nvrtc" in path for path in libraries())
     True
     """
     named = os.environ.get("WEFT_NVRTC_LIBRARY")
@@ -38,8 +40,14 @@ def libraries() -> list[str]:
         except ModuleNotFoundError:
             continue
         for root in (spec.submodule_search_locations or ()) if spec else ():
-            found += [str(path) for name in _NAMES if (path := Path(root) / folder / name).exists()]
-    return [*found, *_NAMES]
+            found += _in(Path(root) / folder)
+    # By name the loader's own places are searched, and what the process has loaded already.
+    toolkits = [os.environ.get(name) for name in ("CUDA_PATH", "CUDA_HOME")] + ["/usr/local/cuda"]
+    return [*found, *_NAMES, *(path for each in toolkits if each for path in _in(Path(each) / _TOOLKIT))]
+
+
+def _in(folder: Path) -> list[str]:
+    return [str(path) for name in _NAMES if (path := folder / name).exists()]
 
 
 def build(name: str, source: str, capability: tuple[int, int], options: tuple[str, ...] = ()) -> bytes:
@@ -72,5 +80,6 @@ def build(name: str, source: str, capability: tuple[int, int], options: tuple[st
         return cuda_compile(libraries(), name, source, capability, list(options))
     except CudaUnavailableError as error:
         raise CudaUnavailableError(
-            f"{error}; kernels need it: pip install nvidia-cuda-nvrtc-cu12, or name the library by WEFT_NVRTC_LIBRARY"
+            f"{error}; kernels need it: pip install nvidia-cuda-nvrtc, or nvidia-cuda-nvrtc-cu12 for a driver for CUDA 12, "
+            "or name the library by WEFT_NVRTC_LIBRARY"
         ) from None
