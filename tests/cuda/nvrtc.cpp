@@ -30,6 +30,10 @@ static thread_local Dim threadIdx, blockIdx, blockDim, gridDim;
 ONE(acos) ONE(acosh) ONE(asin) ONE(asinh) ONE(atan) ONE(atanh) ONE(cbrt) ONE(ceil) ONE(cos) ONE(cosh) ONE(exp) ONE(exp2)
 ONE(expm1) ONE(fabs) ONE(floor) ONE(log) ONE(log10) ONE(log1p) ONE(log2) ONE(rint) ONE(sin) ONE(sinh) ONE(sqrt) ONE(tan)
 ONE(tanh) ONE(trunc) TWO(atan2) TWO(copysign) TWO(fmod) TWO(hypot) TWO(nextafter) TWO(pow)
+static inline float frexp(float x, int* power) { return __builtin_frexpf(x, power); }
+static inline double frexp(double x, int* power) { return __builtin_frexp(x, power); }
+static inline float ldexp(float x, int power) { return __builtin_ldexpf(x, power); }
+static inline double ldexp(double x, int power) { return __builtin_ldexp(x, power); }
 template <class T> struct Plain { typedef T type; };
 template <class T> struct Plain<const T> { typedef T type; };
 template <unsigned... I> struct Indices {};

@@ -408,6 +408,11 @@ def _push(op: Op, results: tuple[NDArray, ...], given: tuple[Operand, ...], attr
     on_device = bool(results) and results[0]._elsewhere
     if faster is not None and not on_device and faster(results, given, **attributes):
         return
+    if on_device and (kernels := op.attribute("kernels", None)) is not None:
+        from weft._cuda import functions  # noqa: PLC0415 - for those alone who have a device
+
+        if functions.push(kernels, results, given, attributes):
+            return
     mutated = tuple(x for i, x in enumerate(given) if i in op.mutates and isinstance(x, NDArray))
     inputs = tuple(x for i, x in enumerate(given) if i not in op.mutates and isinstance(x, NDArray))
     template = tuple(

@@ -38,6 +38,9 @@ def _angle(out: np.ndarray[Any, Any], z: np.ndarray[Any, Any], *, deg: bool) -> 
     out[...] = np.angle(z, deg=deg)
 
 
+_angle.set_attribute("kernels", "angle")
+
+
 def real(x: ArrayLike, /) -> NDArray:
     """Return the real part of each element.
 

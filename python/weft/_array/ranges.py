@@ -11,6 +11,7 @@ import numpy as np
 from weft._array.calls import one
 from weft._array.devices import as_device, new, place
 from weft._array.dispatch import engine_of, view
+from weft._array.filling import fill
 from weft._array.operands import ArrayLike, as_array
 from weft._array.rules import Aval, as_dtype, like_first
 from weft._core import NDArray, beside, copy_elements
@@ -98,10 +99,20 @@ def _made(
     where: Device,
     **attributes: Any,  # noqa: ANN401 - the op's own
 ) -> NDArray:
-    """Push an op that makes an array out of numbers, on the host where `where` is a device with memory of its own."""
+    """Push an op that makes an array out of numbers: on a device of its own memory by a kernel, or else on the host."""
+    if where.kind != "cpu":
+        from weft._cuda import functions  # noqa: PLC0415 - for those alone who have a device
+
+        made = new(shape, dtype, engine, where)
+        name = op.attribute("kernels", None)
+        if name is not None and functions.push(name, (made,), (), {"dtype": dtype, **attributes}):
+            return made
     host = where if where.kind == "cpu" else as_device(None)
     result = one(op, out=new(shape, dtype, engine, host), engine=engine, dtype=dtype, **attributes)
     return result if host is where else place(result, where)
+
+
+_arange.set_attribute("kernels", "arange")
 
 
 def _linspace_rule(*, num: int, dtype: DType, **_attributes: object) -> Aval:
@@ -113,6 +124,9 @@ def _linspace(
     out: np.ndarray[Any, Any], *, start: complex, stop: complex, num: int, dtype: DType, endpoint: bool
 ) -> None:
     out[...] = np.linspace(start, stop, num, endpoint=endpoint, dtype=dtype)
+
+
+_linspace.set_attribute("kernels", "linspace")
 
 
 def linspace(
@@ -221,7 +235,21 @@ def eye(
         raise ValueError(f"negative dimensions are not allowed: the shape {(rows, columns)}")
     found = as_dtype(np.float64 if dtype is None else dtype)
     owner = engine or engine_of()
-    return _made(_eye, (rows, columns), found, owner, where, n_rows=rows, n_cols=columns, k=operator.index(k))
+    diagonal = operator.index(k)
+    if where.kind != "cpu":
+        return _eye_on_device(new((rows, columns), found, owner, where), diagonal)
+    return _made(_eye, (rows, columns), found, owner, where, n_rows=rows, n_cols=columns, k=diagonal)
+
+
+def _eye_on_device(result: NDArray, k: int) -> NDArray:
+    """Fill a matrix as `eye` does: zeros, then ones through a view of the diagonal."""
+    rows, columns = result.shape
+    fill(result, 0)
+    length = max(0, min(rows, rows + k, columns, columns - k))
+    if length:
+        start = (max(0, -k) * columns + max(0, k)) * result.itemsize
+        fill(view(result, (length,), ((columns + 1) * result.itemsize,), start), 1)
+    return result
 
 
 def identity(n: SupportsIndex, dtype: npt.DTypeLike | None = None) -> NDArray:
@@ -300,6 +328,10 @@ def _tril(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, k: int) -> None
 @register_op("triu", infer=_triangle_rule)
 def _triu(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, k: int) -> None:
     out[...] = np.triu(x, k)
+
+
+_tril.set_attribute("kernels", "tril")
+_triu.set_attribute("kernels", "triu")
 
 
 def tril(x: ArrayLike, /, *, k: SupportsIndex = 0) -> NDArray:

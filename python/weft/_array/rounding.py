@@ -41,6 +41,7 @@ def _push_clip(outputs: tuple[NDArray, ...], operands: tuple[Operand, ...]) -> b
 
 
 _clip.set_attribute("push", _push_clip)
+_clip.set_attribute("kernels", "clip")
 
 
 @register_op("round", infer=like_first, aliases=("around",))
@@ -64,6 +65,11 @@ def _nan_to_num(
 ) -> None:
     np.copyto(out, x)
     np.nan_to_num(out, copy=False, nan=nan, posinf=posinf, neginf=neginf)
+
+
+_round.set_attribute("kernels", "round")
+_isclose.set_attribute("kernels", "isclose")
+_nan_to_num.set_attribute("kernels", "nan_to_num")
 
 
 def clip(

@@ -82,6 +82,9 @@ def _where(out: Elements, condition: Elements, x1: Elements, x2: Elements) -> No
     np.copyto(out, x1, casting="unsafe", where=condition.astype(np.bool_, copy=False))
 
 
+_where.set_attribute("kernels", "where")
+
+
 def _infer_searchsorted(x1: Aval, x2: Aval, *sorters: Aval, side: str) -> Aval:
     if side not in ("left", "right"):
         raise ValueError(f"side is 'left' or 'right', got {side!r}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array.dispatch import OPERATORS
+from weft._array.operands import share
 from weft._array.rules import as_dtype
 from weft._core import CudaLoop, NDArray, cache_cuda_loop
 from weft._cuda import hosted
@@ -19,11 +20,33 @@ if TYPE_CHECKING:
     from weft._array.rules import DType
     from weft.ops import Op
 
-__all__ = ["casting", "copying", "of_ufunc", "push"]
+__all__ = ["casting", "copying", "kernels", "of_ufunc", "push"]
 
 _BOOL = np.dtype(np.bool_)
 #: So that results are those of single operations, as NumPy's are.
 _OPTIONS = ("--fmad=false", "--std=c++14")
+
+
+@cache
+def kernels(
+    name: str,
+    body: str,
+    inputs: tuple[DType, ...],
+    output: DType,
+    computed: tuple[DType, ...],
+    result: DType,
+    *,
+    masked: bool = False,
+    indexed: bool = False,
+) -> CudaLoop:
+    """Return the kernels of a function; see `weft._cuda.sources.Elementwise`."""
+    codes = "_".join(dtype.name for dtype in (*inputs, output))
+    kernel = Elementwise(f"weft_{name}_{codes}", body, inputs, output, computed, result, masked, indexed)
+
+    def make(capability: tuple[int, int], strided: bool, scalars: int) -> tuple[str, bytes]:  # noqa: FBT001 - the core's call
+        return kernel.name, build(kernel.name, kernel.source(strided=strided, scalars=scalars), capability, _OPTIONS)
+
+    return CudaLoop(name, inputs, (output,), make)
 
 
 @cache
@@ -35,17 +58,9 @@ def _loop(
     result: DType,
     masked: bool,  # noqa: FBT001 - part of a key
 ) -> CudaLoop | None:
-    """Return the kernels of a function, or None if there are none."""
+    """Return the kernels of a ufunc, or None if there are none."""
     body = expression(name, computed)
-    if body is None:
-        return None
-    codes = "_".join(dtype.name for dtype in (*inputs, output))
-    kernel = Elementwise(f"weft_{name}_{codes}", body, inputs, output, computed, result, masked)
-
-    def make(capability: tuple[int, int], strided: bool, scalars: int) -> tuple[str, bytes]:  # noqa: FBT001 - the core's call
-        return kernel.name, build(kernel.name, kernel.source(strided=strided, scalars=scalars), capability, _OPTIONS)
-
-    return CudaLoop(name, inputs, (output,), make)
+    return None if body is None else kernels(name, body, inputs, output, computed, result, masked=masked)
 
 
 def of_ufunc(ufunc: np.ufunc, dtypes: tuple[DType, ...]) -> CudaLoop | None:
@@ -113,6 +128,8 @@ def push(
                 _cache(op.name, inputs, loop)
             loop.push(results, given)
             return
+    if mask is None and "cuda" not in op.compute and _push_parts(ufunc, results, operands):
+        return
     hosted.push(ufunc, results, operands, mask, op)
 
 
@@ -136,3 +153,31 @@ def _check_exponent(exponent: Any) -> None:  # noqa: ANN401 - an array or a numb
             )
     elif exponent < 0:
         raise ValueError("Integers to negative integer powers are not allowed.")
+
+
+#: Functions of two results, and the functions of one that give these.
+_PARTS = {
+    np.divmod: ("floor_divide", "remainder"),
+    np.modf: ("modf_fraction", "trunc"),
+    np.frexp: ("frexp_mantissa", "frexp_exponent"),
+}
+
+
+def _push_parts(ufunc: np.ufunc, results: tuple[NDArray, ...], operands: tuple[Any, ...]) -> bool:
+    """Push a function of two results as two kernels, if it is one that has them."""
+    names = _PARTS.get(ufunc)
+    arrays = [x for x in operands if isinstance(x, NDArray)]
+    if names is None or any(share(x, out) for x in arrays for out in results):
+        return False
+    dtype = arrays[0].dtype
+    inputs = (dtype,) * len(operands)
+    found = [
+        _loop(name, inputs, out.dtype, inputs, out.dtype, masked=False)
+        for name, out in zip(names, results, strict=True)
+    ]
+    if any(x.dtype != dtype for x in arrays) or None in found:
+        return False
+    for loop, out in zip(found, results, strict=True):
+        assert loop is not None  # noqa: S101 - for the type checker
+        loop.push((out,), operands)
+    return True

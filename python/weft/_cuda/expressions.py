@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from weft._cuda.complex_numbers import EXPRESSIONS as COMPLEX
+
 if TYPE_CHECKING:
     from weft._array.rules import DType
 
@@ -67,6 +69,30 @@ template <class T> __device__ T power(T a, T b) {
     }
     return (T)result;
 }
+template <class T> __device__ T fraction(T a, T b) { return b == 0 || (b == (T)-1 && (T)-1 < (T)0) ? (T)0 : (T)(a % b); }
+template <class T> __device__ T gcd(T a, T b) {
+    while (b) { T rest = a % b; a = b; b = rest; }
+    return a;
+}
+template <class T> __device__ int bits(T a) {
+    int count = 0;
+    for (; a; a &= a - 1) ++count;
+    return count;
+}
+template <class T> __device__ T larger(T a, T b) { return a >= b || a != a ? a : b; }
+template <class T> __device__ T lesser(T a, T b) { return a <= b || a != a ? a : b; }
+template <class T> __device__ T mantissa(T a) { int power; return frexp(a, &power); }
+template <class T> __device__ int exponent(T a) {
+    int power = 0;
+    frexp(a, &power);
+    return a - a == a - a ? power : 0;
+}
+template <class T> __device__ T log_add_2(T a, T b) {
+    if (a == b) return a + 1;
+    T d = a - b, scale = (T)1.442695040888963407359924681001892137;
+    if (d > 0) return a + scale * log1p(exp2(-d));
+    return d <= 0 ? b + scale * log1p(exp2(d)) : d;
+}
 template <class T> __device__ T log_add(T a, T b) {
     if (a == b) return a + (T)0.693147180559945309417232121458176568;
     T d = a - b;
@@ -107,10 +133,15 @@ _BOOLEAN = {
     "bitwise_xor": "a != b",
     "invert": "!a",
     "absolute": "a",
+    "floor": "a",
+    "ceil": "a",
+    "trunc": "a",
     "isnan": "false",
     "isinf": "false",
     "isfinite": "true",
 }
+#: An integer without its sign.
+_SIZE = "({0} < 0 ? 0 - (U){0} : (U){0})"
 _INTEGER = {
     **{name: f"(R)((U)a {sign} (U)b)" for name, sign in _ARITHMETIC.items()},
     **{name: f"(R)(a {sign} b)" for name, sign in _BITWISE.items()},
@@ -118,6 +149,11 @@ _INTEGER = {
     "divide": "(R)a / (R)b",
     "floor_divide": "quotient(a, b)",
     "remainder": "modulus(a, b)",
+    "fmod": "fraction(a, b)",
+    "gcd": f"(R)gcd<U>({_SIZE.format('a')}, {_SIZE.format('b')})",
+    "lcm": f"a && b ? (R)({_SIZE.format('a')} / gcd<U>({_SIZE.format('a')}, {_SIZE.format('b')}) * {_SIZE.format('b')}) : (R)0",
+    "bitwise_count": f"(R)bits({_SIZE.format('a')})",
+    "reciprocal": "(R)(1.0 / a)",
     "power": "power(a, b)",
     "square": "(R)((U)a * (U)a)",
     "negative": "(R)(0 - (U)a)",
@@ -161,24 +197,22 @@ _REAL = {
     "copysign": "copysign(a, b)",
     "nextafter": "nextafter(a, b)",
     "logaddexp": "log_add(a, b)",
+    "logaddexp2": "log_add_2(a, b)",
+    "float_power": "pow(a, b)",
+    "heaviside": "a > 0 ? (R)1 : a < 0 ? (R)0 : a == 0 ? b : a",
+    "spacing": "nextafter(a, a == 0 ? (A)1 : a + a) - a",
+    "modf_fraction": "a - a == a - a ? copysign(a - trunc(a), a) : a != a ? a : copysign((R)0, a)",
+    "frexp_mantissa": "mantissa(a)",
+    "frexp_exponent": "(R)exponent(a)",
     "isnan": "a != a",
     "isinf": "a == a && a - a != a - a",
     "isfinite": "a - a == a - a",
     "signbit": "copysign((A)1, a) < 0",
     "conjugate": "a",
-    "deg2rad": "a * (R)(3.14159265358979323846264338327950288 / 180)",
-    "rad2deg": "a * (R)(180 / 3.14159265358979323846264338327950288)",
+    **dict.fromkeys(("deg2rad", "radians"), "a * (R)(3.14159265358979323846264338327950288 / 180)"),
+    **dict.fromkeys(("rad2deg", "degrees"), "a * (R)(180 / 3.14159265358979323846264338327950288)"),
 }
-_COMPLEX = {
-    "add": "made(a.re + b.re, a.im + b.im)",
-    "subtract": "made(a.re - b.re, a.im - b.im)",
-    "multiply": "made(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re)",
-    "negative": "made(-a.re, -a.im)",
-    "conjugate": "made(a.re, -a.im)",
-    "equal": "a.re == b.re && a.im == b.im",
-    "not_equal": "a.re != b.re || a.im != b.im",
-}
-_TABLES = {"b": _BOOLEAN, "i": _INTEGER, "u": _INTEGER, "f": _REAL, "c": _COMPLEX}
+_TABLES = {"b": _BOOLEAN, "i": _INTEGER, "u": _INTEGER, "f": _REAL, "c": COMPLEX}
 
 
 def expression(name: str, inputs: tuple[DType, ...]) -> str | None:
@@ -197,10 +231,12 @@ def expression(name: str, inputs: tuple[DType, ...]) -> str | None:
     >>> from weft._cuda.expressions import expression
     >>> expression("maximum", (numpy.dtype("float32"),) * 2)
     'a >= b || a != a ? a : b'
-    >>> expression("gcd", (numpy.dtype("int32"),) * 2) is None
+    >>> expression("arcsin", (numpy.dtype("complex64"),)) is None
     True
     """
     first = inputs[0]
+    if name == "ldexp" and first.kind == "f" and inputs[1].kind == "i":
+        return "ldexp(a, (int)(b > 9999 ? 9999 : b < -9999 ? -9999 : b))"
     if any(each != first for each in inputs):
         return None
     if name == "positive":

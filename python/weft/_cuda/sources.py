@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from weft._cuda.complex_numbers import HEADER as COMPLEX
 from weft._cuda.expressions import HEADER
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class Elementwise:
         What the operands are cast to, and what comes out.
     masked : bool, default: False
         Whether one more operand, of booleans, says which elements to compute.
+    indexed : bool, default: False
+        Whether the body asks for ``i``, the number of the element in C order.
     """
 
     name: str
@@ -74,6 +77,7 @@ class Elementwise:
     computed: tuple[DType, ...]
     result: DType
     masked: bool = False
+    indexed: bool = False
 
     def source(self, *, strided: bool, scalars: int) -> str:
         """Return the source of one kernel.
@@ -86,7 +90,8 @@ class Elementwise:
             Bits that say which operands are numbers.
         """
         walk = _WALK.format(operands=1 + self._arrays(scalars)) if strided else ""
-        return HEADER + walk + self._function() + (self._walking(scalars) if strided else self._in_rows(scalars))
+        header = HEADER + COMPLEX if any(dtype.kind == "c" for dtype in (*self.inputs, *self.computed)) else HEADER
+        return header + walk + self._function() + (self._walking(scalars) if strided else self._in_rows(scalars))
 
     def _arrays(self, scalars: int) -> int:
         return sum(not scalars >> at & 1 for at in range(len(self.inputs)))
@@ -94,8 +99,8 @@ class Elementwise:
     def _function(self) -> str:
         kinds = [_computed(dtype) for dtype in self.computed]
         wide = "u64" if self.computed[0].itemsize > _NARROW else "unsigned"
-        names = "AB"[: len(kinds)]
-        parameters = ", ".join(f"{each} {each.lower()}" for each in names)
+        names = "ABCD"[: len(kinds)]
+        parameters = ", ".join([f"{each} {each.lower()}" for each in names] + ["u64 i"] * self.indexed)
         aliases = "".join(f"typedef {kind} {each};\n" for kind, each in zip(kinds, names, strict=True))
         return (
             f"{aliases}typedef {_computed(self.result)} R;\ntypedef {wide} U;\n"
@@ -109,11 +114,11 @@ class Elementwise:
             listed.append(f"{kind} x{at}" if scalars >> at & 1 else f"const {kind}* x{at}")
         return ", ".join(listed)
 
-    def _call(self, operands: list[str]) -> str:
+    def _call(self, operands: list[str], element: str) -> str:
         given = [
             f"Cast<{_computed(to)}, {_computed(dtype)}>::of(({_computed(dtype)}){each})"
             for each, dtype, to in zip(operands, self.inputs, self.computed, strict=False)
-        ]
+        ] + [element] * self.indexed
         cast = f"Cast<{_computed(self.output)}, R>::of(apply({', '.join(given)}))"
         return f"({_TYPES[self.output.name]}){cast}"
 
@@ -132,9 +137,9 @@ extern "C" __global__ void {self.name}(u64 size, {self._parameters(scalars)}) {{
 {held}        #pragma unroll
         for (int k = 0; k < 4; ++k) {{ {loads} }}
         #pragma unroll
-        for (int k = 0; k < 4; ++k) {when[0]}out[i + k * step] = {self._call(many)};
+        for (int k = 0; k < 4; ++k) {when[0]}out[i + k * step] = {self._call(many, "i + k * step")};
     }}
-    for (; i < size; i += step) {when[1]}out[i] = {self._call(single)};
+    for (; i < size; i += step) {when[1]}out[i] = {self._call(single, "i")};
 }}
 """
 
@@ -155,7 +160,7 @@ extern "C" __global__ void {self.name}(Walk walk, {self._parameters(scalars)}) {
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < walk.size; i += stride) {{
         long long at[{position}];
         if (walk.size >> 32) step<u64>(walk, i, at); else step<unsigned>(walk, i, at);
-        {when}*({_TYPES[self.output.name]}*)((char*)out + at[0]) = {self._call(operands)};
+        {when}*({_TYPES[self.output.name]}*)((char*)out + at[0]) = {self._call(operands, "i")};
     }}
 }}
 """

@@ -18,7 +18,7 @@ use weft_engine::trace::Kind;
 use weft_engine::{AccessKind, PushOptions};
 
 /// Axes of a walk at most, once those that can be are merged.
-const AXES: usize = 8;
+pub(super) const AXES: usize = 8;
 /// Threads of a block.
 const THREADS: u32 = 256;
 /// Elements that a thread computes where there are many.

@@ -4,6 +4,7 @@
 //! done with the host's memory.
 
 use super::capture;
+use super::elementwise::{AXES, compact};
 use super::memory::{buffer_of, expect};
 use crate::array::{NDArray, raised};
 use crate::errors;
@@ -111,10 +112,14 @@ pub(crate) fn cuda_copy(output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>) -> 
 
 /// The elements of an array that is on a device, in memory of the host: waits for them.
 ///
-/// All bytes between the first and the last element are copied, so that the layout stays as it is.
+/// All bytes between the first and the last element are copied, so that the layout stays as it is; unless most of them
+/// are other arrays': then the elements are first brought together on the device.
 pub(crate) fn to_host(py: Python<'_>, array: &Array) -> PyResult<Array> {
     expect(py, array)?;
     let range = array.range();
+    if array.bytes() > 0 && array.bytes() < range.len() / 4 * 3 && array.layout().shape.len() <= AXES {
+        return to_host(py, &compact(py, array)?);
+    }
     let bytes = |buffer, offset| {
         let layout = Layout { offset, ..Layout::contiguous(&[range.len()], 1)? };
         Array::on(buffer, layout, DType::UInt8)
