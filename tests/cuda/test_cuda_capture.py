@@ -139,35 +139,35 @@ def test_independent_ops_are_not_chained() -> None:
     assert x.tolist() == [1.0 * 11 * 11] * 8
 
 
+def _step(arrays: list[weft.NDArray], choices: np.ndarray[Any, Any]) -> None:
+    for kind, out, left, right in choices:
+        target = arrays[out]
+        if kind == 0:
+            target[...] = arrays[left] - arrays[right]
+        elif kind == 1:
+            target[left : left + 6] = arrays[right][3:9] + 1
+        elif kind == 2:
+            target += arrays[left] * 0.5
+        else:
+            temporary = arrays[left] + arrays[right]
+            temporary *= 0.25
+            target[6:] = temporary[:6]
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_random_programs_are_as_without_a_capture(seed: int) -> None:
     rng = np.random.default_rng(seed)
     start = rng.integers(0, 4, (4, 12)).astype("float32")
     eager = [weft.asarray(each, device=DEVICE) for each in start]
     replayed = [weft.asarray(each, device=DEVICE) for each in start]
-
-    def step(arrays: list[weft.NDArray], choices: np.ndarray[Any, Any]) -> None:
-        for kind, out, left, right in choices:
-            target = arrays[out]
-            if kind == 0:
-                target[...] = arrays[left] - arrays[right]
-            elif kind == 1:
-                target[left : left + 6] = arrays[right][3:9] + 1
-            elif kind == 2:
-                target += arrays[left] * 0.5
-            else:
-                temporary = arrays[left] + arrays[right]
-                temporary *= 0.25
-                target[6:] = temporary[:6]
-
     programs = [rng.integers(0, 4, (int(rng.integers(1, 12)), 4)) for _ in range(3)]
     graphs = []
     for program in programs:
         with weft.cuda.capture() as graph:
-            step(replayed, program)
+            _step(replayed, program)
         graphs.append(graph)
     for at in rng.integers(0, 3, 12):
-        step(eager, programs[at])
+        _step(eager, programs[at])
         graphs[at].replay()
         if rng.random() < 0.5:
             for arrays in (eager, replayed):
@@ -267,7 +267,9 @@ def test_a_callable_that_fails_leaves_no_graph(cupy: Any) -> None:
     with pytest.raises(errors.CaptureError, match="graph 'graph' was not recorded: an exception has left"):
         graph.replay()
     with (  # noqa: PT012 - one statement is caught in the block
-        pytest.raises(errors.CaptureError, match="op 'failing' was recorded in part, and has failed: ZeroDivisionError"),
+        pytest.raises(
+            errors.CaptureError, match="op 'failing' was recorded in part, and has failed: ZeroDivisionError"
+        ),
         weft.cuda.capture() as graph,
     ):
         with pytest.raises(ZeroDivisionError):
@@ -298,28 +300,39 @@ def _pushed(x: weft.NDArray, **options: Any) -> None:
 @pytest.mark.parametrize(
     ("misuse", "message"),
     [
-        (lambda x: x[0].item(), r"an array of shape \[\] and dtype float32 has no values yet .* capture 'step' writes it"),
+        (
+            lambda x: x[0].item(),
+            r"an array of shape \[\] and dtype float32 has no values yet .* capture 'step' writes it",
+        ),
         (lambda x: x.numpy(), "has no values yet that could be waited for"),
         (repr, "End the block and replay the graph first"),
         (lambda x: x.wait_to_read(SOON), "has no values yet"),
         (lambda x: x.wait_to_write(SOON), "has no values yet"),
-        (lambda x: weft.wait(x), "has no values yet"),
+        (weft.wait, "has no values yet"),
         (lambda x: x.__cuda_array_interface__, "has no values yet"),
         (
             lambda x: x.copyfrom(np.ones(8, "float32")),
-            r"op 'copy' writes to an array of shape \[8\] and dtype float32 and cannot be recorded in capture 'step': it "
-            "copies from or to the host. Push it outside of the block, on an array that the graph reads",
+            r"op 'copy' writes to an array of shape \[8\] and dtype float32 and cannot be recorded in capture 'step': it copies",
         ),
-        (lambda x: weft.asarray([1.0], device=DEVICE), "it copies from or to the host"),
-        (lambda x: weft.ones(8, dtype="float32").copyfrom(x), "op 'copy' reads an array .* which capture 'step' writes"),
+        (
+            lambda _: weft.asarray([1.0], device=DEVICE),
+            "copies from or to the host. Push it outside of the block, on an array",
+        ),
+        (
+            lambda x: weft.ones(8, dtype="float32").copyfrom(x),
+            "op 'copy' reads an array .* which capture 'step' writes",
+        ),
         (lambda x: x.to_device("cpu"), "replay the graph, then push this"),
         (lambda x: x.to_device(weft.gpu(1)), "it copies between devices"),
-        (lambda x: weft.zeros(3, device=weft.gpu(1)) + 1, r"records ops of cuda:0, and this one is of cuda:1"),
+        (lambda _: weft.zeros(3, device=weft.gpu(1)) + 1, r"records ops of cuda:0, and this one is of cuda:1"),
         (lambda x: weft.get_engine().push_async(lambda done: done(), (), [x]), "it completes later"),
         (lambda x: weft.get_engine().push(lambda: None, [x], name="look"), "op 'look' reads .* it writes to no array"),
         (lambda x: _pushed(x, beside="host"), "op 'mixed' writes to .* it uses memory of the host"),
         (lambda x: _pushed(x, beside="variable"), "op 'mixed' writes to .* it accesses variables of the host"),
-        (lambda x: weft.cuda.capture("inner").__enter__(), "capture 'step' is open on this thread, and captures do not nest"),
+        (
+            lambda _: weft.cuda.capture("inner").__enter__(),
+            "capture 'step' is open on this thread, and captures do not nest",
+        ),
     ],
 )
 def test_what_cannot_be_recorded_is_refused_and_changes_nothing(
@@ -412,11 +425,15 @@ def test_a_graph_is_replayed_after_its_block() -> None:
     assert x.tolist() == [2.0] * 8
 
 
+def _interrupted(x: weft.NDArray) -> None:
+    x += 1
+    raise KeyError
+
+
 def test_an_exception_abandons_the_capture() -> None:
     x = row(1)
     with pytest.raises(KeyError), weft.cuda.capture() as graph:
-        x += 1
-        raise KeyError
+        _interrupted(x)
     with pytest.raises(errors.CaptureError, match="was not recorded"):
         graph.replay()
     x += 1  # is pushed again
@@ -471,7 +488,9 @@ def test_arrays_of_two_engines_are_refused(make_engine: Any) -> None:
         z.wait_to_read(SOON)
         with weft.cuda.capture("mixed") as graph:
             x += 1
-            with pytest.raises(errors.CaptureError, match="belongs to another engine than the ops that capture 'mixed'"):
+            with pytest.raises(
+                errors.CaptureError, match="belongs to another engine than the ops that capture 'mixed'"
+            ):
                 z += 1
         graph.replay()
     finally:
@@ -618,4 +637,4 @@ def test_a_trace_shows_a_replay_by_the_graphs_name() -> None:
     with weft.trace() as trace:
         graph.replay()
         x.wait_to_read(SOON)
-    assert [trace.names[name] for name in trace.ops["name"]][0] == "step"
+    assert trace.names[trace.ops["name"][0]] == "step"

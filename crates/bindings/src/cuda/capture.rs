@@ -221,17 +221,17 @@ pub(crate) fn copy(
 pub(crate) fn refuse(py: Python<'_>, op: &Label, arrays: &[(&Array, Access)], why: &str) -> PyResult<()> {
     with(py, |recording| {
         for (array, access) in arrays.iter().filter(|(array, _)| array.buffer().is_elsewhere()) {
-            let (name, array_) = (recording.name(), described(array));
+            let (capture, what) = (recording.name(), described(array));
             if *access != Access::Read {
                 let message = format!(
-                    "{op} writes to {array_} and cannot be recorded in capture '{name}': {why}. Push it outside of the \
+                    "{op} writes to {what} and cannot be recorded in capture '{capture}': {why}. Push it outside of the \
                      block, on an array that the graph reads"
                 );
                 return Err(errors::capture(py, &message));
             }
             if recording.writes(array) {
                 let message = format!(
-                    "{op} reads {array_}, which capture '{name}' writes, and cannot be recorded: {why}. Nothing of a \
+                    "{op} reads {what}, which capture '{capture}' writes, and cannot be recorded: {why}. Nothing of a \
                      capture runs in its block: replay the graph, then push this"
                 );
                 return Err(errors::capture(py, &message));

@@ -101,10 +101,10 @@ impl Graph {
 #[pymethods]
 impl Graph {
     #[new]
-    #[pyo3(signature = (*_args, **_kwargs))]
-    fn refused(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    #[pyo3(signature = (*args, **_kwargs))]
+    fn refused(args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let message = "graphs are recorded, not made: with weft.cuda.capture() as graph: ...";
-        Err(errors::argument_type(_args.py(), message))
+        Err(errors::argument_type(args.py(), message))
     }
 
     /// The name it was given, or None.
@@ -186,6 +186,7 @@ impl Graph {
         outcome
     }
 
+    #[allow(clippy::unused_self)] // a method
     fn __reduce__(&self) -> PyResult<()> {
         let message = "a weft.cuda.Graph belongs to its process and its device: it can be neither pickled nor copied";
         Err(PyTypeError::new_err(message))
