@@ -2,12 +2,13 @@
 
 use crate::driver::{ContextHandle, Driver, ModuleHandle, Properties};
 use crate::error::{CudaError, DriverError};
+use crate::label::{Label, Subject};
 use crate::memory::Accounts;
 use crate::pinned::PinnedPool;
 use crate::retired::{Retired, bury, reap};
 use crate::runtime::Runtime;
 use crate::stream::{Stream, WeakStream};
-use std::fmt;
+use crate::timing::Timings;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -20,6 +21,7 @@ pub(crate) struct Context {
     fault: OnceLock<CudaError>,
     pub(crate) memory: Accounts,
     pub(crate) pinned: PinnedPool,
+    pub(crate) timings: Timings,
     modules: Mutex<Vec<ModuleHandle>>,
     streams: Mutex<Vec<WeakStream>>,
     retired: Mutex<Vec<Retired>>,
@@ -38,7 +40,7 @@ pub(crate) struct Entered<'c> {
 impl Context {
     pub(crate) fn new(runtime: &Arc<Runtime>, index: usize) -> Result<Self, CudaError> {
         let driver = &runtime.driver;
-        let refused = |error| CudaError::Refused { op: format!("setting up cuda:{index}"), error };
+        let refused = |error| CudaError::Refused { op: Label::bare(&format!("setting up cuda:{index}")).into(), error };
         let properties = driver.properties(index).map_err(refused)?;
         if !properties.has_pools {
             let reason = format!("cuda:{index} ({}) does not allocate in stream order", properties.name);
@@ -47,8 +49,21 @@ impl Context {
         let handle = driver.retain_context(index).map_err(refused)?;
         let (runtime, fault) = (Arc::clone(runtime), OnceLock::new());
         let (memory, pinned, modules) = Default::default();
-        let (streams, retired, peers) = Default::default();
-        Ok(Self { runtime, index, handle, properties, fault, memory, pinned, modules, streams, retired, peers })
+        let (timings, streams, retired, peers) = Default::default();
+        Ok(Self {
+            runtime,
+            index,
+            handle,
+            properties,
+            fault,
+            memory,
+            pinned,
+            timings,
+            modules,
+            streams,
+            retired,
+            peers,
+        })
     }
 
     #[inline]
@@ -85,11 +100,11 @@ impl Context {
     }
 
     /// What to answer when the driver refuses a call.
-    pub(crate) fn refused(&self, op: &(impl fmt::Display + ?Sized), error: DriverError) -> CudaError {
+    pub(crate) fn refused(&self, op: &(impl Subject + ?Sized), error: DriverError) -> CudaError {
         if error.is_fault() {
             return self.note_fault(None, error).clone();
         }
-        self.fault.get().cloned().unwrap_or_else(|| CudaError::Refused { op: op.to_string(), error })
+        self.fault.get().cloned().unwrap_or_else(|| CudaError::Refused { op: op.label().into(), error })
     }
 
     /// Gives the pinned blocks back that nobody uses.
@@ -136,7 +151,7 @@ impl Context {
             let _entered = self.enter()?;
             // SAFETY: the context is current.
             unsafe { self.driver().share_with_peer(self.index, peer.index) }
-                .map_err(|error| self.refused(&format!("sharing memory with {}", peer.label()), error))?;
+                .map_err(|error| self.refused(format!("sharing memory with {}", peer.label()).as_str(), error))?;
             peers.push(peer.index);
         }
         Ok(())
@@ -154,9 +169,9 @@ impl Context {
             let mut streams = self.streams();
             streams.sort_by_key(|stream| !found(stream));
             let mut suspects = streams.iter().filter_map(Stream::first_unfinished);
-            let (op, behind) = suspects.next().unwrap_or_else(|| ("an op".to_owned(), false));
+            let (op, behind) = suspects.next().unwrap_or_else(|| (Label::bare("an op"), false));
             let beside = suspects.map(|(op, _)| op).collect();
-            CudaError::Fault { op, behind, beside, device: self.label(), error }
+            CudaError::Fault { op: op.into(), behind, beside, device: self.label(), error }
         })
     }
 }
@@ -175,9 +190,11 @@ impl Drop for Entered<'_> {
 impl Drop for Context {
     fn drop(&mut self) {
         let retired = std::mem::take(self.retired.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let mut timings = std::mem::take(&mut self.timings);
         let modules = std::mem::take(self.modules.get_mut().unwrap_or_else(PoisonError::into_inner));
         let Ok(entered) = self.enter_to_leave() else { return };
         bury(self, retired);
+        timings.bury(self.driver());
         self.free_pinned();
         for module in modules {
             // SAFETY: all streams have ended, so none of its kernels runs.

@@ -112,10 +112,11 @@ pub fn copy(label: &Label, to: &Region, from: &Region) -> Result<Fence, CudaErro
     check_sizes(to.bytes, from.bytes)?;
     let accesses = [from.access(AccessKind::Read), to.access(AccessKind::Mutate)];
     if to.device() == from.device() {
-        return to.device().issue(&Request::new(label, &accesses), |issuing| put_copy(issuing, to, from));
+        let request = Request::new(label, &accesses).moving(to.bytes);
+        return to.device().issue(&request, |issuing| put_copy(issuing, to, from));
     }
     from.device().context().share_with(to.device().context())?;
-    let request = Request::new(label, &accesses).on(Lane::CopyAcross);
+    let request = Request::new(label, &accesses).on(Lane::CopyAcross).moving(to.bytes);
     to.device().issue(&request, |issuing| {
         if to.bytes == 0 {
             return Ok(());
@@ -211,7 +212,8 @@ pub(crate) unsafe fn issue_host_copy(
         Direction::Out => (AccessKind::Read, Lane::CopyOut),
     };
     let accesses = [region.access(kind)];
-    region.device().issue(&Request::new(label, &accesses).on(lane), |issuing| {
+    let request = Request::new(label, &accesses).on(lane).moving(region.bytes);
+    region.device().issue(&request, |issuing| {
         if region.bytes == 0 {
             return Ok(());
         }

@@ -99,6 +99,21 @@ impl Device {
         inner.compute.iter().chain([&inner.urgent, &inner.copy_in, &inner.copy_out, &inner.copy_across])
     }
 
+    /// What the stream of this number is for, and what it is called among those of the device.
+    pub(crate) fn purpose(&self, number: usize) -> (Lane, String) {
+        let inner = &*self.0;
+        let is = |stream: &Stream| stream.number() == number;
+        let (lane, name) = match inner.compute.iter().position(is) {
+            Some(at) => (Lane::Compute, format!("compute {at}")),
+            None if is(&inner.urgent) => (Lane::Compute, "compute, urgent".to_owned()),
+            None if is(&inner.copy_in) => (Lane::CopyIn, "copy in".to_owned()),
+            None if is(&inner.copy_out) => (Lane::CopyOut, "copy out".to_owned()),
+            None if is(&inner.copy_across) => (Lane::CopyAcross, "peer".to_owned()),
+            None => (Lane::Compute, format!("stream {number}")),
+        };
+        (lane, name)
+    }
+
     /// The stream for what has no stream of its own.
     pub(crate) fn home_stream(&self) -> &Stream {
         &self.0.compute[0]

@@ -1,5 +1,6 @@
 //! The one error enum of the crate.
 
+use crate::label::Label;
 use std::fmt;
 use std::time::Duration;
 use weft_engine::Cause;
@@ -61,20 +62,20 @@ pub enum CudaError {
     /// The driver refused a call.
     #[error("{op}: {error}")]
     Refused {
-        /// Label of the op, or what was being done.
-        op: String,
+        /// The op, or what was being done.
+        op: Box<Label>,
         /// What the driver said.
         error: DriverError,
     },
     /// An op failed while it ran on the device. The device is lost to this process.
     #[error("{op}{} failed on {device}: {error}; the process cannot use the device any more", doubt(*behind, beside))]
     Fault {
-        /// Label of the first op of the stream that is not known to have ended.
-        op: String,
+        /// The first op of the stream that is not known to have ended.
+        op: Box<Label>,
         /// Whether more ops of the stream were not known to have ended.
         behind: bool,
-        /// Labels of the first such op of each other stream of the device.
-        beside: Vec<String>,
+        /// The first such op of each other stream of the device.
+        beside: Vec<Label>,
         /// The device.
         device: String,
         /// How it was found out.
@@ -88,8 +89,8 @@ pub enum CudaError {
     OutOfMemory {
         /// The device.
         device: String,
-        /// Label of the op that asked.
-        op: String,
+        /// The op that asked.
+        op: Box<Label>,
         /// Bytes asked for.
         requested: usize,
         /// Bytes that are free.
@@ -116,8 +117,8 @@ pub enum CudaError {
     /// The time given for a wait ran out.
     #[error("{op} was not finished after {after:?}")]
     Timeout {
-        /// Label of the op.
-        op: String,
+        /// The op.
+        op: Box<Label>,
         /// How long.
         after: Duration,
     },
@@ -126,11 +127,41 @@ pub enum CudaError {
     Interrupted,
 }
 
+impl CudaError {
+    /// The op that it names, if it names one.
+    #[must_use]
+    pub fn op(&self) -> Option<&Label> {
+        match self {
+            Self::Refused { op, .. }
+            | Self::Fault { op, .. }
+            | Self::OutOfMemory { op, .. }
+            | Self::Timeout { op, .. } => Some(op),
+            _ => None,
+        }
+    }
+
+    /// The same, with the places of the pushes in words, as `tell` says them of their keys.
+    #[must_use]
+    pub fn located(mut self, tell: &dyn Fn(u64) -> Option<String>) -> Self {
+        if let Self::Refused { op, .. }
+        | Self::Fault { op, .. }
+        | Self::OutOfMemory { op, .. }
+        | Self::Timeout { op, .. } = &mut self
+        {
+            **op = op.located(tell);
+        }
+        if let Self::Fault { beside, .. } = &mut self {
+            beside.iter_mut().for_each(|other| *other = other.located(tell));
+        }
+        self
+    }
+}
+
 /// Who else may have been to blame for a fault: the driver does not say.
-fn doubt(behind: bool, beside: &[String]) -> String {
-    let mut others: Vec<_> = beside.iter().map(String::as_str).collect();
+fn doubt(behind: bool, beside: &[Label]) -> String {
+    let mut others: Vec<_> = beside.iter().map(ToString::to_string).collect();
     if behind {
-        others.insert(0, "an op issued right behind it on its stream");
+        others.insert(0, "an op issued right behind it on its stream".to_owned());
     }
     if others.is_empty() { String::new() } else { format!(" (or {})", others.join(", or ")) }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use weft_engine::Wait;
 
 /// How long a wait sleeps between two ticks.
-const TICK: Duration = Duration::from_millis(50);
+pub(crate) const TICK: Duration = Duration::from_millis(50);
 
 /// An event and what it stands for. Owned by the fences that hold it, then by its stream, which uses it again.
 #[derive(Debug)]
@@ -119,7 +119,7 @@ impl Fence {
         let mut next_tick = Instant::now() + TICK;
         while !self.is_done()? {
             if let Some(after) = wait.timeout.filter(|timeout| backoff.age() >= *timeout) {
-                return Err(CudaError::Timeout { op: self.label().to_string(), after });
+                return Err(CudaError::Timeout { op: self.label().into(), after });
             }
             if let Some(tick) = &mut wait.tick
                 && Instant::now() >= next_tick

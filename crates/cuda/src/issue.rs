@@ -18,6 +18,7 @@ use crate::error::{CudaError, DriverError};
 use crate::fence::{Fence, FenceCell};
 use crate::label::Label;
 use crate::stream::{Stream, Turn};
+use crate::timing::Span;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
@@ -79,19 +80,27 @@ pub struct Request<'a> {
     pub priority: i32,
     /// The stream, if it must be this one.
     pub stream: Option<&'a Stream>,
+    /// Bytes that it moves, if it is a copy; for traces.
+    pub moves: usize,
 }
 
 impl<'a> Request<'a> {
     /// A request for multiprocessors, on any stream.
     #[must_use]
     pub const fn new(label: &'a Label, accesses: &'a [Access]) -> Self {
-        Self { label, accesses, lane: Lane::Compute, priority: 0, stream: None }
+        Self { label, accesses, lane: Lane::Compute, priority: 0, stream: None, moves: 0 }
     }
 
     /// The same on this lane.
     #[must_use]
     pub const fn on(self, lane: Lane) -> Self {
         Self { lane, ..self }
+    }
+
+    /// The same for a copy of so many bytes.
+    #[must_use]
+    pub const fn moving(self, moves: usize) -> Self {
+        Self { moves, ..self }
     }
 }
 
@@ -145,16 +154,20 @@ impl Device {
         work: impl FnOnce(&Issuing<'_>) -> Result<(), CudaError>,
     ) -> Result<Fence, CudaError> {
         let _entered = self.context().enter()?;
+        let label = &request.label.of_running();
+        let request = &Request { label, ..*request };
         let stream = self.choose(request);
         let (addresses, fences) = prepare(request, &stream)?;
         let mut turn = stream.turn();
         let driver = self.context().driver();
-        let issuing = Issuing { driver, stream: &stream, addresses: &addresses, label: request.label };
+        let issuing = Issuing { driver, stream: &stream, addresses: &addresses, label };
         follow(&mut turn, &fences)?;
-        let announced = turn.announce(request.label)?;
+        let announced = turn.announce(label)?;
+        let span = turn.begin_span(label, request.moves as u64);
         let outcome = work(&issuing);
+        turn.end_span(span);
         // Whatever the outcome: some of the work may be on its way.
-        let fence = turn.record_announced(announced, request.label);
+        let fence = turn.record_announced(announced, label);
         drop(turn);
         if let Ok(fence) = &fence {
             issued(request.accesses, fence);
@@ -166,11 +179,15 @@ impl Device {
     pub fn begin<'a>(&'a self, request: &Request<'a>) -> Result<Begun<'a>, CudaError> {
         let entered = self.context().enter()?;
         let stream = self.choose(request);
+        let (label, accesses) = (request.label.of_running(), request.accesses);
+        let request = &Request { label: &label, ..*request };
         let (addresses, fences) = prepare(request, &stream)?;
-        follow(&mut stream.turn(), &fences)?;
-        let taken = Some(stream.take_cell(request.label)?);
-        let Request { label, accesses, .. } = *request;
-        Ok(Begun { label, accesses, stream, addresses, taken, _entered: entered })
+        let mut turn = stream.turn();
+        follow(&mut turn, &fences)?;
+        let taken = Some(stream.take_cell(&label)?);
+        let span = turn.begin_span(&label, request.moves as u64);
+        drop(turn);
+        Ok(Begun { label, accesses, stream, addresses, taken, span, _entered: entered })
     }
 }
 
@@ -179,12 +196,13 @@ impl Device {
 /// Dropped unfinished it is finished all the same: what was issued before an error may still use the buffers.
 #[must_use = "what the op issues must be followed by a fence"]
 pub struct Begun<'a> {
-    label: &'a Label,
+    label: Label,
     accesses: &'a [Access],
     stream: Stream,
     addresses: Addresses,
     /// The event for the fence to come; nothing when it has.
     taken: Option<Arc<FenceCell>>,
+    span: Option<Span>,
     _entered: Entered<'a>,
 }
 
@@ -209,8 +227,9 @@ impl Begun<'_> {
     fn conclude(&mut self) -> Result<Fence, CudaError> {
         let Some(taken) = self.taken.take() else { unreachable!("concluded once") };
         let mut turn = self.stream.turn();
-        let announced = turn.announce_taken(taken, self.label);
-        let fence = turn.record_announced(announced, self.label)?;
+        turn.end_span(self.span.take());
+        let announced = turn.announce_taken(taken, &self.label);
+        let fence = turn.record_announced(announced, &self.label)?;
         drop(turn);
         issued(self.accesses, &fence);
         Ok(fence)

@@ -15,6 +15,7 @@ use crate::label::Label;
 use crate::stream::Stream;
 use smallvec::SmallVec;
 use std::ffi::c_void;
+use std::mem::offset_of;
 use std::sync::Arc;
 use weft_engine::{AccessKind, Cause, OpContext, Payload};
 
@@ -320,6 +321,8 @@ impl Launch {
 }
 
 impl Payload for Launch {
+    const PLACE: Option<usize> = Some(offset_of!(Self, label) + Label::PLACE);
+
     fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {
         self.issue().map(drop).map_err(Cause::from)
     }

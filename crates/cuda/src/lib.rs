@@ -102,6 +102,7 @@
 
 mod backoff;
 mod buffer;
+mod clock;
 mod compiler;
 mod context;
 mod copy;
@@ -126,6 +127,7 @@ mod runtime;
 mod staged;
 mod stream;
 mod timer;
+mod timing;
 
 #[cfg(feature = "simulated")]
 pub use driver::simulated;
@@ -147,3 +149,4 @@ pub use pinned::PinnedBlock;
 pub use runtime::{Cuda, Settings};
 pub use stream::Stream;
 pub use timer::TimePoint;
+pub use timing::StreamRuns;

@@ -96,7 +96,7 @@ pub(crate) fn allocate(device: &Device, bytes: usize, stream: &Stream, label: &L
             let usage = unsafe { context.driver().usage(context.index) }.unwrap_or_default();
             Err(CudaError::OutOfMemory {
                 device: context.label(),
-                op: label.to_string(),
+                op: label.clone().into(),
                 requested: bytes,
                 free: usage.free,
                 total: usage.total,

@@ -174,9 +174,9 @@ impl Stream {
     }
 
     /// The first op that is not known to have ended, and whether there are more.
-    pub(crate) fn first_unfinished(&self) -> Option<(String, bool)> {
+    pub(crate) fn first_unfinished(&self) -> Option<(Label, bool)> {
         let ledger = self.ledger();
-        ledger.first_unfinished().map(|label| (label.to_string(), ledger.unfinished() > 1))
+        ledger.first_unfinished().map(|label| (label.clone(), ledger.unfinished() > 1))
     }
 
     /// An event for a fence to come. Inside of the context.
@@ -194,6 +194,11 @@ impl Stream {
 }
 
 impl Turn<'_> {
+    #[inline]
+    pub(crate) fn stream(&self) -> &Stream {
+        self.stream
+    }
+
     /// Puts what comes next behind a fence, unless it is there already.
     #[inline]
     pub(crate) fn wait_for(&mut self, fence: &Fence) -> Result<(), CudaError> {

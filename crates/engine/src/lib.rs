@@ -48,7 +48,7 @@ pub use engine::{
 };
 pub use error::EngineError;
 pub use failure::{Cause, Failure};
-pub use op::{Completion, NativeFunction, OpContext, Payload};
+pub use op::{Completion, CurrentOp, NativeFunction, OpContext, Payload};
 pub use pool::{Device, DeviceLane, Host, Policy};
 pub use sync::handles;
 pub use var::AccessKind;

@@ -42,7 +42,7 @@ fn a_refused_copy_fails_both_of_its_ops() {
         machine.driver.order_fault(FaultKind::Copy, nth, 1);
         machine.copy_out(&host, &x);
         let error = machine.failure(&host.variable);
-        assert_eq!(error.to_string(), "op 'copy out': cuMemcpyDtoHAsync answered CUDA_ERROR_INVALID_VALUE (1)");
+        assert_eq!(error.to_string(), "op 'copy out' (#2): cuMemcpyDtoHAsync answered CUDA_ERROR_INVALID_VALUE (1)");
         machine.copy_out(&host, &x);
         assert_eq!(machine.read(&host), vec![0x1_0000_0001; 2600]);
         machine.driver.order_fault(FaultKind::Copy, nth, 1);

@@ -16,6 +16,7 @@ mod order;
 mod overlap;
 mod slices;
 mod teardown;
+mod times;
 
 pub(crate) use machine::{Array, KERNEL, Machine, Slice, Sliced, WORDS};
 pub(crate) use watchdog::Watchdog;

@@ -65,8 +65,8 @@ fn an_allocation_that_finds_no_memory_says_how_much_there_is() {
     let error = machine.failure(&large.variable);
     assert_eq!(
         error.to_string(),
-        "cuda:0 has no 512 bytes for op 'fill': 488 of 1000 bytes are free, 512 are in use by weft and 512 held by its \
-         pool; free arrays, or work in smaller pieces"
+        "cuda:0 has no 512 bytes for op 'fill' (#1): 488 of 1000 bytes are free, 512 are in use by weft and 512 held by \
+         its pool; free arrays, or work in smaller pieces"
     );
     drop(small);
     machine.fill(&large, 2);

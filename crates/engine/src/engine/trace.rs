@@ -148,7 +148,7 @@ impl Engine {
         drop(turn);
         pool.turned();
         let recorder = recorder.ok_or_else(|| EngineError::NotTraced { engine: self.name().to_owned() })?;
-        Ok(recorder.recording(&errors, &running))
+        Ok(Recording { engine: pool.address(), ..recorder.recording(&errors, &running) })
     }
 
     /// Ends the trace and answers what was recorded. Ops that are pending have zeros for what has not happened.
@@ -166,7 +166,13 @@ impl Engine {
         let (Some(recorder), Some(trace)) = (recorder, trace) else {
             return Err(EngineError::NotTraced { engine: self.name().to_owned() });
         };
-        Ok(recorder.recording(trace.errors(), &running))
+        Ok(Recording { engine: pool.address(), ..recorder.recording(trace.errors(), &running) })
+    }
+
+    /// A number that tells this engine from others that live, as [`CurrentOp::engine`](crate::CurrentOp::engine) has it.
+    #[must_use]
+    pub fn id(&self) -> usize {
+        self.core.pool().address()
     }
 
     /// Whether ops that are pushed now are recorded.

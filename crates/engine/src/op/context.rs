@@ -35,6 +35,13 @@ pub(crate) fn current(engine: usize) -> Option<OpPtr> {
     op.filter(|_| owner == engine)
 }
 
+/// Engine (by address) and op that this thread runs, whichever engine it is.
+#[inline]
+pub(super) fn running() -> Option<(usize, OpPtr)> {
+    let (engine, op) = CURRENT.with(Cell::get);
+    Some((engine, op?))
+}
+
 /// Notes what this thread runs from now on, and answers what it ran before.
 #[inline]
 pub(crate) fn set_current(engine: usize, op: OpPtr) -> (usize, Option<OpPtr>) {

@@ -17,12 +17,14 @@
 
 mod cell;
 mod context;
+mod current;
 mod payload;
 mod slab;
 
 pub(crate) use cell::{Extra, Last, Op, OpFlags, OpKind, OpPtr};
 pub use context::{Completion, OpContext};
 pub(crate) use context::{Deliver, clear_current, current, set_current};
+pub use current::CurrentOp;
 pub(crate) use payload::RawPayload;
 pub use payload::{NativeFunction, Payload};
 pub(crate) use slab::{Chunk, Slab};

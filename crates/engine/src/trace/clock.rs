@@ -63,7 +63,7 @@ fn of_system() -> u64 {
 #[derive(Clone, Copy)]
 pub(crate) struct Moment {
     pub(crate) ticks: u64,
-    instant: Instant,
+    pub(crate) instant: Instant,
 }
 
 impl Moment {

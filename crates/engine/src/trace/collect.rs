@@ -164,6 +164,7 @@ impl Recorder {
         let mut singles: Vec<_> = shared.singles.iter().map(Single::draft).collect();
         singles.sort_by_key(|draft| draft.op.pushed);
         let mut recording = Recording {
+            start: Some(self.start.instant),
             epoch: self.epoch,
             duration: scale.duration,
             // ORDERING: a count alone.

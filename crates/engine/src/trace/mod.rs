@@ -23,6 +23,7 @@
 
 mod clock;
 mod collect;
+mod device;
 mod local;
 mod log;
 mod names;
@@ -35,6 +36,7 @@ mod span;
 
 pub(crate) use clock::ticks;
 pub(crate) use collect::Running;
+pub use device::{DeviceRun, RecordedRun, RecordedStream, StreamKind};
 pub(crate) use local::thread_in;
 pub(crate) use log::Log;
 pub(crate) use note::note;

@@ -1,6 +1,7 @@
 //! What a trace answers: the ops in the order of their pushes, and what the numbers in them stand for.
 
-use super::Kind;
+use super::{Kind, RecordedRun, RecordedStream};
+use std::time::Instant;
 
 /// How an op ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -111,6 +112,10 @@ pub struct RecordedVariable {
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Recording {
+    /// The engine, as [`Engine::id`](crate::Engine::id) answers it.
+    pub engine: usize,
+    /// The start, on the system's clock; it is there.
+    pub start: Option<Instant>,
     /// Seconds from 1970 to the start.
     pub epoch: f64,
     /// Nanoseconds from the start to the end.
@@ -129,6 +134,10 @@ pub struct Recording {
     pub ops: Vec<RecordedOp>,
     /// Their accesses, op by op.
     pub accesses: Vec<RecordedAccess>,
+    /// Streams of devices.
+    pub streams: Vec<RecordedStream>,
+    /// What ran on them.
+    pub runs: Vec<RecordedRun>,
     /// Why ops failed or did not run, each with its place in `ops`.
     pub errors: Vec<(usize, String)>,
 }
