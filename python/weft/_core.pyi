@@ -112,6 +112,11 @@ class _RecordedVariable(TypedDict):
     name: str | None
     bytes: int
 
+class _RecordedStream(TypedDict):
+    device: str
+    name: str
+    kind: str
+
 class _Recording(TypedDict):
     epoch: float
     duration: int
@@ -119,6 +124,7 @@ class _Recording(TypedDict):
     names: list[str]
     places: list[str]
     threads: list[_RecordedThread]
+    streams: list[_RecordedStream]
     variables: list[_RecordedVariable]
     ops: dict[str, bytes]
     accesses: dict[str, bytes]

@@ -1,5 +1,5 @@
 /* A CUDA driver on the host, for tests where there is no GPU: two devices whose memory is the host's, and on which
- * everything is done at once. What is launched are functions of a library that `nvrtc.c` has made of a kernel's source.
+ * everything is done at once. To events it takes as long as `fake_cuda_speed` says: nothing, unless a test does. What is launched are functions of a library that `nvrtc.c` has made of a kernel's source.
  * It checks what a driver can check: contexts, handles, the use of memory that was freed. */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -7,18 +7,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SUCCESS = 0, INVALID = 1, OUT_OF_MEMORY = 2, NO_IMAGE = 209, BAD_CONTEXT = 201, BAD_HANDLE = 400, NOT_FOUND = 500,
-       ILLEGAL_STATE = 401, IN_CAPTURE = 900 };
+       ILLEGAL_STATE = 401, NOT_READY = 600, IN_CAPTURE = 900 };
 enum { DEVICES = 2, MULTIPROCESSORS = 4 };
 #define TOTAL ((size_t)1 << 30)
 #define API __attribute__((visibility("default"))) int
 
 typedef struct { char tag; int device; } Context;
 typedef struct Graph Graph;
-typedef struct { char tag; int device; Graph *capture; } Stream;
-typedef struct { char tag; int recorded; } Event;
+typedef struct { char tag; int device; Graph *capture; int64_t until; } Stream; /* nanoseconds, until when there is work */
+typedef struct { char tag; int recorded, device; int64_t time; } Event;
 typedef struct { char tag; void *library; } Module;
 typedef struct {
     char tag;
@@ -46,8 +47,33 @@ static Block *blocks;
 static size_t used;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-#define NEED_CONTEXT if (!current) return BAD_CONTEXT
+/* What the tests order: how long kernels and copies take, what a launch to come answers, which device fails. */
+static int64_t kernel_time;
+static double bytes_per_nanosecond;
+static int launches_until, launch_answer, faults[DEVICES];
+
+#define NEED_CONTEXT if (!current) return BAD_CONTEXT; if (faults[current->device]) return faults[current->device]
 #define NEED(handle, letter) if (!(handle) || *(const char *)(handle) != (letter)) return BAD_HANDLE
+
+static int64_t now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec * 1000000000LL + time.tv_nsec;
+}
+
+/* Work that takes so long, behind what is on the stream. */
+static void occupy(Stream *stream, int64_t nanoseconds) {
+    int64_t start = now();
+    stream->until = (stream->until > start ? stream->until : start) + nanoseconds;
+}
+
+static void move(Stream *stream, size_t bytes) {
+    occupy(stream, bytes_per_nanosecond > 0 ? (int64_t)(bytes / bytes_per_nanosecond) : 0);
+}
+
+API fake_cuda_speed(long long kernel, double bytes) { kernel_time = kernel; bytes_per_nanosecond = bytes; return SUCCESS; }
+/* The launch after so many more answers this code; a fault does not: the device fails right behind that launch. */
+API fake_cuda_order(int launches, int code) { launches_until = launches + 1; launch_answer = code; return SUCCESS; }
 
 static int add(void **start, size_t bytes, int pinned) {
     if (pinned ? 0 : used + bytes > TOTAL) return OUT_OF_MEMORY;
@@ -108,6 +134,8 @@ static void depend(Graph *graph, Node *const *nodes, size_t count) {
 /* Does what is to be done on a stream, or records it. */
 static int work(Stream *stream, Node node) {
     if (!stream->capture) {
+        if (node.function) occupy(stream, kernel_time);
+        else move(stream, node.from ? node.bytes : 0);
         run(&node);
         return SUCCESS;
     }
@@ -162,7 +190,7 @@ API cuStreamCreateWithPriority(Stream **stream, unsigned flags, int priority) {
     (void)flags, (void)priority;
     NEED_CONTEXT;
     *stream = malloc(sizeof **stream);
-    **stream = (Stream){'s', current->device, NULL};
+    **stream = (Stream){'s', current->device, NULL, 0};
     return SUCCESS;
 }
 API cuStreamDestroy_v2(Stream *stream) { NEED(stream, 's'); stream->tag = 0; free(stream); return SUCCESS; }
@@ -171,13 +199,15 @@ API cuStreamWaitEvent(Stream *stream, Event *event, unsigned flags) {
     NEED(stream, 's');
     NEED(event, 'e');
     if (stream->capture) return IN_CAPTURE;
-    return event->recorded ? SUCCESS : INVALID;
+    if (!event->recorded) return INVALID;
+    if (stream->until < event->time) stream->until = event->time;
+    return SUCCESS;
 }
 API cuEventCreate(Event **event, unsigned flags) {
     (void)flags;
     NEED_CONTEXT;
     *event = malloc(sizeof **event);
-    **event = (Event){'e', 0};
+    **event = (Event){'e', 0, current->device, 0};
     return SUCCESS;
 }
 API cuEventDestroy_v2(Event *event) { NEED(event, 'e'); event->tag = 0; free(event); return SUCCESS; }
@@ -185,14 +215,22 @@ API cuEventRecord(Event *event, Stream *stream) {
     NEED(event, 'e');
     NEED(stream, 's');
     if (stream->capture) return IN_CAPTURE;
-    event->recorded = 1;
+    if (faults[stream->device]) return faults[stream->device];
+    if (event->device != stream->device) return BAD_HANDLE;
+    *event = (Event){'e', 1, stream->device, stream->until > now() ? stream->until : now()};
     return SUCCESS;
 }
-API cuEventQuery(Event *event) { NEED(event, 'e'); return SUCCESS; }
+API cuEventQuery(Event *event) {
+    NEED(event, 'e');
+    if (faults[event->device]) return faults[event->device];
+    return event->time > now() ? NOT_READY : SUCCESS;
+}
 API cuEventElapsedTime(float *milliseconds, Event *start, Event *end) {
     NEED(start, 'e');
     NEED(end, 'e');
-    *milliseconds = 0;
+    if (start->device != end->device) return BAD_HANDLE;
+    if (start->time > now() || end->time > now()) return NOT_READY;
+    *milliseconds = (end->time - start->time) / 1e6;
     return SUCCESS;
 }
 API cuMemAllocAsync(uintptr_t *address, size_t bytes, Stream *stream) {
@@ -233,6 +271,7 @@ API cuMemcpyHtoDAsync_v2(uintptr_t to, const void *from, size_t bytes, Stream *s
     if (stream->capture) return IN_CAPTURE;
     if (!within(to, bytes, 0)) return INVALID;
     memcpy((void *)to, from, bytes);
+    move(stream, bytes);
     return SUCCESS;
 }
 API cuMemcpyDtoHAsync_v2(void *to, uintptr_t from, size_t bytes, Stream *stream) {
@@ -240,6 +279,7 @@ API cuMemcpyDtoHAsync_v2(void *to, uintptr_t from, size_t bytes, Stream *stream)
     if (stream->capture) return IN_CAPTURE;
     if (!within(from, bytes, 0)) return INVALID;
     memcpy(to, (void *)from, bytes);
+    move(stream, bytes);
     return SUCCESS;
 }
 API cuMemcpyDtoDAsync_v2(uintptr_t to, uintptr_t from, size_t bytes, Stream *stream) {
@@ -305,6 +345,11 @@ API cuLaunchKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, un
     NEED(function, 'f');
     NEED(stream, 's');
     if (extra || bx * by * bz > 1024) return INVALID;
+    if (!stream->capture && launches_until > 0 && --launches_until == 0) {
+        if (launch_answer < 700) return launch_answer;
+        faults[stream->device] = launch_answer;
+        return SUCCESS;
+    }
     return work(stream, (Node){.function = function, .parameters = parameters, .grid = {gx, gy, gz}, .block = {bx, by, bz}});
 }
 API cuStreamBeginCapture_v2(Stream *stream, int mode) {
@@ -360,7 +405,10 @@ API cuGraphLaunch(Graph *ready, Stream *stream) {
     if (getenv("FAKE_GRAPHS_FAIL")) return OUT_OF_MEMORY;
     if (stream->capture || stream->device != current->device) return INVALID;
     ready->count += 1;
-    for (Node *node = ready->nodes; node; node = node->next) replay(node, ready->count);
+    for (Node *node = ready->nodes; node; node = node->next) {
+        if (node->function) occupy(stream, kernel_time);
+        replay(node, ready->count);
+    }
     return SUCCESS;
 }
 API cuGraphDestroy(Graph *graph) {
@@ -390,6 +438,7 @@ API cuGetErrorName(int code, const char **name) {
     case NO_IMAGE: *name = "CUDA_ERROR_NO_BINARY_FOR_GPU"; return SUCCESS;
     case NOT_FOUND: *name = "CUDA_ERROR_NOT_FOUND"; return SUCCESS;
     case ILLEGAL_STATE: *name = "CUDA_ERROR_ILLEGAL_STATE"; return SUCCESS;
+    case 700: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; return SUCCESS;
     case IN_CAPTURE: *name = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"; return SUCCESS;
     default: return INVALID;
     }

@@ -13,7 +13,7 @@ from weft._trace.views import Views
 OPS = {
     "number": "u8", "name": "u4", "place": "u4", "kind": "u1", "lane": "u2", "priority": "i4", "bytes": "u8", "pusher": "u2",
     "worker": "u2", "parent": "i8", "pushed": "i8", "ready": "i8", "started": "i8", "ended": "i8", "settled": "i8",
-    "outcome": "u1", "stream": "u2", "device_started": "i8", "device_ended": "i8",
+    "outcome": "u1", "stream": "u2", "device_started": "i8", "device_ended": "i8", "moved": "u8",
 }  # fmt: skip
 ACCESSES = {"op": "u4", "variable": "u4", "kind": "u1", "version": "u8"}
 
@@ -30,6 +30,7 @@ class Recording:
         self.threads += [
             {"name": f"weft-0.{at}", "kind": "worker", "lane": 0, "ident": 2 + at} for at in range(workers)
         ]
+        self.streams: list[dict[str, str]] = []
         self.ops: list[dict[str, int]] = []
         self.accesses: list[dict[str, int]] = []
         self.errors: dict[int, str] = {}
@@ -81,6 +82,7 @@ class Recording:
             "names": self.names,
             "places": self.places,
             "threads": self.threads,
+            "streams": self.streams,
             "variables": [{"id": at, "name": name, "bytes": 0} for name, at in self.variables.items()],
             "ops": {name: np.array([op[name] for op in self.ops], kind).tobytes() for name, kind in OPS.items()},
             "accesses": {

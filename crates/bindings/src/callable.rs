@@ -56,8 +56,12 @@ pub(crate) fn name_of(context: &OpContext<'_>, callable: &Bound<'_, PyAny>) -> S
 #[cold]
 pub(crate) fn cause(py: Python<'_>, error: &PyErr, name: &str, location: Location) -> Cause {
     let place = location.describe(py).map(|place| format!(" pushed at {place}")).unwrap_or_default();
-    // An exception whose add_note() is broken goes without a note.
-    let _ = error.value(py).call_method1("add_note", (format!("weft: {name}{place}"),));
+    // What a device says of an op may have told all of it.
+    let told = !place.is_empty() && error.to_string().contains(&format!("{name},{place}"));
+    if !told {
+        // An exception whose add_note() is broken goes without a note.
+        let _ = error.value(py).call_method1("add_note", (format!("weft: {name}{place}"),));
+    }
     Cause::Error(Box::new(Raised::new(py, error)))
 }
 

@@ -3,7 +3,7 @@
 use crate::arguments::{self, Held};
 use crate::array::granting;
 use crate::callable::{AsyncCallable, Callable};
-use crate::cuda::fences;
+use crate::cuda::{fences, times};
 use crate::errors;
 use crate::host::Gil;
 use crate::native::{KeepingAlive, Native};
@@ -622,7 +622,10 @@ impl Engine {
     #[pyo3(signature = (timeout=None))]
     fn _drain(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
-        wait::detached(py, &self.inner, timeout, |wait| self.inner.drain_with(wait))
+        let start = Instant::now();
+        wait::detached(py, &self.inner, timeout, |wait| self.inner.drain_with(wait))?;
+        let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
+        times::wait_for(py, &self.inner, left)
     }
 
     /// What runs now, and who waits for whom.
@@ -635,19 +638,25 @@ impl Engine {
     #[pyo3(signature = (limit, wrap=None))]
     fn _trace_start(&self, py: Python<'_>, limit: u64, wrap: Option<Py<PyAny>>) -> PyResult<()> {
         py.detach(|| self.inner.start_trace(limit)).map_err(|error| errors::raised(py, error))?;
+        py.detach(|| times::begin(&self.inner));
         *self.wrap.lock().unwrap_or_else(PoisonError::into_inner) = wrap;
         Ok(())
     }
 
     /// What was recorded so far; the trace goes on.
     fn _trace_read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let recording = py.detach(|| self.inner.read_trace()).map_err(|error| errors::raised(py, error))?;
+        let mut recording = py.detach(|| self.inner.read_trace()).map_err(|error| errors::raised(py, error))?;
+        py.detach(|| times::join(&mut recording));
         trace::to_python(py, &recording)
     }
 
     /// Ends the trace. Answers what was recorded.
     fn _trace_stop<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let recording = py.detach(|| self.inner.stop_trace()).map_err(|error| errors::raised(py, error))?;
+        let mut recording = py.detach(|| self.inner.stop_trace()).map_err(|error| errors::raised(py, error))?;
+        py.detach(|| {
+            times::join(&mut recording);
+            times::end(&recording);
+        });
         // Bound to a name, so that it is dropped after the lock is released.
         let wrap = self.wrap.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(wrap);

@@ -72,7 +72,7 @@ pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
                 Some(native) => of_native(py, native),
                 None if error.is::<weft_array::OutOfMemory>() => PyMemoryError::new_err(message),
                 None => match (error.downcast_ref::<CudaError>(), error.downcast_ref::<ReplayFailure>()) {
-                    (Some(error), _) => of_class(py, class_of_cuda(error), (&message,)),
+                    (Some(error), _) => of_device(py, failure, error),
                     (_, Some(replay)) => of_replay(py, replay),
                     _ => of_class(py, "WeftError", (&message,)),
                 },
@@ -115,6 +115,21 @@ fn noted(
     PyErr::from_value(exception.clone().into_any())
 }
 
+/// What a device refused or broke. Its error names an op; the failed one is told beside it if that is another one.
+fn of_device(py: Python<'_>, failure: &Failure, error: &CudaError) -> PyErr {
+    let own = error.op().is_some_and(|label| {
+        label.to_string().starts_with(failure.op()) || failure.op() == format!("op #{}", label.number())
+    });
+    let told = located(py, error.clone()).to_string();
+    let message = if own { told } else { format!("{}: {told}", failure.op()) };
+    of_class(py, class_of_cuda(error), (message,))
+}
+
+/// The error with the places of pushes in words.
+fn located(py: Python<'_>, error: CudaError) -> CudaError {
+    error.located(&|place| Location::of_bits(place).describe(py))
+}
+
 fn class_of_cuda(error: &CudaError) -> &'static str {
     match error {
         CudaError::Unavailable { .. } | CudaError::NoDevice { .. } => "CudaUnavailableError",
@@ -132,7 +147,7 @@ fn class_of_cuda(error: &CudaError) -> &'static str {
 pub(crate) fn cuda(py: Python<'_>, error: CudaError) -> PyErr {
     match error {
         CudaError::Interrupted => PyKeyboardInterrupt::new_err(()),
-        error => of_class(py, class_of_cuda(&error), (error.to_string(),)),
+        error => of_class(py, class_of_cuda(&error), (located(py, error).to_string(),)),
     }
 }
 

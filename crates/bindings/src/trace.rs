@@ -6,7 +6,7 @@ use crate::native::{KeepingAlive, Native};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyType};
 use weft_engine::Payload;
-use weft_engine::trace::{Describe, Kind, Note, RecordedOp, Recording};
+use weft_engine::trace::{Describe, Kind, Note, RecordedOp, RecordedRun, Recording, StreamKind};
 
 /// A payload that a trace shows with its name and the place of its push.
 pub(crate) trait Traced: Payload + Sized {
@@ -166,8 +166,17 @@ fn column<'py, const N: usize, T>(
 
 const NONE: u16 = u16::MAX;
 
+const fn word_of(kind: StreamKind) -> &'static str {
+    match kind {
+        StreamKind::Compute => "compute",
+        StreamKind::CopyIn => "copy in",
+        StreamKind::CopyOut => "copy out",
+        StreamKind::Peer => "peer",
+    }
+}
+
 #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // places in lists that are shorter
-fn ops<'py>(py: Python<'py>, ops: &[RecordedOp]) -> PyResult<Bound<'py, PyDict>> {
+fn ops<'py>(py: Python<'py>, ops: &[RecordedOp], runs: &[RecordedRun]) -> PyResult<Bound<'py, PyDict>> {
     let columns = PyDict::new(py);
     columns.set_item("number", column(py, ops, |op| op.number.to_ne_bytes())?)?;
     columns.set_item("name", column(py, ops, |op| op.name.to_ne_bytes())?)?;
@@ -185,10 +194,14 @@ fn ops<'py>(py: Python<'py>, ops: &[RecordedOp]) -> PyResult<Bound<'py, PyDict>>
     columns.set_item("ended", column(py, ops, |op| op.ended.to_ne_bytes())?)?;
     columns.set_item("settled", column(py, ops, |op| op.settled.to_ne_bytes())?)?;
     columns.set_item("outcome", column(py, ops, |op| [op.outcome as u8])?)?;
-    // Clocks of devices, of which there is none here.
-    columns.set_item("stream", column(py, ops, |_| NONE.to_ne_bytes())?)?;
-    columns.set_item("device_started", column(py, ops, |_| 0_i64.to_ne_bytes())?)?;
-    columns.set_item("device_ended", column(py, ops, |_| 0_i64.to_ne_bytes())?)?;
+    // Of the op that runs on several streams, the last one.
+    let mut on_device = vec![None; ops.len()];
+    runs.iter().for_each(|run| on_device[run.op] = Some(*run));
+    columns.set_item("stream", column(py, &on_device, |run| run.map_or(NONE, |run| run.stream).to_ne_bytes())?)?;
+    columns
+        .set_item("device_started", column(py, &on_device, |run| run.map_or(0, |run| run.started).to_ne_bytes())?)?;
+    columns.set_item("device_ended", column(py, &on_device, |run| run.map_or(0, |run| run.ended).to_ne_bytes())?)?;
+    columns.set_item("moved", column(py, &on_device, |run| run.map_or(0, |run| run.bytes).to_ne_bytes())?)?;
     Ok(columns)
 }
 
@@ -210,6 +223,14 @@ pub(crate) fn to_python<'py>(py: Python<'py>, recording: &Recording) -> PyResult
         Ok(row)
     });
     answer.set_item("threads", threads.collect::<PyResult<Vec<_>>>()?)?;
+    let streams = recording.streams.iter().map(|stream| {
+        let row = PyDict::new(py);
+        row.set_item("device", &stream.device)?;
+        row.set_item("name", &stream.name)?;
+        row.set_item("kind", word_of(stream.kind))?;
+        Ok(row)
+    });
+    answer.set_item("streams", streams.collect::<PyResult<Vec<_>>>()?)?;
     let variables = recording.variables.iter().map(|variable| {
         let row = PyDict::new(py);
         row.set_item("id", variable.number)?;
@@ -218,7 +239,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, recording: &Recording) -> PyResult
         Ok(row)
     });
     answer.set_item("variables", variables.collect::<PyResult<Vec<_>>>()?)?;
-    answer.set_item("ops", ops(py, &recording.ops)?)?;
+    answer.set_item("ops", ops(py, &recording.ops, &recording.runs)?)?;
     let accesses = PyDict::new(py);
     let rows = &recording.accesses;
     accesses.set_item("op", column(py, rows, |access| (access.op as u32).to_ne_bytes())?)?;

@@ -12,6 +12,9 @@ use crate::timing::Timings;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+/// Ops of a stream that a fault names.
+const SUSPECTS: usize = 4;
+
 pub(crate) struct Context {
     pub(crate) runtime: Arc<Runtime>,
     pub(crate) index: usize,
@@ -168,10 +171,12 @@ impl Context {
             let found = |stream: &Stream| found_on.is_some_and(|found_on| found_on.is(stream));
             let mut streams = self.streams();
             streams.sort_by_key(|stream| !found(stream));
-            let mut suspects = streams.iter().filter_map(Stream::first_unfinished);
-            let (op, behind) = suspects.next().unwrap_or_else(|| (Label::bare("an op"), false));
-            let beside = suspects.map(|(op, _)| op).collect();
-            CudaError::Fault { op: op.into(), behind, beside, device: self.label(), error }
+            let mut suspects =
+                streams.iter().map(|stream| stream.first_unfinished(SUSPECTS)).filter(|(ops, _)| !ops.is_empty());
+            let (mut behind, more) = suspects.next().unwrap_or_else(|| (vec![Label::bare("an op")], 0));
+            let beside = suspects.map(|(mut ops, _)| ops.swap_remove(0)).collect();
+            let op = behind.remove(0);
+            CudaError::Fault { op: op.into(), behind, more, beside, device: self.label(), error }
         })
     }
 }

@@ -212,7 +212,7 @@ pub(crate) unsafe fn issue_host_copy(
         Direction::Out => (AccessKind::Read, Lane::CopyOut),
     };
     let accesses = [region.access(kind)];
-    let request = Request::new(label, &accesses).on(lane).moving(region.bytes);
+    let request = Request::new(label, &accesses).on(lane).moving(host.bytes);
     region.device().issue(&request, |issuing| {
         if region.bytes == 0 {
             return Ok(());

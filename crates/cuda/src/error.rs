@@ -68,12 +68,14 @@ pub enum CudaError {
         error: DriverError,
     },
     /// An op failed while it ran on the device. The device is lost to this process.
-    #[error("{op}{} failed on {device}: {error}; the process cannot use the device any more", doubt(*behind, beside))]
+    #[error("{op}{} failed on {device}: {error}; the process cannot use the device any more", doubt(behind, *more, beside))]
     Fault {
         /// The first op of the stream that is not known to have ended.
         op: Box<Label>,
-        /// Whether more ops of the stream were not known to have ended.
-        behind: bool,
+        /// Ops of the stream behind it that were not known to have ended either, the first ones.
+        behind: Vec<Label>,
+        /// How many more there were.
+        more: u64,
         /// The first such op of each other stream of the device.
         beside: Vec<Label>,
         /// The device.
@@ -150,19 +152,20 @@ impl CudaError {
         {
             **op = op.located(tell);
         }
-        if let Self::Fault { beside, .. } = &mut self {
-            beside.iter_mut().for_each(|other| *other = other.located(tell));
+        if let Self::Fault { behind, beside, .. } = &mut self {
+            behind.iter_mut().chain(beside).for_each(|other| *other = other.located(tell));
         }
         self
     }
 }
 
 /// Who else may have been to blame for a fault: the driver does not say.
-fn doubt(behind: bool, beside: &[Label]) -> String {
-    let mut others: Vec<_> = beside.iter().map(ToString::to_string).collect();
-    if behind {
-        others.insert(0, "an op issued right behind it on its stream".to_owned());
+fn doubt(behind: &[Label], more: u64, beside: &[Label]) -> String {
+    let mut others: Vec<_> = behind.iter().map(|op| format!("{op} behind it")).collect();
+    if more > 0 {
+        others.push(format!("one of {more} more behind these"));
     }
+    others.extend(beside.iter().map(ToString::to_string));
     if others.is_empty() { String::new() } else { format!(" (or {})", others.join(", or ")) }
 }
 

@@ -80,6 +80,8 @@ pub struct Request<'a> {
     pub priority: i32,
     /// The stream, if it must be this one.
     pub stream: Option<&'a Stream>,
+    /// Key of the place of its push, if the label has none; 0 is none.
+    pub place: u64,
     /// Bytes that it moves, if it is a copy; for traces.
     pub moves: usize,
 }
@@ -88,7 +90,7 @@ impl<'a> Request<'a> {
     /// A request for multiprocessors, on any stream.
     #[must_use]
     pub const fn new(label: &'a Label, accesses: &'a [Access]) -> Self {
-        Self { label, accesses, lane: Lane::Compute, priority: 0, stream: None, moves: 0 }
+        Self { label, accesses, lane: Lane::Compute, priority: 0, stream: None, place: 0, moves: 0 }
     }
 
     /// The same on this lane.
@@ -154,7 +156,7 @@ impl Device {
         work: impl FnOnce(&Issuing<'_>) -> Result<(), CudaError>,
     ) -> Result<Fence, CudaError> {
         let _entered = self.context().enter()?;
-        let label = &request.label.of_running();
+        let label = &request.label.of_running(request.place);
         let request = &Request { label, ..*request };
         let stream = self.choose(request);
         let (addresses, fences) = prepare(request, &stream)?;
@@ -179,7 +181,7 @@ impl Device {
     pub fn begin<'a>(&'a self, request: &Request<'a>) -> Result<Begun<'a>, CudaError> {
         let entered = self.context().enter()?;
         let stream = self.choose(request);
-        let (label, accesses) = (request.label.of_running(), request.accesses);
+        let (label, accesses) = (request.label.of_running(request.place), request.accesses);
         let request = &Request { label: &label, ..*request };
         let (addresses, fences) = prepare(request, &stream)?;
         let mut turn = stream.turn();

@@ -1,7 +1,6 @@
 //! Names of ops, as messages show them.
 
 use std::fmt;
-use std::mem::offset_of;
 use std::sync::Arc;
 use weft_engine::CurrentOp;
 
@@ -10,7 +9,7 @@ use weft_engine::CurrentOp;
 pub struct Label {
     name: Arc<str>,
     number: u64,
-    /// A key of the caller's; 0 is none. [`Payload::PLACE`](weft_engine::Payload::PLACE) of what has a label points here.
+    /// A key of the caller's; 0 is none.
     place: u64,
     /// What the key stands for, once somebody has said so.
     told: Option<Arc<str>>,
@@ -21,9 +20,6 @@ pub struct Label {
 }
 
 impl Label {
-    /// Where in a label the key of its place is.
-    pub(crate) const PLACE: usize = offset_of!(Self, place);
-
     /// A label. The number is the caller's: with 0 it is the engine's, once the op runs.
     #[must_use]
     pub const fn new(name: Arc<str>, number: u64) -> Self {
@@ -60,11 +56,13 @@ impl Label {
         self.place
     }
 
-    /// The label of the op that the calling thread runs, unless it has met its op before.
+    /// The label of the op that the calling thread runs, unless it has met its op before; pushed here, if that is not
+    /// known yet.
     #[must_use]
     #[inline]
-    pub(crate) fn of_running(&self) -> Self {
-        Self { op: self.op.or_else(CurrentOp::get), ..self.clone() }
+    pub(crate) fn of_running(&self, place: u64) -> Self {
+        let place = if self.place == 0 { place } else { self.place };
+        Self { place, op: self.op.or_else(CurrentOp::get), ..self.clone() }
     }
 
     /// The op, if a trace has recorded its push.

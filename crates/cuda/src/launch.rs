@@ -86,6 +86,7 @@ impl Launcher {
             launcher: self.clone(),
             dimensions,
             priority: 0,
+            place: 0,
             stream: None,
             words: SmallVec::with_capacity(self.0.plan.words),
             patches: SmallVec::new(),
@@ -104,6 +105,8 @@ pub struct Launch {
     launcher: Launcher,
     dimensions: Dimensions,
     priority: i32,
+    /// A key of the caller's; 0 is none.
+    place: u64,
     stream: Option<Stream>,
     /// The parameters, packed; each starts with a word of its own.
     words: SmallVec<[u64; 8]>,
@@ -236,6 +239,13 @@ impl Launch {
         self
     }
 
+    /// Pushed at the place that goes by this key (see [`Label::at`]).
+    #[must_use]
+    pub fn at(mut self, place: u64) -> Self {
+        self.place = place;
+        self
+    }
+
     /// On this stream.
     #[must_use]
     pub fn stream(mut self, stream: Option<Stream>) -> Self {
@@ -313,6 +323,7 @@ impl Launch {
         self.check()?;
         let request = Request {
             priority: self.priority,
+            place: self.place,
             stream: self.stream.as_ref(),
             ..Request::new(&self.launcher.0.label, &self.accesses)
         };
@@ -321,7 +332,7 @@ impl Launch {
 }
 
 impl Payload for Launch {
-    const PLACE: Option<usize> = Some(offset_of!(Self, label) + Label::PLACE);
+    const PLACE: Option<usize> = Some(offset_of!(Self, place));
 
     fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {
         self.issue().map(drop).map_err(Cause::from)

@@ -93,9 +93,9 @@ impl Ledger {
         self.labels.iter().rev().nth(back)
     }
 
-    /// The first op that may be unfinished, as far as labels reach.
-    pub(crate) fn first_unfinished(&self) -> Option<&Label> {
+    /// The ops that may be unfinished, the first one first, as far as labels reach.
+    pub(crate) fn first_unfinished(&self) -> impl Iterator<Item = &Label> {
         let kept = self.announced - self.labels.len() as u64;
-        self.label(self.done.max(kept) + 1)
+        (self.done.max(kept) + 1..=self.announced).filter_map(|number| self.label(number))
     }
 }

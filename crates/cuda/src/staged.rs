@@ -68,7 +68,7 @@ pub(crate) fn stage(
     landing: Landing,
     direction: Direction,
 ) -> Result<(), CudaError> {
-    let (label, region) = (label.of_running(), region.clone());
+    let (label, region) = (label.of_running(0), region.clone());
     let chunk = region.buffer.device().context().runtime.settings.chunk.max(1);
     let progress = Mutex::new(Progress { landing: Some(landing), ..Progress::default() });
     let staged = Arc::new(Staged { label, region, host, direction, chunk, progress });

@@ -173,10 +173,12 @@ impl Stream {
         }
     }
 
-    /// The first op that is not known to have ended, and whether there are more.
-    pub(crate) fn first_unfinished(&self) -> Option<(Label, bool)> {
+    /// The first ops that are not known to have ended, so many at most, and how many more there are.
+    pub(crate) fn first_unfinished(&self, most: usize) -> (Vec<Label>, u64) {
         let ledger = self.ledger();
-        ledger.first_unfinished().map(|label| (label.clone(), ledger.unfinished() > 1))
+        let first: Vec<_> = ledger.first_unfinished().take(most).cloned().collect();
+        let more = ledger.unfinished().saturating_sub(first.len() as u64);
+        (first, more)
     }
 
     /// An event for a fence to come. Inside of the context.
@@ -266,8 +268,10 @@ impl Turn<'_> {
         match unsafe { context.driver().record_event(fence.event(), stream.handle()) } {
             Ok(()) => Ok(fence),
             Err(error) => {
+                // Before the number is taken back: of what a fault may be put down to it is one.
+                let error = context.refused(label, error);
                 stream.ledger().retract();
-                Err(context.refused(label, error))
+                Err(error)
             }
         }
     }

@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from weft._trace.curves import curves
-from weft._trace.record import NO_OP, Access, Kind, Outcome, Record
+from weft._trace.record import NO_OP, NONE, Access, Kind, Outcome, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -90,20 +90,25 @@ def _slices(views: Views, rows: npt.NDArray[np.int64]) -> Iterator[str]:
     on_path = np.isin(np.arange(len(ops)), views.critical.ops).tolist()
     names = [json.dumps(name) for name in record.names]
     places = [json.dumps(place) for place in record.places]
+    streams = {at: json.dumps(record.stream(at)) for at in np.unique(ops["stream"]).tolist()}
     kinds = [kind.name.lower() for kind in Kind]
     outcomes = [outcome.name.lower() for outcome in Outcome]
     touched = _accesses(record)
     columns: list[list[int]] = [
-        ops[name].tolist() for name in ("name", "place", "kind", "priority", "bytes", "outcome")
+        ops[name].tolist() for name in ("name", "place", "kind", "priority", "bytes", "outcome", "stream", "moved")
     ]
     drawn: list[list[int]] = np.stack((spans.op, rows, spans.start, spans.end), 1).tolist()
     for op, row, start, end in drawn:
-        name, place, kind, priority, held, outcome = (column[op] for column in columns)
+        name, place, kind, priority, held, outcome, stream, moved = (column[op] for column in columns)
         about = f'"op": {op}, "place": {places[place]}, "outcome": "{outcomes[outcome]}", "queue_us": {_us(queued[op])}'
         if priority:
             about += f', "priority": {priority}'
         if held:
             about += f', "bytes": {held}'
+        if stream != NONE:
+            about += f', "stream": {streams[stream]}'
+        if moved:
+            about += f', "moved": {moved}'
         if on_path[op]:
             about += ', "critical": true'
         if touched[op]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from weft._trace.measures import levels, thinned
+from weft._trace.record import Kind
 
 if TYPE_CHECKING:
     from weft._trace.measures import Times
@@ -44,11 +45,12 @@ def curves(record: Record) -> list[Curve]:
     """Return the curves of a record; that of bytes only where ops held some."""
     ops = record.ops
     work = ~record.waits
-    ran = work & record.began
+    ran = work & record.began & (ops["kind"] != Kind.LANDING)
+    start, end = record.work()
     pushed = ops["pushed"][work]
     settled = np.maximum(np.where(ops["settled"] > 0, ops["settled"], record.duration)[work], pushed)
     found = [
-        ("running", "running ops", levels(ops["started"][ran], record.ends()[ran])),
+        ("running", "running ops", levels(start[ran], end[ran])),
         ("pending", "pending ops", levels(pushed, settled)),
     ]
     if ops["bytes"][work].any():

@@ -81,8 +81,8 @@ def spans(record: Record) -> Spans:
     ends = record.ends()
     thread = np.where(ops["worker"] == NONE, ops["pusher"], ops["worker"]).astype(np.int64)
     host = np.nonzero(record.began)[0]
-    key = np.where(ops["kind"] == Kind.ASYNC, len(record.threads), thread)[host]
-    device = np.nonzero((ops["stream"] != NONE) & (ops["device_ended"] > 0))[0]
+    key = np.where(np.isin(ops["kind"], (Kind.ASYNC, Kind.LANDING)), len(record.threads), thread)[host]
+    device = np.nonzero((ops["stream"] != NONE) & record.on_device)[0]
     op = np.concatenate((host, device))
     key = np.concatenate((key, ops["stream"][device] + len(record.threads) + 1))
     start = np.concatenate((ops["started"][host], ops["device_started"][device]))
@@ -111,7 +111,7 @@ def _titles(record: Record, keys: npt.NDArray[np.int64]) -> list[tuple[str, str,
         elif key == len(threads):
             found.append(("async", "async", key))
         else:
-            found.append(("stream", f"stream {key - len(threads) - 1}", key))
+            found.append(("stream", record.stream(key - len(threads) - 1), key))
     return found
 
 

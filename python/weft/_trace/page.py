@@ -66,6 +66,7 @@ def _about(views: Views) -> dict[str, Any]:
         "names": record.names,
         "places": record.places,
         "threads": [thread["name"] for thread in record.threads],
+        "streams": [record.stream(index) for index in range(len(record.streams))],
         "variables": [record.variable(index) for index in range(len(record.variables))],
         "errors": record.errors,
         "lanes": [{"label": lane.label, "depth": lane.depth} for lane in spans.lanes],
@@ -96,7 +97,8 @@ def _figures(summary: Summary) -> list[tuple[str, str]]:
 
 def _legend(record: Record) -> list[tuple[str, int, int]]:
     """Return the kinds that are there, with how many began and how long they took together."""
-    took = record.ends() - record.ops["started"]
+    start, end = record.work()
+    took = end - start
     found: list[tuple[str, int, int]] = []
     for kind in Kind:
         mine = record.began & (record.ops["kind"] == kind)
@@ -110,7 +112,7 @@ def _columns(views: Views) -> tuple[bytes, list[dict[str, Any]]]:
     record, spans = views.record, views.spans
     ops, accesses, pairs = record.ops, record.accesses, views.dependencies
     columns: dict[str, tuple[str, Any]] = {
-        **{name: ("f8", ops[name]) for name in ("bytes", "pushed", "ready", "started")},
+        **{name: ("f8", ops[name]) for name in ("bytes", "moved", "pushed", "ready", "started")},
         "ended": ("f8", record.ends()),
         "deviceStarted": ("f8", ops["device_started"]),
         "deviceEnded": ("f8", ops["device_ended"]),

@@ -28,6 +28,7 @@ COLOURS = {
     Kind.LAUNCH: "#ddcc55",
     Kind.WAIT: "#9aa3ad",
     Kind.DELETE: "#666677",
+    Kind.LANDING: "#eecc99",
 }
 FAILED = "#cc1133"
 _SHADES = 3

@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["NONE", "NO_OP", "Access", "Kind", "Ops", "Outcome", "Record", "Thread", "Traced"]
+__all__ = ["NONE", "NO_OP", "Access", "Kind", "Ops", "Outcome", "Record", "Stream", "Thread", "Traced"]
 
 #: In `worker` and `stream`: there is none.
 NONE = 65535
 #: In `parent`: the op was not pushed inside another one.
 NO_OP = -1
+
+#: What the core calls the second op of a copy from or to the host.
+_LANDING = "land copy"
 
 #: A structured array.
 Ops: TypeAlias = "np.ndarray[Any, Any]"
@@ -40,6 +43,8 @@ class Kind(IntEnum):
     LAUNCH = 5
     WAIT = 6
     DELETE = 7
+    #: The end of a copy from or to the host, which waits for the device: in the core an async op.
+    LANDING = 8
 
 
 class Outcome(IntEnum):
@@ -67,6 +72,14 @@ class Thread(TypedDict):
     kind: str
     lane: int
     ident: int
+
+
+class Stream(TypedDict):
+    """A stream of a device."""
+
+    device: str
+    name: str
+    kind: str
 
 
 class Traced(TypedDict):
@@ -98,6 +111,7 @@ _OPS = np.dtype(
         ("stream", "u2"),
         ("device_started", "i8"),
         ("device_ended", "i8"),
+        ("moved", "u8"),
     ]
 )
 _ACCESSES = np.dtype([("op", "u4"), ("variable", "u4"), ("kind", "u1"), ("version", "u8")])
@@ -120,6 +134,8 @@ class Record:
         relative to it.
     threads : list of Thread
         What `ops` refers to as pusher and worker.
+    streams : list of Stream
+        What `ops` refers to as stream.
     variables : list of Traced
         What `accesses` refers to.
     ops : ndarray
@@ -136,6 +152,7 @@ class Record:
     names: list[str]
     places: list[str]
     threads: list[Thread]
+    streams: list[Stream]
     variables: list[Traced]
     ops: Ops
     accesses: Ops
@@ -155,12 +172,12 @@ class Record:
         Record
             Its arrays are read-only.
         """
-        plain = {name: answer[name] for name in ("epoch", "duration", "dropped", "names", "threads")}
+        plain = {name: answer[name] for name in ("epoch", "duration", "dropped", "names", "threads", "streams")}
         return cls(
             **plain,
             places=[_near(place) for place in answer["places"]],
             variables=answer["variables"],
-            ops=_shared_out(_table(_OPS, answer["ops"])),
+            ops=_shared_out(_with_landings(_table(_OPS, answer["ops"]), answer["names"])),
             accesses=_table(_ACCESSES, answer["accesses"]),
             errors=answer["errors"],
         )
@@ -177,17 +194,32 @@ class Record:
         found: npt.NDArray[np.bool_] = self.ops["kind"] == Kind.WAIT
         return found
 
+    @property
+    def on_device(self) -> npt.NDArray[np.bool_]:
+        """Which ops have run on a device, and when is known."""
+        found: npt.NDArray[np.bool_] = self.ops["device_ended"] > 0
+        return found
+
+    def work(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return from when to when each op worked: on its device, where that is known."""
+        on_device = self.on_device
+        start = np.where(on_device, self.ops["device_started"], self.ops["started"])
+        return start, np.where(on_device, self.ops["device_ended"], self.ends())
+
     def ends(self) -> npt.NDArray[np.int64]:
         """Return when each op that began was over; what still runs at the stop ends there."""
         ended = self.ops["ended"]
         return np.where(self.began, np.maximum(np.where(ended > 0, ended, self.duration), self.ops["started"]), 0)
 
     def durations(self) -> npt.NDArray[np.int64]:
-        """Return for how long each op ran: on its device's clock, where it has one; 0 for waits and what never ran."""
-        host = self.ends() - self.ops["started"]
-        device = self.ops["device_ended"] - self.ops["device_started"]
-        ran = np.where(self.ops["device_ended"] > 0, device, host)
-        return np.where(self.began & ~self.waits, ran, 0)
+        """Return for how long each op ran; 0 for waits, for landings, and for what never ran.
+
+        Launches and copies ran on their device. Of what Python computed there it is the longer of that and of the call.
+        """
+        start, end = self.work()
+        python = ~np.isin(self.ops["kind"], (Kind.LAUNCH, Kind.COPY))
+        took = np.where(python, np.maximum(end - start, self.ends() - self.ops["started"]), end - start)
+        return np.where(self.began & ~self.waits & (self.ops["kind"] != Kind.LANDING), took, 0)
 
     def queue_times(self) -> npt.NDArray[np.int64]:
         """Return how long each op was ready before a worker took it."""
@@ -206,6 +238,13 @@ class Record:
         """Return the index of the thread that an op belongs to: that of its worker, or else of its pusher."""
         worker = int(self.ops["worker"][op])
         return int(self.ops["pusher"][op]) if worker == NONE else worker
+
+    def stream(self, index: int) -> str:
+        """Return the name of a stream with that of its device."""
+        if index >= len(self.streams):
+            return f"stream {index}"
+        stream = self.streams[index]
+        return f"{stream['device']} {stream['name']}"
 
     def variable(self, index: int) -> str:
         """Return the name of a variable, or its number where it has none."""
@@ -229,6 +268,16 @@ def _table(dtype: np.dtype[np.void], columns: Mapping[str, bytes]) -> Ops:
     return table
 
 
+def _with_landings(ops: Ops, names: list[str]) -> Ops:
+    """Return the ops, of which those have their kind that end copies."""
+    if _LANDING not in names:
+        return ops
+    found = ops.copy()
+    found["kind"][(ops["kind"] == Kind.ASYNC) & (ops["name"] == names.index(_LANDING))] = Kind.LANDING
+    found.flags.writeable = False
+    return found
+
+
 def _shared_out(ops: Ops) -> Ops:
     """Return the ops, of which those that were computed together have equal parts of the time, in the order of pushes.
 
@@ -236,7 +285,10 @@ def _shared_out(ops: Ops) -> Ops:
     ended. Counted whole, each would seem to take as long as all of them.
     """
     computed = np.nonzero(
-        np.isin(ops["kind"], (Kind.COMPUTE, Kind.COPY)) & (ops["ended"] > 0) & (ops["worker"] != NONE)
+        np.isin(ops["kind"], (Kind.COMPUTE, Kind.COPY))
+        & (ops["ended"] > 0)
+        & (ops["worker"] != NONE)
+        & (ops["stream"] == NONE)
     )[0]
     # What was pushed inside a callable on a copy lane ran inside it, and not together with it.
     computed = computed[~np.isin(ops["parent"][computed], computed)]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from weft._trace.record import Ops, Thread, Traced
+    from weft._trace.record import Ops, Stream, Thread, Traced
     from weft._trace.summary import Summary
     from weft._trace.views import Views
 
@@ -105,7 +105,7 @@ class Trace:
         return self
 
     def stop(self) -> None:
-        """Wait for what was pushed, stop to record, and write the file if there is one to write.
+        """Wait for what was pushed, on devices too, stop to record, and write the file if there is one to write.
 
         The failures of ops are neither raised nor do they count as reported: the next wait raises them.
 
@@ -271,7 +271,9 @@ class Trace:
 
         ``name`` and ``place`` are positions in `names` and `places`, ``pusher`` and ``worker`` in `threads` (65535: none),
         ``parent`` in this array (-1: none). ``pushed``, ``ready``, ``started``, ``ended`` and ``settled`` are nanoseconds
-        since the start; 0 is what has not happened.
+        since the start; 0 is what has not happened. Ops that ran on a CUDA device have a ``stream``, a position in
+        `streams` (65535: none), ``device_started`` and ``device_ended`` on the same clock, and copies the bytes that they
+        ``moved``.
 
         Examples
         --------
@@ -324,6 +326,14 @@ class Trace:
     def threads(self) -> list[Thread]:
         """Who pushed, waited and ran: ``name``, ``kind``, ``lane`` and ``ident`` of each thread."""
         return self._seen().record.threads
+
+    @property
+    def streams(self) -> list[Stream]:
+        """Streams of devices that ops ran on: ``device``, ``name`` and ``kind`` of each.
+
+        Kinds are ``"compute"``, ``"copy in"`` (from the host), ``"copy out"`` (to it) and ``"peer"`` (from another device).
+        """
+        return self._seen().record.streams
 
     @property
     def variables(self) -> list[Traced]:

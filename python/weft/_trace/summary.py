@@ -13,15 +13,16 @@ import numpy as np
 from weft._trace.extra import need
 from weft._trace.measures import covered, shared
 from weft._trace.record import NO_OP, NONE, Kind, Outcome, Record
-from weft._trace.units import seconds
+from weft._trace.units import amount, seconds
 
 if TYPE_CHECKING:
     from weft._trace.critical import CriticalPath
 
-__all__ = ["OpSummary", "Summary", "summarize"]
+__all__ = ["DeviceSummary", "OpSummary", "Summary", "summarize"]
 
 _SHOWN = 8  # ops of the critical path, and names of failed ones, that a printed summary names
 _COLUMNS = ("op", "kind", "count", "total", "mean", "longest", "mean queue", "critical")
+_ON_DEVICES = ("mean issue", "moved")  # further columns, if anything ran on a device
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +34,23 @@ class OpSummary:
     name : str
         Their name.
     kind : str
-        What they run: ``"callable"``, ``"native"``, ``"compute"``, ``"copy"``, ``"async"``, ``"launch"``, ``"delete"``.
+        What they run: ``"callable"``, ``"native"``, ``"compute"``, ``"copy"``, ``"async"``, ``"launch"``, ``"delete"``,
+        ``"landing"`` (the end of a copy between the host and a device).
     count : int
         How many ran.
     total, longest : int
-        How long they ran, all together and at most.
+        How long they ran, all together and at most: on their device, where they ran on one; of what Python computes there,
+        the longer of that and of the call.
     queue : int
         How long they were ready before a worker took them, all together.
     critical : int
         How long those of the critical path ran.
+    on_device : int
+        How many ran on a device.
+    issue : int
+        How long workers took to issue these, all together.
+    moved : int
+        Bytes that copies from, to and between devices moved.
     """
 
     name: str
@@ -51,6 +60,9 @@ class OpSummary:
     longest: int
     queue: int
     critical: int
+    on_device: int
+    issue: int
+    moved: int
 
     @property
     def mean(self) -> float:
@@ -61,6 +73,35 @@ class OpSummary:
     def mean_queue(self) -> float:
         """How long one was ready before a worker took it."""
         return self.queue / self.count
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSummary:
+    """What a device did. Times are nanoseconds.
+
+    Parameters
+    ----------
+    name : str
+        The device, ``"cuda:0"``.
+    count : int
+        How many ops ran there.
+    busy : int
+        For how long at least one of its streams worked.
+    computing, copying : int
+        For how long computation ran, and for how long copies did.
+    overlap : int
+        For how much of the time of copies something was computed there beside them.
+    moved : int
+        Bytes that copies moved.
+    """
+
+    name: str
+    count: int
+    busy: int
+    computing: int
+    copying: int
+    overlap: int
+    moved: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +131,8 @@ class Summary:
         over the limit of the trace.
     errors : list of str
         The failures, a line each.
+    devices : list of DeviceSummary
+        Devices with clocks of their own, on which ops ran.
     """
 
     ops: list[OpSummary]
@@ -108,6 +151,7 @@ class Summary:
     pending: int
     dropped: int
     errors: list[str]
+    devices: list[DeviceSummary]
 
     @property
     def parallelism(self) -> float:
@@ -126,7 +170,7 @@ class Summary:
 
     def __str__(self) -> str:
         """Return aligned text."""
-        rows = [_COLUMNS, *self._rows()]
+        rows = [self._columns(), *self._rows()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         aligned = [
             "  ".join(cell.ljust(width) if at < 2 else cell.rjust(width) for at, (cell, width) in enumerate(row))  # noqa: PLR2004 - name and kind are words
@@ -141,7 +185,7 @@ class Summary:
         """Return the tables that rich prints."""
         box, table, console = need("rich.box"), need("rich.table"), need("rich.console")
         ops = table.Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for at, name in enumerate(_COLUMNS):
+        for at, name in enumerate(self._columns()):
             ops.add_column(name, justify="left" if at < 2 else "right", overflow="fold")  # noqa: PLR2004 - as above
         for row in self._rows():
             ops.add_row(*map(_escaped, row))
@@ -165,6 +209,10 @@ class Summary:
         else:
             sys.stdout.write(f"{self}\n")
 
+    def _columns(self) -> tuple[str, ...]:
+        """Return the heads of the table of ops."""
+        return (*_COLUMNS, *_ON_DEVICES) if self.devices else _COLUMNS
+
     def _rows(self) -> list[tuple[str, ...]]:
         """Return the cells of the table of ops."""
         return [
@@ -177,6 +225,7 @@ class Summary:
                 seconds(op.longest),
                 seconds(op.mean_queue),
                 seconds(op.critical) if op.critical else "",
+                *(_on_device(op) if self.devices else ()),
             )
             for op in self.ops
         ]
@@ -198,6 +247,7 @@ class Summary:
         if self.overlap_fraction is not None:
             hidden = f"{self.overlap_fraction:.0%} of {seconds(self.copying)}"
             figures.append(("copies", f"{hidden} hidden behind computation"))
+        figures += [(device.name, _told(device, self.wall)) for device in self.devices]
         outcomes = {name: getattr(self, name) for name in ("failed", "skipped", "cancelled", "pending")}
         figures += [(name, f"{count:,}") for name, count in outcomes.items() if count]
         times = Counter(self.errors).most_common(_SHOWN)
@@ -229,24 +279,27 @@ def summarize(record: Record, path: CriticalPath) -> Summary:
     outside = record.began & record.waits & (ops["parent"] == NO_OP)
     nested = record.began & record.waits & (ops["parent"] != NO_OP)
     busy, ran_on = 0, 0
+    landing = ops["kind"] == Kind.LANDING
     apart = work & (ops["kind"] == Kind.ASYNC)
     for at, who in enumerate(record.threads):
-        mine = work & ~apart & (thread == at)
+        mine = work & ~apart & ~landing & (thread == at)
         if mine.any():
             ran_on += who["kind"] == "worker"
             pauses = nested & (thread == at)
             busy += covered(start[mine], end[mine])
             busy -= shared((start[mine], end[mine]), (start[pauses], end[pauses]))
     busy += int((end - start)[apart].sum())
-    streamed = ops["device_ended"] > 0
+    streamed = record.on_device
     for stream in np.unique(ops["stream"][streamed]):
         mine = streamed & (ops["stream"] == stream)
         busy += covered(ops["device_started"][mine], ops["device_ended"][mine])
     last = max(int(end.max(initial=0)), int(ops["device_ended"].max(initial=0)))
     first = int(ops["pushed"].min()) if len(ops) else 0
     copies = work & (ops["kind"] == Kind.COPY)
-    beside = work & ~copies
-    copying, beside_copies = (start[copies], end[copies]), (start[beside], end[beside])
+    beside = work & ~copies & ~landing
+    worked_from, worked_until = record.work()
+    copying = (worked_from[copies], worked_until[copies])
+    beside_copies = (worked_from[beside], worked_until[beside])
     outcomes = np.bincount(ops["outcome"][~record.waits], minlength=len(Outcome))
     return Summary(
         ops=_by_name(record, path),
@@ -265,7 +318,41 @@ def summarize(record: Record, path: CriticalPath) -> Summary:
         pending=int(outcomes[Outcome.PENDING]),
         dropped=record.dropped,
         errors=[f"{record.label(op)}: {line}" for op, line in sorted(record.errors.items())],
+        devices=_devices(record),
     )
+
+
+def _devices(record: Record) -> list[DeviceSummary]:
+    """Return the figures of each device that ops ran on."""
+    ops = record.ops
+    found: list[DeviceSummary] = []
+    for name in dict.fromkeys(stream["device"] for stream in record.streams):
+        streams = [at for at, stream in enumerate(record.streams) if stream["device"] == name]
+        mine = record.on_device & np.isin(ops["stream"], streams)
+        copies = mine & (ops["kind"] == Kind.COPY)
+        times = [(ops["device_started"][which], ops["device_ended"][which]) for which in (mine, mine & ~copies, copies)]
+        busy, computing, copying = (covered(*stretches) for stretches in times)
+        moved, overlap = int(ops["moved"][copies].sum()), shared(times[1], times[2])
+        found.append(DeviceSummary(name, int(mine.sum()), busy, computing, copying, overlap, moved))
+    return sorted(found, key=lambda device: device.name)
+
+
+def _on_device(op: OpSummary) -> tuple[str, str]:
+    """Return the cells that only ops on devices have."""
+    if not op.on_device:
+        return "", ""
+    rate = f"{amount(op.moved)}, {op.moved / op.total:.3g} GB/s" if op.moved and op.total else ""
+    return seconds(op.issue / op.on_device), rate
+
+
+def _told(device: DeviceSummary, wall: int) -> str:
+    """Return a device's figures in words."""
+    busy = f"busy for {seconds(device.busy)} ({device.busy / wall if wall else 0:.0%} of the wall time)"
+    told = f"{busy}, computing for {seconds(device.computing)}"
+    if not device.copying:
+        return told
+    hidden = f"{device.overlap / device.copying:.0%} of it hidden"
+    return f"{told}, copying {amount(device.moved)} for {seconds(device.copying)}, {hidden}"
 
 
 def _by_name(record: Record, path: CriticalPath) -> list[OpSummary]:
@@ -273,14 +360,17 @@ def _by_name(record: Record, path: CriticalPath) -> list[OpSummary]:
     work = np.nonzero(record.began & ~record.waits)[0]
     took, queued = record.durations()[work], record.queue_times()[work]
     on_path = np.isin(work, path.ops)
+    on_device = record.on_device[work]
+    issue = np.where(on_device, (record.ends() - record.ops["started"])[work], 0)
     kinds = len(Kind)
     groups, group = np.unique(
         record.ops["name"][work].astype(np.int64) * kinds + record.ops["kind"][work], return_inverse=True
     )
     longest = np.zeros(len(groups), np.int64)
     np.maximum.at(longest, group, took)
-    count, total, queue, critical = (
-        np.bincount(group, weights, len(groups)) for weights in (None, took, queued, took * on_path)
+    weights = (None, took, queued, took * on_path, on_device, issue, record.ops["moved"][work])
+    count, total, queue, critical, launched, issued, moved = (
+        np.bincount(group, weight, len(groups)) for weight in weights
     )
     keys: list[int] = groups.tolist()
     found = [
@@ -292,6 +382,9 @@ def _by_name(record: Record, path: CriticalPath) -> list[OpSummary]:
             int(longest[at]),
             int(queue[at]),
             int(critical[at]),
+            int(launched[at]),
+            int(issued[at]),
+            int(moved[at]),
         )
         for at, key in enumerate(keys)
     ]

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::mem::offset_of;
 use weft_array::{Access, Array, PushRequest, push};
+use weft_cuda::Label;
 use weft_engine::trace::Kind;
 use weft_engine::{Cause, OpContext, Payload, PushOptions};
 
@@ -41,7 +42,8 @@ impl Payload for Compute {
             call(function, Some(&PyTuple::new(py, views)?)).map(drop)
         };
         let outcome = if self.arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
-            hosted::on_stream(py, &self.arrays, &name_of(context, function), run)
+            let label = Label::bare(&name_of(context, function)).at(self.location.bits());
+            hosted::on_stream(py, &self.arrays, &label, run)
         } else {
             run()
         };

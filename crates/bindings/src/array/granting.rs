@@ -7,10 +7,12 @@ use crate::call::call;
 use crate::callable::Raised;
 use crate::cuda::{capture, hosted};
 use crate::engine::Engine;
+use crate::location::Location;
 use crate::trace::Traced;
 use pyo3::prelude::*;
 use std::mem::offset_of;
 use weft_array::{Access, Array, PushRequest, granting};
+use weft_cuda::Label;
 use weft_engine::trace::Kind;
 use weft_engine::{AccessKind, Cause, OpContext, Payload, PushOptions, Variable};
 
@@ -18,6 +20,7 @@ use weft_engine::{AccessKind, Cause, OpContext, Payload, PushOptions, Variable};
 pub(crate) struct Granting<P> {
     payload: P,
     arrays: Vec<(Array, Access)>,
+    location: Location,
 }
 
 impl<P: Payload> Payload for Granting<P> {
@@ -34,7 +37,7 @@ impl<P: Payload> Payload for Granting<P> {
             }
             // SAFETY: hosted payloads run inside `Gil::enter`.
             let py = unsafe { Python::assume_attached() };
-            let label = context.label();
+            let label = Label::bare(&context.label()).at(self.location.bits());
             let mut outcome = Ok(());
             let body = || {
                 outcome = self.payload.run(context);
@@ -81,7 +84,8 @@ pub(crate) fn push<P: Traced>(
     if engine.inner.is_traced() {
         (payload, options.note) = engine.traced(py, payload, options.name)?;
     }
-    let payload = Granting { payload, arrays: arrays.to_vec() };
+    let location = payload.location();
+    let payload = Granting { payload, arrays: arrays.to_vec(), location };
     let arrays: Vec<(&Array, Access)> = arrays.iter().map(|(array, access)| (array, *access)).collect();
     let request =
         PushRequest { engine: &engine.inner, arrays: &arrays, variables, options, at_arrays, anywhere: P::HOSTED };

@@ -6,6 +6,7 @@ use super::memory::{buffer_of, expect, fresh, memory_of};
 use super::runtime;
 use crate::array::{NDArray, dtypes, fast, raised};
 use crate::errors;
+use crate::location::Location;
 use crate::trace;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -232,6 +233,7 @@ impl CudaLoop {
         };
         let launcher = self.launcher(py, device, variant, walk.as_ref(), inputs)?;
         let launch = self.launch(launcher, walk.as_ref(), outputs, inputs).map_err(|error| errors::cuda(py, error))?;
+        let launch = launch.at(Location::here(py).bits());
         let mut arrays: SmallVec<[(&Array, ArrayAccess); INPUTS]> = SmallVec::new();
         for input in inputs {
             if let Operand::Array(array) = input {

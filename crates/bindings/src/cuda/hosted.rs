@@ -78,12 +78,12 @@ pub(super) fn as_current<T>(
 pub(crate) fn on_stream(
     py: Python<'_>,
     arrays: &[(Array, ArrayAccess)],
-    label: &str,
+    label: &Label,
     body: impl FnOnce() -> PyResult<()>,
 ) -> PyResult<()> {
     let Some(device) = device(arrays) else { return body() };
-    let (label, accesses) = (Label::from(label), accesses(arrays));
-    let begun = device.begin(&Request::new(&label, &accesses)).map_err(|error| errors::cuda(py, error))?;
+    let accesses = accesses(arrays);
+    let begun = device.begin(&Request::new(label, &accesses)).map_err(|error| errors::cuda(py, error))?;
     let places = accesses.iter().map(|access| Arc::clone(&access.buffer)).zip(begun.addresses().iter().copied());
     let (index, stream, places) = (device.index(), begun.stream().handle().0, places.collect());
     let outcome = as_current(index, stream, places, || {

@@ -7,6 +7,7 @@ use super::runtime;
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
 use crate::errors;
+use crate::location::Location;
 use crate::trace;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -121,7 +122,7 @@ impl RawKernel {
         let launcher = self.launcher(py, device, &given)?;
         let stream = stream.map(|stream| foreign(device, stream)).transpose()?;
         let launch = Self::launch(&launcher, dimensions, &given, &arrays[passed..], stream);
-        let launch = launch.map_err(|error| refused(py, error))?;
+        let launch = launch.map_err(|error| refused(py, error))?.at(Location::here(py).bits());
         let held: SmallVec<[(&Array, ArrayAccess); 4]> =
             arrays.iter().map(|(array, access)| (&array.inner, *access)).collect();
         if capture::is_open() {

@@ -11,6 +11,7 @@
 //! | `kernel`, `parameters` | launches of kernels that users wrote; their arguments |
 //! | `bare` | what benchmarks measure launches against |
 //! | `interop` | device memory in other libraries' hands, and theirs in ours |
+//! | `times` | when ops ran on devices, for traces |
 //! | `hosted` | Python callables on the stream of their op |
 //! | `capture`, `graph` | ops recorded on the thread that pushes them; what replays them |
 
@@ -26,4 +27,5 @@ pub(crate) mod memory;
 pub(crate) mod operators;
 pub(crate) mod parameters;
 pub(crate) mod runtime;
+pub(crate) mod times;
 pub(crate) mod transfers;

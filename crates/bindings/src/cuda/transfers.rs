@@ -8,13 +8,18 @@ use super::elementwise::{AXES, compact};
 use super::memory::{buffer_of, expect};
 use crate::array::{NDArray, raised};
 use crate::errors;
+use crate::location::Location;
 use crate::trace;
 use crate::wait;
 use pyo3::prelude::*;
+use std::mem::offset_of;
 use weft_array::{Access, Array, DType, Layout, PushRequest, push, push_pair};
 use weft_cuda::{CudaError, HostMemory, Label, Landing, Region, copy, copy_in, copy_out};
 use weft_engine::trace::Kind;
 use weft_engine::{Cause, Engine, OpContext, Payload, PushOptions};
+
+/// What copies are called.
+const COPY: &str = "copy";
 
 /// Issues a copy from or to the host.
 struct Transfer {
@@ -22,21 +27,29 @@ struct Transfer {
     host: Array,
     to_device: bool,
     landing: Landing,
+    location: Location,
 }
 
 impl Payload for Transfer {
+    const PLACE: Option<usize> = Some(offset_of!(Transfer, location));
+
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         let start = self.host.buffer().start()?.wrapping_add(self.host.layout().offset);
         // SAFETY: the array is contiguous, the two ops of this copy have its variable until it has landed, and the
         // landing keeps it. An array's memory is pinned as a whole or not at all, whoever has made it.
         let memory = unsafe { HostMemory::new(start, self.host.bytes()) };
+        let label = label(self.location);
         if self.to_device {
-            copy_in(context, &Label::from("copy to device"), &self.device, memory, self.landing)?;
+            copy_in(context, &label, &self.device, memory, self.landing)?;
         } else {
-            copy_out(context, &Label::from("copy to host"), memory, &self.device, self.landing)?;
+            copy_out(context, &label, memory, &self.device, self.landing)?;
         }
         Ok(())
     }
+}
+
+fn label(location: Location) -> Label {
+    Label::from(COPY).at(location.bits())
 }
 
 fn region(array: &Array) -> Result<Option<Region>, CudaError> {
@@ -62,6 +75,7 @@ impl Refusal {
 
 /// Pushes a copy of contiguous elements, one side of which is on a device.
 fn push_copy(py: Python<'_>, engine: &Engine, to: &Array, from: &Array) -> Result<(), Refusal> {
+    let location = Location::here(py);
     let (target, source) = (region(to).map_err(Refusal::Cuda)?, region(from).map_err(Refusal::Cuda)?);
     let arrays = [(to, Access::Overwrite), (from, Access::Read)];
     if capture::is_open() {
@@ -69,18 +83,18 @@ fn push_copy(py: Python<'_>, engine: &Engine, to: &Array, from: &Array) -> Resul
             (Some(target), Some(source)) if target.device() == source.device() => {
                 return capture::copy(py, engine, (target, source), &arrays).map_err(Refusal::Python);
             }
-            (Some(_), Some(_)) => capture::refuse(py, &Label::from("copy"), &arrays, "it copies between devices"),
-            _ => capture::refuse(py, &Label::from("copy"), &arrays, "it copies from or to the host"),
+            (Some(_), Some(_)) => capture::refuse(py, &label(location), &arrays, "it copies between devices"),
+            _ => capture::refuse(py, &label(location), &arrays, "it copies from or to the host"),
         }
         .map_err(Refusal::Python)?;
     }
-    let note = trace::of_arrays(py, engine, Kind::Copy, "copy");
-    let options = PushOptions { name: Some("copy"), bytes: to.bytes() as u64, note, ..PushOptions::default() };
+    let note = trace::of_arrays(py, engine, Kind::Copy, COPY);
+    let options = PushOptions { name: Some(COPY), bytes: to.bytes() as u64, note, ..PushOptions::default() };
     let request = PushRequest::anywhere(engine, &arrays, options);
     let (host, device, to_device) = match (target, source) {
         (Some(target), Some(source)) => {
             let payload = move |_: &mut OpContext<'_>| -> Result<(), Cause> {
-                Ok(copy(&Label::from("copy"), &target, &source).map(drop)?)
+                Ok(copy(&label(location), &target, &source).map(drop)?)
             };
             return push(payload, &request).map_err(Refusal::Array);
         }
@@ -91,9 +105,13 @@ fn push_copy(py: Python<'_>, engine: &Engine, to: &Array, from: &Array) -> Resul
         }
     };
     let (landing, land) = Landing::keeping(Box::new(host.clone()));
-    let transfer = Transfer { device, host: host.clone(), to_device, landing };
+    let transfer = Transfer { device, host: host.clone(), to_device, landing, location };
     let kept = [(host, if to_device { Access::Read } else { Access::Mutate })];
-    let landed = PushRequest::anywhere(engine, &kept, PushOptions { bytes: 0, ..options });
+    let landed = {
+        // It waits for the device, and moves nothing.
+        let note = trace::of_arrays(py, engine, Kind::Async, "land copy");
+        PushRequest::anywhere(engine, &kept, PushOptions { bytes: 0, note, ..options })
+    };
     push_pair((transfer, &request), (land, &landed)).map_err(Refusal::Array)
 }
 

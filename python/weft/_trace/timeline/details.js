@@ -28,7 +28,8 @@ class Details {
       add("ran", `${formatTime(this.trace.duration(op))} on ${this.trace.thread(op)}`);
       add("from", `${formatTime(columns.started[op])} to ${formatTime(columns.ended[op])}`);
       if (columns.deviceEnded[op]) {
-        add("on its device", `${formatTime(columns.deviceEnded[op] - columns.deviceStarted[op])} on stream ${columns.stream[op]}`);
+        add("on its device", `${formatTime(columns.deviceEnded[op] - columns.deviceStarted[op])} on ${this.trace.streams[columns.stream[op]] || `stream ${columns.stream[op]}`}`);
+        if (columns.moved[op]) add("moved", formatBytes(columns.moved[op]));
       }
       add("queued", `${formatTime(Math.max(0, columns.started[op] - columns.ready[op]))} for a worker`);
       add("pending", `${formatTime(Math.max(0, columns.ready[op] - columns.pushed[op]))} for other ops`);

@@ -1,6 +1,6 @@
 // The data of the page: columns of numbers and lists of names, as Python left them, and what follows from them.
 
-const KINDS = ["callable", "native", "compute", "copy", "async", "launch", "wait", "delete"];
+const KINDS = ["callable", "native", "compute", "copy", "async", "launch", "wait", "delete", "landing"];
 const OUTCOMES = ["pending", "done", "failed", "skipped", "cancelled"];
 const VERBS = ["reads", "mutates", "overwrites"];
 const FAILED = 2;
