@@ -176,7 +176,7 @@ impl Context {
             let (mut behind, more) = suspects.next().unwrap_or_else(|| (vec![Label::bare("an op")], 0));
             let beside = suspects.map(|(mut ops, _)| ops.swap_remove(0)).collect();
             let op = behind.remove(0);
-            CudaError::Fault { op: op.into(), behind, more, beside, device: self.label(), error }
+            CudaError::Fault { op: op.into(), behind: behind.into(), more, beside, device: self.label(), error }
         })
     }
 }

@@ -73,11 +73,11 @@ pub enum CudaError {
         /// The first op of the stream that is not known to have ended.
         op: Box<Label>,
         /// Ops of the stream behind it that were not known to have ended either, the first ones.
-        behind: Vec<Label>,
+        behind: Box<[Label]>,
         /// How many more there were.
         more: u64,
         /// The first such op of each other stream of the device.
-        beside: Vec<Label>,
+        beside: Box<[Label]>,
         /// The device.
         device: String,
         /// How it was found out.

@@ -1,0 +1,121 @@
+"""Traces on a GPU: device times lie within the block and in the order of what depends on what; copies run beside kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import weft
+from conftest import SOON
+from weft import _core, errors
+from weft._trace.record import NONE, Kind
+
+pytestmark = pytest.mark.gpu
+
+DEVICE = weft.gpu(0)
+CHUNK = 1 << 22  # numbers
+#: Nanoseconds by which a device's clock and the host's may be apart once they were compared.
+APART = 200_000
+#: Nanoseconds that a GPU's clock tells apart, and single precision with it.
+TICK = 2_000
+SPIN = r"""
+extern "C" __global__ void spin(float* x, long long cycles) {
+    long long start = clock64();
+    while (clock64() - start < cycles) {}
+    if (threadIdx.x == 0 && blockIdx.x == 0) x[0] += 1;
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _on_a_gpu() -> None:
+    try:
+        name = _core.cuda_properties(0)["name"]
+    except errors.CudaUnavailableError as error:
+        pytest.skip(str(error))
+    if name.startswith("Fake"):
+        pytest.skip("this process has opened the tests' driver: run tests/gpu on its own")
+
+
+def on_device(trace: weft.Trace) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    found: np.ndarray[tuple[int], np.dtype[np.void]] = trace.ops[trace.ops["stream"] != NONE]
+    return found
+
+
+def test_device_times_lie_within_the_block_and_in_order() -> None:
+    x = weft.ones(CHUNK, dtype="float32", device=DEVICE)
+    x = x * 1 + 1  # compiled
+    weft.wait_all(SOON)
+    with weft.trace() as trace:
+        for _ in range(200):
+            x = x * 1
+        x.to_device("cpu")
+    ops = on_device(trace)
+    assert len(ops) == 201
+    assert (ops["device_started"] < ops["device_ended"]).all()
+    assert ops["device_started"].min() >= ops["started"].min() - APART
+    assert ops["device_ended"].max() <= trace.duration * 1e9 + APART
+    assert (ops["device_started"] >= ops["started"] - APART).all()
+    assert (ops["device_ended"][:-1] <= ops["device_started"][1:] + TICK).all()
+    copy = ops[-1]
+    assert (copy["kind"], copy["moved"]) == (Kind.COPY, CHUNK * 4)
+    summary = trace.summary().devices[0]
+    assert (summary.name, summary.count, summary.moved) == ("cuda:0", 201, CHUNK * 4)
+    chain = int((ops["device_ended"] - ops["device_started"]).sum())
+    assert trace.summary().critical >= 0.9 * chain
+
+
+def test_a_kernel_takes_as_long_on_the_clock_of_the_trace_as_it_spins() -> None:
+    kernel = weft.cuda.RawKernel(SPIN, "spin")
+    x = weft.zeros(1, dtype="float32", device=DEVICE)
+    kernel(1, 1, (weft.Mutate(x), 1000))
+    x.wait_to_read()
+    with weft.trace() as trace:
+        for cycles in (20_000_000, 40_000_000, 40_000_000):  # the first one wakes the device's clock up
+            kernel(1, 1, (weft.Mutate(x), cycles))
+    ops = on_device(trace)
+    took = ops["device_ended"] - ops["device_started"]
+    assert len(ops) == 3
+    assert float(x[0]) == 4
+    assert took[1] == pytest.approx(took[2], rel=0.5)
+    assert 10_000_000 < took[1] < 200_000_000  # between 4 GHz and 200 MHz
+    assert took.sum() < trace.duration * 1e9 + APART
+
+
+def test_copies_overlap_kernels_in_a_pipeline() -> None:
+    kernel = weft.cuda.RawKernel(SPIN, "spin")
+    host = np.ones(CHUNK, np.float32)
+    x = weft.asarray(host, device=DEVICE)
+    kernel(1, 1, (weft.Mutate(x), 1000))
+    x.to_device("cpu").wait_to_read()
+    with weft.trace() as trace:
+        for _ in range(8):
+            x = weft.asarray(host, device=DEVICE)
+            kernel(1, 1, (weft.Mutate(x), 4_000_000))
+            x.to_device("cpu")
+    ops = on_device(trace)
+    assert len(ops) == 24
+    kinds = {stream["kind"] for stream in trace.streams}
+    assert {"compute", "copy in", "copy out"} <= kinds
+    for first in range(0, 24, 3):
+        copy_in, launch, copy_out = ops[first : first + 3]
+        assert copy_in["device_ended"] <= launch["device_started"] + TICK
+        assert launch["device_ended"] <= copy_out["device_started"] + TICK
+    device = trace.summary().devices[0]
+    assert device.moved == 16 * CHUNK * 4
+    assert device.overlap > 0.2 * min(device.copying, device.computing), device
+
+
+def test_a_long_trace_keeps_its_clock() -> None:
+    kernel = weft.cuda.RawKernel(SPIN, "spin")
+    x = weft.zeros(1, dtype="float32", device=DEVICE)
+    kernel(1, 1, (weft.Mutate(x), 1000))
+    x.wait_to_read()
+    with weft.trace() as trace:
+        for _ in range(12):
+            kernel(1, 1, (weft.Mutate(x), 500_000_000))  # a quarter of a second or so
+    ops = on_device(trace)
+    assert (ops["device_ended"][:-1] <= ops["device_started"][1:] + TICK).all()
+    assert ops["device_ended"].max() <= trace.duration * 1e9 + APART
+    took = ops["device_ended"] - ops["device_started"]
+    assert took[2:].max() < 1.5 * took[2:].min()
