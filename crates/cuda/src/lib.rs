@@ -98,6 +98,14 @@
 //! that may be to blame are named beside it, for the driver does not tell), and all fences not known to have happened
 //! fail with it, as does all that is issued from then on.
 //!
+//! An error carries the [`Label`]s of the ops that it names, and these the keys of the places of their pushes. Who knows
+//! what the keys stand for says it when the error is shown ([`CudaError::located`]): here nobody does, and some of these
+//! errors are made under locks.
+//!
+//! # Times
+//!
+//! While a trace is on, ops that it has recorded are timed by two more events each: see [`Cuda::begin_times`].
+//!
 //! `SAFETY.md` lists what every `unsafe` here rests on.
 
 mod backoff;
