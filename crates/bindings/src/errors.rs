@@ -1,7 +1,6 @@
 //! Engine errors as Python exceptions: one class of `weft.errors` for each variant.
 
 use crate::callable::Raised;
-use crate::cuda::graph::ReplayFailure;
 use crate::location::Location;
 use crate::native::NativeFailure;
 use pyo3::call::PyCallArgs;
@@ -71,10 +70,9 @@ pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
             None => match error.downcast_ref::<NativeFailure>() {
                 Some(native) => of_native(py, native),
                 None if error.is::<weft_array::OutOfMemory>() => PyMemoryError::new_err(message),
-                None => match (error.downcast_ref::<CudaError>(), error.downcast_ref::<ReplayFailure>()) {
-                    (Some(error), _) => of_device(py, failure, error),
-                    (_, Some(replay)) => of_replay(py, replay),
-                    _ => of_class(py, "WeftError", (&message,)),
+                None => match error.downcast_ref::<CudaError>() {
+                    Some(error) => of_device(py, failure, error),
+                    None => of_class(py, "WeftError", (&message,)),
                 },
             },
         },
@@ -87,27 +85,11 @@ pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
 }
 
 fn of_native(py: Python<'_>, native: &NativeFailure) -> PyErr {
-    let made = || of_class(py, "NativeOpError", (native.to_string(), native.code));
-    noted(py, (&native.op, native.location), &native.exception, made)
-}
-
-fn of_replay(py: Python<'_>, replay: &ReplayFailure) -> PyErr {
-    let made = || of_class(py, class_of_cuda(&replay.error), (replay.to_string(),));
-    noted(py, (&replay.op, replay.location), &replay.exception, made)
-}
-
-/// An exception that is made once, with a note on its op and where that was pushed.
-fn noted(
-    py: Python<'_>,
-    (op, location): (&str, Location),
-    exception: &PyOnceLock<Py<PyBaseException>>,
-    made: impl FnOnce() -> PyErr,
-) -> PyErr {
-    let exception = exception.get_or_init(py, || {
-        let exception = made().into_value(py);
-        let place = location.describe(py).map(|place| format!(" pushed at {place}")).unwrap_or_default();
+    let exception = native.exception.get_or_init(py, || {
+        let exception = of_class(py, "NativeOpError", (native.to_string(), native.code)).into_value(py);
+        let place = native.location.describe(py).map(|place| format!(" pushed at {place}")).unwrap_or_default();
         // The exception was made here and takes a note.
-        let _ = exception.bind(py).call_method1("add_note", (format!("weft: {op}{place}"),));
+        let _ = exception.bind(py).call_method1("add_note", (format!("weft: {}{place}", native.op),));
         exception
     });
     let exception = exception.bind(py);

@@ -6,15 +6,12 @@ use crate::engine::wait_for_room;
 use crate::errors;
 use crate::location::Location;
 use crate::trace;
-use pyo3::exceptions::{PyBaseException, PyTypeError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple};
-use std::fmt;
 use std::mem::offset_of;
 use std::sync::{Arc, OnceLock};
 use weft_array::Prepared;
-use weft_cuda::CudaError;
 use weft_engine::trace::Kind;
 use weft_engine::{Cause, OpContext, Payload, PushOptions};
 
@@ -42,29 +39,6 @@ pub(crate) struct Graph {
     state: OnceLock<State>,
 }
 
-/// A replay that failed, and where it was pushed.
-pub(crate) struct ReplayFailure {
-    pub(crate) error: CudaError,
-    pub(crate) op: String,
-    pub(crate) location: Location,
-    /// The exception, made when it is first raised: every wait raises the same one.
-    pub(crate) exception: PyOnceLock<Py<PyBaseException>>,
-}
-
-impl fmt::Display for ReplayFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.error, f)
-    }
-}
-
-impl fmt::Debug for ReplayFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl std::error::Error for ReplayFailure {}
-
 struct Replay {
     graph: weft_cuda::Graph,
     location: Location,
@@ -73,11 +47,8 @@ struct Replay {
 impl Payload for Replay {
     const PLACE: Option<usize> = Some(offset_of!(Self, location));
 
-    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
-        self.graph.replay().map(drop).map_err(|error| {
-            let (op, exception) = (context.label(), PyOnceLock::new());
-            Cause::Error(Box::new(ReplayFailure { error, op, location: self.location, exception }))
-        })
+    fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {
+        self.graph.replay_at(self.location.bits()).map(drop).map_err(Cause::from)
     }
 }
 

@@ -72,10 +72,16 @@ impl Graph {
 
     /// Issues a replay, inside of an op that was granted its accesses.
     pub fn replay(&self) -> Result<Fence, CudaError> {
+        self.replay_at(0)
+    }
+
+    /// The same, pushed at the place that goes by this key (see [`Label::at`]).
+    pub fn replay_at(&self, place: u64) -> Result<Fence, CudaError> {
         let inner = &*self.0;
         let Some(held) = &inner.held else { unreachable!("taken by drop alone") };
         let mut replayed = inner.replayed.lock().unwrap_or_else(PoisonError::into_inner);
-        let fence = inner.device.issue(&Request::new(&inner.label, &inner.accesses), |issuing| {
+        let request = Request { place, ..Request::new(&inner.label, &inner.accesses) };
+        let fence = inner.device.issue(&request, |issuing| {
             // SAFETY: the graph lives until its last replay has ended; the stream is behind all that its accesses ask
             // for, and so behind the replay before this one.
             unsafe { issuing.driver.launch_graph(held.executable, issuing.stream.handle()) }
