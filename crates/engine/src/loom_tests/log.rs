@@ -1,13 +1,13 @@
 //! Readers of a log see whole records, in order, across chunks.
 
-use super::Log;
+use super::{Log, Reserve};
 use loom::thread;
 use std::sync::Arc;
 
 #[test]
 fn a_reader_sees_whole_records() {
     loom::model(|| {
-        let log = Arc::new(Log::new());
+        let log = Arc::new(Log::new(Reserve::new(1)));
         let written = Arc::clone(&log);
         let writer = thread::spawn(move || {
             for number in 1..=3 {

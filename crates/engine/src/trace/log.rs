@@ -12,6 +12,10 @@ use std::sync::{Arc, PoisonError};
 /// Words of a chunk, unless one record needs more.
 const WORDS: usize = if cfg!(loom) { 4 } else { 1 << 13 };
 
+/// Words of a page.
+#[cfg(not(loom))]
+const PAGE: usize = 512;
+
 type Word = MaybeUninit<UnsafeCell<u64>>;
 
 struct Chunk {
@@ -33,8 +37,34 @@ impl Chunk {
     }
 }
 
+/// Chunks for the logs of a trace, in memory that the system has supplied: it does so page by page, and each takes longer
+/// than what a page holds.
+#[derive(Clone)]
+pub(super) struct Reserve(Arc<Mutex<Vec<Arc<Chunk>>>>);
+
+impl Reserve {
+    /// So many chunks.
+    pub(super) fn new(chunks: usize) -> Self {
+        let touched = || {
+            let chunk = Chunk::new(WORDS);
+            #[cfg(not(loom))]
+            for word in chunk.words.iter().step_by(PAGE) {
+                // SAFETY: nobody else knows the chunk.
+                unsafe { (*word.as_ptr()).with_mut(|word| word.write(0)) };
+            }
+            Arc::new(chunk)
+        };
+        Self(Arc::new(Mutex::new(std::iter::repeat_with(touched).take(chunks).collect())))
+    }
+
+    fn take(&self) -> Option<Arc<Chunk>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+}
+
 /// See the module.
 pub(crate) struct Log {
+    reserve: Reserve,
     chunks: Mutex<Vec<Arc<Chunk>>>,
     /// The last chunk and the words used of it; the writer's.
     last: Cell<*const Chunk>,
@@ -85,8 +115,8 @@ impl Slots<'_> {
 }
 
 impl Log {
-    pub(crate) fn new() -> Self {
-        Self { chunks: Mutex::new(Vec::new()), last: Cell::new(ptr::null()), used: Cell::new(0) }
+    pub(super) fn new(reserve: Reserve) -> Self {
+        Self { reserve, chunks: Mutex::new(Vec::new()), last: Cell::new(ptr::null()), used: Cell::new(0) }
     }
 
     /// Begins a record of at most so many words.
@@ -122,7 +152,8 @@ impl Log {
     #[cold]
     #[inline(never)]
     fn grow(&self, count: usize) -> &Chunk {
-        let chunk = Arc::new(Chunk::new(WORDS.max(count)));
+        let spare = if count <= WORDS { self.reserve.take() } else { None };
+        let chunk = spare.unwrap_or_else(|| Arc::new(Chunk::new(WORDS.max(count))));
         let address = Arc::as_ptr(&chunk);
         self.last.set(address);
         self.chunks.lock().unwrap_or_else(PoisonError::into_inner).push(chunk);

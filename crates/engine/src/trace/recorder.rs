@@ -2,6 +2,7 @@
 
 use super::clock::{Moment, epoch};
 use super::local::{Known, Local};
+use super::log::Reserve;
 use super::names::Names;
 use super::record::{Variable, write_push, write_variable};
 use super::recording::{Outcome, RecordedThread};
@@ -12,6 +13,11 @@ use crate::var::AccessKind;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
+
+/// Chunks of logs that a trace has at hand when it starts: 4 MiB, or some 80,000 ops.
+const CHUNKS: u64 = 64;
+/// Ops at least that fit in two chunks, that of their pushes and that of what became of them.
+const OPS_IN_TWO: u64 = 1024;
 
 /// Ops that a thread may record before it asks for more room.
 const BLOCK: u64 = 64;
@@ -34,6 +40,8 @@ pub(crate) struct Recorder {
     pub(super) dropped: AtomicU64,
     /// What the registrar notes.
     pub(super) registered: Arc<Log>,
+    /// Where logs take their memory from.
+    reserve: Reserve,
     identify: Box<Identify>,
     shared: Mutex<Shared>,
 }
@@ -91,6 +99,8 @@ pub(crate) struct News<'a> {
 impl Recorder {
     /// A trace of at most `limit` ops, from this ticket on.
     pub(crate) fn new(first: u64, limit: u64, identify: Box<Identify>) -> Self {
+        let chunks = CHUNKS.min(limit.div_ceil(OPS_IN_TWO).saturating_mul(2));
+        let reserve = Reserve::new(usize::try_from(chunks).unwrap_or(0));
         Self {
             // ORDERING: a number of its own for each trace.
             id: TRACES.get_or_init(|| AtomicU32::new(1)).fetch_add(1, Ordering::Relaxed),
@@ -99,7 +109,8 @@ impl Recorder {
             epoch: epoch(),
             left: AtomicU64::new(limit),
             dropped: AtomicU64::new(0),
-            registered: Arc::new(Log::new()),
+            registered: Arc::new(Log::new(reserve.clone())),
+            reserve,
             identify,
             shared: Mutex::new(Shared {
                 threads: Vec::new(),
@@ -147,7 +158,7 @@ impl Recorder {
         let name = thread.name().map_or_else(|| format!("thread {ident}"), ToOwned::to_owned);
         let mut shared = self.shared();
         let number = u16::try_from(shared.threads.len()).ok().filter(|&number| number < u16::MAX)?;
-        let log = Arc::new(Log::new());
+        let log = Arc::new(Log::new(self.reserve.clone()));
         let address = Arc::as_ptr(&log);
         shared.threads.push(RecordedThread { name, lane, ident });
         shared.logs.push(log);

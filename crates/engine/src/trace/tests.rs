@@ -1,6 +1,6 @@
 //! What is written as words is read back as it was.
 
-use super::log::Log;
+use super::log::{Log, Reserve};
 use super::record::{Became, Run, read_pushes, read_registered, write_push, write_ready, write_settled};
 use super::recording::Outcome;
 use super::{Kind, Note, Push, Ran};
@@ -15,7 +15,7 @@ fn push(number: u64) -> Push<'static> {
 /// Pushes that have everything and nothing, few accesses and more than fit a head.
 #[test]
 fn pushes_are_read_back() {
-    let (log, moment) = (Log::new(), Cell::new(0));
+    let (log, moment) = (Log::new(Reserve::new(1)), Cell::new(0));
     let full = Push { lane: 7, priority: -3, bytes: u64::MAX, parent: Some(u32::MAX), ..push(1 << 32 | 5) };
     let kinds = [AccessKind::Read, AccessKind::Mutate, AccessKind::Overwrite, AccessKind::Exclusive];
     let mut expected = Vec::new();
@@ -48,7 +48,7 @@ fn pushes_are_read_back() {
 /// Times near the last moment and far from it, before and after.
 #[test]
 fn what_became_of_ops_is_read_back() {
-    let log = Log::new();
+    let log = Log::new(Reserve::new(1));
     let (mut moment, mut expected) = (0, Vec::new());
     let far = 1 << 40;
     for (number, ready, started, took, after) in [
