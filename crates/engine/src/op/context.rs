@@ -1,5 +1,6 @@
 //! What a running payload is told, and how it may finish later.
 
+use super::deferred::{Deferred, Place};
 use super::{Last, Op, OpPtr};
 use crate::error::EngineError;
 use crate::failure::Cause;
@@ -13,11 +14,8 @@ pub(crate) trait Deliver: Send + Sync {
     /// Takes an op whose work has ended.
     fn deliver(&self, op: OpPtr, result: Result<(), Cause>);
 
-    /// A completion token was made for an op.
-    fn defer(&self, _op: OpPtr) {}
-
-    /// An op with a token is about to be delivered.
-    fn undefer(&self, _op: OpPtr) {}
+    /// The list of ops whose tokens are out; none if nobody looks at it any more.
+    fn deferred(&self) -> Option<&Deferred>;
 
     /// Takes an error for which no op is left that could carry it.
     fn stray(&self, op: &str, cause: Cause);
@@ -85,8 +83,12 @@ impl<'a> OpContext<'a> {
         if self.token.is_none() {
             let label = self.label();
             let deliver = Arc::clone(self.deliver);
-            deliver.defer(self.op);
-            self.token = Some(Arc::new(Token::new(self.op, deliver, label)));
+            let token = self.token.insert(Arc::new(Token::new(self.op, deliver, label)));
+            if let Some(deferred) = token.deliver.deferred() {
+                // SAFETY: a token is made for one op and lies on the heap; it leaves with its second end, which comes at
+                // the latest when it is dropped.
+                unsafe { deferred.enter(&token.place) };
+            }
         }
         match &self.token {
             Some(token) => Completion(Arc::clone(token)),
@@ -118,7 +120,8 @@ impl<'a> OpContext<'a> {
 /// An op with a token has two ends: the payload returns, and the token is used. Until both have
 /// come the op is running, so that a payload may use its token and go on; the later one delivers.
 struct Token {
-    op: OpPtr,
+    /// The op's, among those whose tokens are out.
+    place: Place,
     deliver: Arc<dyn Deliver>,
     /// Whether somebody has taken the right to answer.
     used: AtomicBool,
@@ -137,7 +140,7 @@ unsafe impl Send for Token {}
 impl Token {
     fn new(op: OpPtr, deliver: Arc<dyn Deliver>, label: String) -> Self {
         let (used, result, ends) = (AtomicBool::new(false), UnsafeCell::new(Ok(())), AtomicU32::new(0));
-        Self { op, deliver, used, result, ends, label }
+        Self { place: Place::new(op), deliver, used, result, ends, label }
     }
 
     /// Answers for the op, once. Gives back the result that came too late.
@@ -149,7 +152,7 @@ impl Token {
         // SAFETY: only the first one gets here, and nobody reads before the second end.
         self.result.with_mut(|place| unsafe { *place = result });
         if let Some(result) = self.end() {
-            self.deliver.deliver(self.op, result);
+            self.deliver.deliver(self.place.op, result);
         }
         Ok(())
     }
@@ -160,7 +163,10 @@ impl Token {
         if self.ends.fetch_add(1, Ordering::AcqRel) == 0 {
             return None;
         }
-        self.deliver.undefer(self.op);
+        if let Some(deferred) = self.deliver.deferred() {
+            // SAFETY: it entered when it was made; a list that is there at the end was there at the beginning.
+            unsafe { deferred.leave(&self.place) };
+        }
         // SAFETY: both ends have come, so the result was written, and it is read once.
         Some(self.result.with_mut(|place| unsafe { std::mem::replace(&mut *place, Ok(())) }))
     }

@@ -18,6 +18,7 @@
 mod cell;
 mod context;
 mod current;
+mod deferred;
 mod payload;
 mod slab;
 
@@ -25,6 +26,9 @@ pub(crate) use cell::{Extra, Last, Op, OpFlags, OpKind, OpPtr};
 pub use context::{Completion, OpContext};
 pub(crate) use context::{Deliver, clear_current, current, set_current};
 pub use current::CurrentOp;
+pub(crate) use deferred::Deferred;
+#[cfg(all(test, loom))]
+pub(crate) use deferred::Place;
 pub(crate) use payload::RawPayload;
 pub use payload::{NativeFunction, Payload};
 pub(crate) use slab::{Chunk, Slab};

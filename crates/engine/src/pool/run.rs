@@ -9,7 +9,7 @@ use super::timer::{Timed, Timer, Untimed};
 use super::vigil::Vigil;
 use super::worker;
 use crate::failure::{Cause, Failure};
-use crate::op::{Deliver, Op, OpContext, OpFlags, OpPtr, clear_current, set_current};
+use crate::op::{Deferred, Deliver, Op, OpContext, OpFlags, OpPtr, clear_current, set_current};
 use crate::sched::{LANES, Pull, PullNothing, Registrar};
 use crate::sync::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize, CachePadded, Ordering, Parker, thread_cell, yield_now,
@@ -18,11 +18,10 @@ use crate::trace::Recorder;
 use crossbeam_deque::Worker as Deque;
 use std::any::Any;
 use std::cell::Cell;
-use std::collections::HashSet;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -64,7 +63,7 @@ pub(crate) struct Pool {
     pub(super) trace: AtomicU32,
     pub(super) recorder: Mutex<Option<Arc<Recorder>>>,
     /// Ops whose completion tokens are out.
-    deferred: Mutex<HashSet<OpPtr>>,
+    deferred: Deferred,
     /// Waits that sleep, and whether anything moves meanwhile.
     pub(crate) vigil: Mutex<Vigil>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -96,7 +95,7 @@ impl Pool {
             watched: AtomicU32::new(0),
             trace: AtomicU32::new(0),
             recorder: Mutex::new(None),
-            deferred: Mutex::default(),
+            deferred: Deferred::new(),
             vigil: Mutex::new(Vigil::new()),
             threads: Mutex::new(Vec::new()),
         }
@@ -481,15 +480,13 @@ impl Pool {
         self.lanes().flat_map(Lane::seats).filter_map(WorkerSeat::running)
     }
 
-    fn deferred(&self) -> MutexGuard<'_, HashSet<OpPtr>> {
-        self.deferred.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The ops that have begun and not ended: those that workers run, and those that wait for their completion tokens.
     /// They are pending for as long as the caller has the role.
     pub(crate) fn begun_ops(&self) -> Vec<OpPtr> {
         let mut ops: Vec<_> = self.running_ops().collect();
-        ops.extend(self.deferred().iter().filter(|&op| !ops.contains(op)).copied().collect::<Vec<_>>());
+        let mut deferred = self.deferred.ops();
+        deferred.retain(|op| !ops.contains(op));
+        ops.extend(deferred);
         ops
     }
 
@@ -556,15 +553,9 @@ impl Deliver for Delivery {
         self.0.turned();
     }
 
-    fn defer(&self, op: OpPtr) {
-        self.0.deferred().insert(op);
-    }
-
-    fn undefer(&self, op: OpPtr) {
+    fn deferred(&self) -> Option<&Deferred> {
         // In a forked child a thread that is gone may hold the lock.
-        if !self.0.is_dead() {
-            self.0.deferred().remove(&op);
-        }
+        (!self.0.is_dead()).then_some(&self.0.deferred)
     }
 
     fn stray(&self, op: &str, cause: Cause) {

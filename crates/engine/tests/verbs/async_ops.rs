@@ -2,8 +2,9 @@
 
 use crate::{Log, Watchdog, engine, failed_op, for_short, gate, nothing, stealing};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::thread;
-use weft_engine::{Cause, Engine, EngineError, OpContext, Policy, Variable};
+use weft_engine::{Cause, Completion, Engine, EngineError, OpContext, Policy, Variable};
 
 #[test]
 fn a_token_completes_its_op_from_any_thread() {
@@ -185,4 +186,59 @@ fn an_error_beside_a_token_is_not_lost() {
             assert!(token.complete(Ok(())).is_err(), "it counts as used");
         }
     }
+}
+
+/// Ops are deferred and completed by many threads, in whatever order, while somebody asks what has begun.
+#[test]
+fn reports_name_what_holds_out_while_others_come_and_go() {
+    const THREADS: usize = 4;
+    const OPS: usize = 500;
+    let _watchdog = Watchdog::new("reports name what holds out while others come and go");
+    let engine = stealing(2);
+    let held = engine.new_variable(None);
+    let holds_out = gate::shut(&engine, &held);
+    let (sender, receiver) = channel::<Completion>();
+    let receiver = Arc::new(Mutex::new(receiver));
+    let completers: Vec<_> = (0..THREADS)
+        .map(|_| {
+            let receiver = Arc::clone(&receiver);
+            thread::spawn(move || {
+                let mut kept = Vec::new();
+                loop {
+                    let next = receiver.lock().expect("nobody panics").recv();
+                    let Ok(token) = next else { break };
+                    kept.push(token);
+                    if kept.len() > 8 {
+                        kept.swap_remove(kept.len() / 3).complete(Ok(())).expect("a token used once");
+                    }
+                }
+                kept.iter().for_each(|token| token.complete(Ok(())).expect("a token used once"));
+            })
+        })
+        .collect();
+    let pushers: Vec<_> = (0..THREADS)
+        .map(|_| {
+            let (engine, sender) = (engine.clone(), sender.clone());
+            thread::spawn(move || {
+                for _ in 0..OPS {
+                    let (sender, variable) = (sender.clone(), engine.new_variable(None));
+                    let payload = move |context: &mut OpContext<'_>| {
+                        sender.send(context.defer()).expect("somebody completes them");
+                        Ok(())
+                    };
+                    engine.op(payload).mutate(&variable).push().expect("an open engine");
+                }
+            })
+        })
+        .collect();
+    drop(sender);
+    while !pushers.iter().all(thread::JoinHandle::is_finished) {
+        let report = engine.stall_report();
+        assert!(report.running.iter().any(|op| op.label == "op 'gate'"), "{report:?}");
+        assert!(report.running.len() as u64 <= report.pending, "{report:?}");
+    }
+    pushers.into_iter().chain(completers).for_each(|thread| thread.join().expect("no panic"));
+    holds_out.complete(Ok(())).expect("a token used once");
+    engine.wait_for_all().expect("no op fails");
+    assert_eq!(engine.stall_report().running, []);
 }
