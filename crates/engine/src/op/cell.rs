@@ -211,8 +211,7 @@ impl Op {
             if (*op.as_ptr()).kind != OpKind::Run {
                 return 0;
             }
-            let unrun = (*op.as_ptr()).countdown > 0;
-            (*op.as_ptr()).payload.assume_init_ref().place(unrun)
+            (*op.as_ptr()).payload.assume_init_ref().place()
         }
     }
 

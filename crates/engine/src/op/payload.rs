@@ -76,14 +76,19 @@ struct Table {
     run: unsafe fn(*mut Words, &mut OpContext<'_>) -> Result<(), Cause>,
     discard: unsafe fn(*mut Words),
     hosted: bool,
+    /// Where in the words the place of the push lies.
     place: Option<usize>,
-    inline: bool,
 }
 
 /// A payload without its type. It is run once or discarded once; dropping it does neither.
 pub(crate) struct RawPayload {
     table: &'static Table,
     words: Words,
+}
+
+/// Where in the words the place of the push lies: in the payload, or behind its box.
+const fn place_of<P: Payload>() -> Option<usize> {
+    if fits::<P>() || P::PLACE.is_none() { P::PLACE } else { Some(size_of::<usize>()) }
 }
 
 const fn fits<P>() -> bool {
@@ -118,15 +123,21 @@ unsafe fn discard<P: Payload>(words: *mut Words) {
 impl RawPayload {
     #[inline]
     pub(crate) fn new<P: Payload>(payload: P) -> Self {
-        let table: &'static Table = const {
-            &Table { run: run::<P>, discard: discard::<P>, hosted: P::HOSTED, place: P::PLACE, inline: fits::<P>() }
-        };
+        let table: &'static Table =
+            const { &Table { run: run::<P>, discard: discard::<P>, hosted: P::HOSTED, place: place_of::<P>() } };
         let mut words: Words = [MaybeUninit::uninit(); 3];
         if fits::<P>() {
             let payload = ManuallyDrop::new(payload);
             // SAFETY: it fits, and the original is forgotten.
             unsafe { (&raw mut words).cast::<P>().write(std::ptr::read(&raw const *payload)) };
         } else {
+            if let Some(offset) = P::PLACE {
+                // SAFETY: `PLACE` is the offset of eight bytes inside the payload. Behind the box there is room for them.
+                unsafe {
+                    let place = (&raw const payload).cast::<u8>().add(offset).cast::<u64>().read_unaligned();
+                    (&raw mut words).cast::<usize>().add(1).cast::<u64>().write_unaligned(place);
+                }
+            }
             // SAFETY: a box is one word.
             unsafe { (&raw mut words).cast::<Box<P>>().write(Box::new(payload)) };
         }
@@ -138,21 +149,11 @@ impl RawPayload {
         self.table.hosted
     }
 
-    /// What it says of its place; 0 if it does not. `unrun` tells that it was neither run nor discarded: what lies in
-    /// these words can be read after that too, a box cannot.
-    pub(crate) fn place(&self, unrun: bool) -> u64 {
+    /// What it says of its place; 0 if it does not. What lies in these words can be read after it was run or discarded.
+    pub(crate) fn place(&self) -> u64 {
         let Some(offset) = self.table.place else { return 0 };
-        let words = &raw const self.words;
-        let payload = if self.table.inline {
-            words.cast::<u8>()
-        } else if unrun {
-            // SAFETY: new() wrote a box here, and the payload is still in it.
-            unsafe { words.cast::<*const u8>().read() }
-        } else {
-            return 0;
-        };
-        // SAFETY: `PLACE` is the offset of eight bytes inside the payload, which were written with it.
-        unsafe { payload.add(offset).cast::<u64>().read_unaligned() }
+        // SAFETY: new() wrote these eight bytes, as part of the payload or behind its box.
+        unsafe { (&raw const self.words).cast::<u8>().add(offset).cast::<u64>().read_unaligned() }
     }
 
     /// Runs the payload and consumes it.

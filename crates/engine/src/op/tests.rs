@@ -1,6 +1,6 @@
 //! Payloads lose their type and keep their value.
 
-use super::{Chunk, Deliver, Op, OpContext, OpFlags, OpKind, OpPtr, RawPayload, Slab};
+use super::{Chunk, Deferred, Deliver, Op, OpContext, OpFlags, OpKind, OpPtr, Payload, RawPayload, Slab};
 use crate::failure::Cause;
 use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex};
@@ -10,6 +10,10 @@ struct Nowhere;
 impl Deliver for Nowhere {
     fn deliver(&self, _: OpPtr, _: Result<(), Cause>) {
         unreachable!("no payload here has a token");
+    }
+
+    fn deferred(&self) -> Option<&Deferred> {
+        None
     }
 
     fn stray(&self, _: &str, _: Cause) {}
@@ -62,4 +66,37 @@ fn payloads_of_any_size_run_once() {
     check(&[7_u64; 50]);
     check(&"text".to_owned());
     check(&Aligned(7));
+}
+
+/// Tells where it was pushed, small enough for a cell or not.
+struct Placed<const N: usize> {
+    rest: [u8; N],
+    place: u64,
+}
+
+impl<const N: usize> Payload for Placed<N> {
+    const PLACE: Option<usize> = Some(std::mem::offset_of!(Self, place));
+
+    fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {
+        assert!(self.rest.iter().all(|&byte| byte == 7));
+        Ok(())
+    }
+}
+
+#[test]
+fn the_place_of_a_push_is_known_before_and_after_the_run() {
+    fn check<const N: usize>() {
+        let place = 0x0123_4567_89ab_cdef;
+        let mut payload = RawPayload::new(Placed { rest: [7; N], place });
+        assert_eq!(payload.place(), place);
+        let deliver: Arc<dyn Deliver> = Arc::new(Nowhere);
+        let mut context = OpContext::new(OpPtr(std::ptr::NonNull::dangling()), &deliver);
+        // SAFETY: it is run once, and does not look at its op.
+        unsafe { payload.run(&mut context) }.expect("it was as it had been");
+        assert_eq!(payload.place(), place);
+    }
+    check::<0>();
+    check::<16>();
+    check::<17>();
+    check::<1000>();
 }
