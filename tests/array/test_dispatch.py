@@ -225,6 +225,37 @@ def test_other_operands() -> None:
     assert x + Greedy() == "mine"
 
 
+def test_an_in_place_operator_leaves_what_it_does_not_take_to_the_operand() -> None:
+    x = given = A([1, 2])
+
+    class Reflected:
+        def __radd__(self, other: object) -> tuple[str, object]:
+            return "added", other
+
+        def __rmatmul__(self, other: object) -> tuple[str, object]:
+            return "multiplied", other
+
+        def __rpow__(self, other: object) -> tuple[str, object]:
+            return "raised", other
+
+    x += Reflected()  # as for any object, the name means something else from here on
+    assert x == ("added", given)
+    x = given
+    x @= Reflected()
+    assert x == ("multiplied", given)
+    x = given
+    x **= Reflected()
+    assert x == ("raised", given)
+    x = given
+    with pytest.raises(TypeError, match="unsupported operand type"):
+        x -= Reflected()
+    x += [1, 1]
+    x += np.int64(1)
+    x += True
+    assert x is given
+    np.testing.assert_array_equal(x.numpy(), [4, 5])
+
+
 def test_in_place_is_the_same_object_and_casts_by_same_kind() -> None:
     x = given = A(np.array([1, 2], "f4"))
     x += A([1, 2])

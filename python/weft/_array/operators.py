@@ -16,7 +16,7 @@ from weft.ops import get_op
 if TYPE_CHECKING:
     from weft.ops import Op
 
-__all__ = ["dispatch_operator", "divmod_of"]
+__all__ = ["TAKEN", "dispatch_operator", "divmod_of"]
 
 _UNARY = {"negative", "positive", "abs", "bitwise_invert"}
 _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
@@ -40,8 +40,9 @@ _IN_PLACE: dict[str, Op] = {f"i{name}": get_op(name) for name in _BINARY}
 #: The exponents for which ``**`` is another function, as in NumPy: faster, and exact to the last bit.
 _POWERS = {2: get_op("square"), 0.5: get_op("sqrt"), -1: get_op("reciprocal"), 1: get_op("positive")}
 
-#: What an operator takes beside an NDArray. Any other class gets the chance to do it itself, by its reflected method.
-_TAKEN = (NDArray, bool, int, float, complex, np.ndarray, np.generic, list, tuple)
+#: What an operator takes beside an NDArray. Any other class gets the chance to do it itself, by its reflected method:
+#: in-place operators too, which the core lets through with these alone.
+TAKEN = (NDArray, bool, int, float, complex, np.ndarray, np.generic, list, tuple)
 
 
 def dispatch_operator(name: str, left: Any, right: Any) -> Any:  # noqa: ANN401 - operands of any class
@@ -69,10 +70,6 @@ def dispatch_operator(name: str, left: Any, right: Any) -> Any:  # noqa: ANN401 
     if name in _UNARY:
         return elementwise(_OPS[name], left)
     if not (_takes(left) and _takes(right)):
-        if name in _IN_PLACE or name == "imatmul":  # there is no reflected method that could keep the array
-            raise TypeError(
-                f"unsupported operand types for in-place {name[1:]}: {type(left).__name__!r} and {type(right).__name__!r}"
-            )
         return NotImplemented
     if name in ("matmul", "imatmul"):
         return _matmul(name, left, right)
@@ -93,7 +90,7 @@ def divmod_of(left: Any, right: Any) -> Any:  # noqa: ANN401 - operands of any c
 
 
 def _takes(operand: Any) -> bool:  # noqa: ANN401 - an operand of any class
-    return isinstance(operand, _TAKEN)
+    return isinstance(operand, TAKEN)
 
 
 def _kinds(exponent: Any) -> str:  # noqa: ANN401 - int or float: type checkers take one for the other

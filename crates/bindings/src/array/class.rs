@@ -2,6 +2,7 @@
 
 use super::fast::{Operator, binary, in_place, unary};
 use super::memory::{self, Lasting};
+use super::taken::Taken;
 use super::{dtypes, raised};
 use crate::arguments;
 use crate::cuda::fences::{self, Until};
@@ -68,8 +69,8 @@ impl NDArray {
     }
 
     #[inline]
-    fn __iadd__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        in_place(slf, other, Operator::Add)
+    fn __iadd__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::Add)
     }
 
     #[inline]
@@ -83,8 +84,8 @@ impl NDArray {
     }
 
     #[inline]
-    fn __isub__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        in_place(slf, other, Operator::Subtract)
+    fn __isub__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::Subtract)
     }
 
     #[inline]
@@ -98,8 +99,8 @@ impl NDArray {
     }
 
     #[inline]
-    fn __imul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        in_place(slf, other, Operator::Multiply)
+    fn __imul__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::Multiply)
     }
 
     #[inline]
@@ -113,8 +114,8 @@ impl NDArray {
     }
 
     #[inline]
-    fn __itruediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        in_place(slf, other, Operator::Divide)
+    fn __itruediv__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::Divide)
     }
 
     #[inline]
@@ -128,8 +129,8 @@ impl NDArray {
     }
 
     #[inline]
-    fn __ifloordiv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        in_place(slf, other, Operator::FloorDivide)
+    fn __ifloordiv__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::FloorDivide)
     }
 
     #[inline]
@@ -143,8 +144,8 @@ impl NDArray {
     }
 
     #[inline]
-    fn __imod__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        in_place(slf, other, Operator::Remainder)
+    fn __imod__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::Remainder)
     }
 
     #[inline]
@@ -158,8 +159,8 @@ impl NDArray {
     }
 
     #[inline]
-    fn __imatmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        in_place(slf, other, Operator::Matmul)
+    fn __imatmul__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::Matmul)
     }
 
     #[inline]
@@ -173,8 +174,8 @@ impl NDArray {
     }
 
     #[inline]
-    fn __iand__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        in_place(slf, other, Operator::BitwiseAnd)
+    fn __iand__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::BitwiseAnd)
     }
 
     #[inline]
@@ -188,8 +189,8 @@ impl NDArray {
     }
 
     #[inline]
-    fn __ior__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        in_place(slf, other, Operator::BitwiseOr)
+    fn __ior__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::BitwiseOr)
     }
 
     #[inline]
@@ -203,8 +204,8 @@ impl NDArray {
     }
 
     #[inline]
-    fn __ixor__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        in_place(slf, other, Operator::BitwiseXor)
+    fn __ixor__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::BitwiseXor)
     }
 
     #[inline]
@@ -218,8 +219,8 @@ impl NDArray {
     }
 
     #[inline]
-    fn __ilshift__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        in_place(slf, other, Operator::BitwiseLeftShift)
+    fn __ilshift__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::BitwiseLeftShift)
     }
 
     #[inline]
@@ -233,8 +234,8 @@ impl NDArray {
     }
 
     #[inline]
-    fn __irshift__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<()> {
-        in_place(slf, other, Operator::BitwiseRightShift)
+    fn __irshift__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::BitwiseRightShift)
     }
 
     #[inline]
@@ -255,8 +256,8 @@ impl NDArray {
         if modulo.is_some() { Ok(slf.py().NotImplemented()) } else { binary(slf, other, Operator::Pow, true) }
     }
 
-    fn __ipow__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, _modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        in_place(slf, other, Operator::Pow)
+    fn __ipow__(slf: &Bound<'_, Self>, other: Taken<'_>, _modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::Pow)
     }
 
     #[inline]

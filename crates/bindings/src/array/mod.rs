@@ -7,6 +7,7 @@ pub(crate) mod fast;
 pub(crate) mod granting;
 mod memory;
 mod strided;
+mod taken;
 
 pub(crate) use class::NDArray;
 pub(crate) use compute::push_compute;
