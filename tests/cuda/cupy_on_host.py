@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -137,6 +138,10 @@ class ndarray(NDArrayOperatorsMixin):  # noqa: N801 - CuPy's name
         made = object.__new__(cls)
         made._array = array
         return made
+
+    @property
+    def data(self) -> SimpleNamespace:
+        return SimpleNamespace(ptr=self._array.ctypes.data)
 
     def __array__(self, *_: Any, **__: Any) -> Any:
         raise TypeError("Implicit conversion to a NumPy array is not allowed.")

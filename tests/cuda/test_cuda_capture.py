@@ -220,7 +220,7 @@ def test_callables_are_called_once_and_what_they_launch_is_recorded(cupy: Any, d
             assert found is not None
             called.append((found[1], threading.get_ident(), cupy.current()[-1], cupy.allocators[-1]))
             values = array._values()
-            address = ctypes.c_void_p(values.ctypes.data)
+            address = ctypes.c_void_p(values.data.ptr)
             assert driver.cuMemsetD32Async(address, word, ctypes.c_size_t(values.size), ctypes.c_void_p(found[1])) == 0
 
         return launch

@@ -57,6 +57,7 @@ impl NDArray {
 }
 
 #[pymethods]
+#[allow(clippy::needless_pass_by_value)] // as pyo3 has it
 impl NDArray {
     #[inline]
     fn __add__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -479,7 +480,6 @@ impl NDArray {
     }
 
     /// A view of the values, after a wait; see `values`.
-    #[allow(clippy::needless_pass_by_value)] // as pyo3 has it
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let (py, own) = (slf.py(), slf.get());
         let values = own.values(py)?;

@@ -27,7 +27,7 @@ impl<'py> FromPyObject<'_, 'py> for Taken<'py> {
 
 /// The classes that operators take, as the package lists them.
 #[cold]
-fn classes<'py>(py: Python<'py>) -> PyResult<&'py Bound<'py, PyAny>> {
+fn classes(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static CLASSES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let classes = CLASSES.get_or_try_init(py, || -> PyResult<_> {
         Ok(py.import("weft._array.operators")?.getattr("TAKEN")?.unbind())
