@@ -72,6 +72,7 @@
 //! |---|---|---|
 //! | a device block | its buffer | when the buffer's last handle goes, all its ops are issued; the free is issued behind their fences, in stream order |
 //! | a buffer in a graph | the graph | with the graph, whose replays have left their fences with the buffer |
+//! | a buffer that a graph alone knows, its kernels, what it keeps for foreign code | the graph | when its last replay has ended |
 //! | a pinned block for staging | the poller's job of its chunk | given back when the chunk's fence is done |
 //! | host memory of a copy | the copy's *land* op (see [`Landing`]) | free to be used when that op has ended |
 //! | parameters of a launch | the call | the driver has copied them when the call returns |

@@ -1,0 +1,230 @@
+"""Captures on a GPU: what is replayed is what the same ops do when they are pushed."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import weft
+from conftest import SOON, background
+from weft import _core, errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.gpu
+
+DEVICE = weft.gpu(0)
+N = 100_000
+
+SOURCE = """
+extern "C" __global__ void axpy(const float* x, float* y, float factor, int count) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < count) y[i] += factor * x[i];
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _on_a_gpu() -> None:
+    try:
+        name = _core.cuda_properties(0)["name"]
+    except errors.CudaUnavailableError as error:
+        pytest.skip(str(error))
+    if name.startswith("Fake"):
+        pytest.skip("this process has opened the tests' driver: run tests/gpu on its own")
+
+
+def arrays(seed: int = 3) -> list[weft.NDArray]:
+    rng = np.random.default_rng(seed)
+    return [weft.asarray(rng.random(N).astype("float32"), device=DEVICE) for _ in range(4)]
+
+
+def compare(program: Callable[[list[weft.NDArray]], Any], replays: int = 5) -> None:
+    """Hold replays of a program, with an op of its own behind each, against the same ops as they are pushed."""
+    eager, replayed = arrays(), arrays()
+    with weft.cuda.capture("program") as graph:
+        program(replayed)
+    for _ in range(replays):
+        program(eager)
+        graph.replay()
+        for each in (eager, replayed):
+            each[0] *= 0.5
+    assert graph.ops > 0
+    for one, other in zip(eager, replayed, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+def elementwise(x: list[weft.NDArray]) -> None:
+    temporary = x[0] * x[1] + 1.0
+    x[2][...] = weft.sqrt(temporary)
+    x[3][: N // 2] = x[2][N // 2 :]
+    x[3][N // 2 :] += x[0][: N // 2]
+    x[1].copyfrom(x[3])
+    x[0][::2] -= x[2][::2]
+
+
+def kernels(x: list[weft.NDArray]) -> None:
+    axpy = weft.cuda.RawKernel(SOURCE, "axpy")
+    blocks = (N + 255) // 256
+    axpy(blocks, 256, (weft.Read(x[0]), weft.Mutate(x[1]), 0.5, N))
+    axpy(blocks, 256, (weft.Read(x[0]), weft.Mutate(x[2]), 0.25, N))
+    axpy(blocks, 256, (weft.Read(x[2]), weft.Mutate(x[1]), 0.125, N))
+
+
+def functions_of_cupys(x: list[weft.NDArray]) -> None:
+    x[0][...] = weft.where(x[1] > 0.5, x[0], x[2])
+    x[2] *= x[1].sum() / N
+    x[3][...] = x[1] - x[2].max()
+    x[1][...] = weft.concat([x[0][: N // 2], x[3][N // 2 :]])
+
+
+def callables(x: list[weft.NDArray]) -> None:
+    cupy = pytest.importorskip("cupy")
+
+    @weft.task
+    def mix(out: weft.Mutate, a: weft.Read, b: weft.Read) -> None:
+        out += cupy.sin(a) * cupy.cos(b)
+
+    mix(x[0], x[1], x[2])
+    mix(x[3], x[1], x[2])
+    mix(x[1], x[0], x[3])
+
+
+def test_elementwise_ops() -> None:
+    compare(elementwise)
+
+
+def test_kernels() -> None:
+    compare(kernels)
+
+
+def test_functions_of_cupys() -> None:
+    pytest.importorskip("cupy")
+    compare(functions_of_cupys)
+
+
+def test_callables() -> None:
+    pytest.importorskip("cupy")
+    compare(callables)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_programs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    choices = rng.integers(0, 4, (40, 4))
+
+    def program(x: list[weft.NDArray]) -> None:
+        for kind, out, left, right in choices:
+            if kind == 0:
+                x[out][...] = x[left] * 0.5 + x[right] * 0.25
+            elif kind == 1:
+                x[out][100:] = x[left][:-100]
+            else:
+                x[out] += x[left] * x[right] * 0.125
+
+    compare(program)
+
+
+def test_temporaries_of_cupys_are_the_graphs() -> None:
+    cupy = pytest.importorskip("cupy")
+    x, y = arrays()[:2]
+
+    @weft.task
+    def through(out: weft.Overwrite, a: weft.Read) -> None:
+        temporary = a * 2.0
+        out[...] = temporary + 1.0
+
+    with weft.cuda.capture() as graph:
+        through(y, x)
+    for _ in range(20):  # what the allocator hands out elsewhere must not be the graph's
+        theirs = cupy.full(N, 7.0, dtype="float32")
+        graph.replay()
+        np.testing.assert_array_equal(y.numpy(), x.numpy() * 2 + 1)
+        assert float(theirs.sum()) == 7.0 * N
+        del theirs
+
+
+def test_other_threads_allocate_wait_and_compute_meanwhile() -> None:
+    x, y, *_ = arrays()
+    cupy = pytest.importorskip("cupy")
+    stop, begun = threading.Event(), threading.Event()
+
+    def work() -> float:
+        total = weft.zeros(N, dtype="float32", device=DEVICE)
+        while not stop.is_set():
+            total += weft.ones(N, dtype="float32", device=DEVICE)
+            total.wait_to_read(SOON)
+            cupy.empty(N + 1)
+            begun.set()
+        return float(total[0].item())
+
+    busy = background(work)
+    assert begun.wait(SOON)
+    for _ in range(20):
+        with weft.cuda.capture() as graph:
+            y += x
+            weft.empty(N, device=DEVICE)[...] = 1.0
+        graph.replay()
+        y.wait_to_read(SOON)
+    stop.set()
+    assert busy.result(SOON) > 0
+
+
+def test_a_graph_outlives_its_arrays_and_frees_them() -> None:
+    x, y, *_ = arrays()
+    expected = y.numpy() + 100 * x.numpy().astype("float64")
+    with weft.cuda.capture() as graph:
+        y += x * 1.0
+    del x
+    gc.collect()
+    for _ in range(100):
+        graph.replay()
+    del graph
+    np.testing.assert_allclose(y.numpy(), expected, rtol=1e-4)
+
+
+def test_what_cannot_be_captured_is_told() -> None:
+    x = arrays()[0]
+    with weft.cuda.capture() as graph:
+        x += 1
+        with pytest.raises(errors.CaptureError):
+            x.numpy()
+        with pytest.raises(errors.CaptureError):
+            x.copyfrom(np.zeros(N, "float32"))
+    before = x.numpy()
+    graph.replay()
+    np.testing.assert_array_equal(x.numpy(), before + 1)
+
+
+def test_a_call_that_waits_spoils_the_capture() -> None:
+    pytest.importorskip("cupy")
+    x, y, *_ = arrays()
+
+    @weft.task
+    def wait(out: weft.Mutate) -> None:
+        out += float(out.sum())  # a copy to the host, which would have to wait
+
+    with pytest.raises(Exception, match=r"."), weft.cuda.capture():
+        wait(x)
+    y += 1  # all goes on
+    with weft.cuda.capture() as graph:
+        y += 1
+    graph.replay()
+    assert y.numpy().shape == (N,)
+
+
+def test_many_nodes() -> None:
+    x = arrays()[0]
+    with weft.cuda.capture() as graph:
+        for _ in range(1000):
+            x += 1.0
+    assert graph.ops == 1000
+    before = x.numpy()
+    graph.replay()
+    graph.replay()
+    np.testing.assert_allclose(x.numpy(), before + 2000, rtol=1e-3)
