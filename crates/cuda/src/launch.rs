@@ -259,6 +259,10 @@ impl Launch {
         &self.accesses
     }
 
+    pub(crate) fn names_stream(&self) -> bool {
+        self.stream.is_some()
+    }
+
     /// The op, for messages.
     #[must_use]
     pub fn label(&self) -> &Label {

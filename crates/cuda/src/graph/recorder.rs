@@ -186,6 +186,11 @@ impl Recorder {
     /// Records a launch.
     pub fn launch(&mut self, launch: &Launch) -> Result<(), CudaError> {
         launch.check()?;
+        if launch.names_stream() {
+            let message =
+                format!("{} names a stream, and a graph runs on what it is replayed on: leave it out", launch.label());
+            return Err(CudaError::Capture(message));
+        }
         self.add(launch.label(), launch.accesses(), |issuing| launch.put(issuing))?;
         self.kernels.entry(launch.kernel().function().0).or_insert_with(|| launch.kernel().clone());
         Ok(())

@@ -215,6 +215,9 @@ fn what_the_driver_refuses_spoils_the_capture() {
     let elsewhere = recorder.fill(&Label::from("fill"), &Region::whole(&far.buffer), Pattern::Byte(0));
     let message = "op 'fill' uses memory of cuda:1, and what is recorded runs on cuda:0";
     assert_eq!(elsewhere.expect_err("it is refused").to_string(), message);
+    let own = machine.device(0).new_stream().expect("a stream");
+    let named = recorder.launch(&machine.prepared("axpy", &x, &x, 2).stream(Some(own))).expect_err("it is refused");
+    assert!(named.to_string().contains("names a stream"), "{named}");
     machine.driver.order_fault(FaultKind::Launch, 0, 1);
     let refused = recorder.launch(&machine.prepared("axpy", &x, &x, 2)).expect_err("it is refused").to_string();
     assert!(refused.starts_with("op 'axpy' (#2) cannot be captured: cuLaunchKernel answered"), "{refused}");
