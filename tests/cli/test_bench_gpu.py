@@ -104,15 +104,15 @@ def test_overlap_is_measured_and_drawn_on_a_gpu(
     assert "rounds" in (tmp_path / "trace.svg").read_text("utf-8")
 
 
-def test_overlap_without_cupy_copies_pageable_memory(
+def test_overlap_without_cupy_leaves_its_pipelines_out(
     tmp_path: Path, fake_cuda: dict[str, str], no_cupy: dict[str, str]
 ) -> None:
     small = ("overlap", "--device", "cuda:1", "--chunks", "2", "--mib", "1", "--reps", "1")
     done = call("bench", *small, folder=tmp_path, **fake_cuda, **no_cupy)
     assert done.returncode == 0, done.stderr
-    assert "2 chunks of 1 MiB in pageable memory" in done.stdout
+    assert "CuPy" not in done.stdout.partition("2 chunks of 1 MiB in pinned memory")[2]
     assert "Fake 1" in done.stdout
-    assert "CuPy is missing: there is none: its rows stay empty" in done.stderr
+    assert "CuPy is missing: there is none: its pipelines are left out" in done.stderr
 
 
 @pytest.mark.parametrize(

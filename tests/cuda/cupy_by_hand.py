@@ -1,13 +1,12 @@
-"""Stands in for CuPy where it is used by hand: kernels, streams, events, graphs and pinned memory of the host.
+"""Stands in for CuPy where it is used by hand: kernels, streams, events and graphs of the host.
 
-Everything is done at once, by the driver and the compiler of the tests. Tests save it as ``cupy.py``, with `cupy_on_host`
+Everything is done at once, by the compiler of the tests. Tests save it as ``cupy.py``, with `cupy_on_host`
 beside it.
 """
 
 from __future__ import annotations
 
 import ctypes
-import os
 from typing import TYPE_CHECKING, Any
 
 import cupy_on_host
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["RawKernel", "asarray", "asnumpy", "cuda", "ndarray"]
 
-_DRIVER = ctypes.CDLL(os.environ["WEFT_CUDA_LIBRARY"])
 #: Streams that are current, innermost last, the null stream first.
 _current: list[_Stream] = []
 
@@ -138,20 +136,10 @@ def asnumpy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.array(array)
 
 
-def _alloc_pinned_memory(size: int) -> Any:
-    context, start = ctypes.c_void_p(), ctypes.c_void_p()
-    assert _DRIVER.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
-    assert _DRIVER.cuCtxSetCurrent(context) == 0
-    assert _DRIVER.cuMemHostAlloc(ctypes.byref(start), ctypes.c_size_t(size), 0) == 0
-    assert start.value is not None
-    return (ctypes.c_char * size).from_address(start.value)
-
-
 class cuda(cupy_on_host.cuda):  # noqa: N801 - CuPy's name
     """The part of ``cupy.cuda`` that is used."""
 
     Stream, Event, Device = _Stream, _Event, _Device
-    alloc_pinned_memory = staticmethod(_alloc_pinned_memory)
 
     class runtime:  # noqa: N801
         """The part of ``cupy.cuda.runtime`` that is used."""

@@ -89,10 +89,10 @@ def pipelines(setup: Setup, chunks: Chunks) -> list[Pipeline]:
 
 def _prepare(setup: Setup) -> list[Job]:
     jobs: list[Job] = []
-    if setup.has_cupy(_PINNED, BY_HAND, FRESH, BUFFERS):
-        jobs += _jobs(_PINNED, setup, make_chunks(setup, pinned=True))
-    setup.has_cupy(_PAGEABLE, BY_HAND)
-    return [*jobs, *_jobs(_PAGEABLE, setup, make_chunks(setup, pinned=False))]
+    for table in (_PINNED, _PAGEABLE):
+        setup.has_cupy(table, BY_HAND)
+        jobs += _jobs(table, setup, make_chunks(setup, pinned=table == _PINNED))
+    return jobs
 
 
 def _jobs(table: str, setup: Setup, chunks: Chunks) -> list[Job]:

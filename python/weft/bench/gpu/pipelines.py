@@ -15,8 +15,6 @@ from weft.bench.gpu.kernels import ROUNDS, THREADS, after, blocks_for, check, mu
 from weft.bench.gpu.setup import wait
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from weft.bench.gpu.setup import Setup
 
 __all__ = ["Chunks", "CuPyPipeline", "Pipeline", "WeftPipeline", "make_chunks", "verify"]
@@ -27,18 +25,18 @@ _BUFFERS = 3
 
 @dataclass(slots=True)
 class Chunks:
-    """What pipelines work on: memory of the host.
+    """What pipelines work on: arrays of the host.
 
     Attributes
     ----------
-    sources, targets : list of ndarray
+    sources, targets : list of NDArray
         The chunks, of uint32, and where their results go.
     steps : int
         What the kernel computes per element.
     """
 
-    sources: list[npt.NDArray[np.uint32]]
-    targets: list[npt.NDArray[np.uint32]]
+    sources: list[weft.NDArray]
+    targets: list[weft.NDArray]
     steps: int = 1
 
     @property
@@ -48,20 +46,13 @@ class Chunks:
 
 
 def make_chunks(setup: Setup, *, pinned: bool) -> Chunks:
-    """Return chunks of random numbers, in pinned memory (which CuPy makes) or in pageable memory."""
-    settings = setup.settings
-
-    def memory() -> npt.NDArray[np.uint32]:
-        nbytes = settings.chunk_bytes
-        found = setup.cupy.cuda.alloc_pinned_memory(nbytes) if pinned else bytearray(nbytes)
-        return np.frombuffer(found, np.uint32, nbytes // 4)
-
+    """Return chunks of random numbers, in pinned or in pageable memory."""
+    settings, make = setup.settings, weft.cuda.empty_pinned if pinned else weft.empty
     first = numbers(settings.chunk_bytes // 4)
-    sources, targets = ([memory() for _ in range(settings.chunks)] for _ in range(2))
+    sources, targets = ([make(first.size, dtype=np.uint32) for _ in range(settings.chunks)] for _ in range(2))
     for number, source in enumerate(sources):
-        np.add(first, np.uint32(number), out=source)
-    for target in targets:
-        target.fill(0)
+        source.copyfrom(first + np.uint32(number))
+    wait()
     return Chunks(sources, targets)
 
 
@@ -112,9 +103,8 @@ class WeftPipeline:
     def __init__(self, setup: Setup, chunks: Chunks, name: str, *, fresh: bool) -> None:
         self.name = name
         self._chunks, self._device, self._fresh = chunks, setup.device, fresh
-        self._sources = [weft.asarray(source, copy=False) for source in chunks.sources]
-        self._targets = [weft.asarray(target, copy=False) for target in chunks.targets]
-        self._buffers = [weft.asarray(chunks.sources[0], device=setup.device) for _ in range(_BUFFERS)]
+        self._sources, self._targets = chunks.sources, chunks.targets
+        self._buffers = [chunks.sources[0].to_device(setup.device) for _ in range(_BUFFERS)]
         self._rounds, self._blocks = weft.cuda.RawKernel(ROUNDS, "rounds"), blocks_for(chunks.size)
 
     def _buffer(self, number: int) -> weft.NDArray:
@@ -180,9 +170,10 @@ class CuPyPipeline:
     def __init__(self, setup: Setup, chunks: Chunks, name: str, *, streams: int = _BUFFERS) -> None:
         self.name = name
         self._chunks, cupy = chunks, setup.cupy
-        self._buffers = [cupy.asarray(chunks.sources[0]) for _ in range(_BUFFERS)]
-        self._sources = [source.ctypes.data for source in chunks.sources]
-        self._targets = [target.ctypes.data for target in chunks.targets]
+        self._buffers = [cupy.asarray(np.asarray(chunks.sources[0])) for _ in range(_BUFFERS)]
+        self._sources, self._targets = (
+            [np.asarray(array).ctypes.data for array in arrays] for arrays in (chunks.sources, chunks.targets)
+        )
         self._bytes = chunks.sources[0].nbytes
         made = [setup.stream() for _ in range(streams)]
         self._in, self._kernels, self._out = made if streams > 1 else made * 3
@@ -264,6 +255,7 @@ def verify(pipeline: Pipeline, chunks: Chunks) -> None:
     """
     for target in chunks.targets:
         target.fill(0)
+    wait()
     pipeline.run()
     for source, target in zip(chunks.sources, chunks.targets, strict=True):
-        check(target, after(source, chunks.steps), pipeline.name)
+        check(np.asarray(target), after(np.asarray(source), chunks.steps), pipeline.name)

@@ -116,11 +116,10 @@ def _on_gpu(device: weft.Device, chunks: int, mib: int, options: Namespace) -> _
     setup = Setup(Settings(reps=options.reps, chunks=chunks, chunk_bytes=mib * _MIB), device)
     machine = describe(setup)
     if setup.cupy is None:
-        print(f"{setup.without_cupy}: its rows stay empty, and the host's memory is pageable", file=sys.stderr)
+        print(f"{setup.without_cupy}: its pipelines are left out", file=sys.stderr)
     overlaps = measure(setup, options.trace)
     sizes = {"chunks": chunks, "bytes": mib * _MIB, "reps": options.reps}
-    memory = "pageable" if setup.cupy is None else "pinned"
-    title = f"{chunks} chunks of {mib} MiB in {memory} memory, copied in, a kernel, copied out"
+    title = f"{chunks} chunks of {mib} MiB in pinned memory, copied in, a kernel, copied out"
     return _Found(overlaps, machine, sizes, title, machine["device"])
 
 

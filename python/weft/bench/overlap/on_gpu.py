@@ -19,7 +19,7 @@ __all__ = ["measure"]
 
 
 def measure(setup: Setup, trace: Path | None = None) -> list[Overlap]:
-    """Verify and time the pipelines on a GPU, in pinned memory if CuPy is there to make it.
+    """Verify and time the pipelines on a GPU, in pinned memory.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def measure(setup: Setup, trace: Path | None = None) -> list[Overlap]:
     VerificationError
         When a pipeline's results are wrong.
     """
-    chunks = make_chunks(setup, pinned=setup.cupy is not None)
+    chunks = make_chunks(setup, pinned=True)
     compared = pipelines(setup, chunks)
     own, *_ = compared
     if setup.cupy is not None:
