@@ -22,7 +22,8 @@ WORKFLOWS := .github/workflows
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
-demo: $(VENV)/.stamp-demo install ## train a network on two devices, serially and in parallel; saves demo-timeline.png
+# CuPy, which multiplies matrices on a GPU, only where the kernel has NVIDIA's driver.
+demo: $(addprefix $(VENV)/.stamp-,demo $(if $(wildcard /proc/driver/nvidia/version),gpu)) install ## train a network on two devices, serially and in parallel; saves demo-timeline.png
 	$(BIN)/python docs/examples/digits.py
 
 test: $(addprefix $(VENV)/.stamp-,test demo) install test-rust ## run the Rust tests, then the Python tests against the installed wheel
@@ -96,6 +97,10 @@ $(BENCH_VENV)/.stamp-peers: benches/peers.txt $(BENCH_VENV)/.stamp-bench
 	  $(BENCH_BIN)/pip install --quiet "$$peer" </dev/null || echo "$$peer is not to be had: its rows stay empty" >&2; \
 	done
 	touch $@
+
+# Without it the demo runs on the CPU, and says so.
+$(VENV)/.stamp-gpu: .ci/requirements-gpu.txt $(VENV)/.stamp-venv
+	if $(BIN)/pip install --quiet -r $<; then touch $@; else echo "CuPy is not to be had: the demo runs on the CPU" >&2; fi
 
 # Stamps are kept, though make thinks of them as intermediate.
 .SECONDARY:

@@ -51,6 +51,10 @@ class _Stream:
         assert null != non_blocking
         self.captured: list[Callable[[], None]] | None = None
 
+    @classmethod
+    def from_external(cls, stream: Any) -> Any:
+        return cupy_on_host.cuda.Stream.from_external(stream)
+
     def __enter__(self) -> Self:
         _current.append(self)
         return self
@@ -93,9 +97,9 @@ class _Graph:
             launch()
 
 
-class _Device:
-    def __init__(self, device: int | None = None) -> None:
-        assert device in (None, 0, 1)
+class _Device(cupy_on_host.cuda.Device):
+    def __init__(self, device: int = 0) -> None:
+        super().__init__(device)
 
     def use(self) -> None: ...
 
