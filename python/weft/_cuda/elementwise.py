@@ -156,7 +156,7 @@ def _check_exponent(exponent: Any) -> None:  # noqa: ANN401 - an array or a numb
 
 
 #: Functions of two results, and the functions of one that give these.
-_PARTS = {
+_PARTS: dict[np.ufunc, tuple[str, str]] = {
     np.divmod: ("floor_divide", "remainder"),
     np.modf: ("modf_fraction", "trunc"),
     np.frexp: ("frexp_mantissa", "frexp_exponent"),
