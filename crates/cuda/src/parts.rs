@@ -38,11 +38,13 @@ struct Part {
 /// The parts of a buffer.
 pub(crate) struct Parts {
     /// In order, and at least one.
-    parts: SmallVec<[Part; 1]>,
+    list: SmallVec<[Part; 1]>,
+    bytes: usize,
     most: usize,
 }
 
 /// Adds a fence, of each stream the newest. Two of one stream may come here in the other order.
+#[inline]
 fn add<A: smallvec::Array<Item = Fence>>(fences: &mut SmallVec<A>, fence: &Fence) {
     match fences.iter_mut().find(|known| known.stream().is(fence.stream())) {
         Some(known) if known.cell().number < fence.cell().number => *known = fence.clone(),
@@ -59,16 +61,44 @@ impl Part {
         self.merged = true;
     }
 
-    fn before(&self, kind: AccessKind) -> impl Iterator<Item = &Fence> {
-        let reads = kind == AccessKind::Read;
-        let readers = if reads { &[] } else { &*self.readers };
-        let writers = if reads || readers.is_empty() || self.merged { &*self.writers } else { &[] };
-        writers.iter().chain(readers)
+    /// Tells the fences that an access has to be behind, and answers whether there is none.
+    #[inline]
+    fn before(&self, kind: AccessKind, tell: &mut impl FnMut(&Fence)) -> bool {
+        let readers = if kind == AccessKind::Read { &[] } else { &*self.readers };
+        for fence in readers {
+            tell(fence);
+        }
+        if !readers.is_empty() && !self.merged {
+            return false;
+        }
+        for fence in &self.writers {
+            tell(fence);
+        }
+        readers.is_empty() && self.writers.is_empty()
     }
 
+    #[inline]
+    fn was_written(&mut self, fence: &Fence) {
+        self.merged = false;
+        if !self.readers.is_empty() {
+            self.readers.clear();
+        }
+        if let [writer] = &mut *self.writers {
+            *writer = fence.clone();
+        } else {
+            self.writers.clear();
+            self.writers.push(fence.clone());
+        }
+    }
+
+    #[inline]
     fn was_read(&mut self, fence: &Fence) {
-        if !self.writers.iter().any(|writer| writer.is(fence)) {
-            add(&mut self.readers, fence);
+        if self.writers.iter().any(|writer| writer.is(fence)) {
+            return;
+        }
+        match &mut *self.readers {
+            [] => self.readers.push(fence.clone()),
+            _ => add(&mut self.readers, fence),
         }
     }
 }
@@ -77,49 +107,50 @@ impl Parts {
     /// One part of so many bytes, and so many parts at most.
     pub(crate) fn new(bytes: usize, writer: Option<Fence>, most: usize) -> Self {
         let part = Part { end: bytes, writers: writer.into_iter().collect(), ..Part::default() };
-        Self { parts: SmallVec::from_buf([part]), most: most.max(2) }
-    }
-
-    fn bytes(&self) -> usize {
-        self.parts.last().map_or(0, |part| part.end)
+        Self { list: SmallVec::from_buf([part]), bytes, most: most.max(2) }
     }
 
     /// Whether these bytes are all.
+    #[inline]
     pub(crate) fn is_whole(&self, range: &Range<usize>) -> bool {
-        range.start == 0 && range.end >= self.bytes()
+        range.start == 0 && range.end >= self.bytes
     }
 
     /// Where a part begins.
     fn start(&self, index: usize) -> usize {
-        if index == 0 { 0 } else { self.parts[index - 1].end }
+        if index == 0 { 0 } else { self.list[index - 1].end }
     }
 
     /// The parts that the range overlaps.
     #[inline]
     fn over(&self, range: &Range<usize>) -> Range<usize> {
         if self.is_whole(range) {
-            return 0..self.parts.len();
+            return 0..self.list.len();
         }
         if range.is_empty() {
             return 0..0;
         }
-        let first = self.parts.partition_point(|part| part.end <= range.start);
-        let count = self.parts[first..].partition_point(|part| part.end < range.end);
-        first..self.parts.len().min(first + count + 1)
+        let first = self.list.partition_point(|part| part.end <= range.start);
+        let count = self.list[first..].partition_point(|part| part.end < range.end);
+        first..self.list.len().min(first + count + 1)
     }
 
     /// Tells the fences that an access has to be behind, and answers whether there is a part of which none tells that
     /// its memory has been allocated.
     #[inline]
     pub(crate) fn before(&self, range: &Range<usize>, kind: AccessKind, mut tell: impl FnMut(&Fence)) -> bool {
+        match &self.list[self.over(range)] {
+            [] => false,
+            [part] => part.before(kind, &mut tell),
+            parts => Self::before_each(parts, kind, &mut tell),
+        }
+    }
+
+    #[cold]
+    fn before_each(parts: &[Part], kind: AccessKind, tell: &mut impl FnMut(&Fence)) -> bool {
         let (mut all, mut bare) = (SmallVec::<[Fence; 8]>::new(), false);
-        let parts = &self.parts[self.over(range)];
         for part in parts {
-            bare |= part.before(kind).next().is_none();
-            match parts {
-                [_] => part.before(kind).for_each(&mut tell),
-                _ => part.before(kind).for_each(|fence| add(&mut all, fence)),
-            }
+            bare |= part.before(kind, &mut |fence| add(&mut all, fence));
         }
         all.iter().for_each(tell);
         bare
@@ -128,13 +159,13 @@ impl Parts {
     /// The fences that a mutation of the whole has to be behind, and so the free.
     pub(crate) fn all(&self) -> SmallVec<[Fence; 4]> {
         let mut all = SmallVec::new();
-        self.before(&(0..self.bytes()), AccessKind::Mutate, |fence| all.push(fence.clone()));
+        self.before(&(0..self.bytes), AccessKind::Mutate, |fence| all.push(fence.clone()));
         all
     }
 
     /// The fence of the op that has written to the whole, if nobody has written to parts of it since.
     pub(crate) fn writer(&self) -> Option<&Fence> {
-        match &*self.parts {
+        match &*self.list {
             [part] if part.writers.len() == 1 => part.writers.first(),
             _ => None,
         }
@@ -142,13 +173,18 @@ impl Parts {
 
     /// The number of the stream on which all is that has to do with these bytes: they were written to there, nobody has
     /// read them since, and whoever wrote to them wrote to nothing else that others may want.
+    #[inline]
     pub(crate) fn sole_stream(&self, range: &Range<usize>) -> Option<usize> {
+        if let [part] = &*self.list {
+            let sole = part.readers.is_empty() && self.is_whole(range);
+            return if let ([writer], true) = (&*part.writers, sole) { Some(writer.stream().number()) } else { None };
+        }
         let over = self.over(range);
-        if over.is_empty() || self.start(over.start) < range.start || self.parts[over.end - 1].end > range.end {
+        if over.is_empty() || self.start(over.start) < range.start || self.list[over.end - 1].end > range.end {
             return None;
         }
         let mut found = None;
-        for part in &self.parts[over] {
+        for part in &self.list[over] {
             let [writer] = &*part.writers else { return None };
             let number = writer.stream().number();
             if !part.readers.is_empty() || found.is_some_and(|found| found != number) {
@@ -162,22 +198,23 @@ impl Parts {
     /// Notes a mutation of these bytes.
     #[inline]
     pub(crate) fn written(&mut self, range: &Range<usize>, fence: &Fence) {
-        let (mut first, mut last) = (0, self.parts.len());
-        if !self.is_whole(range) {
-            (first, last) = (self.split(range.start), self.split(range.end));
-            if first >= last {
-                return;
-            }
+        let whole = self.is_whole(range);
+        if whole && let [part] = &mut *self.list {
+            return part.was_written(fence);
         }
-        let end = self.parts[last - 1].end;
+        if range.is_empty() {
+            return;
+        }
+        let (first, last) = (self.split(range.start), self.split(range.end));
+        if first == last {
+            return;
+        }
+        let end = self.list[last - 1].end;
         if last > first + 1 {
-            self.parts.drain(first + 1..last);
+            self.list.drain(first + 1..last);
         }
-        let part = &mut self.parts[first];
-        (part.end, part.merged) = (end, false);
-        part.readers.clear();
-        part.writers.clear();
-        part.writers.push(fence.clone());
+        self.list[first].end = end;
+        self.list[first].was_written(fence);
         self.bound();
     }
 
@@ -185,11 +222,16 @@ impl Parts {
     #[inline]
     pub(crate) fn read(&mut self, range: &Range<usize>, fence: &Fence) {
         if self.is_whole(range) {
-            self.merge_all();
-            return self.parts[0].was_read(fence);
+            if self.list.len() > 1 {
+                self.merge_all();
+            }
+            return self.list[0].was_read(fence);
+        }
+        if range.is_empty() {
+            return;
         }
         let (first, last) = (self.split(range.start), self.split(range.end));
-        for part in self.parts.iter_mut().take(last).skip(first) {
+        for part in self.list.iter_mut().take(last).skip(first) {
             part.was_read(fence);
         }
         self.bound();
@@ -197,34 +239,31 @@ impl Parts {
 
     /// Splits the part in which this byte is not the first. Answers which part begins with it.
     fn split(&mut self, at: usize) -> usize {
-        let index = self.parts.partition_point(|part| part.end <= at);
-        if index == self.parts.len() || self.start(index) == at {
+        let index = self.list.partition_point(|part| part.end <= at);
+        if index == self.list.len() || self.start(index) == at {
             return index;
         }
-        let head = Part { end: at, ..self.parts[index].clone() };
-        self.parts.insert(index, head);
+        let head = Part { end: at, ..self.list[index].clone() };
+        self.list.insert(index, head);
         index + 1
     }
 
     fn merge_all(&mut self) {
-        if self.parts.len() > 1 {
-            let end = self.bytes();
-            let rest: SmallVec<[Part; 1]> = self.parts.drain(1..).collect();
-            rest.iter().for_each(|part| self.parts[0].merge(part));
-            self.parts[0].end = end;
-            self.parts.shrink_to_fit();
-        }
+        let rest: SmallVec<[Part; 1]> = self.list.drain(1..).collect();
+        rest.iter().for_each(|part| self.list[0].merge(part));
+        self.list[0].end = self.bytes;
+        self.list.shrink_to_fit();
     }
 
     /// Merges neighbours, if there are too many.
     fn bound(&mut self) {
-        if self.parts.len() > self.most {
-            let halved = self.parts.chunks(2).map(|pair| {
+        if self.list.len() > self.most {
+            let halved = self.list.chunks(2).map(|pair| {
                 let mut merged = pair[0].clone();
                 pair[1..].iter().for_each(|other| merged.merge(other));
                 Part { end: pair[pair.len() - 1].end, ..merged }
             });
-            self.parts = halved.collect();
+            self.list = halved.collect();
         }
     }
 }
