@@ -54,6 +54,9 @@ static int launches_until, launch_answer, faults[DEVICES];
 
 #define NEED_CONTEXT if (!current) return BAD_CONTEXT; if (faults[current->device]) return faults[current->device]
 #define NEED(handle, letter) if (!(handle) || *(const char *)(handle) != (letter)) return BAD_HANDLE
+/* Stands for the default stream and for each thread's own, whose handles are 1 and 2. */
+static Stream default_stream = {.tag = 's'};
+#define MEANT(stream) ((uintptr_t)(stream) - 1 < 2 ? &default_stream : (stream))
 
 static int64_t now(void) {
     struct timespec time;
@@ -196,6 +199,8 @@ API cuStreamCreateWithPriority(Stream **stream, unsigned flags, int priority) {
 API cuStreamDestroy_v2(Stream *stream) { NEED(stream, 's'); stream->tag = 0; free(stream); return SUCCESS; }
 API cuStreamWaitEvent(Stream *stream, Event *event, unsigned flags) {
     (void)flags;
+    NEED_CONTEXT;
+    stream = MEANT(stream);
     NEED(stream, 's');
     NEED(event, 'e');
     if (stream->capture) return IN_CAPTURE;
@@ -212,6 +217,8 @@ API cuEventCreate(Event **event, unsigned flags) {
 }
 API cuEventDestroy_v2(Event *event) { NEED(event, 'e'); event->tag = 0; free(event); return SUCCESS; }
 API cuEventRecord(Event *event, Stream *stream) {
+    NEED_CONTEXT;
+    stream = MEANT(stream);
     NEED(event, 'e');
     NEED(stream, 's');
     if (stream->capture) return IN_CAPTURE;

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import gc
+import sys
+import threading
+import types
 from typing import Any
 
 import numpy as np
@@ -66,6 +70,47 @@ def test_memory_of_others_is_taken_without_a_copy() -> None:
     back.wait_to_write(SOON)
     assert host.tolist() == [1.0, 20.0, 3.0, 40.0, 5.0, 60.0]
     assert weft.from_dlpack(Theirs(host)).shape == (6,)
+
+
+def test_memory_of_others_is_kept_until_the_device_has_done_with_it() -> None:
+    class Kept(Theirs):
+        def __del__(self) -> None:
+            gone.set()
+
+    gone = threading.Event()
+    x = weft.asarray(Kept(np.arange(6.0), stream=2)) + 1
+    gc.collect()
+    x.wait_to_read(SOON)
+    while not gone.wait(0.001):  # let go of on another thread, it is freed by the next that has the GIL
+        weft.ones(1).wait_to_read(SOON)
+    assert x.tolist() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+def test_arrays_that_name_no_stream_come_behind_the_default_one() -> None:
+    old = Theirs(np.arange(3.0))
+    old.__cuda_array_interface__["version"] = 2
+    assert (weft.asarray(old) * 2).tolist() == [0.0, 2.0, 4.0]
+    there = weft.asarray(Theirs(np.arange(3.0), stream=None))
+    assert (there * 2).tolist() == [0.0, 2.0, 4.0]
+
+
+def test_streams_of_pytorch_wait_for_what_it_takes_and_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    class Cuda:
+        @staticmethod
+        def is_initialized() -> bool:
+            return True
+
+        @staticmethod
+        def current_stream(index: int) -> Any:
+            asked.append(index)
+            return types.SimpleNamespace(cuda_stream=2)
+
+    Tensor = type("Tensor", (Theirs,), {"__module__": "torch"})  # noqa: N806 - PyTorch's name
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=Cuda))
+    assert (weft.asarray(Tensor(np.arange(3.0))) + 1).__cuda_array_interface__["stream"] > 2
+    assert asked == [1, 1]
 
 
 def test_memory_of_others_is_cast_moved_and_kept() -> None:

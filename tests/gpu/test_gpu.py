@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from weft import _core, errors
 if TYPE_CHECKING:
     from conftest import RunScript
 
-pytestmark = pytest.mark.gpu
+# What CuPy and PyTorch warn of is theirs.
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
 
 DEVICE = weft.gpu(0)
 
@@ -37,7 +39,7 @@ def random(*shape: int, dtype: str = "float32") -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8", "complex64"])
 @pytest.mark.parametrize("size", [1, 1000, 1_000_003])
 def test_arithmetic_is_numpys(dtype: str, size: int) -> None:
-    a, b = (random(size) * 50).astype(dtype), (random(size) * 20).astype(dtype)
+    a, b = (random(size) * 50).astype("int32").astype(dtype), (random(size) * 20).astype("int32").astype(dtype)
     x, y = weft.asarray(a, device=DEVICE), weft.asarray(b, device=DEVICE)
     for found, wanted in (
         (x + y, a + b),
@@ -54,7 +56,9 @@ def test_arithmetic_is_numpys(dtype: str, size: int) -> None:
 def test_functions_are_numpys_to_a_few_ulps(name: str) -> None:
     host = np.abs(random(100_000)) + np.float32(0.1)
     found = getattr(weft, name)(weft.asarray(host, device=DEVICE)).numpy()
-    np.testing.assert_array_max_ulp(found, getattr(np, name)(host), 4)
+    # Against what is exact, for NumPy's own results in single precision are up to four away from that.
+    exact = getattr(np, name)(host.astype(np.float64)).astype(np.float32)
+    np.testing.assert_array_max_ulp(found, exact, 3)
 
 
 def test_layouts_and_casts() -> None:
@@ -127,28 +131,128 @@ def test_cupy_computes_the_rest() -> None:
     np.testing.assert_array_equal(x.numpy(), host * 2)
 
 
+REDUCTIONS = [
+    "sum",
+    "prod",
+    "max",
+    "min",
+    "mean",
+    "std",
+    "var",
+    "all",
+    "any",
+    "argmax",
+    "count_nonzero",
+    "median",
+    "sort",
+]
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_cupy_reduces(name: str) -> None:
+    pytest.importorskip("cupy")
+    host = random(30, 40, dtype="float64")
+    x = weft.asarray(host, device=DEVICE)
+    for axis in (0, 1):
+        wanted = getattr(weft, name)(weft.asarray(host), axis=axis).numpy()
+        np.testing.assert_allclose(getattr(weft, name)(x, axis=axis).numpy(), wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_cupy_solves_and_transforms() -> None:
+    pytest.importorskip("cupy")
+    host = random(20, 20, dtype="float64")
+    host = host @ host.T + 20 * np.eye(20)
+    x, y = weft.asarray(host, device=DEVICE), weft.asarray(host)
+    for compute in (
+        weft.linalg.cholesky,
+        weft.linalg.inv,
+        weft.linalg.det,
+        weft.linalg.svdvals,
+        weft.linalg.matrix_rank,
+        weft.linalg.matrix_norm,
+        weft.linalg.vector_norm,
+        weft.fft.rfft,
+        weft.cov,
+        weft.modf,
+        lambda each: weft.linalg.solve(each, each[0]),
+        lambda each: weft.sum(each, where=each > 0, initial=1.0),
+        lambda each: weft.einsum("ij,kj->ik", each, each),
+        lambda each: weft.cumulative_sum(each, axis=0),
+        lambda each: each[[3, 1]],
+    ):
+        found, wanted = compute(x), compute(y)
+        for one, other in zip(_listed(found), _listed(wanted), strict=True):
+            assert one.device == DEVICE
+            np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-9, atol=1e-9)
+
+
+def _listed(found: Any) -> tuple[Any, ...]:
+    return found if isinstance(found, tuple) else (found,)
+
+
+def test_cupy_and_weft_hand_arrays_to_and_fro() -> None:
+    cupy = pytest.importorskip("cupy")
+    host, ours = random(1 << 20), []
+    for step in range(30):
+        with cupy.cuda.Stream(non_blocking=True):
+            # The memory and the stream of each step are let go of while the device is at it.
+            ours.append(weft.asarray(cupy.asarray(host) * np.float32(step)) - 1)
+    for step, found in enumerate(ours):
+        wanted = host * np.float32(step) - np.float32(1)
+        np.testing.assert_array_equal(found.numpy(), wanted)
+        np.testing.assert_array_equal(cupy.asnumpy(cupy.asarray(found + 1) * 2), (wanted + np.float32(1)) * 2)
+    np.testing.assert_array_equal(cupy.asnumpy(cupy.from_dlpack(weft.asarray(host, device=DEVICE) + 1)), host + 1)
+    kernel = cupy.RawKernel('extern "C" __global__ void twice(float* x) { x[threadIdx.x] *= 2; }', "twice")
+    x = weft.ones(32, dtype="float32", device=DEVICE)
+    weft.cuda.RawKernel(kernel)(1, 32, (weft.Mutate(x),))
+    assert (x.numpy() == 2).all()
+
+
 def test_torch_takes_and_gives() -> None:
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():
         pytest.skip("torch has no CUDA")
-    x = weft.asarray(random(1000), device=DEVICE) * 2
-    theirs = torch.as_tensor(x, device="cuda")
-    np.testing.assert_array_equal(theirs.cpu().numpy(), x.numpy())
-    np.testing.assert_array_equal((weft.asarray(theirs * 3) + 1).numpy(), x.numpy() * 3 + 1)
+    host = random(1 << 22)
+    for stream in (torch.cuda.default_stream(), torch.cuda.Stream()):
+        with torch.cuda.stream(stream):
+            # Long enough on the device that whoever does not wait finds what was there before.
+            theirs = torch.as_tensor(weft.asarray(host, device=DEVICE) * 2, device="cuda")
+            np.testing.assert_array_equal(theirs.cpu().numpy(), host * 2)
+            np.testing.assert_array_equal((weft.asarray(theirs * 3) + 1).numpy(), host * 2 * 3 + 1)
+            given = torch.from_dlpack(weft.asarray(host, device=DEVICE) - 1)
+            np.testing.assert_array_equal(given.cpu().numpy(), host - 1)
+            np.testing.assert_array_equal((weft.from_dlpack(given * 2) + 0).numpy(), (host - 1) * 2)
 
 
 def test_memory_is_flat() -> None:
     x = weft.ones(1 << 20, dtype="float32", device=DEVICE)
     for _ in range(50):
         x = x * 1.0 + 0.0
-    weft.cuda.synchronize(DEVICE, SOON)
-    before = weft.cuda.memory_stats(DEVICE)
+    before = _settled()
     for _ in range(2000):
         x = x * 1.0 + 0.0
+    assert _settled() == before
+
+
+def _settled() -> tuple[int, int]:
+    """What is in use when all is done: frees may be on their way for a moment more, so the least of some looks."""
     weft.cuda.synchronize(DEVICE, SOON)
     gc.collect()
-    after = weft.cuda.memory_stats(DEVICE)
-    assert (after.in_use, after.blocks) == (before.in_use, before.blocks)
+    looks = []
+    for _ in range(50):
+        stats = weft.cuda.memory_stats(DEVICE)
+        looks.append((stats.in_use, stats.blocks))
+        time.sleep(0.001)
+    return min(looks)
+
+
+def test_more_memory_than_there_is_is_refused_with_the_sizes() -> None:
+    total = weft.cuda.memory_stats(DEVICE).total
+    x = weft.zeros(2 * total, dtype="uint8", device=DEVICE)
+    with pytest.raises(errors.CudaOutOfMemoryError, match=f"has no {2 * total} bytes .* of {total} bytes are free"):
+        x.wait_to_read(SOON)
+    del x
+    assert (weft.ones(3, device=DEVICE) + 1).tolist() == [2.0, 2.0, 2.0]
 
 
 def test_a_fault_names_its_kernel(script: RunScript) -> None:

@@ -32,6 +32,8 @@ struct State {
     place: Place,
     /// Behind its allocation, where some have to wait for that alone: until an op has written to the whole.
     allocated: Option<Fence>,
+    /// Whether other libraries were shown it.
+    lent: bool,
     parts: Parts,
 }
 
@@ -53,7 +55,8 @@ pub struct DeviceBuffer {
     device: Device,
     bytes: usize,
     state: Mutex<State>,
-    _keeper: Option<Box<dyn Any + Send + Sync>>,
+    /// Taken when this is dropped.
+    keeper: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl DeviceBuffer {
@@ -68,7 +71,7 @@ impl DeviceBuffer {
     /// # Safety
     ///
     /// The bytes are memory of this device for as long as the keeper lives; nobody else touches them while ops may.
-    /// The keeper may be dropped on any thread, while ops that were issued still run.
+    /// The keeper may be dropped on any thread; it is when all ops on the buffer have ended on the device.
     #[must_use]
     pub unsafe fn foreign(
         device: &Device,
@@ -88,8 +91,8 @@ impl DeviceBuffer {
         keeper: Option<Box<dyn Any + Send + Sync>>,
     ) -> Arc<Self> {
         let most = device.context().runtime.settings.parts;
-        let state = Mutex::new(State { place, allocated: None, parts: Parts::new(bytes, writer, most) });
-        Arc::new(Self { device: device.clone(), bytes, state, _keeper: keeper })
+        let state = Mutex::new(State { place, allocated: None, lent: false, parts: Parts::new(bytes, writer, most) });
+        Arc::new(Self { device: device.clone(), bytes, state, keeper })
     }
 
     /// Its size in bytes.
@@ -122,6 +125,12 @@ impl DeviceBuffer {
         let mut fences = Vec::new();
         self.lock().parts.before(range, kind, |fence| fences.push(fence.clone()));
         fences
+    }
+
+    /// Notes that another library was shown the memory: what it issues is not known, so the free comes behind all that
+    /// is on the default stream by then.
+    pub fn lend(&self) {
+        self.lock().lent = true;
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -193,15 +202,26 @@ impl DeviceBuffer {
     }
 }
 
+/// Lets go of what keeps foreign memory when nothing uses that any more: whose it is may use it again at once.
+fn keep_behind(keeper: Option<Box<dyn Any + Send + Sync>>, fences: Fences) {
+    let keeper = Arc::new(keeper);
+    for fence in fences {
+        if matches!(fence.is_done(), Ok(false)) {
+            let keeper = Arc::clone(&keeper);
+            fence.when_done(move |_| drop(keeper));
+        }
+    }
+}
+
 impl Drop for DeviceBuffer {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let Place::Own(block, home) = &state.place else { return };
         let fences: Fences = state.parts.all();
+        let Place::Own(block, home) = &state.place else { return keep_behind(self.keeper.take(), fences) };
         // On the stream of the last op, unless that is another device's.
         let last = fences.iter().rev().map(Fence::stream).find(|stream| stream.device_index() == home.device_index());
         let stream = last.unwrap_or(home).clone();
-        Freed { block: *block, stream, fences }.issue();
+        Freed { block: *block, stream, fences, lent: state.lent }.issue();
     }
 }
 

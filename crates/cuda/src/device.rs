@@ -42,6 +42,8 @@ struct Inner {
     copy_in: Stream,
     copy_out: Stream,
     copy_across: Stream,
+    /// Waits for other libraries' streams, and does nothing else.
+    imports: Stream,
     /// Streams for captures, of which none is under way on them.
     captures: Mutex<Vec<Stream>>,
     /// Held while a stream is adopted.
@@ -66,9 +68,19 @@ impl Device {
         let compute = (0..COMPUTE_STREAMS).map(|_| stream(least)).collect::<Result<_, _>>()?;
         // What moves data goes ahead of what only computes: others wait for it.
         let (urgent, copy_in) = (stream(greatest)?, stream(greatest)?);
-        let (copy_out, copy_across) = (stream(greatest)?, stream(greatest)?);
+        let (copy_out, copy_across, imports) = (stream(greatest)?, stream(greatest)?, stream(greatest)?);
         let (captures, adopting) = Default::default();
-        Ok(Self(Arc::new(Inner { context, compute, urgent, copy_in, copy_out, copy_across, captures, adopting })))
+        Ok(Self(Arc::new(Inner {
+            context,
+            compute,
+            urgent,
+            copy_in,
+            copy_out,
+            copy_across,
+            imports,
+            captures,
+            adopting,
+        })))
     }
 
     #[inline]
@@ -109,9 +121,14 @@ impl Device {
             None if is(&inner.copy_in) => (Lane::CopyIn, "copy in".to_owned()),
             None if is(&inner.copy_out) => (Lane::CopyOut, "copy out".to_owned()),
             None if is(&inner.copy_across) => (Lane::CopyAcross, "peer".to_owned()),
+            None if is(&inner.imports) => (Lane::Compute, "imports".to_owned()),
             None => (Lane::Compute, format!("stream {number}")),
         };
         (lane, name)
+    }
+
+    pub(crate) fn import_stream(&self) -> &Stream {
+        &self.0.imports
     }
 
     /// The stream for what has no stream of its own.

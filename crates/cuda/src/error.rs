@@ -28,8 +28,9 @@ impl DriverError {
     /// answers it from now on.
     #[must_use]
     pub const fn is_fault(&self) -> bool {
-        // ECC and NVLINK errors; illegal addresses, timeouts, assertions, illegal instructions, failed launches.
-        matches!(self.code, 214 | 220 | 700 | 702 | 710 | 714..=719)
+        // ECC and NVLINK errors, contained ones; illegal addresses, timeouts, assertions, illegal instructions, failed
+        // launches, leaks of tensor memory.
+        matches!(self.code, 214 | 220 | 226 | 700 | 702 | 710 | 714..=719 | 721)
     }
 }
 
@@ -68,7 +69,11 @@ pub enum CudaError {
         error: DriverError,
     },
     /// An op failed while it ran on the device. The device is lost to this process.
-    #[error("{op}{} failed on {device}: {error}; the process cannot use the device any more", doubt(behind, *more, beside))]
+    #[error(
+        "{op}{} failed on {device}: {error}; nothing in this process can use the device any more, other libraries \
+         included",
+        doubt(behind, *more, beside)
+    )]
     Fault {
         /// The first op of the stream that is not known to have ended.
         op: Box<Label>,

@@ -70,7 +70,8 @@
 //!
 //! | memory | is held by | dies |
 //! |---|---|---|
-//! | a device block | its buffer | when the buffer's last handle goes, all its ops are issued; the free is issued behind their fences, in stream order |
+//! | a device block | its buffer | when the buffer's last handle goes, all its ops are issued; the free is issued behind their fences, in stream order; was it lent to other libraries, behind the default stream too |
+//! | memory of other libraries | what the buffer on it was given | when the fences are done of all that used the buffer |
 //! | a buffer in a graph | the graph | with the graph, whose replays have left their fences with the buffer |
 //! | a buffer that a graph alone knows, its kernels, what it keeps for foreign code | the graph | when its last replay has ended |
 //! | a pinned block for staging | the poller's job of its chunk | given back when the chunk's fence is done |
@@ -119,6 +120,7 @@ mod device;
 pub mod driver;
 mod error;
 mod fence;
+mod foreign;
 pub mod fork;
 mod graph;
 mod issue;
@@ -147,6 +149,7 @@ pub use copy::{HostMemory, Region, copy, copy_in, copy_out, fill};
 pub use device::{Device, Lane};
 pub use error::{CudaError, DriverError};
 pub use fence::Fence;
+pub use foreign::DEFAULT_STREAM;
 pub use graph::{Graph, Recorder};
 pub use issue::{Access, Begun, Request};
 pub use kernel::{Kernel, LaunchPlan, Module, Parameter};

@@ -8,6 +8,7 @@ use crate::device::Device;
 use crate::driver::DeviceAddress;
 use crate::error::{CudaError, DriverError};
 use crate::fence::Fence;
+use crate::foreign::DEFAULT_STREAM;
 use crate::label::Label;
 use crate::stream::{Stream, Turn};
 use smallvec::SmallVec;
@@ -113,6 +114,8 @@ pub(crate) struct Freed {
     pub(crate) block: Block,
     pub(crate) stream: Stream,
     pub(crate) fences: SmallVec<[Fence; 4]>,
+    /// Whether other libraries were shown it.
+    pub(crate) lent: bool,
 }
 
 impl Freed {
@@ -136,7 +139,10 @@ impl Freed {
         context.memory.freed(self.block.bytes);
         // A device that has failed takes its memory with it.
         let Ok(_entered) = context.enter() else { return };
-        if self.fences.iter().try_for_each(|fence| turn.wait_for(fence)).is_ok() {
+        let followed = self.fences.iter().try_for_each(|fence| turn.wait_for(fence)).is_ok();
+        // SAFETY: that stream is in every context.
+        let mut theirs = || unsafe { turn.follow_foreign(DEFAULT_STREAM, &Label::from("free")) };
+        if followed && (!self.lent || theirs().is_ok()) {
             // SAFETY: the block is ours, and the stream is behind all who used it.
             let _ = unsafe { context.driver().free(self.block.address, self.stream.handle()) };
         }

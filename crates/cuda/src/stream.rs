@@ -195,9 +195,9 @@ impl Stream {
     }
 }
 
-impl Turn<'_> {
+impl<'s> Turn<'s> {
     #[inline]
-    pub(crate) fn stream(&self) -> &Stream {
+    pub(crate) fn stream(&self) -> &'s Stream {
         self.stream
     }
 

@@ -1,16 +1,19 @@
 """CUDA arrays in other libraries' hands, and theirs in ours, without a copy and without a wait for the device.
 
 Whoever takes an array gets a stream with it, behind which the values are there: ``__cuda_array_interface__`` of version 3
-names it, and DLPack's exporter makes the consumer's stream wait for it. What the consumer then reads is not ordered with
-what is pushed later: use it inside an op, or before the array is changed.
+names it, and DLPack's exporter makes the consumer's stream wait for it. PyTorch does not read the name, so the default
+stream and PyTorch's current one are made to wait as well. What the consumer then reads is not ordered with what is
+pushed later: use it inside an op, or before the array is changed.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft._array.devices import device_of
 from weft._array.rules import as_dtype
 from weft._array.shapes import contiguous_strides
 from weft._core import cuda_export, cuda_wrap
@@ -23,9 +26,32 @@ if TYPE_CHECKING:
 __all__ = ["adopt", "capsule", "interface"]
 
 
+#: CUDA's legacy default stream, as the interface names it.
+_DEFAULT_STREAM = 1
+
+
+def _torch_streams(index: int) -> list[int]:
+    """Return PyTorch's current stream of a device, if PyTorch uses CUDA and it is not the default one."""
+    torch: Any = sys.modules.get("torch")
+    if torch is None or not torch.cuda.is_initialized():
+        return []
+    stream: int = torch.cuda.current_stream(index).cuda_stream
+    return [stream] if stream else []
+
+
+def _behind(x: Any, found: dict[str, Any], index: int) -> int | None:  # noqa: ANN401 - as `adopt` takes
+    """Return the stream behind which the values are there; None where they are there already."""
+    if "stream" in found:
+        stream: int | None = found["stream"]
+        return stream
+    # Before version 3 nobody said, and PyTorch does not yet.
+    theirs = type(x).__module__.partition(".")[0] == "torch"
+    return next(iter(_torch_streams(index) if theirs else ()), _DEFAULT_STREAM)
+
+
 def interface(x: NDArray) -> dict[str, Any]:
     """Return ``__cuda_array_interface__`` of an array that is on a device."""
-    address, _, _, stream, _ = cuda_export(x)
+    address, _, _, stream, _ = cuda_export(x, [_DEFAULT_STREAM, *_torch_streams(device_of(x).index)])
     return {
         "version": 3,
         "shape": x.shape,
@@ -57,14 +83,15 @@ def adopt(x: Any, engine: Engine) -> NDArray:  # noqa: ANN401 - CuPy's, torch's 
     dtype = as_dtype(np.dtype(found["typestr"]))
     shape: tuple[int, ...] = found["shape"]
     address, readonly = found["data"]
+    index = _index(x)
     return cuda_wrap(
         address,
         shape,
         found.get("strides") or contiguous_strides(shape, dtype.itemsize),
         dtype,
         readonly=readonly,
-        index=_index(x),
-        stream=found.get("stream"),
+        index=index,
+        stream=_behind(x, found, index),
         keeper=x,
         engine=engine,
     )

@@ -18,9 +18,11 @@ use weft_engine::AccessKind;
 type Place<'py> = (DeviceAddress, usize, usize, usize, Bound<'py, DeviceMemory>);
 
 /// The place of an array's buffer, for a library that will read it behind the stream. In an op that was granted the
-/// array, the stream is the op's; elsewhere this waits until what was pushed on the array is issued.
+/// array, the stream is the op's; elsewhere this waits until what was pushed on the array is issued, and makes the
+/// streams in `leads` wait for it.
 #[pyfunction]
-pub(crate) fn cuda_export<'py>(x: &Bound<'py, NDArray>) -> PyResult<Place<'py>> {
+#[pyo3(signature = (x, leads=Vec::new()))]
+pub(crate) fn cuda_export<'py>(x: &Bound<'py, NDArray>, leads: Vec<usize>) -> PyResult<Place<'py>> {
     let (py, array) = (x.py(), &x.get().inner);
     expect(py, array)?;
     let buffer = buffer_of(array).ok_or_else(|| errors::cuda(py, not_there()))?;
@@ -35,7 +37,12 @@ pub(crate) fn cuda_export<'py>(x: &Bound<'py, NDArray>) -> PyResult<Place<'py>> 
     let begin = || -> Result<_, CudaError> {
         let begun = device.begin(&Request::new(&label, &accesses))?;
         let place = (begun.addresses()[0], begun.stream().handle().0);
-        begun.finish()?;
+        let fence = begun.finish()?;
+        buffer.lend();
+        for handle in leads {
+            // SAFETY: the default stream, or what a library says is its current one.
+            unsafe { fence.lead(StreamHandle(handle)) }?;
+        }
         Ok(place)
     };
     let (address, stream) = begin().map_err(|error| errors::cuda(py, error))?;
@@ -70,9 +77,8 @@ pub(crate) fn cuda_wrap(
         let ready = match stream {
             None => None,
             Some(handle) => {
-                // SAFETY: the library says that it is a stream of this device; what has it is held.
-                let stream = unsafe { device.adopt_stream(StreamHandle(handle), Box::new(keeper.clone().unbind())) };
-                Some(stream.fence(&Label::from("import"))?)
+                // SAFETY: the library says that it is a stream of this device.
+                Some(unsafe { device.fence_behind(StreamHandle(handle), &Label::from("import")) }?)
             }
         };
         // SAFETY: the library says that these bytes are the device's; the object that keeps them is held.

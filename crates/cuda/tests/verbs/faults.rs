@@ -96,7 +96,8 @@ fn a_fault_is_put_down_to_the_first_unfinished_op() {
     assert_eq!(
         message,
         "op 'axpy' (#2) (or op 'axpy' (#3) behind it, or op 'axpy' (#4) behind it, or op 'axpy' (#5) behind it) failed on \
-         cuda:0: cuEventQuery answered CUDA_ERROR_ILLEGAL_ADDRESS (700); the process cannot use the device any more"
+         cuda:0: cuEventQuery answered CUDA_ERROR_ILLEGAL_ADDRESS (700); nothing in this process can use the device any \
+         more, other libraries included"
     );
     let CudaError::Fault { error, .. } = &fault else { panic!("{fault}") };
     assert_eq!(error, &DriverError { call: "cuEventQuery", code: 700, name: "CUDA_ERROR_ILLEGAL_ADDRESS" });

@@ -1,10 +1,10 @@
 //! Foreign code: streams, memory and kernels that somebody else made, and calls that issue by themselves.
 
 use crate::{Array, Machine, WORDS, Watchdog};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
 use weft_cuda::driver::{Memory, Pattern};
 use weft_cuda::simulated::Settings;
-use weft_cuda::{Access, CudaError, DeviceBuffer, Label, Request};
+use weft_cuda::{Access, CudaError, DeviceBuffer, Fence, Label, Request};
 use weft_engine::{Cause, OpContext};
 
 /// Pushes what stands for a callable that issues on the stream it is given.
@@ -73,6 +73,37 @@ fn the_callers_context_comes_back() {
     machine.driver.run_until_idle();
 }
 
+/// Who has lent memory uses it again as soon as it is let go of.
+#[test]
+fn foreign_memory_is_kept_until_the_device_has_done_with_it() {
+    struct Keeper(Arc<Mutex<Option<Fence>>>, mpsc::Sender<bool>);
+    impl Drop for Keeper {
+        fn drop(&mut self) {
+            let used = self.0.lock().expect("nobody panics").take().expect("it was used");
+            self.1.send(used.is_done().expect("no fault")).expect("somebody listens");
+        }
+    }
+    let _watchdog = Watchdog::new("foreign memory is kept until the device has done with it");
+    for seed in 0..20 {
+        let machine = Machine::new(Settings { seed, ..Settings::default() }, 1);
+        let (device, used) = (machine.device(0), Arc::default());
+        let (x, (tell, told)) = (machine.array(0, WORDS), mpsc::channel());
+        machine.fill(&x, 1);
+        machine.engine.wait_for_all().expect("no op fails");
+        let (label, accesses) = (Label::from("lend"), [Access::read(&x.buffer)]);
+        let begun = device.begin(&Request::new(&label, &accesses)).expect("it begins");
+        let address = begun.addresses()[0];
+        let ready = begun.finish().expect("a fence");
+        let keeper = Box::new(Keeper(Arc::clone(&used), tell));
+        // SAFETY: the memory is that of `x`, which lives longer.
+        let lent = unsafe { DeviceBuffer::foreign(&device, address, WORDS * 8, Some(ready), keeper) };
+        let filled = weft_cuda::fill(&label, &weft_cuda::Region::whole(&lent), Pattern::Byte(2));
+        *used.lock().expect("nobody panics") = Some(filled.expect("it is issued"));
+        drop(lent);
+        assert!(told.recv().expect("it is let go of"));
+    }
+}
+
 /// Memory of somebody else's, which is ready when work on somebody else's stream has ended.
 #[test]
 fn foreign_memory_is_used_behind_its_producer() {
@@ -95,7 +126,10 @@ fn foreign_memory_is_used_behind_its_producer() {
             machine.driver.fill(address, Pattern::Word(4), WORDS * 2, theirs.handle()).expect("it is issued");
             address
         };
-        let ready = adopted.fence(&Label::from("produced")).expect("a fence");
+        let produced = Label::from("produced");
+        // SAFETY: the stream is of this device.
+        let behind = || unsafe { device.fence_behind(theirs.handle(), &produced) };
+        let ready = if seed % 2 == 0 { adopted.fence(&produced) } else { behind() }.expect("a fence");
         // SAFETY: the memory is kept until the end of the test.
         let buffer =
             unsafe { DeviceBuffer::foreign(&device, address, WORDS * 8, Some(ready), Box::new(Arc::clone(&keeper))) };
