@@ -336,6 +336,73 @@ def test_an_overwrite_of_a_part_of_the_failed_part_does_not_clear_the_rest(engin
             array.wait_to_read(SOON)
 
 
+def test_an_overwrite_of_a_part_of_a_failed_array_clears_that_part(engine: weft.Engine) -> None:  # noqa: ARG001 - the default one
+    x, error = weft.ones(8), Boom("all")
+    push_compute(raising(error), (x,), ())
+    x[2:4] = 3.0
+    x[6:] = 4.0
+    x[2:4] += 1.0
+    assert x[2:4].numpy().tolist() == [4.0] * 2
+    assert x[3:4].exception() is None
+    assert (x[6:] * 2.0).numpy().tolist() == [8.0] * 2
+    for array in (x[:2], x[1:3] + 0.0, x[4:], x):
+        with pytest.raises(Boom) as caught:
+            array.wait_to_read(SOON)
+        assert caught.value is error
+    x[:2] = 1.0
+    x[4:6] = 2.0
+    assert float(weft.sum(x)) == 22
+    assert x.exception() is None
+
+
+def test_an_overwrite_of_a_part_of_the_failed_part_clears_its_own(engine: weft.Engine) -> None:  # noqa: ARG001 - the default one
+    x = weft.ones(8)
+    push_compute(raising(Boom("middle")), (x[1:7],), ())
+    x[3:5] = 2.0
+    assert x[3:5].numpy().tolist() == [2.0] * 2
+    x[1:3] = 3.0  # one of the two rests of the failed part; the other one has failed still
+    assert x[:5].numpy().tolist() == [1.0, 3.0, 3.0, 2.0, 2.0]
+    for array in (x[5:7], x[4:] + 0.0, x):
+        with pytest.raises(Boom):
+            array.wait_to_read(SOON)
+    push_compute(raising(Boom("again")), (x[3:5],), ())
+    with pytest.raises(Boom, match="again"):
+        x[4:5].wait_to_read(SOON)
+    assert x[1:3].numpy().tolist() == [3.0] * 2
+    x[2:8] = 5.0
+    assert x.numpy().tolist() == [1.0, 3.0] + [5.0] * 6
+
+
+def test_an_overwrite_that_reads_what_it_overwrites_owes_it(engine: weft.Engine) -> None:  # noqa: ARG001 - the default one
+    x, error = weft.ones(8), Boom("all")
+    push_compute(raising(error), (x,), ())
+    push_compute(lambda out, there: np.copyto(out, there[:2]), (x[2:4],), (x[2:5],))
+    x[4:6] = x[:2]
+    for array in (x[2:4], x[4:6]):
+        with pytest.raises(Boom) as caught:
+            array.wait_to_read(SOON)
+        assert caught.value is error
+
+
+def test_an_overwrite_of_a_part_waits_for_those_that_look_at_it(many: weft.Engine) -> None:  # noqa: ARG001 - the default one
+    x = weft.ones(8)
+    x[:6] = 2.0
+    held = threading.Event()
+    seen = weft.empty(4)
+
+    def look(out: np.ndarray, there: np.ndarray) -> None:
+        held.wait(SOON)
+        np.copyto(out, there)
+
+    push_compute(look, (seen,), (x[1:5],))
+    x[2:4] = 3.0
+    x[:8] = 4.0
+    assert not x[2:4].is_ready()
+    held.set()
+    assert seen.numpy().tolist() == [2.0] * 4
+    assert x.numpy().tolist() == [4.0] * 8
+
+
 def test_an_overwrite_that_leaves_gaps_clears_nothing(engine: weft.Engine) -> None:  # noqa: ARG001 - the default one
     """Every other element is still what the failed op left."""
     x = weft.ones(8)

@@ -6,7 +6,12 @@
 //! | state | an access to the whole | an access to a range | becomes |
 //! |---|---|---|---|
 //! | whole | the buffer's variable | to read: the buffer's variable | to write a range: *split*, by a barrier behind all before |
-//! | split | becomes whole first | reads the buffer's variable; and the variables of all ranges that it overlaps, its own among them | whole, by a *join*: reads the ranges' variables, mutates the buffer's |
+//! | split | becomes whole first | reads the buffer's variable, or the *gate*; and the variables of all ranges that it overlaps, its own among them | whole, by a *join*: reads the ranges' variables, mutates the buffer's |
+//!
+//! The gate is a variable of no values, which the barrier and the join take: who reads it comes between the two. An op
+//! that sees nothing of what was there at the split reads it instead of the buffer's variable, and so owes nothing to
+//! the buffer's failure: it overwrites its range, or all that it sees was written since. An overwrite takes its range
+//! from those that it overlaps, which keep their failure and the rest: what it made has a variable of its own.
 //!
 //! An op that has the whole of a buffer and writes to a range of it too has all of it.
 //!
@@ -58,11 +63,28 @@ impl<T> Guarded<T> {
     }
 }
 
+/// A range with a variable of its own.
+struct Part {
+    range: Range<usize>,
+    variable: Variable,
+    /// Whether it was written since the split: its variable tells all of its failure.
+    written: bool,
+    /// Whether the variable is that of another range too.
+    is_shared: bool,
+}
+
+impl Part {
+    fn overlaps(&self, range: &Range<usize>) -> bool {
+        self.range.start < range.end && range.start < self.range.end
+    }
+}
+
 /// What was pushed on a buffer.
 #[derive(Default)]
 pub(crate) struct Ranges {
     split: bool,
-    parts: Vec<(Range<usize>, Variable)>,
+    parts: Vec<Part>,
+    gate: Option<Variable>,
     /// Mutations pushed.
     version: u64,
     /// The op that fills the whole buffer, while nothing else has written to it since.
@@ -102,6 +124,25 @@ impl Ranges {
             self.version += 1;
             self.producer = None;
         }
+    }
+
+    /// Whether all of a range was written since the split.
+    fn is_written(&self, range: &Range<usize>) -> bool {
+        let mut from = range.start;
+        while from < range.end {
+            let here =
+                self.parts.iter().filter(|part| part.written && part.range.start <= from && from < part.range.end);
+            match here.map(|part| part.range.end).max() {
+                Some(end) => from = end,
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// The gate.
+    fn gate(&mut self, buffer: &Buffer) -> Variable {
+        self.gate.get_or_insert_with(|| buffer.engine().new_variable(None)).clone()
     }
 }
 
@@ -208,7 +249,7 @@ impl Use {
 }
 
 /// Notes what the op does with one of its arrays, changes the buffer's state if need be, and collects the variables
-/// of ranges. Answers what is done to the buffer's own variable.
+/// of ranges. Answers what is done to the buffer's own variable, if anything.
 ///
 /// The states that the op's arrays on one buffer ask for must not come one after the other: an access in one state
 /// would be unknown to those who come in the next. So whoever also has the whole takes all of it.
@@ -218,7 +259,7 @@ fn enter(
     arrays: &[(&Array, Access)],
     index: usize,
     parts: &mut Parts,
-) -> Result<AccessKind, EngineError> {
+) -> Result<Option<AccessKind>, EngineError> {
     let (array, mut access) = arrays[index];
     let (buffer, range) = (array.buffer(), array.range());
     if access == Access::Overwrite && !array.is_contiguous() {
@@ -227,7 +268,7 @@ fn enter(
     let of_op = Use::of(arrays, index);
     let is_whole = buffer.is_whole(&range);
     if range.is_empty() && !is_whole {
-        return Ok(AccessKind::Read); // there is nothing to be looked at, or written
+        return Ok(Some(AccessKind::Read)); // there is nothing to be looked at, or written
     }
     let ranges = buffer.ranges.get(pushing);
     ranges.note(access);
@@ -235,23 +276,34 @@ fn enter(
         if ranges.split {
             join(ranges, buffer)?;
         }
-        return Ok(match access {
+        return Ok(Some(match access {
             Access::Read => AccessKind::Read,
             Access::Overwrite if is_whole => AccessKind::Overwrite,
             Access::Mutate | Access::Overwrite => AccessKind::Mutate,
-        });
+        }));
     }
     if ranges.split && of_op.before == 0 && ranges.parts.len() + of_op.count > RANGES {
         join(ranges, buffer)?;
     }
     if !ranges.split && of_op.writes_part {
-        barrier(buffer)?;
+        barrier(ranges, buffer)?;
         ranges.split = true;
     }
     if ranges.split {
-        part(ranges, buffer, &range, access, parts);
+        // An op that also looks at the buffer elsewhere may look at what it overwrites.
+        let sees = access != Access::Overwrite || of_op.count > 1;
+        let owes = sees && !ranges.is_written(&range);
+        if sees {
+            part(ranges, buffer, &range, access, parts);
+        } else {
+            take_part(ranges, buffer, &range, parts);
+        }
+        if !owes {
+            parts.push((ranges.gate(buffer), AccessKind::Read));
+            return Ok(None);
+        }
     }
-    Ok(AccessKind::Read)
+    Ok(Some(AccessKind::Read))
 }
 
 /// Notes what an op does with all of a buffer, and makes that whole.
@@ -333,13 +385,15 @@ pub(crate) fn enqueue<P: Payload>(
     options: &PushOptions<'_>,
     payload: P,
 ) -> Result<(), EngineError> {
-    let (mut parts, mut kinds) = (Parts::new(), SmallVec::<[AccessKind; 4]>::new());
+    let (mut parts, mut kinds) = (Parts::new(), SmallVec::<[Option<AccessKind>; 4]>::new());
     for index in 0..arrays.len() {
         kinds.push(enter(pushing, arrays, index, &mut parts)?);
     }
     let mut accesses = Accesses::new(engine);
     for ((array, _), kind) in arrays.iter().zip(kinds) {
-        accesses.add(array.buffer().variable(), kind)?;
+        if let Some(kind) = kind {
+            accesses.add(array.buffer().variable(), kind)?;
+        }
     }
     for (variable, kind) in &parts {
         accesses.add(variable, *kind)?;
@@ -354,20 +408,63 @@ pub(crate) fn enqueue<P: Payload>(
 fn part(ranges: &mut Ranges, buffer: &Buffer, range: &Range<usize>, access: Access, parts: &mut Parts) {
     let kind = if access == Access::Read { AccessKind::Read } else { AccessKind::Mutate };
     let mut known = false;
-    for (other, variable) in &ranges.parts {
-        if other.start < range.end && range.start < other.end {
-            known |= other == range;
-            // Only who writes all of it makes a version of it that owes nothing to the one before.
-            let covered = range.start <= other.start && other.end <= range.end;
-            let kind = if covered && access == Access::Overwrite { AccessKind::Overwrite } else { kind };
-            parts.push((variable.clone(), kind));
+    for part in ranges.parts.iter_mut().filter(|part| part.overlaps(range)) {
+        if part.range == *range {
+            known = true;
+            part.written |= access != Access::Read;
         }
+        // Only who writes all of it makes a version of it that owes nothing to the one before.
+        let covered = !part.is_shared && range.start <= part.range.start && part.range.end <= range.end;
+        let kind = if covered && access == Access::Overwrite { AccessKind::Overwrite } else { kind };
+        parts.push((part.variable.clone(), kind));
     }
     if !known {
-        let variable = buffer.engine().new_variable_of(range.len() as u64);
-        parts.push((variable.clone(), kind));
-        ranges.parts.push((range.clone(), variable));
+        add_part(ranges, buffer, range, access != Access::Read, kind, parts);
     }
+}
+
+/// The variables of a range of a split buffer that is overwritten: it is taken from the others.
+fn take_part(ranges: &mut Ranges, buffer: &Buffer, range: &Range<usize>, parts: &mut Parts) {
+    let mut overlapping = ranges.parts.iter_mut().filter(|part| part.overlaps(range));
+    match (overlapping.next(), overlapping.next()) {
+        (None, _) => {}
+        (Some(part), None) if part.range == *range && !part.is_shared => {
+            part.written = true;
+            return parts.push((part.variable.clone(), AccessKind::Overwrite));
+        }
+        _ => cut(ranges, range, parts),
+    }
+    add_part(ranges, buffer, range, true, AccessKind::Overwrite, parts);
+}
+
+/// Takes a range from the others, behind all that was pushed on them.
+fn cut(ranges: &mut Ranges, range: &Range<usize>, parts: &mut Parts) {
+    for part in std::mem::take(&mut ranges.parts) {
+        if !part.overlaps(range) {
+            ranges.parts.push(part);
+            continue;
+        }
+        let Part { range: whole, variable, written, is_shared } = part;
+        parts.push((variable.clone(), AccessKind::Exclusive));
+        let rests = [whole.start..range.start, range.end..whole.end];
+        let is_shared = is_shared || rests.iter().all(|rest| !rest.is_empty());
+        for range in rests.into_iter().filter(|rest| !rest.is_empty()) {
+            ranges.parts.push(Part { range, variable: variable.clone(), written, is_shared });
+        }
+    }
+}
+
+fn add_part(
+    ranges: &mut Ranges,
+    buffer: &Buffer,
+    range: &Range<usize>,
+    written: bool,
+    kind: AccessKind,
+    parts: &mut Parts,
+) {
+    let variable = buffer.engine().new_variable_of(range.len() as u64);
+    parts.push((variable.clone(), kind));
+    ranges.parts.push(Part { range: range.clone(), variable, written, is_shared: false });
 }
 
 #[allow(clippy::unnecessary_wraps)] // a payload
@@ -382,21 +479,28 @@ fn named(buffer: &Buffer, name: &'static str) -> PushOptions<'static> {
 
 /// Waits, as an op, for all accesses before.
 #[cold]
-fn barrier(buffer: &Buffer) -> Result<(), EngineError> {
+fn barrier(ranges: &mut Ranges, buffer: &Buffer) -> Result<(), EngineError> {
+    let gate = ranges.gate(buffer);
     let mut accesses = Accesses::new(buffer.engine());
     accesses.add(buffer.variable(), AccessKind::Exclusive)?;
+    accesses.add(&gate, AccessKind::Exclusive)?;
     buffer.engine().enqueue(nothing, &mut accesses, &named(buffer, "split"))
 }
 
 /// Makes a split buffer whole.
 #[cold]
 fn join(ranges: &mut Ranges, buffer: &Buffer) -> Result<(), EngineError> {
+    // If nothing is left of what was there before, nothing is left of its failure.
+    let all = ranges.is_written(&(0..buffer.bytes()));
+    let kind = if all { AccessKind::Overwrite } else { AccessKind::Mutate };
+    let gate = ranges.gate(buffer);
     let parts = std::mem::take(&mut ranges.parts);
     let mut accesses = Accesses::new(buffer.engine());
-    for (_, variable) in &parts {
-        accesses.add(variable, AccessKind::Read)?;
+    for part in &parts {
+        accesses.add(&part.variable, AccessKind::Read)?;
     }
-    accesses.add(buffer.variable(), AccessKind::Mutate)?;
+    accesses.add(buffer.variable(), kind)?;
+    accesses.add(&gate, AccessKind::Exclusive)?;
     let joined = buffer.engine().enqueue(nothing, &mut accesses, &named(buffer, "join"));
     if joined.is_ok() {
         ranges.split = false;
@@ -418,9 +522,10 @@ pub(crate) fn is_whole(buffer: &Buffer) -> bool {
 pub(crate) fn variables(array: &Array) -> SmallVec<[Variable; 2]> {
     let (buffer, range) = (array.buffer(), array.range());
     let mut pushing = Pushing::lock();
-    let parts = &buffer.ranges.get(&mut pushing).parts;
-    let overlapping = parts.iter().filter(|(other, _)| other.start < range.end && range.start < other.end);
-    buffer.known_variable().into_iter().chain(overlapping.map(|(_, variable)| variable)).cloned().collect()
+    let ranges = buffer.ranges.get(&mut pushing);
+    let overlapping = ranges.parts.iter().filter(|part| part.overlaps(&range)).map(|part| &part.variable);
+    let owes = !ranges.split || range.is_empty() || !ranges.is_written(&range);
+    buffer.known_variable().filter(|_| owes).into_iter().chain(overlapping).cloned().collect()
 }
 
 /// Pushes an op. The caller has waited for room.
