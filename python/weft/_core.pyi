@@ -88,6 +88,7 @@ class _Stats(TypedDict):
 class _RunningOp(TypedDict):
     label: str
     place: str
+    thread: int | None
     seconds: float
 
 class _WaitingOp(TypedDict):

@@ -137,3 +137,22 @@ def test_a_hook_that_raises_does_not_end_the_wait(
 def test_a_wrong_time_is_refused(wrong: float) -> None:
     with pytest.raises(weft.errors.ArgumentValueError, match="stall_after must be None or a number of seconds"):
         weft.Engine(stall_after=wrong)
+
+
+def test_a_callable_without_a_name_goes_by_what_its_thread_runs(
+    make_engine: MakeEngine, gate: Gate, heard: Heard
+) -> None:
+    engine = make_engine(workers=1, stall_after=SHORT)
+    x, y = engine.new_variable("x"), engine.new_variable("y")
+
+    def stuck() -> None:
+        gate._open.wait(SOON)
+
+    engine.push(stuck, mutate_vars=[x])
+    engine.push(int, [x], [y])
+    engine.wait_to_write(y)
+    name = f"({stuck.__qualname__})"
+    runs, first, second = heard.lines[1:]
+    assert runs.startswith(f"  runs: op #0 {name}, for ")
+    assert first.startswith("  waits: wait_to_write, for 'y' of op #1, pushed at ")
+    assert second.startswith(f"  waits: op #1, for 'x' of op #0 {name}, pushed at ")

@@ -26,6 +26,7 @@ pub(crate) fn report<'py>(py: Python<'py>, engine: &weft_engine::Engine) -> PyRe
         let row = PyDict::new(py);
         row.set_item("label", &op.label)?;
         row.set_item("place", place(op.place))?;
+        row.set_item("thread", op.thread)?;
         row.set_item("seconds", op.seen.as_secs_f64())?;
         Ok(row)
     });

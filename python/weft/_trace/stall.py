@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import logging
-from typing import TypedDict
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
 
 from weft._trace.units import seconds
 
-__all__ = ["Report", "Running", "Waiting", "describe", "log_stall"]
+if TYPE_CHECKING:
+    from types import FrameType
+
+__all__ = ["Report", "Running", "Waiting", "describe", "log_stall", "name_running"]
 
 _log = logging.getLogger("weft")
+_PACKAGE = str(Path(__file__).parents[1])
 _SHOWN = 10  # ops of each list, as many as a chain has
 
 
@@ -18,6 +24,7 @@ class Running(TypedDict):
 
     label: str
     place: str
+    thread: int | None
     seconds: float
 
 
@@ -52,7 +59,39 @@ def log_stall(engine: str, idle: float, report: Report) -> None:
     report : Report
         What runs, and who waits for whom.
     """
+    name_running(report)
     _log.warning("%s", describe(engine, idle, report))
+
+
+def name_running(report: Report) -> None:
+    """Add to the labels of ops without a name what runs: the function in which the worker's thread is.
+
+    Nothing of a user's is called for that, and no reference is kept: the thread's frames say it. A callable that is
+    no Python function has none.
+
+    Parameters
+    ----------
+    report : Report
+        What to add it to.
+    """
+    frames = sys._current_frames()  # noqa: SLF001 - documented, whatever its name says
+    named = {}
+    for running in report["running"]:
+        thread, label = running["thread"], running["label"]
+        frame = frames.get(thread) if thread is not None else None
+        if frame is not None and label.startswith("op #"):
+            running["label"] = named[label] = f"{label} ({_outermost(frame)})"
+    for waiting in report["waiting"]:
+        waiting["blocked_by"] = [named.get(label, label) for label in waiting["blocked_by"]]
+
+
+def _outermost(frame: FrameType) -> str:
+    """Return the name of the function that a worker called, or of the one that weft called for it."""
+    chain = [frame]
+    while chain[-1].f_back is not None:
+        chain.append(chain[-1].f_back)
+    theirs = (frame for frame in reversed(chain) if not frame.f_code.co_filename.startswith(_PACKAGE))
+    return next(theirs, chain[-1]).f_code.co_qualname
 
 
 def describe(engine: str, idle: float, report: Report) -> str:
@@ -61,7 +100,7 @@ def describe(engine: str, idle: float, report: Report) -> str:
     Examples
     --------
     >>> from weft._trace.stall import describe
-    >>> running = [{"label": "'load'", "place": "run.py:3", "seconds": 31.5}]
+    >>> running = [{"label": "'load'", "place": "run.py:3", "thread": 1, "seconds": 31.5}]
     >>> waiting = [{"label": "'fit'", "place": "run.py:4", "variable": "'x'", "blocked_by": ["'load'"]}]
     >>> print(describe("default", 30.0, {"running": running, "waiting": waiting, "pending": 2}))
     engine default: no op has finished for 30 s, 2 are pending

@@ -30,6 +30,9 @@ pub struct RunningOp {
     pub label: String,
     /// What its payload says of the place of its push (see [`Payload::PLACE`](crate::Payload::PLACE)); 0 if nothing.
     pub place: u64,
+    /// What the engine's [`Host`](crate::Host) knows the thread by that runs it; `None` if its completion token is out
+    /// and its payload over.
+    pub thread: Option<u64>,
     /// How long it has been seen to run.
     pub seen: Duration,
 }
@@ -112,7 +115,7 @@ impl Engine {
         let running = ops.iter().map(|&op| {
             // SAFETY: running ops are pending while we have the role.
             let (label, place, number) = unsafe { (Op::label(op), Op::place(op), (*op.as_ptr()).number) };
-            RunningOp { label, place, seen: vigil.ran_for(number) }
+            RunningOp { label, place, thread: pool.host_thread_of(op), seen: vigil.ran_for(number) }
         });
         let running: Vec<_> = running.collect();
         let mut waiting: Vec<Waiting> = Vec::new();

@@ -490,6 +490,11 @@ impl Pool {
         ops
     }
 
+    /// What the host knows the thread of the worker by that runs this op.
+    pub(crate) fn host_thread_of(&self, op: OpPtr) -> Option<u64> {
+        self.lanes().flat_map(Lane::seats).find(|seat| seat.running() == Some(op)).map(WorkerSeat::host_thread)
+    }
+
     /// Labels of the ops that run now.
     pub(crate) fn running(self: &Arc<Self>) -> Vec<String> {
         let turn = self.registrar.turn();

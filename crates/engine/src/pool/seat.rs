@@ -14,6 +14,8 @@ pub(crate) struct WorkerSeat {
     unparker: Unparker,
     asleep: AtomicBool,
     running: AtomicPtr<Op>,
+    /// What the host knows the worker's thread by.
+    host_thread: AtomicU64,
     /// When that began, if it is traced.
     since: AtomicU64,
     /// The last trace that the worker took part in, and below [`THREAD`] bits its number there.
@@ -23,7 +25,27 @@ pub(crate) struct WorkerSeat {
 impl WorkerSeat {
     pub(crate) fn new(native: Stealer<OpPtr>, hosted: Stealer<OpPtr>, unparker: Unparker) -> Self {
         let (asleep, running) = (AtomicBool::new(false), AtomicPtr::new(ptr::null_mut()));
-        Self { native, hosted, unparker, asleep, running, since: AtomicU64::new(0), part: AtomicU64::new(u64::MAX) }
+        Self {
+            native,
+            hosted,
+            unparker,
+            asleep,
+            running,
+            host_thread: AtomicU64::new(0),
+            since: AtomicU64::new(0),
+            part: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// Says what the host knows the worker's thread by; the worker does so before it notes an op.
+    pub(crate) fn set_host_thread(&self, thread: u64) {
+        // ORDERING: published with the ops that are noted after.
+        self.host_thread.store(thread, Ordering::Relaxed);
+    }
+
+    pub(crate) fn host_thread(&self) -> u64 {
+        // ORDERING: as above.
+        self.host_thread.load(Ordering::Relaxed)
     }
 
     /// Announces that the worker is about to sleep.

@@ -77,6 +77,7 @@ pub(super) fn work(
 ) {
     let lane = pool.lane(lane);
     let Some(seat) = lane.seat(seat_number) else { return };
+    seat.set_host_thread(pool.host.thread());
     let deliver = Arc::new(Delivery(Arc::clone(pool)));
     let settled = pool.registrar.settled();
     let (next, chained, pace, searching, inside) = (None, 0, Pace::new(), true, Duration::ZERO);
