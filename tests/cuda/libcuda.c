@@ -54,9 +54,9 @@ static int launches_until, launch_answer, faults[DEVICES];
 
 #define NEED_CONTEXT if (!current) return BAD_CONTEXT; if (faults[current->device]) return faults[current->device]
 #define NEED(handle, letter) if (!(handle) || *(const char *)(handle) != (letter)) return BAD_HANDLE
-/* Stands for the default stream and for each thread's own, whose handles are 1 and 2. */
-static Stream default_stream = {.tag = 's'};
-#define MEANT(stream) ((uintptr_t)(stream) - 1 < 2 ? &default_stream : (stream))
+/* Stand for the default stream and for each thread's own, whose handles are 1 and 2, of the current context. */
+static Stream default_streams[DEVICES] = {{.tag = 's'}, {.tag = 's', .device = 1}};
+#define MEANT(stream) ((uintptr_t)(stream) - 1 < 2 ? &default_streams[current->device] : (stream))
 
 static int64_t now(void) {
     struct timespec time;
