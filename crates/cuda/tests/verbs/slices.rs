@@ -69,7 +69,7 @@ fn a_write_waits_for_those_who_read_its_own_bytes() {
         assert_eq!((own.len(), wanted.len()), (1, 1));
         assert_eq!(own[0].event(), wanted[0].event(), "the one launch that reads it");
     }
-    assert_eq!(fences(4)[0].label().to_string(), "op 'fill'");
+    assert_eq!(fences(4)[0].label().to_string(), "op 'fill' (#0)");
     let whole = x.buffer.fences_before(&(0..WORDS * 8), AccessKind::Mutate);
     assert!((4..=5).contains(&whole.len()), "all of them: {whole:?}");
     machine.check();
