@@ -195,6 +195,28 @@ def test_a_trace_can_be_read_while_a_device_works(driver: ctypes.CDLL) -> None:
     assert seen["device_ended"][0] == pytest.approx(known["device_ended"][0], abs=10_000)
 
 
+def test_a_wait_that_lasts_names_the_op_that_does_not_end(
+    driver: ctypes.CDLL, caplog: pytest.LogCaptureFixture
+) -> None:
+    theirs = weft.get_engine()
+    with weft.Engine(workers=1, stall_after=0.1) as engine:
+        weft.set_engine(engine)
+        try:
+            x = weft.zeros(10, device=DEVICE)
+            x += 1
+            x.wait_to_read()
+            assert not caplog.records
+            driver.fake_cuda_speed(500 * MILLISECOND, 0.0)
+            x += 1
+            x.wait_to_read()
+        finally:
+            weft.set_engine(theirs)
+    (told,) = [record.getMessage() for record in caplog.records if record.name == "weft"]
+    assert told.startswith("cuda:0: op 'add' (#")
+    assert "test_cuda_trace.py:" in told
+    assert " was issued, and has not ended for 1" in told
+
+
 FAULT = """
     import ctypes, os, sys
     import weft

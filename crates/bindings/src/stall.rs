@@ -18,6 +18,18 @@ pub(crate) fn tell(py: Python<'_>, engine: &weft_engine::Engine, idle: Duration)
     }
 }
 
+/// Lets the package say that an op of a device does not end for which somebody waits.
+#[cold]
+pub(crate) fn tell_of_device(py: Python<'_>, op: &str, device: usize, idle: Duration) {
+    let told = || -> PyResult<()> {
+        let tell = py.import("weft._trace.stall")?.getattr("log_device_stall")?;
+        tell.call1((format!("cuda:{device}"), op, idle.as_secs_f64())).map(drop)
+    };
+    if let Err(error) = told() {
+        error.write_unraisable(py, None);
+    }
+}
+
 /// What runs, and who waits for whom.
 pub(crate) fn report<'py>(py: Python<'py>, engine: &weft_engine::Engine) -> PyResult<Bound<'py, PyDict>> {
     let report = py.detach(|| engine.stall_report());

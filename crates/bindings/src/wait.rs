@@ -43,10 +43,24 @@ pub(crate) fn for_device(
     timeout: Option<Duration>,
     wait: impl FnOnce(&mut Wait<'_>) -> Result<(), CudaError> + Send,
 ) -> PyResult<()> {
+    watching_device(py, timeout, |_| (), wait)
+}
+
+/// The same, which calls `watch` whenever it asks for signals.
+pub(crate) fn watching_device(
+    py: Python<'_>,
+    timeout: Option<Duration>,
+    mut watch: impl FnMut(Python<'_>) + Send,
+    wait: impl FnOnce(&mut Wait<'_>) -> Result<(), CudaError> + Send,
+) -> PyResult<()> {
     let mut signal = None;
     let result = py.detach(|| {
         let mut tick = || {
-            signal = Python::try_attach(|py| py.check_signals().err()).flatten();
+            let heard = |py: Python<'_>| {
+                watch(py);
+                py.check_signals().err()
+            };
+            signal = Python::try_attach(heard).flatten();
             signal.is_none()
         };
         wait(&mut Wait { timeout, tick: Some(&mut tick), ..Wait::default() })

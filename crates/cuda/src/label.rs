@@ -73,7 +73,7 @@ impl Label {
 
     /// The same with its place in words, as `tell` says it of the key.
     #[must_use]
-    pub(crate) fn located(&self, tell: &dyn Fn(u64) -> Option<String>) -> Self {
+    pub fn located(&self, tell: &dyn Fn(u64) -> Option<String>) -> Self {
         let told = if self.place == 0 { None } else { tell(self.place).map(Into::into) };
         Self { told, ..self.clone() }
     }

@@ -12,7 +12,7 @@ from weft._trace.units import seconds
 if TYPE_CHECKING:
     from types import FrameType
 
-__all__ = ["Report", "Running", "Waiting", "describe", "log_stall", "name_running"]
+__all__ = ["Report", "Running", "Waiting", "describe", "log_device_stall", "log_stall", "name_running"]
 
 _log = logging.getLogger("weft")
 _PACKAGE = str(Path(__file__).parents[1])
@@ -74,7 +74,7 @@ def name_running(report: Report) -> None:
     report : Report
         What to add it to.
     """
-    frames = sys._current_frames()  # noqa: SLF001 - documented, whatever its name says
+    frames = sys._current_frames()
     named = {}
     for running in report["running"]:
         thread, label = running["thread"], running["label"]
@@ -92,6 +92,23 @@ def _outermost(frame: FrameType) -> str:
         chain.append(chain[-1].f_back)
     theirs = (frame for frame in reversed(chain) if not frame.f_code.co_filename.startswith(_PACKAGE))
     return next(theirs, chain[-1]).f_code.co_qualname
+
+
+def log_device_stall(device: str, op: str, idle: float) -> None:
+    """Warn through the logger ``weft`` that an op which was issued does not end on its device.
+
+    The core calls it, from a wait for an array, once.
+
+    Parameters
+    ----------
+    device : str
+        The device, ``"cuda:0"``.
+    op : str
+        What is waited for, with the place of its push.
+    idle : float
+        Seconds since the wait began.
+    """
+    _log.warning("%s: %s was issued, and has not ended for %s", device, op, seconds(idle * 1e9))
 
 
 def describe(engine: str, idle: float, report: Report) -> str:

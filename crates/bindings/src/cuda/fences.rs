@@ -2,6 +2,8 @@
 
 use super::memory::buffer_of;
 use super::runtime;
+use crate::location::Location;
+use crate::stall;
 use crate::wait;
 use pyo3::prelude::*;
 use std::time::{Duration, Instant};
@@ -30,7 +32,17 @@ pub(crate) fn wait_for(py: Python<'_>, array: &Array, until: Until, timeout: Opt
         return Ok(());
     }
     let fences = fences(array, until);
-    wait::for_device(py, timeout, |wait| wait_for_each(&fences, wait))
+    let (start, mut patience) = (Instant::now(), array.engine().stall_after());
+    let watch = |py: Python<'_>| {
+        if patience.is_some_and(|patience| start.elapsed() >= patience) {
+            patience = None; // once
+            if let Some(fence) = fences.iter().find(|fence| matches!(fence.is_done(), Ok(false))) {
+                let label = fence.label().located(&|place| Location::of_bits(place).describe(py));
+                stall::tell_of_device(py, &label.to_string(), fence.stream().device_index(), start.elapsed());
+            }
+        }
+    };
+    wait::watching_device(py, timeout, watch, |wait| wait_for_each(&fences, wait))
 }
 
 fn wait_for_each(fences: &[Fence], wait: &mut Wait<'_>) -> Result<(), CudaError> {

@@ -79,6 +79,12 @@ fn vigil(pool: &Pool) -> MutexGuard<'_, Vigil> {
 }
 
 impl Engine {
+    /// After how long somebody is told that nothing moves.
+    #[must_use]
+    pub fn stall_after(&self) -> Option<Duration> {
+        self.core.settings.stall_after
+    }
+
     /// For how long no op has ended, once in each time that this is longer than
     /// [`Settings::stall_after`](crate::Settings::stall_after) while ops are pending. To be asked by those who wait, now
     /// and then: the answer knows only what they have seen.
