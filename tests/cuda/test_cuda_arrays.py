@@ -201,7 +201,7 @@ def test_failures_travel_over_devices() -> None:
         ),
         (lambda x, _, y: x + y, "add: the operands are on cuda:0 and on cuda:1: bring them together by to_device"),
         (lambda x, _, y: weft.add(x, 1.0, out=y), "the operands are on cuda:1 and on cuda:0"),
-        (lambda x, h, _: weft.where(x > 0, x, h), "the array is on cuda:0 and the op runs on the CPU"),
+        (lambda x, h, _: weft.where(x > 0, x, h), "is on the CPU, and the op runs on a CUDA device"),
     ],
 )
 def test_ops_do_not_move_arrays(misuse: Callable[..., object], message: str) -> None:

@@ -32,7 +32,7 @@ def no_cupy(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("this op has no kernel")
 
     monkeypatch.setattr("weft._array.dispatch.push_compute", refuse)
-    monkeypatch.setattr("weft._cuda.elementwise.push_compute", refuse)
+    monkeypatch.setattr("weft._cuda.hosted.push_compute", refuse)
 
 
 def there(x: Any) -> Any:
