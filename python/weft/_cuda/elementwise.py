@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from weft._array.rules import DType
     from weft.ops import Op
 
-__all__ = ["casting", "copying", "kernels", "of_ufunc", "push"]
+__all__ = ["casting", "copying", "kernels", "of_ufunc", "push", "push_parts"]
 
 _BOOL = np.dtype(np.bool_)
 #: So that results are those of single operations, as NumPy's are.
@@ -128,7 +128,7 @@ def push(
                 _cache(op.name, inputs, loop)
             loop.push(results, given)
             return
-    if mask is None and "cuda" not in op.compute and _push_parts(ufunc, results, operands):
+    if mask is None and "cuda" not in op.compute and push_parts(ufunc, results, operands):
         return
     hosted.push(ufunc, results, operands, mask, op)
 
@@ -163,7 +163,7 @@ _PARTS: dict[np.ufunc, tuple[str, str]] = {
 }
 
 
-def _push_parts(ufunc: np.ufunc, results: tuple[NDArray, ...], operands: tuple[Any, ...]) -> bool:
+def push_parts(ufunc: np.ufunc, results: tuple[NDArray, ...], operands: tuple[Any, ...]) -> bool:
     """Push a function of two results as two kernels, if it is one that has them."""
     names = _PARTS.get(ufunc)
     arrays = [x for x in operands if isinstance(x, NDArray)]
