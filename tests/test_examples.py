@@ -58,6 +58,7 @@ DEVICES = {
 SMALL = ("--epochs", "1", "--repeats", "1", "--hidden", "32", "--timeline", "run.svg")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gpus", DEVICES)
 def test_the_network_says_which_devices_it_uses(tmp_path: Path, gpus: str, fake_cuda: dict[str, str]) -> None:
     stand_in = Path(__file__).parent / "cuda" / "cupy_on_host.py"
@@ -72,6 +73,7 @@ def test_the_network_says_which_devices_it_uses(tmp_path: Path, gpus: str, fake_
     assert (tmp_path / "run.svg").exists()
 
 
+@pytest.mark.slow
 def test_the_network_stays_on_the_cpu_without_cupy_and_says_so(tmp_path: Path, fake_cuda: dict[str, str]) -> None:
     (tmp_path / "cupy.py").write_text("raise ImportError('there is none')", encoding="utf-8")
     printed = run(tmp_path, "digits", *SMALL, PYTHONPATH=str(tmp_path), **fake_cuda)

@@ -45,6 +45,7 @@ def no_cupy(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": str(folder)}
 
 
+@pytest.mark.slow
 def test_every_line_is_verified_and_written(tmp_path: Path, fake_cuda: dict[str, str], cupy: dict[str, str]) -> None:
     done = call("gpu", "--smoke", "--json", "found.json", folder=tmp_path, module="weft.bench", **fake_cuda, **cupy)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -85,6 +86,7 @@ def test_without_a_gpu_nothing_is_written(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_overlap_is_measured_and_drawn_on_a_gpu(
     tmp_path: Path, fake_cuda: dict[str, str], cupy: dict[str, str]
 ) -> None:
