@@ -523,3 +523,37 @@ def test_two_threads_that_swap_slices_never_wait_in_a_circle(many: weft.Engine) 
     for thread in threads:
         thread.result(SOON)
     x.wait_to_read(SOON)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_can_be_read_is_what_was_written(many: weft.Engine, seed: int) -> None:  # noqa: ARG001 - the default one
+    """Whatever fails: no failed element is read, and those that are read have their values."""
+    rng, size = np.random.default_rng(seed), 16
+    x, values, failed = weft.zeros(size), np.zeros(size), np.zeros(size, bool)
+    reads: list[tuple[weft.NDArray, Array, bool]] = []
+    for step in range(120):
+        start, stop = sorted(rng.integers(0, size + 1, 2))
+        what = rng.integers(0, 10) if step % 30 else 9
+        part = slice(start, stop) if rng.random() < 0.95 else slice(0, size)
+        if what < 4:
+            x[part] = float(step)
+            values[part], failed[part] = step, False
+        elif what < 5:
+            push_compute(raising(Boom(str(step))), (x[part],), ())
+            failed[part] = part.start < part.stop or failed[part]
+        elif what < 7:
+            x[part] += 1.0
+            values[part] += 1
+            failed[part] |= failed[part].any()
+        else:
+            reads.append((x[part] * 1.0, values[part].copy(), bool(failed[part].any())))
+    read = 0
+    for array, wanted, has_failed in reads:
+        try:
+            found = array.numpy()
+        except Boom:
+            continue
+        assert not has_failed
+        np.testing.assert_array_equal(found, wanted)
+        read += len(wanted) > 0
+    assert read

@@ -173,15 +173,16 @@ def _take_rule(x: Aval, indices: Aval, *, axis: int) -> Aval:
 
 @register_op("take", infer=_take_rule)
 def _take(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], indices: np.ndarray[Any, Any], *, axis: int) -> None:
-    if isinstance(x, np.ndarray) and _within(indices, x.shape[axis]):
+    if _is_within(indices, x.shape[axis]):
         np.take(x, indices, axis=axis, out=out, mode="wrap")  # straight into `out`, which "raise" does not write to
     else:
         out[...] = np.take(x, indices, axis=axis)
 
 
-def _within(indices: np.ndarray[Any, Any], size: int) -> bool:
-    """Return whether all `indices` name a position on an axis of that size, from either end."""
-    return indices.size > 0 and -size <= int(indices.min()) and int(indices.max()) < size
+def _is_within(indices: Any, size: int) -> bool:  # noqa: ANN401 - NumPy's array, or CuPy's under the same name
+    """Return whether NumPy's `indices` all name a position on an axis of that size, from either end."""
+    known = isinstance(indices, np.ndarray) and indices.size > 0  # a device's would be waited for
+    return known and -size <= int(indices.min()) and int(indices.max()) < size
 
 
 def _along_rule(x: Aval, indices: Aval, *, axis: int) -> Aval:

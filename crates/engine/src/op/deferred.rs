@@ -6,7 +6,7 @@
 use super::OpPtr;
 use crate::sync::{Mutex, UnsafeCell};
 use std::ptr;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 /// See the module.
 pub(crate) struct Deferred(Mutex<Head>);
@@ -54,17 +54,13 @@ impl Deferred {
         Self(Mutex::new(Head { first: ptr::null(), count: 0 }))
     }
 
-    fn head(&self) -> MutexGuard<'_, Head> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Puts a place into the list.
     ///
     /// # Safety
     ///
     /// The place is in no list. It stays where it is and lives until it leaves this one.
     pub(crate) unsafe fn enter(&self, place: &Place) {
-        let mut head = self.head();
+        let mut head = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let first = std::mem::replace(&mut head.first, place);
         head.count += 1;
         // SAFETY: the lock is held, and both are in the list now.
@@ -80,7 +76,7 @@ impl Deferred {
     ///
     /// The place has entered this list, and leaves it once.
     pub(crate) unsafe fn leave(&self, place: &Place) {
-        let mut head = self.head();
+        let mut head = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         head.count -= 1;
         // SAFETY: the lock is held, and neighbours are in the list.
         let Links { previous, next } = place.links.with(|links| unsafe { *links });
@@ -98,7 +94,7 @@ impl Deferred {
     pub(crate) fn ops(&self) -> Vec<OpPtr> {
         let mut ops = Vec::new();
         loop {
-            let head = self.head();
+            let head = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             if ops.capacity() < head.count {
                 let count = head.count;
                 drop(head); // whoever completes an op does not wait for memory
