@@ -75,7 +75,7 @@ def name_running(report: Report) -> None:
         What to add it to.
     """
     frames = sys._current_frames()
-    named = {}
+    named: dict[str, str] = {}
     for running in report["running"]:
         thread, label = running["thread"], running["label"]
         frame = frames.get(thread) if thread is not None else None
