@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from weft._cuda.nvrtc import libraries
 from weft._machine import gpus as module
-from weft._machine.gpus import gpus
+from weft._machine.gpus import driver_version, gpus
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,7 @@ DRIVER = r"""
 #include <stddef.h>
 #include <stdio.h>
 
-int cuDriverGetVersion(int *version) { *version = 13010; return VERSION_STATUS; }
+int cuDriverGetVersion(int *version) { *version = VERSION; return VERSION_STATUS; }
 int cuInit(unsigned flags) { return flags ? 1 : INIT_STATUS; }
 int cuDeviceGetCount(int *count) { *count = 2; return 0; }
 int cuDeviceGet(int *device, int number) { *device = 70 + number; return 0; }
@@ -42,11 +43,11 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
 def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Put a driver whose calls return these statuses in the place of the machine's."""
 
-    def make(version_status: int = 0, init_status: int = 0) -> None:
+    def make(version_status: int = 0, init_status: int = 0, version: int = 13010) -> None:
         source = tmp_path / "driver.c"
         source.write_text(DRIVER, encoding="utf-8")
-        library = tmp_path / f"driver{sysconfig.get_config_var('SHLIB_SUFFIX') or '.so'}"
-        statuses = [f"-DVERSION_STATUS={version_status}", f"-DINIT_STATUS={init_status}"]
+        library = tmp_path / f"driver{version}{sysconfig.get_config_var('SHLIB_SUFFIX') or '.so'}"
+        statuses = [f"-DVERSION_STATUS={version_status}", f"-DINIT_STATUS={init_status}", f"-DVERSION={version}"]
         compiler = os.environ.get("CC", "cc").split()
         subprocess.run([*compiler, "-shared", "-fPIC", *statuses, source, "-o", library], check=True)
         monkeypatch.setitem(module._DRIVERS, sys.platform, str(library))
@@ -89,3 +90,31 @@ def test_without_a_driver_there_is_a_reason(tmp_path: Path, monkeypatch: pytest.
 def test_the_machine_itself_gives_devices_or_a_reason() -> None:
     found = gpus()
     assert found["devices"] or found["problem"] or found["driver"]
+
+
+def test_the_driver_that_the_environment_names_is_asked(
+    drive: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drive(version=12040)
+    monkeypatch.setenv("WEFT_CUDA_LIBRARY", module._DRIVERS[sys.platform])
+    monkeypatch.delitem(module._DRIVERS, sys.platform)
+    assert driver_version() == (12, 4)
+    monkeypatch.setenv("WEFT_CUDA_LIBRARY", "/no/such/driver")
+    assert driver_version() is None
+    assert gpus()["problem"] == "no driver: /no/such/driver is not there"
+
+
+def test_a_compiler_that_is_newer_than_the_driver_is_taken_last(
+    drive: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WEFT_NVRTC_LIBRARY", raising=False)
+    older, newer = ("nvrtc64_120", "nvrtc64_130") if sys.platform == "win32" else (".so.12", ".so.13")
+    drive(version=13000)
+    fitting = libraries()
+    drive(version=12040)
+    found = libraries()
+    assert sorted(found) == sorted(fitting), "it is there still"
+    assert {older in path for path in found} == {True, False}
+    assert max(i for i, path in enumerate(found) if older in path) < min(
+        i for i, path in enumerate(found) if newer in path
+    )

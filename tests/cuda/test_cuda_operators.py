@@ -130,3 +130,10 @@ def test_what_an_operator_does_not_take_is_told_as_before() -> None:
     with pytest.raises(ValueError, match=r"broadcast|read-only"):
         broadcast += x
     same(x + x, np.full(3, 2, "f4"))
+
+
+def test_a_dtype_that_was_asked_for_once_is_not_that_of_the_operator() -> None:
+    x, y = there(np.arange(4, dtype="u2")), there(np.arange(4, dtype="f8"))
+    for _ in range(2):
+        assert weft.subtract(x, y, dtype="float32").dtype == weft.float32
+        assert (x - y).dtype == weft.float64

@@ -148,7 +148,7 @@ def test_on_a_terminal_without_rich_the_extra_is_named(tmp_path: Path) -> None:
 
 def report(running: int, waiting: int) -> dict[str, Any]:
     return {
-        "running": [{"label": f"'r{at}'", "place": "a.py:1", "seconds": 31.0} for at in range(running)],
+        "running": [{"label": f"'r{at}'", "place": "a.py:1", "seconds": 31.0, "thread": None} for at in range(running)],
         "waiting": [
             {"label": f"'w{at}'", "place": "", "variable": "'x'", "blocked_by": ["'r0'", "'r1'"]}
             for at in range(waiting)

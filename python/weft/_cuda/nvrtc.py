@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from weft._core import cuda_compile
+from weft._machine.gpus import driver_version
 from weft.errors import CudaUnavailableError
 
 __all__ = ["build", "libraries"]
@@ -16,13 +17,19 @@ __all__ = ["build", "libraries"]
 _PACKAGES = (("nvidia.cu13", "lib"), ("nvidia.cuda_nvrtc", "lib"))
 #: Where a toolkit that was installed by itself has it.
 _TOOLKIT = "bin" if sys.platform == "win32" else "lib64"
-_NAMES = ("nvrtc64_130_0.dll", "nvrtc64_120_0.dll") if sys.platform == "win32" else ("libnvrtc.so.13", "libnvrtc.so.12")
+#: Its names, by the major version of CUDA.
+_NAMES = (
+    {13: "nvrtc64_130_0.dll", 12: "nvrtc64_120_0.dll"}
+    if sys.platform == "win32"
+    else {13: "libnvrtc.so.13", 12: "libnvrtc.so.12"}
+)
 
 
 def libraries() -> list[str]:
     """Return the paths at which to look for NVRTC, the likeliest first.
 
-    ``WEFT_NVRTC_LIBRARY``, where it is set, is the only one.
+    ``WEFT_NVRTC_LIBRARY``, where it is set, is the only one. One that is newer than the driver comes last: the driver may
+    not load what it makes.
 
     Examples
     --------
@@ -33,7 +40,7 @@ def libraries() -> list[str]:
     named = os.environ.get("WEFT_NVRTC_LIBRARY")
     if named:
         return [named]
-    found: list[str] = []
+    found: list[tuple[int, str]] = []
     for package, folder in _PACKAGES:
         try:
             spec = importlib.util.find_spec(package)
@@ -42,12 +49,16 @@ def libraries() -> list[str]:
         for root in (spec.submodule_search_locations or ()) if spec else ():
             found += _in(Path(root) / folder)
     # By name the loader's own places are searched, and what the process has loaded already.
-    toolkits = [os.environ.get(name) for name in ("CUDA_PATH", "CUDA_HOME")] + ["/usr/local/cuda"]
-    return [*found, *_NAMES, *(path for each in toolkits if each for path in _in(Path(each) / _TOOLKIT))]
+    found += _NAMES.items()
+    for toolkit in (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda"):
+        found += _in(Path(toolkit) / _TOOLKIT) if toolkit else ()
+    driver = driver_version()
+    newest = max(_NAMES) if driver is None else driver[0]
+    return [path for _, path in sorted(found, key=lambda each: each[0] > newest)]
 
 
-def _in(folder: Path) -> list[str]:
-    return [str(path) for name in _NAMES if (path := folder / name).exists()]
+def _in(folder: Path) -> list[tuple[int, str]]:
+    return [(major, str(path)) for major, name in _NAMES.items() if (path := folder / name).exists()]
 
 
 def build(name: str, source: str, capability: tuple[int, int], options: tuple[str, ...] = ()) -> bytes:

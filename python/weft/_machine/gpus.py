@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from importlib.metadata import packages_distributions
 from importlib.util import find_spec
@@ -10,7 +11,7 @@ from typing import TypedDict
 
 from weft._machine.software import version_of
 
-__all__ = ["Gpu", "Gpus", "cupy", "gpus"]
+__all__ = ["Gpu", "Gpus", "cupy", "driver_version", "gpus"]
 
 _DRIVERS = {"linux": "libcuda.so.1", "win32": "nvcuda.dll"}
 _NAME_LENGTH = 256
@@ -35,7 +36,7 @@ class Gpus(TypedDict):
 
 
 class _DriverError(RuntimeError):
-    """A call of the driver failed."""
+    """There is no driver, or a call of it failed."""
 
 
 def gpus() -> Gpus:
@@ -47,24 +48,46 @@ def gpus() -> Gpus:
         ``driver``, the CUDA version that the driver supports, None without a driver; ``problem``, why the driver shows
         no devices, or None; and ``devices``.
     """
-    library = _DRIVERS.get(sys.platform)
-    if library is None:
-        return Gpus(driver=None, problem=f"there is no CUDA driver for {sys.platform}", devices=[])
     try:
-        driver = ctypes.CDLL(library)
-    except OSError:
-        return Gpus(driver=None, problem=f"no driver: {library} is not there", devices=[])
-    version = ctypes.c_int()
-    try:
-        # The one call that works before the driver is initialized.
-        _check("cuDriverGetVersion", driver.cuDriverGetVersion(ctypes.byref(version)))
-        text = f"CUDA {version.value // 1000}.{version.value % 1000 // 10}"
-    except (_DriverError, AttributeError) as error:
-        return Gpus(driver=None, problem=f"{library} is no working driver: {error}", devices=[])
+        driver, (major, minor) = _open()
+    except _DriverError as error:
+        return Gpus(driver=None, problem=str(error), devices=[])
+    text = f"CUDA {major}.{minor}"
     try:
         return Gpus(driver=text, problem=None, devices=_devices(driver))
     except (_DriverError, AttributeError) as error:
         return Gpus(driver=text, problem=str(error), devices=[])
+
+
+def driver_version() -> tuple[int, int] | None:
+    """Return the CUDA version that the driver supports, or None without a driver. The driver is not initialized.
+
+    Returns
+    -------
+    (int, int) or None
+        As ``(13, 0)``.
+    """
+    try:
+        return _open()[1]
+    except _DriverError:
+        return None
+
+
+def _open() -> tuple[ctypes.CDLL, tuple[int, int]]:
+    library = os.environ.get("WEFT_CUDA_LIBRARY") or _DRIVERS.get(sys.platform)
+    if library is None:
+        raise _DriverError(f"there is no CUDA driver for {sys.platform}")
+    try:
+        driver = ctypes.CDLL(library)
+    except OSError:
+        raise _DriverError(f"no driver: {library} is not there") from None
+    version = ctypes.c_int()
+    try:
+        # The one call that works before the driver is initialized.
+        _check("cuDriverGetVersion", driver.cuDriverGetVersion(ctypes.byref(version)))
+    except (_DriverError, AttributeError) as error:
+        raise _DriverError(f"{library} is no working driver: {error}") from None
+    return driver, (version.value // 1000, version.value % 1000 // 10)
 
 
 def _devices(driver: ctypes.CDLL) -> list[Gpu]:
