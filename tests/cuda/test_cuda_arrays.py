@@ -168,7 +168,7 @@ def test_memory_is_freed_and_used_again() -> None:
 
 def test_memory_runs_out_with_the_sizes() -> None:
     x = weft.ones(1 << 28, device=FIRST)  # 2 GiB, of 1
-    with pytest.raises(errors.CudaOutOfMemoryError, match=r"cuda:0 has no 2147483648 bytes for op 'positive'"):
+    with pytest.raises(errors.CudaOutOfMemoryError, match=r"cuda:0 has no 2147483648 bytes for op 'fill'"):
         x.wait_to_read(SOON)
     with pytest.raises(MemoryError):
         (x + 1).wait_to_read(SOON)

@@ -7,7 +7,8 @@
 use crate::Array;
 use crate::dtype::Element;
 use crate::kernel::{StridedLoop, signed};
-use crate::order::{self, Access, Pushing};
+use crate::order::{self, Access};
+use crate::pushing::Pushing;
 use crate::step::Operand;
 use weft_engine::Engine;
 use weft_engine::trace::Note;

@@ -3,7 +3,8 @@
 use crate::ArrayError;
 use crate::elsewhere::Elsewhere;
 use crate::memory::{Block, OutOfMemory};
-use crate::order::{Guarded, Ranges};
+use crate::order::Ranges;
+use crate::pushing::Guarded;
 use std::any::Any;
 use std::ops::Range;
 use std::ptr::NonNull;

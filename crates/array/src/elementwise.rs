@@ -22,7 +22,9 @@
 use crate::at_once::{self, AT_ONCE};
 use crate::kernel::StridedLoop;
 use crate::lifetimes::Lifetimes;
-use crate::order::{self, Access, Pushing};
+use crate::order::{self, Access};
+use crate::pushing::Pushing;
+use crate::request;
 use crate::step::{Operand, Prepared, RunStep, Source, Step};
 use crate::{Array, ArrayError, granted};
 use smallvec::SmallVec;
@@ -314,13 +316,13 @@ pub fn push_elementwise(
     let mut arrays: SmallVec<[(&Array, Access); 3]> = SmallVec::new();
     for input in inputs {
         if let Operand::Array(array) = input {
-            order::check(engine, array)?;
+            request::check(engine, array)?;
             arrays.push((array, Access::Read));
         }
     }
     let read = arrays.len();
     for output in outputs {
-        order::check(engine, output)?;
+        request::check(engine, output)?;
         arrays.push((output, Access::Overwrite));
         if output.bytes() >= COUNTED {
             options.bytes += output.bytes() as u64;

@@ -1,7 +1,7 @@
 //! Forks: the child has the forking thread alone, so no other may hold a lock of this crate at that moment.
 
 use crate::memory::{self, Pool};
-use crate::order::Pushing;
+use crate::pushing::Pushing;
 use std::sync::MutexGuard;
 
 /// The crate's locks, held by the forking thread.

@@ -13,6 +13,7 @@
 //! | `elsewhere` | memory that the host does not reach |
 //! | `granted` | what the op that this thread runs may touch |
 //! | `order` | which variables an access to some bytes of a buffer touches |
+//! | `request`, `pushing` | pushes of ops on arrays, and the one lock under which they are entered |
 //! | `kernel` | strided loops and how they walk over operands |
 //! | `step` | one strided loop and its operands |
 //! | `lifetimes` | memory that steps which run together hand on to each other |
@@ -38,7 +39,9 @@ mod matmul;
 mod memory;
 mod order;
 mod prepared;
+mod pushing;
 mod reduce;
+mod request;
 mod step;
 
 pub use array::Array;
@@ -52,7 +55,8 @@ pub use kernel::{StridedLoop, copy_loop};
 pub use layout::{Layout, Shape, Strides};
 pub use matmul::push_matmul;
 pub use memory::{MemoryStats, OutOfMemory, memory_stats, trim_memory};
-pub use order::{Access, PushRequest, push, push_pair};
+pub use order::Access;
 pub use prepared::Prepared;
 pub use reduce::push_reduce;
+pub use request::{PushRequest, push, push_pair};
 pub use step::Operand;

@@ -1,7 +1,8 @@
 //! Products of matrices by NumPy's loop, which calls BLAS.
 
 use crate::kernel::{StridedLoop, Walk, signed};
-use crate::order::{Access, PushRequest, push};
+use crate::order::Access;
+use crate::request::{PushRequest, push};
 use crate::{Array, ArrayError};
 use smallvec::SmallVec;
 use weft_engine::trace::Kind;

@@ -18,50 +18,18 @@
 //! So writes to disjoint ranges run side by side, and two accesses to overlapping ranges meet at the variable of the
 //! one whose range was named first. A range's failure reaches the whole through the join.
 //!
-//! What ranges there are is decided together with the push that follows from it, under one lock for all buffers:
-//! ops on several buffers would else see them in different orders. Nothing that a user wrote runs under it.
+//! What ranges there are is decided together with the push that follows from it, under one lock for all buffers
+//! (`pushing`).
 
-use crate::{Array, ArrayError, Buffer, granted};
+use crate::pushing::Pushing;
+use crate::{Array, Buffer};
 use smallvec::SmallVec;
-use std::cell::UnsafeCell;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use weft_engine::{AccessKind, Accesses, Device, Engine, EngineError, OpContext, Payload, PushOptions, Variable};
+use std::sync::Arc;
+use weft_engine::{AccessKind, Accesses, Engine, EngineError, OpContext, Payload, PushOptions, Variable};
 
 /// Ranges of one buffer before they are joined: looking through them takes time.
 const RANGES: usize = 256;
-
-/// The lock, held.
-pub(crate) struct Pushing {
-    _guard: MutexGuard<'static, ()>,
-}
-
-impl Pushing {
-    #[inline]
-    pub(crate) fn lock() -> Self {
-        static LOCK: Mutex<()> = Mutex::new(());
-        Self { _guard: LOCK.lock().unwrap_or_else(PoisonError::into_inner) }
-    }
-}
-
-/// What only the holder of the lock may touch.
-#[derive(Default)]
-pub(crate) struct Guarded<T>(UnsafeCell<T>);
-
-// SAFETY: reached with a `Pushing` alone, of which there is one.
-unsafe impl<T: Send> Sync for Guarded<T> {}
-
-impl<T> Guarded<T> {
-    pub(crate) fn new(value: T) -> Self {
-        Self(UnsafeCell::new(value))
-    }
-
-    #[inline]
-    pub(crate) fn get<'a>(&'a self, _pushing: &'a mut Pushing) -> &'a mut T {
-        // SAFETY: there is one `Pushing`, and it is borrowed for as long as the answer is.
-        unsafe { &mut *self.0.get() }
-    }
-}
 
 /// A range with a variable of its own.
 struct Part {
@@ -155,64 +123,6 @@ pub enum Access {
     Mutate,
     /// Writes all its elements without looking at them.
     Overwrite,
-}
-
-/// An op to be pushed: its arrays, and what the engine is told besides.
-pub struct PushRequest<'a> {
-    /// The engine of all arrays.
-    pub engine: &'a Engine,
-    /// The arrays, each with what is done to it.
-    pub arrays: &'a [(&'a Array, Access)],
-    /// What it accesses besides.
-    pub variables: &'a [(&'a Variable, AccessKind)],
-    /// Name, priority, device, bytes.
-    pub options: PushOptions<'a>,
-    /// Whether it runs where its arrays belong, whatever device the options say.
-    pub at_arrays: bool,
-    /// Whether it knows what to do with arrays whose memory is not the host's.
-    pub anywhere: bool,
-}
-
-impl<'a> PushRequest<'a> {
-    /// An op of the host on arrays alone, to run where they belong.
-    #[must_use]
-    pub fn on(engine: &'a Engine, arrays: &'a [(&'a Array, Access)], options: PushOptions<'a>) -> Self {
-        Self { engine, arrays, variables: &[], options, at_arrays: true, anywhere: false }
-    }
-
-    /// The same for an op that takes arrays wherever their memory is.
-    #[must_use]
-    pub fn anywhere(engine: &'a Engine, arrays: &'a [(&'a Array, Access)], options: PushOptions<'a>) -> Self {
-        Self { anywhere: true, ..Self::on(engine, arrays, options) }
-    }
-
-    /// Refuses what cannot be pushed. Nothing has been changed then.
-    fn check(&self) -> Result<(), ArrayError> {
-        for (array, access) in self.arrays {
-            if *access != Access::Read {
-                array.buffer().check_writable()?;
-            }
-        }
-        for (array, _) in self.arrays {
-            check_engine(self.engine, array)?;
-            if !self.anywhere {
-                array.buffer().check_host()?;
-            }
-        }
-        granted::refuse(self.arrays.iter().map(|(array, _)| *array))?;
-        self.variables
-            .iter()
-            .try_for_each(|(variable, kind)| Accesses::new(self.engine).add(variable, *kind).map_err(ArrayError::from))
-    }
-
-    fn enqueue<P: Payload>(&self, pushing: &mut Pushing, payload: P) -> Result<(), EngineError> {
-        let mut options = self.options;
-        let index = place(pushing, self.arrays);
-        if self.at_arrays {
-            options.device = Device { index, ..options.device };
-        }
-        enqueue(pushing, self.engine, self.arrays, self.variables, &options, payload)
-    }
 }
 
 /// Variables of ranges, with what is done to them.
@@ -526,49 +436,6 @@ pub(crate) fn variables(array: &Array) -> SmallVec<[Variable; 2]> {
     let overlapping = ranges.parts.iter().filter(|part| part.overlaps(&range)).map(|part| &part.variable);
     let owes = !ranges.split || range.is_empty() || !ranges.is_written(&range);
     buffer.known_variable().filter(|_| owes).into_iter().chain(overlapping).cloned().collect()
-}
-
-/// Pushes an op. The caller has waited for room.
-pub fn push<P: Payload>(payload: P, request: &PushRequest<'_>) -> Result<(), ArrayError> {
-    request.check()?;
-    let mut pushing = Pushing::lock();
-    let pushed = request.enqueue(&mut pushing, payload);
-    drop(pushing);
-    request.engine.follow_up();
-    Ok(pushed?)
-}
-
-/// Pushes two ops of one engine, the second right behind the first: no push on their arrays comes between.
-pub fn push_pair<P: Payload, Q: Payload>(
-    (first, request): (P, &PushRequest<'_>),
-    (second, follower): (Q, &PushRequest<'_>),
-) -> Result<(), ArrayError> {
-    request.check()?;
-    follower.check()?;
-    let mut pushing = Pushing::lock();
-    let pushed = request.enqueue(&mut pushing, first).and_then(|()| follower.enqueue(&mut pushing, second));
-    drop(pushing);
-    request.engine.follow_up();
-    Ok(pushed?)
-}
-
-/// Refuses an array for an op of the host.
-#[inline]
-pub(crate) fn check(engine: &Engine, array: &Array) -> Result<(), ArrayError> {
-    check_engine(engine, array)?;
-    array.buffer().check_host()
-}
-
-/// Refuses an array of another engine.
-#[inline]
-pub(crate) fn check_engine(engine: &Engine, array: &Array) -> Result<(), EngineError> {
-    let buffer = array.buffer();
-    if !engine.is_same(buffer.engine()) {
-        let variable = format!("an array of shape {:?}", array.layout().shape);
-        let (owner, engine) = (buffer.engine().name().to_owned(), engine.name().to_owned());
-        return Err(EngineError::WrongEngine { variable, owner, engine });
-    }
-    Ok(())
 }
 
 /// Mutations of the buffer that were pushed.

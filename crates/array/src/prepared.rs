@@ -1,7 +1,9 @@
 //! Ops on whole buffers that are pushed again and again: what they access is looked at once.
 
-use crate::order::{Access, Pushing, enter_whole};
-use crate::{Array, ArrayError, granted, order};
+use crate::order::{Access, enter_whole};
+use crate::pushing::Pushing;
+use crate::request;
+use crate::{Array, ArrayError, granted};
 use weft_engine::{AccessKind, Accesses, Device, Engine, Payload, PushOptions};
 
 /// What an op does with buffers, wherever their memory is.
@@ -19,7 +21,7 @@ impl Prepared {
             if *access != Access::Read {
                 array.buffer().check_writable()?;
             }
-            order::check_engine(engine, array)?;
+            request::check_engine(engine, array)?;
         }
         let device = arrays.first().map_or(0, |(array, _)| array.device());
         Ok(Self { engine: engine.clone(), arrays, device })

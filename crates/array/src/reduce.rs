@@ -6,7 +6,8 @@
 
 use crate::dtype::Element;
 use crate::kernel::{Pointers, StridedLoop, Walk, copy_loop};
-use crate::order::{Access, PushRequest, push};
+use crate::order::Access;
+use crate::request::{PushRequest, push};
 use crate::{Array, ArrayError, Scalar};
 use smallvec::SmallVec;
 use weft_engine::trace::Kind;

@@ -36,6 +36,11 @@ def fill(target: NDArray, value: Any) -> None:  # noqa: ANN401 - a scalar or an 
         return
     dtype = target.dtype
     value = element(value, dtype)
+    if target._elsewhere:
+        from weft._cuda.elementwise import filling  # noqa: PLC0415 - for those alone who have a device
+
+        filling(dtype).push((target,), (value,))
+        return
     loop = _loops.get(dtype)
     if loop is None:
         # NumPy has no loop that only writes; these give back what they are given, or its opposite.

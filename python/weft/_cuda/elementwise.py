@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from weft._array.rules import DType
     from weft.ops import Op
 
-__all__ = ["casting", "copying", "kernels", "of_ufunc", "push", "push_parts"]
+__all__ = ["casting", "copying", "filling", "kernels", "of_ufunc", "push", "push_parts"]
 
 _BOOL = np.dtype(np.bool_)
 #: So that results are those of single operations, as NumPy's are.
@@ -73,15 +73,25 @@ def of_ufunc(ufunc: np.ufunc, dtypes: tuple[DType, ...]) -> CudaLoop | None:
 
 def casting(from_: DType, to: DType) -> CudaLoop:
     """Return the kernels that copy elements and cast them."""
-    found = _loop("positive", (from_,), to, (from_,), from_, masked=False)
-    assert found is not None  # noqa: S101 - for the type checker: it is in the table
-    return found
+    return _passing("copy", from_, to)
 
 
 def copying(dtype: DType) -> CudaLoop:
     """Return the kernels that copy elements."""
     dtype = as_dtype(dtype)
     return casting(dtype, dtype)
+
+
+def filling(dtype: DType) -> CudaLoop:
+    """Return the kernels that write one number to all elements."""
+    return _passing("fill", dtype, dtype)
+
+
+def _passing(name: str, from_: DType, to: DType) -> CudaLoop:
+    """Return the kernels that write what they read."""
+    body = expression("positive", (from_,))
+    assert body is not None  # noqa: S101 - for the type checker: it is in the table
+    return kernels(name, body, (from_,), to, (from_,), from_)
 
 
 def push(
