@@ -27,6 +27,10 @@ import weft
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+# Started in the background by a shell, tests ignore Ctrl-C, and scripts would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 T = TypeVar("T")
 
 #: Seconds a test waits for what must come; only a broken engine uses them up.
