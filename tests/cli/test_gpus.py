@@ -50,6 +50,7 @@ def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None
         statuses = [f"-DVERSION_STATUS={version_status}", f"-DINIT_STATUS={init_status}", f"-DVERSION={version}"]
         compiler = os.environ.get("CC", "cc").split()
         subprocess.run([*compiler, "-shared", "-fPIC", *statuses, source, "-o", library], check=True)
+        monkeypatch.delenv("WEFT_CUDA_LIBRARY", raising=False)  # of tests that have opened theirs
         monkeypatch.setitem(module._DRIVERS, sys.platform, str(library))
 
     return make
@@ -80,6 +81,7 @@ def test_a_driver_that_does_not_work_is_none(drive: Callable[..., None]) -> None
 
 
 def test_without_a_driver_there_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WEFT_CUDA_LIBRARY", raising=False)
     monkeypatch.setitem(module._DRIVERS, sys.platform, str(tmp_path / "missing.so"))
     found = gpus()
     assert found["driver"] is None

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from weft._core import cuda_compile
-from weft._machine.gpus import driver_version
 from weft.errors import CudaUnavailableError
 
 __all__ = ["build", "libraries"]
@@ -40,6 +39,8 @@ def libraries() -> list[str]:
     named = os.environ.get("WEFT_NVRTC_LIBRARY")
     if named:
         return [named]
+    from weft._machine.gpus import driver_version  # noqa: PLC0415 - for those alone who compile
+
     found: list[tuple[int, str]] = []
     for package, folder in _PACKAGES:
         try:
