@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import importlib
 import os
 import signal
 import subprocess
@@ -320,3 +321,15 @@ def fake_cuda(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     if not _core.cuda_properties(0)["name"].startswith("Fake"):
         pytest.skip("this process has opened the driver of a GPU")
     return variables
+
+
+@pytest.fixture
+def cupy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A CuPy for memory that is the host's: tests/cuda/cupy_on_host.py."""
+    source = (Path(__file__).parent / "cuda" / "cupy_on_host.py").read_text(encoding="utf-8")
+    (tmp_path / "cupy.py").write_text(source, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "cupy", raising=False)  # the real one is back afterwards
+    yield importlib.import_module("cupy")
+    weft.wait_all(SOON)
+    del sys.modules["cupy"]

@@ -6,12 +6,9 @@ import asyncio
 import copy
 import ctypes
 import gc
-import importlib
 import pickle
-import sys
 import threading
 import weakref
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,17 +38,6 @@ def driver(fake_cuda: dict[str, str]) -> Iterator[ctypes.CDLL]:
     """The driver of the host, for callables that launch by themselves."""
     yield ctypes.CDLL(fake_cuda["WEFT_CUDA_LIBRARY"])
     weft.wait_all(SOON)
-
-
-@pytest.fixture
-def cupy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A CuPy for memory that is the host's."""
-    source = Path(__file__).with_name("cupy_on_host.py").read_text(encoding="utf-8")
-    (tmp_path / "cupy.py").write_text(source, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    yield importlib.import_module("cupy")
-    weft.wait_all(SOON)
-    del sys.modules["cupy"]
 
 
 def row(value: float, size: int = 8) -> weft.NDArray:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,24 +12,9 @@ import weft
 from conftest import SOON, address_of
 from weft import errors
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 pytestmark = pytest.mark.usefixtures("fake_cuda")
 
 DEVICE = weft.gpu(0)
-
-
-@pytest.fixture
-def cupy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A CuPy for memory that is the host's."""
-    source = Path(__file__).with_name("cupy_on_host.py").read_text(encoding="utf-8")
-    (tmp_path / "cupy.py").write_text(source, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "cupy", raising=False)  # the real one is back afterwards
-    yield importlib.import_module("cupy")
-    weft.wait_all(SOON)
-    del sys.modules["cupy"]
 
 
 def test_functions_without_a_kernel_run_on_views(cupy: Any) -> None:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import gzip
-import importlib
 import json
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -19,6 +16,7 @@ from weft._trace.record import NONE, Kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from conftest import RunScript
 
@@ -36,17 +34,6 @@ def driver(fake_cuda: dict[str, str]) -> Iterator[ctypes.CDLL]:
     yield library
     library.fake_cuda_speed(0, 0.0)
     weft.wait_all(SOON)
-
-
-@pytest.fixture
-def cupy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A CuPy for memory that is the host's."""
-    source = Path(__file__).with_name("cupy_on_host.py").read_text(encoding="utf-8")
-    (tmp_path / "cupy.py").write_text(source, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    yield importlib.import_module("cupy")
-    weft.wait_all(SOON)
-    del sys.modules["cupy"]
 
 
 def rows(trace: weft.Trace) -> list[tuple[str, str, int]]:

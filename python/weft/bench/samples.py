@@ -6,8 +6,8 @@ import faulthandler
 import gc
 import statistics
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -73,6 +73,15 @@ class Samples:
     def cases(self, table: str) -> list[str]:
         """Return the columns of a table."""
         return list(dict.fromkeys(key[2] for key in self.values if key[0] == table))
+
+    def json(self) -> dict[str, list[dict[str, Any]]]:
+        """Return the cells of each table as JSON has them."""
+        cells: dict[str, list[dict[str, Any]]] = {}
+        for table, implementation, case in self.values:
+            cell = self.cell(table, implementation, case)
+            if cell is not None:
+                cells.setdefault(table, []).append({"implementation": implementation, "case": case, **asdict(cell)})
+        return cells
 
 
 def interleave(jobs: Sequence[Job], reps: int, samples: Samples, tick: Callable[[Job], None]) -> None:

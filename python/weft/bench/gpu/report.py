@@ -79,17 +79,12 @@ class Report:
 
     def json(self) -> dict[str, Any]:
         """Return everything as JSON has it."""
-        cells: dict[str, list[dict[str, Any]]] = {}
-        for table, implementation, case in self._samples.values:
-            cell = self._samples.cell(table, implementation, case)
-            if cell is not None:
-                cells.setdefault(table, []).append({"implementation": implementation, "case": case, **asdict(cell)})
         return {
             "machine": self._machine,
             "settings": asdict(self._settings),
             "bounds": [found.json() for found in self.results()],
             "units": {table.key: table.unit for line in self._lines for table in line.tables},
-            "tables": cells,
+            "tables": self._samples.json(),
             "missing": [
                 {"table": table, "implementation": name, "reason": reason}
                 for (table, name), reason in self._samples.missing.items()
