@@ -104,7 +104,9 @@ impl Drafts {
         record::read_registered(log, |number, became| {
             let Some(Draft { op, .. }) = self.find(number) else { return };
             match became {
-                Became::Ready { time } => op.ready = time.cast_signed(),
+                // What it waited for counts as settled when its run ends; if the registrar comes to that later, the op may
+                // have been pushed between.
+                Became::Ready { time } => op.ready = op.pushed.max(time.cast_signed()),
                 Became::Settled { outcome, run, time } => {
                     (op.outcome, op.settled) = (outcome, time.cast_signed());
                     if let Some(Run { started, ended, thread }) = run {

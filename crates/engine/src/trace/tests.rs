@@ -2,10 +2,13 @@
 
 use super::log::{Log, Reserve};
 use super::record::{Became, Run, read_pushes, read_registered, write_push, write_ready, write_settled};
+use super::recorder::Recorder;
 use super::recording::Outcome;
-use super::{Kind, Note, Push, Ran};
+use super::registered::Registered;
+use super::{Kind, Note, Push, Ran, Seen, ticks};
 use crate::var::AccessKind;
 use std::cell::Cell;
+use std::sync::Arc;
 
 fn push(number: u64) -> Push<'static> {
     let (note, name, kind) = (Note::default(), None, Kind::Native);
@@ -82,4 +85,28 @@ fn what_became_of_ops_is_read_back() {
     });
     assert_eq!(found, expected);
     assert_eq!(skipped, expected.iter().map(|op| (op.0, op.5)).collect::<Vec<_>>());
+}
+
+/// An op that was pushed when what it waits for had run, but was not settled yet: the worker was interrupted between.
+#[test]
+fn no_op_is_ready_before_it_is_pushed() {
+    let recorder = Arc::new(Recorder::new(0, 100, Box::new(|| (None, 1))));
+    let push = |number| {
+        let (find, access) = (|| Some(Arc::clone(&recorder)), (9, AccessKind::Mutate));
+        let see = |&(variable, kind): &_| Seen { variable, kind, is_news: false };
+        // SAFETY: the trace lasts as long as the test, and nobody else is in it.
+        assert!(unsafe { Recorder::push(recorder.id(), find, &push(number), &[access], see, |_| unreachable!()) });
+    };
+    push(0);
+    let started = ticks();
+    let ran = Ran::of(started, ticks() - started, 0);
+    while ticks() <= ran.ended() + 1000 {} // some nanoseconds at least
+    push(1);
+    let (first, log) = recorder.registered();
+    let mut registered = Registered::new(log, first);
+    registered.settled(0, Outcome::Done, 3, Some(ran), false);
+    registered.ready(1, 3);
+    let [before, after] = &recorder.recording(&[], &[]).ops[..] else { panic!("two ops were pushed") };
+    assert!(before.pushed <= before.started && before.ended < after.pushed, "{before:?} {after:?}");
+    assert_eq!(after.ready, after.pushed);
 }
