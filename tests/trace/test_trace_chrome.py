@@ -127,6 +127,24 @@ def test_device_ops_lead_from_their_device(tmp_path: Path) -> None:
     assert (names[flow["tid"]], flow["ts"]) == ("stream 0", Decimal("4.999"))
 
 
+def test_what_lands_a_devices_work_begins_before_it(tmp_path: Path) -> None:
+    run = Recording()
+    run.op("copy", 900, 950, mutate="a", kind=Kind.COPY, stream=0, device_started=2000, device_ended=5000)
+    run.op("land copy", 1000, 6000, read="a", kind=Kind.LANDING)
+    events = written(run, tmp_path)
+    assert trace_events.arrows(events) == {(0, 1)}
+    (leaves, arrives) = (trace_events.of(events, phase)[0]["ts"] for phase in "sf")
+    assert leaves == arrives == Decimal("4.999")
+
+
+def test_clocks_that_disagree_leave_no_arrow_in_the_air(tmp_path: Path) -> None:
+    run = Recording()
+    run.op("launch", 900, 950, mutate="a", kind=Kind.LAUNCH, stream=0, device_started=2000, device_ended=5000)
+    run.op("overlaps", 1000, 3000, read="a", worker=2)
+    run.op("too early", 1000, 1900, read="a")
+    assert trace_events.arrows(written(run, tmp_path)) == {(0, 1)}
+
+
 def test_an_empty_run_is_written(tmp_path: Path) -> None:
     assert {event["ph"] for event in written(Recording(), tmp_path)} == {"M"}
 

@@ -131,12 +131,14 @@ def _flows(views: Views, rows: npt.NDArray[np.int64]) -> Iterator[str]:
     at = np.full(len(views.record.ops), NO_OP, np.int64)
     at[spans.op] = np.arange(len(spans.op))  # of two spans that on the device, which is over later
     source, target = at[pairs[:, 0]], at[pairs[:, 1]]
+    last = np.maximum(spans.end - 1, spans.start)
     shown = (source != NO_OP) & (target != NO_OP)
+    # A device's clock is known to some microseconds: by it, what came before may have begun when all was over.
+    shown[shown] = spans.start[source[shown]] <= last[target[shown]]
     source, target = source[shown], target[shown]
-    # A wait began before what it waits for was over: the arrow leads to its end.
-    waits = views.record.waits[spans.op[target]]
-    arrives = np.where(waits, np.maximum(spans.end[target] - 1, spans.start[target]), spans.start[target])
-    leaves = np.minimum(np.maximum(spans.end[source] - 1, spans.start[source]), arrives)
+    # Waits, and what lands the work of a device, began before what they wait for was over: the arrow leads into them.
+    arrives = np.clip(last[source], spans.start[target], last[target])
+    leaves = np.minimum(last[source], arrives)
     columns = (rows[source], leaves, rows[target], arrives)
     for number, (left, leave, right, arrive) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
         about = f'"pid": {_ENGINE}, "cat": "dependency", "name": "dependency", "id": {number}'
