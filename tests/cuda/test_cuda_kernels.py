@@ -103,6 +103,8 @@ def test_what_cupy_has_made_is_taken() -> None:
             "argument 3 is an array, .* no pointer",
         ),
         (lambda k, x, _: k(1, 64, (weft.Read(x), 3, 1.0, 1)), "argument 1 is int, and the parameter is a pointer"),
+        (lambda k, x, y: k(1, 64, (weft.Read(x), weft.Mutate(y), "1", 1)), "argument 2 is '1', which is no float32"),
+        (lambda k, x, _: k(1, 64, weft.Read(x)), "args is a tuple, not Declared; one argument is written \\(x,\\)"),
         (
             lambda k, x, y: k(1, 64, (weft.Read(x.astype("float64")), weft.Mutate(y), 1.0, 1)),
             "argument 0 is an array of float64, and the parameter points to float32",
@@ -150,9 +152,37 @@ def test_kernels_that_cannot_be_made() -> None:
     with pytest.raises(
         errors.CudaError, match=r"kernel 'nobody': cuModuleGetFunction answered CUDA_ERROR_NOT_FOUND \(500\)"
     ):
-        weft.cuda.RawKernel(SOURCE, "nobody")(1, 1, (weft.Mutate(x),))
+        weft.cuda.RawKernel("#include <cuda_fp16.h>\n" + SOURCE, "nobody")(1, 1, (weft.Mutate(x),))
     x.wait_to_write(SOON)
     assert x[0].item() == 1.0
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "options", "message"),
+    [
+        (SOURCE, "axpi", (), r"no kernel 'axpi'; its kernels are: axpy, where_am_i, through"),
+        (SOURCE, "axpy<float>", (), r"no kernel 'axpy<float>'"),
+        ("// axpy", "axpy", (), r"no kernel 'axpy'; its kernels are: none"),
+        ("__global__ void bare(int* x) {}", "bare", (), r'C\+\+ decorates: write extern "C" __global__ void bare'),
+        (SOURCE, "axpi", ("-DAXPI=axpy",), ""),
+        ("#define KERNEL(n) extern C void n##_kernel", "axpy_kernel", (), ""),
+        ('#include "axpy.cuh"', "axpy", (), ""),
+        ("__global__ void bare(int* x) {}", "_Z4barePi", (), ""),
+    ],
+)
+def test_names_that_a_source_cannot_have_are_told(code: str, name: str, options: Any, message: str) -> None:
+    if message:
+        with pytest.raises(errors.KernelArgumentError, match=message):
+            weft.cuda.RawKernel(code, name, options)
+    else:
+        assert weft.cuda.RawKernel(code, name, options).name == name
+
+
+def test_options_and_names_of_the_wrong_kind_are_told() -> None:
+    with pytest.raises(errors.ArgumentTypeError, match="options is a sequence of strings, not one"):
+        weft.cuda.RawKernel(SOURCE, "axpy", "--std=c++17")
+    with pytest.raises(errors.ArgumentTypeError, match="the name of a kernel is a string, not int"):
+        weft.cuda.RawKernel(SOURCE, 3)
 
 
 @pytest.mark.parametrize(

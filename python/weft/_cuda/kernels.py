@@ -18,6 +18,7 @@ __all__ = ["RawModule", "parameters", "prepare"]
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _KERNEL = r'extern\s*"C"\s*(?:\{{\s*)?__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?{}\s*\(([^)]*)\)'
+_EVERY = re.compile(r"__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(")
 _NOISE = re.compile(r"\b(?:const|volatile|__restrict__|__restrict|__grid_constant__|struct)\b")
 #: What C++ calls NumPy's dtypes, where 64-bit Linux and Windows agree.
 _TYPES = {
@@ -61,6 +62,8 @@ class RawModule:
         source: object = getattr(code, "code", code)
         if not isinstance(source, str):
             raise ArgumentTypeError(f"RawModule takes the source of kernels, not {type(code).__name__}")
+        if isinstance(options, str):
+            raise ArgumentTypeError(f"options is a sequence of strings, not one: ({options!r},)")
         self.code = source
         self.options = (*getattr(code, "options", ()), *options)
         self._images: dict[tuple[int, int], bytes] = {}
@@ -95,20 +98,38 @@ def prepare(
     Raises
     ------
     ArgumentTypeError
-        If `code` is none of what a kernel is made from.
+        If `code` is none of what a kernel is made from; if the name is no string, or the options are one.
     KernelArgumentError
-        If there is no name.
+        If there is no name, or the source can have no kernel of that name.
     """
     if not isinstance(code, str | RawModule):
         return _theirs(code, name)
     if name is None:
         raise KernelArgumentError('a kernel needs its name: RawKernel(code, "name")')
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"the name of a kernel is a string, not {type(name).__name__}")
     module = code if isinstance(code, RawModule) else RawModule(code, options=options or ())
+
+    _check_name(module, name)
 
     def build(_device: int, capability: tuple[int, int]) -> bytes:
         return module.image(capability)
 
     return name, parameters(module.code, name), build
+
+
+def _check_name(module: RawModule, name: str) -> None:
+    """Refuse a name that the driver will not find, unless the preprocessor may bring it in or it is a decorated one."""
+    source = _COMMENT.sub(" ", module.code)
+    if name.startswith("_Z") or "#include" in source or "##" in source or any(option.lstrip("-/").startswith("D") for option in module.options):
+        return
+    if re.search(rf"\b{re.escape(name)}\b", source) is None:
+        found = ", ".join(dict.fromkeys(_EVERY.findall(source))) or "none"
+        raise KernelArgumentError(f"the source has no kernel {name!r}; its kernels are: {found}")
+    if not re.search(r'extern\s*"C"', source):
+        raise KernelArgumentError(
+            f"kernel {name!r} is not found by its name, which C++ decorates: write extern \"C\" __global__ void {name}(...)"
+        )
 
 
 def _theirs(

@@ -86,13 +86,18 @@ impl RawKernel {
         py: Python<'py>,
         grid: &Bound<'py, PyAny>,
         block: &Bound<'py, PyAny>,
-        args: &Bound<'py, PyTuple>,
+        args: &Bound<'py, PyAny>,
         reads: Option<&Bound<'py, PyAny>>,
         mutates: Option<&Bound<'py, PyAny>>,
         shared_mem: u32,
         stream: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<()> {
         let (reads, mutates) = (parameters::named(reads)?, parameters::named(mutates)?);
+        let args = args.cast::<PyTuple>().map_err(|_| {
+            let kind = args.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
+            let message = format!("kernel '{}': args is a tuple, not {kind}; one argument is written (x,)", self.name);
+            errors::kernel_argument(py, &message)
+        })?;
         let given = parameters::given(&self.name, self.parameters.as_ref(), args, &reads, &mutates)?;
         let mut arrays: SmallVec<[(&NDArray, ArrayAccess); 4]> = SmallVec::new();
         for argument in &given {
@@ -147,7 +152,10 @@ impl RawKernel {
             let other = expect(py, &array.inner)?.device();
             if other != device {
                 let (one, two) = (device.index(), other.index());
-                let message = format!("kernel '{}': the arrays are on cuda:{one} and on cuda:{two}", self.name);
+                let message = format!(
+                    "kernel '{}': the arrays are on cuda:{one} and on cuda:{two}: bring them together by to_device()",
+                    self.name
+                );
                 return Err(errors::kernel_argument(py, &message));
             }
         }

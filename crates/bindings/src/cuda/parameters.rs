@@ -179,7 +179,9 @@ fn of_numpy(value: &Bound<'_, PyAny>, dtype: DType) -> Option<Scalar> {
 fn check_array(array: &Bound<'_, NDArray>, parameter: Option<&Declaration>) -> Result<(), String> {
     let array = &array.get().inner;
     if !array.is_contiguous() {
-        return Err("is a view whose elements do not lie one after the other: pass x.copy()".to_owned());
+        return Err("is a view whose elements do not lie one after the other: pass x.copy(), and assign that to the \
+                    view again if the kernel writes to it"
+            .to_owned());
     }
     match parameter {
         Some(Declaration { pointer: false, .. }) => Err("is an array, and the parameter is no pointer".to_owned()),
@@ -202,7 +204,8 @@ fn scalar(value: &Bound<'_, PyAny>, parameter: Option<&Declaration>) -> Result<S
         if let Some(wanted) = wanted
             && wanted != found
         {
-            return Err(format!("is {}, and the parameter is {}", found.name(), wanted.name()));
+            let (found, wanted) = (found.name(), wanted.name());
+            return Err(format!("is {found}, and the parameter is {wanted}: pass a Python number, or numpy.{wanted}(...)"));
         }
         let bytes = value.call_method0("tobytes").map_err(|error| error.to_string())?;
         let bytes = bytes.cast_into::<PyBytes>().map_err(|_| "has no bytes".to_owned())?;
@@ -218,7 +221,10 @@ fn scalar(value: &Bound<'_, PyAny>, parameter: Option<&Declaration>) -> Result<S
     };
     let bytes = dtype.and_then(|dtype| Some((fast::scalar(value, dtype)?.bytes(dtype)?, dtype.size())));
     bytes.map(|(bytes, size)| SmallVec::from_slice(&bytes[..size])).ok_or_else(|| match wanted {
-        Some(wanted) => format!("is {value}, which is no {}", wanted.name()),
+        Some(wanted) => {
+            let written = value.repr().map_or_else(|_| describe(), |text| text.to_string());
+            format!("is {written}, which is no {}", wanted.name())
+        }
         None => format!("is {}: arguments are weft arrays and numbers", describe()),
     })
 }

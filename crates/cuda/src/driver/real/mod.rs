@@ -47,7 +47,8 @@ impl RealDriver {
         let library = unsafe { Library::new(path) }.map_err(|error| {
             // What the system says, which the error itself does not repeat.
             let reason = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-            unavailable(format!("the NVIDIA driver cannot be loaded ({reason})"))
+            let hint = "where it is not in its usual place, WEFT_CUDA_LIBRARY is its path";
+            unavailable(format!("the NVIDIA driver cannot be loaded ({reason}); {hint}"))
         })?;
         let library: &'static Library = Box::leak(Box::new(library));
         // SAFETY: a library of this name is the driver.
