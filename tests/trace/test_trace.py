@@ -254,11 +254,21 @@ def test_an_exception_of_the_body_passes_and_the_trace_is_written(engine: weft.E
 
 
 def test_an_exception_of_the_body_is_not_hidden_by_one_of_writing(engine: weft.Engine, tmp_path: Path) -> None:
-    path = tmp_path / "missing" / "run.json"
+    path = tmp_path / "gone" / "run.json"
+    path.parent.mkdir()
     with pytest.raises(KeyError, match="mine") as caught, weft.trace(path, engine=engine):
+        path.parent.rmdir()
         raise KeyError("mine")
     assert re.match("weft: the trace was not written: FileNotFoundError", caught.value.__notes__[0])
+    path.parent.mkdir()
     with pytest.raises(FileNotFoundError), weft.trace(path, engine=engine):
+        path.parent.rmdir()
+
+
+def test_a_folder_that_is_missing_is_told_before_the_run(engine: weft.Engine, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"the folder that the trace is .* not there.*run\.json"):
+        weft.trace(tmp_path / "missing" / "run.json", engine=engine)
+    with weft.trace(tmp_path / "run.json", engine=engine):
         pass
 
 

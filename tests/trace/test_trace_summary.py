@@ -72,6 +72,33 @@ def test_outcomes_are_counted_and_failures_told() -> None:
     assert "error          divide: ZeroDivisionError: division by zero (2 times)" in str(summary)
 
 
+def test_deletions_of_many_objects_are_one_row() -> None:
+    run = Recording()
+    for at in range(3):
+        kind, address = Kind.DELETE, 0x7F08B6C7C090 + 96 * at
+        run.op(f"deletion of ndarray at {address:#x}", 1000 * at + 1000, 1000 * at + 1100, mutate="a", kind=kind)
+    run.op("look at 0x10", 9000, 9100)
+    summary = summary_of(run)
+    assert [(op.name, op.count, op.total) for op in summary.ops] == [
+        ("deletion of ndarray", 3, 300),
+        ("look at 0x10", 1, 100),
+    ]
+    assert summary.critical_path == ["deletion of ndarray"] * 3
+
+
+def test_lambdas_are_told_by_their_lines() -> None:
+    run = Recording()
+    run.op("<lambda>", 1000, 1400, mutate="a", place="a.py:3")
+    run.op("<lambda>", 1400, 1500, mutate="a", place="a.py:3")
+    run.op("<lambda>", 1500, 1600, mutate="a", place="a.py:7")
+    run.op("f", 1600, 1650, mutate="a", place="a.py:8")
+    run.op("f", 1650, 1690, mutate="a", place="a.py:9")
+    summary = summary_of(run)
+    rows = [(op.name, op.count, op.total) for op in summary.ops]
+    assert rows == [("<lambda> a.py:3", 2, 500), ("<lambda> a.py:7", 1, 100), ("f", 2, 90)]
+    assert summary.critical_path == ["<lambda> a.py:3", "<lambda> a.py:3", "<lambda> a.py:7", "f", "f"]
+
+
 def test_an_empty_run_has_a_summary() -> None:
     summary = summary_of(Recording())
     assert (summary.wall, summary.busy, summary.parallelism, summary.possible_parallelism) == (0, 0, 0.0, 0.0)

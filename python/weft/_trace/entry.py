@@ -58,6 +58,8 @@ def trace(path: Any = None, *args: Any, **options: Any) -> Any:
     ------
     ArgumentTypeError, ArgumentValueError
         If an argument is of the wrong type, or `path` has a suffix that stands for no format.
+    FileNotFoundError
+        If there is no folder to write `path` into.
     ImportError
         If the format needs ``weft[trace]``.
     TraceError

@@ -78,7 +78,7 @@ def draw_timeline(path: Path, views: Views) -> None:
             axes.set_ylim(0, int(level.max(initial=1)) * 1.08)
             axes.set_ylabel(curve.label, rotation=0, ha="right", va="center", labelpad=8)
             axes.yaxis.set_major_locator(need("matplotlib.ticker").MaxNLocator(2, integer=True))
-            axes.yaxis.set_label_coords(-0.035, 0.5)
+            axes.yaxis.set_label_coords(-0.05, 0.5)  # left of the widest level
             if curve.name == "bytes":
                 axes.yaxis.set_major_formatter(need("matplotlib.ticker").EngFormatter("B", sep=" "))
             axes.tick_params(labelsize=7, colors=_FAINT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import operator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
@@ -61,8 +62,10 @@ class Trace:
             raise ArgumentTypeError(f"the limit of a trace is a number of ops, not {type(limit).__name__}") from None
         if self._limit < 1:
             raise ArgumentValueError(f"the limit of a trace is at least one op, not {self._limit}")
-        # Before the run, not after it: a wrong suffix, or a missing package.
+        # Before the run, not after it: a wrong suffix, a missing package, a folder that is not there.
         self._path = None if path is None else formats.check(path)
+        if self._path is not None and not self._path.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, "the folder that the trace is to be written to is not there", path)
         self._engine = engine
         self._recording = False
         self._views: Views | None = None

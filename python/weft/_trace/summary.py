@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from weft._trace.record import NO_OP, NONE, Kind, Outcome, Record
 from weft._trace.units import amount, seconds
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from weft._trace.critical import CriticalPath
 
 __all__ = ["DeviceSummary", "OpSummary", "Summary", "summarize"]
@@ -23,6 +26,7 @@ __all__ = ["DeviceSummary", "OpSummary", "Summary", "summarize"]
 _SHOWN = 8  # ops of the critical path, and names of failed ones, that a printed summary names
 _COLUMNS = ("op", "kind", "count", "total", "mean", "longest", "mean queue", "critical")
 _ON_DEVICES = ("mean issue", "moved")  # further columns, if anything ran on a device
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+$")  # in the name of a deletion, of a variable that stood for an object
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,7 +312,7 @@ def summarize(record: Record, path: CriticalPath) -> Summary:
         waited=int((end - start)[outside].sum()),
         workers=ran_on,
         critical=path.length,
-        critical_path=[record.label(op) for op in path.ops.tolist()],
+        critical_path=[_named(record.label(op), record.place(op)) for op in path.ops.tolist()],
         copying=covered(*copying),
         overlap=shared(copying, beside_copies),
         count=int((~record.waits).sum()),
@@ -363,9 +367,8 @@ def _by_name(record: Record, path: CriticalPath) -> list[OpSummary]:
     on_device = record.on_device[work]
     issue = np.where(on_device, (record.ends() - record.ops["started"])[work], 0)
     kinds = len(Kind)
-    groups, group = np.unique(
-        record.ops["name"][work].astype(np.int64) * kinds + record.ops["kind"][work], return_inverse=True
-    )
+    name, alike = _names(record, work)
+    groups, group = np.unique(alike * kinds + record.ops["kind"][work], return_inverse=True)
     longest = np.zeros(len(groups), np.int64)
     np.maximum.at(longest, group, took)
     weights = (None, took, queued, took * on_path, on_device, issue, record.ops["moved"][work])
@@ -375,7 +378,7 @@ def _by_name(record: Record, path: CriticalPath) -> list[OpSummary]:
     keys: list[int] = groups.tolist()
     found = [
         OpSummary(
-            record.names[key // kinds],
+            name[key // kinds],
             Kind(key % kinds).name.lower(),
             int(count[at]),
             int(total[at]),
@@ -389,6 +392,25 @@ def _by_name(record: Record, path: CriticalPath) -> list[OpSummary]:
         for at, key in enumerate(keys)
     ]
     return sorted(found, key=lambda op: -op.total)
+
+
+def _names(record: Record, work: npt.NDArray[np.int64]) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """Return the names of rows, and for each of some ops which is its."""
+    rows: dict[str, int] = {}
+    pairs = np.stack((record.ops["name"][work], record.ops["place"][work]), 1)
+    found, which = np.unique(pairs, axis=0, return_inverse=True)
+    row_of = [
+        rows.setdefault(_named(record.names[name], record.places[place] if record.places else ""), len(rows))
+        for name, place in found.tolist()
+    ]
+    return list(rows), np.array(row_of, np.int64)[which.reshape(-1)]
+
+
+def _named(name: str, place: str) -> str:
+    """Return what a row calls an op: deletions without addresses, so that they are one row; lambdas with their lines."""
+    if name == "<lambda>" and place:
+        return f"{name} {place}"
+    return _ADDRESS.sub("", name) if name.startswith("deletion of ") else name
 
 
 def _escaped(text: str) -> str:
