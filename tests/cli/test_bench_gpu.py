@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from calling import call, mistake
 
+from conftest import SOON
 from weft.bench.gpu import overlap, tuning
 from weft.bench.gpu.bounds import Bound, Figures, NotMeasured, quotient
 from weft.bench.gpu.kernels import after, check, numbers
@@ -238,5 +242,26 @@ def test_a_line_that_fails_leaves_the_others() -> None:
     written: list[dict[str, str]] = []
     problems = measure(setup, [line("first", failing), line("second", fine)], lambda found: written.append(dict(found)))
     assert problems == {"first": "VerificationError: weft: the results are wrong"}
-    assert written == [problems, problems]
+    ended = "not done when the run was ended"
+    assert written == [{"first": ended}, problems, {**problems, "second": ended}, problems]
     assert setup.samples.values == {("t", "weft", "c"): [1.0, 1.0]}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
+def test_a_line_that_takes_too_long_leaves_what_it_has_measured_and_the_others() -> None:
+    setup: Any = SimpleNamespace(settings=Settings(reps=3, line_s=0.3), samples=Samples())
+    never, ran = threading.Event(), []
+
+    def run() -> list[float]:
+        ran.append(len(ran))
+        if len(ran) == 2:
+            assert not never.wait(SOON)
+        return [1.0]
+
+    def line(key: str) -> Any:
+        table = Table(key, "", "us", ("minimum",))
+        return overlap.Line(key, (table,), lambda _: (), lambda _: [Job(key, "c", "weft", run)])
+
+    problems = measure(setup, [line("slow"), line("next")], lambda _: None)
+    assert problems == {"slow": "TimeoutError: it was not done after 0.3 s"}
+    assert setup.samples.values == {("slow", "weft", "c"): [1.0], ("next", "weft", "c"): [1.0, 1.0, 1.0]}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from weft.bench.gpu import additions, chains, graphs, launches, overlap, streams
@@ -9,7 +12,7 @@ from weft.bench.progress import progress
 from weft.bench.samples import interleave, watched
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from weft.bench.gpu.setup import Line, Setup
 
@@ -28,8 +31,8 @@ def measure(setup: Setup, lines: Sequence[Line], write: Callable[[dict[str, str]
     lines : sequence of Line
         Which.
     write : callable
-        Called after each line, with the lines that came to no result until then: what was measured stays, should a
-        device hang later.
+        Called before and after each line, with the lines that came to no result until then, of which one that has just
+        begun is one: what was measured stays, and what hung is told, should a device never answer.
 
     Returns
     -------
@@ -38,12 +41,34 @@ def measure(setup: Setup, lines: Sequence[Line], write: Callable[[dict[str, str]
     """
     problems: dict[str, str] = {}
     for line in lines:
+        write({**problems, line.key: "not done when the run was ended"})
+        print(f"{line.key}: verifying", file=sys.stderr, flush=True)
         try:
-            with watched():
-                jobs = line.prepare(setup)
-            with progress(line.key, len(jobs) * setup.settings.reps) as tick:
-                interleave(jobs, setup.settings.reps, setup.samples, tick)
+            with _within(setup.settings.line_s):
+                with watched():
+                    jobs = line.prepare(setup)
+                with progress(line.key, len(jobs) * setup.settings.reps) as tick:
+                    interleave(jobs, setup.settings.reps, setup.samples, tick)
         except Exception as error:  # noqa: BLE001 - weft's, CuPy's, the driver's: the other lines are timed all the same
             problems[line.key] = f"{type(error).__name__}: {error}"
         write(problems)
     return problems
+
+
+@contextmanager
+def _within(seconds: float) -> Generator[None]:
+    """Raise a `TimeoutError` where the body takes longer: waits answer it as they answer Ctrl-C."""
+    if sys.platform == "win32":  # which has no such signal
+        yield
+        return
+
+    def late(*_: object) -> None:
+        raise TimeoutError(f"it was not done after {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, late)
+    timer = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, *timer)
+        signal.signal(signal.SIGALRM, before)
