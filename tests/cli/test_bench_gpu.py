@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import signal
 import sys
-import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -67,6 +68,10 @@ def test_every_line_is_verified_and_written(tmp_path: Path, fake_cuda: dict[str,
     assert page.startswith("# weft on Fake 0\n")
     assert page.count("\n## ") == len(found["tables"]) + 1  # and the bounds
     assert "Bounds" in done.stdout
+    counted = sum(bound["limit"] is not None for bound in found["bounds"])
+    (told,) = (line for line in page.splitlines() if line.startswith("One repetition, all in turns"))
+    assert sum(map(int, re.findall(r"(\d+) (?:reached|MISSED|not measured)", told))) == counted
+    assert "Tiny sizes, which verify and measure nothing." in done.stdout
 
 
 def test_without_cupy_its_rows_say_so(tmp_path: Path, fake_cuda: dict[str, str], no_cupy: dict[str, str]) -> None:
@@ -249,13 +254,13 @@ def test_a_line_that_fails_leaves_the_others() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
 def test_a_line_that_takes_too_long_leaves_what_it_has_measured_and_the_others() -> None:
-    setup: Any = SimpleNamespace(settings=Settings(reps=3, line_s=0.3), samples=Samples())
-    never, ran = threading.Event(), []
+    setup: Any = SimpleNamespace(settings=Settings(reps=3, line_s=SOON), samples=Samples())
+    ran: list[int] = []
 
     def run() -> list[float]:
         ran.append(len(ran))
         if len(ran) == 2:
-            assert not never.wait(SOON)
+            signal.raise_signal(signal.SIGALRM)  # as if the time were over
         return [1.0]
 
     def line(key: str) -> Any:
@@ -263,5 +268,5 @@ def test_a_line_that_takes_too_long_leaves_what_it_has_measured_and_the_others()
         return overlap.Line(key, (table,), lambda _: (), lambda _: [Job(key, "c", "weft", run)])
 
     problems = measure(setup, [line("slow"), line("next")], lambda _: None)
-    assert problems == {"slow": "TimeoutError: it was not done after 0.3 s"}
+    assert problems == {"slow": "TimeoutError: it was not done after 20 s"}
     assert setup.samples.values == {("slow", "weft", "c"): [1.0], ("next", "weft", "c"): [1.0, 1.0, 1.0]}

@@ -152,7 +152,7 @@ def test_kernels_that_cannot_be_made() -> None:
     with pytest.raises(
         errors.CudaError, match=r"kernel 'nobody': cuModuleGetFunction answered CUDA_ERROR_NOT_FOUND \(500\)"
     ):
-        weft.cuda.RawKernel("#include <cuda_fp16.h>\n" + SOURCE, "nobody")(1, 1, (weft.Mutate(x),))
+        weft.cuda.RawKernel("#define PASTED(a, b) a##b\n" + SOURCE, "nobody")(1, 1, (weft.Mutate(x),))
     x.wait_to_write(SOON)
     assert x[0].item() == 1.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from weft.bench.tables import Grid
 
 __all__ = ["Report"]
+
+TINY = ["Tiny sizes, which verify and measure nothing."]
 
 
 class Report:
@@ -74,8 +77,15 @@ class Report:
         show("Machine", [[name, value] for name, value in self._machine.items()], header=False)
         for title, rows in self.grids():
             show(title, rows)
+        show("In short", [[self.verdicts()], *([TINY] * (not self._settings.measures))], header=False)
         if self._problems:
             show("Without a result", [[name, why] for name, why in self._problems.items()], header=False)
+
+    def verdicts(self) -> str:
+        """Return in one line how many bounds are reached."""
+        kinds = ("reached", "reached by minima, MISSED by medians", "MISSED", "not measured")
+        found = Counter(one.verdict.partition(":")[0] for one in self.results() if one.bound.limit is not None)
+        return "bounds: " + (", ".join(f"{found[kind]} {kind}" for kind in kinds if found[kind]) or "none")
 
     def json(self) -> dict[str, Any]:
         """Return everything as JSON has it."""
@@ -96,8 +106,11 @@ class Report:
         """Return everything as a page."""
         parts = [f"# weft on {self._machine['device']}"]
         if not self._settings.measures:
-            parts.append("Tiny sizes, which verify and measure nothing.")
+            parts.extend(TINY)
         parts.append(_table([["", ""], *([name, value] for name, value in self._machine.items())]))
+        count = self._settings.reps
+        repeated = "One repetition" if count == 1 else f"Minima and medians of {count} repetitions"
+        parts.append(f"{repeated}, all in turns; every result was verified first. Of the {self.verdicts()}.")
         parts += [f"## {title}\n\n{_table(rows)}" for title, rows in self.grids()]
         if self._problems:
             rows = [["", "why"], *([name, why] for name, why in self._problems.items())]
