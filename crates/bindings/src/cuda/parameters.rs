@@ -205,7 +205,9 @@ fn scalar(value: &Bound<'_, PyAny>, parameter: Option<&Declaration>) -> Result<S
             && wanted != found
         {
             let (found, wanted) = (found.name(), wanted.name());
-            return Err(format!("is {found}, and the parameter is {wanted}: pass a Python number, or numpy.{wanted}(...)"));
+            return Err(format!(
+                "is {found}, and the parameter is {wanted}: pass a Python number, or numpy.{wanted}(...)"
+            ));
         }
         let bytes = value.call_method0("tobytes").map_err(|error| error.to_string())?;
         let bytes = bytes.cast_into::<PyBytes>().map_err(|_| "has no bytes".to_owned())?;
