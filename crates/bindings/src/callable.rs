@@ -2,29 +2,33 @@
 
 use crate::call::call;
 use crate::completion::Completion;
+use crate::exceptions::{Exceptions, Place};
 use crate::location::Location;
 use pyo3::exceptions::PyBaseException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyTraceback, PyTuple};
+use pyo3::types::PyTuple;
 use std::fmt;
 use std::mem::offset_of;
+use std::sync::Arc;
 use weft_engine::{Cause, OpContext, Payload};
 
-/// An exception that a callable raised, with the traceback it had then.
+/// An exception that a callable raised.
 pub(crate) struct Raised {
-    pub(crate) exception: Py<PyBaseException>,
-    pub(crate) traceback: Option<Py<PyTraceback>>,
+    place: Option<Py<Place>>,
     text: String,
 }
 
 impl Raised {
-    pub(crate) fn new(py: Python<'_>, error: &PyErr) -> Self {
-        Self {
-            exception: error.value(py).clone().unbind(),
-            traceback: error.traceback(py).map(Bound::unbind),
-            text: error.to_string(),
-        }
+    pub(crate) fn new(py: Python<'_>, exceptions: &Arc<Exceptions>, error: &PyErr) -> Self {
+        let (value, traceback) = (error.value(py).clone().unbind(), error.traceback(py).map(Bound::unbind));
+        let text = error.to_string();
+        Self { place: exceptions.keep(py, value, traceback), text }
+    }
+
+    /// The original, to be raised again.
+    pub(crate) fn exception(&self, py: Python<'_>) -> Option<Py<PyBaseException>> {
+        self.place.as_ref()?.get().exception(py)
     }
 }
 
@@ -54,7 +58,13 @@ pub(crate) fn name_of(context: &OpContext<'_>, callable: &Bound<'_, PyAny>) -> S
 
 /// Notes on the exception which op it comes from and where that was pushed.
 #[cold]
-pub(crate) fn cause(py: Python<'_>, error: &PyErr, name: &str, location: Location) -> Cause {
+pub(crate) fn cause(
+    py: Python<'_>,
+    exceptions: &Arc<Exceptions>,
+    error: &PyErr,
+    name: &str,
+    location: Location,
+) -> Cause {
     let place = location.describe(py).map(|place| format!(" pushed at {place}")).unwrap_or_default();
     // What a device says of an op may have told all of it.
     let told = !place.is_empty() && error.to_string().contains(&format!("{name},{place}"));
@@ -62,7 +72,7 @@ pub(crate) fn cause(py: Python<'_>, error: &PyErr, name: &str, location: Locatio
         // An exception whose add_note() is broken goes without a note.
         let _ = error.value(py).call_method1("add_note", (format!("weft: {name}{place}"),));
     }
-    Cause::Error(Box::new(Raised::new(py, error)))
+    Cause::Error(Box::new(Raised::new(py, exceptions, error)))
 }
 
 /// `exec_func()`.
@@ -97,7 +107,10 @@ impl Payload for Callable {
         let callable = self.callable.into_bound(py);
         match call(&callable, None) {
             Ok(_) => Ok(()),
-            Err(error) => Err(cause(py, &error, &name_of(context, &callable), self.location)),
+            Err(error) => {
+                let name = name_of(context, &callable);
+                Err(cause(py, Exceptions::of(context), &error, &name, self.location))
+            }
         }
     }
 }
@@ -114,11 +127,12 @@ impl Payload for AsyncCallable {
         let py = unsafe { Python::assume_attached() };
         let callable = self.0.callable.into_bound(py);
         let name = name_of(context, &callable);
-        let completion = Completion::new(context.defer(), name.clone(), self.0.location);
+        let exceptions = Arc::clone(Exceptions::of(context));
+        let completion = Completion::new(context.defer(), Arc::clone(&exceptions), name.clone(), self.0.location);
         let result = Py::new(py, completion).and_then(|done| call(&callable, Some(&PyTuple::new(py, [done])?)));
         match result {
             Ok(_) => Ok(()),
-            Err(error) => Err(cause(py, &error, &name, self.0.location)),
+            Err(error) => Err(cause(py, &exceptions, &error, &name, self.0.location)),
         }
     }
 }

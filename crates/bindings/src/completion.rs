@@ -2,9 +2,11 @@
 
 use crate::callable::cause;
 use crate::errors;
+use crate::exceptions::Exceptions;
 use crate::location::Location;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
+use std::sync::Arc;
 
 /// Completes one asynchronous op, once, from any thread.
 ///
@@ -13,13 +15,20 @@ use pyo3::prelude::*;
 #[pyclass(module = "weft", frozen)]
 pub(crate) struct Completion {
     token: weft_engine::Completion,
+    /// The engine's.
+    exceptions: Arc<Exceptions>,
     name: String,
     location: Location,
 }
 
 impl Completion {
-    pub(crate) fn new(token: weft_engine::Completion, name: String, location: Location) -> Self {
-        Self { token, name, location }
+    pub(crate) fn new(
+        token: weft_engine::Completion,
+        exceptions: Arc<Exceptions>,
+        name: String,
+        location: Location,
+    ) -> Self {
+        Self { token, exceptions, name, location }
     }
 }
 
@@ -30,8 +39,9 @@ impl Drop for Completion {
             Python::attach(|py| {
                 let message = format!("the completion token of {} was dropped unused", self.name);
                 let error = errors::completion(py, &message);
+                let cause = cause(py, &self.exceptions, &error, &self.name, self.location);
                 // If somebody was faster, the op has its answer.
-                let _ = self.token.complete(Err(cause(py, &error, &self.name, self.location)));
+                let _ = self.token.complete(Err(cause));
             });
         }
     }
@@ -70,7 +80,7 @@ impl Completion {
             return py.detach(|| self.token.complete(Ok(()))).map_err(|error| errors::raised(py, error));
         }
         let error = PyErr::from_value(exception.clone().into_any());
-        let cause = cause(py, &error, &self.name, self.location);
+        let cause = cause(py, &self.exceptions, &error, &self.name, self.location);
         py.detach(|| self.token.complete(Err(cause))).map_err(|error| errors::raised(py, error))
     }
 

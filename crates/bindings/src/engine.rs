@@ -5,6 +5,7 @@ use crate::array::granting;
 use crate::callable::{AsyncCallable, Callable};
 use crate::cuda::{fences, times};
 use crate::errors;
+use crate::exceptions::Exceptions;
 use crate::host::Gil;
 use crate::native::{KeepingAlive, Native};
 use crate::operator::Operator;
@@ -56,6 +57,8 @@ const HAND_OVER: Duration = Duration::from_millis(1);
 #[pyclass(module = "weft", frozen, weakref)]
 pub(crate) struct Engine {
     pub(crate) inner: weft_engine::Engine,
+    /// What its failures refer to.
+    exceptions: Arc<Exceptions>,
     /// A `weft._identity.ObjectVariables`.
     objects: OnceLock<Py<PyAny>>,
     /// What a trace wraps callables in: called with the callable and its name or None.
@@ -208,6 +211,7 @@ impl Engine {
                 return Err(errors::argument_value(py, &message));
             }
         };
+        let exceptions = Arc::new(Exceptions::new(py)?);
         let settings = Settings {
             workers,
             policy: policy.parse::<Policy>().map_err(|error| errors::raised(py, error))?,
@@ -219,7 +223,7 @@ impl Engine {
             on_limit,
             stall_after: arguments::seconds(py, "stall_after", stall_after)?,
             name,
-            host: Arc::new(Gil),
+            host: Arc::new(Gil::new(&exceptions)),
         };
         if let Some(seconds) = switch_interval
             && !(seconds > 0.0 && seconds.is_finite())
@@ -232,7 +236,7 @@ impl Engine {
             py.import("sys")?.call_method1("setswitchinterval", (seconds,))?;
         }
         process::register(&inner);
-        Ok(Self { inner, objects: OnceLock::new(), wrap: Mutex::new(None) })
+        Ok(Self { inner, exceptions, objects: OnceLock::new(), wrap: Mutex::new(None) })
     }
 
     /// The name it was given, or None.
@@ -702,7 +706,12 @@ impl Engine {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(self.objects.get())
+        visit.call(self.objects.get())?;
+        self.exceptions.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.exceptions.clear();
     }
 
     fn __repr__(&self) -> String {

@@ -60,13 +60,10 @@ pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
     let message = failure.to_string();
     match failure.cause() {
         Cause::Error(error) => match error.downcast_ref::<Raised>() {
-            Some(raised) => {
-                let exception = raised.exception.bind(py);
-                // Each wait raises the same object: its traceback starts anew from where it was raised.
-                let traceback = raised.traceback.as_ref().map(|traceback| traceback.clone_ref(py));
-                let _ = exception.setattr("__traceback__", traceback);
-                PyErr::from_value(exception.clone().into_any())
-            }
+            Some(raised) => match raised.exception(py) {
+                Some(exception) => PyErr::from_value(exception.into_bound(py).into_any()),
+                None => of_class(py, "WeftError", (&message,)),
+            },
             None => match error.downcast_ref::<NativeFailure>() {
                 Some(native) => of_native(py, native),
                 None if error.is::<weft_array::OutOfMemory>() => PyMemoryError::new_err(message),
@@ -85,16 +82,16 @@ pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
 }
 
 fn of_native(py: Python<'_>, native: &NativeFailure) -> PyErr {
-    let exception = native.exception.get_or_init(py, || {
+    let make = || {
         let exception = of_class(py, "NativeOpError", (native.to_string(), native.code)).into_value(py);
         let place = native.location.describe(py).map(|place| format!(" pushed at {place}")).unwrap_or_default();
         // The exception was made here and takes a note.
         let _ = exception.bind(py).call_method1("add_note", (format!("weft: {}{place}", native.op),));
         exception
-    });
-    let exception = exception.bind(py);
-    let _ = exception.setattr("__traceback__", py.None());
-    PyErr::from_value(exception.clone().into_any())
+    };
+    let place = native.place.get_or_init(py, || native.exceptions.keep(py, make(), None));
+    let exception = place.as_ref().and_then(|place| place.get().exception(py)).unwrap_or_else(make);
+    PyErr::from_value(exception.into_bound(py).into_any())
 }
 
 /// What a device refused or broke. Its error names an op; the failed one is told beside it if that is another one.

@@ -3,9 +3,11 @@
 //! A worker keeps one Python thread state from its first batch to its end: making one anew at each
 //! entry costs microseconds, taking the GIL with a kept one some 50 ns.
 
+use crate::exceptions::Exceptions;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::cell::Cell;
+use std::sync::Arc;
 use weft_engine::Host;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -22,7 +24,18 @@ thread_local! {
     static STATE: Cell<ThreadState> = const { Cell::new(ThreadState::Foreign) };
 }
 
-pub(crate) struct Gil;
+/// One engine's, whose callables' exceptions it keeps.
+pub(crate) struct Gil(Arc<Exceptions>);
+
+impl Gil {
+    pub(crate) fn new(exceptions: &Arc<Exceptions>) -> Self {
+        Self(Arc::clone(exceptions))
+    }
+
+    pub(crate) fn exceptions(&self) -> &Arc<Exceptions> {
+        &self.0
+    }
+}
 
 impl Host for Gil {
     fn enter(&self, batch: &mut dyn FnMut()) {

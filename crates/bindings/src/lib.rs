@@ -14,6 +14,7 @@ mod completion;
 mod cuda;
 mod engine;
 mod errors;
+mod exceptions;
 mod host;
 mod location;
 mod native;
@@ -81,6 +82,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::errors::load(module.py())?;
+        super::exceptions::load(module.py());
         super::location::load(module.py());
         module.add("_FIRST_CUDA_DEVICE", super::cuda::runtime::FIRST_DEVICE)?;
         module.add("_debug_build", cfg!(debug_assertions))

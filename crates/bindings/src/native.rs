@@ -1,11 +1,12 @@
 //! Native functions as payloads: they never touch the GIL.
 
+use crate::exceptions::{Exceptions, Place};
 use crate::location::Location;
-use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::fmt;
 use std::mem::offset_of;
+use std::sync::Arc;
 use weft_engine::{Cause, NativeFunction, OpContext, Payload};
 
 /// A native function that answered something else than 0.
@@ -13,8 +14,10 @@ pub(crate) struct NativeFailure {
     pub(crate) code: i32,
     pub(crate) op: String,
     pub(crate) location: Location,
+    /// The engine's.
+    pub(crate) exceptions: Arc<Exceptions>,
     /// The exception, made when it is first raised: every wait raises the same one.
-    pub(crate) exception: PyOnceLock<Py<PyBaseException>>,
+    pub(crate) place: PyOnceLock<Option<Py<Place>>>,
 }
 
 impl fmt::Display for NativeFailure {
@@ -50,7 +53,8 @@ impl Native {
             code,
             op: context.label(),
             location: self.location,
-            exception: PyOnceLock::new(),
+            exceptions: Arc::clone(Exceptions::of(context)),
+            place: PyOnceLock::new(),
         }))
     }
 }

@@ -7,6 +7,7 @@ use crate::arguments;
 use crate::call::call;
 use crate::callable::{cause, name_of};
 use crate::cuda::{capture, hosted};
+use crate::exceptions::Exceptions;
 use crate::location::Location;
 use crate::trace;
 use pyo3::prelude::*;
@@ -47,7 +48,7 @@ impl Payload for Compute {
         } else {
             run()
         };
-        outcome.map_err(|error| cause(py, &error, &name_of(context, function), self.location))
+        outcome.map_err(|error| cause(py, Exceptions::of(context), &error, &name_of(context, function), self.location))
     }
 }
 

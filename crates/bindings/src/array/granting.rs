@@ -7,6 +7,7 @@ use crate::call::call;
 use crate::callable::Raised;
 use crate::cuda::{capture, hosted};
 use crate::engine::Engine;
+use crate::exceptions::Exceptions;
 use crate::location::Location;
 use crate::trace::Traced;
 use pyo3::prelude::*;
@@ -44,7 +45,8 @@ impl<P: Payload> Payload for Granting<P> {
                 Ok(())
             };
             let issued = hosted::on_stream(py, &self.arrays, &label, body);
-            outcome.and(issued.map_err(|error| Cause::Error(Box::new(Raised::new(py, &error)))))
+            outcome
+                .and(issued.map_err(|error| Cause::Error(Box::new(Raised::new(py, Exceptions::of(context), &error)))))
         })
     }
 }

@@ -7,6 +7,7 @@ use crate::op::{Chunk, Completion, Deferred, Deliver, OpContext, OpPtr, Place, S
 use crate::sync::{AtomicU32, Ordering};
 use loom::cell::UnsafeCell;
 use loom::thread;
+use std::any::Any;
 use std::sync::Arc;
 
 type Answer = Result<(), Cause>;
@@ -37,6 +38,10 @@ impl Deliver for Deliveries {
     fn stray(&self, _: &str, _: Cause) {
         // ORDERING: a count.
         self.strays.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn host(&self) -> &dyn Any {
+        &()
     }
 }
 

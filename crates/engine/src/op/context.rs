@@ -6,6 +6,7 @@ use crate::error::EngineError;
 use crate::failure::Cause;
 use crate::sync::{AtomicBool, AtomicU32, Ordering, UnsafeCell, thread_cell};
 use crate::trace::Span;
+use std::any::Any;
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -19,6 +20,9 @@ pub(crate) trait Deliver: Send + Sync {
 
     /// Takes an error for which no op is left that could carry it.
     fn stray(&self, op: &str, cause: Cause);
+
+    /// The host, of whichever type it is.
+    fn host(&self) -> &dyn Any;
 }
 
 thread_cell! {
@@ -73,6 +77,12 @@ impl<'a> OpContext<'a> {
         }
         // SAFETY: until a token exists the running thread owns the op.
         unsafe { Op::label(self.op) }
+    }
+
+    /// The engine's [`Host`](crate::Host), in which a payload that knows its type may keep what outlives the op.
+    #[must_use]
+    pub fn host(&self) -> &dyn Any {
+        self.deliver.host()
     }
 
     /// Makes the op complete later: when the answered token was used, from any thread, and the

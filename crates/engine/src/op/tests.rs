@@ -2,6 +2,7 @@
 
 use super::{Chunk, Deferred, Deliver, Op, OpContext, OpFlags, OpKind, OpPtr, Payload, RawPayload, Slab};
 use crate::failure::Cause;
+use std::any::Any;
 use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex};
 
@@ -17,6 +18,10 @@ impl Deliver for Nowhere {
     }
 
     fn stray(&self, _: &str, _: Cause) {}
+
+    fn host(&self) -> &dyn Any {
+        &()
+    }
 }
 
 fn run(mut payload: RawPayload) -> Result<(), Cause> {

@@ -1,7 +1,9 @@
 //! The environment that some payloads need around them.
 
+use std::any::Any;
+
 /// Where hosted payloads run: for Python callables, a thread that holds the GIL.
-pub trait Host: Send + Sync + 'static {
+pub trait Host: Any + Send + Sync {
     /// Calls `batch` inside. It runs many ops, so that entering is paid once for all of them.
     fn enter(&self, batch: &mut dyn FnMut());
 

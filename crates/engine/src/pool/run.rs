@@ -571,6 +571,10 @@ impl Deliver for Delivery {
         self.0.registrar.turn().parts().0.unreported.push(failure);
         self.0.turned();
     }
+
+    fn host(&self) -> &dyn Any {
+        &*self.0.host
+    }
 }
 
 /// Stands for a worker that is blocked in a wait: another one works in its place meanwhile.
