@@ -1,6 +1,6 @@
 //! Handles on arrays.
 
-use crate::order;
+use crate::order::{self, Telling};
 use crate::{ArrayError, Buffer, DType, Layout};
 use std::ops::Range;
 use std::sync::Arc;
@@ -132,7 +132,7 @@ impl Array {
     /// Whether everything that was pushed to change the elements has finished.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        order::variables(self).iter().all(Variable::is_ready)
+        Telling::of(self).iter().all(Variable::is_ready)
     }
 
     /// Whether a wait to read would return at once.
@@ -145,15 +145,15 @@ impl Array {
 
     /// Waits until everything that was pushed to change the elements has finished.
     pub fn wait_to_read(&self, wait: &mut Wait<'_>) -> Result<(), EngineError> {
-        self.wait_for_each(wait, Engine::wait_for_var_with)
+        self.wait_for_each(wait, |engine, (variable, _), wait| engine.wait_for_var_with(variable, wait))
     }
 
     /// Waits until everything that was pushed on the elements has finished, reads included.
     pub fn wait_to_write(&self, wait: &mut Wait<'_>) -> Result<(), EngineError> {
         let part = !self.buffer.is_whole(&self.range()) && !order::is_whole(&self.buffer);
-        self.wait_for_each(wait, |engine, variable, wait| {
-            // Ops on other parts read the buffer's variable; what came before them has been waited for then.
-            if part && self.buffer.known_variable() == Some(variable) {
+        self.wait_for_each(wait, |engine, (variable, is_base), wait| {
+            // Ops on other parts read the base; those on these, from before, have been waited for by those who took them.
+            if part && is_base {
                 engine.wait_for_var_with(variable, wait)
             } else {
                 engine.wait_to_write_with(variable, wait)
@@ -164,13 +164,15 @@ impl Array {
     fn wait_for_each(
         &self,
         wait: &mut Wait<'_>,
-        one: impl Fn(&Engine, &Variable, &mut Wait<'_>) -> Result<(), EngineError>,
+        one: impl Fn(&Engine, (&Variable, bool), &mut Wait<'_>) -> Result<(), EngineError>,
     ) -> Result<(), EngineError> {
         let start = Instant::now();
         let timeout = wait.timeout;
-        for variable in order::variables(self) {
+        let telling = Telling::of(self);
+        let base = telling.base.iter().map(|variable| (variable, true));
+        for variable in base.chain(telling.ranges.iter().map(|variable| (variable, false))) {
             wait.timeout = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
-            one(self.engine(), &variable, wait).map_err(|error| match (error, timeout) {
+            one(self.engine(), variable, wait).map_err(|error| match (error, timeout) {
                 (EngineError::Timeout { what, .. }, Some(after)) => EngineError::Timeout { what, after },
                 (error, _) => error,
             })?;
@@ -181,6 +183,6 @@ impl Array {
     /// The failure of the elements' last finished version.
     #[must_use]
     pub fn failure(&self) -> Option<Arc<Failure>> {
-        order::variables(self).iter().find_map(|variable| self.engine().failure(variable))
+        Telling::of(self).iter().find_map(|variable| self.engine().failure(variable))
     }
 }

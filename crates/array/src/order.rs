@@ -6,12 +6,18 @@
 //! | state | an access to the whole | an access to a range | becomes |
 //! |---|---|---|---|
 //! | whole | the buffer's variable | to read: the buffer's variable | to write a range: *split*, by a barrier behind all before |
-//! | split | becomes whole first | reads the buffer's variable, or the *gate*; and the variables of all ranges that it overlaps, its own among them | whole, by a *join*: reads the ranges' variables, mutates the buffer's |
+//! | split | becomes whole first | reads the *base*, or the *gate*; and the variables of all ranges that it overlaps, which its own are among if it writes, or reads what none of them covers | whole, by a *join*: reads the ranges' variables, mutates the buffer's |
 //!
-//! The gate is a variable of no values, which the barrier and the join take: who reads it comes between the two. An op
-//! that sees nothing of what was there at the split reads it instead of the buffer's variable, and so owes nothing to
-//! the buffer's failure: it overwrites its range, or all that it sees was written since. An overwrite takes its range
-//! from those that it overlaps, which keep their failure and the rest: what it made has a variable of its own.
+//! The base is the buffer's variable. The gate is a variable of no values, which the barrier and the join take: who reads
+//! it comes between the two. An op that sees nothing of what was there at the split reads it instead of the base, and so
+//! owes nothing to the buffer's failure: it overwrites its range, or all that it sees was written since. An overwrite
+//! takes its range from those that it overlaps, which keep their failure and the rest: what it made has a variable of its
+//! own.
+//!
+//! Ranges that were read before the split, by ops that may be pending, must not hold up who writes to others. If that is
+//! all that has read the buffer since it was last written to, there are two barriers: one behind the writers, which makes
+//! a base of its own, a variable that fails as the buffer's does; and one behind the readers, which takes variables of
+//! their ranges.
 //!
 //! An op that has the whole of a buffer and writes to a range of it too has all of it.
 //!
@@ -30,6 +36,8 @@ use weft_engine::{AccessKind, Accesses, Engine, EngineError, OpContext, Payload,
 
 /// Ranges of one buffer before they are joined: looking through them takes time.
 const RANGES: usize = 256;
+/// Ranges that are kept of those who read a buffer that is whole.
+const READ: usize = 16;
 
 /// A range with a variable of its own.
 struct Part {
@@ -47,12 +55,49 @@ impl Part {
     }
 }
 
+/// What was read of a whole buffer since it was last written to.
+#[derive(Default)]
+struct Readers {
+    ranges: Vec<Range<usize>>,
+    /// All of it, or too many ranges.
+    whole: bool,
+}
+
+impl Readers {
+    #[inline]
+    fn add(&mut self, range: &Range<usize>) {
+        if self.whole || self.ranges.last() == Some(range) || self.ranges.contains(range) {
+            return;
+        }
+        if self.ranges.len() < READ {
+            self.ranges.push(range.clone());
+        } else {
+            self.add_whole();
+        }
+    }
+
+    #[inline]
+    fn add_whole(&mut self) {
+        self.whole = true;
+        self.ranges.clear();
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        self.whole = false;
+        self.ranges.clear();
+    }
+}
+
 /// What was pushed on a buffer.
 #[derive(Default)]
 pub(crate) struct Ranges {
     split: bool,
     parts: Vec<Part>,
     gate: Option<Variable>,
+    /// What stands for the buffer's variable while it is split, if that does not.
+    base: Option<Variable>,
+    readers: Readers,
     /// Mutations pushed.
     version: u64,
     /// The op that fills the whole buffer, while nothing else has written to it since.
@@ -94,18 +139,34 @@ impl Ranges {
         }
     }
 
+    /// Notes an op that has the whole of it.
+    #[inline]
+    fn note_whole(&mut self, access: Access) {
+        if access == Access::Read {
+            self.readers.add_whole();
+        } else {
+            self.readers.clear(); // who comes next is behind it, and it is behind them
+        }
+    }
+
+    /// Whether such parts cover all of a range.
+    fn cover(&self, range: &Range<usize>, such: impl Fn(&Part) -> bool) -> bool {
+        let parts = self.parts.iter().filter(|part| part.overlaps(range) && such(part));
+        let mut ranges: SmallVec<[&Range<usize>; 8]> = parts.map(|part| &part.range).collect();
+        ranges.sort_unstable_by_key(|part| part.start);
+        let mut from = range.start;
+        for part in ranges {
+            if part.start > from {
+                return false;
+            }
+            from = from.max(part.end);
+        }
+        from >= range.end
+    }
+
     /// Whether all of a range was written since the split.
     fn is_written(&self, range: &Range<usize>) -> bool {
-        let mut from = range.start;
-        while from < range.end {
-            let here =
-                self.parts.iter().filter(|part| part.written && part.range.start <= from && from < part.range.end);
-            match here.map(|part| part.range.end).max() {
-                Some(end) => from = end,
-                None => return false,
-            }
-        }
-        true
+        self.cover(range, |part| part.written)
     }
 
     /// The gate.
@@ -186,6 +247,7 @@ fn enter(
         if ranges.split {
             join(ranges, buffer)?;
         }
+        ranges.note_whole(access);
         return Ok(Some(match access {
             Access::Read => AccessKind::Read,
             Access::Overwrite if is_whole => AccessKind::Overwrite,
@@ -196,8 +258,7 @@ fn enter(
         join(ranges, buffer)?;
     }
     if !ranges.split && of_op.writes_part {
-        barrier(ranges, buffer)?;
-        ranges.split = true;
+        split(ranges, buffer)?;
     }
     if ranges.split {
         // An op that also looks at the buffer elsewhere may look at what it overwrites.
@@ -212,6 +273,12 @@ fn enter(
             parts.push((ranges.gate(buffer), AccessKind::Read));
             return Ok(None);
         }
+        if let Some(base) = &ranges.base {
+            parts.push((base.clone(), AccessKind::Read));
+            return Ok(None);
+        }
+    } else {
+        ranges.readers.add(&range);
     }
     Ok(Some(AccessKind::Read))
 }
@@ -221,7 +288,11 @@ fn enter(
 pub(crate) fn enter_whole(pushing: &mut Pushing, buffer: &Buffer, access: Access) -> Result<(), EngineError> {
     let ranges = buffer.ranges.get(pushing);
     ranges.note(access);
-    if ranges.split { join(ranges, buffer) } else { Ok(()) }
+    if ranges.split {
+        join(ranges, buffer)?;
+    }
+    ranges.note_whole(access);
+    Ok(())
 }
 
 /// Whether nothing was ever pushed on a buffer.
@@ -328,7 +399,8 @@ fn part(ranges: &mut Ranges, buffer: &Buffer, range: &Range<usize>, access: Acce
         let kind = if covered && access == Access::Overwrite { AccessKind::Overwrite } else { kind };
         parts.push((part.variable.clone(), kind));
     }
-    if !known {
+    // Whoever writes to what is read here meets it at a part that covers it.
+    if !known && (access != Access::Read || !ranges.cover(range, |_| true)) {
         add_part(ranges, buffer, range, access != Access::Read, kind, parts);
     }
 }
@@ -387,14 +459,39 @@ fn named(buffer: &Buffer, name: &'static str) -> PushOptions<'static> {
     PushOptions { name: buffer.engine().is_traced().then_some(name), ..PushOptions::default() }
 }
 
-/// Waits, as an op, for all accesses before.
+/// Splits a whole buffer, behind what was pushed on it.
 #[cold]
-fn barrier(ranges: &mut Ranges, buffer: &Buffer) -> Result<(), EngineError> {
+fn split(ranges: &mut Ranges, buffer: &Buffer) -> Result<(), EngineError> {
+    let engine = buffer.engine();
     let gate = ranges.gate(buffer);
-    let mut accesses = Accesses::new(buffer.engine());
-    accesses.add(buffer.variable(), AccessKind::Exclusive)?;
-    accesses.add(&gate, AccessKind::Exclusive)?;
-    buffer.engine().enqueue(nothing, &mut accesses, &named(buffer, "split"))
+    if ranges.readers.ranges.is_empty() {
+        let mut accesses = Accesses::new(engine);
+        accesses.add(buffer.variable(), AccessKind::Exclusive)?;
+        accesses.add(&gate, AccessKind::Exclusive)?;
+        engine.enqueue(nothing, &mut accesses, &named(buffer, "split"))?;
+    } else {
+        let base = engine.new_variable(None);
+        let mut written = Accesses::new(engine);
+        written.add(buffer.variable(), AccessKind::Read)?;
+        written.add(&base, AccessKind::Mutate)?;
+        written.add(&gate, AccessKind::Exclusive)?;
+        let part = |range: &Range<usize>| {
+            let variable = engine.new_variable_of(range.len() as u64);
+            Part { range: range.clone(), variable, written: false, is_shared: false }
+        };
+        let parts: Vec<Part> = ranges.readers.ranges.iter().map(part).collect();
+        let mut read = Accesses::new(engine);
+        read.add(buffer.variable(), AccessKind::Exclusive)?;
+        for part in &parts {
+            read.add(&part.variable, AccessKind::Exclusive)?;
+        }
+        engine.enqueue(nothing, &mut written, &named(buffer, "split"))?;
+        engine.enqueue(nothing, &mut read, &named(buffer, "split"))?;
+        (ranges.parts, ranges.base) = (parts, Some(base));
+    }
+    ranges.readers.clear();
+    ranges.split = true;
+    Ok(())
 }
 
 /// Makes a split buffer whole.
@@ -411,13 +508,17 @@ fn join(ranges: &mut Ranges, buffer: &Buffer) -> Result<(), EngineError> {
     }
     accesses.add(buffer.variable(), kind)?;
     accesses.add(&gate, AccessKind::Exclusive)?;
-    let joined = buffer.engine().enqueue(nothing, &mut accesses, &named(buffer, "join"));
-    if joined.is_ok() {
-        ranges.split = false;
+    if let Some(base) = &ranges.base {
+        accesses.add(base, AccessKind::Exclusive)?;
     }
+    let joined = buffer.engine().enqueue(nothing, &mut accesses, &named(buffer, "join"));
     drop(accesses);
-    if joined.is_err() {
-        ranges.parts = parts;
+    match joined {
+        Ok(()) => {
+            ranges.split = false;
+            ranges.base = None;
+        }
+        Err(_) => ranges.parts = parts,
     }
     joined
 }
@@ -428,14 +529,27 @@ pub(crate) fn is_whole(buffer: &Buffer) -> bool {
     !buffer.ranges.get(&mut Pushing::lock()).split
 }
 
-/// The variables that tell of the array's elements.
-pub(crate) fn variables(array: &Array) -> SmallVec<[Variable; 2]> {
-    let (buffer, range) = (array.buffer(), array.range());
-    let mut pushing = Pushing::lock();
-    let ranges = buffer.ranges.get(&mut pushing);
-    let overlapping = ranges.parts.iter().filter(|part| part.overlaps(&range)).map(|part| &part.variable);
-    let owes = !ranges.split || range.is_empty() || !ranges.is_written(&range);
-    buffer.known_variable().filter(|_| owes).into_iter().chain(overlapping).cloned().collect()
+/// The variables that tell of an array's elements.
+pub(crate) struct Telling {
+    /// Of what was there before ranges were written. Ops on other ranges read it.
+    pub(crate) base: Option<Variable>,
+    pub(crate) ranges: SmallVec<[Variable; 2]>,
+}
+
+impl Telling {
+    pub(crate) fn of(array: &Array) -> Self {
+        let (buffer, range) = (array.buffer(), array.range());
+        let mut pushing = Pushing::lock();
+        let ranges = buffer.ranges.get(&mut pushing);
+        let overlapping = ranges.parts.iter().filter(|part| part.overlaps(&range)).map(|part| part.variable.clone());
+        let owes = !ranges.split || range.is_empty() || !ranges.is_written(&range);
+        let base = ranges.base.as_ref().or(buffer.known_variable()).filter(|_| owes).cloned();
+        Self { base, ranges: overlapping.collect() }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Variable> {
+        self.base.iter().chain(&self.ranges)
+    }
 }
 
 /// Mutations of the buffer that were pushed.
