@@ -48,6 +48,9 @@ impl Failure {
     }
 
     /// Why it failed.
+    ///
+    /// Where [`std::error::Error`] is in scope, write `Failure::cause(&failure)` of an `Arc<Failure>`: the `Arc` has a
+    /// method of that name by itself.
     #[must_use]
     pub fn cause(&self) -> &Cause {
         &self.cause

@@ -41,6 +41,10 @@ pub mod trace;
 mod var;
 mod waiter;
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub use engine::fork;
 pub use engine::{
     Accesses, Engine, OnLimit, OpBuilder, Operator, PushOptions, RunningOp, Settings, StallReport, Stats, Tick,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from contextlib import contextmanager
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from weft.bench.gpu import additions, chains, graphs, launches, overlap, streams
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from weft.bench.gpu.setup import Line, Setup
 
 __all__ = ["LINES", "measure"]
+
+#: The part of the time of a run that is kept for each line.
+_LEAST = 0.1
 
 LINES = (overlap.LINE, launches.LINE, additions.LINE, chains.LINE, graphs.LINE, streams.LINE)
 
@@ -40,11 +44,13 @@ def measure(setup: Setup, lines: Sequence[Line], write: Callable[[dict[str, str]
         Lines that came to no result, and why.
     """
     problems: dict[str, str] = {}
-    for line in lines:
+    allowed = setup.settings.run_s
+    ends, least = monotonic() + allowed, allowed * _LEAST
+    for after, line in zip(reversed(range(len(lines))), lines, strict=True):
         write({**problems, line.key: "not done when the run was ended"})
         print(f"{line.key}: verifying", file=sys.stderr, flush=True)
         try:
-            with _within(setup.settings.line_s):
+            with _within(ends - monotonic() - after * least):
                 with watched():
                     jobs = line.prepare(setup)
                 with progress(line.key, len(jobs) * setup.settings.reps) as tick:
@@ -63,7 +69,7 @@ def _within(seconds: float) -> Generator[None]:
         return
 
     def late(*_: object) -> None:
-        raise TimeoutError(f"it was not done after {seconds:g} s")
+        raise TimeoutError(f"it was not done after {seconds:.0f} s")
 
     before = signal.signal(signal.SIGALRM, late)
     timer = signal.setitimer(signal.ITIMER_REAL, seconds)

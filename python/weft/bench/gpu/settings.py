@@ -36,9 +36,9 @@ class Settings:
         How long each of those is to take, and one of the pipeline at least.
     rounds : int or None
         What a kernel computes per element; None finds out how much fills its time.
-    line_s : float
-        Seconds that a line may take. One that needs more is left with what it has measured, so that all lines together
-        end within ten minutes whatever a device does.
+    run_s : float
+        Seconds that all lines may take together. Of these a line leaves a tenth to each of those after it; what it has
+        measured until then stays.
     measures : bool
         Whether the figures mean anything.
     """
@@ -55,7 +55,7 @@ class Settings:
     side_by_side: int = 50
     kernel_us: float = 100.0
     rounds: int | None = None
-    line_s: float = 80.0
+    run_s: float = 420.0
     measures: bool = True
 
     @classmethod
