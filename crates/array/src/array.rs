@@ -14,6 +14,8 @@ pub struct Array {
     layout: Layout,
     dtype: DType,
     contiguous: bool,
+    /// Whether it is all of its buffer, row after row.
+    flat: bool,
 }
 
 impl Array {
@@ -21,7 +23,7 @@ impl Array {
     pub fn empty(engine: &Engine, shape: &[usize], dtype: DType) -> Result<Self, ArrayError> {
         let layout = Layout::contiguous(shape, dtype.size())?;
         let buffer = Buffer::new(engine, layout.size() * dtype.size());
-        Ok(Self { buffer, layout, dtype, contiguous: true })
+        Ok(Self { buffer, layout, dtype, contiguous: true, flat: true })
     }
 
     /// An array of its own, in C order, on a buffer of so many bytes that `buffer` makes.
@@ -32,7 +34,7 @@ impl Array {
         if buffer.bytes() != bytes {
             return Err(ArrayError::Invalid(format!("{bytes} bytes do not fill a buffer of {}", buffer.bytes())));
         }
-        Ok(Self { buffer, layout, dtype, contiguous: true })
+        Ok(Self { buffer, layout, dtype, contiguous: true, flat: true })
     }
 
     /// A view of a buffer.
@@ -42,7 +44,8 @@ impl Array {
         }
         layout.check(dtype.size(), buffer.bytes())?;
         let contiguous = layout.is_contiguous(dtype.size());
-        Ok(Self { buffer, layout, dtype, contiguous })
+        let flat = contiguous && layout.offset == 0 && layout.size() * dtype.size() == buffer.bytes();
+        Ok(Self { buffer, layout, dtype, contiguous, flat })
     }
 
     /// The buffer.
@@ -77,7 +80,7 @@ impl Array {
     #[must_use]
     #[inline]
     pub fn bytes(&self) -> usize {
-        self.layout.size() * self.dtype.size()
+        if self.flat { self.buffer.bytes() } else { self.layout.size() * self.dtype.size() }
     }
 
     /// Whether its elements lie row after row without gaps.
@@ -90,14 +93,17 @@ impl Array {
     /// Whether it is all of its buffer, row after row.
     #[must_use]
     #[inline]
-    pub(crate) fn is_flat(&self) -> bool {
-        self.contiguous && self.layout.offset == 0 && self.bytes() == self.buffer.bytes()
+    pub fn is_flat(&self) -> bool {
+        self.flat
     }
 
     /// The bytes of the buffer that its elements reach.
     #[must_use]
     #[inline]
     pub fn range(&self) -> Range<usize> {
+        if self.flat {
+            return 0..self.buffer.bytes();
+        }
         if self.contiguous {
             return self.layout.offset..self.layout.offset + self.bytes();
         }

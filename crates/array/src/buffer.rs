@@ -19,8 +19,6 @@ enum Place {
     Taken(Arc<Storage>),
     /// In memory that someone else keeps.
     Foreign { start: NonNull<u8>, _keeper: Box<dyn Any + Send + Sync> },
-    /// In memory that the host does not reach.
-    Elsewhere(Elsewhere),
 }
 
 // SAFETY: memory is reached by ops whose accesses were granted, whichever thread they run on.
@@ -28,33 +26,24 @@ unsafe impl Send for Place {}
 // SAFETY: as above.
 unsafe impl Sync for Place {}
 
-/// Bytes that are allocated when they are first needed. Ops that write hold it; what only reads holds the buffer.
+/// Bytes of the host that are allocated when they are first needed. Ops that write hold it; what only reads holds the buffer.
 pub struct Storage {
     bytes: usize,
     place: OnceLock<Place>,
 }
 
 impl Storage {
-    /// The first byte. Allocates. Memory that is not the host's has none.
+    fn new(bytes: usize, place: OnceLock<Place>) -> Arc<Self> {
+        Arc::new(Self { bytes, place })
+    }
+
+    /// The first byte. Allocates.
     pub fn start(&self) -> Result<*mut u8, Cause> {
         if let Some(place) = self.place.get() {
-            return place.start().ok_or_else(|| Cause::Error(Box::new(self.refusal())));
+            return Ok(place.start());
         }
         let block = Block::new(self.bytes).map_err(|error: OutOfMemory| Cause::Error(Box::new(error)))?;
-        self.place.get_or_init(|| Place::Own(block)).start().ok_or_else(|| Cause::Error(Box::new(self.refusal())))
-    }
-
-    /// The memory, if it is not the host's.
-    #[must_use]
-    pub fn elsewhere(&self) -> Option<&Elsewhere> {
-        if let Some(Place::Elsewhere(memory)) = self.place.get() { Some(memory) } else { None }
-    }
-
-    /// What is said to those who ask for the host's memory where there is none.
-    #[cold]
-    fn refusal(&self) -> ArrayError {
-        let device = self.elsewhere().map_or_else(String::new, |memory| memory.device().to_owned());
-        ArrayError::Elsewhere { device }
+        Ok(self.place.get_or_init(|| Place::Own(block)).start())
     }
 
     /// How many there are.
@@ -68,52 +57,62 @@ impl Storage {
         let root = match other.place.get() {
             Some(Place::Own(_)) => Arc::clone(other),
             Some(Place::Taken(root)) => Arc::clone(root),
-            Some(Place::Foreign { .. } | Place::Elsewhere(_)) | None => return false,
+            Some(Place::Foreign { .. }) | None => return false,
         };
         root.bytes == self.bytes && self.place.set(Place::Taken(root)).is_ok()
     }
 }
 
 impl Place {
-    fn start(&self) -> Option<*mut u8> {
+    fn start(&self) -> *mut u8 {
         match self {
-            Self::Own(block) => Some(block.start()),
-            Self::Taken(root) => root.place.get().and_then(Self::start),
-            Self::Foreign { start, .. } => Some(start.as_ptr()),
-            Self::Elsewhere(_) => None,
+            Self::Own(block) => block.start(),
+            Self::Taken(root) => match root.place.get() {
+                Some(place) => place.start(),
+                None => unreachable!("what is taken lies somewhere"),
+            },
+            Self::Foreign { start, .. } => start.as_ptr(),
         }
     }
 }
 
+/// What a buffer's bytes are.
+enum Memory {
+    Host(Arc<Storage>),
+    /// Bytes that the host does not reach.
+    Elsewhere(Elsewhere),
+}
+
 /// Memory shared by an array and its views, and the variables that order accesses to it.
 pub struct Buffer {
-    pub(crate) storage: Arc<Storage>,
+    bytes: usize,
+    memory: Memory,
     engine: Engine,
-    /// Orders accesses to the whole. Made when an op is first pushed on it: small arrays may never need one.
-    variable: OnceLock<Variable>,
+    /// Orders accesses to the whole: of bytes that are not the host's.
+    of_elsewhere: Option<Variable>,
+    /// The same, of the host's. Made when an op is first pushed on it: small arrays may never need one.
+    of_host: OnceLock<Variable>,
     pub(crate) ranges: Guarded<Ranges>,
     readonly: bool,
-    /// Whether its bytes are not the host's.
-    elsewhere: bool,
 }
 
 impl Buffer {
-    fn with(engine: &Engine, bytes: usize, place: OnceLock<Place>, readonly: bool, device: Option<u16>) -> Arc<Self> {
-        let elsewhere = matches!(place.get(), Some(Place::Elsewhere(_)));
+    fn on_host(engine: &Engine, bytes: usize, place: OnceLock<Place>, readonly: bool) -> Arc<Self> {
         Arc::new(Self {
-            storage: Arc::new(Storage { bytes, place }),
+            bytes,
+            memory: Memory::Host(Storage::new(bytes, place)),
             engine: engine.clone(),
-            variable: OnceLock::new(),
-            ranges: Guarded::new(Ranges::on(device)),
+            of_elsewhere: None,
+            of_host: OnceLock::new(),
+            ranges: Guarded::default(),
             readonly,
-            elsewhere,
         })
     }
 
     /// A buffer of so many bytes, allocated when they are first needed.
     #[must_use]
     pub fn new(engine: &Engine, bytes: usize) -> Arc<Self> {
-        Self::with(engine, bytes, OnceLock::new(), false, None)
+        Self::on_host(engine, bytes, OnceLock::new(), false)
     }
 
     /// A buffer on memory that `keeper` keeps.
@@ -131,7 +130,7 @@ impl Buffer {
         keeper: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
         let place = OnceLock::from(Place::Foreign { start, _keeper: keeper });
-        Self::with(engine, bytes, place, readonly, None)
+        Self::on_host(engine, bytes, place, readonly)
     }
 
     /// A buffer on memory that the host does not reach, of the device that has this number among the engine's.
@@ -139,28 +138,48 @@ impl Buffer {
     /// Ops that need the host's memory are refused when they are pushed. Other crates push those that do not
     /// ([`PushRequest::anywhere`](crate::PushRequest)).
     #[must_use]
+    #[inline]
     pub fn elsewhere(engine: &Engine, bytes: usize, readonly: bool, device: u16, memory: Elsewhere) -> Arc<Self> {
-        Self::with(engine, bytes, OnceLock::from(Place::Elsewhere(memory)), readonly, Some(device))
+        Arc::new(Self {
+            bytes,
+            memory: Memory::Elsewhere(memory),
+            engine: engine.clone(),
+            of_elsewhere: Some(engine.new_variable_of(bytes as u64)),
+            of_host: OnceLock::new(),
+            ranges: Guarded::new(Ranges::on(device)),
+            readonly,
+        })
     }
 
     /// Its size in bytes.
     #[must_use]
+    #[inline]
     pub fn bytes(&self) -> usize {
-        self.storage.bytes
+        self.bytes
     }
 
     /// Whether its bytes are not the host's.
     #[must_use]
     #[inline]
     pub fn is_elsewhere(&self) -> bool {
-        self.elsewhere
+        matches!(self.memory, Memory::Elsewhere(_))
     }
 
-    /// Its bytes. Whoever holds them and not the buffer must not touch them longer than the op lasts that gave them:
-    /// they may become another array's.
+    /// Its memory, if that is not the host's.
     #[must_use]
-    pub fn storage(&self) -> &Arc<Storage> {
-        &self.storage
+    #[inline]
+    pub fn memory_elsewhere(&self) -> Option<&Elsewhere> {
+        if let Memory::Elsewhere(memory) = &self.memory { Some(memory) } else { None }
+    }
+
+    /// Its bytes, if they are the host's. Whoever holds them and not the buffer must not touch them longer than the op
+    /// lasts that gave them: they may become another array's.
+    #[inline]
+    pub fn storage(&self) -> Result<&Arc<Storage>, ArrayError> {
+        match &self.memory {
+            Memory::Host(storage) => Ok(storage),
+            Memory::Elsewhere(memory) => Err(ArrayError::Elsewhere { device: memory.device().to_owned() }),
+        }
     }
 
     /// The engine that orders accesses to it.
@@ -173,13 +192,16 @@ impl Buffer {
     /// The variable that orders accesses to the whole.
     #[inline]
     pub(crate) fn variable(&self) -> &Variable {
-        self.variable.get_or_init(|| self.engine.new_variable_of(self.storage.bytes as u64))
+        match &self.of_elsewhere {
+            Some(variable) => variable,
+            None => self.of_host.get_or_init(|| self.engine.new_variable_of(self.bytes as u64)),
+        }
     }
 
-    /// The same, if anything was pushed on it.
+    /// The same, if there is one: until then nothing was pushed on it.
     #[inline]
     pub(crate) fn known_variable(&self) -> Option<&Variable> {
-        self.variable.get()
+        self.of_elsewhere.as_ref().or_else(|| self.of_host.get())
     }
 
     /// Whether it must not be written to.
@@ -191,7 +213,7 @@ impl Buffer {
     /// Refuses to be used by the host, if its bytes are elsewhere.
     #[inline]
     pub(crate) fn check_host(&self) -> Result<(), ArrayError> {
-        if self.elsewhere { Err(self.storage.refusal()) } else { Ok(()) }
+        self.storage().map(drop)
     }
 
     /// Refuses to be written to, if that is so.
@@ -201,12 +223,12 @@ impl Buffer {
 
     /// The first byte, for whoever was granted an access or has waited. Allocates.
     pub fn start(&self) -> Result<*mut u8, Cause> {
-        self.storage.start()
+        self.storage().map_err(|error| Cause::Error(Box::new(error)))?.start()
     }
 
     /// Whether these bytes are all.
     #[inline]
     pub(crate) fn is_whole(&self, range: &Range<usize>) -> bool {
-        range.start == 0 && range.end == self.storage.bytes
+        range.start == 0 && range.end == self.bytes
     }
 }

@@ -10,7 +10,7 @@ pub type Shape = SmallVec<[usize; 4]>;
 pub type Strides = SmallVec<[isize; 4]>;
 
 /// Shape, strides and the place of the first element, in bytes from the start of the buffer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Lengths of the axes.
     pub shape: Shape,
@@ -18,6 +18,15 @@ pub struct Layout {
     pub strides: Strides,
     /// Bytes before the first element.
     pub offset: usize,
+}
+
+impl Clone for Layout {
+    /// Copies slices as a whole, which a vector's own clone does not.
+    #[inline]
+    fn clone(&self) -> Self {
+        let (shape, strides) = (Shape::from_slice(&self.shape), Strides::from_slice(&self.strides));
+        Self { shape, strides, offset: self.offset }
+    }
 }
 
 impl Layout {
@@ -32,7 +41,7 @@ impl Layout {
             step = step.checked_mul(length.max(1)).ok_or_else(too_large)?;
         }
         isize::try_from(step).map_err(|_| too_large())?;
-        Ok(Self { shape: shape.into(), strides, offset: 0 })
+        Ok(Self { shape: Shape::from_slice(shape), strides, offset: 0 })
     }
 
     /// Number of elements.

@@ -53,10 +53,12 @@ impl Lifetimes {
             if let Source::Buffer { buffer, .. } = source
                 && self.ends(buffer, at)
             {
-                if !placed && output.take_place(&buffer.storage) {
-                    placed = true;
-                } else {
-                    self.free.push(Arc::clone(&buffer.storage));
+                if let Ok(storage) = buffer.storage() {
+                    if !placed && output.take_place(storage) {
+                        placed = true;
+                    } else {
+                        self.free.push(Arc::clone(storage));
+                    }
                 }
                 // An op may name it twice.
                 self.uses.retain(|known| known.buffer != Arc::as_ptr(buffer));

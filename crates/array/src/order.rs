@@ -109,9 +109,9 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// Of a buffer that belongs on this device, if that is known.
-    pub(crate) fn on(device: Option<u16>) -> Self {
-        Self { device, ..Self::default() }
+    /// Of a buffer that belongs on this device.
+    pub(crate) fn on(device: u16) -> Self {
+        Self { device: Some(device), ..Self::default() }
     }
 
     /// Mutations pushed.
@@ -184,6 +184,18 @@ pub enum Access {
     Mutate,
     /// Writes all its elements without looking at them.
     Overwrite,
+}
+
+impl Access {
+    /// What it is to the variable of a buffer of which the array is all.
+    #[inline]
+    pub(crate) fn kind(self) -> AccessKind {
+        match self {
+            Self::Read => AccessKind::Read,
+            Self::Mutate => AccessKind::Mutate,
+            Self::Overwrite => AccessKind::Overwrite,
+        }
+    }
 }
 
 /// Variables of ranges, with what is done to them.
@@ -304,18 +316,20 @@ pub(crate) fn is_untouched(buffer: &Buffer) -> bool {
 /// belongs there from now on, unless that is the host's memory, and the device has one of its own.
 #[inline]
 pub(crate) fn place(pushing: &mut Pushing, arrays: &[(&Array, Access)]) -> u16 {
-    let mut found = None;
-    for wanted in [true, false] {
-        for (array, _) in arrays.iter().filter(|(_, access)| (*access != Access::Read) == wanted) {
-            let buffer = array.buffer();
-            let device = buffer.ranges.get(pushing).device;
-            found = found.or(device.map(|device| (device, buffer.is_elsewhere())));
-        }
+    let (mut written, mut read, mut all_known) = (None, None, true);
+    for (array, access) in arrays {
+        let buffer = array.buffer();
+        let device = buffer.ranges.get(pushing).device;
+        let found = if *access == Access::Read { &mut read } else { &mut written };
+        *found = found.or(device.map(|device| (device, buffer.is_elsewhere())));
+        all_known &= *access == Access::Read || device.is_some();
     }
-    let Some((device, elsewhere)) = found else { return 0 };
-    for (array, _) in arrays.iter().filter(|(_, access)| *access != Access::Read) {
-        if array.buffer().is_elsewhere() == elsewhere {
-            array.buffer().ranges.get(pushing).device.get_or_insert(device);
+    let Some((device, elsewhere)) = written.or(read) else { return 0 };
+    if !all_known {
+        for (array, _) in arrays.iter().filter(|(_, access)| *access != Access::Read) {
+            if array.buffer().is_elsewhere() == elsewhere {
+                array.buffer().ranges.get(pushing).device.get_or_insert(device);
+            }
         }
     }
     device
@@ -356,6 +370,31 @@ pub(crate) fn device(buffer: &Buffer) -> u16 {
     buffer.ranges.get(&mut Pushing::lock()).device.unwrap_or(0)
 }
 
+/// Whether the arrays are all of their buffers, row after row, and none of these is split: as most are.
+#[inline]
+fn are_flat(pushing: &mut Pushing, arrays: &[(&Array, Access)]) -> bool {
+    arrays.iter().all(|(array, _)| array.is_flat() && !array.buffer().ranges.get(pushing).split)
+}
+
+/// Notes what an op does with its arrays, and collects their accesses, those of ranges in `parts`.
+fn enter_each<'a>(
+    pushing: &mut Pushing,
+    arrays: &[(&'a Array, Access)],
+    parts: &mut Parts,
+    accesses: &mut Accesses<'a>,
+) -> Result<(), EngineError> {
+    let mut kinds = SmallVec::<[Option<AccessKind>; 4]>::new();
+    for index in 0..arrays.len() {
+        kinds.push(enter(pushing, arrays, index, parts)?);
+    }
+    for ((array, _), kind) in arrays.iter().zip(kinds) {
+        if let Some(kind) = kind {
+            accesses.add(array.buffer().variable(), kind)?;
+        }
+    }
+    Ok(())
+}
+
 /// Enters the arrays' queues as one op, which [`Engine::follow_up`] then is owed.
 #[inline]
 pub(crate) fn enqueue<P: Payload>(
@@ -366,18 +405,20 @@ pub(crate) fn enqueue<P: Payload>(
     options: &PushOptions<'_>,
     payload: P,
 ) -> Result<(), EngineError> {
-    let (mut parts, mut kinds) = (Parts::new(), SmallVec::<[Option<AccessKind>; 4]>::new());
-    for index in 0..arrays.len() {
-        kinds.push(enter(pushing, arrays, index, &mut parts)?);
-    }
+    let mut parts = Parts::new();
     let mut accesses = Accesses::new(engine);
-    for ((array, _), kind) in arrays.iter().zip(kinds) {
-        if let Some(kind) = kind {
-            accesses.add(array.buffer().variable(), kind)?;
+    if are_flat(pushing, arrays) {
+        for (array, access) in arrays {
+            let ranges = array.buffer().ranges.get(pushing);
+            ranges.note(*access);
+            ranges.note_whole(*access);
+            accesses.add(array.buffer().variable(), access.kind())?;
         }
-    }
-    for (variable, kind) in &parts {
-        accesses.add(variable, *kind)?;
+    } else {
+        enter_each(pushing, arrays, &mut parts, &mut accesses)?;
+        for (variable, kind) in &parts {
+            accesses.add(variable, *kind)?;
+        }
     }
     for (variable, kind) in variables {
         accesses.add(variable, *kind)?;
@@ -543,7 +584,7 @@ impl Telling {
         let ranges = buffer.ranges.get(&mut pushing);
         let overlapping = ranges.parts.iter().filter(|part| part.overlaps(&range)).map(|part| part.variable.clone());
         let owes = !ranges.split || range.is_empty() || !ranges.is_written(&range);
-        let base = ranges.base.as_ref().or(buffer.known_variable()).filter(|_| owes).cloned();
+        let base = ranges.base.as_ref().or(buffer.known_variable()).filter(|_| owes && ranges.is_used()).cloned();
         Self { base, ranges: overlapping.collect() }
     }
 

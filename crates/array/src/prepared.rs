@@ -4,7 +4,7 @@ use crate::order::{Access, enter_whole};
 use crate::pushing::Pushing;
 use crate::request;
 use crate::{Array, ArrayError, granted};
-use weft_engine::{AccessKind, Accesses, Device, Engine, Payload, PushOptions};
+use weft_engine::{Accesses, Device, Engine, Payload, PushOptions};
 
 /// What an op does with buffers, wherever their memory is.
 pub struct Prepared {
@@ -45,12 +45,7 @@ impl Prepared {
         let options = PushOptions { device: Device { index: self.device, ..options.device }, ..options };
         let mut accesses = Accesses::new(&self.engine);
         for (array, access) in &self.arrays {
-            let kind = match access {
-                Access::Read => AccessKind::Read,
-                Access::Mutate => AccessKind::Mutate,
-                Access::Overwrite => AccessKind::Overwrite,
-            };
-            accesses.add(array.buffer().variable(), kind)?;
+            accesses.add(array.buffer().variable(), access.kind())?;
         }
         let mut pushing = Pushing::lock();
         let entered = self

@@ -35,7 +35,26 @@ impl<'a> PushRequest<'a> {
     }
 
     /// Refuses what cannot be pushed. Nothing has been changed then.
+    #[inline]
     fn check(&self) -> Result<(), ArrayError> {
+        let suits = |(array, access): &(&Array, Access)| {
+            let buffer = array.buffer();
+            (*access == Access::Read || !buffer.is_readonly())
+                && self.engine.is_same(buffer.engine())
+                && (self.anywhere || !buffer.is_elsewhere())
+        };
+        if !self.arrays.iter().all(suits) {
+            self.refuse()?;
+        }
+        granted::refuse(self.arrays.iter().map(|(array, _)| *array))?;
+        self.variables
+            .iter()
+            .try_for_each(|(variable, kind)| Accesses::new(self.engine).add(variable, *kind).map_err(ArrayError::from))
+    }
+
+    /// Says why the arrays cannot be pushed.
+    #[cold]
+    fn refuse(&self) -> Result<(), ArrayError> {
         for (array, access) in self.arrays {
             if *access != Access::Read {
                 array.buffer().check_writable()?;
@@ -47,10 +66,7 @@ impl<'a> PushRequest<'a> {
                 array.buffer().check_host()?;
             }
         }
-        granted::refuse(self.arrays.iter().map(|(array, _)| *array))?;
-        self.variables
-            .iter()
-            .try_for_each(|(variable, kind)| Accesses::new(self.engine).add(variable, *kind).map_err(ArrayError::from))
+        Ok(())
     }
 
     fn enqueue<P: Payload>(&self, pushing: &mut Pushing, payload: P) -> Result<(), EngineError> {

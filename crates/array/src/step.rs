@@ -108,8 +108,8 @@ impl Step {
                 }
             }
         }
-        let outputs =
-            outputs.iter().map(|output| (Arc::clone(&output.buffer().storage), output.layout().offset)).collect();
+        let storage = |output: &&Array| Ok((Arc::clone(output.buffer().storage()?), output.layout().offset));
+        let outputs = outputs.iter().map(storage).collect::<Result<_, ArrayError>>()?;
         let flat = flat && in_rows;
         Ok(Self { kernel, sources, outputs, rewritten: SmallVec::new(), walk, items, flat })
     }

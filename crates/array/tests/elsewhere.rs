@@ -36,11 +36,11 @@ fn none(_: &mut OpContext<'_>) -> Result<(), Cause> {
 fn the_memory_is_its_makers() {
     let engine = engine(Policy::WorkStealing);
     let array = on_device(&engine, 3);
-    let memory = array.buffer().storage().elsewhere().expect("it is elsewhere");
+    let memory = array.buffer().memory_elsewhere().expect("it is elsewhere");
     assert_eq!(memory.device(), "toy:0");
     assert_eq!(memory.memory::<Memory>().map(|memory| memory.0), Some(7));
     assert!(memory.memory::<String>().is_none());
-    assert!(on_host(&engine, 3).buffer().storage().elsewhere().is_none());
+    assert!(on_host(&engine, 3).buffer().memory_elsewhere().is_none());
 }
 
 #[test]

@@ -6,6 +6,7 @@
 // The doc comments are docstrings for Python: numpydoc, not Markdown.
 #![allow(clippy::doc_markdown)]
 
+mod allocator;
 mod arguments;
 mod array;
 mod call;
@@ -27,10 +28,8 @@ mod wait;
 
 use pyo3::prelude::*;
 
-/// Ops and variables are allocated by the thread that pushes and freed by the one that runs them, and aligned to cache
-/// lines: the system's allocator takes several times as long for that.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 
 /// Scheduler, variables and ops; see the package `weft`.
 #[pymodule(gil_used = false)]

@@ -65,7 +65,10 @@ pub struct Kernel(Arc<Inner>);
 pub struct LaunchPlan {
     pub(crate) function: FunctionHandle,
     pub(crate) parameters: SmallVec<[Parameter; 16]>,
+    /// Of the packed parameters.
     pub(crate) words: usize,
+    /// The words at which pointers lie.
+    pub(crate) pointers: SmallVec<[usize; 8]>,
 }
 
 impl Device {
@@ -155,17 +158,26 @@ impl Kernel {
                 self.name()
             )));
         }
-        let words = parameters.iter().map(|parameter| parameter.words()).sum();
-        let plan = Arc::new(LaunchPlan { function: self.0.function, parameters: parameters.into(), words });
+        let (mut words, mut pointers) = (0, SmallVec::new());
+        for parameter in parameters {
+            if *parameter == Parameter::Pointer {
+                pointers.push(words);
+            }
+            words += parameter.words();
+        }
+        let plan = Arc::new(LaunchPlan { function: self.0.function, parameters: parameters.into(), words, pointers });
         plans.push(Arc::clone(&plan));
         Ok(plan)
     }
 
     /// Sees to it that a block may have so much dynamic shared memory.
+    #[inline]
     pub(crate) fn allow_shared_memory(&self, bytes: u32) -> Result<(), CudaError> {
-        if bytes <= SHARED_MEMORY {
-            return Ok(());
-        }
+        if bytes <= SHARED_MEMORY { Ok(()) } else { self.allow_more_shared_memory(bytes) }
+    }
+
+    #[cold]
+    fn allow_more_shared_memory(&self, bytes: u32) -> Result<(), CudaError> {
         let mut allowed = self.0.shared_memory.lock().unwrap_or_else(PoisonError::into_inner);
         if bytes > *allowed {
             let context: &Context = self.0.device.context();

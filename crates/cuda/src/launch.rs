@@ -22,13 +22,6 @@ use weft_engine::{AccessKind, Cause, OpContext, Payload};
 /// Threads of a block at most, on every device.
 const THREADS: u64 = 1024;
 
-/// A pointer that is known when the op is issued: an access's address is added to a word, which has the offset.
-#[derive(Debug, Clone, Copy)]
-struct Patch {
-    word: u32,
-    access: u32,
-}
-
 #[derive(Debug)]
 struct Common {
     kernel: Kernel,
@@ -82,37 +75,59 @@ impl Launcher {
             )));
         }
         kernel.allow_shared_memory(dimensions.shared_memory)?;
-        Ok(Launch {
-            launcher: self.clone(),
-            dimensions,
-            priority: 0,
-            place: 0,
-            stream: None,
-            words: SmallVec::with_capacity(self.0.plan.words),
-            patches: SmallVec::new(),
-            accesses: SmallVec::new(),
-            given: 0,
-        })
+        let mut inner = Box::new_uninit();
+        let at: *mut Inner = inner.as_mut_ptr();
+        // SAFETY: these are all fields, written where they stay: most of their room is for arguments to come, and would
+        // be copied with them.
+        let inner = unsafe {
+            (&raw mut (*at).launcher).write(self.clone());
+            (&raw mut (*at).dimensions).write(dimensions);
+            (&raw mut (*at).priority).write(0);
+            (&raw mut (*at).given).write(0);
+            (&raw mut (*at).pointers).write(0);
+            (&raw mut (*at).stream).write(None);
+            (&raw mut (*at).words).write(SmallVec::with_capacity(self.0.plan.words));
+            (&raw mut (*at).accesses).write(SmallVec::new());
+            inner.assume_init()
+        };
+        Ok(Launch { inner, place: 0 })
     }
 }
 
 /// A kernel with its arguments: give them in order, then push it as an op, or [issue](Self::issue) it inside of one.
 ///
 /// Whoever launches vouches that the kernel touches what the arguments say, and nothing else: the same promise that
-/// any call of native code needs. It is as small as the arguments of most kernels allow: it lies in the op.
+/// any call of native code needs. It is made where it stays: it goes into the op as two words.
 #[derive(Debug, Clone)]
 pub struct Launch {
+    inner: Box<Inner>,
+    /// A key of the caller's; 0 is none. Here, where the engine looks for it.
+    place: u64,
+}
+
+#[derive(Debug, Clone)]
+struct Inner {
     launcher: Launcher,
     dimensions: Dimensions,
     priority: i32,
-    /// A key of the caller's; 0 is none.
-    place: u64,
-    stream: Option<Stream>,
-    /// The parameters, packed; each starts with a word of its own.
-    words: SmallVec<[u64; 8]>,
-    patches: SmallVec<[Patch; 4]>,
-    accesses: SmallVec<[Access; 4]>,
+    /// Arguments so far, and how many of them are pointers.
     given: u32,
+    pointers: u32,
+    stream: Option<Stream>,
+    /// The parameters, packed; each starts with a word of its own. That of a pointer has its offset, to which the address
+    /// is added when the op is issued.
+    words: SmallVec<[u64; 8]>,
+    /// Those of the pointers, in order, and behind them further ones.
+    accesses: SmallVec<[Access; 4]>,
+}
+
+impl Inner {
+    /// Puts the access that was named last, a pointer's, before those that are none's.
+    #[cold]
+    fn put_last_in_place(&mut self) {
+        let from = self.pointers as usize - 1;
+        self.accesses[from..].rotate_right(1);
+    }
 }
 
 impl Launch {
@@ -133,19 +148,24 @@ impl Launch {
     }
 
     fn plan(&self) -> &LaunchPlan {
-        &self.launcher.0.plan
+        &self.inner.launcher.0.plan
     }
 
     /// The kernel.
     #[must_use]
     pub fn kernel(&self) -> &Kernel {
-        &self.launcher.0.kernel
+        &self.inner.launcher.0.kernel
     }
 
     /// The parameter that is given next.
     #[inline]
     fn wanted(&self) -> Option<&Parameter> {
-        self.plan().parameters.get(self.given as usize)
+        self.plan().parameters.get(self.inner.given as usize)
+    }
+
+    #[cold]
+    fn mismatched(&self, bytes: &[u8]) -> CudaError {
+        self.mismatch(&format!("a value of {} bytes", bytes.len()))
     }
 
     #[cold]
@@ -155,7 +175,7 @@ impl Launch {
             Some(Parameter::Pointer) => "a buffer".to_owned(),
             Some(Parameter::Scalar(bytes)) => format!("a value of {bytes} bytes"),
         };
-        let (at, name) = (self.given, self.kernel().name());
+        let (at, name) = (self.inner.given, self.kernel().name());
         CudaError::InvalidArgument(format!("argument {at} of kernel '{name}' is {given}, and {wanted} is expected"))
     }
 
@@ -179,24 +199,28 @@ impl Launch {
     /// [`pointer`](Self::pointer), in place.
     #[inline]
     pub fn give_pointer(&mut self, offset: usize, access: Access) -> Result<(), CudaError> {
-        if self.wanted() != Some(&Parameter::Pointer) {
-            return Err(self.mismatch("a buffer"));
+        let fits = offset <= access.buffer.bytes() && access.buffer.device() == self.device();
+        if !fits || self.wanted() != Some(&Parameter::Pointer) {
+            return Err(self.misplaced(offset, &access));
         }
-        if offset > access.buffer.bytes() || access.buffer.device() != self.device() {
-            return Err(self.misplaced(offset, &access.buffer));
+        let inner = &mut *self.inner;
+        inner.words.push(offset as u64);
+        inner.accesses.push(access);
+        inner.pointers += 1;
+        inner.given += 1;
+        if inner.accesses.len() > inner.pointers as usize {
+            inner.put_last_in_place();
         }
-        #[allow(clippy::cast_possible_truncation)] // there is no memory for more
-        let patch = Patch { word: self.words.len() as u32, access: self.accesses.len() as u32 };
-        self.patches.push(patch);
-        self.words.push(offset as u64);
-        self.accesses.push(access);
-        self.given += 1;
         Ok(())
     }
 
     #[cold]
-    fn misplaced(&self, offset: usize, buffer: &DeviceBuffer) -> CudaError {
-        let (at, name) = (self.given, self.kernel().name());
+    fn misplaced(&self, offset: usize, access: &Access) -> CudaError {
+        let buffer = &access.buffer;
+        if self.wanted() != Some(&Parameter::Pointer) {
+            return self.mismatch("a buffer");
+        }
+        let (at, name) = (self.inner.given, self.kernel().name());
         if offset > buffer.bytes() {
             let bytes = buffer.bytes();
             return CudaError::InvalidArgument(format!(
@@ -214,28 +238,29 @@ impl Launch {
     #[inline]
     pub fn give_scalar(&mut self, bytes: &[u8]) -> Result<(), CudaError> {
         if self.wanted() != Some(&Parameter::Scalar(bytes.len())) {
-            return Err(self.mismatch(&format!("a value of {} bytes", bytes.len())));
+            return Err(self.mismatched(bytes));
         }
+        let inner = &mut *self.inner;
         for chunk in bytes.chunks(8) {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
-            self.words.push(u64::from_ne_bytes(word));
+            inner.words.push(u64::from_ne_bytes(word));
         }
-        self.given += 1;
+        inner.given += 1;
         Ok(())
     }
 
     /// Says what the kernel does with memory that no argument names: pointers within buffers, for example.
     #[must_use]
     pub fn access(mut self, access: Access) -> Self {
-        self.accesses.push(access);
+        self.inner.accesses.push(access);
         self
     }
 
     /// Ahead of others, if above 0.
     #[must_use]
     pub fn priority(mut self, priority: i32) -> Self {
-        self.priority = priority;
+        self.inner.priority = priority;
         self
     }
 
@@ -249,29 +274,29 @@ impl Launch {
     /// On this stream.
     #[must_use]
     pub fn stream(mut self, stream: Option<Stream>) -> Self {
-        self.stream = stream;
+        self.inner.stream = stream;
         self
     }
 
     /// What it does with which buffers.
     #[must_use]
     pub fn accesses(&self) -> &[Access] {
-        &self.accesses
+        &self.inner.accesses
     }
 
     pub(crate) fn names_stream(&self) -> bool {
-        self.stream.is_some()
+        self.inner.stream.is_some()
     }
 
     /// The op, for messages.
     #[must_use]
     pub fn label(&self) -> &Label {
-        &self.launcher.0.label
+        &self.inner.launcher.0.label
     }
 
     /// Refuses a launch with too few arguments. A push should, so that the mistake is told where it was made.
     pub fn check(&self) -> Result<(), CudaError> {
-        let (given, wanted) = (self.given as usize, self.plan().parameters.len());
+        let (given, wanted) = (self.inner.given as usize, self.plan().parameters.len());
         if given == wanted {
             return Ok(());
         }
@@ -280,7 +305,7 @@ impl Launch {
     }
 
     fn device(&self) -> &Device {
-        self.launcher.device()
+        self.inner.launcher.device()
     }
 
     /// Puts it on a stream.
@@ -294,9 +319,9 @@ impl Launch {
     /// Hands `launch` a pointer to each parameter.
     #[inline]
     fn packed<R>(&self, issuing: &Issuing<'_>, launch: impl FnOnce(*mut *mut c_void) -> R) -> R {
-        let mut words: SmallVec<[u64; 64]> = SmallVec::from_slice(&self.words);
-        for patch in &self.patches {
-            words[patch.word as usize] += issuing.addresses[patch.access as usize];
+        let mut words: SmallVec<[u64; 64]> = SmallVec::from_slice(&self.inner.words);
+        for (word, address) in self.plan().pointers.iter().zip(issuing.addresses) {
+            words[*word] += address;
         }
         let mut pointers: SmallVec<[*mut c_void; 32]> = SmallVec::new();
         let mut rest = words.as_mut_ptr();
@@ -317,7 +342,7 @@ impl Launch {
     unsafe fn call(&self, issuing: &Issuing<'_>, parameters: *mut *mut c_void) -> Result<(), CudaError> {
         let (function, stream) = (self.kernel().function(), issuing.stream.handle());
         // SAFETY: the caller's promise, and that of new().
-        unsafe { issuing.driver.launch(function, &self.dimensions, stream, parameters) }
+        unsafe { issuing.driver.launch(function, &self.inner.dimensions, stream, parameters) }
             .map_err(|error| issuing.refused(error))
     }
 
@@ -326,10 +351,10 @@ impl Launch {
     pub fn issue(&self) -> Result<Fence, CudaError> {
         self.check()?;
         let request = Request {
-            priority: self.priority,
+            priority: self.inner.priority,
             place: self.place,
-            stream: self.stream.as_ref(),
-            ..Request::new(&self.launcher.0.label, &self.accesses)
+            stream: self.inner.stream.as_ref(),
+            ..Request::new(self.label(), self.accesses())
         };
         self.device().issue(&request, |issuing| self.put(issuing))
     }

@@ -59,7 +59,7 @@ pub(super) fn view<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let buffer = array.buffer();
     let memory = Memory {
-        storage: Arc::clone(buffer.storage()),
+        storage: Arc::clone(buffer.storage().map_err(|error| raised(py, error))?),
         readonly: buffer.is_readonly(),
         _buffer: (lasting == Lasting::Always).then(|| Arc::clone(buffer)),
     };

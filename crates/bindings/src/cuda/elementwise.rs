@@ -204,10 +204,43 @@ impl CudaLoop {
     }
 
     /// Pushes a launch. The caller has waited for room.
+    #[inline]
     pub(crate) fn push(&self, py: Python<'_>, outputs: &[&Array], inputs: &[Operand<'_>]) -> PyResult<()> {
+        match self.of_rows(outputs, inputs) {
+            Some(launcher) => self.push_launch(py, launcher, None, outputs, inputs),
+            None => self.push_any(py, outputs, inputs),
+        }
+    }
+
+    /// The kernel for operands that are in rows, one shape and one device, as most are, if it was compiled before and
+    /// all is as it must be; otherwise `push_any` looks closer.
+    #[inline]
+    fn of_rows(&self, outputs: &[&Array], inputs: &[Operand<'_>]) -> Option<&Launcher> {
+        let ([output], [result]) = (outputs, &*self.outputs) else { return None };
+        let (device, shape) = (memory_of(output)?.device(), &*output.layout().shape);
+        if !output.is_flat() || output.bytes() == 0 || output.dtype() != *result || inputs.len() != self.inputs.len() {
+            return None;
+        }
+        let mut variant = 0;
+        for (at, (input, dtype)) in inputs.iter().zip(&self.inputs).enumerate() {
+            let Operand::Array(array) = input else {
+                variant |= 1 << at;
+                continue;
+            };
+            let suits = array.dtype() == *dtype && array.is_contiguous() && *array.layout().shape == *shape;
+            // In place each element is read where it is written; elsewhere in the same buffer not.
+            let apart = !Arc::ptr_eq(array.buffer(), output.buffer()) || (array.is_flat() && dtype == result);
+            if !suits || !apart || memory_of(array)?.device() != device {
+                return None;
+            }
+        }
+        self.kernels.get()?.get(device.index() * VARIANTS + variant)?.get()
+    }
+
+    /// Checks the operands, and copies what must not be read where it lies.
+    fn push_any(&self, py: Python<'_>, outputs: &[&Array], inputs: &[Operand<'_>]) -> PyResult<()> {
         let device = self.check(py, outputs, inputs)?;
-        let first = outputs[0];
-        if first.layout().size() == 0 {
+        if outputs[0].layout().size() == 0 {
             return Ok(());
         }
         for (at, input) in inputs.iter().enumerate() {
@@ -232,8 +265,22 @@ impl CudaLoop {
             Some(self.walk(py, outputs, inputs)?)
         };
         let launcher = self.launcher(py, device, variant, walk.as_ref(), inputs)?;
-        let launch = self.launch(launcher, walk.as_ref(), outputs, inputs).map_err(|error| errors::cuda(py, error))?;
+        self.push_launch(py, launcher, walk.as_ref(), outputs, inputs)
+    }
+
+    /// Pushes a launch whose operands have been checked.
+    #[inline]
+    fn push_launch(
+        &self,
+        py: Python<'_>,
+        launcher: &Launcher,
+        walk: Option<&Walk>,
+        outputs: &[&Array],
+        inputs: &[Operand<'_>],
+    ) -> PyResult<()> {
+        let launch = self.launch(launcher, walk, outputs, inputs).map_err(|error| errors::cuda(py, error))?;
         let launch = launch.at(Location::here(py).bits());
+        let engine = outputs[0].engine();
         let mut arrays: SmallVec<[(&Array, ArrayAccess); INPUTS]> = SmallVec::new();
         for input in inputs {
             if let Operand::Array(array) = input {
@@ -246,11 +293,11 @@ impl CudaLoop {
             bytes += if output.bytes() < COUNTED { 0 } else { output.bytes() as u64 };
         }
         if capture::is_open() {
-            return capture::launch(py, first.engine(), &launch, &arrays);
+            return capture::launch(py, engine, &launch, &arrays);
         }
-        let note = trace::of_arrays(py, first.engine(), Kind::Launch, &self.name);
+        let note = trace::of_arrays(py, engine, Kind::Launch, &self.name);
         let options = PushOptions { bytes, note, ..PushOptions::default() };
-        push(launch, &PushRequest::anywhere(first.engine(), &arrays, options)).map_err(|error| raised(py, error))
+        push(launch, &PushRequest::anywhere(engine, &arrays, options)).map_err(|error| raised(py, error))
     }
 
     /// Refuses operands that do not suit the kernels. Answers their device.
@@ -366,6 +413,7 @@ impl CudaLoop {
         load().map_err(|error| errors::cuda(py, error))
     }
 
+    #[inline]
     fn launch(
         &self,
         launcher: &Launcher,
@@ -387,8 +435,7 @@ impl CudaLoop {
         let memory = |array: &Array| buffer_of(array).ok_or_else(super::memory::not_there);
         for output in outputs {
             // What lies between the elements stays, and other ranges of the buffer may be in use: so not "overwrite".
-            let all = output.is_contiguous() && output.bytes() == output.buffer().bytes();
-            let kind = if all { AccessKind::Overwrite } else { AccessKind::Mutate };
+            let kind = if output.is_flat() { AccessKind::Overwrite } else { AccessKind::Mutate };
             launch.give_pointer(
                 output.layout().offset,
                 Access { buffer: memory(output)?, range: output.range(), kind },

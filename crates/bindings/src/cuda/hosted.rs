@@ -114,7 +114,7 @@ pub(crate) fn granted_place(array: &Array) -> Option<(DeviceAddress, usize)> {
 /// A CuPy array on the elements, for the running op.
 pub(crate) fn view<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
     let (Some((address, _)), Some(buffer)) = (granted_place(array), buffer_of(array)) else {
-        let device = array.buffer().storage().elsewhere().map_or("cpu", |memory| memory.device()).to_owned();
+        let device = array.buffer().memory_elsewhere().map_or("cpu", |memory| memory.device()).to_owned();
         return Err(raised(py, ArrayError::Elsewhere { device }));
     };
     let layout = array.layout();

@@ -4,7 +4,7 @@ use super::capture;
 use super::memory::{buffer_of, expect, not_there};
 use super::parameters::{self, Given, Known, Parameters};
 use super::runtime;
-use crate::array::{NDArray, raised};
+use crate::array::raised;
 use crate::engine::Engine;
 use crate::errors;
 use crate::location::Location;
@@ -12,7 +12,7 @@ use crate::trace;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use weft_array::{Access as ArrayAccess, Array, PushRequest, push};
 use weft_cuda::driver::{Dimensions, FunctionHandle, StreamHandle};
 use weft_cuda::{Access, CudaError, Device, Kernel, Label, Launch, Launcher, Parameter, Stream};
@@ -53,7 +53,41 @@ pub(crate) struct RawKernel {
     /// By the index of their device.
     kernels: Mutex<Vec<(usize, Kernel)>>,
     /// By their device and the signatures with which they were called.
-    launchers: Mutex<Vec<Launcher>>,
+    launchers: Launchers,
+}
+
+/// Launchers, found without a lock: a list that only grows, at its end.
+#[derive(Default)]
+struct Launchers(OnceLock<Box<(Launcher, Launchers)>>);
+
+impl Launchers {
+    #[inline]
+    fn find(&self, suits: impl Fn(&Launcher) -> bool) -> Option<&Launcher> {
+        let mut known = self.0.get();
+        while let Some((launcher, rest)) = known.map(|known| &**known) {
+            if suits(launcher) {
+                return Some(launcher);
+            }
+            known = rest.0.get();
+        }
+        None
+    }
+
+    /// Of two that are added at once for one signature the first is found from then on.
+    fn add(&self, launcher: Launcher) -> &Launcher {
+        let mut end = self;
+        let mut link = Box::new((launcher, Self::default()));
+        while let Err(refused) = end.0.set(link) {
+            link = refused;
+            if let Some(known) = end.0.get() {
+                end = &known.1;
+            }
+        }
+        match end.0.get() {
+            Some(known) => &known.0,
+            None => unreachable!("it was set"),
+        }
+    }
 }
 
 #[pymethods]
@@ -99,23 +133,26 @@ impl RawKernel {
             errors::kernel_argument(py, &message)
         })?;
         let given = parameters::given(&self.name, self.parameters.as_ref(), args, &reads, &mutates)?;
-        let mut arrays: SmallVec<[(&NDArray, ArrayAccess); 4]> = SmallVec::new();
+        let mut owner = None;
+        let mut arrays: SmallVec<[(&Array, ArrayAccess); 4]> = SmallVec::new();
         for argument in &given {
             if let Given::Array(array, access) = argument {
-                arrays.push((array.get(), *access));
+                owner = owner.or_else(|| Some(array.get().owner()));
+                arrays.push((&array.get().inner, *access));
             }
         }
         let passed = arrays.len();
         for (list, access) in [(&reads, ArrayAccess::Read), (&mutates, ArrayAccess::Mutate)] {
             for array in list {
-                if !arrays.iter().any(|(known, _)| std::ptr::eq(*known, array.get())) {
-                    arrays.push((array.get(), access));
+                owner = owner.or_else(|| Some(array.get().owner()));
+                if !arrays.iter().any(|(known, _)| std::ptr::eq(*known, &raw const array.get().inner)) {
+                    arrays.push((&array.get().inner, access));
                 }
             }
         }
         let home;
-        let (engine, device) = if let Some((first, _)) = arrays.first() {
-            (first.owner().get(), self.device_of(py, &arrays)?)
+        let (engine, device) = if let Some(owner) = owner {
+            (owner.get(), self.device_of(py, &arrays)?)
         } else {
             home = (
                 py.import("weft._default")?.getattr("get_engine")?.call0()?.cast_into::<Engine>()?,
@@ -126,17 +163,15 @@ impl RawKernel {
         let dimensions = Dimensions { grid: lengths(grid)?, block: lengths(block)?, shared_memory: shared_mem };
         let launcher = self.launcher(py, device, &given)?;
         let stream = stream.map(|stream| foreign(device, stream)).transpose()?;
-        let launch = Self::launch(&launcher, dimensions, &given, &arrays[passed..], stream);
+        let launch = Self::launch(launcher, dimensions, &given, &arrays[passed..], stream);
         let launch = launch.map_err(|error| refused(py, error))?.at(Location::here(py).bits());
-        let held: SmallVec<[(&Array, ArrayAccess); 4]> =
-            arrays.iter().map(|(array, access)| (&array.inner, *access)).collect();
         if capture::is_open() {
-            return capture::launch(py, &engine.inner, &launch, &held);
+            return capture::launch(py, &engine.inner, &launch, &arrays);
         }
         engine.wait_for_room(py, 0)?;
         let note = trace::of_arrays(py, &engine.inner, Kind::Launch, &self.name);
         let options = PushOptions { note, ..PushOptions::default() };
-        push(launch, &PushRequest::anywhere(&engine.inner, &held, options)).map_err(|error| raised(py, error))
+        push(launch, &PushRequest::anywhere(&engine.inner, &arrays, options)).map_err(|error| raised(py, error))
     }
 
     fn __repr__(&self) -> String {
@@ -146,10 +181,10 @@ impl RawKernel {
 
 impl RawKernel {
     /// The device of the arrays, of which there is one.
-    fn device_of<'a>(&self, py: Python<'_>, arrays: &[(&'a NDArray, ArrayAccess)]) -> PyResult<&'a Device> {
-        let device = expect(py, &arrays[0].0.inner)?.device();
+    fn device_of<'a>(&self, py: Python<'_>, arrays: &[(&'a Array, ArrayAccess)]) -> PyResult<&'a Device> {
+        let device = expect(py, arrays[0].0)?.device();
         for (array, _) in &arrays[1..] {
-            let other = expect(py, &array.inner)?.device();
+            let other = expect(py, array)?.device();
             if other != device {
                 let (one, two) = (device.index(), other.index());
                 let message = format!(
@@ -163,25 +198,26 @@ impl RawKernel {
     }
 
     /// The kernel with the plan for these arguments, made once for each signature.
-    fn launcher(&self, py: Python<'_>, device: &Device, given: &[Given<'_>]) -> PyResult<Launcher> {
-        let signature: SmallVec<[Parameter; 16]> = given
-            .iter()
-            .map(|argument| match argument {
-                Given::Array(..) => Parameter::Pointer,
-                Given::Scalar(bytes) => Parameter::Scalar(bytes.len()),
-            })
-            .collect();
-        let suits = |known: &&Launcher| known.device() == device && *known.parameters() == *signature;
-        let known = self.launchers.lock().unwrap_or_else(PoisonError::into_inner).iter().find(suits).cloned();
-        if let Some(known) = known {
-            return Ok(known);
+    #[inline]
+    fn launcher(&self, py: Python<'_>, device: &Device, given: &[Given<'_>]) -> PyResult<&Launcher> {
+        let suits = |known: &Launcher| {
+            let parameters = known.parameters();
+            let alike = || parameters.iter().zip(given).all(|(parameter, given)| *parameter == given.parameter());
+            known.device() == device && parameters.len() == given.len() && alike()
+        };
+        match self.launchers.find(suits) {
+            Some(known) => Ok(known),
+            None => self.new_launcher(py, device, given),
         }
+    }
+
+    #[cold]
+    fn new_launcher(&self, py: Python<'_>, device: &Device, given: &[Given<'_>]) -> PyResult<&Launcher> {
+        let signature: SmallVec<[Parameter; 16]> = given.iter().map(Given::parameter).collect();
         let kernel = self.kernel(py, device)?;
         let plan = kernel.plan(&signature);
         let made = plan.and_then(|plan| Launcher::new(&kernel, &plan, Label::new(Arc::clone(&self.name), 0)));
-        let made = made.map_err(|error| refused(py, error))?;
-        self.launchers.lock().unwrap_or_else(PoisonError::into_inner).push(made.clone());
-        Ok(made)
+        Ok(self.launchers.add(made.map_err(|error| refused(py, error))?))
     }
 
     fn kernel(&self, py: Python<'_>, device: &Device) -> PyResult<Kernel> {
@@ -206,11 +242,12 @@ impl RawKernel {
     }
 
     /// The launch. Of the arrays it is told those that no argument names.
+    #[inline]
     fn launch(
         launcher: &Launcher,
         dimensions: Dimensions,
         given: &[Given<'_>],
-        unnamed: &[(&NDArray, ArrayAccess)],
+        unnamed: &[(&Array, ArrayAccess)],
         stream: Option<Stream>,
     ) -> Result<Launch, CudaError> {
         let access = |array: &Array, access: ArrayAccess| -> Result<Access, CudaError> {
@@ -229,7 +266,7 @@ impl RawKernel {
             }
         }
         for (array, kind) in unnamed {
-            launch = launch.access(access(&array.inner, *kind)?);
+            launch = launch.access(access(array, *kind)?);
         }
         Ok(launch)
     }

@@ -11,13 +11,13 @@ use weft_cuda::{CudaError, Device, DeviceBuffer};
 
 /// The device memory of an array that is on a device.
 pub(crate) fn buffer_of(array: &Array) -> Option<Arc<DeviceBuffer>> {
-    array.buffer().storage().elsewhere()?.memory()
+    array.buffer().memory_elsewhere()?.memory()
 }
 
 /// The same, to look at.
 #[inline]
 pub(crate) fn memory_of(array: &Array) -> Option<&DeviceBuffer> {
-    array.buffer().storage().elsewhere()?.get()
+    array.buffer().memory_elsewhere()?.get()
 }
 
 /// The same, where the array must be on a device.

@@ -6,8 +6,9 @@ use super::memory::{fresh, memory_of};
 use crate::array::fast::{self, OPERATORS, Operator, broadcast};
 use crate::array::{NDArray, dtypes, raised};
 use pyo3::prelude::*;
+use std::borrow::Cow;
 use std::sync::OnceLock;
-use weft_array::{DType, Scalar, Shape};
+use weft_array::{DType, Scalar};
 
 type Row = [OnceLock<Py<CudaLoop>>; DType::COUNT];
 
@@ -64,10 +65,12 @@ impl<'a> Other<'a> {
     }
 
     #[inline]
-    fn shape(&self, own: &Shape) -> Option<Shape> {
+    fn shape<'b>(&self, own: &'b [usize]) -> Option<Cow<'b, [usize]>> {
         match self {
-            Self::Array(array) if array.inner.layout().shape != *own => broadcast(own, &array.inner.layout().shape),
-            _ => Some(own.clone()),
+            Self::Array(array) if *array.inner.layout().shape != *own => {
+                broadcast(own, &array.inner.layout().shape).map(|shape| Cow::Owned(shape.into_vec()))
+            }
+            _ => Some(Cow::Borrowed(own)),
         }
     }
 
@@ -123,8 +126,8 @@ pub(crate) fn in_place(array: &Bound<'_, NDArray>, other: &Bound<'_, PyAny>, ope
     let dtype = own.inner.dtype();
     let Some(other) = Other::of(own, other) else { return Ok(false) };
     let Some(kernels) = kernels(py, operator, dtype, other.dtype(dtype))? else { return Ok(false) };
-    let shape = &own.inner.layout().shape;
-    if kernels.result() != dtype || other.shape(shape).is_none_or(|broadcast| broadcast != *shape) {
+    let shape = &*own.inner.layout().shape;
+    if kernels.result() != dtype || other.shape(shape).is_none_or(|broadcast| *broadcast != *shape) {
         return Ok(false);
     }
     own.owner().get().wait_for_room(py, own.inner.bytes() as u64)?;

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
 use weft_array::{Access, DType, Scalar};
+use weft_cuda::Parameter;
 
 /// What the source says of a parameter.
 pub(crate) struct Declaration {
@@ -24,6 +25,17 @@ pub(crate) type Known = (bool, Option<String>);
 pub(crate) enum Given<'py> {
     Array(Bound<'py, NDArray>, Access),
     Scalar(SmallVec<[u8; 16]>),
+}
+
+impl Given<'_> {
+    /// The kernel's parameter that takes it.
+    #[inline]
+    pub(crate) fn parameter(&self) -> Parameter {
+        match self {
+            Self::Array(..) => Parameter::Pointer,
+            Self::Scalar(bytes) => Parameter::Scalar(bytes.len()),
+        }
+    }
 }
 
 /// What Python has read in the source.
@@ -90,8 +102,12 @@ pub(crate) fn _overwrite(obj: Py<PyAny>) -> Declared {
 }
 
 /// The arrays of a keyword list.
+#[inline]
 pub(crate) fn named<'py>(list: Option<&Bound<'py, PyAny>>) -> PyResult<Vec<Bound<'py, NDArray>>> {
-    let Some(list) = list else { return Ok(Vec::new()) };
+    list.map_or_else(|| Ok(Vec::new()), listed)
+}
+
+fn listed<'py>(list: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, NDArray>>> {
     let items: PyResult<Vec<_>> = list.try_iter().and_then(Iterator::collect);
     let arrays = items.map(|items| items.into_iter().map(Bound::cast_into::<NDArray>).collect::<Result<Vec<_>, _>>());
     match arrays {

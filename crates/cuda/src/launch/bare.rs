@@ -22,7 +22,7 @@ impl Launch {
     /// The parameters are packed once and one fence stands behind them all, so that what is timed is the driver's.
     pub fn back_to_back(&self, count: usize, wait: &mut Wait<'_>) -> Result<BackToBack, CudaError> {
         self.check()?;
-        let request = Request { stream: self.stream.as_ref(), ..Request::new(self.label(), &self.accesses) };
+        let request = Request { stream: self.inner.stream.as_ref(), ..Request::new(self.label(), self.accesses()) };
         let mut clock = None;
         let fence = self.device().issue(&request, |issuing| {
             self.packed(issuing, |parameters| {

@@ -38,17 +38,8 @@ impl<'v> Accesses<'v> {
     /// a read with an overwrite is a mutation.
     #[inline]
     pub fn add(&mut self, variable: &'v Variable, kind: AccessKind) -> Result<(), EngineError> {
-        // SAFETY: made from a reference in of(), whose engine the caller pushes to next.
-        let core = unsafe { &*self.core };
-        if !std::ptr::eq(std::sync::Arc::as_ptr(variable.core()), self.core) {
-            return Err(EngineError::WrongEngine {
-                variable: variable.label(),
-                owner: variable.engine_name().to_owned(),
-                engine: core.label.clone(),
-            });
-        }
-        if variable.node().is_deleted() {
-            return Err(EngineError::VariableDeleted { variable: variable.label() });
+        if !std::ptr::eq(std::sync::Arc::as_ptr(variable.core()), self.core) || variable.node().is_deleted() {
+            return Err(self.refusal(variable));
         }
         variable.adopt();
         let node = variable.node_pointer();
@@ -60,6 +51,17 @@ impl<'v> Accesses<'v> {
         }
         self.list.push((node, kind));
         Ok(())
+    }
+
+    /// Why the variable is not taken.
+    #[cold]
+    fn refusal(&self, variable: &Variable) -> EngineError {
+        if std::ptr::eq(std::sync::Arc::as_ptr(variable.core()), self.core) {
+            return EngineError::VariableDeleted { variable: variable.label() };
+        }
+        // SAFETY: made from a reference in of(), whose engine the caller pushes to next.
+        let engine = unsafe { &*self.core }.label.clone();
+        EngineError::WrongEngine { variable: variable.label(), owner: variable.engine_name().to_owned(), engine }
     }
 
     /// The accesses, each variable once, in the order in which they were named.

@@ -248,6 +248,7 @@ impl Engine {
 
     /// Whether both are handles on one engine.
     #[must_use]
+    #[inline]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.core, &other.core)
     }
