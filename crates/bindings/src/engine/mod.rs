@@ -1,7 +1,12 @@
 //! `weft.Engine`.
 
-use crate::arguments::{self, Held};
-use crate::array::granting;
+mod pushing;
+mod settings;
+mod tracing;
+
+pub(crate) use pushing::wait_for_room;
+
+use crate::arguments;
 use crate::callable::{AsyncCallable, Callable};
 use crate::cuda::{fences, times};
 use crate::errors;
@@ -11,20 +16,17 @@ use crate::native::{KeepingAlive, Native};
 use crate::operator::Operator;
 use crate::process;
 use crate::stall;
-use crate::trace::{self, Traced};
 use crate::variable::Variable;
 use crate::wait;
+use pushing::Common;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use settings::Given;
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
-use weft_engine::trace::Note;
-use weft_engine::{AccessKind, Accesses, NativeFunction, OnLimit, Policy, PushOptions, Settings};
-
-/// How long ready callables may wait for the GIL before a push lets them have it.
-const HAND_OVER: Duration = Duration::from_millis(1);
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
+use weft_engine::{NativeFunction, PushOptions};
 
 /// Runs ops at once where their accesses allow it, and in order where they do not.
 ///
@@ -65,112 +67,6 @@ pub(crate) struct Engine {
     wrap: Mutex<Option<Py<PyAny>>>,
 }
 
-impl Engine {
-    /// Waits, without the GIL, until there is room for an op that holds so many bytes; raises where asked to.
-    #[inline]
-    pub(crate) fn wait_for_room(&self, py: Python<'_>, bytes: u64) -> PyResult<()> {
-        wait_for_room(py, &self.inner, bytes)
-    }
-
-    /// Pushes, waiting without the GIL if there is no room.
-    #[inline]
-    pub(crate) fn push_payload<P: Traced>(
-        &self,
-        py: Python<'_>,
-        mut payload: P,
-        accesses: &mut Accesses<'_>,
-        options: &PushOptions<'_>,
-    ) -> PyResult<()> {
-        self.wait_for_room(py, options.bytes)?;
-        let noted;
-        let mut options = options;
-        if self.inner.is_traced() {
-            let note;
-            (payload, note) = self.traced(py, payload, options.name)?;
-            noted = PushOptions { note, ..*options };
-            options = &noted;
-        }
-        self.inner.push_unlimited(payload, accesses, options).map_err(|error| errors::raised(py, error))?;
-        self.hand_over(py);
-        Ok(())
-    }
-
-    /// What a trace is to know of a payload, and the payload, its callable wrapped if the trace asks for that.
-    #[cold]
-    pub(crate) fn traced<P: Traced>(&self, py: Python<'_>, payload: P, name: Option<&str>) -> PyResult<(P, Note)> {
-        let note = trace::note_of(py, &self.inner, &payload, name);
-        let wrap = self.wrap.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|wrap| wrap.clone_ref(py));
-        let payload = match wrap {
-            None => payload,
-            Some(wrap) => payload.wrapped(|callable| wrap.call1(py, (callable, name)))?,
-        };
-        Ok((payload, note))
-    }
-
-    /// Lets ready callables have the GIL, if they have waited for long.
-    #[inline]
-    pub(crate) fn hand_over(&self, py: Python<'_>) {
-        if self.inner.is_host_overdue(HAND_OVER) {
-            py.detach(|| self.inner.let_hosted_in(HAND_OVER));
-        }
-    }
-}
-
-/// The same for an engine without its handle.
-#[inline]
-pub(crate) fn wait_for_room(py: Python<'_>, engine: &weft_engine::Engine, bytes: u64) -> PyResult<()> {
-    while !engine.has_room(bytes) {
-        if engine.on_limit() == OnLimit::Raise {
-            return engine.wait_for_room(bytes, None).map_err(|error| errors::raised(py, error));
-        }
-        wait::detached(py, engine, None, |wait| engine.wait_for_room(bytes, wait.tick.take()))?;
-    }
-    Ok(())
-}
-
-/// What every kind of push takes besides its payload.
-struct Common<'a, 'py> {
-    reads: Option<&'a Bound<'py, PyAny>>,
-    mutates: Option<&'a Bound<'py, PyAny>>,
-    overwrites: Option<&'a Bound<'py, PyAny>>,
-    options: PushOptions<'a>,
-    /// Whether the options name a device.
-    placed: bool,
-}
-
-impl<'a, 'py> Common<'a, 'py> {
-    #[inline]
-    fn new(
-        reads: Option<&'a Bound<'py, PyAny>>,
-        mutates: Option<&'a Bound<'py, PyAny>>,
-        overwrites: Option<&'a Bound<'py, PyAny>>,
-        device: Option<&Bound<'py, PyAny>>,
-        options: PushOptions<'a>,
-    ) -> PyResult<Self> {
-        let options = PushOptions { device: arguments::device(device)?, ..options };
-        Ok(Self { reads, mutates, overwrites, options, placed: device.is_some() })
-    }
-
-    #[inline]
-    fn held(&self) -> PyResult<Held<'py>> {
-        let mut held = Held::default();
-        arguments::hold(&mut held, self.reads, AccessKind::Read, "read_vars")?;
-        arguments::hold(&mut held, self.mutates, AccessKind::Mutate, "mutate_vars")?;
-        arguments::hold(&mut held, self.overwrites, AccessKind::Overwrite, "overwrite_vars")?;
-        Ok(held)
-    }
-
-    #[inline]
-    fn push<P: Traced>(self, py: Python<'py>, engine: &Engine, payload: P) -> PyResult<()> {
-        let held = self.held()?;
-        if !held.arrays.is_empty() {
-            return granting::push_held(py, engine, payload, &held, self.options, !self.placed);
-        }
-        let mut accesses = arguments::accesses(py, &engine.inner, &held)?;
-        engine.push_payload(py, payload, &mut accesses, &self.options)
-    }
-}
-
 #[pymethods]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)] // Python's signatures
 impl Engine {
@@ -192,45 +88,10 @@ impl Engine {
         stall_after: Option<f64>,
         name: Option<String>,
     ) -> PyResult<Self> {
-        let at_least_one = |what: &str, number: i64| {
-            let message = || format!("{what} must be at least 1, not {number}");
-            u64::try_from(number)
-                .ok()
-                .filter(|&number| number > 0)
-                .ok_or_else(|| errors::argument_value(py, &message()))
-        };
-        let workers = match workers {
-            None => usize::try_from(available_processors(py)?).ok(),
-            Some(workers) => usize::try_from(at_least_one("workers", workers)?).ok(),
-        };
-        let on_limit = match on_limit {
-            "block" => OnLimit::Block,
-            "raise" => OnLimit::Raise,
-            other => {
-                let message = format!("unknown on_limit '{other}'; it is 'block' or 'raise'");
-                return Err(errors::argument_value(py, &message));
-            }
-        };
         let exceptions = Arc::new(Exceptions::new(py)?);
-        let settings = Settings {
-            workers,
-            policy: policy.parse::<Policy>().map_err(|error| errors::raised(py, error))?,
-            max_pending_ops: at_least_one("max_pending_ops", max_pending_ops)?,
-            max_pending_bytes: match max_pending_bytes {
-                None => u64::MAX,
-                Some(bytes) => at_least_one("max_pending_bytes", bytes)?,
-            },
-            on_limit,
-            stall_after: arguments::seconds(py, "stall_after", stall_after)?,
-            name,
-            host: Arc::new(Gil::new(&exceptions)),
-        };
-        if let Some(seconds) = switch_interval
-            && !(seconds > 0.0 && seconds.is_finite())
-        {
-            let message = format!("switch_interval must be a positive number of seconds, not {seconds}");
-            return Err(errors::argument_value(py, &message));
-        }
+        let given = Given { workers, policy, max_pending_ops, max_pending_bytes, on_limit, stall_after, name };
+        let settings = given.read(py, Gil::new(&exceptions))?;
+        settings::check_interval(py, switch_interval)?;
         let inner = py.detach(|| weft_engine::Engine::new(settings)).map_err(|error| errors::raised(py, error))?;
         if let Some(seconds) = switch_interval {
             py.import("sys")?.call_method1("setswitchinterval", (seconds,))?;
@@ -487,26 +348,10 @@ impl Engine {
         device: Option<&Bound<'py, PyAny>>,
         always_run: bool,
     ) -> PyResult<Operator> {
-        let py = slf.py();
         arguments::check_callable(exec_func)?;
-        let common = Common::new(read_vars, mutate_vars, overwrite_vars, device, PushOptions::default())?;
-        let held = common.held()?;
-        arguments::accesses(py, &slf.get().inner, &held)?;
-        if slf.get().inner.is_closed() {
-            let engine = slf.get().inner.name().to_owned();
-            return Err(errors::raised(py, weft_engine::EngineError::Closed { engine }));
-        }
-        Ok(Operator {
-            engine: slf.clone().unbind(),
-            callable: Callable::new(exec_func),
-            variables: held.variables.iter().map(|(variable, kind)| (variable.get().inner.clone(), *kind)).collect(),
-            arrays: granting::arrays_of(&held.arrays),
-            priority,
-            name,
-            device: common.options.device,
-            placed: common.placed,
-            always_run,
-        })
+        let options = PushOptions { priority, name: name.as_deref(), always_run, ..PushOptions::default() };
+        let common = Common::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
+        common.operator(slf, Callable::new(exec_func))
     }
 
     /// Waits until every mutation of the variable pushed so far has finished.
@@ -641,30 +486,17 @@ impl Engine {
     /// what `wrap(callable, name)` returns, if it is given.
     #[pyo3(signature = (limit, wrap=None))]
     fn _trace_start(&self, py: Python<'_>, limit: u64, wrap: Option<Py<PyAny>>) -> PyResult<()> {
-        py.detach(|| self.inner.start_trace(limit)).map_err(|error| errors::raised(py, error))?;
-        py.detach(|| times::begin(&self.inner));
-        *self.wrap.lock().unwrap_or_else(PoisonError::into_inner) = wrap;
-        Ok(())
+        self.start_trace(py, limit, wrap)
     }
 
     /// What was recorded so far; the trace goes on.
     fn _trace_read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let mut recording = py.detach(|| self.inner.read_trace()).map_err(|error| errors::raised(py, error))?;
-        py.detach(|| times::join(&mut recording));
-        trace::to_python(py, &recording)
+        self.read_trace(py)
     }
 
     /// Ends the trace. Answers what was recorded.
     fn _trace_stop<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let mut recording = py.detach(|| self.inner.stop_trace()).map_err(|error| errors::raised(py, error))?;
-        py.detach(|| {
-            times::join(&mut recording);
-            times::end(&recording);
-        });
-        // Bound to a name, so that it is dropped after the lock is released.
-        let wrap = self.wrap.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(wrap);
-        trace::to_python(py, &recording)
+        self.stop_trace(py)
     }
 
     /// Closes the engine: waits for what was pushed, then ends the workers. Later pushes raise.
@@ -718,14 +550,5 @@ impl Engine {
         let name = self.inner.given_name().map(|name| format!(" '{name}'")).unwrap_or_default();
         let state = if self.inner.is_closed() { ", closed" } else { "" };
         format!("<weft.Engine{name}, {}, {} workers{state}>", self.policy(), self.workers())
-    }
-}
-
-/// Processors that this process may use.
-fn available_processors(py: Python<'_>) -> PyResult<u64> {
-    let os = py.import("os")?;
-    match os.getattr_opt("sched_getaffinity")? {
-        Some(affinity) => affinity.call1((0,))?.len().map(|count| count as u64),
-        None => Ok(os.call_method0("cpu_count")?.extract::<Option<u64>>()?.unwrap_or(1)),
     }
 }

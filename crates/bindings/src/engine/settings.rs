@@ -1,0 +1,74 @@
+//! The settings of a `weft.Engine`.
+
+use crate::arguments;
+use crate::errors;
+use crate::host::Gil;
+use pyo3::prelude::*;
+use std::sync::Arc;
+use weft_engine::{OnLimit, Policy, Settings};
+
+/// Settings as Python gives them.
+pub(super) struct Given<'a> {
+    pub(super) workers: Option<i64>,
+    pub(super) policy: &'a str,
+    pub(super) max_pending_ops: i64,
+    pub(super) max_pending_bytes: Option<i64>,
+    pub(super) on_limit: &'a str,
+    pub(super) stall_after: Option<f64>,
+    pub(super) name: Option<String>,
+}
+
+impl Given<'_> {
+    pub(super) fn read(self, py: Python<'_>, host: Gil) -> PyResult<Settings> {
+        let workers = match self.workers {
+            None => available_processors(py)?,
+            Some(workers) => at_least_one(py, "workers", workers)?,
+        };
+        let on_limit = match self.on_limit {
+            "block" => OnLimit::Block,
+            "raise" => OnLimit::Raise,
+            other => {
+                let message = format!("unknown on_limit '{other}'; it is 'block' or 'raise'");
+                return Err(errors::argument_value(py, &message));
+            }
+        };
+        Ok(Settings {
+            workers: usize::try_from(workers).ok(),
+            policy: self.policy.parse::<Policy>().map_err(|error| errors::raised(py, error))?,
+            max_pending_ops: at_least_one(py, "max_pending_ops", self.max_pending_ops)?,
+            max_pending_bytes: match self.max_pending_bytes {
+                None => u64::MAX,
+                Some(bytes) => at_least_one(py, "max_pending_bytes", bytes)?,
+            },
+            on_limit,
+            stall_after: arguments::seconds(py, "stall_after", self.stall_after)?,
+            name: self.name,
+            host: Arc::new(host),
+        })
+    }
+}
+
+fn at_least_one(py: Python<'_>, what: &str, number: i64) -> PyResult<u64> {
+    let message = || format!("{what} must be at least 1, not {number}");
+    u64::try_from(number).ok().filter(|&number| number > 0).ok_or_else(|| errors::argument_value(py, &message()))
+}
+
+/// Refuses what `sys.setswitchinterval` would.
+pub(super) fn check_interval(py: Python<'_>, seconds: Option<f64>) -> PyResult<()> {
+    match seconds {
+        Some(seconds) if !(seconds > 0.0 && seconds.is_finite()) => {
+            let message = format!("switch_interval must be a positive number of seconds, not {seconds}");
+            Err(errors::argument_value(py, &message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Processors that this process may use.
+fn available_processors(py: Python<'_>) -> PyResult<u64> {
+    let os = py.import("os")?;
+    match os.getattr_opt("sched_getaffinity")? {
+        Some(affinity) => affinity.call1((0,))?.len().map(|count| count as u64),
+        None => Ok(os.call_method0("cpu_count")?.extract::<Option<u64>>()?.unwrap_or(1)),
+    }
+}
