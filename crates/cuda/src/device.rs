@@ -14,10 +14,14 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use weft_engine::Wait;
+use weft_engine::{Cause, OpContext, Payload, Wait};
 
 /// Streams for kernels. More of them run side by side than a device has room for.
 const COMPUTE_STREAMS: usize = 4;
+/// Choices of a stream between two looks at what is done, and ops by which loads may differ that are alike: looks are
+/// rough.
+const LOOK: u32 = 32;
+const ALIKE: u64 = 32;
 /// How long an allocation that finds no memory waits for what is in use.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -35,9 +39,37 @@ pub enum Lane {
     CopyAcross,
 }
 
+/// What is on the compute streams, as far as is known: they take turns, but for those that do not get on.
+#[derive(Default)]
+struct Loads {
+    each: [u64; COMPUTE_STREAMS],
+    chosen: u32,
+    next: usize,
+}
+
+/// A closure that issues on a device.
+struct IssuingOn<F> {
+    device: Option<u16>,
+    work: F,
+}
+
+impl<F> Payload for IssuingOn<F>
+where
+    F: FnOnce(&mut OpContext<'_>) -> Result<(), Cause> + Send + 'static,
+{
+    fn issues_on(&self) -> Option<u16> {
+        self.device
+    }
+
+    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        (self.work)(context)
+    }
+}
+
 struct Inner {
     context: Arc<Context>,
     compute: Vec<Stream>,
+    loads: Mutex<Loads>,
     urgent: Stream,
     copy_in: Stream,
     copy_out: Stream,
@@ -69,10 +101,11 @@ impl Device {
         // What moves data goes ahead of what only computes: others wait for it.
         let (urgent, copy_in) = (stream(greatest)?, stream(greatest)?);
         let (copy_out, copy_across, imports) = (stream(greatest)?, stream(greatest)?, stream(greatest)?);
-        let (captures, adopting) = Default::default();
+        let (captures, adopting, loads) = Default::default();
         Ok(Self(Arc::new(Inner {
             context,
             compute,
+            loads,
             urgent,
             copy_in,
             copy_out,
@@ -150,9 +183,24 @@ impl Device {
             let number = access.buffer.sole_stream(&access.range)?;
             compute.iter().find(|own| own.number() == number)
         });
-        // The choice is a guess at what is done: good enough, and it costs no look at the device.
-        let least = || compute.iter().min_by_key(|stream| stream.unfinished());
-        followed.or_else(least).unwrap_or(self.home_stream()).clone()
+        followed.unwrap_or_else(|| &compute[self.least_loaded()]).clone()
+    }
+
+    /// The next compute stream that has not much more on it than others. Inside of the context.
+    fn least_loaded(&self) -> usize {
+        let (compute, mut loads) = (&self.0.compute, self.0.loads.lock().unwrap_or_else(PoisonError::into_inner));
+        if loads.chosen.is_multiple_of(LOOK) {
+            for (load, stream) in loads.each.iter_mut().zip(compute) {
+                *load = stream.look();
+            }
+        }
+        let most = loads.each.iter().min().map_or(0, |least| least + ALIKE);
+        let next = loads.next;
+        let chosen = (next..next + COMPUTE_STREAMS).map(|at| at % COMPUTE_STREAMS).find(|at| loads.each[*at] <= most);
+        let chosen = chosen.unwrap_or(0);
+        loads.each[chosen] += 1;
+        (loads.next, loads.chosen) = (chosen + 1, loads.chosen.wrapping_add(1));
+        chosen
     }
 
     /// Takes part in a stream that somebody else made, `CuPy` or torch.
@@ -179,6 +227,18 @@ impl Device {
     /// Takes it back when the capture has ended well.
     pub(crate) fn captured_on(&self, stream: Stream) {
         self.0.captures.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+    }
+
+    /// A payload that issues on this device: ops that do so are taken in the order of their pushes.
+    pub fn issuing(&self, work: impl FnOnce(&mut OpContext<'_>) -> Result<(), Cause> + Send + 'static) -> impl Payload {
+        IssuingOn { device: self.lane(), work }
+    }
+
+    /// What the engine knows it by, for payloads that issue on it.
+    #[must_use]
+    #[inline]
+    pub fn lane(&self) -> Option<u16> {
+        u16::try_from(self.index()).ok()
     }
 
     /// A stream of its own for somebody who wants to be alone on it.

@@ -14,6 +14,7 @@
 //! ends well, and one that mutates fails through the variable. A land op that reads may come before its issue op has
 //! run, since both only read.
 
+use crate::device::Device;
 use crate::error::CudaError;
 use crate::fence::Fence;
 use std::any::Any;
@@ -35,6 +36,8 @@ enum State {
 
 struct Shared {
     state: Mutex<State>,
+    /// The land op runs where copies are issued, so that they are looked after in their order.
+    lane: Option<u16>,
     _keeper: Option<Box<dyn Any + Send + Sync>>,
 }
 
@@ -52,22 +55,22 @@ pub struct Landing(Arc<Shared>);
 pub struct Land(Arc<Shared>);
 
 impl Landing {
-    /// The two halves for one copy.
+    /// The two halves for one copy from or to this device.
     #[must_use]
     #[allow(clippy::new_ret_no_self)] // it makes a pair
-    pub fn new() -> (Self, Land) {
-        Self::with(None)
+    pub fn new(device: &Device) -> (Self, Land) {
+        Self::with(device, None)
     }
 
     /// The same, with what keeps the host's memory. It is dropped on any thread, the poller's for one, when the copy
     /// has landed.
     #[must_use]
-    pub fn keeping(keeper: Box<dyn Any + Send + Sync>) -> (Self, Land) {
-        Self::with(Some(keeper))
+    pub fn keeping(device: &Device, keeper: Box<dyn Any + Send + Sync>) -> (Self, Land) {
+        Self::with(device, Some(keeper))
     }
 
-    fn with(keeper: Option<Box<dyn Any + Send + Sync>>) -> (Self, Land) {
-        let shared = Arc::new(Shared { state: Mutex::default(), _keeper: keeper });
+    fn with(device: &Device, keeper: Option<Box<dyn Any + Send + Sync>>) -> (Self, Land) {
+        let shared = Arc::new(Shared { state: Mutex::default(), lane: device.lane(), _keeper: keeper });
         (Self(Arc::clone(&shared)), Land(shared))
     }
 
@@ -127,6 +130,10 @@ impl Shared {
 }
 
 impl Payload for Land {
+    fn issues_on(&self) -> Option<u16> {
+        self.0.lane
+    }
+
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         let mut state = self.0.lock();
         let fence = match &*state {
@@ -138,9 +145,9 @@ impl Payload for Land {
             }
         };
         drop(state);
-        if !fence.is_done()? {
-            self.0.land_behind(fence, context.defer());
-        }
+        // The poller finds copies done in the order of their stream. Who asked here would land one before those ahead of
+        // it, and what waits for it would be issued before what waits for them.
+        self.0.land_behind(fence, context.defer());
         Ok(())
     }
 }

@@ -363,6 +363,11 @@ impl Launch {
 impl Payload for Launch {
     const PLACE: Option<usize> = Some(offset_of!(Self, place));
 
+    #[inline]
+    fn issues_on(&self) -> Option<u16> {
+        self.device().lane()
+    }
+
     fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {
         self.issue().map(drop).map_err(Cause::from)
     }

@@ -20,6 +20,8 @@ use weft_engine::{Completion, OpContext};
 
 /// Blocks of one copy that are out at once.
 const BLOCKS: usize = 4;
+/// Bytes that are copied faster than another thread has taken this one's place.
+const INLINE: usize = 1 << 16;
 
 /// Which way a copy goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +78,11 @@ pub(crate) fn stage(
     if !all {
         staged.lock().token = Some(context.defer());
     }
-    Staged::drive(&staged);
+    if direction == Direction::In && staged.region.bytes > INLINE {
+        weft_engine::aside(|| Staged::drive(&staged));
+    } else {
+        Staged::drive(&staged);
+    }
     if !all {
         return Ok(());
     }

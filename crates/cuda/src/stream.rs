@@ -141,9 +141,11 @@ impl Stream {
         }
     }
 
-    /// Fences not known to be done.
-    pub(crate) fn unfinished(&self) -> u64 {
-        self.ledger().unfinished()
+    /// Fences not known to be done, after a look at the device. Inside of the context.
+    pub(crate) fn look(&self) -> u64 {
+        let mut ledger = self.ledger();
+        ledger.look(self.0.context.driver());
+        ledger.unfinished()
     }
 
     /// The op of a fence.

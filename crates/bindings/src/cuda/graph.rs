@@ -47,6 +47,10 @@ struct Replay {
 impl Payload for Replay {
     const PLACE: Option<usize> = Some(offset_of!(Self, location));
 
+    fn issues_on(&self) -> Option<u16> {
+        self.graph.issues_on()
+    }
+
     fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {
         self.graph.replay_at(self.location.bits()).map(drop).map_err(Cause::from)
     }

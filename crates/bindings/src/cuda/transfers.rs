@@ -33,6 +33,10 @@ struct Transfer {
 impl Payload for Transfer {
     const PLACE: Option<usize> = Some(offset_of!(Transfer, location));
 
+    fn issues_on(&self) -> Option<u16> {
+        self.device.device().lane()
+    }
+
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         let start = self.host.buffer().start()?.wrapping_add(self.host.layout().offset);
         // SAFETY: the array is contiguous, the two ops of this copy have its variable until it has landed, and the
@@ -93,9 +97,8 @@ fn push_copy(py: Python<'_>, engine: &Engine, to: &Array, from: &Array) -> Resul
     let request = PushRequest::anywhere(engine, &arrays, options);
     let (host, device, to_device) = match (target, source) {
         (Some(target), Some(source)) => {
-            let payload = move |_: &mut OpContext<'_>| -> Result<(), Cause> {
-                Ok(copy(&label(location), &target, &source).map(drop)?)
-            };
+            let device = target.device().clone();
+            let payload = device.issuing(move |_| Ok(copy(&label(location), &target, &source).map(drop)?));
             return push(payload, &request).map_err(Refusal::Array);
         }
         (Some(target), None) => (from, target, true),
@@ -104,7 +107,7 @@ fn push_copy(py: Python<'_>, engine: &Engine, to: &Array, from: &Array) -> Resul
             return Err(Refusal::Cuda(CudaError::InvalidArgument("neither array is on a device".to_owned())));
         }
     };
-    let (landing, land) = Landing::keeping(Box::new(host.clone()));
+    let (landing, land) = Landing::keeping(device.device(), Box::new(host.clone()));
     let transfer = Transfer { device, host: host.clone(), to_device, landing, location };
     let kept = [(host, if to_device { Access::Read } else { Access::Mutate })];
     let landed = {

@@ -93,6 +93,10 @@ impl Graph {
 }
 
 impl Payload for Graph {
+    fn issues_on(&self) -> Option<u16> {
+        self.0.device.lane()
+    }
+
     fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {
         self.replay().map(drop).map_err(Cause::from)
     }

@@ -95,7 +95,7 @@ fn words(buffer: &Arc<DeviceBuffer>) -> Vec<u64> {
     let (host, mut words) = (engine.new_variable(None), vec![0_u64; buffer.bytes() / 8]);
     // SAFETY: the words live until the copy has landed.
     let memory = unsafe { HostMemory::new(words.as_mut_ptr().cast(), buffer.bytes()) };
-    let (region, (landing, land)) = (Region::whole(buffer), Landing::new());
+    let (region, (landing, land)) = (Region::whole(buffer), Landing::new(buffer.device()));
     let issue = move |context: &mut OpContext<'_>| {
         let memory = memory;
         weft_cuda::copy_out(context, &Label::from("out"), memory, &region, landing).map_err(Cause::from)

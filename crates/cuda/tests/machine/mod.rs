@@ -150,7 +150,12 @@ impl Machine {
         let op = move |_: &mut OpContext<'_>| {
             weft_cuda::fill(&Label::from("fill"), &region, Pattern::Word(value)).map(drop).map_err(Cause::from)
         };
-        self.engine.op(op).name("fill").overwrite(&to.variable).push().expect("an open engine");
+        self.engine
+            .op(to.buffer.device().issuing(op))
+            .name("fill")
+            .overwrite(&to.variable)
+            .push()
+            .expect("an open engine");
     }
 
     /// Pushes a copy between buffers.
@@ -159,17 +164,24 @@ impl Machine {
         let op = move |_: &mut OpContext<'_>| {
             weft_cuda::copy(&Label::from("copy"), &target, &source).map(drop).map_err(Cause::from)
         };
-        self.engine.op(op).name("copy").read(&from.variable).overwrite(&to.variable).push().expect("an open engine");
+        self.engine
+            .op(to.buffer.device().issuing(op))
+            .name("copy")
+            .read(&from.variable)
+            .overwrite(&to.variable)
+            .push()
+            .expect("an open engine");
     }
 
     /// Pushes a copy from the host, as its two ops.
     pub(crate) fn copy_in(&self, to: &Array, from: &Host) {
-        let ((landing, land), words, region) = (Landing::new(), Arc::clone(&from.words), Region::whole(&to.buffer));
+        let ((landing, land), words, region) =
+            (Landing::new(to.buffer.device()), Arc::clone(&from.words), Region::whole(&to.buffer));
         let issue = move |context: &mut OpContext<'_>| {
             let host = words.memory();
             weft_cuda::copy_in(context, &Label::from("copy in"), &region, host, landing).map_err(Cause::from)
         };
-        let op = self.engine.op(issue).name("copy in");
+        let op = self.engine.op(to.buffer.device().issuing(issue)).name("copy in");
         op.overwrite(&to.variable).read(&from.variable).push().expect("an open engine");
         self.engine.op(land).name("land").read(&from.variable).push().expect("an open engine");
     }
@@ -178,12 +190,12 @@ impl Machine {
     pub(crate) fn copy_out(&self, to: &Host, from: &Array) {
         let keeper = Box::new(Arc::clone(&to.words));
         let ((landing, land), words, region) =
-            (Landing::keeping(keeper), Arc::clone(&to.words), Region::whole(&from.buffer));
+            (Landing::keeping(from.buffer.device(), keeper), Arc::clone(&to.words), Region::whole(&from.buffer));
         let issue = move |context: &mut OpContext<'_>| {
             let host = words.memory();
             weft_cuda::copy_out(context, &Label::from("copy out"), host, &region, landing).map_err(Cause::from)
         };
-        let op = self.engine.op(issue).name("copy out");
+        let op = self.engine.op(from.buffer.device().issuing(issue)).name("copy out");
         op.read(&from.variable).overwrite(&to.variable).push().expect("an open engine");
         self.engine.op(land).name("land").mutate(&to.variable).push().expect("an open engine");
     }
@@ -194,14 +206,14 @@ impl Machine {
         let op = move |context: &mut OpContext<'_>| {
             // SAFETY: the test keeps the block until the machine is idle.
             let host = unsafe { HostMemory::new(block.start(), region.bytes()) };
-            let (label, (landing, _)) = (Label::from("pinned"), Landing::new());
+            let (label, (landing, _)) = (Label::from("pinned"), Landing::new(region.device()));
             match kind {
                 AccessKind::Read => weft_cuda::copy_out(context, &label, host, &region, landing),
                 _ => weft_cuda::copy_in(context, &label, &region, host, landing),
             }
             .map_err(Cause::from)
         };
-        let op = self.engine.op(op).name("pinned");
+        let op = self.engine.op(array.buffer.device().issuing(op)).name("pinned");
         let op = if kind == AccessKind::Read { op.read(&array.variable) } else { op.overwrite(&array.variable) };
         op.push().expect("an open engine");
     }

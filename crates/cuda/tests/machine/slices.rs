@@ -101,7 +101,7 @@ impl Machine {
         let op = move |_: &mut OpContext<'_>| {
             weft_cuda::fill(&Label::from("fill"), &region, Pattern::Word(value)).map(drop).map_err(Cause::from)
         };
-        self.push_on(op, &[(to, AccessKind::Mutate)], &[]);
+        self.push_on(to.of.buffer.device().issuing(op), &[(to, AccessKind::Mutate)], &[]);
     }
 
     pub(crate) fn copy_slice(&self, to: &Slice, from: &Slice) {
@@ -109,30 +109,35 @@ impl Machine {
         let op = move |_: &mut OpContext<'_>| {
             weft_cuda::copy(&Label::from("copy"), &target, &source).map(drop).map_err(Cause::from)
         };
-        self.push_on(op, &[(to, AccessKind::Mutate), (from, AccessKind::Read)], &[]);
+        self.push_on(to.of.buffer.device().issuing(op), &[(to, AccessKind::Mutate), (from, AccessKind::Read)], &[]);
     }
 
     /// Pushes a copy from pageable memory, which is kept until it has landed.
     pub(crate) fn copy_in_slice(&self, to: &Slice, words: Vec<u64>) {
         let words = Arc::new(Words(words.into()));
         let (own, memory) = (self.engine.new_variable(None), words.memory());
-        let ((landing, land), region) = (Landing::keeping(Box::new(words)), to.region());
+        let ((landing, land), region) = (Landing::keeping(to.of.buffer.device(), Box::new(words)), to.region());
         let issue = move |context: &mut OpContext<'_>| {
             weft_cuda::copy_in(context, &Label::from("copy in"), &region, memory, landing).map_err(Cause::from)
         };
-        self.push_on(issue, &[(to, AccessKind::Mutate)], &[(&own, AccessKind::Read)]);
+        self.push_on(to.of.buffer.device().issuing(issue), &[(to, AccessKind::Mutate)], &[(&own, AccessKind::Read)]);
         self.push_on(land, &[], &[(&own, AccessKind::Read)]);
     }
 
     /// Pushes a copy to pageable memory.
     pub(crate) fn copy_out_slice(&self, from: &Slice) -> super::Host {
         let to = self.host(vec![0; from.words.len()]);
-        let ((landing, land), region) = (Landing::keeping(Box::new(Arc::clone(&to.words))), from.region());
+        let ((landing, land), region) =
+            (Landing::keeping(from.of.buffer.device(), Box::new(Arc::clone(&to.words))), from.region());
         let memory = to.words.memory();
         let issue = move |context: &mut OpContext<'_>| {
             weft_cuda::copy_out(context, &Label::from("copy out"), memory, &region, landing).map_err(Cause::from)
         };
-        self.push_on(issue, &[(from, AccessKind::Read)], &[(&to.variable, AccessKind::Mutate)]);
+        self.push_on(
+            from.of.buffer.device().issuing(issue),
+            &[(from, AccessKind::Read)],
+            &[(&to.variable, AccessKind::Mutate)],
+        );
         self.push_on(land, &[], &[(&to.variable, AccessKind::Mutate)]);
         to
     }
@@ -146,7 +151,8 @@ impl Machine {
         kind: AccessKind,
         host: Option<&Variable>,
     ) {
-        let ((landing, land), region) = (Landing::keeping(Box::new(Arc::clone(block))), slice.region());
+        let ((landing, land), region) =
+            (Landing::keeping(slice.of.buffer.device(), Box::new(Arc::clone(block))), slice.region());
         // SAFETY: the landing keeps the block; the variable orders who uses it.
         let memory = unsafe { HostMemory::new(block.start().add(at * 8), region.bytes()) };
         let issue = move |context: &mut OpContext<'_>| {
@@ -159,7 +165,7 @@ impl Machine {
         };
         let of_host = if kind == AccessKind::Read { AccessKind::Mutate } else { AccessKind::Read };
         let host: Vec<_> = host.map(|host| (host, of_host)).into_iter().collect();
-        self.push_on(issue, &[(slice, kind)], &host);
+        self.push_on(slice.of.buffer.device().issuing(issue), &[(slice, kind)], &host);
         if !host.is_empty() {
             self.push_on(land, &[], &host);
         }

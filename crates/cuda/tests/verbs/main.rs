@@ -15,6 +15,7 @@ mod memory;
 mod order;
 mod overlap;
 mod slices;
+mod sweeps;
 mod teardown;
 mod times;
 

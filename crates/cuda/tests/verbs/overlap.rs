@@ -23,23 +23,37 @@ fn a_pipeline_takes_as_long_as_its_longest_part() {
         for chunk in 0..CHUNKS {
             let (x, y) = (machine.array(0, 1000), machine.array(0, 1000));
             let side = |block: &std::sync::Arc<PinnedBlock>| (std::sync::Arc::clone(block), chunk * 8000);
-            let ((landing, land), region, (block, start)) = (Landing::new(), Region::whole(&x.buffer), side(&inputs));
+            let ((landing, land), region, (block, start)) =
+                (Landing::new(&device), Region::whole(&x.buffer), side(&inputs));
             let copy_in = move |context: &mut OpContext<'_>| {
                 // SAFETY: the block lives until all has landed.
                 let from = unsafe { weft_cuda::HostMemory::new(block.start().add(start), 8000) };
                 weft_cuda::copy_in(context, &Label::from("in"), &region, from, landing).map_err(Cause::from)
             };
-            machine.engine.op(copy_in).overwrite(&x.variable).read(&host).push().expect("an open engine");
+            machine
+                .engine
+                .op(device.issuing(copy_in))
+                .overwrite(&x.variable)
+                .read(&host)
+                .push()
+                .expect("an open engine");
             machine.engine.op(land).read(&host).push().expect("an open engine");
             machine.launch("scale", &y, &x, 2);
-            let ((landing, land), region, (block, start)) = (Landing::new(), Region::whole(&y.buffer), side(&outputs));
+            let ((landing, land), region, (block, start)) =
+                (Landing::new(&device), Region::whole(&y.buffer), side(&outputs));
             let own = machine.engine.new_variable(None);
             let copy_out = move |context: &mut OpContext<'_>| {
                 // SAFETY: as above.
                 let to = unsafe { weft_cuda::HostMemory::new(block.start().add(start), 8000) };
                 weft_cuda::copy_out(context, &Label::from("out"), to, &region, landing).map_err(Cause::from)
             };
-            machine.engine.op(copy_out).read(&y.variable).overwrite(&own).push().expect("an open engine");
+            machine
+                .engine
+                .op(device.issuing(copy_out))
+                .read(&y.variable)
+                .overwrite(&own)
+                .push()
+                .expect("an open engine");
             machine.engine.op(land).mutate(&own).push().expect("an open engine");
         }
         machine.engine.wait_for_all().expect("no op fails");

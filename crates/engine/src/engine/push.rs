@@ -267,7 +267,10 @@ impl Engine {
             let name = options.name.map(Into::into);
             extra = Some(Box::new(Extra { name, bytes: options.bytes, ..Extra::default() }));
         }
-        let lane = pool.placement().lane(options.device);
+        let lane = match payload.issues_on() {
+            None => pool.placement().lane(options.device),
+            Some(device) => pool.placement().issuing_lane(device),
+        };
         if options.priority != 0 {
             flags.set(OpFlags::PRIORITISED);
             pool.registrar.count_prioritised();

@@ -28,7 +28,7 @@ unsafe impl Send for Shared {}
 impl Shared {
     fn new() -> Arc<Self> {
         let logs = [(); 2].map(|()| UnsafeCell::default());
-        Arc::new(Self { registrar: Registrar::new(), x: Variable::new(0), y: Variable::new(1), logs })
+        Arc::new(Self { registrar: Registrar::new(|_| false), x: Variable::new(0), y: Variable::new(1), logs })
     }
 
     /// Runs ops that mutate both variables.

@@ -18,6 +18,13 @@ pub trait Payload: Send + 'static {
     /// still (see [`Engine::stall_report`](crate::Engine::stall_report)).
     const PLACE: Option<usize> = None;
 
+    /// The device, counted from 0, on whose streams the payload puts work that it does not wait for. Such ops have a
+    /// worker of their own for each device, which takes them in the order of their pushes.
+    #[inline]
+    fn issues_on(&self) -> Option<u16> {
+        None
+    }
+
     /// Does the work. It runs once, on a worker.
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause>;
 }

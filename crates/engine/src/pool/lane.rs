@@ -13,22 +13,28 @@ const DORMANT: u64 = 1 << 32;
 
 pub(crate) struct Lane {
     pub(crate) number: u16,
+    /// Whether what is ready goes in the order of the pushes.
+    pub(crate) in_order: bool,
     /// Low half: workers awake without work. High half: workers asleep or not started yet.
     idle: CachePadded<AtomicU64>,
     seats: Box<[OnceLock<WorkerSeat>]>,
     taken: AtomicUsize,
     /// Stand-ins that are no longer needed: so many workers are to retire.
     excess: AtomicUsize,
+    /// Workers that have stepped aside.
+    aside: AtomicUsize,
 }
 
 impl Lane {
-    pub(crate) fn new(number: u16, workers: usize) -> Self {
+    pub(crate) fn new(number: u16, in_order: bool, workers: usize) -> Self {
         Self {
             number,
+            in_order,
             idle: CachePadded(AtomicU64::new(workers as u64 * DORMANT)),
             seats: (0..workers + SPARES).map(|_| OnceLock::new()).collect(),
             taken: AtomicUsize::new(0),
             excess: AtomicUsize::new(0),
+            aside: AtomicUsize::new(0),
         }
     }
 
@@ -147,6 +153,29 @@ impl Lane {
     pub(crate) fn remove_spare(&self) {
         // ORDERING: a count; a worker reads it when it has nothing else to do.
         self.excess.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether a worker is to retire.
+    #[inline]
+    pub(crate) fn has_excess(&self) -> bool {
+        // ORDERING: as in remove_spare().
+        self.excess.load(Ordering::Relaxed) > 0
+    }
+
+    /// Counts a worker that steps aside, unless so many have already.
+    pub(crate) fn try_step_aside(&self, most: usize) -> bool {
+        // ORDERING: a count.
+        let few = self.aside.fetch_add(1, Ordering::Relaxed) < most;
+        if !few {
+            self.step_back();
+        }
+        few
+    }
+
+    /// It is back.
+    pub(crate) fn step_back(&self) {
+        // ORDERING: a count.
+        self.aside.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Whether the asking worker is the one to retire.

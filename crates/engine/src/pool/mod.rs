@@ -8,6 +8,7 @@
 //! registrar (settling, registering, pulling a batch), the deques of its lane's other workers,
 //! hosted ops. Then it spins, then it sleeps; `sleep.md` proves that it misses nothing.
 
+mod aside;
 mod device;
 mod host;
 mod lane;
@@ -20,6 +21,7 @@ mod traced;
 mod vigil;
 mod worker;
 
+pub use aside::aside;
 pub use device::{Device, DeviceLane};
 pub(crate) use host::DirectHost;
 pub use host::Host;

@@ -45,7 +45,7 @@ pub(crate) struct Pool {
     lanes: Box<[OnceLock<Lane>]>,
     /// Lanes in use are those below this number.
     lanes_end: CachePadded<AtomicUsize>,
-    workers: usize,
+    pub(super) workers: usize,
     name: String,
     /// Somebody waits to enter the host: nobody else should.
     gate: CachePadded<AtomicBool>,
@@ -79,7 +79,7 @@ thread_cell! {
 impl Pool {
     pub(crate) fn new(policy: Policy, workers: usize, name: String, host: Arc<dyn Host>) -> Self {
         Self {
-            registrar: Registrar::new(),
+            registrar: Registrar::new(|lane| policy.placement().is_in_order(lane)),
             host,
             placement: policy.placement(),
             lanes: (0..LANES).map(|_| OnceLock::new()).collect(),
@@ -109,7 +109,8 @@ impl Pool {
     #[inline]
     pub(super) fn lane(&self, number: u16) -> &Lane {
         self.lanes[usize::from(number)].get_or_init(|| {
-            let lane = Lane::new(number, self.placement.workers(number, self.workers));
+            let in_order = self.placement.is_in_order(number);
+            let lane = Lane::new(number, in_order, self.placement.workers(number, self.workers));
             let end = usize::from(number) + 1;
             // ORDERING: pairs with lanes(); lanes are made by pushes, before their ops are seen.
             while self.lanes_end.load(Ordering::Acquire) < end {
@@ -385,6 +386,20 @@ impl Pool {
         }
     }
 
+    /// The pool and the lane of which the calling thread is a worker.
+    pub(super) fn of_worker() -> Option<(Arc<Self>, u16)> {
+        let (pool, lane) = WORKER.with(Cell::get);
+        if pool.is_null() {
+            return None;
+        }
+        // SAFETY: the pointer is that of an Arc which the worker thread holds until it ends.
+        let pool = unsafe {
+            Arc::increment_strong_count(pool);
+            Arc::from_raw(pool)
+        };
+        Some((pool, lane))
+    }
+
     /// The lane of which the calling thread is a worker.
     pub(crate) fn lane_of_worker(&self) -> Option<u16> {
         let (pool, lane) = WORKER.with(Cell::get);
@@ -587,15 +602,7 @@ impl BlockedWorker {
     /// For a worker thread about to block; nothing for other threads.
     /// Answers an error if there are too many already.
     pub(crate) fn enter() -> Result<Option<Self>, usize> {
-        let (pool, lane_number) = WORKER.with(Cell::get);
-        if pool.is_null() {
-            return Ok(None);
-        }
-        // SAFETY: the pointer is that of an Arc which the worker thread holds until it ends.
-        let pool = unsafe {
-            Arc::increment_strong_count(pool);
-            Arc::from_raw(pool)
-        };
+        let Some((pool, lane_number)) = Pool::of_worker() else { return Ok(None) };
         let lane = pool.lane(lane_number);
         if lane.is_full() {
             return Err(lane.seats().count());

@@ -124,7 +124,8 @@ pub(super) fn work(
     }
 }
 
-/// Pulls into a worker's hands.
+/// Pulls into a worker's hands. Where ops go in the order of their pushes, one at a time: the next one is chosen when
+/// all that the last one has made ready is known, and none of these goes first.
 struct IntoWorker<'a> {
     queue: usize,
     next: &'a mut Option<OpPtr>,
@@ -132,6 +133,8 @@ struct IntoWorker<'a> {
     deque: &'a Deque<OpPtr>,
     wanted: usize,
     has_other: bool,
+    /// Ops in a row that may be taken over.
+    chain: u32,
     pace: &'a Pace,
 }
 
@@ -168,7 +171,7 @@ impl Pull for IntoWorker<'_> {
 
     #[inline]
     fn take_over(&mut self, queue: usize, op: OpPtr) -> bool {
-        let taken = self.next.is_none() && queue == self.queue && *self.chained < CHAIN;
+        let taken = self.next.is_none() && queue == self.queue && *self.chained < self.chain;
         if taken {
             *self.chained += 1;
             self.take(op);
@@ -249,10 +252,14 @@ impl Worker<'_> {
         let (queue, deque) =
             if hosted { (self.lane.hosted_queue(), &self.hosted) } else { (self.lane.native_queue(), &self.native) };
         let has_other = !deque.is_empty();
-        let wanted = if has_other { 0 } else { PULL };
+        let (pull, chain) = match self.lane.in_order {
+            true => (usize::from(!self.lane.has_excess()), 0), // who is to retire takes nothing more
+            false => (PULL, CHAIN),
+        };
+        let wanted = if has_other { 0 } else { pull };
         let chained = self.chained;
         let (next, pace) = (&mut self.next, &self.pace);
-        let mut pull = IntoWorker { queue, next, chained: &mut self.chained, deque, wanted, has_other, pace };
+        let mut pull = IntoWorker { queue, next, chained: &mut self.chained, deque, wanted, has_other, chain, pace };
         self.pool.registrar.drive(finished, &mut pull);
         if self.chained == chained {
             self.chained = 0;

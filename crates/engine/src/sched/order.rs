@@ -2,7 +2,8 @@
 //!
 //! While ops with a priority are pending, every ready op of a lane goes through one of these:
 //! first by priority, then first come first served. An op that was passed over [`PATIENCE`] times
-//! goes next, whatever its priority, so that low ones do not starve.
+//! goes next, whatever its priority, so that low ones do not starve. In the lanes of what issues,
+//! those of one priority go in the order of their pushes.
 //!
 //! The lists are linked through the ops; only the registrar touches them.
 
@@ -24,9 +25,24 @@ struct List {
 pub(crate) struct Ordered {
     levels: BTreeMap<Reverse<i32>, List>,
     pops: u32,
+    in_order: bool,
+}
+
+/// Whether the first one was pushed behind the second one.
+unsafe fn is_behind(op: *mut Op, other: *mut Op) -> bool {
+    // SAFETY: the caller's ops are alive. Pending ones lie closer together than half of all numbers.
+    #[allow(clippy::cast_possible_wrap)]
+    unsafe {
+        (*op).number.wrapping_sub((*other).number) as i32 >= 0
+    }
 }
 
 impl Ordered {
+    /// Ready ops of a lane in which those of one priority go in the order of their pushes, or as they come.
+    pub(crate) fn new(in_order: bool) -> Self {
+        Self { in_order, ..Self::default() }
+    }
+
     /// Takes a ready op in.
     pub(crate) fn insert(&mut self, op: OpPtr) {
         let op = op.as_ptr();
@@ -41,18 +57,26 @@ impl Ordered {
         // SAFETY: as in insert(); listed ops are alive.
         unsafe {
             (*op).flags.set(OpFlags::LISTED);
-            (*op).next = ptr::null_mut();
             let list = self
                 .levels
                 .entry(Reverse((*op).priority))
                 .or_insert(List { first: ptr::null_mut(), last: ptr::null_mut() });
-            (*op).last.listed.previous = list.last;
-            if list.last.is_null() {
+            let (mut previous, mut next) = (list.last, ptr::null_mut::<Op>());
+            while self.in_order && !previous.is_null() && !is_behind(op, previous) {
+                (previous, next) = ((*previous).last.listed.previous, previous);
+            }
+            (*op).last.listed.previous = previous;
+            (*op).next = next;
+            if previous.is_null() {
                 list.first = op;
             } else {
-                (*list.last).next = op;
+                (*previous).next = op;
             }
-            list.last = op;
+            if next.is_null() {
+                list.last = op;
+            } else {
+                (*next).last.listed.previous = op;
+            }
         }
     }
 

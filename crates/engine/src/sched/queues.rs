@@ -1,11 +1,14 @@
 //! Ready ops, sorted by where they run, until a worker pulls them.
 //!
 //! A queue is one lane's native ops or one lane's hosted ops. While ops with a priority are
-//! pending, ready ops go into the queue's ordered list, otherwise into its plain one.
+//! pending, ready ops go into the queue's ordered list, otherwise into its plain one: first come
+//! first served, or, in the lanes of what issues, those that were pushed first.
 
 use super::order::Ordered;
 use super::registrar::Pull;
 use crate::op::{Op, OpPtr};
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
 use std::ptr;
 
 /// Lanes an engine may have.
@@ -59,8 +62,56 @@ impl Fifo {
     }
 }
 
+/// A ready op in the order of the pushes: the greatest was pushed first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Pushed {
+    number: u32,
+    op: OpPtr,
+}
+
+impl Ord for Pushed {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // Pending ops lie closer together than half of all numbers.
+        #[allow(clippy::cast_possible_wrap)] // that is the point
+        let ahead = other.number.wrapping_sub(self.number) as i32;
+        ahead.cmp(&0)
+    }
+}
+
+impl PartialOrd for Pushed {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+enum Plain {
+    /// Those that became ready first.
+    Ready(Fifo),
+    /// Those that were pushed first.
+    Pushed(BinaryHeap<Pushed>),
+}
+
+impl Plain {
+    #[inline]
+    fn push(&mut self, op: OpPtr) {
+        match self {
+            Self::Ready(list) => list.push(op.as_ptr()),
+            // SAFETY: a ready op that was handed to nobody is the registrar's.
+            Self::Pushed(heap) => heap.push(Pushed { number: unsafe { (*op.as_ptr()).number }, op }),
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<OpPtr> {
+        match self {
+            Self::Ready(list) => list.pop(),
+            Self::Pushed(heap) => heap.pop().map(|pushed| pushed.op),
+        }
+    }
+}
+
 struct Queue {
-    plain: Fifo,
+    plain: Plain,
     by_priority: Ordered,
     count: usize,
     /// The count that others were last told.
@@ -83,9 +134,16 @@ fn home(op: OpPtr) -> usize {
 }
 
 impl Queues {
-    pub(crate) fn new() -> Self {
-        let queue = || Queue { plain: Fifo::new(), by_priority: Ordered::default(), count: 0, told: 0 };
-        Self { by_number: (0..QUEUES).map(|_| queue()).collect(), changed: 0, ordered: false }
+    /// Queues of lanes that are asked whether what is ready there goes in the order of the pushes.
+    pub(crate) fn new(is_in_order: impl Fn(u16) -> bool) -> Self {
+        let queue = |lane| {
+            let in_order = is_in_order(lane);
+            let plain = if in_order { Plain::Pushed(BinaryHeap::new()) } else { Plain::Ready(Fifo::new()) };
+            Queue { plain, by_priority: Ordered::new(in_order), count: 0, told: 0 }
+        };
+        #[allow(clippy::cast_possible_truncation)] // there are few
+        let lanes = 0..LANES as u16;
+        Self { by_number: lanes.flat_map(|lane| [lane; 2]).map(queue).collect(), changed: 0, ordered: false }
     }
 
     /// Takes a ready op in, unless `take_over` takes it.
@@ -101,7 +159,7 @@ impl Queues {
         if self.ordered {
             queue.by_priority.insert(op);
         } else {
-            queue.plain.push(op.as_ptr());
+            queue.plain.push(op);
         }
     }
 

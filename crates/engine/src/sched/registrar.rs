@@ -9,7 +9,7 @@
 
 use super::inbox::Inbox;
 use super::outbox::Outbox;
-use super::queues::QUEUES;
+use super::queues::{QUEUES, Queues};
 use super::ring::{Ring, SLOTS};
 use super::tracker::Tracker;
 use crate::op::{Chunk, Op, OpPtr, Slab};
@@ -102,7 +102,8 @@ pub(crate) struct Turn<'a> {
 }
 
 impl Registrar {
-    pub(crate) fn new() -> Self {
+    /// One whose lanes are asked whether what is ready there goes in the order of the pushes.
+    pub(crate) fn new(is_in_order: impl Fn(u16) -> bool) -> Self {
         let mut slab = Slab::new();
         slab.supply(Chunk::new());
         let ring = Ring::new(|| slab.take());
@@ -111,7 +112,7 @@ impl Registrar {
             inbox: Inbox::new(),
             emptied: Inbox::new(),
             role: CachePadded(AtomicBool::new(false)),
-            tracker: UnsafeCell::new(Tracker::new(slab)),
+            tracker: UnsafeCell::new(Tracker::new(slab, Queues::new(is_in_order))),
             settled: CachePadded(AtomicU64::new(0)),
             ready: (0..QUEUES).map(|_| CachePadded(AtomicUsize::new(0))).collect(),
             prioritised: CachePadded(AtomicUsize::new(0)),

@@ -23,6 +23,28 @@ fn op(slab: &mut Slab, priority: i32) -> OpPtr {
     OpPtr::from_raw(cell).expect("a cell")
 }
 
+/// The same with this number.
+fn numbered(slab: &mut Slab, priority: i32, number: u32) -> OpPtr {
+    let op = op(slab, priority);
+    // SAFETY: it is nobody else's.
+    unsafe { (*op.as_ptr()).number = number };
+    op
+}
+
+/// Whatever the order in which they become ready, and where numbers begin anew.
+#[test]
+fn where_work_is_issued_equals_go_in_the_order_of_their_pushes() {
+    let (mut slab, mut ordered) = (slab(), Ordered::new(true));
+    let numbers = [3, u32::MAX, 1, u32::MAX - 2, 2, 0];
+    let ops = numbers.map(|number| numbered(&mut slab, 0, number));
+    ops.into_iter().for_each(|op| ordered.insert(op));
+    let urgent = numbered(&mut slab, 1, 4);
+    ordered.insert(urgent);
+    ordered.lift(ops[4], 1);
+    let popped: Vec<_> = std::iter::from_fn(|| ordered.pop(i32::MIN)).collect();
+    assert_eq!(popped, [ops[4], urgent, ops[3], ops[1], ops[5], ops[2], ops[0]]);
+}
+
 #[test]
 fn the_highest_goes_first_and_equals_in_turn() {
     let (mut slab, mut ordered) = (slab(), Ordered::default());

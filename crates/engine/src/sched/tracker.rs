@@ -61,14 +61,14 @@ pub(crate) struct Tracker {
 unsafe impl Send for Tracker {}
 
 impl Tracker {
-    pub(crate) fn new(slab: Slab) -> Self {
+    pub(crate) fn new(slab: Slab, queues: Queues) -> Self {
         Self {
             slab,
             epochs: Epochs::new(),
             outbox: Outbox::default(),
             counts: Counts::default(),
             unreported: Vec::new(),
-            queues: Queues::new(),
+            queues,
             settled_tickets: 0,
             room: Vec::new(),
             cancelling: false,

@@ -11,6 +11,7 @@ mod delete;
 mod errors;
 #[path = "../gate/mod.rs"]
 mod gate;
+mod issuing;
 mod limits;
 mod policies;
 mod priority;

@@ -26,6 +26,13 @@ pub(crate) trait Placement: Send + Sync {
     /// Lane of an op for this device.
     fn lane(&self, device: Device) -> u16;
 
+    /// Lane of what puts work on the streams of this device.
+    fn issuing_lane(&self, device: u16) -> u16;
+
+    /// Whether what is ready in a lane goes in the order of the pushes: it decides the order of work elsewhere, which
+    /// who takes what from which cache does not.
+    fn is_in_order(&self, lane: u16) -> bool;
+
     /// Workers of a lane, when the engine is told to have `workers`.
     fn workers(&self, lane: u16, workers: usize) -> usize;
 

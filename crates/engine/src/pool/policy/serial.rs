@@ -9,6 +9,14 @@ impl Placement for Serial {
         0
     }
 
+    fn issuing_lane(&self, _: u16) -> u16 {
+        0
+    }
+
+    fn is_in_order(&self, _: u16) -> bool {
+        false
+    }
+
     fn workers(&self, _: u16, _: usize) -> usize {
         0
     }
