@@ -57,6 +57,8 @@ __all__ = [
 ]
 
 _MISSING: Any = object()
+#: The attribute by which a kind of device computes an op faster than by its `compute`.
+_FASTER = {"cpu": "push", "cuda": "kernels"}
 _ops: dict[str, Op] = {}  # by name and by alias
 _lock = threading.Lock()
 
@@ -103,7 +105,9 @@ class Op:
         "mutates",
         "name",
         "nout",
+        "operator",
         "plans",
+        "replaced",
         "ufunc",
     )
 
@@ -130,6 +134,8 @@ class Op:
         self.aliases = tuple(aliases)
         self.level = level
         self.plans: dict[Any, Any] = {}  # the dispatcher's: inner loops by dtypes of operands
+        self.operator = False  # the dispatcher's: whether an operator is this op
+        self.replaced: frozenset[str] = frozenset()  # kinds of devices that compute as was set later
         self._attributes: dict[str, tuple[int, object]] = {}
 
     def __call__(self, *arrays: Any, out: Any = None, **attributes: Any) -> NDArray | tuple[NDArray, ...]:  # noqa: ANN401 - array-likes
@@ -149,8 +155,9 @@ class Op:
         ----------
         key : str
             The attribute: ``"gradient"``, ``"layout"``, or any other. ``"compute:<kind>"`` is how that kind of device
-            computes the op; ``"push"`` is called as ``push(outputs, operands, **attributes)`` before an op becomes a
-            Python callable, and returns whether it pushed it some faster way.
+            computes the op from now on, in place of loops, kernels and a ``"push"`` that was set before at no higher
+            level; ``"push"`` is called as ``push(outputs, operands, **attributes)`` before an op becomes a Python
+            callable, and returns whether it pushed it some faster way.
         value : object
             Its value.
         level : int, default: 10
@@ -176,8 +183,18 @@ class Op:
             if known is None or known[0] < level:
                 self._attributes[key] = level, value
                 if key.startswith("compute:"):
-                    self.compute[key.removeprefix("compute:")] = value  # type: ignore[assignment] # the caller's word
-                    self.plans.clear()
+                    self._replace(key.removeprefix("compute:"), value, level)  # type: ignore[arg-type] # the caller's word
+
+    def _replace(self, kind: str, compute: Compute, level: int) -> None:
+        """Compute by `compute` what was computed some faster way."""
+        from weft._array.dispatch import forget  # noqa: PLC0415 - the dispatcher imports this module
+
+        faster = _FASTER.get(kind)
+        if faster is not None and self._attributes.get(faster, (level + 1,))[0] <= level:
+            del self._attributes[faster]
+        self.compute[kind] = compute
+        self.replaced |= {kind}
+        forget(self, kind)
 
     def attribute(self, key: str, default: object = _MISSING) -> Any:  # noqa: ANN401 - whatever was set
         """Return an attribute.

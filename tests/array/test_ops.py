@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 
 import weft
+from computes import REPLACED
 from weft.ops import Aval, Op, get_op, like_first, list_ops, register_op
+
+if TYPE_CHECKING:
+    from conftest import RunScript
 
 F4, F8, I8, B1 = (np.dtype(code) for code in ("f4", "f8", "i8", "?"))
 
@@ -154,3 +160,64 @@ def test_rules() -> None:
     assert weft.ops.broadcast_of_ufunc(np.less)(Aval((2,), I8), Aval((), F8)) == Aval((2,), B1)
     with pytest.raises(TypeError, match="float16"):
         weft.ops.as_dtype("float16")
+
+
+def test_operators_run_what_was_registered_after_their_loops(script: RunScript) -> None:
+    done = script(REPLACED.format(device="cpu", kind="cpu"))
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_compute_for_one_kind_of_device_leaves_the_others_alone(script: RunScript) -> None:
+    done = script(
+        """
+        import weft
+
+        x = weft.asarray([1.0, 2.0])
+        called = []
+        for kind in ("cuda", "other"):
+            weft.ops.get_op("add").set_attribute(f"compute:{kind}", lambda *_: called.append(1))
+            assert (x + x).tolist() == weft.add(x, x).tolist() == [2.0, 4.0]
+        assert not called
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_registered_compute_comes_before_the_faster_way_known_then(script: RunScript) -> None:
+    done = script(
+        """
+        import numpy as np, weft
+
+        x = weft.asarray([[1.0, 2.0], [3.0, 4.0]])
+        matmul = weft.ops.get_op("matmul")
+        assert (x @ x).tolist() == [[7.0, 10.0], [15.0, 22.0]]
+        matmul.set_attribute("compute:cpu", lambda out, a, b: np.copyto(out, 0.5))
+        assert (x @ x).tolist() == [[0.5, 0.5], [0.5, 0.5]]
+        pushed = []
+        matmul.set_attribute("push", lambda *_: pushed.append(1))  # answers that it has not
+        assert (x @ x).tolist() == [[0.5, 0.5], [0.5, 0.5]]
+        assert pushed
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_another_op_of_an_operators_name_is_not_the_operators(script: RunScript) -> None:
+    done = script(
+        """
+        import numpy as np, weft
+
+        @weft.register_op("add", ufunc=np.subtract, level=20)
+        def other(out, a, b):
+            np.subtract(a, b, out=out)
+
+        x = weft.asarray([1.0, 2.0])
+        assert weft.ops.get_op("add") is other
+        assert other(x, x).tolist() == [0.0, 0.0]
+        assert (x + x).tolist() == [2.0, 4.0]
+        other.set_attribute("compute:cpu", lambda out, *_: np.copyto(out, 9))
+        assert other(x, x).tolist() == [9.0, 9.0]
+        assert (x + x).tolist() == [2.0, 4.0]
+        """
+    )
+    assert done.returncode == 0, done.stderr

@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 import weft
+from computes import REPLACED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from conftest import RunScript
 
 pytestmark = pytest.mark.usefixtures("fake_cuda")
 
@@ -137,3 +140,11 @@ def test_a_dtype_that_was_asked_for_once_is_not_that_of_the_operator() -> None:
     for _ in range(2):
         assert weft.subtract(x, y, dtype="float32").dtype == weft.float32
         assert (x - y).dtype == weft.float64
+
+
+def test_operators_run_what_was_registered_after_their_kernels(
+    script: RunScript, fake_cuda: dict[str, str], cupy: object
+) -> None:
+    del cupy  # it lies beside the script
+    done = script(REPLACED.format(device="gpu", kind="cuda"), **fake_cuda)
+    assert done.returncode == 0, done.stderr

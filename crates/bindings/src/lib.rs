@@ -36,8 +36,8 @@ static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 mod _core {
     #[pymodule_export]
     use super::array::{
-        Loop, Memory, NDArray, beside, cache_loop, copy_elements, empty, memory_stats, memory_trim, push_compute,
-        set_dispatch, wrap,
+        Loop, Memory, NDArray, beside, cache_loop, copy_elements, empty, forget_loops, memory_stats, memory_trim,
+        push_compute, set_dispatch, wrap,
     };
     #[pymodule_export]
     use super::completion::Completion;

@@ -20,7 +20,7 @@ from weft._array.blas import share_cores
 from weft._array.devices import device_of, place
 from weft._array.operands import as_array, engine_of, matches, number
 from weft._array.rules import Aval, broadcast_shapes, kind_of, scalar_dtype, ufunc_dtypes
-from weft._core import Loop, NDArray, beside, cache_loop, copy_elements, empty, push_compute, wrap
+from weft._core import Loop, NDArray, beside, cache_loop, copy_elements, empty, forget_loops, push_compute, wrap
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from weft._core import Engine
     from weft.ops import Op
 
-__all__ = ["as_array", "call", "eager", "elementwise", "engine_of", "view"]
+__all__ = ["as_array", "call", "eager", "elementwise", "engine_of", "forget", "view"]
 
-#: Ops whose loops the type slots may run. Not "pow": NumPy's integer loop raises, which a loop without the GIL cannot,
+#: Operators whose loops the type slots may run. Not "pow": NumPy's integer loop raises, which a loop without the GIL cannot,
 #: and its operator ** squares where the exponent is 2.
-OPERATORS = frozenset(
+LOOPED = frozenset(
     [
         "add",
         "subtract",
@@ -205,14 +205,32 @@ def view(
     return x._strided(tuple(shape), tuple(strides), offset, dtype)
 
 
-class _Plan:
-    """How an op runs for one combination of operand dtypes."""
+def forget(op: Op, kind: str) -> None:
+    """Find loops and kernels of `op` anew, as this kind of device is to compute it in another way.
 
-    __slots__ = ("inputs", "loop", "outputs", "scalars", "signature")
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._array.dispatch import forget
+    >>> forget(weft.ops.get_op("sin"), "cpu")
+    """
+    if op.operator:
+        forget_loops(op.name, kind)
+    op.plans.clear()
+
+
+class _Plan:
+    """How an op runs for one combination of operand dtypes.
+
+    `loop` computes it on every kind of device, `native` on the host.
+    """
+
+    __slots__ = ("inputs", "loop", "native", "outputs", "replaced", "scalars", "signature")
 
     def __init__(self, op: Op, kinds: tuple[Any, ...], dtype: DType | None) -> None:
         ufunc = op.ufunc
         assert ufunc is not None  # noqa: S101 - for the type checker: only such ops have plans
+        self.replaced = op.replaced
         weak = [not isinstance(kind, np.dtype) for kind in kinds]
         avals = [Aval((), scalar_dtype(kind) if soft else kind, soft) for kind, soft in zip(kinds, weak, strict=True)]
         self.inputs, self.outputs = ufunc_dtypes(ufunc, [kind_of(aval) for aval in avals], dtype)
@@ -222,9 +240,11 @@ class _Plan:
         self.signature = (*self.inputs, *self.outputs)
         self.scalars = tuple((position, self.inputs[position]) for position, soft in enumerate(weak) if soft)
         exact = all(soft or kind == each for kind, soft, each in zip(kinds, weak, self.inputs, strict=True))
-        self.loop = Loop.of(ufunc, self.signature) if exact else None
-        if self.loop is not None and op.name in OPERATORS and len(set(self.inputs)) == 1:
-            cache_loop(op.name, self.inputs, self.loop, self.outputs[0])
+        loop = Loop.of(ufunc, self.signature) if exact else None
+        if loop is not None and op.operator and len(set(self.inputs)) == 1:
+            cache_loop(op.name, self.inputs, loop, self.outputs[0])
+        self.native = None if "cpu" in self.replaced else loop
+        self.loop = None if "cuda" in self.replaced else self.native
 
 
 def _push_ufunc(  # noqa: C901 - the way of every small op: another call would be felt
@@ -289,8 +309,12 @@ def _prepare(op: Op, arrays: tuple[Any, ...], out: Any, dtype: Any) -> tuple[tup
     if dtype is not None:
         return found, _Plan(op, kinds, operands.as_dtype(dtype))
     plan = op.plans.get(kinds)
-    if plan is None:
-        plan = op.plans[kinds] = _Plan(op, kinds, None)
+    while plan is None:
+        made = op.plans[kinds] = _Plan(op, kinds, None)
+        if made.replaced is op.replaced:
+            plan = made
+        else:  # another thread has registered a compute meanwhile
+            op.plans.clear()
     return found, plan
 
 
@@ -334,25 +358,48 @@ def _push_casting(
 
         device.push(op, plan.inputs, plan.outputs, results, arrays, mask, signed=signed)
         return results
-    exact = plan.loop is not None and mask is None and all(map(matches, results, plan.outputs))
-    if exact and signed and plan.loop is not None and not _overlap(targets, inputs):
-        plan.loop.push(results, arrays)
+    exact = plan.native is not None and mask is None and all(map(matches, results, plan.outputs))
+    if exact and signed and plan.native is not None and not _overlap(targets, inputs):
+        plan.native.push(results, arrays)
         return results
     template = tuple(_ARRAY if type(x) is NDArray else x for x in arrays)
-    run: Callable[..., object]
-    if op.ufunc is not None and op.compute["cpu"] is op.ufunc:
-        run = partial(_run_ufunc, op.ufunc, plan.signature if signed else None, template, mask is not None)
-    elif mask is None and all(map(matches, results, plan.outputs)):
-        run = partial(_run_compute, op.compute["cpu"], template, len(results))
-    else:
-        raise TypeError(
-            f"{op.name}() for dtypes {', '.join(map(str, plan.inputs))} takes neither where= nor a cast out="
-        )
+    if op.ufunc is None or op.compute["cpu"] is not op.ufunc:
+        if mask is not None:
+            raise TypeError(
+                f"{op.name}() for dtypes {', '.join(map(str, plan.inputs))} takes no where=, as it is no function of NumPy's"
+            )
+        _push_users(op, plan, results, arrays, template)
+        return results
+    run = partial(_run_ufunc, op.ufunc, plan.signature if signed else None, template, mask is not None)
     if mask is None:
         push_compute(run, results, tuple(inputs), name=op.name)
     else:
         push_compute(run, (), (*inputs, mask), results, name=op.name)
     return results
+
+
+def _push_users(
+    op: Op, plan: _Plan, results: tuple[NDArray, ...], arrays: tuple[Any, ...], template: tuple[Any, ...]
+) -> None:
+    """Push a user's function for an op with a ufunc: through arrays beside `results` where it cannot write to these."""
+    inputs = tuple(x for x in arrays if type(x) is NDArray)
+    own = () if "cpu" in op.replaced else op.inplace  # said of another function
+
+    def fits(position: int, result: NDArray, dtype: DType) -> bool:
+        if not matches(result, dtype):
+            return False
+        if not any(operands.share(x, result) for x in inputs):
+            return True
+        return any(to == position and arrays[operand] is result for operand, to in own)
+
+    made = tuple(
+        result if fits(position, result, dtype) else beside(inputs[0], result.shape, dtype)
+        for position, (result, dtype) in enumerate(zip(results, plan.outputs, strict=True))
+    )
+    push_compute(partial(_run_compute, op.compute["cpu"], template, len(made)), made, inputs, name=op.name)
+    for result, each in zip(results, made, strict=True):
+        if result is not each:
+            copy_cast(result, each)
 
 
 def _push_function(

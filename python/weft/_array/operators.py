@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array import elementwise as functions
-from weft._array.dispatch import elementwise
+from weft._array.dispatch import LOOPED, elementwise
 from weft._array.filling import assign
 from weft._array.operands import check_target
 from weft._core import NDArray
@@ -36,6 +36,9 @@ _BINARY = {
 }
 _OPS: dict[str, Op] = {name: get_op(name) for name in _UNARY | _COMPARISONS | _BINARY}
 _IN_PLACE: dict[str, Op] = {f"i{name}": get_op(name) for name in _BINARY}
+
+for _name in LOOPED:
+    _OPS[_name].operator = True
 
 #: The exponents for which ``**`` is another function, as in NumPy: faster, and exact to the last bit.
 _POWERS = {2: get_op("square"), 0.5: get_op("sqrt"), -1: get_op("reciprocal"), 1: get_op("positive")}

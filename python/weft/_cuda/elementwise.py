@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.dispatch import OPERATORS
 from weft._array.operands import share
 from weft._array.rules import as_dtype
 from weft._core import CudaLoop, NDArray, cache_cuda_loop
@@ -125,7 +124,10 @@ def push(
     assert ufunc is not None  # noqa: S101 - for the type checker
     inputs = tuple(x.dtype if isinstance(x, NDArray) else dtype for x, dtype in zip(operands, computed, strict=True))
     given = operands if mask is None else (*operands, mask)
-    own = op.compute["cpu"] is ufunc and "cuda" not in op.compute and len(results) == 1 and signed
+    kept = (
+        op.compute["cpu"] is ufunc or "cpu" in op.replaced
+    )  # what a user computes on the CPU is computed so there alone
+    own = kept and "cuda" not in op.compute and len(results) == 1 and signed
     if own:
         if ufunc.__name__ == "power" and computed[0].kind in "iu":
             _check_exponent(operands[1])
@@ -135,7 +137,7 @@ def push(
         )
         if loop is not None:
             arrays = all(isinstance(x, NDArray) for x in operands)
-            if op.name in OPERATORS and not masked and results[0].dtype == outputs[0] and arrays:
+            if op.operator and not masked and results[0].dtype == outputs[0] and arrays:
                 _cache(op, inputs, computed, loop)
             loop.push(results, given)
             return

@@ -99,6 +99,10 @@ impl Fast {
 /// Loops of operators on arrays of one dtype.
 static LOOPS: [[OnceLock<Fast>; DType::COUNT]; NAMES.len()] =
     [const { [const { OnceLock::new() }; DType::COUNT] }; NAMES.len()];
+/// Operators whose op a user computes: no loop, or no kernel, of the tables serves them any more.
+static REPLACED: [[OnceLock<()>; OPERATORS]; 2] = [const { [const { OnceLock::new() }; OPERATORS] }; 2];
+const ON_HOST: usize = 0;
+const ON_DEVICE: usize = 1;
 static DISPATCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// Names the function that computes what no cached loop does: ``hook(name, left, right)``.
@@ -136,6 +140,29 @@ pub(crate) fn cache_loop(
         });
     }
     Ok(())
+}
+
+/// Leaves operator `name` on this kind of device to the dispatch hook, for good.
+#[pyfunction]
+pub(crate) fn forget_loops(name: &str, kind: &str) -> PyResult<()> {
+    let at = number_of(name)?;
+    match kind {
+        "cpu" => REPLACED[ON_HOST][at].get_or_init(|| ()),
+        "cuda" => REPLACED[ON_DEVICE][at].get_or_init(|| ()),
+        _ => &(), // no loop serves other kinds
+    };
+    Ok(())
+}
+
+#[inline]
+fn is_replaced(kind: usize, operator: Operator) -> bool {
+    REPLACED[kind][operator as usize].get().is_some()
+}
+
+/// The loop for operands in the host's memory.
+#[inline]
+fn cached(operator: Operator, dtype: DType) -> Option<&'static Fast> {
+    LOOPS[operator as usize][dtype as usize].get().filter(|_| !is_replaced(ON_HOST, operator))
 }
 
 /// The number of the operator of this name.
@@ -199,10 +226,12 @@ pub(super) fn binary<'py>(
     let (py, own) = (array.py(), array.get());
     let dtype = own.inner.dtype();
     if own.inner.buffer().is_elsewhere() {
-        if let Some(result) = operators::binary(array, other, operator, reflected)? {
+        if !is_replaced(ON_DEVICE, operator)
+            && let Some(result) = operators::binary(array, other, operator, reflected)?
+        {
             return Ok(result.into_any());
         }
-    } else if let Some(fast) = LOOPS[operator as usize][dtype as usize].get() {
+    } else if let Some(fast) = cached(operator, dtype) {
         let operands = Operands::of(own, other, dtype);
         if let Some(operands) = operands
             && let Some(shape) = operands.shape(own)
@@ -227,10 +256,10 @@ pub(super) fn in_place<'py>(
     let (py, own) = (array.py(), array.get());
     let dtype = own.inner.dtype();
     if own.inner.buffer().is_elsewhere() {
-        if operators::in_place(array, other, operator)? {
+        if !is_replaced(ON_DEVICE, operator) && operators::in_place(array, other, operator)? {
             return Ok(());
         }
-    } else if let Some(fast) = LOOPS[operator as usize][dtype as usize].get()
+    } else if let Some(fast) = cached(operator, dtype)
         && fast.result == dtype
         && let Some(operands) = Operands::of(own, other, dtype)
         && operands.shape(own).is_some_and(|shape| shape == own.inner.layout().shape)
@@ -250,10 +279,12 @@ pub(super) fn in_place<'py>(
 pub(super) fn unary(array: &Bound<'_, NDArray>, operator: Operator) -> PyResult<Py<PyAny>> {
     let (py, own) = (array.py(), array.get());
     if own.inner.buffer().is_elsewhere() {
-        if let Some(result) = operators::unary(array, operator)? {
+        if !is_replaced(ON_DEVICE, operator)
+            && let Some(result) = operators::unary(array, operator)?
+        {
             return Ok(result.into_any());
         }
-    } else if let Some(fast) = LOOPS[operator as usize][own.inner.dtype() as usize].get() {
+    } else if let Some(fast) = cached(operator, own.inner.dtype()) {
         let shape = &own.inner.layout().shape;
         let output = Array::empty(&own.owner().get().inner, shape, fast.result).map_err(|error| raised(py, error))?;
         own.owner().get().wait_for_room(py, output.bytes() as u64)?;

@@ -11,7 +11,7 @@ mod taken;
 
 pub(crate) use class::NDArray;
 pub(crate) use compute::push_compute;
-pub(crate) use fast::{cache_loop, set_dispatch};
+pub(crate) use fast::{cache_loop, forget_loops, set_dispatch};
 pub(crate) use memory::{Memory, beside, copy_elements, empty, memory_stats, memory_trim, wrap};
 pub(crate) use strided::Loop;
 
