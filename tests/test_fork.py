@@ -227,3 +227,52 @@ def test_a_subprocess_started_by_an_op(make_engine: MakeEngine, gates: Callable[
     )
     engine.wait_for_var(x, timeout=20)
     assert codes == [4]
+
+
+def test_the_collector_waits_for_a_fork_to_end(script: RunScript) -> None:
+    """It would drop what needs locks that the forking thread has: here at each allocation of others' hooks."""
+    done = script(
+        """
+        import gc, os, weakref
+
+        collected = []
+        gc.callbacks.append(lambda phase, _: collected.append(phase))
+
+        def allocate():
+            [[] for _ in range(1000)]
+            assert not collected
+
+        # Before weft's, and so inside of them.
+        os.register_at_fork(before=allocate, after_in_parent=allocate, after_in_child=allocate)
+        import weft
+
+        def garbage():
+            engine = weft.Engine(2)
+            x, array = engine.new_variable(), weft.ones(1000, engine=engine)
+
+            def explode():
+                raise ValueError(engine, x, array)
+
+            engine.push(explode, (), (x,))
+            engine._drain()
+            return weakref.ref(engine)
+
+        gc.disable()
+        engine = garbage()
+        gc.set_threshold(1)
+        collected.clear()
+        gc.enable()
+        child = os.fork()
+        assert gc.isenabled()
+        gc.collect()
+        assert engine() is None
+        if child:
+            assert os.waitpid(child, 0)[1] == 0
+            gc.disable()
+            child = os.fork()
+            assert not gc.isenabled()
+            if child:
+                assert os.waitpid(child, 0)[1] == 0
+        """
+    )
+    assert done.returncode == 0, done.stderr

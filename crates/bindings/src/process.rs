@@ -3,6 +3,7 @@
 use crate::cuda::runtime;
 use crate::errors;
 use crate::wait;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::sync::{Mutex, PoisonError};
@@ -13,7 +14,7 @@ use weft_engine::{EngineError, WeakEngine, fork};
 const PATIENCE: Duration = Duration::from_secs(3);
 
 static ENGINES: Mutex<Vec<WeakEngine>> = Mutex::new(Vec::new());
-type Held = (fork::Fork, weft_array::fork::Fork, weft_cuda::fork::Fork);
+type Held = (Collector, fork::Fork, weft_array::fork::Fork, weft_cuda::fork::Fork);
 
 thread_local! {
     /// What the forking thread holds from before the fork to after it.
@@ -107,30 +108,52 @@ fn say(py: Python<'_>, line: &str) {
     let _ = write();
 }
 
+/// The garbage collector, which is off over a fork: what it drops may want what the forking thread holds.
+struct Collector {
+    was_enabled: bool,
+}
+
+impl Collector {
+    fn stop(_: Python<'_>) -> Self {
+        // SAFETY: attached.
+        Self { was_enabled: unsafe { ffi::PyGC_Disable() } == 1 }
+    }
+
+    fn go_on(self, _: Python<'_>) {
+        if self.was_enabled {
+            // SAFETY: as above.
+            unsafe { ffi::PyGC_Enable() };
+        }
+    }
+}
+
 /// Before a fork.
 #[pyfunction]
-pub(crate) fn _before_fork() {
+pub(crate) fn _before_fork(py: Python<'_>) {
+    let collector = Collector::stop(py);
     // Who has the role, or a lock of the arrays, never waits for the GIL, so it may be waited for with the GIL held.
     let arrays = weft_array::fork::before();
-    FORK.set(Some(Box::new((fork::before(), arrays, weft_cuda::fork::before()))));
+    FORK.set(Some(Box::new((collector, fork::before(), arrays, weft_cuda::fork::before()))));
 }
 
 /// After a fork, in the parent.
 #[pyfunction]
-pub(crate) fn _after_fork_parent() {
-    if let Some((fork, arrays, cuda)) = FORK.take().map(|held| *held) {
+pub(crate) fn _after_fork_parent(py: Python<'_>) {
+    if let Some((collector, fork, arrays, cuda)) = FORK.take().map(|held| *held) {
         drop((cuda, arrays)); // first, as what comes next may run ops on this thread
         fork::after_in_parent(fork);
+        collector.go_on(py);
     }
 }
 
 /// After a fork, in the child.
 #[pyfunction]
-pub(crate) fn _after_fork_child() {
-    if let Some((fork, arrays, cuda)) = FORK.take().map(|held| *held) {
+pub(crate) fn _after_fork_child(py: Python<'_>) {
+    if let Some((collector, fork, arrays, cuda)) = FORK.take().map(|held| *held) {
         weft_cuda::fork::after_in_child(cuda);
         drop(arrays); // first, as what comes next may run ops on this thread
         // SAFETY: called by os.register_at_fork's hook, in the child's only thread.
         unsafe { fork::after_in_child(fork) };
+        collector.go_on(py);
     }
 }

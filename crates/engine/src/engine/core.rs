@@ -126,8 +126,18 @@ struct Owner(Arc<Core>);
 impl Drop for Owner {
     fn drop(&mut self) {
         self.0.set_closed();
-        self.0.pool().stop();
-        if !self.0.pool().is_over() {
+        let pool = self.0.pool();
+        pool.stop();
+        // What dropped variables have left nobody else settles where there are no workers. Over a fork this thread has the
+        // role already.
+        if !pool.is_over()
+            && let Some(mut turn) = pool.registrar.try_turn()
+        {
+            turn.catch_up();
+            drop(turn);
+            pool.turned();
+        }
+        if !pool.is_over() {
             fork::remember_orphan(&self.0);
         }
     }

@@ -107,6 +107,19 @@ fn everything_is_freed() {
     }
 }
 
+/// Without workers, what a variable leaves is settled by whoever drops the engine.
+#[test]
+fn an_engine_without_workers_goes() {
+    let engine = engine(Policy::Serial);
+    let core = Arc::downgrade(&engine.core);
+    let variable = engine.new_variable(None);
+    engine.op(|_: &mut OpContext<'_>| Ok(())).mutate(&variable).push().expect("an open engine");
+    engine.wait_for_var(&variable).expect("no op fails");
+    drop(variable);
+    drop(engine);
+    assert_eq!(core.strong_count(), 0);
+}
+
 #[test]
 fn a_close_cancels() {
     for policy in Policy::ALL {
