@@ -69,6 +69,22 @@ impl Layout {
         true
     }
 
+    /// Whether the elements are, in some order, all that lies between the first and the last byte, each once.
+    #[must_use]
+    pub(crate) fn is_dense(&self, item: usize) -> bool {
+        let axes = self.strides.iter().zip(&self.shape).filter(|(_, length)| **length != 1);
+        let mut axes: SmallVec<[(usize, usize); 4]> = axes.map(|(stride, &n)| (stride.unsigned_abs(), n)).collect();
+        axes.sort_unstable();
+        let mut step = item;
+        for (stride, length) in axes {
+            if stride != step {
+                return false;
+            }
+            step = step.saturating_mul(length);
+        }
+        true
+    }
+
     /// The bytes that the elements reach, if that is inside the numbers' range.
     fn reach(&self, item: usize) -> (i128, i128) {
         let (mut start, mut end) = (self.offset as i128, self.offset as i128);
@@ -124,6 +140,28 @@ mod tests {
         assert_eq!(layout.range(8), 0..192);
         assert!(Layout::contiguous(&[0, usize::MAX, 2], 8).is_err(), "too large in spite of the 0");
         assert!(Layout::contiguous(&[], 8).unwrap().is_contiguous(8));
+    }
+
+    #[test]
+    fn dense_layouts_are_known() {
+        let dense = |shape: &[usize], strides: &[isize]| {
+            Layout { shape: shape.into(), strides: strides.into(), offset: 100 }.is_dense(4)
+        };
+        for (shape, strides) in
+            [([3, 2], [8, 4]), ([2, 3], [4, 8]), ([3, 2], [-8, -4]), ([3, 1], [4, 100]), ([1, 2], [0, -4])]
+        {
+            assert!(dense(&shape, &strides), "{shape:?} {strides:?}");
+        }
+        for (shape, strides) in [
+            ([3, 2], [12, 4]),
+            ([3, 2], [4, 4]),
+            ([3, 2], [0, 4]),
+            ([3, 2], [8, 8]),
+            ([2, 1], [8, 4]),
+            ([2, 2], [4, 12]),
+        ] {
+            assert!(!dense(&shape, &strides), "{shape:?} {strides:?}");
+        }
     }
 
     #[test]

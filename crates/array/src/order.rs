@@ -245,7 +245,7 @@ fn enter(
 ) -> Result<Option<AccessKind>, EngineError> {
     let (array, mut access) = arrays[index];
     let (buffer, range) = (array.buffer(), array.range());
-    if access == Access::Overwrite && !array.is_contiguous() {
+    if access == Access::Overwrite && !array.is_contiguous() && !array.layout().is_dense(array.dtype().size()) {
         access = Access::Mutate; // what lies between its elements stays
     }
     let of_op = Use::of(arrays, index);
