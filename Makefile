@@ -36,6 +36,7 @@ test-rust: ## run the Rust tests and doctests
 	  cargo test $(LOCKED) -p weft-engine -p weft-array -p weft-cuda --lib --tests; \
 	fi
 	cargo test $(LOCKED) -p weft-engine -p weft-cuda --doc
+	for example in pipeline failures; do cargo run $(LOCKED) --quiet -p weft-engine --example $$example; done
 
 lint: lint-sources lint-stubs ## check format, lints and types of Rust, Python, shell and workflows
 

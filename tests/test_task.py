@@ -188,10 +188,33 @@ def test_looks_like_the_function() -> None:
 def test_a_call_that_does_not_fit_pushes_nothing(default_engine: weft.Engine) -> None:
     a = Box()
     for call in (lambda: add(a), lambda: add(a, a, 1, 2), lambda: add(a, a, color=3), lambda: fill(a)):
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match=r"task '(add|fill)': "):
             call()
     with pytest.raises(errors.ArgumentTypeError):
         fill(3, 4)  # an int has no variable
+    assert default_engine.stats()["pushed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        (
+            [np.ones(3)],
+            r"parameter 'target' \(weft.Overwrite\): a list can have no variable: name the arrays in it one by one",
+        ),
+        ((np.ones(3),), "a tuple can have no variable: name the arrays"),
+        (3, "an int can have no variable, for it never changes: pass it without a tag"),
+        (np.float64(3), "a float64 can have no variable, for it never changes"),
+        (np.random.default_rng(0), r"weakly referenced: .*\(an empty subclass of Generator may do"),
+    ],
+)
+def test_what_has_no_variable_is_told_with_what_to_do(
+    default_engine: weft.Engine, argument: object, message: str
+) -> None:
+    with pytest.raises(errors.ArgumentTypeError, match=message):
+        fill(argument, 4)
+    with pytest.raises(errors.ArgumentTypeError, match=message.partition(": a list")[2] or message):
+        weft.wait(argument)
     assert default_engine.stats()["pushed"] == 0
 
 

@@ -6,6 +6,8 @@ import contextlib
 import weakref
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from weft import _memory
 from weft._core import NDArray
 from weft._memory import owner_of, weakly_referenceable
@@ -81,11 +83,7 @@ class ObjectVariables:
         try:
             reference = weakref.ref(owner, delete)
         except TypeError:
-            kind = type(owner).__name__
-            raise ArgumentTypeError(
-                f"{_article(kind)} can have no variable, because it cannot be weakly referenced: pass a NumPy array, "
-                "a memoryview or an instance of a class, or use Engine.new_variable() and Engine.push()"
-            ) from None
+            raise ArgumentTypeError(_without_variable(owner)) from None
         variable = self._new_variable(f"{type(owner).__name__.lstrip('_')} at {key:#x}")
         with _memory.registry_lock:
             entry = self._entries.get(key)
@@ -94,6 +92,22 @@ class ObjectVariables:
         if entry[1] is not variable:
             _delete(variable)
         return entry
+
+
+def _without_variable(obj: object) -> str:
+    """Return why an object can have no variable, and what to do."""
+    what = _article(type(obj).__name__)
+    by_hand = "use Engine.new_variable() and Engine.push()"
+    if isinstance(obj, (list, tuple, dict, set, frozenset)):
+        return (
+            f"{what} can have no variable: name the arrays in it one by one, each an argument of its own, or {by_hand}"
+        )
+    if obj is None or isinstance(obj, (bool, int, float, complex, str, np.generic)):
+        return f"{what} can have no variable, for it never changes: pass it without a tag, or, for a result, an array of shape ()"
+    return (
+        f"{what} can have no variable, because it cannot be weakly referenced: pass a NumPy array, a memoryview or an "
+        f"instance of a class (an empty subclass of {type(obj).__name__} may do), or {by_hand}"
+    )
 
 
 def _article(kind: str) -> str:

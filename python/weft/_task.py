@@ -117,7 +117,10 @@ def _task(
     def pushed(*args: P.args, **kwargs: P.kwargs) -> None:
         target = get_engine() if engine is None else engine
         variables: tuple[list[_Tracked], list[_Tracked], list[_Tracked]] = [], [], []  # in the order of Access
-        arguments = signature.arguments(args, kwargs)
+        try:
+            arguments = signature.arguments(args, kwargs)
+        except TypeError as error:
+            raise TypeError(f"task {label!r}: {error}") from None
         for (kind, parameter, access), argument in zip(parameters, arguments, strict=True):
             variables[kind].append(_tracked(target, argument, label, parameter, access))
         call = functools.partial(function, *args, **kwargs)

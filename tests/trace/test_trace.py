@@ -255,10 +255,14 @@ def test_an_exception_of_the_body_passes_and_the_trace_is_written(engine: weft.E
 
 def test_an_exception_of_the_body_is_not_hidden_by_one_of_writing(engine: weft.Engine, tmp_path: Path) -> None:
     path = tmp_path / "gone" / "run.json"
-    path.parent.mkdir()
-    with pytest.raises(KeyError, match="mine") as caught, weft.trace(path, engine=engine):
+
+    def body() -> None:
         path.parent.rmdir()
         raise KeyError("mine")
+
+    path.parent.mkdir()
+    with pytest.raises(KeyError, match="mine") as caught, weft.trace(path, engine=engine):
+        body()
     assert re.match("weft: the trace was not written: FileNotFoundError", caught.value.__notes__[0])
     path.parent.mkdir()
     with pytest.raises(FileNotFoundError), weft.trace(path, engine=engine):

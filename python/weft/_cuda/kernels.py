@@ -18,7 +18,9 @@ __all__ = ["RawModule", "parameters", "prepare"]
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _KERNEL = r'extern\s*"C"\s*(?:\{{\s*)?__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?{}\s*\(([^)]*)\)'
-_EVERY = re.compile(r"__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\(")
+_EVERY = re.compile(
+    r"__global__\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?void\s+(?:__launch_bounds__\s*\([^)]*\)\s*)?(\w+)\s*\("
+)
 _NOISE = re.compile(r"\b(?:const|volatile|__restrict__|__restrict|__grid_constant__|struct)\b")
 #: What C++ calls NumPy's dtypes, where 64-bit Linux and Windows agree.
 _TYPES = {
@@ -121,14 +123,19 @@ def prepare(
 def _check_name(module: RawModule, name: str) -> None:
     """Refuse a name that the driver will not find, unless the preprocessor may bring it in or it is a decorated one."""
     source = _COMMENT.sub(" ", module.code)
-    if name.startswith("_Z") or "#include" in source or "##" in source or any(option.lstrip("-/").startswith("D") for option in module.options):
+    if (
+        name.startswith("_Z")
+        or "#include" in source
+        or "##" in source
+        or any(option.lstrip("-/").startswith("D") for option in module.options)
+    ):
         return
     if re.search(rf"\b{re.escape(name)}\b", source) is None:
         found = ", ".join(dict.fromkeys(_EVERY.findall(source))) or "none"
         raise KernelArgumentError(f"the source has no kernel {name!r}; its kernels are: {found}")
     if not re.search(r'extern\s*"C"', source):
         raise KernelArgumentError(
-            f"kernel {name!r} is not found by its name, which C++ decorates: write extern \"C\" __global__ void {name}(...)"
+            f'kernel {name!r} is not found by its name, which C++ decorates: write extern "C" __global__ void {name}(...)'
         )
 
 

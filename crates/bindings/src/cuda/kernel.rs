@@ -25,7 +25,8 @@ use weft_engine::{AccessKind, PushOptions};
 /// once. `args` are arrays of one device and numbers. What the kernel does with each array is said by
 /// ``weft.Read(x)``, ``weft.Mutate(x)`` or ``weft.Overwrite(x)`` around it, or by the lists `reads` and `mutates`, which
 /// may name further arrays. Numbers are passed as the parameters' types; where the source does not tell these, as
-/// NumPy's scalars are, and Python's as int64 and float64.
+/// NumPy's scalars are, and Python's as int64 and float64. `shared_mem` is dynamic shared memory in bytes; `stream` is a
+/// stream of CuPy's or PyTorch's, or a ``cudaStream_t`` as an integer, on which the launch goes in place of one of weft's.
 ///
 /// Parameters
 /// ----------

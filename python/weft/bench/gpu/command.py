@@ -21,7 +21,7 @@ _DESCRIPTION = """\
 Measure weft on a CUDA device, beside CuPy by hand and the driver by itself: a pipeline over chunks, the host's cost of
 launches and of additions, a chain of small kernels, the replay of a graph, two streams side by side. Each result is
 verified before anything is timed, all are timed in turns, and each figure stands beside its bound. Takes some two
-minutes; writes one JSON file and one page of Markdown beside it.
+minutes, and seven at most; writes one JSON file and one page of Markdown beside it, after each line.
 """
 _KEYS = ("overlap", "launch", "add", "chain", "graph", "streams")
 

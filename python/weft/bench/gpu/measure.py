@@ -50,7 +50,7 @@ def measure(setup: Setup, lines: Sequence[Line], write: Callable[[dict[str, str]
         write({**problems, line.key: "not done when the run was ended"})
         print(f"{line.key}: verifying", file=sys.stderr, flush=True)
         try:
-            with _within(ends - monotonic() - after * least):
+            with _within(max(least, ends - monotonic() - after * least)):
                 with watched():
                     jobs = line.prepare(setup)
                 with progress(line.key, len(jobs) * setup.settings.reps) as tick:
