@@ -21,8 +21,9 @@ class Device:
     """A device, and the lane of it on which an op runs.
 
     CPU devices are logical: any number of them share the machine's memory and cores. A CUDA device is a GPU with memory
-    of its own; naming one neither opens the driver nor asks whether it exists. The ``per_device`` policy gives each device its own workers, and its copy lane one more, so that copies overlap
-    with compute. To the other policies a device is a label. Devices are immutable, hashable, ordered and picklable.
+    of its own; naming one neither opens the driver nor asks whether it exists. The ``per_device`` policy gives each
+    device its own workers, and its copy lane one more, so that copies overlap with compute. To the other policies a
+    device is a label. Devices are immutable, hashable, ordered and picklable.
 
     Parameters
     ----------
@@ -61,11 +62,14 @@ class Device:
 
     def __init__(self, spec: str) -> None:
         if not isinstance(spec, str):
-            raise ArgumentTypeError(f"a device is named by a string such as 'cpu:0', not by {type(spec).__name__}")
+            raise ArgumentTypeError(
+                "a device is weft.cpu(0), weft.gpu(0) or named by a string such as 'cuda:0', not by "
+                f"{type(spec).__name__}"
+            )
         match = _SPEC.fullmatch(spec)
         if match is None:
             raise ArgumentValueError(
-                f"cannot read the device {spec!r}: write 'cpu:0', or 'cpu:0/copy' for its copy lane"
+                f"cannot read the device {spec!r}: write 'cpu:0' or 'cuda:0', or 'cpu:0/copy' for its copy lane"
             )
         kind, index, lane = match["kind"], match["index"] or "0", match["lane"] or "compute"
         if kind not in _MAX_INDEX:

@@ -21,7 +21,7 @@ pub enum EngineError {
         variable: String,
     },
     /// The variable belongs to another engine.
-    #[error("{variable} belongs to {owner}, not to {engine}; use it with the engine that made it")]
+    #[error("{variable} belongs to engine {owner}, not to engine {engine}; use it with the engine that made it")]
     WrongEngine {
         /// The variable's label, or what it stands for.
         variable: String,
@@ -47,7 +47,7 @@ pub enum EngineError {
         blocked: usize,
     },
     /// The engine was closed.
-    #[error("{engine} is closed; make a new engine")]
+    #[error("engine {engine} is closed; make a new engine")]
     Closed {
         /// The engine's label.
         engine: String,
@@ -80,13 +80,13 @@ pub enum EngineError {
         op: String,
     },
     /// Another trace of the engine has not been stopped.
-    #[error("{engine} is being traced already; stop that trace first")]
+    #[error("engine {engine} is being traced already; stop that trace first")]
     Traced {
         /// The engine's label.
         engine: String,
     },
     /// There is no trace to be read: none was started, it was stopped, or it stayed in the parent of a fork.
-    #[error("{engine} is not being traced; start a trace first, in this process")]
+    #[error("engine {engine} is not being traced; start a trace first, in this process")]
     NotTraced {
         /// The engine's label.
         engine: String,
