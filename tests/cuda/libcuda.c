@@ -1,6 +1,7 @@
 /* A CUDA driver on the host, for tests where there is no GPU: two devices whose memory is the host's, and on which
  * everything is done at once. To events it takes as long as `fake_cuda_speed` says: nothing, unless a test does. What is launched are functions of a library that `nvrtc.c` has made of a kernel's source.
- * It checks what a driver can check: contexts, handles, the use of memory that was freed. */
+ * It checks what a driver can check: contexts, handles, flags, the use of memory that was freed; and what weft promises:
+ * that memory of the host is pinned. A device that has failed answers its fault to every call, as CUDA does. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -11,7 +12,7 @@
 #include <unistd.h>
 
 enum { SUCCESS = 0, INVALID = 1, OUT_OF_MEMORY = 2, NO_IMAGE = 209, BAD_CONTEXT = 201, BAD_HANDLE = 400, NOT_FOUND = 500,
-       ILLEGAL_STATE = 401, NOT_READY = 600, IN_CAPTURE = 900 };
+       ILLEGAL_STATE = 401, NOT_READY = 600, IN_CAPTURE = 900, SPOILED = 901 };
 enum { DEVICES = 2, MULTIPROCESSORS = 4 };
 #define TOTAL ((size_t)1 << 30)
 #define API __attribute__((visibility("default"))) int
@@ -19,12 +20,13 @@ enum { DEVICES = 2, MULTIPROCESSORS = 4 };
 typedef struct { char tag; int device; } Context;
 typedef struct Graph Graph;
 typedef struct { char tag; int device; Graph *capture; int64_t until; } Stream; /* nanoseconds, until when there is work */
-typedef struct { char tag; int recorded, device; int64_t time; } Event;
+typedef struct { char tag; int recorded, timed, device; int64_t time; } Event;
 typedef struct { char tag; void *library; } Module;
 typedef struct {
     char tag;
     void (*run)(void **, const unsigned *, const unsigned *);
     const size_t *sizes; /* of the parameters; 0 ends them */
+    unsigned shared;     /* bytes of dynamic shared memory that its blocks may have */
 } Function;
 /* Work of a graph: a launch, a copy, or a fill with words of so many bytes. */
 typedef struct Node {
@@ -38,7 +40,7 @@ typedef struct Node {
     size_t count;
 } Node;
 /* Its nodes, the newest first; while it is recorded, what the next node comes after. */
-struct Graph { char tag; Node *nodes, **after; size_t count; };
+struct Graph { char tag; Node *nodes, **after; size_t count; int spoiled; };
 typedef struct Block { uintptr_t start; size_t bytes; int pinned; struct Block *next; } Block;
 
 static Context contexts[DEVICES] = {{'c', 0}, {'c', 1}};
@@ -53,6 +55,12 @@ static double bytes_per_nanosecond;
 static int launches_until, launch_answer, faults[DEVICES];
 
 #define NEED_CONTEXT if (!current) return BAD_CONTEXT; if (faults[current->device]) return faults[current->device]
+/* Work goes to a stream in its own context, on memory that is the device's. */
+#define NEED_STREAM                                                     \
+    NEED_CONTEXT;                                                       \
+    stream = MEANT(stream);                                             \
+    NEED(stream, 's');                                                  \
+    if (stream->device != current->device) return BAD_HANDLE
 #define NEED(handle, letter) if (!(handle) || *(const char *)(handle) != (letter)) return BAD_HANDLE
 /* Stand for the default stream and for each thread's own, whose handles are 1 and 2, of the current context. */
 static Stream default_streams[DEVICES] = {{.tag = 's'}, {.tag = 's', .device = 1}};
@@ -75,6 +83,12 @@ static void move(Stream *stream, size_t bytes) {
 }
 
 API fake_cuda_speed(long long kernel, double bytes) { kernel_time = kernel; bytes_per_nanosecond = bytes; return SUCCESS; }
+/* Does to a capture what a call does that waits: nothing more is recorded, and no graph comes of it. */
+API fake_cuda_spoil(Stream *stream) {
+    if (!stream->capture) return ILLEGAL_STATE;
+    stream->capture->spoiled = 1;
+    return IN_CAPTURE;
+}
 /* The launch after so many more answers this code; a fault does not: the device fails right behind that launch. */
 API fake_cuda_order(int launches, int code) { launches_until = launches + 1; launch_answer = code; return SUCCESS; }
 
@@ -136,6 +150,7 @@ static void depend(Graph *graph, Node *const *nodes, size_t count) {
 
 /* Does what is to be done on a stream, or records it. */
 static int work(Stream *stream, Node node) {
+    if (stream->capture && stream->capture->spoiled) return SPOILED;
     if (!stream->capture) {
         if (node.function) occupy(stream, kernel_time);
         else move(stream, node.from ? node.bytes : 0);
@@ -190,32 +205,32 @@ API cuCtxSetCurrent(Context *context) { current = context; return SUCCESS; }
 API cuCtxGetCurrent(Context **context) { *context = current; return SUCCESS; }
 API cuCtxGetStreamPriorityRange(int *least, int *greatest) { *least = 0; *greatest = -5; return SUCCESS; }
 API cuStreamCreateWithPriority(Stream **stream, unsigned flags, int priority) {
-    (void)flags, (void)priority;
     NEED_CONTEXT;
+    if (flags != 1 || priority > 0 || priority < -5) return INVALID;
     *stream = malloc(sizeof **stream);
     **stream = (Stream){'s', current->device, NULL, 0};
     return SUCCESS;
 }
-API cuStreamDestroy_v2(Stream *stream) { NEED(stream, 's'); stream->tag = 0; free(stream); return SUCCESS; }
+API cuStreamDestroy_v2(Stream *stream) { NEED_CONTEXT; NEED(stream, 's'); stream->tag = 0; free(stream); return SUCCESS; }
 API cuStreamWaitEvent(Stream *stream, Event *event, unsigned flags) {
-    (void)flags;
     NEED_CONTEXT;
     stream = MEANT(stream);
     NEED(stream, 's');
     NEED(event, 'e');
+    if (flags) return INVALID;
     if (stream->capture) return IN_CAPTURE;
     if (!event->recorded) return INVALID;
     if (stream->until < event->time) stream->until = event->time;
     return SUCCESS;
 }
 API cuEventCreate(Event **event, unsigned flags) {
-    (void)flags;
     NEED_CONTEXT;
+    if (flags & ~2u) return INVALID;
     *event = malloc(sizeof **event);
-    **event = (Event){'e', 0, current->device, 0};
+    **event = (Event){'e', 0, !flags, current->device, 0};
     return SUCCESS;
 }
-API cuEventDestroy_v2(Event *event) { NEED(event, 'e'); event->tag = 0; free(event); return SUCCESS; }
+API cuEventDestroy_v2(Event *event) { NEED_CONTEXT; NEED(event, 'e'); event->tag = 0; free(event); return SUCCESS; }
 API cuEventRecord(Event *event, Stream *stream) {
     NEED_CONTEXT;
     stream = MEANT(stream);
@@ -224,30 +239,32 @@ API cuEventRecord(Event *event, Stream *stream) {
     if (stream->capture) return IN_CAPTURE;
     if (faults[stream->device]) return faults[stream->device];
     if (event->device != stream->device) return BAD_HANDLE;
-    *event = (Event){'e', 1, stream->device, stream->until > now() ? stream->until : now()};
+    *event = (Event){'e', 1, event->timed, stream->device, stream->until > now() ? stream->until : now()};
     return SUCCESS;
 }
 API cuEventQuery(Event *event) {
+    NEED_CONTEXT;
     NEED(event, 'e');
     if (faults[event->device]) return faults[event->device];
     return event->time > now() ? NOT_READY : SUCCESS;
 }
 API cuEventElapsedTime(float *milliseconds, Event *start, Event *end) {
+    NEED_CONTEXT;
     NEED(start, 'e');
     NEED(end, 'e');
-    if (start->device != end->device) return BAD_HANDLE;
+    if (start->device != end->device || !start->timed || !end->timed || !start->recorded || !end->recorded) return BAD_HANDLE;
     if (start->time > now() || end->time > now()) return NOT_READY;
     *milliseconds = (end->time - start->time) / 1e6;
     return SUCCESS;
 }
 API cuMemAllocAsync(uintptr_t *address, size_t bytes, Stream *stream) {
-    NEED_CONTEXT;
-    NEED(stream, 's');
+    NEED_STREAM;
+    if (!bytes) return INVALID;
     if (stream->capture) return IN_CAPTURE;
     return add((void **)address, bytes, 0);
 }
 API cuMemFreeAsync(uintptr_t address, Stream *stream) {
-    NEED(stream, 's');
+    NEED_STREAM;
     return stream->capture ? IN_CAPTURE : take(address, 0);
 }
 API cuDeviceGetDefaultMemPool(int **pool, int device) {
@@ -255,42 +272,48 @@ API cuDeviceGetDefaultMemPool(int **pool, int device) {
     *pool = &pools[device];
     return SUCCESS;
 }
-API cuMemPoolSetAttribute(void *pool, int attribute, void *value) { (void)pool, (void)attribute, (void)value; return 0; }
+/* 4 is the release threshold, 5 what the pool has reserved: 64-bit numbers. */
+API cuMemPoolSetAttribute(void *pool, int attribute, void *value) { (void)pool, (void)value; return attribute == 4 ? 0 : INVALID; }
 API cuMemPoolGetAttribute(void *pool, int attribute, void *value) {
-    (void)pool, (void)attribute;
+    (void)pool;
+    if (attribute != 5) return INVALID;
     *(uint64_t *)value = used;
     return SUCCESS;
 }
 API cuMemPoolTrimTo(void *pool, size_t bytes) { (void)pool, (void)bytes; return SUCCESS; }
 API cuMemPoolSetAccess(void *pool, const void *access, size_t count) { (void)pool, (void)access, (void)count; return 0; }
 API cuDeviceCanAccessPeer(int *can, int device, int peer) { *can = device != peer; return SUCCESS; }
-API cuMemGetInfo_v2(size_t *free_, size_t *total) { *free_ = TOTAL - used; *total = TOTAL; return SUCCESS; }
-API cuMemHostAlloc(void **start, size_t bytes, unsigned flags) { (void)flags; NEED_CONTEXT; return add(start, bytes, 1); }
-API cuMemFreeHost(void *start) { return take((uintptr_t)start, 1); }
+API cuMemGetInfo_v2(size_t *free_, size_t *total) { NEED_CONTEXT; *free_ = TOTAL - used; *total = TOTAL; return SUCCESS; }
+API cuMemHostAlloc(void **start, size_t bytes, unsigned flags) {
+    NEED_CONTEXT;
+    return bytes && flags == 1 ? add(start, bytes, 1) : INVALID; /* 1: for all contexts */
+}
+API cuMemFreeHost(void *start) { NEED_CONTEXT; return take((uintptr_t)start, 1); }
 API cuPointerGetAttribute(void *value, int attribute, uintptr_t address) {
-    (void)attribute;
+    NEED_CONTEXT;
+    if (attribute != 2) return INVALID; /* the kind of memory */
     if (!within(address, 1, 1)) return INVALID;
     *(unsigned *)value = 1; /* the host's */
     return SUCCESS;
 }
 API cuMemcpyHtoDAsync_v2(uintptr_t to, const void *from, size_t bytes, Stream *stream) {
-    NEED(stream, 's');
+    NEED_STREAM;
     if (stream->capture) return IN_CAPTURE;
-    if (!within(to, bytes, 0)) return INVALID;
+    if (!within(to, bytes, 0) || !within((uintptr_t)from, bytes, 1)) return INVALID;
     memcpy((void *)to, from, bytes);
     move(stream, bytes);
     return SUCCESS;
 }
 API cuMemcpyDtoHAsync_v2(void *to, uintptr_t from, size_t bytes, Stream *stream) {
-    NEED(stream, 's');
+    NEED_STREAM;
     if (stream->capture) return IN_CAPTURE;
-    if (!within(from, bytes, 0)) return INVALID;
+    if (!within(from, bytes, 0) || !within((uintptr_t)to, bytes, 1)) return INVALID;
     memcpy(to, (void *)from, bytes);
     move(stream, bytes);
     return SUCCESS;
 }
 API cuMemcpyDtoDAsync_v2(uintptr_t to, uintptr_t from, size_t bytes, Stream *stream) {
-    NEED(stream, 's');
+    NEED_STREAM;
     if (!within(to, bytes, 0) || !within(from, bytes, 0)) return INVALID;
     return work(stream, (Node){.to = to, .from = from, .bytes = bytes});
 }
@@ -300,18 +323,18 @@ API cuMemcpyPeerAsync(uintptr_t to, Context *target, uintptr_t from, Context *so
     return cuMemcpyDtoDAsync_v2(to, from, bytes, stream);
 }
 API cuMemsetD8Async(uintptr_t to, unsigned char value, size_t count, Stream *stream) {
-    NEED(stream, 's');
+    NEED_STREAM;
     if (!within(to, count, 0)) return INVALID;
     return work(stream, (Node){.to = to, .value = value, .bytes = count, .width = 1});
 }
 API cuMemsetD16Async(uintptr_t to, unsigned short value, size_t count, Stream *stream) {
-    NEED(stream, 's');
-    if (!within(to, count * 2, 0)) return INVALID;
+    NEED_STREAM;
+    if (to % 2 || !within(to, count * 2, 0)) return INVALID;
     return work(stream, (Node){.to = to, .value = value, .bytes = count * 2, .width = 2});
 }
 API cuMemsetD32Async(uintptr_t to, unsigned value, size_t count, Stream *stream) {
-    NEED(stream, 's');
-    if (!within(to, count * 4, 0)) return INVALID;
+    NEED_STREAM;
+    if (to % 4 || !within(to, count * 4, 0)) return INVALID;
     return work(stream, (Node){.to = to, .value = value, .bytes = count * 4, .width = 4});
 }
 /* An image is the path of a library. */
@@ -332,6 +355,7 @@ API cuModuleGetFunction(Function **function, Module *module, const char *name) {
     if (!found) return NOT_FOUND;
     *function = malloc(sizeof **function);
     (*function)->tag = 'f';
+    (*function)->shared = 48 << 10;
     memcpy(&(*function)->run, &found, sizeof found);
     snprintf(wanted, sizeof wanted, "%s__sizes", name);
     const size_t *(*sizes)(void);
@@ -341,17 +365,18 @@ API cuModuleGetFunction(Function **function, Module *module, const char *name) {
     return SUCCESS;
 }
 API cuFuncSetAttribute(Function *function, int attribute, int value) {
-    (void)attribute, (void)value;
+    NEED_CONTEXT;
     NEED(function, 'f');
+    if (attribute != 8 || value < 0 || value > 99 << 10) return INVALID; /* 8: dynamic shared memory */
+    function->shared = (unsigned)value;
     return SUCCESS;
 }
 API cuLaunchKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, Stream *stream, void **parameters, void **extra) {
-    (void)shared;
-    NEED_CONTEXT;
+    NEED_STREAM;
     NEED(function, 'f');
-    NEED(stream, 's');
-    if (extra || bx * by * bz > 1024) return INVALID;
+    if (extra || !gx || gx > INT32_MAX || !gy || gy > UINT16_MAX || !gz || gz > UINT16_MAX) return INVALID;
+    if (!bx || !by || !bz || bz > 64 || (uint64_t)bx * by * bz > 1024 || shared > function->shared) return INVALID;
     if (!stream->capture && launches_until > 0 && --launches_until == 0) {
         if (launch_answer < 700) return launch_answer;
         faults[stream->device] = launch_answer;
@@ -360,7 +385,7 @@ API cuLaunchKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, un
     return work(stream, (Node){.function = function, .parameters = parameters, .grid = {gx, gy, gz}, .block = {bx, by, bz}});
 }
 API cuStreamBeginCapture_v2(Stream *stream, int mode) {
-    NEED(stream, 's');
+    NEED_STREAM;
     if (mode != 2) return INVALID; /* another one would have other threads' calls refused */
     if (stream->capture) return ILLEGAL_STATE;
     stream->capture = calloc(1, sizeof *stream->capture);
@@ -370,32 +395,35 @@ API cuStreamBeginCapture_v2(Stream *stream, int mode) {
 API cuStreamGetCaptureInfo_v2(Stream *stream, unsigned *status, uint64_t *id, Graph **graph, Node *const **nodes,
                               size_t *count) {
     (void)id, (void)graph;
-    NEED(stream, 's');
-    *status = stream->capture != NULL;
+    NEED_STREAM;
+    *status = stream->capture ? 1 + stream->capture->spoiled : 0;
+    if (*status == 2) return SUCCESS; /* the rest is told of a capture alone that goes on */
     *nodes = stream->capture ? stream->capture->after : NULL;
     *count = stream->capture ? stream->capture->count : 0;
     return SUCCESS;
 }
 API cuStreamUpdateCaptureDependencies(Stream *stream, Node **nodes, size_t count, unsigned flags) {
-    NEED(stream, 's');
-    if (!stream->capture) return ILLEGAL_STATE;
+    NEED_STREAM;
+    if (!stream->capture || stream->capture->spoiled) return ILLEGAL_STATE;
     if (flags != 1) return INVALID;
     for (size_t at = 0; at < count; ++at) NEED(nodes[at], 'n');
     depend(stream->capture, nodes, count);
     return SUCCESS;
 }
 API cuStreamEndCapture(Stream *stream, Graph **graph) {
-    NEED(stream, 's');
+    NEED_STREAM;
     if (!stream->capture) return ILLEGAL_STATE;
-    *graph = stream->capture;
+    Graph *made = stream->capture;
     stream->capture = NULL;
-    return SUCCESS;
+    *graph = made->spoiled ? NULL : made;
+    return made->spoiled ? SPOILED : SUCCESS;
 }
 API cuGraphInstantiateWithFlags(Graph **ready, Graph *graph, unsigned long long flags) {
+    NEED_CONTEXT;
     NEED(graph, 'g');
     if (flags) return INVALID;
     *ready = malloc(sizeof **ready);
-    **ready = (Graph){'x', graph->nodes, NULL, 0};
+    **ready = (Graph){'x', graph->nodes, NULL, 0, 0};
     return SUCCESS;
 }
 /* Newer nodes first, but for what they come after: an edge that is missing shows. */
@@ -406,9 +434,8 @@ static void replay(Node *node, size_t replays) {
     run(node);
 }
 API cuGraphLaunch(Graph *ready, Stream *stream) {
-    NEED_CONTEXT;
+    NEED_STREAM;
     NEED(ready, 'x');
-    NEED(stream, 's');
     if (getenv("FAKE_GRAPHS_FAIL")) return OUT_OF_MEMORY;
     if (stream->capture || stream->device != current->device) return INVALID;
     ready->count += 1;
@@ -446,6 +473,7 @@ API cuGetErrorName(int code, const char **name) {
     case NOT_FOUND: *name = "CUDA_ERROR_NOT_FOUND"; return SUCCESS;
     case ILLEGAL_STATE: *name = "CUDA_ERROR_ILLEGAL_STATE"; return SUCCESS;
     case 700: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; return SUCCESS;
+    case SPOILED: *name = "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"; return SUCCESS;
     case IN_CAPTURE: *name = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"; return SUCCESS;
     default: return INVALID;
     }

@@ -268,6 +268,32 @@ def test_a_callable_that_fails_leaves_no_graph(cupy: Any) -> None:
     assert x.tolist() == [2.0] * 8
 
 
+@pytest.mark.parametrize(
+    ("when", "message"), [("in an op", "STREAM_CAPTURE_INVALIDATED"), ("behind the last op", "was spoiled by a call")]
+)
+def test_a_call_that_waits_spoils_the_capture(cupy: Any, driver: ctypes.CDLL, when: str, message: str) -> None:  # noqa: ARG001 - for the callable
+    x, found = row(1), []
+
+    def look() -> None:
+        current = weft.cuda.current_stream()
+        assert current is not None
+        found.append(ctypes.c_void_p(current[1]))
+        if when == "in an op":
+            driver.fake_cuda_spoil(found[0])
+
+    def block() -> None:
+        with weft.cuda.capture("step"):
+            weft.get_engine().push(look, (), [x], name="look")
+            driver.fake_cuda_spoil(found[0])
+
+    with pytest.raises(errors.CaptureError, match=message):
+        block()
+    with weft.cuda.capture() as graph:
+        x += 1
+    graph.replay()
+    assert x.tolist() == [2.0] * 8
+
+
 def _nested(x: weft.NDArray) -> None:
     y = row(0)
 

@@ -16,8 +16,8 @@ from weft import _core, errors
 if TYPE_CHECKING:
     from conftest import RunScript
 
-# What CuPy and PyTorch warn of is theirs.
-pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default")]
+# What CuPy and PyTorch warn of is their own; what they compile and load at first takes its time.
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default"), pytest.mark.timeout(180)]
 
 DEVICE = weft.gpu(0)
 

@@ -16,7 +16,8 @@ from weft import _core, errors
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.gpu
+# What CuPy warns of is its own; what it compiles and loads at first takes its time.
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default"), pytest.mark.timeout(180)]
 
 DEVICE = weft.gpu(0)
 N = 100_000

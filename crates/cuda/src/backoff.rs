@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 /// Looks are without pause for so long: waking up from a sleep takes longer.
 const EAGER: Duration = Duration::from_micros(30);
-/// Then with pauses of an eighth of the time waited so far, within these bounds.
-const SHARE: u32 = 8;
+/// Then with pauses of this part of the time waited so far, within these bounds: whoever waits for some milliseconds of
+/// work is to see its end a few hundredths later at most, as one who never sleeps would. A look takes about 1 us.
+const SHARE: u32 = 64;
 const SHORTEST: Duration = Duration::from_micros(20);
-const LONGEST: Duration = Duration::from_micros(500);
+const LONGEST: Duration = Duration::from_micros(250);
 
 /// One wait for a device.
 #[derive(Debug)]

@@ -34,6 +34,8 @@ pub(crate) struct Clock {
     anchors: Vec<Anchor>,
     /// When one was last tried for.
     tried: Instant,
+    /// Whether that was in vain: work of other streams was in the way, as it is where streams share a queue of the device.
+    missed: bool,
 }
 
 /// An event, and when it happened; nothing if it did not in time.
@@ -92,7 +94,7 @@ impl Clock {
         let stream = unsafe { driver.create_stream(priority) }.ok()?;
         let tried = Instant::now();
         if let Ok(Some((event, host))) = best(driver, stream) {
-            return Some(Self { stream, anchors: vec![Anchor { event, host, device: 0.0 }], tried });
+            return Some(Self { stream, anchors: vec![Anchor { event, host, device: 0.0 }], tried, missed: false });
         }
         // SAFETY: nobody else knows it.
         let _ = unsafe { driver.destroy_stream(stream) };
@@ -107,11 +109,15 @@ impl Clock {
     /// Puts an anchor down if the last one is old, or if it is not quite new and `now` there is to be one.
     pub(crate) fn refresh(&mut self, driver: &dyn Driver, now: bool) {
         let old = if now { APART } else { LASTING };
-        if self.last().host.elapsed() < old || self.tried.elapsed() < old.min(APART) {
+        // Somebody waits who issues: not time and again.
+        let pause = if self.missed && !now { LASTING } else { APART };
+        if self.last().host.elapsed() < old || self.tried.elapsed() < pause {
             return;
         }
         self.tried = Instant::now();
-        let Ok(Some((event, host))) = best(driver, self.stream) else { return };
+        let found = best(driver, self.stream);
+        self.missed = !matches!(found, Ok(Some(_)));
+        let Ok(Some((event, host))) = found else { return };
         // SAFETY: both are the clock's, timed, and have happened.
         match unsafe { driver.elapsed(self.last().event, event) } {
             Ok(milliseconds) => {

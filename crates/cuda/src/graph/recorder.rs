@@ -42,6 +42,14 @@ pub struct Recorder {
     open: bool,
 }
 
+/// What to answer when the driver does not record.
+fn uncaptured(label: &Label, error: CudaError) -> CudaError {
+    match error {
+        CudaError::Refused { error, .. } => CudaError::Capture(format!("{label} cannot be captured: {error}")),
+        error => error,
+    }
+}
+
 impl Device {
     /// Begins to record ops.
     pub fn record(&self, label: &Label) -> Result<Recorder, CudaError> {
@@ -116,10 +124,7 @@ impl Recorder {
     /// Answers what the driver refuses, and notes that the graph would be incomplete.
     fn spoil(&mut self, label: &Label, outcome: Result<(), CudaError>) -> Result<(), CudaError> {
         outcome.map_err(|error| {
-            let error = match error {
-                CudaError::Refused { error, .. } => CudaError::Capture(format!("{label} cannot be captured: {error}")),
-                error => error,
-            };
+            let error = uncaptured(label, error);
             self.spoiled.get_or_insert_with(|| error.clone());
             error
         })
@@ -268,7 +273,7 @@ impl Recorder {
             let message = "was spoiled by a call that cannot be captured, such as one that waits";
             CudaError::Capture(format!("the capture of {} {message}", self.label))
         };
-        let graph = ended?.ok_or_else(spoiled)?;
+        let graph = ended.map_err(|error| uncaptured(&self.label, error))?.ok_or_else(spoiled)?;
         let context = self.device.context();
         let _entered = context.enter()?;
         // Orders replays among themselves, and behind the allocations of what is hidden, which is theirs by turns.

@@ -108,8 +108,9 @@ impl Launches for RealDriver {
     unsafe fn set_dependencies(&self, stream: StreamHandle, nodes: &[NodeHandle]) -> Answer {
         let Some(set_dependencies) = self.symbols.set_dependencies else { return Ok(()) };
         let mut nodes: Vec<sys::CUgraphNode> = nodes.iter().map(|node| pointer(node.0)).collect();
+        let first = if nodes.is_empty() { ptr::null_mut() } else { nodes.as_mut_ptr() };
         // SAFETY: the caller's promise; the driver reads so many nodes.
-        let code = unsafe { set_dependencies(pointer(stream.0), nodes.as_mut_ptr(), nodes.len(), SET) };
+        let code = unsafe { set_dependencies(pointer(stream.0), first, nodes.len(), SET) };
         self.check("cuStreamUpdateCaptureDependencies", code)
     }
 
@@ -117,6 +118,9 @@ impl Launches for RealDriver {
         let mut graph = ptr::null_mut();
         // SAFETY: the caller's promise; the graph has a place.
         let code = unsafe { (self.symbols.end_capture)(pointer(stream.0), &raw mut graph) };
+        if code == INVALIDATED {
+            return Ok(None);
+        }
         self.check("cuStreamEndCapture", code)?;
         Ok(Some(graph.expose_provenance()).filter(|handle| *handle != 0).map(GraphHandle))
     }
