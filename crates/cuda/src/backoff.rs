@@ -8,7 +8,7 @@ const EAGER: Duration = Duration::from_micros(30);
 /// work is to see its end a few hundredths later at most, as one who never sleeps would. A look takes about 1 us.
 const SHARE: u32 = 64;
 const SHORTEST: Duration = Duration::from_micros(20);
-const LONGEST: Duration = Duration::from_micros(250);
+const LONGEST: Duration = Duration::from_micros(125);
 
 /// One wait for a device.
 #[derive(Debug)]
