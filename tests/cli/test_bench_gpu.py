@@ -270,3 +270,19 @@ def test_a_line_that_takes_too_long_leaves_what_it_has_measured_and_the_others()
     problems = measure(setup, [line("slow"), line("next")], lambda _: None)
     assert problems == {"slow": "TimeoutError: it was not done after 180 s"}
     assert setup.samples.values == {("slow", "weft", "c"): [1.0], ("next", "weft", "c"): [1.0, 1.0, 1.0]}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
+def test_a_line_for_which_no_time_is_left_says_so_and_leaves_the_others() -> None:
+    setup: Any = SimpleNamespace(settings=Settings(reps=1, run_s=-1.0), samples=Samples())
+
+    def forever() -> list[float]:
+        while True:
+            signal.sigtimedwait((), 1.0)
+
+    def line(key: str) -> Any:
+        return overlap.Line(key, (), lambda _: (), lambda _: [Job(key, "c", "weft", forever)])
+
+    problems = measure(setup, [line("first"), line("second")], lambda _: None)
+    assert problems.keys() == {"first", "second"}
+    assert all(problem.startswith("TimeoutError: it was not done after") for problem in problems.values())

@@ -72,7 +72,8 @@ def _within(seconds: float) -> Generator[None]:
         raise TimeoutError(f"it was not done after {seconds:.0f} s")
 
     before = signal.signal(signal.SIGALRM, late)
-    timer = signal.setitimer(signal.ITIMER_REAL, seconds)
+    # A line before this one may have been deaf to the signal for longer than what was left.
+    timer = signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3))
     try:
         yield
     finally:

@@ -27,7 +27,7 @@ class Settings:
     dependent : int
         Small kernels in a chain.
     graph_kernels, replays : int
-        Kernels of a graph; replays in flight.
+        Kernels of a graph; replays in flight: so many that the wait for the last one is a small part of their time.
     add_sizes : tuple of int
         Floats of the arrays that are added.
     side_by_side : int
@@ -50,7 +50,7 @@ class Settings:
     launches: int = 900
     dependent: int = 1_000
     graph_kernels: int = 100
-    replays: int = 20
+    replays: int = 60
     add_sizes: tuple[int, ...] = (1_000, 1_000_000)
     side_by_side: int = 50
     kernel_us: float = 100.0
