@@ -23,7 +23,8 @@ class Settings:
     calls : int
         Calls in a row, from an idle device, of which one sample is the mean.
     launches : int
-        Launches behind a gate: fewer than a device's queue holds, or the driver would wait for the device.
+        Launches behind a gate, each with an event behind it: together fewer than the 1,024 that a device's queue holds, or
+        the driver would wait for the device.
     dependent : int
         Small kernels in a chain.
     graph_kernels, replays : int
@@ -47,7 +48,7 @@ class Settings:
     chunks: int = 128
     chunk_bytes: int = 8 * _MIB
     calls: int = 64
-    launches: int = 900
+    launches: int = 450
     dependent: int = 1_000
     graph_kernels: int = 100
     replays: int = 60
