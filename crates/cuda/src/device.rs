@@ -169,7 +169,7 @@ impl Device {
         &self.0.compute[0]
     }
 
-    /// The stream for an op: for a kernel that of the producer which it alone follows, otherwise the least loaded.
+    /// The stream for an op: for a kernel that of the producer which it alone follows, otherwise the next one that gets on.
     pub(crate) fn stream_for(&self, lane: Lane, priority: i32, accesses: &[Access]) -> Stream {
         match lane {
             Lane::CopyIn => return self.0.copy_in.clone(),
@@ -183,11 +183,11 @@ impl Device {
             let number = access.buffer.sole_stream(&access.range)?;
             compute.iter().find(|own| own.number() == number)
         });
-        followed.unwrap_or_else(|| &compute[self.least_loaded()]).clone()
+        followed.unwrap_or_else(|| &compute[self.next_stream()]).clone()
     }
 
     /// The next compute stream that has not much more on it than others. Inside of the context.
-    fn least_loaded(&self) -> usize {
+    fn next_stream(&self) -> usize {
         let (compute, mut loads) = (&self.0.compute, self.0.loads.lock().unwrap_or_else(PoisonError::into_inner));
         if loads.chosen.is_multiple_of(LOOK) {
             for (load, stream) in loads.each.iter_mut().zip(compute) {

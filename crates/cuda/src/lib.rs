@@ -40,7 +40,7 @@
 //!
 //! | step | what | under |
 //! |---|---|---|
-//! | choose | the stream: that of the producer which the op alone follows, else the least loaded; copies have their own | - |
+//! | choose | the stream: that of the producer which the op alone follows, else the next one that gets on; copies have their own | - |
 //! | prepare | memory for what lies nowhere yet; the fences that the accesses ask for, in each part that they overlap: a read the writer's, a mutation the readers', and that of the allocation where there is neither | the buffer's lock |
 //! | wait | the stream waits for each of those that it is not behind already | the stream's turn |
 //! | announce | an event is taken and numbered, so that what is issued cannot end up without one | the stream's turn |
@@ -49,6 +49,11 @@
 //! | leave | the fence with the buffers, as their writer's or one of their readers' | the buffer's lock |
 //!
 //! A buffer's lock comes before a stream's turn, never after it, and a thread has one turn at a time.
+//!
+//! What comes first on a stream holds up what is behind it, though that could go. So ops are issued in the order of their
+//! pushes, which does not put a chunk's second round before another one's first; the poller lands copies in the order of
+//! their stream, so that what waits for them is issued in that order too; and kernels that follow nobody go to the
+//! compute streams in turn, but for one on which much more is unfinished than on others.
 //!
 //! A stream *is behind* a fence that is its own, or that it has waited for, or any older fence of a stream of which it
 //! has waited for a newer one. Work is ordered by that alone: never by what some thread happened to see.
@@ -85,7 +90,8 @@
 //!
 //! | thread | may |
 //! |---|---|
-//! | a worker in an op | issue; begin a staged copy |
+//! | a worker in an op: one for each device, in the order of the pushes (see [`weft_engine::Payload::issues_on`]) | issue; begin a staged copy, [aside](weft_engine::aside) |
+//! | a worker that runs foreign code | the same |
 //! | the poller (one, native, started on first use) | look at fences, complete land ops, copy staged chunks and issue more of them, issue frees that had to wait for a turn |
 //! | whoever drops the last handle on a buffer | issue its free if the turn is to be had at once |
 //! | whoever waits | look at its fence, sleep in between |

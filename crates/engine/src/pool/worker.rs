@@ -252,9 +252,10 @@ impl Worker<'_> {
         let (queue, deque) =
             if hosted { (self.lane.hosted_queue(), &self.hosted) } else { (self.lane.native_queue(), &self.native) };
         let has_other = !deque.is_empty();
-        let (pull, chain) = match self.lane.in_order {
-            true => (usize::from(!self.lane.has_excess()), 0), // who is to retire takes nothing more
-            false => (PULL, CHAIN),
+        let (pull, chain) = if self.lane.in_order {
+            (usize::from(!self.lane.has_excess()), 0) // who is to retire takes nothing more
+        } else {
+            (PULL, CHAIN)
         };
         let wanted = if has_other { 0 } else { pull };
         let chained = self.chained;

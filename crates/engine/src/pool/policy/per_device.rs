@@ -7,6 +7,7 @@ use crate::sched::LANES;
 pub(super) struct PerDevice;
 
 /// The first lane of what issues: those of copies are for it from here on.
+#[allow(clippy::cast_possible_truncation)] // there are few
 const ISSUING: u16 = LANES as u16 / 2 + 1;
 
 impl Placement for PerDevice {
