@@ -1,9 +1,10 @@
 //! Launches: mistakes are told where they are made, and what is right runs.
 
 use crate::{Array, Machine, WORDS, Watchdog};
+use std::sync::Arc;
 use weft_cuda::driver::Dimensions;
 use weft_cuda::simulated::Settings;
-use weft_cuda::{CudaError, Kernel, Label, Launch, Parameter};
+use weft_cuda::{Access, CudaError, Kernel, Label, Launch, Parameter};
 use weft_engine::{AccessKind, Wait};
 
 const DIMENSIONS: Dimensions = Dimensions { grid: [1; 3], block: [32, 1, 1], shared_memory: 0 };
@@ -65,6 +66,26 @@ fn arguments_are_checked() {
     assert_eq!(told, "kernel 'axpy' was given 2 arguments, and takes 4");
     let told = kernel.plan(&[Parameter::Scalar(4000), Parameter::Scalar(100)]).expect_err("too many").to_string();
     assert_eq!(told, "kernel 'axpy' was given 4100 bytes of parameters, and can be given 4096");
+}
+
+#[test]
+fn accesses_that_no_argument_names_come_at_any_time() {
+    let machine = Machine::new(Settings::default(), 1);
+    let (out, x, beside) = (machine.array(0, WORDS), machine.array(0, WORDS), machine.array(0, WORDS));
+    let launch = begun(&kernel(&machine), DIMENSIONS)
+        .map(|launch| launch.access(Access::read(&beside.buffer)))
+        .and_then(|launch| launch.buffer(&out.buffer, 0, AccessKind::Mutate))
+        .map(|launch| launch.access(Access::mutate(&beside.buffer)))
+        .and_then(|launch| launch.buffer(&x.buffer, 0, AccessKind::Read))
+        .expect("fitting arguments");
+    let order: Vec<_> = launch.accesses().iter().map(|access| (Arc::as_ptr(&access.buffer), access.kind)).collect();
+    let [out, x, beside] = [&out, &x, &beside].map(|array| Arc::as_ptr(&array.buffer));
+    let unnamed = [(beside, AccessKind::Read), (beside, AccessKind::Mutate)];
+    assert_eq!(
+        order,
+        [[(out, AccessKind::Mutate), (x, AccessKind::Read)], unnamed].concat(),
+        "the arguments' own first"
+    );
 }
 
 #[test]
