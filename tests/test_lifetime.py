@@ -232,6 +232,31 @@ def test_the_exception_goes_with_its_version() -> None:
     engine.close()
 
 
+def test_a_used_token_keeps_nothing() -> None:
+    """Its frame is that of the exception, which the engine's core has for as long as that lives."""
+
+    def make() -> weakref.ref[Boom]:
+        engine = weft.Engine(1, name="mortal")
+        x = engine.new_variable()
+
+        def explode(done: weft.Completion) -> None:
+            raise Boom(done)
+
+        engine.push_async(explode, (), (x,))
+        drain(engine, x)
+        error = x.exception()
+        assert isinstance(error, Boom)
+        return weakref.ref(error)
+
+    gone = make()
+
+    def forgotten() -> bool:
+        weft.Engine(1).new_variable()  # an engine that ends has those forgotten that are over
+        return gone() is None
+
+    assert eventually(forgotten)
+
+
 def test_an_exception_of_two_engines_outlives_one() -> None:
     def make() -> tuple[weft.Variable, weakref.ref[weft.Engine]]:
         first, second = weft.Engine(1), weft.Engine(1)

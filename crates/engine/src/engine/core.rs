@@ -137,9 +137,7 @@ impl Drop for Owner {
             drop(turn);
             pool.turned();
         }
-        if !pool.is_over() {
-            fork::remember_orphan(&self.0);
-        }
+        fork::adopt_orphan(&self.0);
     }
 }
 

@@ -28,10 +28,13 @@ fn orphans() -> MutexGuard<'static, Vec<Arc<Core>>> {
     ORPHANS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub(super) fn remember_orphan(core: &Arc<Core>) {
+/// Looks after an engine whose handles are gone, until its ops are over; forgets those whose are.
+pub(super) fn adopt_orphan(core: &Arc<Core>) {
     let over: Vec<_> = orphans().extract_if(.., |orphan| orphan.pool().is_over()).collect();
     drop(over); // not under the lock: this may be the last of an engine
-    orphans().push(Arc::clone(core));
+    if !core.pool().is_over() {
+        orphans().push(Arc::clone(core));
+    }
 }
 
 /// Handles on the engines whose own handles were all dropped while ops were pending: an exiting

@@ -92,9 +92,8 @@ impl<'a> OpContext<'a> {
     pub fn defer(&mut self) -> Completion {
         if self.token.is_none() {
             let label = self.label();
-            let deliver = Arc::clone(self.deliver);
-            let token = self.token.insert(Arc::new(Token::new(self.op, deliver, label)));
-            if let Some(deferred) = token.deliver.deferred() {
+            let token = self.token.insert(Arc::new(Token::new(self.op, Arc::clone(self.deliver), label)));
+            if let Some(deferred) = self.deliver.deferred() {
                 // SAFETY: a token is made for one op and lies on the heap; it leaves with its second end, which comes at
                 // the latest when it is dropped.
                 unsafe { deferred.enter(&token.place) };
@@ -119,9 +118,9 @@ impl<'a> OpContext<'a> {
         if result.is_err()
             && let Err(Err(cause)) = token.finish(result)
         {
-            token.deliver.stray(&token.label, cause);
+            self.deliver.stray(&token.label, cause);
         }
-        token.end()
+        token.end().map(|(_, result)| result)
     }
 }
 
@@ -132,7 +131,8 @@ impl<'a> OpContext<'a> {
 struct Token {
     /// The op's, among those whose tokens are out.
     place: Place,
-    deliver: Arc<dyn Deliver>,
+    /// Where to, until both ends have come: a token that was used keeps nothing of the engine.
+    deliver: UnsafeCell<Option<Arc<dyn Deliver>>>,
     /// Whether somebody has taken the right to answer.
     used: AtomicBool,
     result: UnsafeCell<Result<(), Cause>>,
@@ -142,7 +142,7 @@ struct Token {
 }
 
 // SAFETY: `result` is written by the one who set `used` and read by the one who brings the second
-// end; `ends` orders the two.
+// end; `ends` orders the two. `deliver` is taken by the latter.
 unsafe impl Sync for Token {}
 // SAFETY: as above.
 unsafe impl Send for Token {}
@@ -150,7 +150,7 @@ unsafe impl Send for Token {}
 impl Token {
     fn new(op: OpPtr, deliver: Arc<dyn Deliver>, label: String) -> Self {
         let (used, result, ends) = (AtomicBool::new(false), UnsafeCell::new(Ok(())), AtomicU32::new(0));
-        Self { place: Place::new(op), deliver, used, result, ends, label }
+        Self { place: Place::new(op), deliver: UnsafeCell::new(Some(deliver)), used, result, ends, label }
     }
 
     /// Answers for the op, once. Gives back the result that came too late.
@@ -161,24 +161,26 @@ impl Token {
         }
         // SAFETY: only the first one gets here, and nobody reads before the second end.
         self.result.with_mut(|place| unsafe { *place = result });
-        if let Some(result) = self.end() {
-            self.deliver.deliver(self.place.op, result);
+        if let Some((deliver, result)) = self.end() {
+            deliver.deliver(self.place.op, result);
         }
         Ok(())
     }
 
-    /// Counts an end. The second one answers the result, for its caller to deliver.
-    fn end(&self) -> Option<Result<(), Cause>> {
+    /// Counts an end. The second one answers the result, and where its caller delivers it.
+    fn end(&self) -> Option<(Arc<dyn Deliver>, Result<(), Cause>)> {
         // ORDERING: AcqRel: the second end sees the result, and all that came before the first.
         if self.ends.fetch_add(1, Ordering::AcqRel) == 0 {
             return None;
         }
-        if let Some(deferred) = self.deliver.deferred() {
+        // SAFETY: both ends have come, so nobody looks at it any more.
+        let deliver = self.deliver.with_mut(|deliver| unsafe { (*deliver).take() })?;
+        if let Some(deferred) = deliver.deferred() {
             // SAFETY: it entered when it was made; a list that is there at the end was there at the beginning.
             unsafe { deferred.leave(&self.place) };
         }
         // SAFETY: both ends have come, so the result was written, and it is read once.
-        Some(self.result.with_mut(|place| unsafe { std::mem::replace(&mut *place, Ok(())) }))
+        Some((deliver, self.result.with_mut(|place| unsafe { std::mem::replace(&mut *place, Ok(())) })))
     }
 }
 
