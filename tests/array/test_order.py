@@ -423,6 +423,44 @@ def test_an_overwrite_that_leaves_gaps_in_a_slice_clears_nothing(engine: weft.En
         (x[:7] + 0.0).wait_to_read(SOON)
 
 
+@pytest.mark.parametrize("key", [slice(None, None, -1), (slice(None), slice(None, None, -1))], ids=str)
+@pytest.mark.parametrize("transposed", [False, True])
+def test_an_overwrite_in_another_order_clears(engine: weft.Engine, key: Any, *, transposed: bool) -> None:  # noqa: ARG001 - the default one
+    x = weft.ones((4, 6))
+    push_compute(raising(Boom("all")), (x,), ())
+    view = x.T if transposed else x
+    view[key] = 3.0
+    assert x.numpy().tolist() == [[3.0] * 6] * 4
+
+
+def test_a_read_of_a_slice_holds_up_no_write_of_another(many: weft.Engine) -> None:  # noqa: ARG001 - the default one
+    """Whether it was pushed before the first write of a slice, or looks at several slices that are written on their own."""
+    x = weft.zeros(9)
+    for number in (1.0, 2.0):
+        entered, opened = threading.Event(), threading.Event()
+
+        def look(
+            out: Array, values: Array, entered: threading.Event = entered, opened: threading.Event = opened
+        ) -> None:
+            entered.set()
+            assert opened.wait(SOON)
+            out[...] = values
+
+        seen = weft.empty(5)
+        push_compute(look, (seen,), (x[:5],))
+        assert entered.wait(SOON)
+        x[5:7] = number
+        x[7:] += number
+        x[5:7].wait_to_read(SOON)
+        x[7:].wait_to_read(SOON)
+        x[:3] = number
+        x[3:5] = number
+        assert not x[:3].is_ready()
+        opened.set()
+        assert seen.numpy().tolist() == [number - 1] * 5
+        assert x.numpy().tolist() == [number] * 7 + [1.0 if number == 1 else 3.0] * 2
+
+
 def test_in_place_operators_on_failed_values_do_not_clear(engine: weft.Engine) -> None:  # noqa: ARG001 - the default one
     x, error = weft.ones(8), Boom("all")
     push_compute(raising(error), (x,), ())
