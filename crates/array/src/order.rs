@@ -6,7 +6,7 @@
 //! | state | an access to the whole | an access to a range | becomes |
 //! |---|---|---|---|
 //! | whole | the buffer's variable | to read: the buffer's variable | to write a range: *split*, by a barrier behind all before |
-//! | split | becomes whole first | reads the *base*, or the *gate*; and the variables of all ranges that it overlaps, which its own are among if it writes, or reads what none of them covers | whole, by a *join*: reads the ranges' variables, mutates the buffer's |
+//! | split | becomes whole first | reads the *base*, or the *gate*; and the variables of all ranges that it overlaps, its own among them if it writes; what it reads beyond them becomes ranges, too | whole, by a *join*: reads the ranges' variables, mutates the buffer's |
 //!
 //! The base is the buffer's variable. The gate is a variable of no values, which the barrier and the join take: who reads
 //! it comes between the two. An op that sees nothing of what was there at the split reads it instead of the base, and so
@@ -21,8 +21,8 @@
 //!
 //! An op that has the whole of a buffer and writes to a range of it too has all of it.
 //!
-//! So writes to disjoint ranges run side by side, and two accesses to overlapping ranges meet at the variable of the
-//! one whose range was named first. A range's failure reaches the whole through the join.
+//! So writes to disjoint ranges run side by side, unless both lie in one that was named before; and two accesses to
+//! overlapping ranges meet at the variable of such a one. A range's failure reaches the whole through the join.
 //!
 //! What ranges there are is decided together with the push that follows from it, under one lock for all buffers
 //! (`pushing`).
@@ -149,24 +149,27 @@ impl Ranges {
         }
     }
 
-    /// Whether such parts cover all of a range.
-    fn cover(&self, range: &Range<usize>, such: impl Fn(&Part) -> bool) -> bool {
+    /// What of a range no such part covers.
+    fn gaps(&self, range: &Range<usize>, such: impl Fn(&Part) -> bool) -> SmallVec<[Range<usize>; 2]> {
         let parts = self.parts.iter().filter(|part| part.overlaps(range) && such(part));
         let mut ranges: SmallVec<[&Range<usize>; 8]> = parts.map(|part| &part.range).collect();
         ranges.sort_unstable_by_key(|part| part.start);
-        let mut from = range.start;
+        let (mut from, mut gaps) = (range.start, SmallVec::new());
         for part in ranges {
             if part.start > from {
-                return false;
+                gaps.push(from..part.start);
             }
             from = from.max(part.end);
         }
-        from >= range.end
+        if from < range.end {
+            gaps.push(from..range.end);
+        }
+        gaps
     }
 
     /// Whether all of a range was written since the split.
     fn is_written(&self, range: &Range<usize>) -> bool {
-        self.cover(range, |part| part.written)
+        self.gaps(range, |part| part.written).is_empty()
     }
 
     /// The gate.
@@ -440,9 +443,13 @@ fn part(ranges: &mut Ranges, buffer: &Buffer, range: &Range<usize>, access: Acce
         let kind = if covered && access == Access::Overwrite { AccessKind::Overwrite } else { kind };
         parts.push((part.variable.clone(), kind));
     }
-    // Whoever writes to what is read here meets it at a part that covers it.
-    if !known && (access != Access::Read || !ranges.cover(range, |_| true)) {
-        add_part(ranges, buffer, range, access != Access::Read, kind, parts);
+    if access == Access::Read && !known {
+        // Whoever writes to what is read here meets it at one of these, or at a part that was there.
+        for gap in ranges.gaps(range, |_| true) {
+            add_part(ranges, buffer, &gap, false, kind, parts);
+        }
+    } else if !known {
+        add_part(ranges, buffer, range, true, kind, parts);
     }
 }
 

@@ -130,8 +130,10 @@ fn reads_across_slices_leave_their_writes_side_by_side() {
         let engine = engine(Policy::WorkStealing, 3);
         let array = bytes(&engine);
         let parts: Vec<_> = (0..4).map(|at| slice(&array, 6 * at, 6 * at + 6)).collect();
-        parts.iter().for_each(write);
-        for (start, end) in [(0, 12), (3, 15), (5, 24), (0, 24 - 1)] {
+        parts[..2].iter().for_each(write);
+        run(&slice(&array, 3, 20), Access::Read, || Ok(()));
+        parts[2..].iter().for_each(write);
+        for (start, end) in [(0, 12), (3, 15), (5, 24), (0, 23)] {
             run(&slice(&array, start, end), Access::Read, || Ok(()));
         }
         let first = hold(&parts[0], access);
