@@ -33,9 +33,9 @@ fn run(array: &Array, access: Access, body: impl FnOnce() -> Result<(), Cause> +
 /// An op that ends when it is let go; it is let go too when the test ends.
 fn hold(array: &Array, access: Access) -> Sender<()> {
     let (open, gate) = channel::<()>();
-    let (begin, begun) = channel();
+    let (tell, begun) = channel();
     run(array, access, move || {
-        let _ = begin.send(());
+        let _ = tell.send(());
         let _ = gate.recv();
         Ok(())
     });
