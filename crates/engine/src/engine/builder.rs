@@ -18,6 +18,9 @@ pub struct OpBuilder<'a, P> {
 
 impl Engine {
     /// An op that runs `payload`: name what it touches, then push it.
+    ///
+    /// A closure writes the type of its argument, `|_: &mut OpContext<'_>| Ok(())`. Without it the compiler takes one
+    /// lifetime for it, and finds that the answer has no method `push`.
     pub fn op<P: Payload>(&self, payload: P) -> OpBuilder<'_, P> {
         OpBuilder {
             engine: self,
