@@ -260,7 +260,9 @@ def test_ops_on_arrays_have_the_names_of_their_ufuncs(arrays: weft.Engine) -> No
     copy = record.ops[[record.names[name] for name in record.ops["name"]].index("copy")]
     assert Path(record.places[copy["place"]]).name == place
     assert {variable["bytes"] for variable in record.variables} >= {200_000 * x.dtype.itemsize}
-    assert (record.ops["outcome"] == Outcome.DONE).all()
+    # An op asks for help while it runs, so after the wait was pushed: nobody waits for a helper that came too late.
+    own = [record.names[name] != "helper" for name in record.ops["name"]]
+    assert (record.ops["outcome"][own] == Outcome.DONE).all()
     del y, z, z2, p
 
 

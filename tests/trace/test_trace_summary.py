@@ -86,6 +86,16 @@ def test_deletions_of_many_objects_are_one_row() -> None:
     assert summary.critical_path == ["deletion of ndarray"] * 3
 
 
+def test_helpers_that_came_too_late_are_no_pending_ops() -> None:
+    run = Recording()
+    run.op("exp", 1000, 2000, kind=Kind.COMPUTE)
+    run.op("helper", 1200, 1900, kind=Kind.COMPUTE, worker=2)
+    run.op("helper", 0, 0, kind=Kind.COMPUTE, pushed=1100, outcome=Outcome.PENDING)
+    assert (summary_of(run).count, summary_of(run).pending) == (2, 0)
+    run.op("helper", 0, 0, pushed=1100, outcome=Outcome.PENDING)  # a callable of this name
+    assert (summary_of(run).count, summary_of(run).pending) == (3, 1)
+
+
 def test_lambdas_are_told_by_their_lines() -> None:
     run = Recording()
     run.op("<lambda>", 1000, 1400, mutate="a", place="a.py:3")

@@ -26,6 +26,7 @@ __all__ = ["DeviceSummary", "OpSummary", "Summary", "summarize"]
 _SHOWN = 8  # ops of the critical path, and names of failed ones, that a printed summary names
 _COLUMNS = ("op", "kind", "count", "total", "mean", "longest", "mean queue", "critical")
 _ON_DEVICES = ("mean issue", "moved")  # further columns, if anything ran on a device
+_HELPER = "helper"  # what weft-array calls a worker that computes a part of another one's op
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+$")  # in the name of a deletion, of a variable that stood for an object
 
 
@@ -304,7 +305,8 @@ def summarize(record: Record, path: CriticalPath) -> Summary:
     worked_from, worked_until = record.work()
     copying = (worked_from[copies], worked_until[copies])
     beside_copies = (worked_from[beside], worked_until[beside])
-    outcomes = np.bincount(ops["outcome"][~record.waits], minlength=len(Outcome))
+    told = ~record.waits & ~_unneeded(record)
+    outcomes = np.bincount(ops["outcome"][told], minlength=len(Outcome))
     return Summary(
         ops=_by_name(record, path),
         wall=last - first,
@@ -315,7 +317,7 @@ def summarize(record: Record, path: CriticalPath) -> Summary:
         critical_path=[_named(record.label(op), record.place(op)) for op in path.ops.tolist()],
         copying=covered(*copying),
         overlap=shared(copying, beside_copies),
-        count=int((~record.waits).sum()),
+        count=int(told.sum()),
         failed=int(outcomes[Outcome.FAILED]),
         skipped=int(outcomes[Outcome.SKIPPED]),
         cancelled=int(outcomes[Outcome.CANCELLED]),
@@ -324,6 +326,14 @@ def summarize(record: Record, path: CriticalPath) -> Summary:
         errors=[f"{record.label(op)}: {line}" for op, line in sorted(record.errors.items())],
         devices=_devices(record),
     )
+
+
+def _unneeded(record: Record) -> npt.NDArray[np.bool_]:
+    """Return which ops are helpers that came too late: an op asks for them while it runs, and nobody waits for them."""
+    ops = record.ops
+    helps = np.array([name == _HELPER for name in record.names], bool)[ops["name"]]
+    late: npt.NDArray[np.bool_] = ~record.began & (ops["outcome"] == Outcome.PENDING)
+    return late & helps & np.isin(ops["kind"], (Kind.COMPUTE, Kind.COPY))
 
 
 def _devices(record: Record) -> list[DeviceSummary]:
