@@ -23,15 +23,33 @@ impl Backoff {
 
     /// How long to sleep before the next look; nothing for not at all.
     pub(crate) fn pause(&self) -> Option<Duration> {
-        let age = self.since.elapsed();
-        if age < EAGER {
+        let pause = pause_at(self.since.elapsed());
+        if pause.is_none() {
             std::hint::spin_loop();
-            return None;
         }
-        Some((age / SHARE).clamp(SHORTEST, LONGEST))
+        pause
     }
 
     pub(crate) fn age(&self) -> Duration {
         self.since.elapsed()
+    }
+}
+
+fn pause_at(age: Duration) -> Option<Duration> {
+    (age >= EAGER).then(|| (age / SHARE).clamp(SHORTEST, LONGEST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LONGEST, SHORTEST, pause_at};
+    use std::time::Duration;
+
+    #[test]
+    fn an_end_is_seen_within_a_small_part_of_the_wait() {
+        assert_eq!(pause_at(Duration::from_micros(29)), None);
+        for age in (30..100_000).map(Duration::from_micros) {
+            let pause = pause_at(age).expect("it sleeps");
+            assert!(pause <= LONGEST && (pause <= SHORTEST || pause <= age / 64), "{age:?}: {pause:?}");
+        }
     }
 }
