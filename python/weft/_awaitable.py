@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any
 
+from weft._core import _Answering
 from weft.errors import OpCancelledError
 
 if TYPE_CHECKING:
@@ -54,8 +55,12 @@ def await_variable(variable: Variable) -> Generator[Any, None, None]:
     loop = asyncio.get_running_loop()
     if not variable.is_ready():
         answer: asyncio.Future[BaseException | None] = loop.create_future()
+        told = _Answer(variable, loop, answer)
         variable.engine.push(
-            _Answer(variable, loop, answer), [variable], always_run=True, name=f"await {variable.name or 'variable'}"
+            _Answering(told.ran, told.dropped),
+            [variable],
+            always_run=True,
+            name=f"await {variable.name or 'variable'}",
         )
         error = yield from answer
     else:
@@ -70,25 +75,22 @@ class _Answer:
     It answers when it runs, or when the engine drops it unrun.
     """
 
-    __slots__ = ("_answer", "_loop", "_open", "_variable")
+    __slots__ = ("_answer", "_loop", "_variable")
 
     def __init__(
         self, variable: Variable, loop: asyncio.AbstractEventLoop, answer: asyncio.Future[BaseException | None]
     ) -> None:
         self._variable, self._loop, self._answer = variable, loop, answer
-        self._open = True
 
-    def __call__(self) -> None:
+    def ran(self) -> None:
         # Read here, where no later mutation can have changed it.
         self._send(self._variable.exception())
 
-    def __del__(self) -> None:
-        if self._open:
-            name = self._variable.name
-            self._send(OpCancelledError(f"the wait for variable {name!r} was dropped when its engine was closed"))
+    def dropped(self) -> None:
+        name = self._variable.name
+        self._send(OpCancelledError(f"the wait for variable {name!r} was dropped when its engine was closed"))
 
     def _send(self, error: BaseException | None) -> None:
-        self._open = False
         with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
             self._loop.call_soon_threadsafe(_settle, self._answer, error)
 

@@ -72,6 +72,11 @@ _Target = TypeVar("_Target", bound=NDArray | _Host)
 _FIRST_CUDA_DEVICE: int
 _debug_build: bool
 
+@final
+class _Answering:
+    def __new__(cls, run: Callable[..., object], dropped: Callable[[], object]) -> Self: ...
+    def __call__(self, *args: object) -> object: ...
+
 class _Stats(TypedDict):
     name: str | None
     policy: _Policy

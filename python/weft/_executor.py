@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
-from weft._core import Engine
+from weft._core import Engine, _Answering
 from weft.errors import ArgumentTypeError, ArgumentValueError, EngineClosedError
 
 if TYPE_CHECKING:
@@ -107,9 +107,13 @@ class Executor(concurrent.futures.Executor):
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
         call = _Call(future, self._unstarted, fn, args, kwargs)
         try:
-            self._engine.push(call, [self._calls], name=getattr(fn, "__name__", None))
+            self._engine.push(_Answering(call.run, call.dropped), [self._calls], name=getattr(fn, "__name__", None))
         except EngineClosedError as error:
+            call.dropped()
             raise RuntimeError(_SHUT_DOWN) from error
+        except BaseException:  # Ctrl-C while the engine has no room, say
+            call.dropped()
+            raise
         # No lock around the push, which may block on the engine's limits: a shutdown that came between is found here.
         if self._shut_down and future.cancel():
             raise RuntimeError(_SHUT_DOWN)
@@ -167,7 +171,7 @@ class _Call(Generic[T]):
         self._fn, self._args, self._kwargs = fn, args, kwargs
         unstarted.add(future)
 
-    def __call__(self) -> None:
+    def run(self) -> None:
         future = self._future
         self._unstarted.discard(future)
         if not future.set_running_or_notify_cancel():
@@ -181,7 +185,7 @@ class _Call(Generic[T]):
         finally:
             del self, future  # the traceback of the error that the future holds leads to this frame
 
-    def __del__(self) -> None:
+    def dropped(self) -> None:
         """Cancel the future of a call that the engine dropped, lest somebody waits for it for ever."""
         if self._future in self._unstarted:
             self._unstarted.discard(self._future)

@@ -365,6 +365,20 @@ def test_await_of_what_is_pending_and_fails(make_engine: MakeEngine, gates: Any)
             assert asyncio.run(main(gate, fails=False)) == [2] * 5000
 
 
+def test_await_of_what_fails_without_python(make_engine: MakeEngine, gate: Gate) -> None:
+    engine = make_engine(1)
+    gate.hold(engine)
+
+    async def main() -> None:
+        x = weft.empty(1 << 50, dtype="uint8", engine=engine) + 1  # more than there is
+        asyncio.get_running_loop().call_later(0.05, gate.open)
+        async with asyncio.timeout(10):
+            await x
+
+    with pytest.raises(MemoryError):
+        asyncio.run(main())
+
+
 def test_cancelling_an_await_cancels_no_op(make_engine: MakeEngine, gate: Gate) -> None:
     engine = make_engine(1)
     gate.hold(engine)

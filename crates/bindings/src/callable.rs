@@ -1,5 +1,6 @@
 //! Python callables as payloads.
 
+use crate::answering::{self, Answering};
 use crate::call::call;
 use crate::completion::Completion;
 use crate::exceptions::{Exceptions, Place};
@@ -77,22 +78,28 @@ pub(crate) fn cause(
 
 /// `exec_func()`.
 pub(crate) struct Callable {
-    pub(crate) callable: Py<PyAny>,
+    pub(crate) function: Py<PyAny>,
     pub(crate) location: Location,
+    /// Called if the engine drops it unrun.
+    pub(crate) dropped: Option<Py<PyAny>>,
 }
 
 impl Callable {
     #[inline]
     pub(crate) fn new(callable: &Bound<'_, PyAny>) -> Self {
-        Self { callable: callable.clone().unbind(), location: Location::here(callable.py()) }
+        let py = callable.py();
+        let (function, dropped) = Answering::open(callable);
+        Self { function, location: Location::here(py), dropped }
     }
 
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.callable)
+        visit.call(&self.function)?;
+        visit.call(&self.dropped)
     }
 
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
-        Self { callable: self.callable.clone_ref(py), location: self.location }
+        let dropped = self.dropped.as_ref().map(|dropped| dropped.clone_ref(py));
+        Self { function: self.function.clone_ref(py), location: self.location, dropped }
     }
 }
 
@@ -104,7 +111,7 @@ impl Payload for Callable {
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         // SAFETY: hosted payloads run inside `Gil::enter`.
         let py = unsafe { Python::assume_attached() };
-        let callable = self.callable.into_bound(py);
+        let callable = self.function.into_bound(py);
         match call(&callable, None) {
             Ok(_) => Ok(()),
             Err(error) => {
@@ -112,6 +119,10 @@ impl Payload for Callable {
                 Err(cause(py, Exceptions::of(context), &error, &name, self.location))
             }
         }
+    }
+
+    fn discard(self) {
+        answering::tell(self.dropped);
     }
 }
 
@@ -125,7 +136,7 @@ impl Payload for AsyncCallable {
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         // SAFETY: hosted payloads run inside `Gil::enter`.
         let py = unsafe { Python::assume_attached() };
-        let callable = self.0.callable.into_bound(py);
+        let callable = self.0.function.into_bound(py);
         let name = name_of(context, &callable);
         let exceptions = Arc::clone(Exceptions::of(context));
         let completion = Completion::new(context.defer(), Arc::clone(&exceptions), name.clone(), self.0.location);
@@ -134,5 +145,9 @@ impl Payload for AsyncCallable {
             Ok(_) => Ok(()),
             Err(error) => Err(cause(py, &exceptions, &error, &name, self.0.location)),
         }
+    }
+
+    fn discard(self) {
+        self.0.discard();
     }
 }

@@ -7,6 +7,7 @@
 #![allow(clippy::doc_markdown)]
 
 mod allocator;
+mod answering;
 mod arguments;
 mod array;
 mod call;
@@ -34,6 +35,8 @@ static ALLOCATOR: allocator::Allocator = allocator::Allocator;
 /// Scheduler, variables and ops; see the package `weft`.
 #[pymodule(gil_used = false)]
 mod _core {
+    #[pymodule_export]
+    use super::answering::Answering;
     #[pymodule_export]
     use super::array::{
         Loop, Memory, NDArray, beside, cache_loop, copy_elements, empty, forget_loops, memory_stats, memory_trim,

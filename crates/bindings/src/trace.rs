@@ -33,11 +33,11 @@ impl Traced for Callable {
     }
 
     fn callable(&self) -> Option<&Py<PyAny>> {
-        Some(&self.callable)
+        Some(&self.function)
     }
 
     fn wrapped(self, wrap: impl FnOnce(Py<PyAny>) -> PyResult<Py<PyAny>>) -> PyResult<Self> {
-        Ok(Self { callable: wrap(self.callable)?, ..self })
+        Ok(Self { function: wrap(self.function)?, ..self })
     }
 }
 
@@ -49,7 +49,7 @@ impl Traced for AsyncCallable {
     }
 
     fn callable(&self) -> Option<&Py<PyAny>> {
-        Some(&self.0.callable)
+        Some(&self.0.function)
     }
 
     fn wrapped(self, wrap: impl FnOnce(Py<PyAny>) -> PyResult<Py<PyAny>>) -> PyResult<Self> {

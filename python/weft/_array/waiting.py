@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from weft._core import push_compute
+from weft._core import _Answering, push_compute
 from weft._default import get_engine
 from weft.errors import OpCancelledError
 
@@ -64,7 +64,8 @@ def await_array(self: NDArray) -> Generator[Any, None, NDArray]:
     loop = asyncio.get_running_loop()
     if not self.is_ready():
         answer: asyncio.Future[None] = loop.create_future()
-        push_compute(_Answer(self, loop, answer), (), (self,), name="await array")
+        told = _Answer(self, loop, answer)
+        push_compute(_Answering(told.ran, told.dropped), (), (self,), name="await array")
         yield from answer
     self.wait_to_read()
     return self
@@ -73,21 +74,20 @@ def await_array(self: NDArray) -> Generator[Any, None, NDArray]:
 class _Answer:
     """A reading op that tells an event loop of the array's state: when it runs, or is dropped unrun."""
 
-    __slots__ = ("_answer", "_array", "_loop", "_open")
+    __slots__ = ("_answer", "_array", "_loop")
 
     def __init__(self, array: NDArray, loop: asyncio.AbstractEventLoop, answer: asyncio.Future[None]) -> None:
-        self._array, self._loop, self._answer, self._open = array, loop, answer, True
+        self._array, self._loop, self._answer = array, loop, answer
 
-    def __call__(self, _values: np.ndarray[Any, Any]) -> None:
+    def ran(self, _values: np.ndarray[Any, Any]) -> None:
         self._send(None)
 
-    def __del__(self) -> None:
-        if self._open:  # skipped, since the array has failed; or the engine was closed
-            error = self._array.exception()
-            self._send(error or OpCancelledError("the wait for an array was dropped when its engine was closed"))
+    def dropped(self) -> None:
+        """Answer for an op that was skipped, since the array has failed, or dropped, as the engine was closed."""
+        error = self._array.exception()
+        self._send(error or OpCancelledError("the wait for an array was dropped when its engine was closed"))
 
     def _send(self, error: BaseException | None) -> None:
-        self._open = False
         with contextlib.suppress(RuntimeError):  # the loop was closed: nobody waits any more
             self._loop.call_soon_threadsafe(_settle, self._answer, error)
 

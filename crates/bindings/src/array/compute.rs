@@ -3,6 +3,7 @@
 use super::class::NDArray;
 use super::memory::{self, Lasting};
 use super::raised;
+use crate::answering::{self, Answering};
 use crate::arguments;
 use crate::call::call;
 use crate::callable::{cause, name_of};
@@ -20,6 +21,8 @@ use weft_engine::{Cause, OpContext, Payload, PushOptions};
 
 struct Compute {
     function: Py<PyAny>,
+    /// Called if the engine drops it unrun.
+    dropped: Option<Py<PyAny>>,
     arrays: Vec<(Array, Access)>,
     location: Location,
 }
@@ -50,6 +53,10 @@ impl Payload for Compute {
         };
         outcome.map_err(|error| cause(py, Exceptions::of(context), &error, &name_of(context, function), self.location))
     }
+
+    fn discard(self) {
+        answering::tell(self.dropped);
+    }
 }
 
 /// Pushes an op that calls `func(*outputs, *mutated, *inputs)` on a worker with the GIL: with NumPy arrays, or with CuPy
@@ -78,8 +85,10 @@ pub(crate) fn push_compute(
         held.iter().filter(|(_, access)| *access == Access::Overwrite).map(|(out, _)| out.get().inner.bytes()).sum();
     engine.wait_for_room(py, bytes as u64)?;
     let arrays: Vec<(&Array, Access)> = held.iter().map(|(array, access)| (&array.get().inner, *access)).collect();
+    let (function, dropped) = Answering::open(func);
     let compute = Compute {
-        function: func.clone().unbind(),
+        function,
+        dropped,
         arrays: arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect(),
         location: Location::here(py),
     };

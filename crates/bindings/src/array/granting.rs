@@ -49,6 +49,10 @@ impl<P: Payload> Payload for Granting<P> {
                 .and(issued.map_err(|error| Cause::Error(Box::new(Raised::new(py, Exceptions::of(context), &error)))))
         })
     }
+
+    fn discard(self) {
+        self.payload.discard();
+    }
 }
 
 /// The arrays that are held, without Python.

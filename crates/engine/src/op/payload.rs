@@ -27,6 +27,13 @@ pub trait Payload: Send + 'static {
 
     /// Does the work. It runs once, on a worker.
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause>;
+
+    /// Takes leave without having run, as the op was skipped or cancelled: on any thread, outside of the host.
+    fn discard(self)
+    where
+        Self: Sized,
+    {
+    }
 }
 
 impl<F> Payload for F
@@ -124,7 +131,7 @@ unsafe fn run<P: Payload>(words: *mut Words, context: &mut OpContext<'_>) -> Res
 
 unsafe fn discard<P: Payload>(words: *mut Words) {
     // SAFETY: the caller's promise, that of take().
-    drop(unsafe { take::<P>(words) });
+    unsafe { take::<P>(words) }.discard();
 }
 
 impl RawPayload {
