@@ -333,7 +333,8 @@ def _unneeded(record: Record) -> npt.NDArray[np.bool_]:
     ops = record.ops
     helps = np.array([name == _HELPER for name in record.names], bool)[ops["name"]]
     late: npt.NDArray[np.bool_] = ~record.began & (ops["outcome"] == Outcome.PENDING)
-    return late & helps & np.isin(ops["kind"], (Kind.COMPUTE, Kind.COPY))
+    idle: npt.NDArray[np.bool_] = late & helps & np.isin(ops["kind"], (Kind.COMPUTE, Kind.COPY))
+    return idle
 
 
 def _devices(record: Record) -> list[DeviceSummary]:
@@ -409,9 +410,10 @@ def _names(record: Record, work: npt.NDArray[np.int64]) -> tuple[list[str], npt.
     rows: dict[str, int] = {}
     pairs = np.stack((record.ops["name"][work], record.ops["place"][work]), 1)
     found, which = np.unique(pairs, axis=0, return_inverse=True)
+    listed: list[tuple[int, int]] = found.tolist()
     row_of = [
         rows.setdefault(_named(record.names[name], record.places[place] if record.places else ""), len(rows))
-        for name, place in found.tolist()
+        for name, place in listed
     ]
     return list(rows), np.array(row_of, np.int64)[which.reshape(-1)]
 
