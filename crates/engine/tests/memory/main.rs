@@ -77,9 +77,10 @@ fn drained_ops_leave_nothing() {
         engine.wait_for_all().expect("no op fails");
         full
     };
-    // Chunks of cells find their places in what the allocator has in the first rounds.
-    let most = |rounds: u64| (0..rounds).map(|_| round()).max().unwrap_or_default();
-    let (first, last) = (most(4), most(6));
+    // Chunks of cells find their places in what the allocator has in the first rounds; which thread's part of it they come
+    // from goes on to differ, so a round may take more than the others, but not all of them.
+    let first = (0..4).map(|_| round()).max().unwrap_or_default();
+    let last = (0..6).map(|_| round()).min().unwrap_or_default();
     assert!(last < first + 16 * MIB, "from {first} bytes with pending ops to {last}");
     engine.close(false, None, None).expect("no op fails");
 }
