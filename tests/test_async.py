@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import queue
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import weft
+    from conftest import MakeEngine
 
 
 class Boom(Exception):  # noqa: N818 - not an error of weft's
@@ -127,6 +129,30 @@ def test_a_token_dropped_later_fails_the_op(parallel: weft.Engine) -> None:
     gc.collect()
     with pytest.raises(errors.CompletionError):
         parallel.wait_for_var(x, timeout=SOON)
+
+
+def test_a_token_dropped_while_its_worker_sleeps_fails_the_op(make_engine: MakeEngine) -> None:
+    engine = make_engine(1)
+    x, y = engine.new_variable(), engine.new_variable()
+    tokens: list[weft.Completion] = []
+    engine.push_async(tokens.append, (), (x,))
+    engine.push(lambda: None, (), (y,))
+    engine.wait_for_var(y, timeout=SOON)  # the worker has left the first callable
+    tokens.clear()  # without a garbage collection, which would help where there is no GIL
+    with pytest.raises(errors.CompletionError):
+        engine.wait_for_var(x, timeout=SOON)
+
+
+def test_what_a_worker_has_made_goes_while_it_sleeps(make_engine: MakeEngine) -> None:
+    engine = make_engine(1)
+    made: list[set[int]] = []
+    gone = threading.Event()
+    engine.push(lambda: made.append(set()))
+    engine.wait_for_all(timeout=SOON)
+    kept = weakref.ref(made[0], lambda _: gone.set())
+    made.clear()
+    assert gone.wait(SOON)
+    assert kept() is None
 
 
 @pytest.mark.parametrize("second", [lambda done: done(), lambda done: done.fail(Boom())])

@@ -8,7 +8,12 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use std::cell::Cell;
 use std::sync::Arc;
+use std::time::Duration;
 use weft_engine::Host;
+
+/// How long a worker sleeps before it gives its thread state up, where there is no GIL: as long as a thread has one, what it
+/// made and others let go, completion tokens among it, waits for it to run Python again. A new one takes 0.1 ms.
+const REST: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Copy, PartialEq)]
 enum ThreadState {
@@ -65,16 +70,29 @@ impl Host for Gil {
         STATE.set(ThreadState::None);
     }
 
+    fn rests_after(&self) -> Option<Duration> {
+        (cfg!(Py_GIL_DISABLED) && STATE.get() == ThreadState::Kept).then_some(REST)
+    }
+
+    fn worker_rests(&self) {
+        let_go();
+    }
+
     fn worker_ends(&self) {
-        if STATE.replace(ThreadState::None) == ThreadState::Kept {
-            // SAFETY: as in enter(). The state is entered once more and left twice: once for this
-            // entry, which leaves it attached, and once for the one that made it.
-            unsafe {
-                let inner = ffi::PyGILState_Ensure();
-                debug_assert!(inner == ffi::PyGILState_STATE::PyGILState_UNLOCKED);
-                ffi::PyGILState_Release(ffi::PyGILState_STATE::PyGILState_LOCKED);
-                ffi::PyGILState_Release(ffi::PyGILState_STATE::PyGILState_UNLOCKED);
-            }
+        let_go();
+    }
+}
+
+/// Gives the kept thread state up.
+fn let_go() {
+    if STATE.replace(ThreadState::None) == ThreadState::Kept {
+        // SAFETY: as in enter(). The state is entered once more and left twice: once for this
+        // entry, which leaves it attached, and once for the one that made it.
+        unsafe {
+            let inner = ffi::PyGILState_Ensure();
+            debug_assert!(inner == ffi::PyGILState_STATE::PyGILState_UNLOCKED);
+            ffi::PyGILState_Release(ffi::PyGILState_STATE::PyGILState_LOCKED);
+            ffi::PyGILState_Release(ffi::PyGILState_STATE::PyGILState_UNLOCKED);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The environment that some payloads need around them.
 
 use std::any::Any;
+use std::time::Duration;
 
 /// Where hosted payloads run: for Python callables, a thread that holds the GIL.
 pub trait Host: Any + Send + Sync {
@@ -15,6 +16,14 @@ pub trait Host: Any + Send + Sync {
     fn thread(&self) -> u64 {
         0
     }
+
+    /// How long a worker sleeps before [`Host::worker_rests`] is called on its thread; None if it need not be.
+    fn rests_after(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The calling worker thread has slept for some time, and may do so for ever.
+    fn worker_rests(&self) {}
 
     /// The calling worker thread is about to end; what was kept for it can go.
     fn worker_ends(&self) {}

@@ -409,7 +409,7 @@ impl Worker<'_> {
             self.lane.drowse();
         }
         let asleep = Instant::now();
-        parker.park(None);
+        self.rest(parker);
         // Waking it takes its publisher a system call, and everybody 50 us.
         self.patience = if asleep.elapsed() < NAP { LOOKS_OF_WOKEN.min(2 * self.patience) } else { LOOKS };
         if self.pool.is_stopping() {
@@ -421,6 +421,18 @@ impl Worker<'_> {
             return !self.leaves();
         }
         true
+    }
+
+    /// Sleeps until it has a token. The host hears of it if that takes long.
+    fn rest(&self, parker: &Parker) {
+        let host = &self.pool.host;
+        if let Some(patience) = host.rests_after() {
+            if parker.park(Some(Instant::now() + patience)) {
+                return;
+            }
+            host.worker_rests();
+        }
+        parker.park(None);
     }
 
     /// Whether everything is done and the thread is to end. The others are told.
@@ -439,7 +451,7 @@ impl Worker<'_> {
         if self.lane.end_search() && self.has_work() {
             self.pool.wake_one(self.lane, false);
         }
-        parker.park(None);
+        self.rest(parker);
         // Who woke it counts it as searching; a pool that stops wakes it without.
         self.searching = !self.seat.claim();
         self.search();
