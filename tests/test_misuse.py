@@ -13,7 +13,7 @@ from weft import errors
 
 if TYPE_CHECKING:
     import ctypes
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture
@@ -315,6 +315,27 @@ def test_a_callable_that_takes_arguments(engine: weft.Engine, x: weft.Variable) 
         engine.wait_for_var(x, timeout=SOON)
     engine.push(lambda needed=1: needed, overwrite_vars=(x,))
     engine.wait_for_var(x, timeout=MOMENT * 100)
+
+
+def test_functions_whose_calls_run_nothing(engine: weft.Engine, x: weft.Variable) -> None:
+    ran: list[int] = []
+
+    async def coroutine(*_: object) -> None:
+        ran.append(1)
+
+    def generator(*_: object) -> Iterator[None]:
+        ran.append(2)
+        yield
+
+    for function, kind in ((coroutine, "coroutine"), (generator, "generator")):
+        for push in (engine.push, engine.push_async):
+            push(function, overwrite_vars=(x,))
+            with pytest.raises(errors.ArgumentTypeError, match=f"only made a {kind}"):
+                engine.wait_for_var(x, timeout=SOON)
+    assert not ran
+    engine.push(lambda: list(generator()), overwrite_vars=(x,))  # the twin
+    engine.wait_for_var(x, timeout=SOON)
+    assert ran == [2]
 
 
 def test_a_callable_whose_destructor_raises(

@@ -3,11 +3,13 @@
 use crate::answering::{self, Answering};
 use crate::call::call;
 use crate::completion::Completion;
+use crate::errors;
 use crate::exceptions::{Exceptions, Place};
 use crate::location::Location;
 use pyo3::exceptions::PyBaseException;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 use std::fmt;
 use std::mem::offset_of;
@@ -76,6 +78,32 @@ pub(crate) fn cause(
     Cause::Error(Box::new(Raised::new(py, exceptions, error)))
 }
 
+/// Refuses what a coroutine function or a generator function answers: none of its body has run, or will.
+#[inline]
+fn check_done(result: &Bound<'_, PyAny>) -> PyResult<()> {
+    if result.is_none() { Ok(()) } else { check_answer(result) }
+}
+
+#[cold]
+fn check_answer(result: &Bound<'_, PyAny>) -> PyResult<()> {
+    static UNSTARTED: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
+    let py = result.py();
+    let [coroutine, generator] = UNSTARTED.get_or_try_init(py, || {
+        let types = py.import("types")?;
+        PyResult::Ok([types.getattr("CoroutineType")?.unbind(), types.getattr("GeneratorType")?.unbind()])
+    })?;
+    let kind = result.get_type();
+    if !kind.is(coroutine) && !kind.is(generator) {
+        return Ok(());
+    }
+    result.call_method0("close")?; // nobody is to be warned once more
+    let message = format!(
+        "the call only made a {}, which nobody runs: an op is a plain function; push_async() is for what goes on elsewhere",
+        kind.name()?
+    );
+    Err(errors::argument_type(py, &message))
+}
+
 /// `exec_func()`.
 pub(crate) struct Callable {
     pub(crate) function: Py<PyAny>,
@@ -112,8 +140,8 @@ impl Payload for Callable {
         // SAFETY: hosted payloads run inside `Gil::enter`.
         let py = unsafe { Python::assume_attached() };
         let callable = self.function.into_bound(py);
-        match call(&callable, None) {
-            Ok(_) => Ok(()),
+        match call(&callable, None).and_then(|result| check_done(&result)) {
+            Ok(()) => Ok(()),
             Err(error) => {
                 let name = name_of(context, &callable);
                 Err(cause(py, Exceptions::of(context), &error, &name, self.location))
@@ -141,8 +169,8 @@ impl Payload for AsyncCallable {
         let exceptions = Arc::clone(Exceptions::of(context));
         let completion = Completion::new(context.defer(), Arc::clone(&exceptions), name.clone(), self.0.location);
         let result = Py::new(py, completion).and_then(|done| call(&callable, Some(&PyTuple::new(py, [done])?)));
-        match result {
-            Ok(_) => Ok(()),
+        match result.and_then(|result| check_done(&result)) {
+            Ok(()) => Ok(()),
             Err(error) => Err(cause(py, &exceptions, &error, &name, self.0.location)),
         }
     }
