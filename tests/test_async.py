@@ -131,6 +131,13 @@ def test_a_token_dropped_later_fails_the_op(parallel: weft.Engine) -> None:
         parallel.wait_for_var(x, timeout=SOON)
 
 
+def test_what_was_raised_is_told_and_not_the_token_that_went_with_it(engine: weft.Engine) -> None:
+    x = engine.new_variable()
+    engine.push_async(len, (), (x,))  # which has no frame that would hold the token
+    with pytest.raises(TypeError, match="len"):
+        engine.wait_for_var(x, timeout=SOON)
+
+
 def test_a_token_dropped_while_its_worker_sleeps_fails_the_op(make_engine: MakeEngine) -> None:
     engine = make_engine(1)
     x, y = engine.new_variable(), engine.new_variable()

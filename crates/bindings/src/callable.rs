@@ -78,30 +78,37 @@ pub(crate) fn cause(
     Cause::Error(Box::new(Raised::new(py, exceptions, error)))
 }
 
-/// Refuses what a coroutine function or a generator function answers: none of its body has run, or will.
+/// What there is against the answer of a coroutine function or a generator function: none of its body has run, or will.
 #[inline]
-fn check_done(result: &Bound<'_, PyAny>) -> PyResult<()> {
-    if result.is_none() { Ok(()) } else { check_answer(result) }
+fn objection(answer: &Bound<'_, PyAny>) -> Option<PyErr> {
+    if answer.is_none() { None } else { objection_to(answer).unwrap_or_else(Some) }
 }
 
 #[cold]
-fn check_answer(result: &Bound<'_, PyAny>) -> PyResult<()> {
+fn objection_to(answer: &Bound<'_, PyAny>) -> PyResult<Option<PyErr>> {
     static UNSTARTED: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
-    let py = result.py();
+    let py = answer.py();
     let [coroutine, generator] = UNSTARTED.get_or_try_init(py, || {
         let types = py.import("types")?;
         PyResult::Ok([types.getattr("CoroutineType")?.unbind(), types.getattr("GeneratorType")?.unbind()])
     })?;
-    let kind = result.get_type();
+    let kind = answer.get_type();
     if !kind.is(coroutine) && !kind.is(generator) {
-        return Ok(());
+        return Ok(None);
     }
-    result.call_method0("close")?; // nobody is to be warned once more
     let message = format!(
         "the call only made a {}, which nobody runs: an op is a plain function; push_async() is for what goes on elsewhere",
         kind.name()?
     );
-    Err(errors::argument_type(py, &message))
+    Ok(Some(errors::argument_type(py, &message)))
+}
+
+/// Ends what was never started, of which Python would warn once more.
+#[cold]
+fn end(unstarted: &Bound<'_, PyAny>) {
+    if let Err(error) = unstarted.call_method0("close") {
+        error.write_unraisable(unstarted.py(), Some(unstarted));
+    }
 }
 
 /// `exec_func()`.
@@ -140,13 +147,18 @@ impl Payload for Callable {
         // SAFETY: hosted payloads run inside `Gil::enter`.
         let py = unsafe { Python::assume_attached() };
         let callable = self.function.into_bound(py);
-        match call(&callable, None).and_then(|result| check_done(&result)) {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                let name = name_of(context, &callable);
-                Err(cause(py, Exceptions::of(context), &error, &name, self.location))
-            }
-        }
+        let error = match call(&callable, None) {
+            Ok(answer) => match objection(&answer) {
+                None => return Ok(()),
+                Some(error) => {
+                    end(&answer);
+                    error
+                }
+            },
+            Err(error) => error,
+        };
+        let name = name_of(context, &callable);
+        Err(cause(py, Exceptions::of(context), &error, &name, self.location))
     }
 
     fn discard(self) {
@@ -168,11 +180,23 @@ impl Payload for AsyncCallable {
         let name = name_of(context, &callable);
         let exceptions = Arc::clone(Exceptions::of(context));
         let completion = Completion::new(context.defer(), Arc::clone(&exceptions), name.clone(), self.0.location);
-        let result = Py::new(py, completion).and_then(|done| call(&callable, Some(&PyTuple::new(py, [done])?)));
-        match result.and_then(|result| check_done(&result)) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(cause(py, &exceptions, &error, &name, self.0.location)),
+        let failed = |error: &PyErr| cause(py, &exceptions, error, &name, self.0.location);
+        let done = Py::new(py, completion).map_err(|error| failed(&error))?;
+        let answer = PyTuple::new(py, [&done]).and_then(|arguments| call(&callable, Some(&arguments)));
+        let (error, unstarted) = match answer {
+            Ok(answer) => match objection(&answer) {
+                None => return Ok(()),
+                Some(error) => (error, Some(answer)),
+            },
+            Err(error) => (error, None),
+        };
+        // Before the token goes, which would be the reason then.
+        let told = done.get().fail_with(failed(&error));
+        if let Some(answer) = unstarted {
+            end(&answer);
         }
+        // Who has used it has ended the op, but for this.
+        if told { Ok(()) } else { Err(Cause::Error(Box::new(Raised::new(py, &exceptions, &error)))) }
     }
 
     fn discard(self) {

@@ -30,6 +30,11 @@ impl Completion {
     ) -> Self {
         Self { token, exceptions, name, location }
     }
+
+    /// Fails the op, unless it has its answer. Answers whether it did.
+    pub(crate) fn fail_with(&self, cause: weft_engine::Cause) -> bool {
+        self.token.complete(Err(cause)).is_ok()
+    }
 }
 
 impl Drop for Completion {
