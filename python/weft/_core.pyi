@@ -26,6 +26,7 @@ __all__ = [
     "Operator",
     "RawKernel",
     "Variable",
+    "_Answering",
     "_DeviceMemory",
     "_Memory",
     "_after_fork_child",
