@@ -62,9 +62,9 @@ static int launches_until, launch_answer, faults[DEVICES];
     NEED(stream, 's');                                                  \
     if (stream->device != current->device) return BAD_HANDLE
 #define NEED(handle, letter) if (!(handle) || *(const char *)(handle) != (letter)) return BAD_HANDLE
-/* Stand for the default stream and for each thread's own, whose handles are 1 and 2, of the current context. */
+/* Stand for the default stream, whose handle is 0 or 1, and for each thread's own, 2, of the current context. */
 static Stream default_streams[DEVICES] = {{.tag = 's'}, {.tag = 's', .device = 1}};
-#define MEANT(stream) ((uintptr_t)(stream) - 1 < 2 ? &default_streams[current->device] : (stream))
+#define MEANT(stream) ((uintptr_t)(stream) < 3 ? &default_streams[current->device] : (stream))
 
 static int64_t now(void) {
     struct timespec time;

@@ -67,6 +67,15 @@ def test_launches_and_arithmetic_are_ordered(axpy: weft.cuda.RawKernel) -> None:
     assert z.tolist() == [5.0] * 50 + [2.0] * 50
 
 
+@pytest.mark.parametrize("stream", [0, 1, 2, SimpleNamespace(ptr=0), SimpleNamespace(cuda_stream=2)])
+def test_launches_on_streams_of_others_are_ordered_too(axpy: weft.cuda.RawKernel, stream: object) -> None:
+    x, y = row(1), row(5)
+    x *= 3
+    axpy(2, 64, (weft.Read(x), weft.Mutate(y), 1.0, 100), stream=stream)
+    y += 1
+    assert y.tolist() == [9.0] * 100
+
+
 def test_grids_of_two_axes_and_modules() -> None:
     module = weft.cuda.RawModule(SOURCE)
     kernel = module.get_function("where_am_i")
@@ -121,6 +130,11 @@ def test_what_cupy_has_made_is_taken() -> None:
         (lambda k, x, y: k(1, 2048, (weft.Read(x), weft.Mutate(y), 1.0, 1)), "1024 threads at most"),
         (lambda k, x, y: k("one", 64, (weft.Read(x), weft.Mutate(y), 1.0, 1)), "grid and block are one to three"),
         (lambda k, x, y: k(1, 64, (x, y, 1.0, 1), reads=x), "reads and mutates are sequences|not declared"),
+        (
+            lambda k, x, y: k(1, 64, (weft.Read(x), weft.Mutate(y), 1.0, 1), stream="fast"),
+            "stream is a cudaStream_t as an integer",
+        ),
+        (lambda k, x, y: k(1, 64, (weft.Read(x), weft.Mutate(y), 1.0, 1), stream=3), "stream=3 is no stream"),
     ],
 )
 def test_misuse_is_told_before_the_launch(axpy: weft.cuda.RawKernel, call: Callable[..., None], message: str) -> None:

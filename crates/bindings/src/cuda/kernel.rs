@@ -311,6 +311,9 @@ fn lengths(given: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
     Ok(lengths)
 }
 
+/// Numbers that stand for no default stream of CUDA's, and are nobody's addresses.
+const NO_STREAM: std::ops::Range<usize> = 3..4096;
+
 /// A stream of another library: an address, or an object with ``ptr`` or ``cuda_stream``.
 fn foreign(device: &Device, stream: &Bound<'_, PyAny>) -> PyResult<Stream> {
     let address = stream.getattr("ptr").or_else(|_| stream.getattr("cuda_stream")).unwrap_or_else(|_| stream.clone());
@@ -318,6 +321,13 @@ fn foreign(device: &Device, stream: &Bound<'_, PyAny>) -> PyResult<Stream> {
         let message = "stream is a cudaStream_t as an integer, or a stream of CuPy or torch";
         return Err(errors::kernel_argument(stream.py(), message));
     };
+    // The driver takes whatever it is given for an address.
+    if NO_STREAM.contains(&address) {
+        let message = format!(
+            "stream={address} is no stream: a cudaStream_t is an address, or 0, 1 or 2 for CUDA's default streams"
+        );
+        return Err(errors::kernel_argument(stream.py(), &message));
+    }
     // SAFETY: the caller says that it is a stream of the device; the object that has it is held.
     Ok(unsafe { device.adopt_stream(StreamHandle(address), Box::new(stream.clone().unbind())) })
 }
