@@ -408,14 +408,16 @@ def _by_name(record: Record, path: CriticalPath) -> list[OpSummary]:
 def _names(record: Record, work: npt.NDArray[np.int64]) -> tuple[list[str], npt.NDArray[np.int64]]:
     """Return the names of rows, and for each of some ops which is its."""
     rows: dict[str, int] = {}
-    pairs = np.stack((record.ops["name"][work], record.ops["place"][work]), 1)
-    found, which = np.unique(pairs, axis=0, return_inverse=True)
-    listed: list[tuple[int, int]] = found.tolist()
+    pairs = record.ops["name"][work].astype(np.int64) << 32 | record.ops["place"][work]
+    found, which = np.unique(pairs, return_inverse=True)
+    listed: list[int] = found.tolist()
     row_of = [
-        rows.setdefault(_named(record.names[name], record.places[place] if record.places else ""), len(rows))
-        for name, place in listed
+        rows.setdefault(
+            _named(record.names[pair >> 32], record.places[pair & 0xFFFFFFFF] if record.places else ""), len(rows)
+        )
+        for pair in listed
     ]
-    return list(rows), np.array(row_of, np.int64)[which.reshape(-1)]
+    return list(rows), np.array(row_of, np.int64)[which]
 
 
 def _named(name: str, place: str) -> str:

@@ -163,17 +163,25 @@ impl Queues {
         }
     }
 
-    /// Says whether ops are ordered by priority from now on. When that begins, plain ones are too.
+    /// Says whether ops are ordered by priority from now on. When that begins, plain ones are too. When it ends, none that
+    /// is left has a priority; those that go in the order of their pushes then do so with the ones to come.
     #[inline]
     pub(crate) fn set_ordered(&mut self, ordered: bool) {
-        if ordered && !self.ordered {
-            for queue in self.by_number.iter_mut().filter(|queue| queue.count > 0) {
+        if ordered == self.ordered {
+            return;
+        }
+        self.ordered = ordered;
+        for queue in self.by_number.iter_mut().filter(|queue| queue.count > 0) {
+            if ordered {
                 while let Some(op) = queue.plain.pop() {
                     queue.by_priority.insert(op);
                 }
+            } else if matches!(queue.plain, Plain::Pushed(_)) {
+                while let Some(op) = queue.by_priority.pop(i32::MIN) {
+                    queue.plain.push(op);
+                }
             }
         }
-        self.ordered = ordered;
     }
 
     /// Gives `pull` what it wants of its queues.

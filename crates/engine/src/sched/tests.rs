@@ -2,11 +2,14 @@
 
 use super::epoch::Epochs;
 use super::order::{Ordered, PATIENCE};
-use crate::op::{Chunk, Op, OpFlags, OpKind, OpPtr, Slab};
+use super::queues::Queues;
+use super::registrar::Pull;
+use crate::op::{Chunk, Op, OpContext, OpFlags, OpKind, OpPtr, RawPayload, Slab};
 use crate::sync::Parker;
 use crate::waiter::Waiter;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::sync::Arc;
 
 fn slab() -> Slab {
@@ -43,6 +46,53 @@ fn where_work_is_issued_equals_go_in_the_order_of_their_pushes() {
     ordered.lift(ops[4], 1);
     let popped: Vec<_> = std::iter::from_fn(|| ordered.pop(i32::MIN)).collect();
     assert_eq!(popped, [ops[4], urgent, ops[3], ops[1], ops[5], ops[2], ops[0]]);
+}
+
+/// Takes all that is ready.
+struct Everything(Vec<OpPtr>);
+
+impl Pull for Everything {
+    fn queues(&self) -> Range<usize> {
+        0..1
+    }
+
+    fn wanted(&self) -> usize {
+        usize::MAX
+    }
+
+    fn has_other(&self) -> bool {
+        false
+    }
+
+    fn reach(&self) -> u64 {
+        u64::MAX
+    }
+
+    fn take(&mut self, op: OpPtr) {
+        self.0.push(op);
+    }
+}
+
+/// Also when the last one that has a priority is done while others are ready.
+#[test]
+fn the_order_of_pushes_outlasts_that_of_priorities() {
+    let (mut slab, mut queues, mut taken) = (slab(), Queues::new(|_| true), Everything(Vec::new()));
+    let ops = [4, 2, 3, 1].map(|number| {
+        let op = numbered(&mut slab, 0, number);
+        let payload = RawPayload::new(|_: &mut OpContext<'_>| Ok(()));
+        // SAFETY: it is nobody else's, and nobody runs it.
+        unsafe { (*op.as_ptr()).payload = MaybeUninit::new(payload) };
+        op
+    });
+    let nobody = |_, _| false;
+    queues.insert(ops[0], nobody);
+    queues.set_ordered(true);
+    queues.insert(ops[1], nobody);
+    queues.set_ordered(false);
+    queues.insert(ops[2], nobody);
+    queues.insert(ops[3], nobody);
+    queues.pull(&mut taken);
+    assert_eq!(taken.0, [ops[3], ops[1], ops[2], ops[0]]);
 }
 
 #[test]
