@@ -273,6 +273,28 @@ def test_a_line_that_takes_too_long_leaves_what_it_has_measured_and_the_others()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
+def test_the_end_of_a_lines_time_is_told_again_if_a_finalizer_has_swallowed_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    setup: Any = SimpleNamespace(settings=Settings(reps=1, run_s=1.0), samples=Samples())
+    swallowed: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", swallowed.append)
+
+    class Final:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGALRM)
+
+    def run() -> list[float]:
+        Final()
+        while True:
+            signal.sigtimedwait((), 1.0)
+
+    line: Any = overlap.Line("line", (), lambda _: (), lambda _: [Job("line", "c", "weft", run)])
+    assert measure(setup, [line], lambda _: None).keys() == {"line"}
+    assert len(swallowed) == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
 def test_a_line_for_which_no_time_is_left_says_so_and_leaves_the_others() -> None:
     setup: Any = SimpleNamespace(settings=Settings(reps=1, run_s=-1.0), samples=Samples())
 

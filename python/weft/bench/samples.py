@@ -97,8 +97,8 @@ def interleave(jobs: Sequence[Job], reps: int, samples: Samples, tick: Callable[
 @contextmanager
 def watched() -> Generator[None]:
     """End the process with every thread's traceback when the body hangs; a blocked engine may keep the GIL."""
-    faulthandler.dump_traceback_later(_HANG_S, exit=True)
     try:
+        faulthandler.dump_traceback_later(_HANG_S, exit=True)
         yield
     finally:
         faulthandler.cancel_dump_traceback_later()

@@ -71,10 +71,11 @@ def _within(seconds: float) -> Generator[None]:
     def late(*_: object) -> None:
         raise TimeoutError(f"it was not done after {seconds:.0f} s")
 
-    before = signal.signal(signal.SIGALRM, late)
-    # A line before this one may have been deaf to the signal for longer than what was left.
-    timer = signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3))
+    before, timer = signal.signal(signal.SIGALRM, late), (0.0, 0.0)
     try:
+        # A line before this one may have been deaf to the signal for longer than what was left. Again each second, as what
+        # is raised in a finalizer goes no further.
+        timer = signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3), 1.0)
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, *timer)
