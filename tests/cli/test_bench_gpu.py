@@ -229,6 +229,14 @@ def test_steps_for_a_time(target: float, steps: int) -> None:
     assert tuning.steps_for(target, lambda count: 5.0 + count / 50) == pytest.approx(steps, abs=1)
 
 
+@pytest.fixture
+def swallowed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What finalizers have raised, which fails no test."""
+    found: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", found.append)
+    return found
+
+
 def test_a_line_that_fails_leaves_the_others() -> None:
     class Setup:
         def __init__(self) -> None:
@@ -273,12 +281,8 @@ def test_a_line_that_takes_too_long_leaves_what_it_has_measured_and_the_others()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
-def test_the_end_of_a_lines_time_is_told_again_if_a_finalizer_has_swallowed_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_end_of_a_lines_time_is_told_again_if_a_finalizer_has_swallowed_it(swallowed: list[object]) -> None:
     setup: Any = SimpleNamespace(settings=Settings(reps=1, run_s=1.0), samples=Samples())
-    swallowed: list[object] = []
-    monkeypatch.setattr(sys, "unraisablehook", swallowed.append)
 
     class Final:
         def __del__(self) -> None:
@@ -295,6 +299,7 @@ def test_the_end_of_a_lines_time_is_told_again_if_a_finalizer_has_swallowed_it(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
+@pytest.mark.usefixtures("swallowed")  # it may come amid a garbage collection
 def test_a_line_for_which_no_time_is_left_says_so_and_leaves_the_others() -> None:
     setup: Any = SimpleNamespace(settings=Settings(reps=1, run_s=-1.0), samples=Samples())
 
