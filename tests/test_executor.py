@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import functools
 import threading
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from conftest import MOMENT, SOON, Gate, background, still_waits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from conftest import MakeEngine
 
 
 def test_submit(engine: weft.Engine) -> None:
@@ -165,3 +168,12 @@ def test_arguments_are_checked() -> None:
         weft.Executor(workers=0)
     with weft.Executor(workers=1) as executor, pytest.raises(TypeError):
         executor.submit(5)
+
+
+def test_calls_go_by_the_names_of_their_functions(make_engine: MakeEngine) -> None:
+    engine = make_engine(1)
+    with weft.trace(engine=engine) as trace, weft.Executor(engine) as executor:
+        assert executor.submit(len, "ab").result(SOON) == 2
+        assert executor.submit(functools.partial(len, "abc")).result(SOON) == 3
+    assert {"len", "partial"} <= set(trace.names)
+    assert not any("_Call" in name for name in trace.names)

@@ -106,8 +106,9 @@ class Executor(concurrent.futures.Executor):
             raise RuntimeError(_SHUT_DOWN)
         future: concurrent.futures.Future[T] = concurrent.futures.Future()
         call = _Call(future, self._unstarted, fn, args, kwargs)
+        name = getattr(fn, "__name__", None) or type(fn).__name__
         try:
-            self._engine.push(_Answering(call.run, call.dropped), [self._calls], name=getattr(fn, "__name__", None))
+            self._engine.push(_Answering(call.run, call.dropped), [self._calls], name=name)
         except EngineClosedError as error:
             call.dropped()
             raise RuntimeError(_SHUT_DOWN) from error
