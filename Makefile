@@ -18,6 +18,7 @@ SMOKE ?=
 # The lock file is the truth in CI; on a developer's machine cargo may still extend it.
 LOCKED := $(if $(CI),--locked)
 WORKFLOWS := .github/workflows
+CRATES := $(addprefix -p weft-,engine graph array program cuda)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
@@ -31,11 +32,11 @@ test: $(addprefix $(VENV)/.stamp-,test demo) install test-rust ## run the Rust t
 
 test-rust: ## run the Rust tests and doctests
 	if command -v cargo-nextest >/dev/null; then \
-	  cargo nextest run $(LOCKED) --config-file .ci/nextest.toml -p weft-engine -p weft-array -p weft-cuda; \
+	  cargo nextest run $(LOCKED) --config-file .ci/nextest.toml $(CRATES); \
 	else \
-	  cargo test $(LOCKED) -p weft-engine -p weft-array -p weft-cuda --lib --tests; \
+	  cargo test $(LOCKED) $(CRATES) --lib --tests; \
 	fi
-	cargo test $(LOCKED) -p weft-engine -p weft-cuda --doc
+	cargo test $(LOCKED) $(CRATES) --doc
 	for example in pipeline failures; do cargo run $(LOCKED) --quiet -p weft-engine --example $$example; done
 
 lint: lint-sources lint-stubs ## check format, lints and types of Rust, Python, shell and workflows
