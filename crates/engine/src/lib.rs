@@ -25,7 +25,8 @@
 //! ```
 //!
 //! The layers, each of which knows only those before it: `sync` (atomics, cells, parking),
-//! `var` (queues and grants), `op` (payloads and cells), `sched` (from pushes to ready ops),
+//! `var` (queues and grants), `op` (payloads and cells), `replay` (steps whose order is known), `sched` (from pushes to
+//! ready ops),
 //! `pool` (who runs them), and [`Engine`] on top.
 
 mod engine;
@@ -35,6 +36,7 @@ mod failure;
 mod loom_tests;
 mod op;
 mod pool;
+mod replay;
 mod sched;
 mod sync;
 pub mod trace;
@@ -47,12 +49,15 @@ struct Readme;
 
 pub use engine::fork;
 pub use engine::{
-    Accesses, Engine, OnLimit, OpBuilder, Operator, PushOptions, RunningOp, Settings, StallReport, Stats, Tick,
-    Variable, Wait, Waiting, WeakEngine,
+    Accesses, Engine, OnLimit, OpBuilder, Operator, PushOptions, Replay, ReplayOptions, RunningOp, Settings,
+    StallReport, Stats, Tick, Variable, Wait, Waiting, WeakEngine,
 };
 pub use error::EngineError;
 pub use failure::{Cause, Failure};
 pub use op::{Completion, CurrentOp, NativeFunction, OpContext, Payload};
 pub use pool::{Device, DeviceLane, Host, Policy, aside};
+pub use replay::{
+    InlineFailures, PortFailure, PortId, ReplayBuilder, Step, StepContext, StepId, StepKind, StepOptions,
+};
 pub use sync::handles;
 pub use var::AccessKind;

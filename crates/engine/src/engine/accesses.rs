@@ -38,9 +38,7 @@ impl<'v> Accesses<'v> {
     /// a read with an overwrite is a mutation.
     #[inline]
     pub fn add(&mut self, variable: &'v Variable, kind: AccessKind) -> Result<(), EngineError> {
-        if !std::ptr::eq(std::sync::Arc::as_ptr(variable.core()), self.core) || variable.node().is_deleted() {
-            return Err(self.refusal(variable));
-        }
+        Self::check(self.core, variable)?;
         variable.adopt();
         let node = variable.node_pointer();
         if self.list.len() > FEW {
@@ -53,14 +51,23 @@ impl<'v> Accesses<'v> {
         Ok(())
     }
 
+    /// Whether a push onto this engine may take the variable.
+    #[inline]
+    pub(super) fn check(core: *const Core, variable: &Variable) -> Result<(), EngineError> {
+        if !std::ptr::eq(std::sync::Arc::as_ptr(variable.core()), core) || variable.node().is_deleted() {
+            return Err(Self::refusal(core, variable));
+        }
+        Ok(())
+    }
+
     /// Why the variable is not taken.
     #[cold]
-    fn refusal(&self, variable: &Variable) -> EngineError {
-        if std::ptr::eq(std::sync::Arc::as_ptr(variable.core()), self.core) {
+    fn refusal(core: *const Core, variable: &Variable) -> EngineError {
+        if std::ptr::eq(std::sync::Arc::as_ptr(variable.core()), core) {
             return EngineError::VariableDeleted { variable: variable.label() };
         }
-        // SAFETY: made from a reference in of(), whose engine the caller pushes to next.
-        let engine = unsafe { &*self.core }.label.clone();
+        // SAFETY: the engine of the push, which is the caller's.
+        let engine = unsafe { &*core }.label.clone();
         EngineError::WrongEngine { variable: variable.label(), owner: variable.engine_name().to_owned(), engine }
     }
 

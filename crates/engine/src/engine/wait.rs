@@ -200,6 +200,8 @@ impl Engine {
         }
         variable.adopt();
         if let Some(op) = current(self.core.pool().address())
+            // A replay leaves its variables one by one: the walk below knows which it still has.
+            && !Op::is_replay(op)
             && Op::touches(op.as_ptr(), variable.node_pointer())
         {
             // SAFETY: this thread runs the op.

@@ -2,6 +2,7 @@
 
 use super::RawPayload;
 use crate::failure::Failure;
+use crate::replay::Call;
 use crate::trace::Ran;
 use crate::var::{Access, AccessKind, VarNode};
 use crate::waiter::Waiter;
@@ -24,6 +25,10 @@ pub(crate) enum OpKind {
     Fence,
     /// The last access of a variable whose handles are gone: frees the node.
     Release,
+    /// A push of a replay: its accesses are granted and settled one by one; see `replay`.
+    Replay,
+    /// Work of a replay, in a cell of the replay's own: it is in a lane's queue or runs, and is never settled.
+    Part,
 }
 
 /// Properties of an op, as bits.
@@ -39,6 +44,8 @@ impl OpFlags {
     pub(crate) const LISTED: Self = Self(4);
     /// Its push was recorded by a trace, which may be over.
     pub(crate) const TRACED: Self = Self(8);
+    /// Its accesses lie in memory that is not its own.
+    pub(crate) const BORROWED: Self = Self(16);
     /// Has something to be done when it is settled that others have not.
     pub(crate) const SPECIAL: Self = Self(Self::PRIORITISED.0 | Self::TRACED.0);
 
@@ -182,6 +189,25 @@ impl Op {
         }
     }
 
+    /// Gives a filled cell without accesses those at `first`, which stay where they are until it is empty.
+    ///
+    /// # Safety
+    ///
+    /// The cell is the caller's, who has filled it; the accesses are its own, and as many.
+    pub(crate) unsafe fn lend(cell: *mut Op, first: *mut Access, count: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            (*cell).accesses = u32::try_from(count).unwrap_or(u32::MAX);
+            let inline: *mut Access = (&raw mut (*cell).inline).cast();
+            if count > INLINE_ACCESSES {
+                (*cell).flags.set(OpFlags::BORROWED);
+                inline.cast::<*mut Access>().write(first);
+            } else {
+                ptr::copy_nonoverlapping(first, inline, count);
+            }
+        }
+    }
+
     /// First access and number of accesses.
     #[inline]
     pub(crate) fn accesses(op: *mut Op) -> (*mut Access, usize) {
@@ -191,6 +217,12 @@ impl Op {
             let inline: *mut Access = (&raw mut (*op).inline).cast();
             if count > INLINE_ACCESSES { (*inline.cast::<*mut Access>(), count) } else { (inline, count) }
         }
+    }
+
+    /// Whether it is a push of a replay. Asked while it is pending.
+    pub(crate) fn is_replay(op: OpPtr) -> bool {
+        // SAFETY: the kind does not change while the op is pending.
+        unsafe { (*op.as_ptr()).kind == OpKind::Replay }
     }
 
     /// Whether one of its accesses is of `var`.
@@ -223,7 +255,8 @@ impl Op {
     #[inline]
     pub(crate) unsafe fn empty(op: *mut Op) {
         let (first, count) = Self::accesses(op);
-        if count > INLINE_ACCESSES {
+        // SAFETY: the caller's promise.
+        if count > INLINE_ACCESSES && !unsafe { (*op).flags }.has(OpFlags::BORROWED) {
             // SAFETY: fill() allocated a slice of this length.
             drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(first.cast::<MaybeUninit<Access>>(), count)) });
         }
@@ -242,6 +275,7 @@ impl Op {
         let (extra, number) = unsafe { (&(*op.as_ptr()).extra, (*op.as_ptr()).number) };
         match extra.as_ref().and_then(|extra| extra.name.as_ref()) {
             Some(name) => format!("op '{name}'"),
+            None if Self::is_replay(op) => Call::label(op, number),
             None => format!("op #{number}"),
         }
     }

@@ -9,7 +9,7 @@ use super::timer::{Timed, Timer, Untimed};
 use super::vigil::Vigil;
 use super::worker;
 use crate::failure::{Cause, Failure};
-use crate::op::{Deferred, Deliver, Op, OpContext, OpFlags, OpPtr, clear_current, set_current};
+use crate::op::{Deferred, Deliver, Op, OpContext, OpFlags, OpKind, OpPtr, clear_current, set_current};
 use crate::sched::{LANES, Pull, PullNothing, Registrar};
 use crate::sync::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize, CachePadded, Ordering, Parker, thread_cell, yield_now,
@@ -332,7 +332,17 @@ impl Pool {
     /// Runs an op and lets `seat` show it meanwhile. Answers it if it is finished, for the caller to
     /// settle; otherwise its completion token will.
     #[inline]
-    pub(super) fn run(&self, op: OpPtr, deliver: &Arc<dyn Deliver>, seat: Option<&WorkerSeat>) -> Option<OpPtr> {
+    pub(super) fn run(
+        self: &Arc<Self>,
+        op: OpPtr,
+        deliver: &Arc<dyn Deliver>,
+        seat: Option<&WorkerSeat>,
+    ) -> Option<OpPtr> {
+        // SAFETY: a pulled op is this thread's.
+        if unsafe { (*op.as_ptr()).kind } == OpKind::Part {
+            self.run_part(op, deliver, seat);
+            return None;
+        }
         // ORDERING: an op that misses a cancellation has started before. One that is traced misses no trace: whoever
         // pushed it knew of that, and has handed it over.
         if self.watched.load(Ordering::Relaxed) > 0 {
@@ -421,6 +431,18 @@ impl Pool {
         // SAFETY: as above.
         unsafe { (*op.as_ptr()).failure = Some(Arc::new(Failure::new(Op::label(op), Cause::Cancelled))) };
         true
+    }
+
+    /// Whether ops that have not started fail.
+    pub(super) fn cancels(&self) -> bool {
+        // ORDERING: as in run_watched().
+        self.cancelling.load(Ordering::Relaxed)
+    }
+
+    /// Whether anything is ready, in whatever lane.
+    pub(super) fn has_ready(&self) -> bool {
+        self.lanes()
+            .any(|lane| self.registrar.ready(lane.native_queue()) > 0 || self.registrar.ready(lane.hosted_queue()) > 0)
     }
 
     /// From now on ops that have not started fail.
@@ -565,6 +587,10 @@ impl Deliver for Delivery {
         if self.0.is_dead() {
             return;
         }
+        // SAFETY: the op is its deliverer's.
+        if unsafe { (*op.as_ptr()).kind } == OpKind::Part {
+            return self.0.complete_part(op, result);
+        }
         self.0.complete_in_trace(op);
         if let Err(cause) = result {
             self.0.fail(op, cause);
@@ -649,7 +675,7 @@ fn micros(duration: Duration) -> u64 {
     duration.as_micros() as u64
 }
 
-fn message_of(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("with something that is no text").to_owned()

@@ -39,6 +39,7 @@ mod order;
 mod outbox;
 mod queues;
 mod registrar;
+mod replays;
 mod ring;
 mod tracker;
 mod walk;

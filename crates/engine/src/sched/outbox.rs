@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::op::{Chunk, Op, OpPtr};
+use crate::replay::Calls;
 use crate::var::VarNode;
 use crate::waiter::Waiter;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,6 +17,8 @@ pub(crate) struct Outbox {
     pub(crate) failures: Vec<Arc<Failure>>,
     pub(crate) nodes: Vec<NonNull<VarNode>>,
     pub(crate) chunk: Option<Chunk>,
+    /// Replays that have ended.
+    pub(crate) calls: Calls,
     /// Skipped ops, linked by `next`: settled, but their payloads are still to be dropped.
     skipped: Option<OpPtr>,
 }
@@ -27,6 +30,7 @@ impl Outbox {
             && self.failures.is_empty()
             && self.nodes.is_empty()
             && self.chunk.is_none()
+            && self.calls.is_empty()
             && self.skipped.is_none()
     }
 
@@ -38,7 +42,7 @@ impl Outbox {
 
     /// Does it all. Answers the emptied skipped ops, linked by `next`: their cells go back to the
     /// slab the next time somebody has the role.
-    pub(crate) fn deliver(self) -> Option<OpPtr> {
+    pub(crate) fn deliver(mut self) -> Option<OpPtr> {
         for waiter in &self.sleepers {
             waiter.wake();
         }
@@ -53,6 +57,12 @@ impl Outbox {
         for node in self.nodes {
             // SAFETY: made by Box::into_raw; its last access and its last handle are gone.
             drop(unsafe { Box::from_raw(node.as_ptr()) });
+        }
+        while let Some(call) = self.calls.pop() {
+            // SAFETY: made by Box::into_raw() at the push; it has ended, and nobody else knows it.
+            let call = unsafe { Box::from_raw(call.as_ptr()) };
+            let mut call = Some(call);
+            quietly(&mut || call.take().into_iter().for_each(|call| call.dispose()));
         }
         let mut at = self.skipped.map_or(ptr::null_mut::<Op>(), OpPtr::as_ptr);
         while !at.is_null() {

@@ -213,6 +213,16 @@ impl Queues {
         }
     }
 
+    /// Takes everything out.
+    pub(crate) fn clear(&mut self, mut each: impl FnMut(OpPtr)) {
+        for queue in &mut self.by_number {
+            while let Some(op) = queue.by_priority.pop(i32::MIN).or_else(|| queue.plain.pop()) {
+                queue.count -= 1;
+                each(op);
+            }
+        }
+    }
+
     /// Tells the counts that changed.
     #[inline]
     pub(crate) fn publish(&mut self, mut tell: impl FnMut(usize, usize)) {

@@ -12,7 +12,7 @@ use super::outbox::Outbox;
 use super::queues::{QUEUES, Queues};
 use super::ring::{Ring, SLOTS};
 use super::tracker::Tracker;
-use crate::op::{Chunk, Op, OpPtr, Slab};
+use crate::op::{Chunk, Op, OpKind, OpPtr, Slab};
 use crate::sync::{
     AtomicBool, AtomicU64, AtomicUsize, CachePadded, Ordering, UnsafeCell, full_fence_after_rmw, spin_hint, yield_now,
 };
@@ -166,6 +166,11 @@ impl Registrar {
         !self.inbox.is_empty() || !self.ring.is_idle()
     }
 
+    /// Leaves an op for the role's next holder, who is the caller if nobody else comes: see [`drive`](Self::drive).
+    pub(super) fn leave(&self, op: OpPtr) {
+        self.inbox.put(op);
+    }
+
     /// Puts an op into the ring: `fill` writes it into the cell it is given, with its number.
     /// `help` is called, with the ticket, while the ring is full.
     #[inline]
@@ -315,7 +320,7 @@ impl Turn<'_> {
 
 impl Registrar {
     #[inline]
-    fn is_ordered(&self) -> bool {
+    pub(super) fn is_ordered(&self) -> bool {
         // ORDERING: see count_prioritised().
         self.prioritised.load(Ordering::Relaxed) > 0
     }
@@ -340,8 +345,15 @@ impl Registrar {
         let mut at = self.inbox.take();
         while let Some(op) = OpPtr::from_raw(at) {
             // SAFETY: ops in the inbox are the registrar's.
-            at = unsafe { (*at).next };
-            tracker.settle(seat, op, true);
+            let kind = unsafe {
+                at = (*at).next;
+                (*op.as_ptr()).kind
+            };
+            match kind {
+                OpKind::Part => tracker.queues.insert(op, |_, _| false),
+                OpKind::Replay => tracker.settle_ports(seat, op),
+                _ => tracker.settle(seat, op, true),
+            }
         }
     }
 
@@ -460,6 +472,7 @@ impl Drop for Registrar {
         for _ in 0..2 {
             self.turn().catch_up();
         }
+        self.drop_tokens();
         let cells: Vec<_> = self.ring.cells().collect();
         self.tracker.with_mut(|tracker| {
             for cell in cells {

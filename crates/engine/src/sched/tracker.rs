@@ -2,11 +2,12 @@
 
 use super::epoch::Epochs;
 use super::outbox::Outbox;
-use super::queues::{Fifo, Queues};
+use super::queues::Queues;
+use super::replays::Granted;
 use crate::failure::{Cause, Failure};
 use crate::op::{Op, OpFlags, OpKind, OpPtr, Slab};
 use crate::trace::{Outcome, Registered};
-use crate::var::{Access, Seat, Settled, VarNode};
+use crate::var::{Access, AccessKind, Seat, Settled, VarNode};
 use crate::waiter::Waiter;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -44,7 +45,7 @@ pub(crate) struct Tracker {
     /// Ops that did not start are to fail instead.
     cancelling: bool,
     /// What a trace is told.
-    trace: Option<Registered>,
+    pub(super) trace: Option<Registered>,
     /// Whether either is so, and ready ops are to be looked at.
     watchful: bool,
     /// Bytes held by settled ops since the counter was last read.
@@ -52,9 +53,8 @@ pub(crate) struct Tracker {
     /// Ops with a priority settled since the counter was last read.
     pub(crate) settled_prioritised: usize,
     /// Variables whose last version failed.
-    failed_variables: usize,
-    /// Ops whose countdown has just reached 0.
-    pub(super) granted: Fifo,
+    pub(super) failed_variables: usize,
+    pub(super) granted: Granted,
 }
 
 // SAFETY: everything it points to belongs to the engine, and the role makes its user alone.
@@ -77,7 +77,7 @@ impl Tracker {
             freed_bytes: 0,
             settled_prioritised: 0,
             failed_variables: 0,
-            granted: Fifo::new(),
+            granted: Granted::new(),
         }
     }
 
@@ -108,6 +108,8 @@ impl Tracker {
                     (*op).epoch = self.epochs.enter();
                 }
                 OpKind::Fence => return self.fence(op),
+                OpKind::Replay => return self.register_replay(seat, op),
+                OpKind::Part => unreachable!("a part of a replay is not pushed"),
                 OpKind::Probe | OpKind::Release => {}
             }
             let (first, count) = Op::accesses(op);
@@ -161,7 +163,11 @@ impl Tracker {
                 OpKind::Probe => self.answer(seat, op),
                 OpKind::Release => self.release(seat, op),
                 OpKind::Fence => unreachable!("a fence is settled when it is registered"),
+                OpKind::Replay | OpKind::Part => unreachable!("its accesses are granted one by one"),
             }
+        }
+        if !self.granted.calls.is_empty() {
+            self.tell_instances(seat, take_over);
         }
     }
 
@@ -281,32 +287,36 @@ impl Tracker {
     #[inline]
     fn leave_variables(&mut self, seat: &Seat, op: *mut Op, settled: Settled<'_>) {
         let (first, count) = Op::accesses(op);
-        let list = &mut self.granted;
         for index in 0..count {
             // SAFETY: the op's accesses live as long as it does.
             let access = unsafe { *first.add(index) };
-            let ended = access.var().leave(seat, access.kind(), settled, |access| grant(list, access));
-            match (settled, ended) {
-                (Settled::Done, None) => {}
-                (Settled::Failed(_), None) => {
-                    self.failed_variables += usize::from(access.kind().makes_version());
-                }
-                (Settled::Done, Some(ended)) => {
-                    self.failed_variables -= 1;
-                    self.outbox.failures.push(ended);
-                }
-                (Settled::Failed(_), Some(ended)) => self.outbox.failures.push(ended),
+            self.leave_variable(seat, &access, access.kind(), settled);
+        }
+    }
+
+    /// Ends one access, which counts as one of this kind.
+    #[inline]
+    pub(super) fn leave_variable(&mut self, seat: &Seat, access: &Access, kind: AccessKind, settled: Settled<'_>) {
+        let list = &mut self.granted;
+        let ended = access.var().leave(seat, kind, settled, |access| grant(list, access));
+        match (settled, ended) {
+            (Settled::Done, None) => {}
+            (Settled::Failed(_), None) => self.failed_variables += usize::from(kind.makes_version()),
+            (Settled::Done, Some(ended)) => {
+                self.failed_variables -= 1;
+                self.outbox.failures.push(ended);
             }
+            (Settled::Failed(_), Some(ended)) => self.outbox.failures.push(ended),
         }
     }
 
     /// Grows whenever an op is registered or settled.
-    fn done(&self) -> u64 {
+    pub(super) fn done(&self) -> u64 {
         self.counts.registered + self.counts.completed
     }
 
     #[inline(never)] // out of the way of those without a trace
-    fn trace_ready(&mut self, op: OpPtr) {
+    pub(super) fn trace_ready(&mut self, op: OpPtr) {
         let done = self.done();
         if let Some(trace) = &mut self.trace {
             // SAFETY: as in sort().
@@ -380,7 +390,7 @@ impl Tracker {
     ///
     /// As for `Op::empty`.
     #[inline]
-    unsafe fn free(&mut self, op: *mut Op) {
+    pub(super) unsafe fn free(&mut self, op: *mut Op) {
         self.settled_tickets += 1;
         // SAFETY: the caller's promise.
         unsafe {
@@ -449,12 +459,14 @@ impl Tracker {
 
 /// One access of an op was granted.
 #[inline]
-fn grant(granted: &mut Fifo, access: *mut Access) {
+fn grant(granted: &mut Granted, access: *mut Access) {
     // SAFETY: a queued access lives, and so does its op, which is the registrar's.
     unsafe {
         let op = (*access).owner::<Op>();
         (*op).countdown -= 1;
-        if (*op).countdown == 0 {
+        if (*op).kind == OpKind::Replay {
+            granted.grant_port(op, access);
+        } else if (*op).countdown == 0 {
             granted.push(op);
         }
     }

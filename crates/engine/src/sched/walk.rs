@@ -77,7 +77,7 @@ fn holders(seat: &Seat, variable: NonNull<VarNode>, running: &[OpPtr]) -> Vec<Op
 fn waits_for(seat: &Seat, op: OpPtr) -> Option<NonNull<VarNode>> {
     let (first, count) = Op::accesses(op.as_ptr());
     // SAFETY: pending ops' accesses live.
-    let mut accesses = (0..count).map(|index| unsafe { first.add(index) });
+    let mut accesses = (0..count).map(|index| unsafe { first.add(index) }).filter(|&access| !Access::has_left(access));
     // SAFETY: as above.
     accesses.find(|&access| ahead_of(seat, access).is_some()).map(|access| unsafe { (*access).var })
 }
@@ -96,6 +96,9 @@ impl Tracker {
                 let (first, count) = Op::accesses(op);
                 for index in 0..count {
                     let access = first.add(index);
+                    if Access::has_left(access) {
+                        continue;
+                    }
                     if !(*access).var().lift(seat, access, (*access).kind(), priority) {
                         continue;
                     }
@@ -120,8 +123,11 @@ impl Tracker {
     unsafe fn lift(&mut self, op: *mut Op, priority: i32) -> bool {
         // SAFETY: the caller's: a registered op.
         unsafe {
-            if (*op).priority >= priority || (*op).kind != OpKind::Run {
+            if (*op).priority >= priority || !matches!((*op).kind, OpKind::Run | OpKind::Replay) {
                 return false;
+            }
+            if (*op).kind == OpKind::Replay {
+                self.lift_replay(op, priority);
             }
             if (*op).flags.has(OpFlags::LISTED) {
                 if let Some(op) = OpPtr::from_raw(op) {
@@ -184,9 +190,10 @@ impl Tracker {
         let mut todo = vec![asker];
         while let Some(op) = todo.pop() {
             let (first, count) = Op::accesses(op.as_ptr());
-            for index in 0..count {
-                // SAFETY: pending ops are alive, and so are their accesses.
-                for waiting in behind(seat, unsafe { first.add(index) }) {
+            // SAFETY: pending ops are alive, and so are their accesses.
+            let accesses = (0..count).map(|index| unsafe { first.add(index) });
+            for access in accesses.filter(|&access| !Access::has_left(access)) {
+                for waiting in behind(seat, access) {
                     if waits_for.contains_key(&waiting.as_ptr()) || waiting == asker {
                         continue;
                     }

@@ -93,6 +93,18 @@ impl Access {
         self.owner_and_kind.map_addr(|address| address & !KIND_BITS).cast()
     }
 
+    /// Notes that it has left its variable before its op ends. Nobody looks at the variable any more, which may be gone.
+    pub(crate) fn mark_left(access: *mut Self) {
+        // SAFETY: the caller is the registrar, and so has all accesses. A granted one is in no queue.
+        unsafe { (*access).next = access };
+    }
+
+    /// Whether it has left before its op ends.
+    pub(crate) fn has_left(access: *mut Self) -> bool {
+        // SAFETY: as above; a queued access is never its own next one.
+        unsafe { (*access).next == access }
+    }
+
     /// The variable's node.
     #[inline]
     pub(crate) fn var(&self) -> &VarNode {

@@ -1,0 +1,270 @@
+//! Running replays: plain steps in batches, steps with a cell one by one.
+
+use super::run::{Pool, message_of};
+use super::seat::WorkerSeat;
+use crate::failure::{Cause, Failure};
+use crate::op::{Deliver, OpContext, OpPtr, clear_current, set_current};
+use crate::replay::{Batch, Call, Instance, Part, Plan, StepContext};
+use crate::sync::Ordering;
+use crate::trace::{Note, Ran};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Plain steps that a worker takes at a time, and the time for which it goes on before it looks whether there is something
+/// else to do.
+const BATCH: usize = 16;
+const SLICE: u64 = 50_000;
+
+/// What a worker has on its hands of a replay.
+struct Run<'a> {
+    pool: &'a Arc<Pool>,
+    instance: &'a Instance,
+    seat: Option<&'a WorkerSeat>,
+}
+
+impl Pool {
+    /// Runs a part of a replay that was pulled from a queue.
+    #[inline(never)] // out of the way of ops
+    pub(super) fn run_part(self: &Arc<Self>, op: OpPtr, deliver: &Arc<dyn Deliver>, seat: Option<&WorkerSeat>) {
+        // SAFETY: a queued part lives: its token holds the plan, or its call is pending.
+        let part = unsafe { Part::of(op) };
+        let instance: *const Instance = part.instance();
+        let Some(step) = part.step() else {
+            {
+                // SAFETY: the token holds the plan.
+                let run = Run { pool: self, instance: unsafe { &*instance }, seat };
+                run.token();
+            }
+            // SAFETY: the token has held the plan, and nobody here looks at the instance any more.
+            return unsafe { Instance::release(instance) };
+        };
+        Run { pool: self, instance: part.instance(), seat }.celled(op, part.call(), step, deliver);
+    }
+
+    /// A completion token has ended a step.
+    pub(super) fn complete_part(self: &Arc<Self>, op: OpPtr, result: Result<(), Cause>) {
+        // SAFETY: the step is not done, so its call is pending.
+        let part = unsafe { Part::of(op) };
+        if let Some(step) = part.step() {
+            Run { pool: self, instance: part.instance(), seat: None }.finish(part.call(), step, result);
+        }
+        self.turned();
+    }
+
+    /// Sees to it that the lanes of a plan's steps are there.
+    pub(crate) fn open_lanes(&self, plan: &Plan) {
+        for cell in &plan.celled {
+            self.lane(cell.lane);
+        }
+    }
+
+    /// Whether a worker that has had its time has something else to do.
+    fn has_other_work(&self, seat: Option<&WorkerSeat>) -> bool {
+        let registrar = &self.registrar;
+        seat.is_none() || registrar.has_news() || self.has_ready()
+    }
+}
+
+impl Run<'_> {
+    /// Runs plain steps, as long as there are any and it is this worker's turn.
+    fn token(&self) {
+        let (pool, instance) = (self.pool, self.instance);
+        instance.pulled();
+        let mut batch = Batch::new();
+        let (mut spent, mut ran) = (0_u64, false);
+        loop {
+            let ordered = pool.registrar.has_prioritised();
+            // Where priorities count, what goes next is chosen each time.
+            let over = (ordered && ran) || (spent > SLICE && pool.has_other_work(self.seat));
+            let wanted = if over {
+                0
+            } else if ordered {
+                1
+            } else {
+                BATCH
+            };
+            if spent > SLICE {
+                spent = 0;
+            }
+            let todo = instance.attend(&mut batch, wanted, pool.is_cancelling());
+            if !todo.is_empty() {
+                pool.registrar.carry_out(instance, todo);
+                pool.wake_workers();
+            }
+            if batch.is_empty() {
+                return;
+            }
+            spent += self.batch(&mut batch);
+            ran = true;
+        }
+    }
+
+    /// Runs the steps of a batch. Answers how long they were expected to take.
+    #[inline]
+    fn batch(&self, batch: &mut Batch) -> u64 {
+        // SAFETY: none of the batch's steps is done, so their call is pending.
+        let call = unsafe { &*batch.call };
+        let before = self.enter(call.op, call.op);
+        let spent =
+            if batch.timed || call.traced { self.steps::<true>(batch, call) } else { self.steps::<false>(batch, call) };
+        self.leave(before);
+        spent
+    }
+
+    /// This thread runs something for an op, and `noted` is shown meanwhile.
+    #[inline]
+    fn enter(&self, op: *mut crate::op::Op, noted: *mut crate::op::Op) -> (usize, Option<OpPtr>) {
+        if let Some(seat) = self.seat {
+            seat.note(noted);
+        }
+        match OpPtr::from_raw(op) {
+            Some(op) => set_current(self.pool.address(), op),
+            None => unreachable!("a call in use has a cell"),
+        }
+    }
+
+    #[inline]
+    fn leave(&self, before: (usize, Option<OpPtr>)) {
+        clear_current(before);
+        if let Some(seat) = self.seat {
+            seat.note(ptr::null_mut()); // from here on the op may be gone
+        }
+    }
+
+    #[inline]
+    fn steps<const TIMED: bool>(&self, batch: &mut Batch, call: &Call) -> u64 {
+        let (instance, plan) = (self.instance, self.instance.plan());
+        let (shape, bindings) = (plan.shape_of(call), call.bindings());
+        let number = Some(instance.number);
+        let mut spent = 0;
+        batch.run(|first, doomed| {
+            if doomed {
+                // SAFETY: the bindings are those of the plan's type, and live until all steps are done.
+                let skip = || unsafe { plan.step(first).skipped(bindings) };
+                // A panic ends nobody else's work.
+                let _ = catch_unwind(AssertUnwindSafe(skip));
+                return (first, 0);
+            }
+            let (mut step, mut behind) = (first, 0);
+            loop {
+                let clock = if TIMED { Some(Clock::start(self, call)) } else { None };
+                let mut context = StepContext::new(number, None);
+                // SAFETY: as above.
+                let run = || unsafe { plan.step(step).run(bindings, &mut context) };
+                let result = catch_unwind(AssertUnwindSafe(run));
+                if let Some(clock) = clock {
+                    clock.stop(self, plan, call, step);
+                }
+                spent += u64::from(plan.estimate(step));
+                if !matches!(result, Ok(Ok(()))) {
+                    let cause = result.unwrap_or_else(|panic| Err(Cause::Panic(message_of(&*panic))));
+                    self.fail(call, step, cause.err());
+                    return (step, behind);
+                }
+                match shape.next(step) {
+                    Some(next) if spent <= SLICE => (step, behind) = (next, behind + 1),
+                    _ => return (step, behind),
+                }
+            }
+        });
+        spent
+    }
+
+    /// Notes that a step failed.
+    #[cold]
+    fn fail(&self, call: &Call, step: u32, cause: Option<Cause>) {
+        let Some(cause) = cause else { return };
+        let plan = self.instance.plan();
+        if call.traced
+            && let Some(recorder) = self.pool.recorder()
+        {
+            let text = format!("{}: {cause}", plan.name_of(step));
+            // SAFETY: the call is pending.
+            let number = unsafe { (*call.op).number };
+            recorder.failed(number, text.lines().next().unwrap_or_default().to_owned());
+        }
+        self.instance.fail(step, Arc::new(Failure::new(plan.label_of(step), cause)));
+    }
+
+    /// Runs a step that has a cell.
+    fn celled(&self, op: OpPtr, call: &Call, step: u32, deliver: &Arc<dyn Deliver>) {
+        let (instance, plan) = (self.instance, self.instance.plan());
+        let bindings = call.bindings();
+        if self.pool.is_cancelling() && !plan.runs_always(step) {
+            // SAFETY: the bindings are those of the plan's type, and live until all steps are done.
+            let skip = || unsafe { plan.step(step).skipped(bindings) };
+            let _ = catch_unwind(AssertUnwindSafe(skip));
+            self.finish(call, step, Err(Cause::Cancelled));
+            return;
+        }
+        let mut context = OpContext::new(op, deliver);
+        let before = self.enter(call.op, op.as_ptr());
+        let clock = Clock::start(self, call);
+        // SAFETY: as above.
+        let run = || unsafe {
+            plan.step(step).run(bindings, &mut StepContext::new(Some(instance.number), Some(&mut context)))
+        };
+        let result = catch_unwind(AssertUnwindSafe(run));
+        clock.stop(self, plan, call, step);
+        self.leave(before);
+        // A token may deliver from here on, and the call may be gone.
+        if let Some(result) = context.conclude(result.unwrap_or_else(|panic| Err(Cause::Panic(message_of(&*panic))))) {
+            self.finish(call, step, result);
+        }
+    }
+
+    /// A step that has a cell is done.
+    fn finish(&self, call: &Call, step: u32, result: Result<(), Cause>) {
+        let instance: *const Instance = self.instance;
+        if let Err(cause) = result {
+            self.fail(call, step, Some(cause));
+        }
+        self.instance.retain();
+        self.instance.finished(step);
+        let todo = self.instance.attend(&mut Batch::new(), 0, self.pool.is_cancelling());
+        if !todo.is_empty() {
+            self.pool.registrar.carry_out(self.instance, todo);
+            if !self.pool.placement().is_inline() {
+                self.pool.wake_workers();
+            }
+        }
+        // SAFETY: it was retained above, and is not looked at any more.
+        unsafe { Instance::release(instance) };
+    }
+}
+
+/// When a step began, for estimates and for a trace.
+struct Clock {
+    start: Instant,
+    ran: Option<Ran>,
+}
+
+impl Clock {
+    fn start(run: &Run<'_>, call: &Call) -> Self {
+        let thread = if call.traced { run.pool.running_thread_in_trace(run.seat) } else { None };
+        Self { start: Instant::now(), ran: thread.map(Ran::begin) }
+    }
+
+    fn stop(self, run: &Run<'_>, plan: &Plan, call: &Call, step: u32) {
+        plan.note_time(step, u32::try_from(self.start.elapsed().as_nanos()).unwrap_or(u32::MAX));
+        if let Some(mut ran) = self.ran
+            && let Some(recorder) = run.pool.recorder()
+        {
+            ran.end();
+            // SAFETY: the call is pending: its step is not done.
+            let number = unsafe { (*call.op).number };
+            recorder.single(Note::of(plan.kind_of(step)), &plan.name_of(step), Some(number), ran);
+        }
+    }
+}
+
+impl Pool {
+    /// Whether ops that have not started are to fail.
+    #[inline]
+    fn is_cancelling(&self) -> bool {
+        // ORDERING: as in run().
+        self.watched.load(Ordering::Relaxed) > 0 && self.cancels()
+    }
+}

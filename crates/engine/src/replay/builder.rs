@@ -1,0 +1,276 @@
+//! Putting a replay together.
+
+use super::plan::{Celled, Parts, Plan, PortPlan};
+use super::step::{Erased, ErasedStep, Step, StepKind};
+use crate::EngineError;
+use crate::pool::Device;
+use crate::var::AccessKind;
+use std::collections::HashSet;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+/// Instances of a replay that may be in flight, unless it is said how many.
+const LIMIT: u32 = 2;
+
+/// A step of a replay, by its place in the order in which they were recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StepId(pub(crate) u32);
+
+/// A port of a replay, by its place in the order in which they were made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PortId(pub(crate) u32);
+
+impl StepId {
+    /// Its place, counted from 0.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl PortId {
+    /// Its place, counted from 0.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a step may be given besides its work.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StepOptions<'a> {
+    /// What it is to the pool.
+    pub kind: StepKind,
+    /// For messages and traces.
+    pub name: Option<&'a str>,
+    /// Nanoseconds that it is expected to take; 0 if that is not known. Decides what goes first, and never what comes out.
+    pub cost: u32,
+    /// Whether it runs even if what it needs has failed, or the engine is being cancelled.
+    pub always_run: bool,
+    /// Where it runs, under a policy that tells devices apart. Plain steps run where the replay does.
+    pub device: Device,
+}
+
+struct Port {
+    writers: Vec<(u32, AccessKind)>,
+    /// What all uses are to the variables behind it.
+    kind: Option<AccessKind>,
+    overwritten: bool,
+}
+
+/// A replay that is being put together: steps in the order in which they were recorded, each after what it needs.
+///
+/// ```
+/// use std::sync::{Arc, Mutex};
+/// use weft_engine::{AccessKind, Engine, ReplayBuilder, ReplayOptions, Settings, StepContext, StepOptions};
+///
+/// let engine = Engine::new(Settings { workers: Some(2), ..Settings::default() })?;
+/// let mut builder = ReplayBuilder::<Mutex<i64>>::new();
+/// let total = builder.port();
+/// let add = builder.step(|value: &Mutex<i64>, _: &mut StepContext<'_, '_>| {
+///     *value.lock().unwrap() += 1;
+///     Ok(())
+/// }, &StepOptions::default());
+/// let double = builder.step(|value: &Mutex<i64>, _: &mut StepContext<'_, '_>| {
+///     *value.lock().unwrap() *= 2;
+///     Ok(())
+/// }, &StepOptions::default());
+/// builder.needs(double, add)?;
+/// builder.uses(add, total, AccessKind::Mutate)?;
+/// builder.uses(double, total, AccessKind::Mutate)?;
+/// let replay = engine.new_replay(builder)?;
+///
+/// let (variable, value) = (engine.new_variable(Some("total")), Arc::new(Mutex::new(1)));
+/// for _ in 0..3 {
+///     engine.push_replay(&replay, &[(total, &variable)], Arc::clone(&value), &ReplayOptions::default())?;
+/// }
+/// engine.wait_for_var(&variable)?;
+/// assert_eq!(*value.lock().unwrap(), 22);
+/// # Ok::<(), weft_engine::EngineError>(())
+/// ```
+pub struct ReplayBuilder<B> {
+    name: Option<Box<str>>,
+    steps: Vec<Box<dyn ErasedStep>>,
+    names: Vec<Option<Box<str>>>,
+    always_run: Vec<bool>,
+    costs: Vec<u32>,
+    kinds: Vec<(StepKind, Device)>,
+    ports: Vec<Port>,
+    needs: Vec<(u32, u32)>,
+    follows: Vec<(u32, u32)>,
+    /// Step, port, and what it does to it.
+    uses: Vec<(u32, u32)>,
+    /// Uses that see what was behind the port before the push.
+    sees: Vec<(u32, u32)>,
+    limit: u32,
+    bindings: PhantomData<fn(&B)>,
+}
+
+impl<B: Send + Sync + 'static> Default for ReplayBuilder<B> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<B: Send + Sync + 'static> ReplayBuilder<B> {
+    /// One without steps.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            name: None,
+            steps: Vec::new(),
+            names: Vec::new(),
+            always_run: Vec::new(),
+            costs: Vec::new(),
+            kinds: Vec::new(),
+            ports: Vec::new(),
+            needs: Vec::new(),
+            follows: Vec::new(),
+            uses: Vec::new(),
+            sees: Vec::new(),
+            limit: LIMIT,
+            bindings: PhantomData,
+        }
+    }
+
+    /// Gives it a name, for messages and traces.
+    pub fn name(&mut self, name: &str) {
+        self.name = Some(name.into());
+    }
+
+    /// Says how many pushes of it may be in flight at a time, 2 by default; further ones wait, and their callers do not.
+    /// At least 1.
+    pub fn instances(&mut self, limit: u32) {
+        self.limit = limit.max(1);
+    }
+
+    /// Adds a port: what is bound to it at a push is granted, left and failed together.
+    pub fn port(&mut self) -> PortId {
+        let id = PortId(u32::try_from(self.ports.len()).unwrap_or(u32::MAX));
+        self.ports.push(Port { writers: Vec::new(), kind: None, overwritten: false });
+        id
+    }
+
+    /// Adds a step behind those recorded so far.
+    pub fn step(&mut self, step: impl Step<B>, options: &StepOptions<'_>) -> StepId {
+        let id = StepId(u32::try_from(self.steps.len()).unwrap_or(u32::MAX));
+        self.steps.push(Box::new(Erased(step, PhantomData::<fn(&B)>)));
+        self.names.push(options.name.map(Into::into));
+        self.always_run.push(options.always_run);
+        self.costs.push(options.cost);
+        self.kinds.push((options.kind, options.device));
+        id
+    }
+
+    /// The steps recorded so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Whether there is no step yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    fn check(&self, later: StepId, earlier: StepId) -> Result<(), EngineError> {
+        if earlier.0 < later.0 && later.index() < self.steps.len() {
+            return Ok(());
+        }
+        Err(EngineError::InvalidArgument(format!(
+            "step {} cannot come after step {} of {}: a step comes after ones recorded before it",
+            later.0,
+            earlier.0,
+            self.steps.len()
+        )))
+    }
+
+    /// The step sees what an earlier one made: it comes after it, and is skipped if that one fails.
+    pub fn needs(&mut self, step: StepId, earlier: StepId) -> Result<(), EngineError> {
+        self.check(step, earlier)?;
+        self.needs.push((step.0, earlier.0));
+        Ok(())
+    }
+
+    /// The step comes after an earlier one, however that ends: it overwrites what that one read, or uses its memory.
+    pub fn follows(&mut self, step: StepId, earlier: StepId) -> Result<(), EngineError> {
+        self.check(step, earlier)?;
+        self.follows.push((step.0, earlier.0));
+        Ok(())
+    }
+
+    /// The step touches what is behind a port. Which of a port's users come after which others is said by
+    /// [`needs`](Self::needs) and [`follows`](Self::follows), as of any steps. Uses of one port are named in the order of
+    /// their steps.
+    pub fn uses(&mut self, step: StepId, port: PortId, kind: AccessKind) -> Result<(), EngineError> {
+        if step.index() >= self.steps.len() || port.index() >= self.ports.len() {
+            return Err(EngineError::InvalidArgument(format!(
+                "there is no step {} or no port {} among {} steps and {} ports",
+                step.0,
+                port.0,
+                self.steps.len(),
+                self.ports.len()
+            )));
+        }
+        if kind == AccessKind::Exclusive {
+            return Err(EngineError::InvalidArgument("a step reads, mutates or overwrites a port".to_owned()));
+        }
+        let uses = &mut self.ports[port.index()];
+        if kind.sees_value() && !uses.overwritten {
+            self.sees.push((step.0, port.0));
+        }
+        uses.overwritten |= kind == AccessKind::Overwrite;
+        // Of several uses the first one decides whether the value before the push is seen.
+        uses.kind = Some(match uses.kind {
+            None => kind,
+            Some(AccessKind::Overwrite) => AccessKind::Overwrite,
+            Some(AccessKind::Read) if !kind.makes_version() => AccessKind::Read,
+            Some(_) => AccessKind::Mutate,
+        });
+        if kind.makes_version() {
+            uses.writers.push((step.0, kind));
+        }
+        self.uses.push((step.0, port.0));
+        Ok(())
+    }
+
+    /// The plan. `lane` says where steps of a kind run on a device.
+    pub(crate) fn plan(mut self, lane: impl Fn(StepKind, Device) -> u16) -> Result<Arc<Plan>, EngineError> {
+        const MOST: usize = u32::MAX as usize >> 2;
+        if self.steps.len() + self.ports.len() > MOST {
+            return Err(EngineError::InvalidArgument(format!("a replay has at most {MOST} steps and ports")));
+        }
+        let celled = (0..).zip(&self.kinds).filter(|(_, (kind, _))| *kind != StepKind::Plain);
+        let celled = celled
+            .map(|(step, &(kind, device))| Celled { step, lane: lane(kind, device), hosted: kind == StepKind::Hosted })
+            .collect();
+        let mut known = HashSet::new();
+        let order = |(step, earlier)| (earlier, step);
+        let edges = self.needs.iter().chain(&self.follows).copied().map(order).filter(|edge| known.insert(*edge));
+        let edges = edges.collect();
+        let mut known = HashSet::new();
+        self.uses.retain(|used| known.insert(*used));
+        #[allow(clippy::cast_possible_truncation)] // few enough
+        let steps = self.steps.len() as u32;
+        self.needs.extend(self.sees.iter().map(|&(step, port)| (step, steps + port)));
+        let port = |port: Port| PortPlan {
+            kind: port.kind.unwrap_or(AccessKind::Read),
+            writers: port.writers.into_boxed_slice(),
+        };
+        Ok(Plan::new(Parts {
+            name: self.name,
+            steps: self.steps,
+            names: self.names,
+            always_run: self.always_run,
+            costs: self.costs,
+            ports: self.ports.into_iter().map(port).collect(),
+            needs: self.needs,
+            edges,
+            users: self.uses,
+            celled,
+            lane: lane(StepKind::Plain, Device::default()),
+            limit: self.limit,
+        }))
+    }
+}

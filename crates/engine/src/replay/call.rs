@@ -1,0 +1,573 @@
+//! One push of a replay: what it is bound to, and how far the engine has come with it.
+
+use super::failures::FailedStack;
+use super::{Instance, NONE, Plan};
+use crate::failure::Failure;
+use crate::op::{Op, OpPtr};
+use crate::sync::{AtomicU32, Mutex, Ordering, UnsafeCell};
+use crate::var::{Access, AccessKind, VarNode};
+use std::mem::MaybeUninit;
+use std::ptr::{self, NonNull};
+use std::sync::{Arc, TryLockError};
+
+/// Up to this many accesses, each is compared with each; more are sorted.
+const FEW: usize = 16;
+
+/// How a call ended, for the counts of the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[repr(u32)]
+pub(crate) enum Ended {
+    /// All its steps have run.
+    #[default]
+    Done,
+    /// Steps were skipped for the failure of another op.
+    Skipped,
+    /// Steps were cancelled.
+    Cancelled,
+    /// A step failed.
+    Failed,
+}
+
+/// What has become of what is behind a port.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Outcome {
+    /// It is as good as it was, or as bad.
+    #[default]
+    Kept,
+    /// It was overwritten, whatever it was.
+    Overwritten,
+    /// The last change of it failed.
+    Failed(Arc<Failure>),
+}
+
+/// What the steps are told, of whichever type it is.
+pub(crate) struct Bound {
+    pub(super) pointer: *const (),
+    drop: unsafe fn(*const ()),
+}
+
+impl Bound {
+    pub(crate) fn new<B: Send + Sync + 'static>(bindings: Arc<B>) -> Self {
+        // SAFETY: called once, with the pointer that into_raw() answers.
+        Self {
+            pointer: Arc::into_raw(bindings).cast(),
+            drop: |pointer| drop(unsafe { Arc::from_raw(pointer.cast::<B>()) }),
+        }
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        // SAFETY: the pointer is the one that new() made, and goes once.
+        unsafe { (self.drop)(self.pointer) };
+    }
+}
+
+/// One port of a call.
+struct PortState {
+    /// Its first access; [`NONE`] if nothing is bound to it.
+    first: u32,
+    /// The next one in the list of ports that were granted, or are to be left.
+    next: UnsafeCell<u32>,
+    /// What its accesses see. Written by the registrar before it says that the port is granted.
+    incoming: UnsafeCell<Option<Arc<Failure>>>,
+    /// What has become of it. Written by the instance's role before the port is left.
+    outcome: UnsafeCell<Outcome>,
+}
+
+/// What the registrar notes of a call.
+pub(crate) struct Desk {
+    /// Where its steps run; null while it waits for one.
+    pub(crate) instance: *mut Instance,
+    /// Whether it is in the registrar's list of calls with news.
+    pub(crate) listed: bool,
+    /// Whether its instance was told of it.
+    pub(crate) begun: bool,
+    /// Place in that list, among those that wait for an instance, among spare calls.
+    pub(crate) next: *mut Call,
+    /// Ports granted that the instance was not told of.
+    granted: u32,
+    /// Accesses of each port that are not granted yet.
+    waiting: Box<[u32]>,
+}
+
+/// See the module.
+pub(crate) struct Call {
+    pub(super) plan: Option<Arc<Plan>>,
+    /// Its cell.
+    pub(crate) op: *mut Op,
+    desk: UnsafeCell<Desk>,
+    /// An instance that the push has made.
+    pub(crate) gift: *mut Instance,
+    /// Whether it was pushed inside an op.
+    pub(crate) inside: bool,
+    pub(crate) sequential: bool,
+    /// Whether a trace has recorded the push.
+    pub(crate) traced: bool,
+    /// Bytes that it holds while it is pending.
+    pub(crate) bytes: u64,
+    /// How often the engine was forked before the push.
+    pub(crate) generation: u32,
+    pub(super) bindings: UnsafeCell<Option<Bound>>,
+    /// What is bound to the ports: accesses, the port of each, the next one of the same port.
+    bound: Vec<(NonNull<VarNode>, AccessKind)>,
+    places: Vec<(u32, u32)>,
+    sorted: Vec<(usize, u32)>,
+    accesses: Box<[MaybeUninit<Access>]>,
+    ports: Box<[PortState]>,
+    /// Ports to be left; their number for the end.
+    leaving: AtomicU32,
+    /// The next one behind the end.
+    after_end: UnsafeCell<u32>,
+    pub(super) told: FailedStack,
+    ended: AtomicU32,
+    urgency: AtomicU32,
+}
+
+// SAFETY: each field has one owner at a time (see `replay`).
+unsafe impl Send for Call {}
+// SAFETY: as above.
+unsafe impl Sync for Call {}
+
+/// Two ports that cannot have the same variable behind them.
+pub(crate) struct Clash {
+    pub(crate) variable: NonNull<VarNode>,
+    pub(crate) ports: (u32, u32),
+}
+
+impl PortState {
+    /// Puts a port into the list of those that were granted.
+    fn put_granted(&self, port: u32, desk: &mut Desk) {
+        let before = std::mem::replace(&mut desk.granted, port);
+        // SAFETY: a port that is granted and not told is the registrar's.
+        self.next.with_mut(|next| unsafe { *next = before });
+    }
+}
+
+impl Call {
+    fn new(ports: u32) -> Box<Self> {
+        let port = |_| PortState {
+            first: NONE,
+            next: UnsafeCell::new(NONE),
+            incoming: UnsafeCell::new(None),
+            outcome: UnsafeCell::new(Outcome::Kept),
+        };
+        Box::new(Self {
+            plan: None,
+            op: ptr::null_mut(),
+            desk: UnsafeCell::new(Desk {
+                instance: ptr::null_mut(),
+                listed: false,
+                begun: false,
+                next: ptr::null_mut(),
+                granted: NONE,
+                waiting: (0..ports).map(|_| 0).collect(),
+            }),
+            gift: ptr::null_mut(),
+            inside: false,
+            sequential: false,
+            traced: false,
+            bytes: 0,
+            generation: 0,
+            bindings: UnsafeCell::new(None),
+            bound: Vec::new(),
+            places: Vec::new(),
+            sorted: Vec::new(),
+            accesses: Box::default(),
+            ports: (0..ports).map(port).collect(),
+            leaving: AtomicU32::new(NONE),
+            after_end: UnsafeCell::new(NONE),
+            told: FailedStack::new(),
+            ended: AtomicU32::new(0),
+            urgency: AtomicU32::new(0),
+        })
+    }
+
+    /// A call of this plan that nobody has.
+    pub(crate) fn take(plan: &Arc<Plan>) -> Box<Self> {
+        let mut call = plan.spare.take().unwrap_or_else(|| Self::new(plan.port_count()));
+        call.plan = Some(Arc::clone(plan));
+        for port in &mut call.ports {
+            port.first = NONE;
+        }
+        call.bound.clear();
+        call.places.clear();
+        call.desk(|desk| {
+            (desk.listed, desk.begun, desk.granted, desk.instance) = (false, false, NONE, ptr::null_mut());
+            desk.waiting.fill(0);
+        });
+        (call.traced, call.gift) = (false, ptr::null_mut());
+        // ORDERING: the call is its pusher's; here and below.
+        call.ended.store(0, Ordering::Relaxed);
+        call
+    }
+
+    /// Gives it back to its plan, which may go with it.
+    pub(crate) fn dispose(mut self: Box<Self>) {
+        drop(self.take_bindings());
+        if let Some(plan) = self.plan.take() {
+            plan.spare.put(self);
+        }
+    }
+
+    /// The call of a replay's cell.
+    #[inline]
+    pub(crate) fn of(op: *mut Op) -> *mut Self {
+        // SAFETY: enter() has written it where other ops have their payload.
+        unsafe { (*op).payload.as_ptr().cast::<*mut Self>().read() }
+    }
+
+    /// What messages name a pending replay.
+    pub(crate) fn label(op: OpPtr, number: u32) -> String {
+        // SAFETY: asked while the op is pending.
+        match unsafe { &*Self::of(op.as_ptr()) }.plan().name.as_deref() {
+            Some(name) => format!("replay '{name}'"),
+            None => format!("replay #{number}"),
+        }
+    }
+
+    /// Goes into a cell that was filled.
+    ///
+    /// # Safety
+    ///
+    /// The cell is the caller's to fill, as a replay without accesses.
+    pub(crate) unsafe fn enter(self: Box<Self>, op: *mut Op) {
+        let call = Box::into_raw(self);
+        // SAFETY: the caller's promise.
+        unsafe {
+            (*op).payload.as_mut_ptr().cast::<*mut Self>().write(call);
+            let (first, count) = (*call).write_accesses(op);
+            Op::lend(op, first, count);
+        }
+    }
+
+    pub(crate) fn plan(&self) -> &Arc<Plan> {
+        match &self.plan {
+            Some(plan) => plan,
+            None => unreachable!("a call in use has a plan"),
+        }
+    }
+
+    /// What the registrar notes of it.
+    ///
+    /// Only the registrar calls it, or whoever has the call before it is published and after it has ended.
+    #[inline]
+    pub(crate) fn desk<R>(&self, f: impl FnOnce(&mut Desk) -> R) -> R {
+        // SAFETY: one thread at a time has the registrar's role, or the call.
+        self.desk.with_mut(|desk| f(unsafe { &mut *desk }))
+    }
+
+    pub(crate) fn bind(&mut self, bindings: Bound) {
+        // SAFETY: `&mut self`.
+        self.bindings.with_mut(|place| unsafe { *place = Some(bindings) });
+    }
+
+    fn take_bindings(&self) -> Option<Bound> {
+        // SAFETY: called when all steps are done, by the one who ends the call or gives it back.
+        self.bindings.with_mut(|bindings| unsafe { (*bindings).take() })
+    }
+
+    /// What the steps are told.
+    #[inline]
+    pub(crate) fn bindings(&self) -> *const () {
+        // SAFETY: they stay until all steps are done.
+        self.bindings.with(|bindings| unsafe { (*bindings).as_ref() }.map_or(ptr::null(), |bound| bound.pointer))
+    }
+
+    /// Binds a variable to a port. A variable that is there already is answered if that cannot be.
+    pub(crate) fn access(&mut self, port: u32, variable: NonNull<VarNode>) -> Result<(), Clash> {
+        let kind = self.plan().ports[port as usize].kind;
+        if self.bound.len() < FEW
+            && let Some(at) = self.bound.iter().position(|(other, _)| *other == variable)
+        {
+            let clash = self.clash(at, port, kind);
+            if clash.is_some() {
+                return clash.unwrap_or(Ok(()));
+            }
+        }
+        let state = &mut self.ports[port as usize];
+        #[allow(clippy::cast_possible_truncation)] // far fewer
+        let index = self.bound.len() as u32;
+        self.places.push((port, std::mem::replace(&mut state.first, index)));
+        self.bound.push((variable, kind));
+        Ok(())
+    }
+
+    /// What comes of a variable that is bound already: nothing more to do, a mistake, or None if it may be bound again.
+    fn clash(&self, at: usize, port: u32, kind: AccessKind) -> Option<Result<(), Clash>> {
+        let (variable, before) = self.bound[at];
+        let other = self.places[at].0;
+        if other == port {
+            return Some(Ok(()));
+        }
+        if kind.is_exclusive() || before.is_exclusive() {
+            return Some(Err(Clash { variable, ports: (other, port) }));
+        }
+        None // it is read twice
+    }
+
+    /// Looks for variables behind two ports, where there are too many to have been compared.
+    pub(crate) fn check(&mut self) -> Result<(), Clash> {
+        if self.bound.len() <= FEW {
+            return Ok(());
+        }
+        self.sorted.clear();
+        self.sorted.extend((0..).zip(&self.bound).map(|(at, (variable, _))| (variable.as_ptr().addr(), at)));
+        self.sorted.sort_unstable();
+        for pair in self.sorted.windows(2) {
+            let ((first, at), (second, later)) = (pair[0], pair[1]);
+            if first == second {
+                let (port, kind) = (self.places[later as usize].0, self.bound[later as usize].1);
+                let other = self.places[at as usize].0;
+                if kind.is_exclusive() || self.bound[at as usize].1.is_exclusive() {
+                    return Err(Clash { variable: self.bound[at as usize].0, ports: (other, port) });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn bound(&self) -> &[(NonNull<VarNode>, AccessKind)] {
+        &self.bound
+    }
+
+    /// Room for as many accesses as are bound.
+    pub(crate) fn make_room(&mut self) {
+        if self.accesses.len() < self.bound.len() {
+            self.accesses = (0..self.bound.len()).map(|_| MaybeUninit::uninit()).collect();
+        }
+    }
+
+    /// Writes the accesses of its cell. Answers the first one and their number.
+    fn write_accesses(&mut self, op: *mut Op) -> (*mut Access, usize) {
+        self.op = op;
+        for (place, &(variable, kind)) in self.accesses.iter_mut().zip(&self.bound) {
+            place.write(Access::new(variable, op, kind));
+        }
+        let places = &self.places;
+        // SAFETY: `&mut self`.
+        self.desk.with_mut(|desk| {
+            places.iter().for_each(|&(port, _)| unsafe { (&mut (*desk).waiting)[port as usize] += 1 })
+        });
+        (self.accesses.as_mut_ptr().cast(), self.bound.len())
+    }
+
+    /// Ports that wait for nothing; asked once, by the registrar, when all accesses have entered.
+    pub(crate) fn grant_free_ports(&self) {
+        for (at, port) in (0..).zip(&self.ports).filter(|(_, port)| port.first == NONE) {
+            self.desk(|desk| port.put_granted(at, desk));
+        }
+    }
+
+    /// One of its accesses was granted, the registrar says. Answers whether a port is.
+    #[inline]
+    pub(crate) fn grant(&self, access: *mut Access) -> bool {
+        // SAFETY: it is one of this call's.
+        let index = unsafe { access.offset_from(Op::accesses(self.op).0) };
+        let port = self.places[index.cast_unsigned()].0;
+        self.desk(|desk| {
+            let waiting = &mut desk.waiting[port as usize];
+            *waiting -= 1;
+            let granted = *waiting == 0;
+            if granted {
+                self.ports[port as usize].put_granted(port, desk);
+            }
+            granted
+        })
+    }
+
+    /// Takes a port that was granted; the registrar's.
+    #[inline]
+    pub(crate) fn take_granted(&self) -> Option<u32> {
+        self.desk(|desk| {
+            let port = desk.granted;
+            if port == NONE {
+                return None;
+            }
+            // SAFETY: a port that is granted and not told is the registrar's.
+            desk.granted = self.ports[port as usize].next.with(|next| unsafe { *next });
+            Some(port)
+        })
+    }
+
+    /// The accesses of a port.
+    pub(crate) fn accesses_of(&self, port: u32) -> impl Iterator<Item = *mut Access> + '_ {
+        let some = |at: u32| (at != NONE).then_some(at);
+        let first = some(self.ports[port as usize].first);
+        let (accesses, _) = Op::accesses(self.op);
+        let indices = std::iter::successors(first, move |&at| some(self.places[at as usize].1));
+        // SAFETY: there are as many.
+        indices.map(move |at| unsafe { accesses.add(at as usize) })
+    }
+
+    /// Says what a port's accesses see; the registrar does, before it tells the instance.
+    pub(crate) fn set_incoming(&self, port: u32, failure: Arc<Failure>) {
+        // SAFETY: nobody looks before the instance is told.
+        self.ports[port as usize].incoming.with_mut(|incoming| unsafe { *incoming = Some(failure) });
+    }
+
+    #[inline]
+    pub(super) fn take_incoming(&self, port: u32) -> Option<Arc<Failure>> {
+        // SAFETY: the instance was told, and looks once.
+        self.ports[port as usize].incoming.with_mut(|incoming| unsafe { (*incoming).take() })
+    }
+
+    /// A port's last user is done, the instance's role says. Answers whether the call is to be put into the engine's inbox.
+    #[inline]
+    #[must_use]
+    pub(super) fn leave(&self, port: u32, outcome: Outcome) -> bool {
+        let state = &self.ports[port as usize];
+        // SAFETY: nobody looks before the port is in the list.
+        state.outcome.with_mut(|place| unsafe { *place = outcome });
+        self.put_leaving(port, &state.next)
+    }
+
+    /// All its nodes are done. The call may be gone after this, unless it is to be put into the engine's inbox, which is
+    /// answered.
+    #[must_use]
+    pub(crate) fn end(&self) -> bool {
+        drop(self.take_bindings());
+        #[allow(clippy::cast_possible_truncation)] // few
+        self.put_leaving(self.ports.len() as u32, &self.after_end)
+    }
+
+    #[inline]
+    fn put_leaving(&self, what: u32, next: &UnsafeCell<u32>) -> bool {
+        // ORDERING: a guess to start from.
+        let mut head = self.leaving.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: a port is left once, by the role's holder, and so is the end.
+            next.with_mut(|next| unsafe { *next = head });
+            // ORDERING: AcqRel: publishes the outcome; pairs with take_leaving().
+            match self.leaving.compare_exchange(head, what, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return head == NONE,
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    /// Takes what is to be left: the first one; the registrar's.
+    pub(crate) fn take_leaving(&self) -> u32 {
+        // ORDERING: pairs with put_leaving().
+        self.leaving.swap(NONE, Ordering::AcqRel)
+    }
+
+    /// The one behind it, and what became of the port; nothing if it is the end.
+    pub(crate) fn left(&self, what: u32) -> (u32, Option<Outcome>) {
+        match self.ports.get(what as usize) {
+            // SAFETY: what was taken is the registrar's.
+            None => (self.after_end.with(|next| unsafe { *next }), None),
+            Some(port) => {
+                // SAFETY: as above.
+                let outcome = port.outcome.with_mut(|outcome| unsafe { std::mem::take(&mut *outcome) });
+                // SAFETY: as above.
+                (port.next.with(|next| unsafe { *next }), Some(outcome))
+            }
+        }
+    }
+
+    /// Notes how it ended, if that is worse than what is known. The instance's role.
+    pub(super) fn note_ended(&self, ended: Ended) {
+        // ORDERING: published by the end, here and below.
+        let worst = self.ended.load(Ordering::Relaxed).max(ended as u32);
+        self.ended.store(worst, Ordering::Relaxed);
+    }
+
+    pub(crate) fn ended(&self) -> Ended {
+        // ORDERING: as above.
+        match self.ended.load(Ordering::Relaxed) {
+            0 => Ended::Done,
+            1 => Ended::Skipped,
+            2 => Ended::Cancelled,
+            _ => Ended::Failed,
+        }
+    }
+
+    /// Its priority, which may be lifted while it is pending.
+    pub(crate) fn priority(&self) -> i32 {
+        // ORDERING: a wish.
+        self.urgency.load(Ordering::Relaxed).cast_signed()
+    }
+
+    pub(crate) fn set_priority(&self, priority: i32) {
+        // ORDERING: a wish.
+        self.urgency.store(priority.cast_unsigned(), Ordering::Relaxed);
+    }
+}
+
+/// Calls that are linked to each other.
+pub(crate) struct Calls(*mut Call);
+
+impl Calls {
+    pub(crate) const fn new() -> Self {
+        Self(ptr::null_mut())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// # Safety
+    ///
+    /// The call is in no list, and lives until it leaves this one.
+    pub(crate) unsafe fn push(&mut self, call: *mut Call) {
+        let first = self.0;
+        // SAFETY: the caller's promise.
+        unsafe { &*call }.desk(|desk| desk.next = first);
+        self.0 = call;
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<NonNull<Call>> {
+        let call = NonNull::new(self.0)?;
+        // SAFETY: what is in the list lives.
+        self.0 = unsafe { call.as_ref() }.desk(|desk| desk.next);
+        Some(call)
+    }
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Calls that nobody has. Nobody waits for the lock: who does not get it makes a call, or lets one go. So it does no harm
+/// in a forked child if it was held.
+pub(crate) struct Spare(Mutex<Calls>);
+
+// SAFETY: they are nobody's, and the lock's holder is alone.
+unsafe impl Send for Calls {}
+
+impl Spare {
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(Calls::new()))
+    }
+
+    fn take(&self) -> Option<Box<Call>> {
+        let mut calls = match self.0.try_lock() {
+            Ok(calls) => calls,
+            Err(TryLockError::Poisoned(calls)) => calls.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        // SAFETY: put() made it of a box.
+        calls.pop().map(|call| unsafe { Box::from_raw(call.as_ptr()) })
+    }
+
+    fn put(&self, call: Box<Call>) {
+        let mut calls = match self.0.try_lock() {
+            Ok(calls) => calls,
+            Err(TryLockError::Poisoned(calls)) => calls.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        // SAFETY: it is nobody's any more.
+        unsafe { calls.push(Box::into_raw(call)) };
+    }
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        while let Some(call) = self.take() {
+            drop(call);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! A replay that is run where it is called, for a caller who knows that all it touches is granted.
+
+use super::plan::Plan;
+use super::{PortId, StepContext};
+use crate::EngineError;
+use crate::failure::{Cause, Failure};
+use crate::var::AccessKind;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// A port whose last change failed, in a replay that was run inline.
+#[derive(Debug, Clone)]
+pub struct PortFailure {
+    /// The port.
+    pub port: PortId,
+    /// The failure of the step that failed first.
+    pub failure: Arc<Failure>,
+}
+
+/// What failed in a replay that was run inline.
+#[derive(Debug, Clone, Default)]
+pub struct InlineFailures {
+    /// Steps that failed, in their order; those that were skipped for that are not among them.
+    pub steps: Vec<Arc<Failure>>,
+    /// Ports whose last change failed.
+    pub ports: Vec<PortFailure>,
+}
+
+impl Plan {
+    /// Runs all steps in their order.
+    ///
+    /// # Safety
+    ///
+    /// The bindings are of the type that the steps were made for, and live for as long as the call.
+    pub(crate) unsafe fn run_inline(&self, bindings: *const ()) -> Result<InlineFailures, EngineError> {
+        if let Some(celled) = self.celled.first() {
+            return Err(EngineError::InvalidArgument(format!(
+                "{} is no plain step, so that the replay cannot run inline; push it",
+                self.label_of(celled.step)
+            )));
+        }
+        let mut failed: HashMap<u32, Arc<Failure>> = HashMap::new();
+        let mut failures = InlineFailures::default();
+        for step in 0..self.step_count() {
+            if !failed.is_empty() && !self.runs_always(step) {
+                let cause = self.needs.of(step).iter().find_map(|needed| failed.get(needed)).cloned();
+                if let Some(cause) = cause {
+                    // SAFETY: the caller's promise.
+                    let skip = || unsafe { self.step(step).skipped(bindings) };
+                    let _ = catch_unwind(AssertUnwindSafe(skip));
+                    failed.insert(step, cause);
+                    continue;
+                }
+            }
+            let mut context = StepContext::new(None, None);
+            // SAFETY: the caller's promise.
+            let run = || unsafe { self.step(step).run(bindings, &mut context) };
+            let result = catch_unwind(AssertUnwindSafe(run));
+            if !matches!(result, Ok(Ok(()))) {
+                let result = result.unwrap_or_else(|panic| Err(Cause::Panic(crate::pool::message_of(&*panic))));
+                if let Err(cause) = result {
+                    let failure = Arc::new(Failure::new(self.label_of(step), cause));
+                    failed.insert(step, Arc::clone(&failure));
+                    failures.steps.push(failure);
+                }
+            }
+        }
+        if !failed.is_empty() {
+            failures.ports = self.failed_ports(&failed);
+        }
+        Ok(failures)
+    }
+
+    #[cold]
+    fn failed_ports(&self, failed: &HashMap<u32, Arc<Failure>>) -> Vec<PortFailure> {
+        let outcome = |writers: &[(u32, AccessKind)]| {
+            for (step, kind) in writers.iter().rev() {
+                if let Some(failure) = failed.get(step) {
+                    return Some(Arc::clone(failure));
+                }
+                if *kind == AccessKind::Overwrite {
+                    return None;
+                }
+            }
+            None
+        };
+        let ports = (0..).zip(&self.ports);
+        ports
+            .filter_map(|(at, port)| Some(PortFailure { port: PortId(at), failure: outcome(&port.writers)? }))
+            .collect()
+    }
+}

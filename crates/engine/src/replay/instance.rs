@@ -1,0 +1,361 @@
+//! What changes while a call runs: its role, its events, its token.
+//!
+//! | `role` | who | does |
+//! |---|---|---|
+//! | free | anybody | takes it by one compare-exchange, or leaves an event and goes |
+//! | held | the holder | counts down, takes what is ready, gives it back, looks for events once more |
+
+use super::failures::{Failed, FailedStack};
+use super::state::{Batch, State, Todo};
+use super::{Call, NONE, Plan};
+use crate::failure::{Cause, Failure};
+use crate::op::{Extra, Op, OpContext, OpFlags, OpKind, OpPtr, Payload, RawPayload};
+use crate::sync::{
+    AtomicBool, AtomicPtr, AtomicU32, CachePadded, Ordering, UnsafeCell, full_fence_after_rmw, spin_hint,
+};
+use std::mem::MaybeUninit;
+use std::ptr;
+use std::sync::Arc;
+
+/// Looks at a role that is held, before what is finished is left as an event.
+const TRIES: u32 = if cfg!(loom) { 1 } else { 64 };
+
+/// A cell of an instance: of a step, or its token.
+#[repr(C)]
+pub(crate) struct Part {
+    op: std::cell::UnsafeCell<Op>,
+    instance: *const Instance,
+    /// The step; [`NONE`] for the token.
+    step: u32,
+    /// The call in which it runs.
+    call: std::cell::UnsafeCell<*const Call>,
+}
+
+/// Says where a part runs; it is not run as a payload.
+struct Native;
+struct Hosted;
+
+impl Payload for Native {
+    fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {
+        unreachable!("parts are run by their instance")
+    }
+}
+
+impl Payload for Hosted {
+    const HOSTED: bool = true;
+
+    fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {
+        unreachable!("parts are run by their instance")
+    }
+}
+
+impl Part {
+    fn new(step: u32, lane: u16, hosted: bool, name: Option<String>) -> Self {
+        let mut op = MaybeUninit::<Op>::uninit();
+        let payload = if hosted { RawPayload::new(Hosted) } else { RawPayload::new(Native) };
+        let extra = name.map(|name| Box::new(Extra { name: Some(name.into()), ..Extra::default() }));
+        // SAFETY: the cell is ours to fill; it holds no pointers to itself as it has no accesses.
+        let op = unsafe {
+            let (kind, payload, flags) = (OpKind::Part, MaybeUninit::new(payload), OpFlags::default());
+            Op::fill(op.as_mut_ptr(), kind, 0, payload, &[], flags, 0, lane, extra);
+            op.assume_init()
+        };
+        Self {
+            op: std::cell::UnsafeCell::new(op),
+            instance: ptr::null(),
+            step,
+            call: std::cell::UnsafeCell::new(ptr::null()),
+        }
+    }
+
+    /// The part that a cell is.
+    ///
+    /// # Safety
+    ///
+    /// The cell's kind is [`OpKind::Part`], and the part lives.
+    #[inline]
+    #[allow(clippy::cast_ptr_alignment)] // the cell comes first
+    pub(crate) unsafe fn of<'a>(op: OpPtr) -> &'a Self {
+        // SAFETY: the caller's promise; `op` is the first field.
+        unsafe { &*op.as_ptr().cast::<Self>() }
+    }
+
+    #[inline]
+    pub(crate) fn op(&self) -> OpPtr {
+        match OpPtr::from_raw(self.op.get()) {
+            Some(op) => op,
+            None => unreachable!("a cell has an address"),
+        }
+    }
+
+    /// Where it belongs to.
+    #[inline]
+    pub(crate) fn instance(&self) -> &Instance {
+        // SAFETY: it is a part of it.
+        unsafe { &*self.instance }
+    }
+
+    /// The call in which its step runs.
+    #[inline]
+    pub(crate) fn call(&self) -> &Call {
+        // SAFETY: written before it was queued, and asked by who runs it; the call is pending until its step is done.
+        unsafe { &**self.call.get() }
+    }
+
+    /// Its step; none for a token.
+    #[inline]
+    pub(crate) fn step(&self) -> Option<u32> {
+        (self.step != NONE).then_some(self.step)
+    }
+}
+
+/// A node as an instance has it.
+pub(super) struct Node {
+    /// What it waits for; the role's.
+    pub(super) count: UnsafeCell<u32>,
+    /// The next one in the list it is in: events, ready steps, steps to be queued.
+    pub(super) next: UnsafeCell<u32>,
+}
+
+/// See the module.
+pub(crate) struct Instance {
+    plan: *const Plan,
+    pub(crate) number: u32,
+    role: CachePadded<AtomicBool>,
+    /// Nodes that are done and not yet counted: a stack, taken whole.
+    events: CachePadded<AtomicU32>,
+    /// Steps done behind these without an event of their own.
+    behind: AtomicU32,
+    announced: AtomicBool,
+    failed: FailedStack,
+    /// The call that begins, written before the event of its start.
+    begins: AtomicPtr<Call>,
+    pub(super) nodes: Box<[Node]>,
+    state: UnsafeCell<State>,
+    token: Part,
+    cells: Box<[Part]>,
+    /// Place in a list of free ones; the registrar's.
+    pub(super) next: UnsafeCell<*mut Instance>,
+}
+
+// SAFETY: `state` is touched with the role alone, cells by who has them; the rest is Sync or does not change.
+unsafe impl Sync for Instance {}
+// SAFETY: as above.
+unsafe impl Send for Instance {}
+
+impl Instance {
+    /// One that nobody has, on the heap.
+    pub(super) fn new(plan: &Arc<Plan>, number: u32) -> *mut Self {
+        let counts = plan.parallel.counts.iter();
+        let token_name = plan.name.as_deref().map(|name| format!("token of {name}"));
+        let instance = Box::into_raw(Box::new(Self {
+            plan: Arc::as_ptr(plan),
+            number,
+            role: CachePadded(AtomicBool::new(false)),
+            events: CachePadded(AtomicU32::new(NONE)),
+            behind: AtomicU32::new(0),
+            announced: AtomicBool::new(false),
+            failed: FailedStack::new(),
+            begins: AtomicPtr::new(ptr::null_mut()),
+            nodes: counts.map(|&count| Node { count: UnsafeCell::new(count), next: UnsafeCell::new(NONE) }).collect(),
+            state: UnsafeCell::new(State::new()),
+            token: Part::new(NONE, plan.lane, false, token_name),
+            cells: plan
+                .celled
+                .iter()
+                .map(|cell| Part::new(cell.step, cell.lane, cell.hosted, Some(plan.name_of(cell.step))))
+                .collect(),
+            next: UnsafeCell::new(ptr::null_mut()),
+        }));
+        // SAFETY: it was just made.
+        unsafe {
+            (*instance).token.instance = instance;
+            (*instance).cells.iter_mut().for_each(|part| part.instance = instance);
+        }
+        instance
+    }
+
+    #[inline]
+    pub(crate) fn plan(&self) -> &Plan {
+        // SAFETY: a plan outlives its instances.
+        unsafe { &*self.plan }
+    }
+
+    /// Keeps the plan, and so the instance, until [`release`](Self::release).
+    #[inline]
+    pub(crate) fn retain(&self) {
+        // SAFETY: the pointer is that of an Arc, which the caller's call or token holds.
+        unsafe { Arc::increment_strong_count(self.plan) };
+    }
+
+    /// Ends what [`retain`](Self::retain) has begun. The instance may go with it.
+    ///
+    /// # Safety
+    ///
+    /// The caller has retained it, and has no reference to it any more.
+    #[inline]
+    pub(crate) unsafe fn release(this: *const Self) {
+        // SAFETY: the caller's promise.
+        unsafe { Arc::decrement_strong_count((*this).plan) };
+    }
+
+    #[inline]
+    pub(crate) fn token(&self) -> OpPtr {
+        self.token.op()
+    }
+
+    /// Makes the cell of a step ready to be queued. Answers it, and the next step in the list.
+    pub(crate) fn prepare_cell(&self, step: u32, todo: &Todo) -> (OpPtr, u32) {
+        let part = &self.cells[self.plan().cell_of[step as usize] as usize];
+        let op = part.op();
+        // SAFETY: a step that is to be queued is the caller's, and its call is pending.
+        unsafe {
+            (*op.as_ptr()).number = (*(*todo.call).op).number;
+            (*op.as_ptr()).priority = (*todo.call).priority();
+            *part.call.get() = todo.call;
+        }
+        // SAFETY: as above.
+        (op, self.nodes[step as usize].next.with(|next| unsafe { *next }))
+    }
+
+    /// Takes the right to put the token into a queue; it holds the plan.
+    #[inline]
+    #[must_use]
+    pub(crate) fn announce(&self) -> bool {
+        // ORDERING: AcqRel: who pulls the token after this sees what it was announced for; pairs with pulled().
+        let first = !self.announced.load(Ordering::Acquire) && !self.announced.swap(true, Ordering::AcqRel);
+        if first {
+            self.retain();
+        }
+        first
+    }
+
+    /// The token was pulled. The caller looks for events next, and releases the instance in the end.
+    #[inline]
+    pub(crate) fn pulled(&self) {
+        // ORDERING: SeqCst: comes before the look at the role; pairs with announce() and give_back().
+        self.announced.swap(false, Ordering::SeqCst);
+        full_fence_after_rmw();
+    }
+
+    /// Says that a call begins. The registrar's, before it says that its ports are granted.
+    pub(crate) fn begin(&self, call: *mut Call) {
+        // ORDERING: published by the event.
+        self.begins.store(call, Ordering::Relaxed);
+        self.post(self.plan().start());
+    }
+
+    /// Says that a port is granted. The registrar's.
+    #[inline]
+    pub(crate) fn port_granted(&self, port: u32) {
+        self.post(self.plan().step_count() + port);
+    }
+
+    pub(super) fn call_that_begins(&self) -> *mut Call {
+        // ORDERING: published by the event.
+        self.begins.load(Ordering::Relaxed)
+    }
+
+    /// Leaves an event. The caller tries to take the role next, or has announced the token.
+    fn post(&self, node: u32) {
+        // ORDERING: a guess to start from.
+        let mut head = self.events.0.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: a node that is done is its finisher's until it is an event.
+            self.nodes[node as usize].next.with_mut(|next| unsafe { *next = head });
+            // ORDERING: SeqCst on success: publishes what the node's finisher wrote, and is its half of the handshake
+            // with the role.
+            match self.events.0.compare_exchange(head, node, Ordering::SeqCst, Ordering::Relaxed) {
+                Ok(_) => break full_fence_after_rmw(),
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    #[inline]
+    fn has_events(&self) -> bool {
+        // ORDERING: SeqCst: the load behind a role given back; pairs with post() and pulled().
+        self.events.0.load(Ordering::SeqCst) != NONE
+    }
+
+    /// Takes the events, the last one first.
+    #[inline]
+    pub(super) fn take_events(&self) -> u32 {
+        // ORDERING: as in has_events(); a guess that spares the swap.
+        if self.events.0.load(Ordering::Acquire) == NONE {
+            return NONE;
+        }
+        // ORDERING: pairs with post().
+        self.events.0.swap(NONE, Ordering::AcqRel)
+    }
+
+    /// Steps that were done without an event of their own before events that were taken.
+    #[inline]
+    pub(super) fn take_behind(&self) -> u32 {
+        // ORDERING: published by the events.
+        self.behind.swap(0, Ordering::Relaxed)
+    }
+
+    /// Notes that a step failed; its finisher does, before it says that it is done.
+    pub(crate) fn fail(&self, step: u32, failure: Arc<Failure>) {
+        self.failed.put(Failed::new(step, failure));
+    }
+
+    pub(super) fn take_failed(&self, each: impl FnMut(Box<Failed>)) {
+        self.failed.take(each);
+    }
+
+    #[inline]
+    fn try_role(&self) -> bool {
+        for _ in 0..TRIES {
+            // ORDERING: SeqCst: comes behind an event, or a pulled token; see give_back().
+            if !self.role.load(Ordering::SeqCst)
+                // ORDERING: SeqCst: Acquire of the last holder's writes.
+                && self.role.compare_exchange(false, true, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+            {
+                return true;
+            }
+            spin_hint();
+        }
+        false
+    }
+
+    #[inline]
+    fn give_back(&self) {
+        // ORDERING: SeqCst: Release of our writes, and the holder's half of the handshake: it comes before the next look
+        // at the events.
+        self.role.swap(false, Ordering::SeqCst);
+        full_fence_after_rmw();
+    }
+
+    /// Counts what is done, `batch` included, and hands out what is ready: steps to be run into `batch`, if so many are
+    /// `wanted`, the rest into the answer. If the role is not free, its holder does it.
+    ///
+    /// The caller holds the plan.
+    #[inline]
+    pub(crate) fn attend(&self, batch: &mut Batch, wanted: usize, cancelling: bool) -> Todo {
+        let mut todo = Todo::new();
+        loop {
+            if !self.try_role() {
+                if !batch.is_done() {
+                    return todo;
+                }
+                // ORDERING: published by the events that follow.
+                self.behind.fetch_add(batch.take_behind(), Ordering::Relaxed);
+                batch.take_done(|step| self.post(step));
+                continue; // the holder may have looked before: try once more, now that it is visible
+            }
+            // SAFETY: the role is ours.
+            self.state.with_mut(|state| unsafe { (*state).turn(self, batch, wanted, cancelling, &mut todo) });
+            self.give_back();
+            if !self.has_events() {
+                return todo;
+            }
+        }
+    }
+
+    /// A step with a cell is done.
+    pub(crate) fn finished(&self, step: u32) {
+        self.post(step);
+    }
+}

@@ -1,0 +1,79 @@
+//! Replays: ops whose dependencies are resolved once, entered by one push each time.
+//!
+//! A [`Plan`] is made once: steps, who follows whom, and *ports*, by which steps reach variables outside. A push of it is a
+//! [`Call`]: one ticket, one op cell, one set of bindings. What changes while a call runs (countdowns, what is ready) lies
+//! in an [`Instance`], of which a plan has a few; so a push allocates nothing once the plan has run.
+//!
+//! # Nodes
+//!
+//! | node | stands for | it is done when | then |
+//! |---|---|---|---|
+//! | step | an inner op | it has run, or was skipped | its successors are counted down |
+//! | port | the accesses behind a port | they are granted | its users are counted down, and its own end |
+//! | end of a port | the same | its last user is done | the accesses leave, one by one |
+//! | start | the push | an instance was given | steps that wait for nothing else |
+//!
+//! A count that reaches 0 is set back in the same step: nobody counts it down again before the next call.
+//!
+//! # Who writes what
+//!
+//! | party | writes | with |
+//! |---|---|---|
+//! | the engine's registrar | grants; which call has which instance | the engine's role |
+//! | whoever has the instance's *role* | countdowns, what is ready, failures | plain loads and stores |
+//! | whoever has finished a step, or granted a port | one *event* | one compare-exchange |
+//! | the role's holder | ports to be left, into the call | one compare-exchange, then the engine's inbox |
+//!
+//! Nobody waits for an instance's role: who does not get it has left an event, and the holder looks for events after it has
+//! given the role back (the handshake of `sched`, in small). No step runs under it.
+//!
+//! # Who runs what
+//!
+//! *Plain* steps have no cell. They are run by whoever pulls the instance's *token*, an op cell that stands for "there may
+//! be something here": it is in one queue at most, and a stale one does no harm, as whoever pulls it looks under the role
+//! what there is. Steps that are hosted, issue on a device, wait or finish later have a cell each, which goes through the
+//! queues of the lanes as any op's does.
+//!
+//! | flag | set by | cleared by |
+//! |---|---|---|
+//! | `announced` | who puts the token into the engine's inbox, or into a queue | who has pulled it, before looking for events |
+//!
+//! # Which memory may die when
+//!
+//! A call and its bindings live until all its nodes are done: then the bindings are dropped, the end is left in the call,
+//! and the registrar hands the call back to its plan. A step that runs is not done, and neither is one that lies in a
+//! batch. An instance lives as long as its plan; a token that is out holds the plan, and so does everybody who takes the
+//! role.
+//!
+//! A variable may be gone as soon as its port is left: the access is marked, and nobody looks at its variable any more.
+//!
+//! # Order
+//!
+//! Instances are given to calls in the order of their tickets, by the registrar. So a call that waits for one waits for
+//! earlier ones alone, as its accesses do, and no cycle can come of it. A call pushed inside an op, for which that op may
+//! wait, gets an instance beyond the usual ones.
+
+mod builder;
+mod call;
+mod failures;
+mod inline;
+mod instance;
+mod plan;
+mod shape;
+mod state;
+mod step;
+
+pub use builder::{PortId, ReplayBuilder, StepId, StepOptions};
+pub(crate) use call::{Bound, Call, Calls, Clash, Ended, Outcome};
+pub(crate) use failures::Failed;
+pub use inline::{InlineFailures, PortFailure};
+pub(crate) use instance::{Instance, Part};
+pub(crate) use plan::Plan;
+pub(crate) use state::{Batch, Todo};
+pub use step::{Step, StepContext, StepKind};
+
+/// No node, no place in a list.
+pub(crate) const NONE: u32 = u32::MAX;
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,375 @@
+//! What all pushes of a replay share.
+
+use super::call::{Call, Spare};
+use super::instance::Instance;
+use super::shape::{Rows, Shape};
+use super::step::ErasedStep;
+use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
+use crate::trace::Kind;
+use crate::var::{AccessKind, Seat};
+use std::ptr;
+use std::sync::{Arc, OnceLock};
+
+/// What a step is taken to cost while nobody knows: long enough to be shared with other workers.
+const UNKNOWN: u32 = 10_000;
+/// Runs whose steps are timed: the first ones, and then one of so many.
+const TIMED_FIRST: u32 = 2;
+const TIMED_OF: u32 = 64;
+
+/// Where a step with a cell runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Celled {
+    pub(crate) step: u32,
+    pub(crate) lane: u16,
+    pub(crate) hosted: bool,
+}
+
+/// A port, and what its users do to it, in the order in which they were recorded.
+pub(crate) struct PortPlan {
+    pub(crate) kind: AccessKind,
+    pub(super) writers: Box<[(u32, AccessKind)]>,
+}
+
+/// See the module.
+pub(crate) struct Plan {
+    pub(crate) name: Option<Box<str>>,
+    pub(super) steps: Box<[Box<dyn ErasedStep>]>,
+    pub(super) names: Box<[Option<Box<str>>]>,
+    pub(super) always_run: Box<[bool]>,
+    pub(crate) ports: Box<[PortPlan]>,
+    /// What a step sees: earlier steps, and ports by the numbers behind those of the steps.
+    pub(super) needs: Rows,
+    pub(super) parallel: Shape,
+    pub(super) sequential: OnceLock<Shape>,
+    pub(super) users: Box<[(u32, u32)]>,
+    /// Nanoseconds that each step is expected to take; 0 if that is not known.
+    costs: Box<[u32]>,
+    estimates: Box<[AtomicU32]>,
+    runs: AtomicU32,
+    pub(crate) celled: Box<[Celled]>,
+    /// By step; empty if no step has a cell.
+    pub(super) cell_of: Box<[u32]>,
+    /// The lane of the token.
+    pub(crate) lane: u16,
+    /// Instances that may be in flight.
+    limit: u32,
+    /// Instances made, the usual ones, below the fork generation of their engine.
+    made: AtomicU64,
+    /// Instances beyond these that nobody has, and how many were made.
+    spare_extras: AtomicU32,
+    extras: AtomicU32,
+    pub(super) spare: Spare,
+    /// The registrar's.
+    slots: UnsafeCell<Slots>,
+}
+
+// SAFETY: `slots` is touched with the engine's seat alone; everything else is Sync.
+unsafe impl Sync for Plan {}
+// SAFETY: it owns what it points to.
+unsafe impl Send for Plan {}
+
+/// Which instances are free, and which calls wait for one.
+struct Slots {
+    generation: u32,
+    free: *mut Instance,
+    extra: *mut Instance,
+    first: *mut Call,
+    last: *mut Call,
+}
+
+impl Slots {
+    const fn new(generation: u32) -> Self {
+        let (free, extra) = (ptr::null_mut(), ptr::null_mut());
+        Self { generation, free, extra, first: ptr::null_mut(), last: ptr::null_mut() }
+    }
+
+    /// Gives the first call that waits an instance, if one is free.
+    unsafe fn serve(&mut self) -> *mut Call {
+        let call = self.first;
+        if call.is_null() || self.free.is_null() {
+            return ptr::null_mut();
+        }
+        // SAFETY: calls that wait are pending, and the caller has the seat.
+        unsafe {
+            let instance = pop(&mut self.free);
+            self.first = (*call).desk(|desk| {
+                desk.instance = instance;
+                desk.next
+            });
+        }
+        call
+    }
+}
+
+/// What the builder knows.
+pub(super) struct Parts {
+    pub(super) name: Option<Box<str>>,
+    pub(super) steps: Vec<Box<dyn ErasedStep>>,
+    pub(super) names: Vec<Option<Box<str>>>,
+    pub(super) always_run: Vec<bool>,
+    pub(super) costs: Vec<u32>,
+    pub(super) ports: Vec<PortPlan>,
+    pub(super) needs: Vec<(u32, u32)>,
+    pub(super) edges: Vec<(u32, u32)>,
+    pub(super) users: Vec<(u32, u32)>,
+    pub(super) celled: Vec<Celled>,
+    pub(super) lane: u16,
+    pub(super) limit: u32,
+}
+
+#[allow(clippy::cast_possible_truncation)] // the builder counts in u32
+impl Plan {
+    pub(super) fn new(parts: Parts) -> Arc<Self> {
+        let Parts { name, steps, names, always_run, costs, ports, needs, edges, users, celled, lane, limit } = parts;
+        let (count, port_count) = (steps.len() as u32, ports.len() as u32);
+        let mut cell_of = Vec::new();
+        if !celled.is_empty() {
+            cell_of.resize(steps.len(), super::NONE);
+            for (at, cell) in (0..).zip(&celled) {
+                cell_of[cell.step as usize] = at;
+            }
+        }
+        let is_plain = |step: u32| cell_of.get(step as usize).is_none_or(|&cell| cell == super::NONE);
+        let parallel = Shape::new(count, port_count, &edges, &users, &costs, is_plain);
+        Arc::new(Self {
+            name,
+            names: names.into(),
+            always_run: always_run.into(),
+            ports: ports.into(),
+            needs: Rows::new(steps.len(), &needs),
+            steps: steps.into(),
+            parallel,
+            sequential: OnceLock::new(),
+            users: users.into(),
+            estimates: costs.iter().map(|&cost| AtomicU32::new(if cost == 0 { UNKNOWN } else { cost })).collect(),
+            costs: costs.into(),
+            runs: AtomicU32::new(0),
+            celled: celled.into(),
+            cell_of: cell_of.into(),
+            lane,
+            limit,
+            made: AtomicU64::new(0),
+            spare_extras: AtomicU32::new(0),
+            extras: AtomicU32::new(0),
+            spare: Spare::new(),
+            slots: UnsafeCell::new(Slots::new(0)),
+        })
+    }
+
+    pub(crate) fn step_count(&self) -> u32 {
+        self.steps.len() as u32
+    }
+
+    pub(super) fn port_count(&self) -> u32 {
+        self.ports.len() as u32
+    }
+
+    /// The node from which a call begins.
+    pub(super) fn start(&self) -> u32 {
+        self.step_count() + self.port_count()
+    }
+
+    #[inline]
+    pub(super) fn is_plain(&self, step: u32) -> bool {
+        self.cell_of.is_empty() || self.cell_of[step as usize] == super::NONE
+    }
+
+    /// The graph in which steps follow each other one by one, made when it is first asked for.
+    pub(crate) fn sequential(&self) -> &Shape {
+        self.sequential.get_or_init(|| {
+            let steps = self.step_count();
+            let edges: Vec<_> = (1..steps).map(|step| (step - 1, step)).collect();
+            let is_plain = |step| self.is_plain(step);
+            Shape::new(steps, self.port_count(), &edges, &self.users, &self.costs, is_plain)
+        })
+    }
+
+    /// The work of a step.
+    #[inline]
+    pub(crate) fn step(&self, step: u32) -> &dyn ErasedStep {
+        &*self.steps[step as usize]
+    }
+
+    #[inline]
+    pub(crate) fn runs_always(&self, step: u32) -> bool {
+        self.always_run[step as usize]
+    }
+
+    /// The graph that a call goes by.
+    #[inline]
+    pub(crate) fn shape_of(&self, call: &Call) -> &Shape {
+        self.shape(call.sequential)
+    }
+
+    pub(super) fn shape(&self, sequential: bool) -> &Shape {
+        if sequential { self.sequential() } else { &self.parallel }
+    }
+
+    /// Nanoseconds that the step is expected to take.
+    #[inline]
+    pub(crate) fn estimate(&self, step: u32) -> u32 {
+        // ORDERING: a guess.
+        self.estimates[step as usize].load(Ordering::Relaxed)
+    }
+
+    /// Notes how long a step took. What the processor was lent to others for meanwhile counts little.
+    pub(crate) fn note_time(&self, step: u32, nanoseconds: u32) {
+        let before = self.estimate(step);
+        let now = match before {
+            UNKNOWN => nanoseconds,
+            _ if nanoseconds < before => nanoseconds,
+            _ => before + (nanoseconds.min(before.saturating_mul(8).saturating_add(1000)) - before) / 4,
+        };
+        // ORDERING: a guess.
+        self.estimates[step as usize].store(now, Ordering::Relaxed);
+    }
+
+    /// Whether the steps of the run that begins are to be timed.
+    pub(super) fn is_timed(&self) -> bool {
+        // ORDERING: a count alone.
+        let run = self.runs.fetch_add(1, Ordering::Relaxed);
+        run < TIMED_FIRST || run.is_multiple_of(TIMED_OF)
+    }
+
+    /// What a trace shows a step as.
+    pub(crate) fn kind_of(&self, step: u32) -> Kind {
+        match self.cell_of.get(step as usize) {
+            Some(&cell) if cell != super::NONE && self.celled[cell as usize].hosted => Kind::Callable,
+            _ => Kind::Native,
+        }
+    }
+
+    /// The step's name, or its number.
+    pub(crate) fn name_of(&self, step: u32) -> String {
+        match &self.names[step as usize] {
+            Some(name) => name.to_string(),
+            None => format!("{}[{step}]", self.name.as_deref().unwrap_or("replay")),
+        }
+    }
+
+    /// The step, as messages name an op.
+    pub(crate) fn label_of(&self, step: u32) -> String {
+        format!("op '{}'", self.name_of(step))
+    }
+
+    /// A new instance, for a push that will need one that is not there: the engine's generation, and whether it is
+    /// pushed from inside an op.
+    pub(crate) fn supply(self: &Arc<Self>, generation: u32, inside: bool) -> *mut Instance {
+        if inside {
+            // ORDERING: a count; the registrar puts an instance into its list before it counts it here.
+            let mut spare = self.spare_extras.load(Ordering::Acquire);
+            while spare > 0 {
+                // ORDERING: as above.
+                match self.spare_extras.compare_exchange(spare, spare - 1, Ordering::AcqRel, Ordering::Acquire) {
+                    Ok(_) => return ptr::null_mut(),
+                    Err(now) => spare = now,
+                }
+            }
+            // ORDERING: a number of its own.
+            let number = self.limit + self.extras.fetch_add(1, Ordering::Relaxed);
+            return Instance::new(self, number);
+        }
+        // ORDERING: a number of its own for each instance, here and below.
+        let mut made = self.made.load(Ordering::Relaxed);
+        loop {
+            let number = if (made >> 32) as u32 == generation { made as u32 } else { 0 };
+            if number >= self.limit {
+                return ptr::null_mut();
+            }
+            let next = u64::from(generation) << 32 | u64::from(number + 1);
+            match self.made.compare_exchange(made, next, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Instance::new(self, number),
+                Err(now) => made = now,
+            }
+        }
+    }
+
+    /// Takes a registered call in, with the instance that its push has brought. Answers a call that has an instance from
+    /// now on: this one, or one that has waited.
+    ///
+    /// # Safety
+    ///
+    /// The call is being registered, by the seat's owner.
+    pub(crate) unsafe fn assign(
+        &self,
+        _seat: &Seat,
+        call: *mut Call,
+        gift: *mut Instance,
+        generation: u32,
+    ) -> *mut Call {
+        // SAFETY: the seat proves that nobody else is here; the call is pending, and so are those that wait.
+        self.slots.with_mut(|slots| unsafe {
+            let slots = &mut *slots;
+            if slots.generation != generation {
+                *slots = Slots::new(generation); // what was there stayed in the parent
+            }
+            if (*call).inside {
+                let instance = if gift.is_null() { pop(&mut slots.extra) } else { gift };
+                (*call).desk(|desk| desk.instance = instance);
+                return call;
+            }
+            push(&mut slots.free, gift);
+            (*call).desk(|desk| desk.next = ptr::null_mut());
+            if slots.first.is_null() {
+                slots.first = call;
+            } else {
+                (*slots.last).desk(|desk| desk.next = call);
+            }
+            slots.last = call;
+            slots.serve()
+        })
+    }
+
+    /// Takes an instance back. Answers the call that has it next.
+    ///
+    /// # Safety
+    ///
+    /// It is the seat's owner who calls, and the call that had it has ended.
+    pub(crate) unsafe fn take_back(&self, _seat: &Seat, instance: *mut Instance, inside: bool) -> *mut Call {
+        // SAFETY: as in assign().
+        self.slots.with_mut(|slots| unsafe {
+            let slots = &mut *slots;
+            if inside {
+                push(&mut slots.extra, instance);
+                // ORDERING: see supply().
+                self.spare_extras.fetch_add(1, Ordering::Release);
+                return ptr::null_mut();
+            }
+            push(&mut slots.free, instance);
+            slots.serve()
+        })
+    }
+}
+
+unsafe fn push(list: &mut *mut Instance, instance: *mut Instance) {
+    if !instance.is_null() {
+        // SAFETY: the caller's: a free instance.
+        unsafe { (*instance).next.with_mut(|next| *next = *list) };
+        *list = instance;
+    }
+}
+
+unsafe fn pop(list: &mut *mut Instance) -> *mut Instance {
+    let first = *list;
+    if !first.is_null() {
+        // SAFETY: what is in the list is free.
+        *list = unsafe { (*first).next.with(|next| *next) };
+    }
+    first
+}
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        // SAFETY: `&mut self`: no call is pending, and no token is out.
+        self.slots.with_mut(|slots| unsafe {
+            for list in [(*slots).free, (*slots).extra] {
+                let mut at = list;
+                while !at.is_null() {
+                    let next = (*at).next.with(|next| *next);
+                    drop(Box::from_raw(at));
+                    at = next;
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,114 @@
+//! Who follows whom, as numbers in a row.
+
+use super::NONE;
+
+/// Bands of priority among ready steps.
+pub(super) const BANDS: u32 = 64;
+
+/// Lists, one for each row, in one array.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    starts: Box<[u32]>,
+    items: Box<[u32]>,
+}
+
+impl Rows {
+    /// Rows of these pairs of row and item, which keep their order within a row.
+    pub(super) fn new(rows: usize, pairs: &[(u32, u32)]) -> Self {
+        let mut starts = vec![0_u32; rows + 1];
+        for &(row, _) in pairs {
+            starts[row as usize + 1] += 1;
+        }
+        for row in 0..rows {
+            starts[row + 1] += starts[row];
+        }
+        let mut items = vec![0; pairs.len()];
+        let mut at = starts.clone();
+        for &(row, item) in pairs {
+            items[at[row as usize] as usize] = item;
+            at[row as usize] += 1;
+        }
+        Self { starts: starts.into(), items: items.into() }
+    }
+
+    #[inline]
+    pub(super) fn of(&self, row: u32) -> &[u32] {
+        let row = row as usize;
+        &self.items[self.starts[row] as usize..self.starts[row + 1] as usize]
+    }
+}
+
+/// A graph of nodes: steps, ports (whose ends have the same numbers), the start.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    pub(super) successors: Rows,
+    /// What each node waits for.
+    pub(super) counts: Box<[u32]>,
+    /// Priority of each step: the longest way from it to an end, in [`BANDS`] steps.
+    pub(super) bands: Box<[u8]>,
+    /// The step that goes right after this one on the same thread, with nothing to be noted between; or [`NONE`].
+    pub(super) continues: Box<[u32]>,
+}
+
+impl Shape {
+    /// `edges` lead from a step to a later one; `users` are pairs of step and port.
+    pub(super) fn new(
+        steps: u32,
+        ports: u32,
+        edges: &[(u32, u32)],
+        users: &[(u32, u32)],
+        costs: &[u32],
+        is_plain: impl Fn(u32) -> bool,
+    ) -> Self {
+        let (start, nodes) = (steps + ports, (steps + ports + 1) as usize);
+        let mut counts = vec![0_u32; nodes];
+        let mut pairs = Vec::with_capacity(edges.len() + 2 * users.len() + steps as usize);
+        pairs.extend_from_slice(edges);
+        for &(step, port) in users {
+            pairs.push((steps + port, step));
+            pairs.push((step, steps + port));
+        }
+        // Its own end: a port is not left before it is granted.
+        pairs.extend((0..ports).map(|port| (steps + port, steps + port)));
+        for &(_, to) in &pairs {
+            counts[to as usize] += 1;
+        }
+        for step in 0..steps {
+            if counts[step as usize] == 0 {
+                pairs.push((start, step));
+                counts[step as usize] = 1;
+            }
+        }
+        let successors = Rows::new(nodes, &pairs);
+        let bands = bands(steps, &successors, costs);
+        let continues = (0..steps)
+            .map(|step| match *successors.of(step) {
+                [next] if next < steps && counts[next as usize] == 1 && is_plain(step) && is_plain(next) => next,
+                _ => NONE,
+            })
+            .collect();
+        Self { successors, counts: counts.into(), bands, continues }
+    }
+}
+
+impl Shape {
+    /// The step that goes right after this one, on the same thread.
+    #[inline]
+    pub(crate) fn next(&self, step: u32) -> Option<u32> {
+        let next = self.continues[step as usize];
+        (next != NONE).then_some(next)
+    }
+}
+
+/// The length of the longest way from each step on, in as many parts as there are bands.
+fn bands(steps: u32, successors: &Rows, costs: &[u32]) -> Box<[u8]> {
+    let mut lengths = vec![0_u64; steps as usize];
+    for step in (0..steps).rev() {
+        let next = successors.of(step).iter().filter(|&&next| next < steps);
+        let longest = next.map(|&next| lengths[next as usize]).max().unwrap_or(0);
+        lengths[step as usize] = longest + u64::from(costs[step as usize].max(1));
+    }
+    let most = lengths.iter().copied().max().unwrap_or(0).max(u64::from(BANDS - 1));
+    #[allow(clippy::cast_possible_truncation)] // below the number of bands
+    lengths.into_iter().map(|length| (u128::from(length) * u128::from(BANDS - 1) / u128::from(most)) as u8).collect()
+}

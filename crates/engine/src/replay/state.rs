@@ -1,0 +1,401 @@
+//! What the holder of an instance's role counts.
+
+use super::shape::{BANDS, Shape};
+use super::{Call, Ended, Instance, NONE, Outcome, Plan};
+use crate::failure::{Cause, Failure};
+use crate::op::OpFlags;
+use crate::trace::Ran;
+use crate::var::AccessKind;
+use std::collections::HashMap;
+use std::ptr;
+use std::sync::Arc;
+
+/// Steps that a worker takes at a time, and the time that they may take together, so that nobody else waits long for what
+/// lies in its hands.
+const BATCH: usize = if cfg!(loom) { 1 } else { 16 };
+const BATCH_TIME: u32 = 4_000;
+/// A step that is so long goes alone.
+const LONG: u32 = 2_000;
+/// What is left is worth a second worker if it takes so long, and each step of it so long: handing one over takes some
+/// 200 ns, and cache lines travel.
+const SHARED: u64 = 4_000;
+const SHARED_EACH: u64 = 400;
+
+/// A step in a batch that is not to be run but skipped.
+const DOOMED: u32 = 1 << 31;
+
+/// Steps that a worker has taken, and those of them, or behind them, that it has finished.
+pub(crate) struct Batch {
+    steps: [u32; BATCH],
+    count: usize,
+    /// Whether they were run.
+    done: bool,
+    /// Steps run behind these, which need no counting.
+    behind: u32,
+    /// The call they are of; valid until they are counted.
+    pub(crate) call: *const Call,
+    /// Whether each is to be timed.
+    pub(crate) timed: bool,
+}
+
+impl Batch {
+    pub(crate) fn new() -> Self {
+        Self { steps: [NONE; BATCH], count: 0, done: true, behind: 0, call: ptr::null(), timed: false }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.done && self.count > 0
+    }
+
+    pub(super) fn take_behind(&mut self) -> u32 {
+        std::mem::take(&mut self.behind)
+    }
+
+    #[inline]
+    pub(super) fn take_done(&mut self, mut each: impl FnMut(u32)) {
+        for &step in &self.steps[..std::mem::take(&mut self.count)] {
+            each(step);
+        }
+    }
+
+    /// Runs each step by `run`, which is told whether it is doomed and answers the last one that it ran behind it and how
+    /// many these were.
+    #[inline]
+    pub(crate) fn run(&mut self, mut run: impl FnMut(u32, bool) -> (u32, u32)) {
+        for step in &mut self.steps[..self.count] {
+            let (last, behind) = run(*step & !DOOMED, *step & DOOMED != 0);
+            *step = last;
+            self.behind += behind;
+        }
+        self.done = true;
+    }
+}
+
+/// What is to be done when the role is given back.
+pub(crate) struct Todo {
+    /// First of the steps to be queued, linked by their nodes.
+    pub(crate) celled: u32,
+    /// Whether there is something that other workers should hear of.
+    pub(crate) announce: bool,
+    /// The call whose steps are to be queued; its priority.
+    pub(crate) call: *const Call,
+    pub(crate) priority: i32,
+    /// A call that is to be put into the engine's inbox, and whether it has ended.
+    pub(crate) left: *const Call,
+    pub(crate) ended: *const Call,
+    /// Failures that nobody needs any more.
+    pub(crate) failures: Option<HashMap<u32, Arc<Failure>>>,
+}
+
+impl Todo {
+    pub(super) fn new() -> Self {
+        Self {
+            celled: NONE,
+            announce: false,
+            call: ptr::null(),
+            priority: 0,
+            left: ptr::null(),
+            ended: ptr::null(),
+            failures: None,
+        }
+    }
+
+    /// Whether there is nothing to do.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.celled == NONE && !self.announce && self.left.is_null() && self.ended.is_null()
+    }
+}
+
+/// See the module.
+pub(super) struct State {
+    call: *const Call,
+    sequential: bool,
+    timed: bool,
+    /// Nodes that are not done.
+    remaining: u32,
+    /// First ready step of each band, and the bands that have one.
+    ready: [u32; BANDS as usize],
+    bands: u64,
+    ready_count: u64,
+    ready_time: u64,
+    /// Steps and ports that failed, by node.
+    failures: HashMap<u32, Arc<Failure>>,
+    cancelled: bool,
+    ran: Option<Ran>,
+}
+
+impl State {
+    pub(super) fn new() -> Self {
+        Self {
+            call: ptr::null(),
+            sequential: false,
+            timed: false,
+            remaining: 0,
+            ready: [NONE; BANDS as usize],
+            bands: 0,
+            ready_count: 0,
+            ready_time: 0,
+            failures: HashMap::new(),
+            cancelled: false,
+            ran: None,
+        }
+    }
+
+    fn call(&self) -> &Call {
+        // SAFETY: asked while nodes of the call are not done.
+        unsafe { &*self.call }
+    }
+
+    /// See [`Instance::attend`].
+    #[inline]
+    pub(super) fn turn(
+        &mut self,
+        instance: &Instance,
+        batch: &mut Batch,
+        wanted: usize,
+        cancelling: bool,
+        todo: &mut Todo,
+    ) {
+        let plan = instance.plan();
+        self.cancelled |= cancelling;
+        let events = instance.take_events();
+        instance.take_failed(|failed| self.note_failure(plan, failed));
+        if events != NONE {
+            self.count_events(instance, events, todo);
+        }
+        if batch.is_done() {
+            let shape = plan.shape(self.sequential);
+            self.remaining -= batch.take_behind();
+            batch.take_done(|step| self.done(instance, shape, step, todo));
+        }
+        if wanted > 0 && batch.is_empty() && self.bands != 0 {
+            self.fill(instance, batch, wanted, todo);
+        } else {
+            todo.announce |= self.bands != 0;
+        }
+        if todo.announce && !self.call.is_null() {
+            todo.priority = self.call().priority();
+        }
+        if self.remaining == 0 && !self.call.is_null() {
+            self.end(todo);
+        }
+    }
+
+    #[inline(never)]
+    fn count_events(&mut self, instance: &Instance, last: u32, todo: &mut Todo) {
+        // The first one first: a call begins before its ports are granted.
+        let (mut at, mut first) = (last, NONE);
+        while at != NONE {
+            // SAFETY: events that were taken are the role's.
+            let next =
+                instance.nodes[at as usize].next.with_mut(|next| unsafe { std::mem::replace(&mut *next, first) });
+            (first, at) = (at, next);
+        }
+        let plan = instance.plan();
+        let steps = plan.step_count();
+        // Posted before the events were.
+        let mut behind = instance.take_behind();
+        while first != NONE {
+            let node = first;
+            // SAFETY: as above.
+            first = instance.nodes[node as usize].next.with(|next| unsafe { *next });
+            if node == plan.start() {
+                self.begin(instance);
+            }
+            self.remaining -= std::mem::take(&mut behind);
+            let shape = plan.shape(self.sequential);
+            if node < steps || node == plan.start() {
+                self.done(instance, shape, node, todo);
+            } else {
+                if let Some(failure) = self.call().take_incoming(node - steps) {
+                    self.failures.insert(node, failure);
+                }
+                self.count_down(instance, shape, node, todo);
+            }
+        }
+    }
+
+    fn begin(&mut self, instance: &Instance) {
+        let plan = instance.plan();
+        self.call = instance.call_that_begins();
+        let (sequential, traced) = (self.call().sequential, self.call().traced);
+        if sequential != self.sequential {
+            self.sequential = sequential;
+            for (node, &count) in instance.nodes.iter().zip(&plan.shape(sequential).counts) {
+                // SAFETY: the role is ours, and no node was counted down since.
+                node.count.with_mut(|place| unsafe { *place = count });
+            }
+        }
+        self.remaining = plan.start() + 1;
+        self.timed = plan.is_timed();
+        self.ran = traced.then(|| Ran::begin(u16::MAX));
+    }
+
+    /// Notes that a step failed: for those that need it, and for the engine to report.
+    #[cold]
+    fn note_failure(&mut self, plan: &Plan, failed: Box<super::Failed>) {
+        debug_assert!(failed.step < plan.step_count());
+        self.failures.insert(failed.step, Arc::clone(&failed.failure));
+        if matches!(failed.failure.cause(), Cause::Cancelled) {
+            self.call().note_ended(Ended::Cancelled);
+        } else {
+            self.call().note_ended(Ended::Failed);
+            self.call().told.put(failed);
+        }
+    }
+
+    /// A node is done.
+    #[inline]
+    fn done(&mut self, instance: &Instance, shape: &Shape, node: u32, todo: &mut Todo) {
+        self.remaining -= 1;
+        self.count_down(instance, shape, node, todo);
+    }
+
+    #[inline]
+    fn count_down(&mut self, instance: &Instance, shape: &Shape, node: u32, todo: &mut Todo) {
+        for &next in shape.successors.of(node) {
+            // SAFETY: counts are the role's.
+            let ready = instance.nodes[next as usize].count.with_mut(|count| unsafe {
+                *count -= 1;
+                let ready = *count == 0;
+                if ready {
+                    *count = shape.counts[next as usize];
+                }
+                ready
+            });
+            if ready {
+                self.reached(instance, shape, next, todo);
+            }
+        }
+    }
+
+    /// Nothing is left that a node waits for.
+    #[inline]
+    fn reached(&mut self, instance: &Instance, shape: &Shape, node: u32, todo: &mut Todo) {
+        let plan = instance.plan();
+        if node >= plan.step_count() {
+            self.leave_port(plan, node - plan.step_count(), todo);
+        } else if plan.is_plain(node) || self.is_doomed(plan, node) {
+            self.put_ready(instance, shape, node);
+        } else {
+            // SAFETY: a step that was just reached is the role's.
+            instance.nodes[node as usize].next.with_mut(|next| unsafe { *next = todo.celled });
+            (todo.celled, todo.call) = (node, self.call);
+        }
+    }
+
+    fn leave_port(&mut self, plan: &Plan, port: u32, todo: &mut Todo) {
+        self.remaining -= 1;
+        let outcome = if self.failures.is_empty() { Outcome::Kept } else { self.outcome(plan, port) };
+        if self.call().leave(port, outcome) {
+            todo.left = self.call;
+        }
+    }
+
+    /// What has become of a port: the failure of the last step that changed it, unless one behind it overwrote it.
+    #[cold]
+    fn outcome(&self, plan: &Plan, port: u32) -> Outcome {
+        for (step, kind) in plan.ports[port as usize].writers.iter().rev() {
+            if let Some(failure) = self.failures.get(step) {
+                return Outcome::Failed(Arc::clone(failure));
+            }
+            if *kind == AccessKind::Overwrite {
+                return Outcome::Overwritten;
+            }
+        }
+        Outcome::Kept
+    }
+
+    #[inline]
+    fn put_ready(&mut self, instance: &Instance, shape: &Shape, step: u32) {
+        let band = shape.bands[step as usize];
+        let before = std::mem::replace(&mut self.ready[usize::from(band)], step);
+        // SAFETY: a step that was just reached is the role's.
+        instance.nodes[step as usize].next.with_mut(|next| unsafe { *next = before });
+        self.bands |= 1 << band;
+        self.ready_count += 1;
+        self.ready_time += u64::from(instance.plan().estimate(step));
+    }
+
+    /// Takes steps that are ready, those of the highest priority first.
+    #[inline]
+    fn fill(&mut self, instance: &Instance, batch: &mut Batch, wanted: usize, todo: &mut Todo) {
+        let plan = instance.plan();
+        let mut time = 0;
+        while self.bands != 0 && batch.count < wanted.min(BATCH) {
+            let band = (63 - self.bands.leading_zeros()) as usize;
+            let step = self.ready[band];
+            let estimate = plan.estimate(step);
+            if batch.count > 0 && (estimate >= LONG || time + estimate > BATCH_TIME) {
+                break;
+            }
+            // SAFETY: ready steps are the role's.
+            let next = instance.nodes[step as usize].next.with(|next| unsafe { *next });
+            self.ready[band] = next;
+            if next == NONE {
+                self.bands &= !(1 << band);
+            }
+            self.ready_count -= 1;
+            self.ready_time = self.ready_time.saturating_sub(u64::from(estimate));
+            let doomed = (self.cancelled || !self.failures.is_empty()) && self.dooms(plan, step);
+            batch.steps[batch.count] = if doomed { step | DOOMED } else { step };
+            batch.count += 1;
+            time += estimate;
+        }
+        (batch.done, batch.call, batch.timed) = (false, self.call, self.timed);
+        if self.ready_count > 0 {
+            let shared = self.ready_time >= SHARED && self.ready_time >= self.ready_count * SHARED_EACH;
+            todo.announce |= time >= LONG || shared;
+        } else {
+            self.ready_time = 0;
+        }
+    }
+
+    /// Whether a step is to be skipped.
+    #[inline]
+    fn is_doomed(&self, plan: &Plan, step: u32) -> bool {
+        !self.failures.is_empty() && !plan.always_run[step as usize] && self.failure_for(plan, step).is_some()
+    }
+
+    /// What a step would see that has failed: of several failures, that of what was named first.
+    fn failure_for(&self, plan: &Plan, step: u32) -> Option<Arc<Failure>> {
+        plan.needs.of(step).iter().find_map(|node| self.failures.get(node).cloned())
+    }
+
+    /// The same as [`is_doomed`](Self::is_doomed), noting why: those that need it are to be skipped for that, too.
+    #[cold]
+    fn dooms(&mut self, plan: &Plan, step: u32) -> bool {
+        if plan.always_run[step as usize] {
+            return false;
+        }
+        let (failure, ended) = match self.failure_for(plan, step) {
+            Some(failure) => (failure, Ended::Skipped),
+            None if self.cancelled => (Arc::new(Failure::new(plan.label_of(step), Cause::Cancelled)), Ended::Cancelled),
+            None => return false,
+        };
+        self.call().note_ended(ended);
+        self.failures.insert(step, failure);
+        true
+    }
+
+    /// All nodes are done.
+    fn end(&mut self, todo: &mut Todo) {
+        if let Some(mut ran) = self.ran.take() {
+            ran.prolong();
+            // SAFETY: the call has not ended yet, and its cell is in no lane's list.
+            unsafe {
+                debug_assert!((*self.call().op).flags.has(OpFlags::TRACED));
+                (*self.call().op).last = crate::op::Last { ran };
+            }
+        }
+        if !self.failures.is_empty() {
+            todo.failures = Some(std::mem::take(&mut self.failures));
+        }
+        todo.ended = std::mem::replace(&mut self.call, ptr::null());
+    }
+}

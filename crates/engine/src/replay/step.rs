@@ -1,0 +1,94 @@
+//! What an inner op does: run by reference, many times, each time with other bindings.
+
+use crate::failure::Cause;
+use crate::op::OpContext;
+use std::marker::PhantomData;
+
+/// What a step is to the pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum StepKind {
+    /// Native work that is done when [`Step::run`] returns, and waits for nobody: the cheapest.
+    #[default]
+    Plain,
+    /// Native work that may wait, or hand out a completion token.
+    Native,
+    /// Runs inside the engine's [`Host`](crate::Host), as Python callables must; it may hand out a completion token.
+    Hosted,
+    /// Puts work on the streams of this device, counted from 0, and does not wait for it.
+    Issuing(u16),
+}
+
+/// What an inner op of a replay does.
+///
+/// Any `Fn(&B, &mut StepContext) -> Result<(), Cause>` is one.
+pub trait Step<B>: Send + Sync + 'static {
+    /// Does the work, on what the bindings say.
+    fn run(&self, bindings: &B, context: &mut StepContext<'_, '_>) -> Result<(), Cause>;
+
+    /// It does not run this time, as what it needs has failed, or the engine is being cancelled. Called on any thread,
+    /// outside of the host.
+    fn skipped(&self, _bindings: &B) {}
+}
+
+impl<B, F> Step<B> for F
+where
+    F: Fn(&B, &mut StepContext<'_, '_>) -> Result<(), Cause> + Send + Sync + 'static,
+{
+    fn run(&self, bindings: &B, context: &mut StepContext<'_, '_>) -> Result<(), Cause> {
+        self(bindings, context)
+    }
+}
+
+/// Handed to a running step.
+pub struct StepContext<'a, 'o> {
+    instance: Option<u32>,
+    op: Option<&'a mut OpContext<'o>>,
+}
+
+impl<'a, 'o> StepContext<'a, 'o> {
+    #[inline]
+    pub(crate) fn new(instance: Option<u32>, op: Option<&'a mut OpContext<'o>>) -> Self {
+        Self { instance, op }
+    }
+
+    /// Which instance of the replay this is: two that are in flight have different numbers, and those of one number come
+    /// one after the other. What a run needs for itself, as memory, goes by it. None if the replay
+    /// [runs inline](crate::Replay::run_inline).
+    #[must_use]
+    pub fn instance(&self) -> Option<usize> {
+        self.instance.map(|instance| instance as usize)
+    }
+
+    /// What a running op is told, by which it may [finish later](OpContext::defer). None for [`StepKind::Plain`].
+    pub fn op(&mut self) -> Option<&mut OpContext<'o>> {
+        self.op.as_deref_mut()
+    }
+}
+
+/// A step whose bindings' type is forgotten.
+pub(crate) trait ErasedStep: Send + Sync {
+    /// # Safety
+    ///
+    /// `bindings` points to the type that the step was made with.
+    unsafe fn run(&self, bindings: *const (), context: &mut StepContext<'_, '_>) -> Result<(), Cause>;
+
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run).
+    unsafe fn skipped(&self, bindings: *const ());
+}
+
+pub(super) struct Erased<S, B>(pub(super) S, pub(super) PhantomData<fn(&B)>);
+
+impl<B: 'static, S: Step<B>> ErasedStep for Erased<S, B> {
+    #[inline]
+    unsafe fn run(&self, bindings: *const (), context: &mut StepContext<'_, '_>) -> Result<(), Cause> {
+        // SAFETY: the caller's promise.
+        self.0.run(unsafe { &*bindings.cast::<B>() }, context)
+    }
+
+    unsafe fn skipped(&self, bindings: *const ()) {
+        // SAFETY: the caller's promise.
+        self.0.skipped(unsafe { &*bindings.cast::<B>() });
+    }
+}
