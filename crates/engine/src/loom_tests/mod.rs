@@ -5,6 +5,7 @@
 
 mod inline;
 mod registrar;
+mod replay;
 mod ring;
 mod token;
 mod waiter;
