@@ -49,7 +49,8 @@ fn plan(chained: bool, instances: u32) -> Arc<Plan> {
             }
             Ok(())
         };
-        builder.step(step, &StepOptions { kind: StepKind::Plain, cost: 10, ..StepOptions::default() })
+        // What may take long is offered to others.
+        builder.step(step, &StepOptions { kind: StepKind::Plain, cost: 0, ..StepOptions::default() })
     });
     builder.needs(steps[2], steps[0]).unwrap();
     builder.needs(steps[2], steps[1]).unwrap();

@@ -307,7 +307,10 @@ impl Instance {
 
     #[inline]
     fn try_role(&self) -> bool {
-        for _ in 0..TRIES {
+        for look in 0..TRIES {
+            if look > 0 {
+                spin_hint();
+            }
             // ORDERING: SeqCst: comes behind an event, or a pulled token; see give_back().
             if !self.role.load(Ordering::SeqCst)
                 // ORDERING: SeqCst: Acquire of the last holder's writes.
@@ -315,7 +318,6 @@ impl Instance {
             {
                 return true;
             }
-            spin_hint();
         }
         false
     }
