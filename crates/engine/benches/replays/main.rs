@@ -11,7 +11,8 @@ use programs::{Program, State};
 use std::sync::Arc;
 use std::time::Instant;
 use weft_engine::{
-    AccessKind, Engine, PortId, Replay, ReplayBuilder, ReplayOptions, Settings, StepContext, StepId, StepOptions, Variable,
+    AccessKind, Engine, PortId, Replay, ReplayBuilder, ReplayOptions, Settings, StepContext, StepId, StepOptions,
+    Variable,
 };
 
 /// What the steps do: nothing, or what shows their order.

@@ -3,7 +3,9 @@
 use super::{One, Variable, push, work};
 use crate::op::{Op, OpFlags, OpKind, OpPtr};
 use crate::pool::Device;
-use crate::replay::{Batch, Bound, Call, Instance, Part, Plan, PortId, ReplayBuilder, StepContext, StepKind, StepOptions};
+use crate::replay::{
+    Batch, Bound, Call, Instance, Part, Plan, PortId, ReplayBuilder, StepContext, StepKind, StepOptions,
+};
 use crate::sched::{PullNothing, Registrar};
 use crate::sync::{AtomicU32, Ordering};
 use crate::var::AccessKind;
