@@ -224,13 +224,9 @@ impl Worker<'_> {
         theirs: impl Fn(&'s WorkerSeat) -> &'s Stealer<OpPtr>,
     ) -> Option<OpPtr> {
         // Starting behind one's own seat spreads thieves without a random number.
-        let others = || self.lane.numbered_seats().filter(|(number, _)| *number != self.seat_number);
-        let (before, after): (Vec<_>, Vec<_>) = if others().any(|(_, seat)| !theirs(seat).is_empty()) {
-            others().partition(|(number, _)| *number < self.seat_number)
-        } else {
-            return None;
-        };
-        after.into_iter().chain(before).find_map(|(_, seat)| {
+        let after = self.lane.numbered_seats().filter(|(number, _)| *number > self.seat_number);
+        let before = self.lane.numbered_seats().filter(|(number, _)| *number < self.seat_number);
+        after.chain(before).filter(|(_, seat)| !theirs(seat).is_empty()).find_map(|(_, seat)| {
             loop {
                 match theirs(seat).steal_batch_and_pop(mine) {
                     Steal::Success(op) => return Some(op),

@@ -7,5 +7,7 @@ mod gate;
 #[path = "../watchdog/mod.rs"]
 mod watchdog;
 
+mod failures;
 mod oracle;
 mod ports;
+mod verbs;
