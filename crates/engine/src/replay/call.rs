@@ -48,11 +48,11 @@ pub(crate) struct Bound {
 
 impl Bound {
     pub(crate) fn new<B: Send + Sync + 'static>(bindings: Arc<B>) -> Self {
-        // SAFETY: called once, with the pointer that into_raw() answers.
-        Self {
-            pointer: Arc::into_raw(bindings).cast(),
-            drop: |pointer| drop(unsafe { Arc::from_raw(pointer.cast::<B>()) }),
-        }
+        let drop = |pointer: *const ()| {
+            // SAFETY: called once, with the pointer that into_raw() answers.
+            drop(unsafe { Arc::from_raw(pointer.cast::<B>()) });
+        };
+        Self { pointer: Arc::into_raw(bindings).cast(), drop }
     }
 }
 
@@ -344,10 +344,10 @@ impl Call {
         for (place, &(variable, kind)) in self.accesses.iter_mut().zip(&self.bound) {
             place.write(Access::new(variable, op, kind));
         }
-        let places = &self.places;
-        // SAFETY: `&mut self`.
-        self.desk.with_mut(|desk| {
-            places.iter().for_each(|&(port, _)| unsafe { (&mut (*desk).waiting)[port as usize] += 1 })
+        self.desk(|desk| {
+            for &(port, _) in &self.places {
+                desk.waiting[port as usize] += 1;
+            }
         });
         (self.accesses.as_mut_ptr().cast(), self.bound.len())
     }

@@ -71,8 +71,8 @@ impl Drop for FailedStack {
 }
 
 impl Failed {
-    pub(crate) fn new(step: u32, failure: Arc<Failure>) -> Box<Self> {
-        Box::new(Self { step, failure, next: ptr::null_mut() })
+    pub(crate) fn new(step: u32, failure: Arc<Failure>) -> Self {
+        Self { step, failure, next: ptr::null_mut() }
     }
 }
 

@@ -298,7 +298,7 @@ impl Instance {
 
     /// Notes that a step failed; its finisher does, before it says that it is done.
     pub(crate) fn fail(&self, step: u32, failure: Arc<Failure>) {
-        self.failed.put(Failed::new(step, failure));
+        self.failed.put(Box::new(Failed::new(step, failure)));
     }
 
     pub(super) fn take_failed(&self, each: impl FnMut(Box<Failed>)) {

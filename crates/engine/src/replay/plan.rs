@@ -55,8 +55,8 @@ pub(crate) struct Plan {
     limit: u32,
     /// Instances made, the usual ones, below the fork generation of their engine.
     made: AtomicU64,
-    /// Instances beyond these that nobody has, and how many were made.
-    spare_extras: AtomicU32,
+    /// Instances beyond these that nobody has, likewise; and how many were made.
+    spare_extras: AtomicU64,
     extras: AtomicU32,
     pub(super) spare: Spare,
     /// The registrar's.
@@ -149,7 +149,7 @@ impl Plan {
             lane,
             limit,
             made: AtomicU64::new(0),
-            spare_extras: AtomicU32::new(0),
+            spare_extras: AtomicU64::new(0),
             extras: AtomicU32::new(0),
             spare: Spare::new(),
             slots: UnsafeCell::new(Slots::new(0)),
@@ -258,7 +258,7 @@ impl Plan {
         if inside {
             // ORDERING: a count; the registrar puts an instance into its list before it counts it here.
             let mut spare = self.spare_extras.load(Ordering::Acquire);
-            while spare > 0 {
+            while (spare >> 32) as u32 == generation && spare as u32 > 0 {
                 // ORDERING: as above.
                 match self.spare_extras.compare_exchange(spare, spare - 1, Ordering::AcqRel, Ordering::Acquire) {
                     Ok(_) => return ptr::null_mut(),
@@ -320,6 +320,20 @@ impl Plan {
         })
     }
 
+    /// Says that there is one more instance for a call inside an op.
+    fn count_spare_extra(&self, generation: u32) {
+        let none = u64::from(generation) << 32;
+        // ORDERING: see supply(), here and below.
+        let mut spare = self.spare_extras.load(Ordering::Relaxed);
+        loop {
+            let next = if spare >> 32 == none >> 32 { spare + 1 } else { none + 1 };
+            match self.spare_extras.compare_exchange(spare, next, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(now) => spare = now,
+            }
+        }
+    }
+
     /// Takes an instance back. Answers the call that has it next.
     ///
     /// # Safety
@@ -331,8 +345,7 @@ impl Plan {
             let slots = &mut *slots;
             if inside {
                 push(&mut slots.extra, instance);
-                // ORDERING: see supply().
-                self.spare_extras.fetch_add(1, Ordering::Release);
+                self.count_spare_extra(slots.generation);
                 return ptr::null_mut();
             }
             push(&mut slots.free, instance);

@@ -328,7 +328,7 @@ impl State {
         let plan = instance.plan();
         let mut time = 0;
         while self.bands != 0 && batch.count < wanted.min(BATCH) {
-            let band = (63 - self.bands.leading_zeros()) as usize;
+            let band = self.bands.ilog2() as usize;
             let step = self.ready[band];
             let estimate = plan.estimate(step);
             if batch.count > 0 && (estimate >= LONG || time + estimate > BATCH_TIME) {

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::op::{Chunk, Op, OpPtr};
-use crate::replay::Calls;
+use crate::replay::{Call, Calls};
 use crate::var::VarNode;
 use crate::waiter::Waiter;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -60,9 +60,8 @@ impl Outbox {
         }
         while let Some(call) = self.calls.pop() {
             // SAFETY: made by Box::into_raw() at the push; it has ended, and nobody else knows it.
-            let call = unsafe { Box::from_raw(call.as_ptr()) };
-            let mut call = Some(call);
-            quietly(&mut || call.take().into_iter().for_each(|call| call.dispose()));
+            let mut call = Some(unsafe { Box::from_raw(call.as_ptr()) });
+            quietly(&mut || call.take().into_iter().for_each(Call::dispose));
         }
         let mut at = self.skipped.map_or(ptr::null_mut::<Op>(), OpPtr::as_ptr);
         while !at.is_null() {

@@ -70,15 +70,15 @@ fn allocations(kind: StepKind) -> u64 {
             std::thread::yield_now();
         }
     };
-    (0..300).for_each(|_| round()); // instances, calls, what threads and lanes make once
+    (0..60).for_each(|_| round()); // instances, calls, what threads and lanes make once
     let fewest = (0..10).map(|_| {
         let before = ALLOCATIONS.load(Ordering::SeqCst);
-        (0..20).for_each(|_| round());
+        (0..5).for_each(|_| round());
         ALLOCATIONS.load(Ordering::SeqCst) - before
     });
     let fewest = fewest.min().unwrap_or(u64::MAX);
     engine.close(false, None, None).expect("no step fails");
-    assert_eq!(ran.load(Ordering::SeqCst), (300 + 200) * 3 * STEPS as u64);
+    assert_eq!(ran.load(Ordering::SeqCst), (60 + 50) * 3 * STEPS as u64);
     fewest
 }
 

@@ -363,9 +363,7 @@ fn run(policy: Policy, workers: usize) {
         watchdog.feed(format!("{name}, seed {seed}"));
         let program = draw(mix(seed + 1));
         let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| check(&engine, &elsewhere, &program)));
-        if checked.is_err() {
-            panic!("{name}, seed {seed}: {program:#?}");
-        }
+        assert!(checked.is_ok(), "{name}, seed {seed}: {program:#?}");
     }
     engine.close(false, None, None).expect("failures were told");
     drop((engine, elsewhere));

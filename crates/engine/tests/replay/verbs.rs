@@ -319,7 +319,7 @@ fn a_priority_goes_first() {
     let variables = [engine.new_variable(None), engine.new_variable(None)];
     let low = sender.clone();
     engine
-        .op(move |_: &mut OpContext<'_>| Ok(low.send("low").expect("the test listens")))
+        .op(move |_: &mut OpContext<'_>| low.send("low").map_err(|error| weft_engine::Cause::Error(error.into())))
         .mutate(&variables[0])
         .push()
         .expect("it is open");
