@@ -50,7 +50,7 @@ read
 import warnings as _warnings
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from weft import cuda, errors, fft, linalg, ops, random
+from weft import cuda, errors, fft, graph, linalg, ops, random
 from weft._access import Mutate, Overwrite, Read
 from weft._array.creation import (
     arange,
@@ -471,6 +471,7 @@ __all__ = [
     "gcd",
     "get_engine",
     "gpu",
+    "graph",
     "greater",
     "greater_equal",
     "heaviside",

@@ -59,6 +59,7 @@ __all__ = [
     "forget_loops",
     "memory_stats",
     "memory_trim",
+    "plan_offsets",
     "push_compute",
     "set_dispatch",
     "wrap",
@@ -685,6 +686,15 @@ def cuda_memory_stats(index: int) -> dict[str, int]: ...
 def cuda_trim() -> None: ...
 def cuda_wait_issued(x: NDArray) -> None: ...
 def cuda_current_stream() -> tuple[int, int] | None: ...
+def plan_offsets(
+    lower: npt.NDArray[np.int64],
+    upper: npt.NDArray[np.int64],
+    size: npt.NDArray[np.int64],
+    out: npt.NDArray[np.int64],
+    alignment: int,
+    capacity: int | None,
+    seconds: float,
+) -> tuple[int, int]: ...
 
 @final
 class Operator:

@@ -17,6 +17,7 @@ mod cuda;
 mod engine;
 mod errors;
 mod exceptions;
+mod graph;
 mod host;
 mod location;
 mod native;
@@ -72,6 +73,8 @@ mod _core {
     use super::cuda::transfers::cuda_copy;
     #[pymodule_export]
     use super::engine::Engine;
+    #[pymodule_export]
+    use super::graph::plan::plan_offsets;
     #[pymodule_export]
     use super::operator::Operator;
     #[pymodule_export]
