@@ -92,3 +92,112 @@ fn mistakes_are_told() {
     }
     assert_eq!(plan(&[0], &[1], Options { seconds: -1.0, ..options }), PlanError::Seconds(-1.0));
 }
+
+/// The smallest memory: the best of all orders in which each interval goes to the lowest place that is free.
+fn smallest((lower, upper, size): &Columns, alignment: u64) -> u64 {
+    fn walk(columns: &Columns, alignment: u64, placed: &mut Vec<(usize, u64)>, best: &mut u64) {
+        let (lower, upper, size) = columns;
+        if placed.len() == size.len() {
+            let ends = placed.iter().filter(|&&(i, _)| size[i] > 0 && lower[i] < upper[i]).map(|&(i, at)| at + size[i]);
+            *best = ends.max().unwrap_or(0).min(*best);
+            return;
+        }
+        for i in 0..size.len() {
+            if placed.iter().any(|&(j, _)| i == j) {
+                continue;
+            }
+            let shares = |at: u64| {
+                placed.iter().any(|&(j, other)| {
+                    lower[i].max(lower[j]) < upper[i].min(upper[j]) && at < other + size[j] && other < at + size[i]
+                })
+            };
+            let at = (0..).map(|unit| unit * alignment).find(|&at| !shares(at)).unwrap();
+            placed.push((i, at));
+            walk(columns, alignment, placed, best);
+            placed.pop();
+        }
+    }
+    let mut best = u64::MAX;
+    walk(&(lower.clone(), upper.clone(), size.clone()), alignment, &mut Vec::new(), &mut best);
+    best
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+    #[test]
+    fn the_search_finds_the_smallest(columns in intervals(6, 8, 12), shift in 0_u32..4) {
+        let options = Options { alignment: 1 << shift, seconds: 60.0, ..Options::default() };
+        let plan = |options: Options<'_>| plan_offsets(&columns.0, &columns.1, &columns.2, &options);
+        let best = smallest(&columns, 1 << shift);
+        let placement = plan(options).unwrap();
+        check(&columns, 1 << shift, &placement)?;
+        prop_assert_eq!(placement.nbytes, best);
+        for seconds in [0.0, 60.0] {
+            let fits = plan(Options { capacity: Some(best), seconds, ..options }).unwrap();
+            check(&columns, 1 << shift, &fits)?;
+            prop_assert!(fits.nbytes <= best);
+            if best > 0 {
+                let error = plan(Options { capacity: Some(best - 1), seconds, ..options }).unwrap_err();
+                prop_assert!(matches!(error, PlanError::Impossible { .. } | PlanError::Capacity { .. }), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_search_keeps_intervals_apart(columns in intervals(40, 30, 300)) {
+        let bound = plan_offsets(&columns.0, &columns.1, &columns.2, &Options::default()).unwrap().bound;
+        for capacity in [None, Some(bound + bound / 20)] {
+            let options = Options { seconds: 0.02, capacity, ..Options::default() };
+            match plan_offsets(&columns.0, &columns.1, &columns.2, &options) {
+                Ok(placement) => {
+                    check(&columns, 64, &placement)?;
+                    prop_assert!(capacity.is_none_or(|capacity| placement.nbytes <= capacity));
+                }
+                Err(error) => prop_assert!(capacity.is_some(), "{error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_search_can_be_interrupted() {
+    // Rectangles cut from a square: packing them again into its height is hard.
+    let (lower, upper, size) = cut(400, 11);
+    let options = Options { alignment: 1, interrupted: Some(&|| true), capacity: Some(1 << 20), ..Options::default() };
+    assert_eq!(plan_offsets(&lower, &upper, &size, &options), Err(PlanError::Interrupted));
+}
+
+/// A square of 2**20, cut into so many rectangles: a placement without a gap exists.
+fn cut(count: usize, seed: u64) -> Columns {
+    let mut state = seed;
+    let mut random = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let mut pieces = vec![(0_i64, 1_i64 << 20, 1_u64 << 20)];
+    while pieces.len() < count {
+        let longest =
+            (0..pieces.len()).max_by_key(|&i| (pieces[i].1 - pieces[i].0).cast_unsigned().max(pieces[i].2)).unwrap();
+        let (lower, upper, size) = pieces.swap_remove(longest);
+        let length = (upper - lower).cast_unsigned();
+        if length >= size {
+            let at = lower + (length / 5 + random(length * 3 / 5)).cast_signed();
+            pieces.extend([(lower, at, size), (at, upper, size)]);
+        } else {
+            let at = size / 5 + random(size * 3 / 5);
+            pieces.extend([(lower, upper, at), (lower, upper, size - at)]);
+        }
+    }
+    (pieces.iter().map(|p| p.0).collect(), pieces.iter().map(|p| p.1).collect(), pieces.iter().map(|p| p.2).collect())
+}
+
+#[test]
+fn a_square_cut_into_pieces_is_put_together_again() {
+    for (count, seed) in [(20, 1), (24, 2), (28, 3)] {
+        let columns = cut(count, seed);
+        let options = Options { alignment: 1, capacity: Some(1 << 20), ..Options::default() };
+        let placement = plan_offsets(&columns.0, &columns.1, &columns.2, &options).unwrap();
+        check(&columns, 1, &placement).unwrap();
+        assert_eq!(placement.nbytes, 1 << 20);
+    }
+}

@@ -4,6 +4,7 @@
 //! that all conflict. Two intervals conflict exactly if they share a section, so sections are all that is kept of time.
 
 use super::error::PlanError;
+use std::collections::BinaryHeap;
 
 /// An interval that takes part: it has a size and a lifetime.
 #[derive(Debug, Clone, Copy)]
@@ -139,12 +140,25 @@ fn peak(items: &[Item], begins: &[i64], unit: u64) -> (Vec<u64>, u64, i64) {
             sum
         })
         .collect();
-    let Some(most) = (0..live.len()).rev().max_by_key(|&section| live[section]) else { return (live, 0, 0) };
-    // Whatever lies on top need not be rounded up.
-    let spans = |item: &&Item| (item.first as usize..item.last as usize).contains(&most);
-    let pad = items.iter().filter(spans).map(|item| item.pad).max().unwrap_or(0);
-    let bound = live[most] * unit - pad;
-    (live, bound, begins[most])
+    // Whatever lies on top need not be rounded up: at best that which is rounded most.
+    let mut begun: Vec<&Item> = items.iter().collect();
+    begun.sort_unstable_by_key(|item| item.first);
+    let mut begun = begun.into_iter().peekable();
+    let mut pads = BinaryHeap::new();
+    let (mut bound, mut time) = (0, 0);
+    for (section, (&live, &begin)) in (0..).zip(live.iter().zip(begins)) {
+        while let Some(item) = begun.next_if(|item| item.first <= section) {
+            pads.push((item.pad, item.last));
+        }
+        while pads.peek().is_some_and(|&(_, last)| last <= section) {
+            pads.pop();
+        }
+        let bytes = live * unit - pads.peek().map_or(0, |&(pad, _)| pad);
+        if bytes > bound {
+            (bound, time) = (bytes, begin);
+        }
+    }
+    (live, bound, time)
 }
 
 /// All conflicts, as rows of one list.
