@@ -65,7 +65,7 @@ pub(super) fn park_until(
             (0..PAUSES).for_each(|_| spin_hint());
         }
         // Nobody else may be free to register what is waited for, however much was pushed before it.
-        core.pool().registrar.turn().catch_up();
+        core.pool().turn().catch_up();
         core.pool().help();
         if waiter.is_done() {
             return Ok(waiter);
@@ -180,10 +180,9 @@ impl Engine {
     pub fn failure(&self, variable: &Variable) -> Option<Arc<Failure>> {
         variable.adopt();
         let pool = self.core.pool();
-        let mut turn = pool.registrar.turn();
+        let mut turn = pool.turn();
         let failure = variable.node().failure(turn.parts().1);
         drop(turn);
-        pool.turned();
         failure
     }
 
@@ -230,21 +229,19 @@ impl Engine {
             pool.pushed(0, false);
             // Nobody else may be free to register it.
             if !waiter.is_done() && kind == AccessKind::Exclusive {
-                pool.registrar.turn().catch_up();
-                pool.turned();
+                pool.turn().catch_up();
             }
             Ok(())
         });
         let waiter = match (outcome, listed) {
             (Ok(waiter), _) => waiter,
             (Err(error), Some(waiter)) => {
-                let mut turn = pool.registrar.turn();
+                let mut turn = pool.turn();
                 turn.catch_up();
                 let (tracker, seat) = turn.parts();
                 tracker.withdraw(seat, node, &waiter);
                 turn.catch_up();
                 drop(turn);
-                pool.turned();
                 core.trace_waited(recorded, Outcome::Cancelled);
                 return Err(error);
             }
@@ -270,7 +267,7 @@ impl Engine {
         waiter: &Arc<Waiter>,
     ) -> Result<(), EngineError> {
         let pool = self.core.pool();
-        let mut turn = pool.registrar.turn();
+        let mut turn = pool.turn();
         turn.catch_up();
         let (_, seat) = turn.parts();
         let cycle = match OpPtr::from_raw(probe) {
@@ -279,7 +276,6 @@ impl Engine {
             _ => None,
         };
         drop(turn);
-        pool.turned();
         match cycle {
             None => Ok(()),
             Some(ops) => {
@@ -336,10 +332,9 @@ impl Engine {
     #[must_use]
     pub fn take_failures(&self) -> Vec<Arc<Failure>> {
         let pool = self.core.pool();
-        let mut turn = pool.registrar.turn();
+        let mut turn = pool.turn();
         let failures = turn.parts().0.report();
         drop(turn);
-        pool.turned();
         failures
     }
 }
