@@ -318,12 +318,18 @@ impl Engine {
     /// Waits until all ops pushed before have finished.
     pub(super) fn drain(&self, wait: &mut Wait<'_>) -> Result<(), EngineError> {
         let pool = self.core.pool();
-        let (note, mut recorded) = ((wait.note, "wait_for_all"), None);
+        let (note, mut recorded, mut listed) = ((wait.note, "wait_for_all"), None, None);
         let outcome = park_until(&self.core, wait, (&format!("all ops of {}", self.name()), note.1, None), |waiter| {
+            listed = Some(Arc::clone(waiter));
             (_, recorded) = self.core.push_wait(OpKind::Fence, &[], waiter, None, note);
             pool.pushed(0, false);
             Ok(())
         });
+        if let (Err(_), Some(waiter)) = (&outcome, listed) {
+            let mut turn = pool.turn();
+            turn.catch_up(); // it is registered
+            turn.parts().0.epochs.withdraw(&waiter);
+        }
         self.core.trace_waited(recorded, if outcome.is_ok() { Outcome::Done } else { Outcome::Cancelled });
         outcome.map(drop)
     }

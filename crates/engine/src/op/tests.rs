@@ -1,8 +1,6 @@
 //! Payloads lose their type and keep their value.
 
-use super::{
-    Chunk, Deferred, Deliver, Op, OpContext, OpFlags, OpKind, OpPtr, Payload, PlaceOffset, RawPayload, Slab,
-};
+use super::{Chunk, Deferred, Deliver, Op, OpContext, OpFlags, OpKind, OpPtr, Payload, PlaceOffset, RawPayload, Slab};
 use crate::failure::Cause;
 use std::any::Any;
 use std::mem::MaybeUninit;

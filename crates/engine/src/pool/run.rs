@@ -295,14 +295,16 @@ impl Pool {
     }
 
     fn start_worker(self: &Arc<Self>, lane: &Lane, number: usize) {
-        let (native, hosted) = (Deque::new_fifo(), Deque::new_fifo());
-        let parker = Parker::new();
-        lane.sit(number, WorkerSeat::new(native.stealer(), hosted.stealer(), parker.unparker()));
         let pool = Arc::clone(self);
         let lane_number = lane.number;
         let name = format!("{}-{lane_number}.{number}", self.name);
         let thread = thread::Builder::new().name(name).stack_size(STACK).spawn(move || {
             WORKER.with(|worker| worker.set((Arc::as_ptr(&pool), lane_number)));
+            // Who has no thread takes no seat: another one may yet. Until it sits here nobody has anything for it.
+            let (native, hosted) = (Deque::new_fifo(), Deque::new_fifo());
+            let parker = Parker::new();
+            let seat = WorkerSeat::new(native.stealer(), hosted.stealer(), parker.unparker());
+            pool.lane(lane_number).sit(number, seat);
             pool.host.worker_begins();
             worker::work(&pool, lane_number, number, native, hosted, &parker);
             pool.host.worker_ends();
@@ -312,6 +314,7 @@ impl Pool {
             self.threads().push(thread);
         } else {
             // The system gives no thread. Others may be there; if there are none, waits keep asking.
+            lane.return_seat(number);
             lane.end_search();
             lane.add_spare();
         }
@@ -572,7 +575,7 @@ impl Deliver for Delivery {
             return;
         }
         let failure = Arc::new(Failure::new(op.to_owned(), cause));
-        self.0.turn().parts().0.unreported.push(failure);
+        self.0.turn().parts().0.note_failure(failure);
     }
 
     fn host(&self) -> &dyn Any {

@@ -63,6 +63,7 @@ mod queues;
 mod registrar;
 mod ring;
 mod tracker;
+mod unreported;
 mod walk;
 
 pub(crate) use queues::{LANES, queue_of};
