@@ -32,7 +32,7 @@ use crate::{Array, Buffer};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
-use weft_engine::{AccessKind, Accesses, Engine, EngineError, OpContext, Payload, PushOptions, Variable};
+use weft_engine::{AccessKind, Accesses, Engine, EngineError, OpContext, Payload, PushOptions, Variable, drop_later};
 
 /// Ranges of one buffer before they are joined: looking through them takes time.
 const RANGES: usize = 256;
@@ -410,6 +410,22 @@ pub(crate) fn enqueue<P: Payload>(
 ) -> Result<(), EngineError> {
     let mut parts = Parts::new();
     let mut accesses = Accesses::new(engine);
+    if let Err(error) = enter_all(pushing, arrays, variables, &mut parts, &mut accesses) {
+        drop_later(payload); // not under the lock
+        return Err(error);
+    }
+    engine.enqueue(payload, &mut accesses, options)
+}
+
+/// Notes what an op does with its arrays, and collects its accesses.
+#[inline]
+fn enter_all<'a>(
+    pushing: &mut Pushing,
+    arrays: &[(&'a Array, Access)],
+    variables: &[(&'a Variable, AccessKind)],
+    parts: &'a mut Parts,
+    accesses: &mut Accesses<'a>,
+) -> Result<(), EngineError> {
     if are_flat(pushing, arrays) {
         for (array, access) in arrays {
             let ranges = array.buffer().ranges.get(pushing);
@@ -418,15 +434,15 @@ pub(crate) fn enqueue<P: Payload>(
             accesses.add(array.buffer().variable(), access.kind())?;
         }
     } else {
-        enter_each(pushing, arrays, &mut parts, &mut accesses)?;
-        for (variable, kind) in &parts {
+        enter_each(pushing, arrays, parts, accesses)?;
+        for (variable, kind) in &*parts {
             accesses.add(variable, *kind)?;
         }
     }
     for (variable, kind) in variables {
         accesses.add(variable, *kind)?;
     }
-    engine.enqueue(payload, &mut accesses, options)
+    Ok(())
 }
 
 /// The variables of a range of a split buffer.

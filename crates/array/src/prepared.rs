@@ -4,7 +4,7 @@ use crate::order::{Access, enter_whole};
 use crate::pushing::Pushing;
 use crate::request;
 use crate::{Array, ArrayError, granted};
-use weft_engine::{Accesses, Device, Engine, Payload, PushOptions};
+use weft_engine::{Accesses, Device, Engine, Payload, PushOptions, drop_later};
 
 /// What an op does with buffers, wherever their memory is.
 pub struct Prepared {
@@ -48,11 +48,15 @@ impl Prepared {
             accesses.add(array.buffer().variable(), access.kind())?;
         }
         let mut pushing = Pushing::lock();
-        let entered = self
-            .arrays
-            .iter()
-            .try_for_each(|(array, access)| enter_whole(&mut pushing, array.buffer(), *access))
-            .and_then(|()| self.engine.enqueue(payload, &mut accesses, &options));
+        let entered =
+            self.arrays.iter().try_for_each(|(array, access)| enter_whole(&mut pushing, array.buffer(), *access));
+        let entered = match entered {
+            Ok(()) => self.engine.enqueue(payload, &mut accesses, &options),
+            Err(error) => {
+                drop_later(payload); // not under the lock
+                Err(error)
+            }
+        };
         drop(pushing);
         self.engine.follow_up();
         Ok(entered?)

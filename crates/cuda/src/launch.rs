@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::mem::offset_of;
 use std::sync::Arc;
-use weft_engine::{AccessKind, Cause, OpContext, Payload};
+use weft_engine::{AccessKind, Cause, OpContext, Payload, PlaceOffset};
 
 /// Threads of a block at most, on every device.
 const THREADS: u64 = 1024;
@@ -361,7 +361,8 @@ impl Launch {
 }
 
 impl Payload for Launch {
-    const PLACE: Option<usize> = Some(offset_of!(Self, place));
+    // SAFETY: eight bytes: a number.
+    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(offset_of!(Self, place)) });
 
     #[inline]
     fn issues_on(&self) -> Option<u16> {

@@ -18,6 +18,7 @@ mod run;
 mod seat;
 mod timer;
 mod traced;
+mod turn;
 mod vigil;
 mod worker;
 
