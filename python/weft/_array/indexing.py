@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from weft._array.calls import one
-from weft._array.dispatch import view
-from weft._array.filling import check_assigned, element, fill
+from weft._array.filling import check_assigned, fill
 from weft._array.keys import Advanced, Basic, check_bounds, parse
 from weft._array.manipulation import ravel
-from weft._array.operands import ArrayLike, as_array, check_writable, values
+from weft._array.operands import ArrayLike, as_array, values
+from weft._array.places import check_writable
 from weft._array.rules import Aval, broadcast_shapes
+from weft._array.scalars import element
 from weft._array.shapes import axis_index
+from weft._array.views import view
 from weft._core import NDArray, beside, push_compute
 from weft.ops import register_op
 

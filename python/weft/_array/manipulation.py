@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from weft._array.calls import Elements, one
-from weft._array.dispatch import as_array, view
+from weft._array.operands import as_array
 from weft._array.shapes import (
     AnyShape,
     Axis,
@@ -22,7 +22,7 @@ from weft._array.shapes import (
     reshape_strides,
     resolve_shape,
 )
-from weft._array.views import Layout, register_view
+from weft._array.views import Layout, register_view, view
 from weft._core import copy_elements
 from weft.ops import Aval, register_op
 from weft.ops import broadcast_shapes as joined

@@ -16,9 +16,10 @@ from weft._array.devices import as_device, device_of
 from weft._array.dtypes import astype
 from weft._array.filling import assign, fill
 from weft._array.indexing import get_item, set_item, take
-from weft._array.operands import ArrayLike, as_array, check_writable, is_host, values
+from weft._array.operands import ArrayLike, as_array, is_host, values
 from weft._array.operators import dispatch_operator, divmod_of
 from weft._array.parts import imag, real
+from weft._array.places import check_writable
 from weft._array.shapes import axis_index
 from weft._array.waiting import await_array, wait_all
 from weft._core import NDArray, push_compute, set_dispatch

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from weft._array.dispatch import as_array, call, copy_cast
-from weft._array.operands import check_writable, engine_of, read_only
+from weft._array.copies import copy_cast
+from weft._array.dispatch import call
+from weft._array.operands import as_array, engine_of, read_only
+from weft._array.places import check_writable
 from weft._array.rules import SUPPORTED, broadcast_of_ufunc
 from weft._core import NDArray, beside, push_compute, wrap
 from weft.ops import Op, get_op

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from weft._array.calls import DType, Elements, one
-from weft._array.dispatch import as_array, view
 from weft._array.elementwise import multiply
 from weft._array.manipulation import permute_dims, ravel, reshape
 from weft._array.matrices import diagonal, trace
+from weft._array.operands import as_array
 from weft._array.shapes import Shape, axis_index, contiguous_strides
+from weft._array.views import view
 from weft._core import Loop, NDArray
 from weft.ops import Aval, broadcast_shapes, register_op, result_dtype
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from weft._array.calls import one
 from weft._array.devices import as_device, new, place
-from weft._array.dispatch import engine_of, view
 from weft._array.filling import fill
-from weft._array.operands import ArrayLike, as_array
+from weft._array.operands import ArrayLike, as_array, engine_of
 from weft._array.rules import Aval, as_dtype, like_first
+from weft._array.views import view
 from weft._core import NDArray, beside, copy_elements
 from weft.ops import register_op
 

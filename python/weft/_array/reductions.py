@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.dispatch import view
 from weft._array.shapes import Shape, axis_index, axis_tuple, reduced_shape
+from weft._array.views import view
 from weft._core import Loop
 from weft.ops import Aval, broadcast_shapes, register_op
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 import numpy as np
 
 from weft._array.calls import Elements, one
-from weft._array.dispatch import as_array, eager
+from weft._array.eager import eager
 from weft._array.manipulation import ravel
+from weft._array.operands import as_array
 from weft._array.reductions import reduction
 from weft._array.shapes import Axis, axis_index, axis_tuple, reduced_shape
 from weft._core import NDArray

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal, SupportsIndex
 import numpy as np
 
 from weft._array.calls import Elements, one
-from weft._array.dispatch import as_array
 from weft._array.manipulation import ravel
+from weft._array.operands import as_array
 from weft._array.shapes import AnyShape, as_shape, axis_index
 from weft._core import NDArray
 from weft.ops import Aval, register_op

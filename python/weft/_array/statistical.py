@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from weft._array.calls import one
-from weft._array.dispatch import as_array
 from weft._array.joining import concat
 from weft._array.manipulation import broadcast_to, ravel
+from weft._array.operands import as_array
 from weft._array.reductions import (
     ALL,
     ANY,
