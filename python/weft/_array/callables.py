@@ -36,7 +36,7 @@ def of_compute(
 ) -> Callable[..., None]:
     """Return what runs an op's compute: it takes views of results, of operands that it changes, and of the others."""
     template = _template(given, mutates)
-    changed = sum(each is _MUTATED for each in template)
+    changed = template.count(_MUTATED) if mutates else 0
     return partial(_run_compute, compute, template, nout, _mutated=changed, **(attributes or {}))
 
 
@@ -50,8 +50,10 @@ def cast(target: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> None:
 
 def _template(given: tuple[Operand, ...], mutates: tuple[int, ...]) -> tuple[Any, ...]:
     """Return the operands with marks in place of arrays, so that a waiting op holds no handle of one."""
+    if not mutates:
+        return tuple([_ARRAY if isinstance(x, NDArray) else x for x in given])
     return tuple(
-        x if not isinstance(x, NDArray) else _MUTATED if at in mutates else _ARRAY for at, x in enumerate(given)
+        [x if not isinstance(x, NDArray) else _MUTATED if at in mutates else _ARRAY for at, x in enumerate(given)]
     )
 
 

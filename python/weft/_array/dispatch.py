@@ -123,15 +123,15 @@ def _elementwise(
         if op.name not in plans.COMPARISONS:
             raise
         exact = False  # NumPy compares with any integer
-    mask = _mask(where, given)
+    mask = None if where is True else _mask(where, given)
     results = places.elementwise(op.name, given, mask, plan.outputs, out)
-    door.submit(door.Call(op, given, results, plan=plan, mask=mask, exact=exact))
+    door.submit(door.Call(op, given, results, {}, plan, mask, exact))
     return results
 
 
 def _mask(where: Any, given: tuple[Any, ...]) -> NDArray | None:  # noqa: ANN401 - as above
     """Return the array of ``where=``, or None where all elements are computed."""
-    if where is True or where is np.True_:
+    if where is np.True_:
         return None
     mask = operands.as_array(where, next(x for x in given if isinstance(x, NDArray)))
     if mask.dtype.kind != "b":

@@ -12,7 +12,7 @@ All of them push, in order of the accesses; nothing here waits, and nothing look
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from weft._array import callables
@@ -55,7 +55,7 @@ class Call:
     op: Op
     given: tuple[Operand, ...]
     results: tuple[NDArray, ...]
-    attributes: dict[str, Any] = field(default_factory=dict[str, Any])
+    attributes: dict[str, Any]
     plan: Plan | None = None
     mask: NDArray | None = None
     exact: bool = True
@@ -90,9 +90,8 @@ def _to_device(call: Call, plan: Plan) -> None:
 def _to_host(call: Call, plan: Plan) -> None:
     """Push an op with a ufunc on the CPU: by a loop, by its ufunc, or by a user's function."""
     op, given, results, mask = call.op, call.given, call.results, call.mask
-    inputs = tuple(x for x in given if isinstance(x, NDArray))
-    typed = all(result.dtype == dtype for result, dtype in zip(results, plan.outputs, strict=True))
-    if plan.native is not None and mask is None and typed and call.exact and not _overlap(results, inputs):
+    inputs = tuple([x for x in given if isinstance(x, NDArray)])
+    if plan.native is not None and mask is None and call.exact and _writes_plainly(plan, results, inputs):
         plan.native.push(results, given)
         return
     if op.ufunc is None or op.compute["cpu"] is not op.ufunc:
@@ -109,9 +108,10 @@ def _to_host(call: Call, plan: Plan) -> None:
         push_compute(run, (), (*inputs, mask), results, name=op.name)
 
 
-def _overlap(results: tuple[NDArray, ...], inputs: tuple[NDArray, ...]) -> bool:
-    """Return whether an input may show elements of a result in another order, which NumPy handles by a copy."""
-    return any(x is not result and share(x, result) for result in results for x in inputs)
+def _writes_plainly(plan: Plan, results: tuple[NDArray, ...], inputs: tuple[NDArray, ...]) -> bool:
+    """Return whether a loop may write to the results: they need no cast, and no input may show their elements in another order."""
+    typed = all(result.dtype == dtype for result, dtype in zip(results, plan.outputs, strict=True))
+    return typed and not any(x is not result and share(x, result) for result in results for x in inputs)
 
 
 def _as_users(call: Call, plan: Plan, inputs: tuple[NDArray, ...]) -> None:

@@ -20,7 +20,7 @@ from weft._array.operands import ArrayLike, as_array, is_host, values
 from weft._array.operators import dispatch_operator, divmod_of
 from weft._array.parts import imag, real
 from weft._array.places import check_writable
-from weft._array.shapes import axis_index
+from weft._array.shapes import axis_index, is_index
 from weft._array.waiting import await_array, wait_all
 from weft._core import NDArray, push_compute, set_dispatch
 
@@ -262,7 +262,7 @@ def transpose(self: NDArray, *axes: Any) -> NDArray:  # noqa: ANN401 - axes, or 
     """
     from weft._array.manipulation import transpose as transposed  # noqa: PLC0415 - the method has its name
 
-    return transposed(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], SupportsIndex) else axes or None)
+    return transposed(self, axes[0] if len(axes) == 1 and not is_index(axes[0]) else axes or None)
 
 
 def _take(self: NDArray, indices: ArrayLike, axis: SupportsIndex | None = None, out: NDArray | None = None) -> NDArray:

@@ -34,7 +34,7 @@ ArrayLike: TypeAlias = Any
 #: What an op is pushed over: an array, or a Python scalar that takes the dtype of the arrays it meets.
 Operand: TypeAlias = "NDArray | bool | int | float | complex"
 
-_SCALARS = frozenset([bool, int, float, complex])
+_OPERANDS = frozenset([NDArray, bool, int, float, complex])
 
 
 def engine_of(*arrays: object) -> Engine:
@@ -144,20 +144,21 @@ def coerce(arrays: tuple[Any, ...], out: object = None, *, some_array: bool = Fa
 
     Where there is no array and `some_array` asks for one, all become arrays.
     """
-    if all(type(x) is NDArray for x in arrays):
+    for x in arrays:
+        if type(x) is not NDArray:
+            break
+    else:
         return arrays
     engine = engine_of(*arrays, *listed(out))
-    found = tuple(_operand(x, engine) for x in arrays)
+    found = tuple([x if type(x) in _OPERANDS else _operand(x, engine) for x in arrays])
     if some_array and not any(isinstance(x, NDArray) for x in found):
-        return tuple(as_array(x, engine=engine) for x in found)
+        return tuple([as_array(x, engine=engine) for x in found])
     return found
 
 
 def _operand(x: Any, engine: Engine) -> Operand:  # noqa: ANN401 - array-likes
     if isinstance(x, NDArray):
         return x
-    if type(x) in _SCALARS:
-        return x  # type: ignore[no-any-return] # one of four types
     for kind in (int, float, complex):  # subclasses, as of enum.IntEnum, but for NumPy's own, whose dtype counts
         if isinstance(x, kind) and not isinstance(x, np.generic):
             return kind(x)  # type: ignore[arg-type] # an instance of itself

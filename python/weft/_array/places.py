@@ -34,7 +34,10 @@ def elementwise(
 ) -> tuple[NDArray, ...]:
     """Return where the results of an element-wise op go: the arrays of `out`, to which operands broadcast, or new ones."""
     arrays = [x for x in given if isinstance(x, NDArray)]
-    shape = broadcast_shapes(*(x.shape for x in (arrays if mask is None else (*arrays, mask))))
+    shapes = [x.shape for x in arrays]
+    shape = broadcast_shapes(*shapes) if mask is None else broadcast_shapes(*shapes, mask.shape)
+    if out is None:
+        return tuple([beside(arrays[0], shape, dtype) for dtype in dtypes])
     targets = _targets(out, len(dtypes))
     for target, dtype in zip(targets, dtypes, strict=True):
         if target is not None:
@@ -53,7 +56,8 @@ def computed(
     like = next((x for x in given if isinstance(x, NDArray)), None)
     results: list[NDArray] = []
     final: list[NDArray] = []
-    for position, (target, aval) in enumerate(zip(_targets(out, len(avals)), avals, strict=True)):
+    targets = _targets(out, len(avals))
+    for position, (target, aval) in enumerate(zip(targets, avals, strict=True)):
         if target is not None and _fits(op, position, target, aval, given):
             result = target
         elif like is not None:

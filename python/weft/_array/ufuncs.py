@@ -124,8 +124,11 @@ def unary(name: str, ufunc: np.ufunc, text: str, x: str, result: str, aliases: t
                 result = beside(x, x.shape, plan.outputs[0])
                 plan.loop.push((result,), (x,))
                 return result
-        given: dict[str, Any] = {} if where is True and dtype is None else {"where": where, "dtype": dtype}
-        found: NDArray = call(op, x, out=out, **given)
+        found: NDArray
+        if where is True and dtype is None:
+            found = call(op, x, out=out)
+        else:
+            found = call(op, x, out=out, where=where, dtype=dtype)
         return found
 
     function.__name__ = function.__qualname__ = name
@@ -160,8 +163,11 @@ def binary(
         ):
             result: NDArray = slot(x1, x2)  # knows the loops, and comes back here for what has none
             return result
-        given: dict[str, Any] = {} if where is True and dtype is None else {"where": where, "dtype": dtype}
-        found: NDArray = call(op, x1, x2, out=out, **given)
+        found: NDArray
+        if where is True and dtype is None:
+            found = call(op, x1, x2, out=out)
+        else:
+            found = call(op, x1, x2, out=out, where=where, dtype=dtype)
         return found
 
     function.__name__ = function.__qualname__ = name
