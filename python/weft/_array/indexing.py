@@ -29,7 +29,7 @@ from weft.ops import register_op
 if TYPE_CHECKING:
     from weft._array.keys import Index
 
-__all__ = ["get_item", "set_item", "take", "take_along_axis"]
+__all__ = ["take", "take_along_axis"]
 
 _ARRAY = object()  # where the next array goes in a key
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from weft._array.operands import ArrayLike
 
-__all__ = ["cross", "diag", "diagonal", "trace"]
+__all__ = ["cross", "diag", "diagonal"]
 
 
 def _copy_diagonal(x: Elements, *, offset: int, axis1: int, axis2: int) -> Elements:

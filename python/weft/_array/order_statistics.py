@@ -9,8 +9,9 @@ import numpy as np
 
 from weft._array.calls import one
 from weft._array.elementwise import divide
+from weft._array.moments import mean_dtype, variance, variance_dtype
 from weft._array.operands import as_array
-from weft._array.reductions import mean_dtype, reduction, same_dtype, total_dtype, variance, variance_dtype
+from weft._array.reductions import reduction, same_dtype, total_dtype
 from weft._array.shapes import Axis, Shape, axis_tuple, reduced_shape
 from weft._core import NDArray
 from weft.ops import Aval, as_dtype, register_op

@@ -15,7 +15,6 @@ import numpy as np
 from weft._array.calls import DType, Elements, one
 from weft._array.elementwise import multiply
 from weft._array.manipulation import permute_dims, ravel, reshape
-from weft._array.matrices import diagonal, trace
 from weft._array.operands import as_array
 from weft._array.shapes import Shape, axis_index, contiguous_strides, is_index
 from weft._array.views import view
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
     from weft._array.operands import ArrayLike
 
-__all__ = ["diagonal", "dot", "inner", "kron", "matmul", "outer", "tensordot", "trace", "vdot", "vecdot"]
+__all__ = ["dot", "inner", "kron", "matmul", "outer", "tensordot", "vdot", "vecdot"]
 
 
 def _infer_matmul(x1: Aval, x2: Aval) -> Aval:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import TYPE_CHECKING, SupportsIndex, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from typing_extensions import TypeIs
 
 __all__ = [
     "AnyShape",
@@ -32,7 +34,7 @@ AnyShape: TypeAlias = "SupportsIndex | Sequence[SupportsIndex]"
 Axis: TypeAlias = "SupportsIndex | Sequence[SupportsIndex] | None"
 
 
-def is_index(x: object) -> TypeGuard[SupportsIndex]:
+def is_index(x: object) -> TypeIs[SupportsIndex]:
     """Return whether `x` is one integer, of any class; a protocol's `isinstance` takes microseconds to say so."""
     return x.__class__ is int or (x.__class__ is not tuple and hasattr(type(x), "__index__"))
 
