@@ -11,7 +11,7 @@ from weft._array.joining import concat
 from weft._array.manipulation import broadcast_to, ravel
 from weft._array.operands import as_array
 from weft._array.reductions import total_dtype
-from weft._array.shapes import axis_index
+from weft._array.shapes import axis_index, is_only_axis
 from weft.ops import Aval, as_dtype, register_op
 
 if TYPE_CHECKING:
@@ -166,6 +166,8 @@ def _accumulate(
         if x.ndim:
             raise ValueError(f"an axis is needed for an array of shape {x.shape}")
         x = ravel(x)
+    if is_only_axis(axis, x.ndim):
+        x, axis = ravel(x), 0
     at = 0 if axis is None else axis_index(axis, x.ndim)
     given = None if dtype is None else as_dtype(dtype)
     return one(op, x, out=out, axis=at, dtype=given, include_initial=include_initial)

@@ -19,6 +19,7 @@ from weft._array.shapes import (
     axis_tuple,
     broadcast_strides,
     contiguous_strides,
+    reduced_axes,
     reshape_strides,
     resolve_shape,
 )
@@ -290,7 +291,7 @@ def squeeze(x: ArrayLike, /, axis: Axis = None) -> NDArray:
     (3, 1)
     """
     x = as_array(x)
-    axes = tuple(i for i, n in enumerate(x.shape) if n == 1) if axis is None else axis_tuple(axis, x.ndim)
+    axes = tuple(i for i, n in enumerate(x.shape) if n == 1) if axis is None else reduced_axes(axis, x.ndim)
     return _squeezed(x, axes=axes)
 
 

@@ -61,10 +61,12 @@ class Plan:
         if dtype is None:
             inferred = op.infer(*avals)  # a user's rule may refuse what the ufunc takes, or give another dtype
             self.outputs = tuple(each.dtype for each in (inferred if isinstance(inferred, tuple) else (inferred,)))
-        self.signature = (*self.inputs, *self.outputs)
+        #: None where NumPy has a loop for the operands alone: it compares int64 with uint64, but casts nothing to them.
+        mixed = op.name in COMPARISONS and len(set(self.inputs)) > 1
+        self.signature = None if mixed else (*self.inputs, *self.outputs)
         self.scalars = tuple((position, self.inputs[position]) for position, soft in enumerate(weak) if soft)
         exact = all(soft or kind == each for kind, soft, each in zip(kinds, weak, self.inputs, strict=True))
-        loop = Loop.of(ufunc, self.signature) if exact else None
+        loop = Loop.of(ufunc, (*self.inputs, *self.outputs)) if exact else None
         if loop is not None and op.operator and len(set(self.inputs)) == 1:
             cache_loop(op.name, self.inputs, loop, self.outputs[0])
         self.native = None if "cpu" in self.replaced else loop

@@ -187,8 +187,9 @@ def _eye_rule(*, n_rows: int, n_cols: int, dtype: DType, **_attributes: object) 
 @register_op("eye", infer=_eye_rule)
 def _eye(out: np.ndarray[Any, Any], *, n_rows: int, n_cols: int, k: int, dtype: DType) -> None:  # noqa: ARG001 - of the rule
     out[...] = 0
-    rows = np.arange(max(0, -k), min(n_rows, n_cols - k))
-    out[rows, rows + k] = 1
+    if -n_rows < k < n_cols:
+        rows = np.arange(max(0, -k), min(n_rows, n_cols - k))
+        out[rows, rows + k] = 1
 
 
 def eye(

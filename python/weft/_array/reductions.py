@@ -13,7 +13,7 @@ import numpy as np
 
 from weft._array.calls import one
 from weft._array.operands import as_array
-from weft._array.shapes import Axis, Shape, axis_tuple, reduced_shape
+from weft._array.shapes import Axis, Shape, axis_tuple, reduced_axes, reduced_shape
 from weft._array.views import view
 from weft._core import Loop
 from weft.ops import Aval, as_dtype, broadcast_shapes, register_op
@@ -338,4 +338,4 @@ def reduced(
     masks = () if where is None or where is True else (as_array(where, x),)
     if dtype is not None:
         attributes["dtype"] = as_dtype(dtype)
-    return one(op, x, *masks, out=out, axis=axis_tuple(axis, x.ndim), **attributes)
+    return one(op, x, *masks, out=out, axis=reduced_axes(axis, x.ndim), **attributes)

@@ -23,7 +23,9 @@ __all__ = [
     "broadcast_strides",
     "contiguous_strides",
     "is_index",
+    "is_only_axis",
     "joined_shape",
+    "reduced_axes",
     "reduced_shape",
     "reshape_strides",
     "resolve_shape",
@@ -58,6 +60,16 @@ def axis_tuple(axis: Axis, ndim: int) -> Shape:
     if is_index(axis):
         return (axis_index(axis, ndim),)
     return tuple(sorted(normalize_axis_tuple([operator.index(a) for a in axis], ndim)))
+
+
+def is_only_axis(axis: object, ndim: int) -> bool:
+    """Return whether `axis` is 0 or -1 and the array has no axes: NumPy's reductions take such an array for one of one element."""
+    return ndim == 0 and is_index(axis) and operator.index(axis) in (0, -1)
+
+
+def reduced_axes(axis: Axis, ndim: int) -> Shape:
+    """Return the axes of a reduction, as `axis_tuple`."""
+    return () if is_only_axis(axis, ndim) else axis_tuple(axis, ndim)
 
 
 def reduced_shape(shape: Shape, axes: Shape, *, keepdims: bool) -> Shape:
