@@ -22,6 +22,7 @@ mod location;
 mod native;
 mod operator;
 mod process;
+mod program;
 mod stall;
 mod trace;
 mod variable;
@@ -74,6 +75,8 @@ mod _core {
     use super::engine::Engine;
     #[pymodule_export]
     use super::operator::Operator;
+    #[pymodule_export]
+    use super::program::{Compiled, Recording, note_call, open_recording};
     #[pymodule_export]
     use super::process::{_after_fork_child, _after_fork_parent, _before_fork, _exit_drain};
     #[pymodule_export]
