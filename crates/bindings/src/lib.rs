@@ -23,6 +23,7 @@ mod location;
 mod native;
 mod operator;
 mod process;
+mod program;
 mod stall;
 mod trace;
 mod variable;
@@ -77,6 +78,8 @@ mod _core {
     use super::graph::plan::plan_offsets;
     #[pymodule_export]
     use super::operator::Operator;
+    #[pymodule_export]
+    use super::program::{Compiled, Recording, note_call, open_recording};
     #[pymodule_export]
     use super::process::{_after_fork_child, _after_fork_parent, _before_fork, _exit_drain};
     #[pymodule_export]
