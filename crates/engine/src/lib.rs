@@ -53,6 +53,6 @@ pub use engine::{
 pub use error::EngineError;
 pub use failure::{Cause, Failure};
 pub use op::{Completion, CurrentOp, NativeFunction, OpContext, Payload};
-pub use pool::{Device, DeviceLane, Host, Policy, aside};
+pub use pool::{Device, DeviceLane, Host, Policy, aside, is_worker};
 pub use sync::handles;
 pub use var::AccessKind;
