@@ -66,7 +66,7 @@ mod _core {
     use super::cuda::parameters::{_mutate, _overwrite, _read, Declared};
     #[pymodule_export]
     use super::cuda::runtime::{
-        cuda_compile, cuda_device_count, cuda_memory_stats, cuda_properties, cuda_synchronize, cuda_trim,
+        cuda_compile, cuda_compiler_version, cuda_device_count, cuda_memory_stats, cuda_properties, cuda_synchronize, cuda_trim,
     };
     #[pymodule_export]
     use super::cuda::transfers::cuda_copy;
