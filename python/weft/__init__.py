@@ -48,16 +48,16 @@ import warnings as _warnings
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 # isort: off - `name as name` makes a name public: it is said here and nowhere else
-from weft import cuda as cuda
-from weft import errors as errors
-from weft import fft as fft
-from weft import graph as graph
-from weft import linalg as linalg
-from weft import ops as ops
-from weft import random as random
-from weft._access import Mutate as Mutate
-from weft._access import Overwrite as Overwrite
-from weft._access import Read as Read
+from weft import (
+    cuda as cuda,
+    errors as errors,
+    fft as fft,
+    graph as graph,
+    linalg as linalg,
+    ops as ops,
+    random as random,
+)
+from weft._access import Mutate as Mutate, Overwrite as Overwrite, Read as Read
 from weft._array.info import __array_namespace_info__ as __array_namespace_info__
 from weft._array.interop import attach as _attach_interop
 from weft._array.methods import attach as _attach_methods
@@ -73,11 +73,8 @@ from weft._core import (
     memory_stats as memory_stats,
     memory_trim as memory_trim,
 )
-from weft._default import get_engine as get_engine
-from weft._default import set_engine as set_engine
-from weft._device import Device as Device
-from weft._device import cpu as cpu
-from weft._device import gpu as gpu
+from weft._default import get_engine as get_engine, set_engine as set_engine
+from weft._device import Device as Device, cpu as cpu, gpu as gpu
 from weft._executor import Executor as Executor
 from weft._exit import install as _install
 from weft._task import task as task

@@ -45,6 +45,7 @@ __all__ = [
     "copy_elements",
     "cuda_begin_capture",
     "cuda_compile",
+    "cuda_compiler_version",
     "cuda_copy",
     "cuda_current_stream",
     "cuda_device_count",
@@ -635,7 +636,14 @@ class _DeviceMemory: ...
 
 @final
 class RawKernel:
-    def __new__(cls, code: object, name: str | None = None, options: Sequence[str] | None = None) -> Self: ...
+    def __new__(
+        cls,
+        code: object,
+        name: str | None = None,
+        options: Sequence[str] | None = None,
+        *,
+        enable_cooperative_groups: bool | None = None,
+    ) -> Self: ...
     @property
     def name(self) -> str: ...
     def __call__(
@@ -754,6 +762,7 @@ def cuda_wrap(
     keeper: object,
     engine: Engine,
 ) -> NDArray: ...
+def cuda_compiler_version(paths: Sequence[str]) -> tuple[int, int]: ...
 def cuda_compile(
     paths: Sequence[str], name: str, source: str, capability: tuple[int, int], options: Sequence[str]
 ) -> bytes: ...

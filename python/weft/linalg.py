@@ -18,14 +18,10 @@ from weft._array import decompositions as ops
 from weft._array.calls import one, several
 from weft._array.eager import eager
 from weft._array.elementwise import divide
-from weft._array.manipulation import _selected as _select
-from weft._array.manipulation import matrix_transpose, permute_dims, reshape
-from weft._array.matrices import cross
-from weft._array.matrices import diagonal as _diagonal
-from weft._array.matrices import trace as _trace
+from weft._array.manipulation import _selected as _select, matrix_transpose, permute_dims, reshape
+from weft._array.matrices import cross, diagonal as _diagonal, trace as _trace
 from weft._array.operands import as_array
-from weft._array.products import matmul, tensordot, vecdot
-from weft._array.products import outer as _outer
+from weft._array.products import matmul, outer as _outer, tensordot, vecdot
 from weft._array.shapes import Axis, axis_tuple, is_index
 from weft._core import NDArray
 

@@ -25,8 +25,7 @@ from weft._array.shapes import (
 )
 from weft._array.views import Layout, register_view, view
 from weft._core import copy_elements
-from weft.ops import Aval, register_op
-from weft.ops import broadcast_shapes as joined
+from weft.ops import Aval, broadcast_shapes as joined, register_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

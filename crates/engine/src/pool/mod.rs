@@ -22,7 +22,7 @@ mod turn;
 mod vigil;
 mod worker;
 
-pub use aside::aside;
+pub use aside::{aside, is_worker};
 pub use device::{Device, DeviceLane};
 pub(crate) use host::DirectHost;
 pub use host::Host;
