@@ -111,7 +111,7 @@ fn smallest((lower, upper, size): &Columns, alignment: u64) -> u64 {
                     lower[i].max(lower[j]) < upper[i].min(upper[j]) && at < other + size[j] && other < at + size[i]
                 })
             };
-            let at = (0..).map(|unit| unit * alignment).find(|&at| !shares(at)).unwrap();
+            let at = (0..1000).map(|unit| unit * alignment).find(|&at| !shares(at)).unwrap();
             placed.push((i, at));
             walk(columns, alignment, placed, best);
             placed.pop();
