@@ -2,10 +2,12 @@
 
 mod networks;
 
-use networks::{Random, network};
+use networks::{Random, config, network};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use weft_graph::plan::{Memory, Network, Op, Options, Pair, Plan, PlanError, Settings, Share, Value, plan_network};
+use weft_graph::plan::{
+    Memory, Network, Op, Options, Pair, Plan, PlanError, Settings, Share, Value, plan_network, recompute,
+};
 
 const MODES: [Memory; 3] = [Memory::Min, Memory::Balanced, Memory::Speed];
 
@@ -108,7 +110,7 @@ fn run(network: &Network, plan: &Plan, seed: u64) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(config(300))]
     #[test]
     fn every_op_reads_what_it_should(seed: u64, ops in 1_usize..30) {
         let network = network(seed, ops);
@@ -134,6 +136,92 @@ proptest! {
             }
         }
     }
+}
+
+proptest! {
+    #![proptest_config(config(60))]
+    #[test]
+    fn what_runs_again_makes_the_same_in_less_memory(seed: u64, ops in 1_usize..40) {
+        let network = network(seed, ops);
+        for memory in MODES {
+            let settings = Settings { memory, ..Settings::default() };
+            let plain = plan_network(&network, &settings).unwrap();
+            let smallest = recompute(&network, None, &settings).unwrap();
+            let smaller = smallest.plan.nbytes < plain.nbytes;
+            prop_assert!(smaller || (smallest.copies.is_empty() && smallest.plan == plain));
+            let limit = plain.nbytes - (plain.nbytes - smallest.plan.nbytes) / 2;
+            let fitting = recompute(&network, Some(limit), &settings).unwrap();
+            prop_assert!(fitting.plan.nbytes <= limit);
+            for again in [&smallest, &fitting] {
+                prop_assert_eq!(again.network.ops.len(), network.ops.len() + again.copies.len());
+                for (&of, copy) in again.copies.iter().zip(&again.network.ops[network.ops.len()..]) {
+                    prop_assert!(network.ops[of].again);
+                    prop_assert_eq!(&copy.name, &format!("{} again", network.ops[of].name));
+                }
+                for turn in 0..3 {
+                    run(&again.network, &again.plan, seed ^ turn);
+                }
+            }
+        }
+    }
+}
+
+/// A deep network's training: `depth` layers forward, each of which backward needs again; backward costs twice as much.
+fn training(depth: usize) -> Network {
+    let mut network = Network::default();
+    let mut values = vec![network.value(Value { size: 1024, external: true, ..Value::default() })];
+    for layer in 0..depth {
+        let next = network.value(Value { size: 1024, ..Value::default() });
+        let name = format!("layer_{layer}");
+        network.op(Op {
+            name,
+            inputs: vec![values[layer]],
+            outputs: vec![next],
+            cost: 10,
+            again: true,
+            ..Op::default()
+        });
+        values.push(next);
+    }
+    let mut flow = values[depth];
+    for layer in (0..depth).rev() {
+        let next = network.value(Value { size: 1024, kept: layer == 0, ..Value::default() });
+        let inputs = vec![flow, values[layer], values[layer + 1]];
+        let name = format!("backward_{layer}");
+        network.op(Op { name, inputs, outputs: vec![next], cost: 20, ..Op::default() });
+        flow = next;
+    }
+    network
+}
+
+#[test]
+fn deep_chains_need_the_square_root() {
+    for depth in [64, 100, 225] {
+        let network = training(depth);
+        for memory in MODES {
+            let settings = Settings { memory, ..Settings::default() };
+            let plain = plan_network(&network, &settings).unwrap();
+            let again = recompute(&network, None, &settings).unwrap();
+            assert!(3 * again.plan.nbytes <= plain.nbytes, "{depth}: {} of {}", again.plan.nbytes, plain.nbytes);
+            let cost = |network: &Network| network.ops.iter().map(|op| op.cost).sum::<u64>();
+            assert!(3 * cost(&again.network) <= 4 * cost(&network));
+            run(&again.network, &again.plan, 1);
+        }
+    }
+}
+
+#[test]
+fn a_limit_takes_the_cheapest_set_that_fits() {
+    let network = training(100);
+    let settings = Settings::default();
+    let plain = plan_network(&network, &settings).unwrap().nbytes;
+    assert!(recompute(&network, Some(plain), &settings).unwrap().copies.is_empty());
+    let copies = |limit| recompute(&network, Some(limit), &settings).unwrap().copies.len();
+    let (most, half, third) = (copies(plain - 1024), copies(plain / 2), copies(plain / 3));
+    assert!(0 < most && most < half && half < third, "{most}, {half}, {third}");
+    let error = recompute(&network, Some(3 * 1024), &settings).unwrap_err();
+    let PlanError::Limit { limit: 3072, best, bound: 4096, op } = &error else { panic!("{error}") };
+    assert!(*best <= plain / 3 && op.starts_with("backward_"), "{error}");
 }
 
 /// `width` chains of `depth` ops that each make 64 bytes, from one argument.

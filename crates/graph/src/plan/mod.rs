@@ -11,6 +11,7 @@
 //! | `schedule`, `order` | when ops run; orders that keep few bytes live |
 //! | `storage`, `sharing` | which values share a storage; what sharing memory orders |
 //! | `arena` | [`plan_network`]: all of it |
+//! | `recompute` | [`recompute`]: ops that run again, so that their values need not be kept |
 //! | `error` | [`PlanError`] |
 
 mod arena;
@@ -21,6 +22,7 @@ mod order;
 mod place;
 mod portfolio;
 mod problem;
+mod recompute;
 mod schedule;
 mod search;
 mod sharing;
@@ -30,3 +32,4 @@ pub use arena::{Memory, Plan, Settings, plan_network};
 pub use error::{Effort, PlanError};
 pub use network::{Network, Op, Pair, Share, Value};
 pub use offsets::{Options, Placement, plan_offsets};
+pub use recompute::{Recomputed, recompute};

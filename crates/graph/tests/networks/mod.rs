@@ -1,6 +1,15 @@
-//! Random networks.
+//! Random networks, and how many.
 
+use proptest::prelude::ProptestConfig;
+use proptest::test_runner::RngSeed;
 use weft_graph::plan::{Network, Op, Pair, Share, Value};
+
+/// So many cases, from a fixed seed; `PROPTEST_CASES` of them where that is set.
+pub(crate) fn config(cases: u32) -> ProptestConfig {
+    let default = ProptestConfig::default();
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { default.cases } else { cases };
+    ProptestConfig { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(11), ..default }
+}
 
 /// A linear congruential generator.
 pub(crate) struct Random(pub(crate) u64);
@@ -24,7 +33,13 @@ pub(crate) fn network(seed: u64, ops: usize) -> Network {
     let mut readable: Vec<usize> = (0..network.values.len()).collect();
     for index in 0..ops {
         let inputs: Vec<usize> = (0..random.below(3)).map(|_| readable[random.below(readable.len())]).collect();
-        let mut op = Op { name: format!("op_{index}"), inputs, cost: random.below(9) as u64, ..Op::default() };
+        let mut op = Op {
+            name: format!("op_{index}"),
+            inputs,
+            cost: random.below(9) as u64,
+            again: index < ops / 2 && random.below(4) > 0,
+            ..Op::default()
+        };
         if index > 0 && random.below(8) == 0 {
             op.after.push(random.below(index));
         }
