@@ -46,14 +46,15 @@ pub fn recompute(network: &Network, limit: Option<u64>, settings: &Settings<'_>)
             sets.push(candidate);
         }
     }
-    if let Some(limit) = limit {
-        // What may fit, by its cost; then what comes near.
-        sets.sort_by_key(|set| if set.peak <= limit { (0, set.cost) } else { (1, set.peak) });
-    } else {
-        sets.sort_by_key(|set| (set.peak, set.cost));
-        sets.retain(|set| set.peak < best.plan.nbytes);
-    }
-    for set in sets.into_iter().take(PLANNED) {
+    // With a limit the cheapest that may fit come first; then, as without one, what keeps least.
+    sets.sort_by_key(|set| (set.cost, set.peak));
+    let (mut tried, mut rest): (Vec<_>, Vec<_>) =
+        sets.into_iter().partition(|set| limit.is_some_and(|limit| set.peak <= limit));
+    rest.extend(tried.drain(tried.len().min(PLANNED)..));
+    rest.sort_by_key(|set| (set.peak, set.cost));
+    rest.truncate(PLANNED);
+    tried.extend(rest.into_iter().filter(|set| set.peak < best.plan.nbytes));
+    for set in tried {
         let planned = set.plan(&settings)?;
         if fits(&planned.plan) {
             return cheaper(&linked, set, planned, limit.unwrap_or(u64::MAX), &settings);
