@@ -35,7 +35,7 @@ impl Drop for Aside {
     }
 }
 
-/// Does work of a payload that [issues](crate::Payload::issues_on) and that is long for this thread, as a copy of much
+/// Does work of a payload that has its turn in a [queue](crate::Payload::queue) and that is long for this thread, as a copy of much
 /// memory is: ops pushed behind it are issued meanwhile, by another thread.
 pub fn aside<R>(work: impl FnOnce() -> R) -> R {
     let _aside = Aside::step();
