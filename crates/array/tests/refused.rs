@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
-use weft_array::{Access, Array, DType, PushRequest, push};
+use weft_array::{Access, Array, Call, DType, push};
 use weft_engine::{AccessKind, Cause, Engine, EngineError, OpContext, Payload, PushOptions, Settings};
 
 /// Asks an array when it is dropped, which takes the lock under which ops are pushed.
@@ -11,15 +11,8 @@ struct Asks(Array, Sender<bool>);
 impl Drop for Asks {
     fn drop(&mut self) {
         let array = &self.0;
-        let options = PushOptions::default();
-        let request = PushRequest {
-            engine: array.buffer().engine(),
-            arrays: &[(array, Access::Read)],
-            variables: &[],
-            options,
-            at_arrays: false,
-            anywhere: true,
-        };
+        let arrays = [(array, Access::Read)];
+        let request = Call::anywhere(array.buffer().engine(), &arrays, PushOptions::default());
         let refused = push(|_: &mut OpContext<'_>| Ok(()), &request).is_err();
         self.1.send(refused).expect("the test listens");
     }
@@ -44,21 +37,14 @@ fn engine() -> (Engine, Array) {
     (engine, array)
 }
 
-fn request<'a>(
-    engine: &'a Engine,
-    arrays: &'a [(&'a Array, Access)],
-    variables: &'a [(&'a weft_engine::Variable, AccessKind)],
-) -> PushRequest<'a> {
-    PushRequest { engine, arrays, variables, options: PushOptions::default(), at_arrays: false, anywhere: true }
-}
-
 #[test]
 fn by_a_closed_engine() {
     assert!(dropped_by(|sender| {
         let (engine, array) = engine();
         engine.close(false, None, None).expect("there is nothing to do");
         let payload = Asks(array.clone(), sender);
-        assert!(push(payload, &request(&engine, &[(&array, Access::Read)], &[])).is_err());
+        let arrays = [(&array, Access::Read)];
+        assert!(push(payload, &Call::anywhere(&engine, &arrays, PushOptions::default())).is_err());
     }));
 }
 
@@ -69,7 +55,8 @@ fn for_a_variable_that_is_deleted() {
         let variable = engine.new_variable(None);
         engine.delete_variable(&variable, |_: &mut OpContext<'_>| Ok(()), None).expect("an open engine");
         let (arrays, variables) = ([(&array, Access::Read)], [(&variable, AccessKind::Read)]);
-        let refused = push(Asks(array.clone(), sender), &request(&engine, &arrays, &variables));
+        let call = Call { variables: &variables, ..Call::anywhere(&engine, &arrays, PushOptions::default()) };
+        let refused = push(Asks(array.clone(), sender), &call);
         assert!(matches!(refused, Err(weft_array::ArrayError::Engine(EngineError::VariableDeleted { .. }))));
     }));
 }

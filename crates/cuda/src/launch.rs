@@ -342,7 +342,7 @@ impl Launch {
     unsafe fn call(&self, issuing: &Issuing<'_>, parameters: *mut *mut c_void) -> Result<(), CudaError> {
         let (function, stream) = (self.kernel().function(), issuing.stream.handle());
         // SAFETY: the caller's promise, and that of new().
-        unsafe { issuing.driver.launch(function, &self.inner.dimensions, stream, parameters) }
+        unsafe { issuing.driver.launch(function, self.plan().cooperative, &self.inner.dimensions, stream, parameters) }
             .map_err(|error| issuing.refused(error))
     }
 

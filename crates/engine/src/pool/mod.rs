@@ -28,7 +28,7 @@ mod vigil;
 mod waking;
 mod worker;
 
-pub use aside::aside;
+pub use aside::{aside, is_worker};
 pub(crate) use blocked::BlockedWorker;
 pub use device::{Device, DeviceLane};
 pub(crate) use host::DirectHost;
