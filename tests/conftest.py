@@ -43,6 +43,8 @@ SERIAL = ("serial", 1)
 PARALLEL = [(policy, workers) for policy in ("work_stealing", "per_device") for workers in (1, 2, 8)]
 
 NATIVE_SOURCE = r"""
+#include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -59,6 +61,22 @@ int32_t spin_until(int32_t *flag, int32_t seconds) {
         if (time(0) > end) return 0;
     }
     return 1;
+}
+
+/* An op that ends when the interpreter is gone, and what Py_AtExit calls then: it waits for the thread of the op to end. */
+static pthread_key_t thread_of_op;
+static int32_t gone, ended;
+static void thread_ends(void *nothing) { (void)nothing; raise_flag(&ended); }
+int32_t outlast(void *data) {
+    pthread_key_create(&thread_of_op, thread_ends);
+    pthread_setspecific(thread_of_op, &gone);
+    raise_flag(data);
+    while (!__atomic_load_n(&gone, __ATOMIC_ACQUIRE)) sched_yield();
+    return 0;
+}
+void interpreter_is_gone(void) {
+    raise_flag(&gone);
+    while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE)) sched_yield();
 }
 """
 

@@ -189,3 +189,24 @@ def test_engines_and_variables_left_to_the_interpreter(script: RunScript) -> Non
         tokens.pop()()
     """)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_native_op_may_outlast_the_interpreter(script: RunScript, native_path: Path) -> None:
+    """Its worker, which has run callables, ends when there is no Python any more, and leaves it alone."""
+    done = script(
+        f"""
+        import ctypes
+        import weft
+
+        native = ctypes.CDLL({str(native_path)!r})
+        begun = ctypes.c_int32()
+        engine = weft.Engine(1)
+        engine.push(lambda: None)
+        engine.wait_for_all()
+        engine.push_native(ctypes.cast(native.outlast, ctypes.c_void_p).value, ctypes.addressof(begun))
+        while not begun.value: pass
+        ctypes.pythonapi.Py_AtExit(native.interpreter_is_gone)
+        """,
+        WEFT_EXIT_TIMEOUT="0",
+    )
+    assert done.returncode == 0, done.stderr

@@ -12,7 +12,7 @@ pub enum EngineError {
     #[error("{0}")]
     Failed(Arc<Failure>),
     /// Several ops failed since failures were last reported.
-    #[error("{} ops failed; the first: {}", .0.len(), .0[0])]
+    #[error("{} ops failed; the first: {}", .0.iter().map(|failure| failure.ops()).sum::<u64>(), .0[0])]
     ManyFailed(Vec<Arc<Failure>>),
     /// The variable was deleted.
     #[error("{variable} was deleted; make a new variable for a new value")]
