@@ -22,7 +22,7 @@ mod memory;
 mod ops;
 mod step;
 
-pub use access::{Access, Array, granted, granting};
+pub use access::{Access, Array, granted, granting, standing, stands_for};
 pub use door::{Call, Prepared, Repeatable, push, push_pair, recording, submit};
 pub use error::ArrayError;
 pub use layout::{DType, Layout, Scalar, Shape, Strides};
