@@ -76,9 +76,9 @@ mod _core {
     #[pymodule_export]
     use super::operator::Operator;
     #[pymodule_export]
-    use super::program::{Compiled, Recording, note_call, open_recording};
-    #[pymodule_export]
     use super::process::{_after_fork_child, _after_fork_parent, _before_fork, _exit_drain};
+    #[pymodule_export]
+    use super::program::{Compiled, Recording, note_call, open_recording};
     #[pymodule_export]
     use super::variable::Variable;
 

@@ -37,10 +37,10 @@ mod telling;
 
 pub use array::Array;
 pub(crate) use enter::{enqueue, enter_whole};
-pub use granted::{granted, granting};
 pub(crate) use granted::refuse;
-pub use standing::{standing, stands_for};
+pub use granted::{granted, granting};
 pub(crate) use presence::{are_idle, is_all_there, note_written, place};
+pub use standing::{standing, stands_for};
 
 use weft_engine::AccessKind;
 

@@ -27,7 +27,8 @@ impl Drop for Until {
 pub fn standing<T>(recorded: &[Array], arrays: &[(Array, Access)], body: impl FnOnce() -> T) -> T {
     let _until = STANDING.with_borrow_mut(|standing| {
         let until = Until(standing.len());
-        let others = |(recorded, (array, _)): &(&Array, &(Array, Access))| !Arc::ptr_eq(recorded.buffer(), array.buffer());
+        let others =
+            |(recorded, (array, _)): &(&Array, &(Array, Access))| !Arc::ptr_eq(recorded.buffer(), array.buffer());
         let pairs = recorded.iter().zip(arrays).filter(others);
         standing.extend(pairs.map(|(recorded, (array, _))| (recorded.clone(), array.clone())));
         until

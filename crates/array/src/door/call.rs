@@ -135,9 +135,7 @@ pub fn push_pair<P: Payload, Q: Payload>(
     recording::refuse_push(call.options.name)?;
     call.check()?;
     follower.check()?;
-    enter_engine(call, |pushing| {
-        call.enqueue(pushing, first).and_then(|()| follower.enqueue(pushing, second))
-    })
+    enter_engine(call, |pushing| call.enqueue(pushing, first).and_then(|()| follower.enqueue(pushing, second)))
 }
 
 /// Pushes an opaque step on these arrays, which are `call`'s.

@@ -105,8 +105,7 @@ pub(crate) fn push<P: Traced>(
     let location = payload.location();
     let payload = Granting { payload, arrays: arrays.to_vec(), location };
     let arrays: Vec<(&Array, Access)> = arrays.iter().map(|(array, access)| (array, *access)).collect();
-    let request =
-        Call { variables, at_arrays, anywhere: P::HOSTED, ..Call::on(&engine.inner, &arrays, options) };
+    let request = Call { variables, at_arrays, anywhere: P::HOSTED, ..Call::on(&engine.inner, &arrays, options) };
     submit(payload, &request).map_err(|error| raised(py, error))?;
     engine.hand_over(py);
     Ok(())

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
-use weft_array::{Access as ArrayAccess, Array, DType, Call, Scalar, push};
+use weft_array::{Access as ArrayAccess, Array, Call, DType, Scalar, push};
 use weft_cuda::driver::Dimensions;
 use weft_cuda::{Access, Cuda, CudaError, Device, DeviceBuffer, Label, Launch, Launcher, Parameter};
 use weft_engine::trace::Kind;

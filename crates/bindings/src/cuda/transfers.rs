@@ -13,7 +13,7 @@ use crate::trace;
 use crate::wait;
 use pyo3::prelude::*;
 use std::mem::offset_of;
-use weft_array::{Access, Array, DType, Layout, Call, push, push_pair};
+use weft_array::{Access, Array, Call, DType, Layout, push, push_pair};
 use weft_cuda::{CudaError, HostMemory, Label, Landing, Region, copy, copy_in, copy_out};
 use weft_engine::trace::Kind;
 use weft_engine::{Cause, Engine, OpContext, Payload, PushOptions};
