@@ -61,18 +61,18 @@ def stir(out: weft.Mutate[Values], x: weft.Read[Values]) -> None:
 class World:
     """Arrays from outside that programs refer to, and what they draw from."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, length: int) -> None:
         values = np.random.default_rng(seed)
-        self.states = [weft.asarray(values.random(LENGTH)), weft.asarray(values.random((4, 3)))]
+        self.length = length
+        self.states = [weft.asarray(values.random(length)), weft.asarray(values.random((4, 3)))]
         self.generator = weft.random.default_rng(seed)
         self.calls = [self.arguments(values) for _ in range(2)]
 
-    @staticmethod
-    def arguments(values: np.random.Generator) -> tuple[weft.NDArray, ...]:
+    def arguments(self, values: np.random.Generator) -> tuple[weft.NDArray, ...]:
         """Two arrays of their own, and two that overlap."""
-        both = weft.asarray(values.random(LENGTH + 4))
-        one, two = (weft.asarray(values.random(LENGTH)) for _ in range(2))
-        return one, two, both[:LENGTH], both[4:]
+        both = weft.asarray(values.random(self.length + 4))
+        one, two = (weft.asarray(values.random(self.length)) for _ in range(2))
+        return one, two, both[: self.length], both[4:]
 
     def arrays(self) -> list[weft.NDArray]:
         return [*self.states, *(array for call in self.calls for array in call)]
@@ -95,7 +95,7 @@ def program(seed: int, world: World, *, calls: bool = True) -> Callable[..., tup
 def step(choose: Random, arrays: list[weft.NDArray], made: list[weft.NDArray], world: World, *, calls: bool) -> None:  # noqa: C901, PLR0912 - a list of what there is
     """Do one thing."""
     x, y = choose.choice(arrays), choose.choice(arrays)
-    start, length = choose.randrange(LENGTH - 4), choose.randrange(1, 5)
+    start, length = choose.randrange(world.length - 4), choose.randrange(1, 5)
     kind = choose.randrange(14 if calls else 10)
     new: weft.NDArray | None = None
     if kind == 0:
@@ -111,15 +111,15 @@ def step(choose: Random, arrays: list[weft.NDArray], made: list[weft.NDArray], w
     elif kind == 6:
         new = x * y.sum() if choose.randrange(2) else x + x[::-1]
     elif kind == 7:
-        new = weft.matmul(x.reshape(3, 4), world.states[1]).reshape(9)[:1] + x
+        new = weft.matmul(x[:12].reshape(3, 4), world.states[1]).reshape(9)[:1] + x
     elif kind == 8:
-        constant = weft.asarray(np.arange(LENGTH) / 8)
+        constant = weft.asarray(np.arange(world.length) / 8)
         constant += x
         new = constant
     elif kind == 9:
         x[::2] *= y[1::2]
     elif kind == 10:
-        new = world.generator.random(LENGTH)
+        new = world.generator.random(world.length)
     elif kind == 11:
         stir(x, y)
     elif kind == 12:
@@ -146,9 +146,9 @@ def engine(request: pytest.FixtureRequest) -> Any:
     made.close()
 
 
-def compare(seed: int, *, calls: bool, wait: bool, **options: Any) -> None:
+def compare(seed: int, *, calls: bool, wait: bool, length: int = LENGTH, **options: Any) -> None:
     """Run one program in two worlds."""
-    eager, replayed = World(seed), World(seed)
+    eager, replayed = World(seed, length), World(seed, length)
     function = program(seed, eager, calls=calls)
     compiled = record(program(seed, replayed, calls=calls), *replayed.calls[0], **options)
     expected, found = [], []
@@ -181,6 +181,22 @@ def test_random_programs(wait: bool) -> None:
 def test_random_native_programs(wait: bool) -> None:
     for seed in range(1000, 1000 + PROGRAMS):
         compare(seed, calls=False, wait=wait)
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("calls", [False, True], ids=["native", "calls"])
+@pytest.mark.parametrize("length", [10_000, 70_000])
+def test_random_programs_whose_loops_are_fused(length: int, calls: bool) -> None:
+    for seed in range(3000, 3000 + PROGRAMS // 8):
+        compare(seed, calls=calls, wait=False, length=length)
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("passes", [(), ("dead",), ("common",), ("fuse",)], ids=str)
+def test_each_pass_can_be_left_out(passes: tuple[str, ...]) -> None:
+    for seed in range(4000, 4000 + PROGRAMS // 20):
+        compare(seed, calls=True, wait=False, passes=passes)
+        compare(seed, calls=False, wait=False, length=10_000, passes=passes)
 
 
 @pytest.mark.usefixtures("engine")
