@@ -30,7 +30,7 @@ pub struct Fused {
     slot: usize,
 }
 
-/// A block's own memory.
+/// A block's own memory. Its length is 0: it is what was reserved, and not initialised.
 pub struct Slots(Vec<[u64; 8]>);
 
 impl Fused {
@@ -40,7 +40,7 @@ impl Fused {
     #[must_use]
     pub fn new(parts: Vec<(Arc<Strided>, Vec<Part>)>, block: usize) -> Option<Self> {
         let size = parts.first()?.0.size();
-        let (mut loops, mut operands, mut slots) = (Vec::new(), Vec::new(), 0);
+        let (mut loops, mut operands, mut slots, mut widest) = (Vec::new(), Vec::new(), 0, 1);
         for (strided, places) in parts {
             if strided.size() != size || !strided.is_in_rows() {
                 return None;
@@ -53,12 +53,13 @@ impl Fused {
             for (place, item) in places.into_iter().zip(items) {
                 if let Part::Slot(slot) = place {
                     slots = slots.max(slot + 1);
+                    widest = widest.max(item);
                 }
                 operands.push((place, item));
             }
             loops.push((strided, from..operands.len()));
         }
-        let slot = (block * 16).next_multiple_of(ALIGNMENT);
+        let slot = (block * widest).next_multiple_of(ALIGNMENT);
         Some(Self { size, block, loops, operands, slots, slot })
     }
 
@@ -77,7 +78,7 @@ impl Fused {
     /// Memory for one block after the other.
     #[must_use]
     pub fn slots(&self) -> Slots {
-        Slots(vec![[0; 8]; self.slots * self.slot / ALIGNMENT + 1])
+        Slots(Vec::with_capacity(self.slots * self.slot / ALIGNMENT + 1))
     }
 
     /// Runs one block, where the arrays are.

@@ -6,6 +6,7 @@
 //! same block, or do not touch at all.
 
 use crate::recorded::{Instruction, Place, Recorded, depend, overlap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use weft_array::{Access, Fused, Part, Step, Strided};
 
@@ -102,21 +103,16 @@ fn as_one(members: &[&Instruction], inner: impl Fn(usize) -> bool) -> Option<Ins
         return None;
     }
     let mut places: Vec<Place> = Vec::new();
-    let mut slots: Vec<(usize, usize)> = Vec::new();
+    let mut slots = Slots::new(members);
     let mut parts = Vec::new();
-    for member in members {
+    for (at, member) in members.iter().enumerate() {
         let strided = loop_of(member)?;
         let mut operands = Vec::new();
         for place in &member.places {
             // Whoever reads a temporary before it is written reads what nobody has made.
-            let written = slots.contains(&(place.entry, place.range.start)) || place.access == Access::Overwrite;
+            let written = slots.known(place.entry).is_some() || place.access == Access::Overwrite;
             if inner(place.entry) && written && is_plain(members, place) {
-                let slot = (place.entry, place.range.start);
-                let known = slots.iter().position(|known| *known == slot);
-                operands.push(Part::Slot(known.unwrap_or_else(|| {
-                    slots.push(slot);
-                    slots.len() - 1
-                })));
+                operands.push(Part::Slot(slots.of(at, place)));
                 continue;
             }
             let same = |known: &Place| known.entry == place.entry && known.range == place.range;
@@ -130,6 +126,7 @@ fn as_one(members: &[&Instruction], inner: impl Fn(usize) -> bool) -> Option<Ins
             }
             operands.push(Part::Array(at));
         }
+        slots.release(at);
         parts.push((Arc::clone(strided), operands));
     }
     let fused = Fused::new(parts, BLOCK)?;
@@ -138,6 +135,55 @@ fn as_one(members: &[&Instruction], inner: impl Fn(usize) -> bool) -> Option<Ins
         names.push("...");
     }
     Some(Instruction { step: Step::Fused(Arc::new(fused)), places, name: names.join("+"), ..(*first).clone() })
+}
+
+/// Slots of a block, each for one temporary after the other.
+struct Slots {
+    /// The last loop that uses an entry.
+    last: HashMap<usize, usize>,
+    /// Entries that have a slot now, and bytes of their elements.
+    taken: Vec<(usize, usize, usize)>,
+    free: Vec<usize>,
+    count: usize,
+}
+
+impl Slots {
+    fn new(members: &[&Instruction]) -> Self {
+        let uses = members.iter().enumerate().flat_map(|(at, member)| member.places.iter().map(move |p| (p.entry, at)));
+        Self { last: uses.collect(), taken: Vec::new(), free: Vec::new(), count: 0 }
+    }
+
+    fn known(&self, entry: usize) -> Option<usize> {
+        self.taken.iter().find(|(known, ..)| *known == entry).map(|(_, slot, _)| *slot)
+    }
+
+    /// The slot of an operand of the loop `at`. What is written may lie where something lies that is read for the last
+    /// time: each element is computed from that of the same place.
+    fn of(&mut self, at: usize, place: &Place) -> usize {
+        if let Some(known) = self.known(place.entry) {
+            return known;
+        }
+        let item = place.dtype.size();
+        let ends = |(entry, _, other): &(usize, usize, usize)| self.last.get(entry) == Some(&at) && *other == item;
+        let slot = match self.taken.iter().position(ends) {
+            Some(ending) => self.taken.swap_remove(ending).1,
+            None => self.free.pop().unwrap_or_else(|| {
+                self.count += 1;
+                self.count - 1
+            }),
+        };
+        self.taken.push((place.entry, slot, item));
+        slot
+    }
+
+    /// Lets go of what the loop `at` was the last to use.
+    fn release(&mut self, at: usize) {
+        let last = &self.last;
+        let (ended, kept) = self.taken.drain(..).partition(|(entry, ..)| last.get(entry) == Some(&at));
+        self.taken = kept;
+        let ended: Vec<(usize, usize, usize)> = ended;
+        self.free.extend(ended.into_iter().map(|(_, slot, _)| slot));
+    }
 }
 
 /// Whether all places on its entry are the same bytes.
