@@ -135,7 +135,11 @@ pub fn push_pair<P: Payload, Q: Payload>(
     recording::refuse_push(call.options.name)?;
     call.check()?;
     follower.check()?;
-    enter_engine(call, |pushing| call.enqueue(pushing, first).and_then(|()| follower.enqueue(pushing, second)))
+    let mut second = Some(second); // if it is refused, it does not go under the lock
+    enter_engine(call, |pushing| {
+        call.enqueue(pushing, first)?;
+        second.take().map_or(Ok(()), |second| follower.enqueue(pushing, second))
+    })
 }
 
 /// Pushes an opaque step on these arrays, which are `call`'s.

@@ -410,7 +410,8 @@ impl CudaLoop {
             let plan = kernel.plan(&parameters)?;
             Launcher::new(&kernel, &plan, Label::new(Arc::clone(&self.name), 0))
         };
-        load().map_err(|error| errors::cuda(py, error))
+        // To load it may take the driver long, and make it wait for the device.
+        py.detach(load).map_err(|error| errors::cuda(py, error))
     }
 
     #[inline]
