@@ -146,6 +146,35 @@ def address_of(function: Any) -> int:
     return address
 
 
+#: Tests on a GPU whose name tells that they depend on another library, or on graphs, come after the others: what they break,
+#: or take long to load, is theirs.
+LAST = ("capture", "cupy", "torch")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the tests that need a GPU."""
+
+    def rank(item: pytest.Item) -> int:
+        if item.get_closest_marker("gpu") is None:
+            return 0
+        return max((at for at, word in enumerate(LAST, 1) if word in item.nodeid), default=0)
+
+    items.sort(key=rank)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a GPU where there is none, with the reason; with WEFT_REQUIRE_GPU that is a failure."""
+    if item.get_closest_marker("gpu") is None:
+        return
+    absent = pytest.fail if os.environ.get("WEFT_REQUIRE_GPU") else pytest.skip
+    try:
+        name = weft._core.cuda_properties(0)["name"]
+    except weft.errors.CudaUnavailableError as error:
+        absent(str(error))
+    if name.startswith("Fake"):
+        absent("this process has opened the tests' driver: run tests/gpu on its own")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse to test the source tree; arm the hard watchdog's stream before capture hides it."""
     if Path(weft.__file__).is_relative_to(Path(__file__).parent.parent / "python"):

@@ -1,8 +1,10 @@
 //! Launches: a kernel with arguments, ready to be issued. Issuing one allocates nothing.
 
 mod bare;
+mod calls;
 
 pub use bare::BackToBack;
+pub use calls::CallTimes;
 
 use crate::buffer::DeviceBuffer;
 use crate::device::Device;

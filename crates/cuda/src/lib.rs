@@ -163,7 +163,7 @@ pub use issue::{Access, Begun, Request};
 pub use kernel::{Kernel, LaunchPlan, Module, Parameter};
 pub use label::Label;
 pub use landing::{Land, Landing};
-pub use launch::{BackToBack, Launch, Launcher};
+pub use launch::{BackToBack, CallTimes, Launch, Launcher};
 pub use memory::MemoryStats;
 pub use pinned::PinnedBlock;
 pub use runtime::{Cuda, Settings};
