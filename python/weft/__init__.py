@@ -50,7 +50,7 @@ read
 import warnings as _warnings
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from weft import cuda, errors, fft, linalg, ops, random
+from weft import cuda, errors, fft, graph, linalg, ops, random, symbol
 from weft._access import Mutate, Overwrite, Read
 from weft._array.creation import (
     arange,
@@ -502,7 +502,9 @@ __all__ = [
     "less",
     "less_equal",
     "lexsort",
+    "graph",
     "linalg",
+    "symbol",
     "linspace",
     "load",
     "log",

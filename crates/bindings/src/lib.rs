@@ -17,6 +17,7 @@ mod cuda;
 mod engine;
 mod errors;
 mod exceptions;
+mod graph;
 mod host;
 mod location;
 mod native;
@@ -72,6 +73,18 @@ mod _core {
     use super::cuda::transfers::cuda_copy;
     #[pymodule_export]
     use super::engine::Engine;
+    #[pymodule_export]
+    use super::graph::graphs::{GraphCore, PyIndexedGraph};
+    #[pymodule_export]
+    use super::graph::nodes::{PyNode, PyNodeEntry};
+    #[pymodule_export]
+    use super::graph::passes::{graph_infer_shape, graph_infer_type, graph_load_json, graph_save_json};
+    #[pymodule_export]
+    use super::graph::registry::{GroupEntry, OpEntry, all_ops, canonical_key, find_op, known_keys};
+    #[pymodule_export]
+    use super::graph::symbols::SymbolCore;
+    #[pymodule_export]
+    use super::graph::values::{Operand, format_value, parse_value};
     #[pymodule_export]
     use super::operator::Operator;
     #[pymodule_export]

@@ -20,6 +20,7 @@ from weft._array.blas import share_cores
 from weft._array.devices import device_of, place
 from weft._array.operands import as_array, engine_of, matches, number
 from weft._array.rules import Aval, broadcast_shapes, kind_of, scalar_dtype, ufunc_dtypes
+from weft._array.symbolic import Composing, compose
 from weft._core import Loop, NDArray, beside, cache_loop, copy_elements, empty, forget_loops, push_compute, wrap
 from weft.errors import ArgumentValueError
 
@@ -97,10 +98,13 @@ def call(
     >>> call(weft.ops.get_op("add"), weft.asarray([1, 2]), 1)
     NDArray([2, 3])
     """
-    if op.ufunc is not None:
-        results = _push_ufunc(op, arrays, out, **attributes)
-    else:
-        results = _push_function(op, arrays, out, engine, attributes)
+    try:
+        if op.ufunc is not None:
+            results = _push_ufunc(op, arrays, out, **attributes)
+        else:
+            results = _push_function(op, arrays, out, engine, attributes)
+    except Composing:
+        return compose(op, arrays, attributes, out)  # type: ignore[no-any-return] # a symbol, of symbols
     return results[0] if op.nout == 1 else results
 
 
@@ -120,7 +124,11 @@ def elementwise(
     >>> elementwise(weft.ops.get_op("sqrt"), weft.asarray([4.0, 9.0]))
     NDArray([2., 3.])
     """
-    return _push_ufunc(op, arrays, out, where, dtype)[0]
+    try:
+        return _push_ufunc(op, arrays, out, where, dtype)[0]
+    except Composing:
+        given = {name: each for name, each in (("where", where), ("dtype", dtype)) if each is not True and each is not None}
+        return compose(op, arrays, given, out)  # type: ignore[no-any-return] # as above
 
 
 def eager(func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `func`
