@@ -16,6 +16,7 @@ from weft._device import Device
 __all__ = [
     "_FIRST_CUDA_DEVICE",
     "BareLaunch",
+    "Compiled",
     "Completion",
     "CudaLoop",
     "Declared",
@@ -25,6 +26,7 @@ __all__ = [
     "NDArray",
     "Operator",
     "RawKernel",
+    "Recording",
     "Variable",
     "_Answering",
     "_DeviceMemory",
@@ -43,6 +45,7 @@ __all__ = [
     "copy_elements",
     "cuda_begin_capture",
     "cuda_compile",
+    "cuda_compiler_version",
     "cuda_copy",
     "cuda_current_stream",
     "cuda_device_count",
@@ -59,7 +62,10 @@ __all__ = [
     "forget_loops",
     "memory_stats",
     "memory_trim",
+    "note_call",
+    "plan_offsets",
     "push_compute",
+    "recording",
     "set_dispatch",
     "wrap",
 ]
@@ -292,6 +298,9 @@ class NDArray:
     def _contiguous(self) -> bool: ...
     @property
     def _elsewhere(self) -> bool: ...
+    @property
+    def _recording(self) -> str | None: ...
+    def _is_recorded(self) -> bool: ...
     @property
     def _offset(self) -> int: ...
     def _place(self, device: int) -> None: ...
@@ -627,7 +636,14 @@ class _DeviceMemory: ...
 
 @final
 class RawKernel:
-    def __new__(cls, code: object, name: str | None = None, options: Sequence[str] | None = None) -> Self: ...
+    def __new__(
+        cls,
+        code: object,
+        name: str | None = None,
+        options: Sequence[str] | None = None,
+        *,
+        enable_cooperative_groups: bool | None = None,
+    ) -> Self: ...
     @property
     def name(self) -> str: ...
     def __call__(
@@ -655,6 +671,77 @@ class Graph:
     def _end(self, abandon: bool) -> None: ...
 
 def cuda_begin_capture(name: str | None) -> Graph: ...
+
+class _View(TypedDict):
+    buffer: int
+    kind: Literal["argument", "state", "constant", "result", "temporary"]
+    number: int | None
+    version: int
+    shape: tuple[int, ...]
+    dtype: str
+    strides: tuple[int, ...]
+    offset: int
+    arena_offset: int | None
+
+class _Step(TypedDict):
+    number: int
+    name: str
+    location: str | None
+    inputs: list[_View]
+    outputs: list[_View]
+    accesses: list[Literal["read", "mutate", "overwrite"]]
+    dependencies: list[int]
+    bytes: int
+    op: Any
+    attributes: Any
+
+@final
+class Recording:
+    def __new__(cls, engine: Engine, name: str) -> Self: ...
+    @property
+    def name(self) -> str: ...
+    def begin(self) -> None: ...
+    def end(self) -> None: ...
+    def abort(self) -> None: ...
+    def argument(self, array: NDArray, readonly: bool = False) -> NDArray: ...
+    def constant(self, array: NDArray) -> None: ...
+    def states(self) -> tuple[NDArray, ...]: ...
+    def finish(
+        self,
+        results: tuple[NDArray, ...],
+        *,
+        sequential: bool = False,
+        memory: str = "balanced",
+        donate: Sequence[int] = ...,
+        passes: Sequence[str] | None = None,
+    ) -> Compiled: ...
+
+@final
+class Compiled:
+    def __new__(cls, *args: object, **_kwargs: object) -> Self: ...
+    def run(
+        self, arguments: tuple[NDArray, ...], *, priority: int = 0, sequential: bool | None = None
+    ) -> tuple[NDArray, ...]: ...
+    @property
+    def ops(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def eager_nbytes(self) -> int: ...
+    @property
+    def eager_peak_nbytes(self) -> int: ...
+    @property
+    def peak_live_nbytes(self) -> int: ...
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def states(self) -> tuple[NDArray, ...]: ...
+    def states_version(self) -> tuple[int, ...]: ...
+    def states_unchanged(self) -> bool: ...
+    def describe(self) -> list[_Step]: ...
+
+def recording() -> Recording | None: ...
+def note_call(op: object, attributes: object) -> None: ...
 def cuda_empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine, index: int) -> NDArray: ...
 def cache_cuda_loop(name: str, dtypes: tuple[np.dtype[Any], np.dtype[Any]], loop: CudaLoop) -> None: ...
 def _read(obj: object) -> Declared: ...
@@ -675,6 +762,7 @@ def cuda_wrap(
     keeper: object,
     engine: Engine,
 ) -> NDArray: ...
+def cuda_compiler_version(paths: Sequence[str]) -> tuple[int, int]: ...
 def cuda_compile(
     paths: Sequence[str], name: str, source: str, capability: tuple[int, int], options: Sequence[str]
 ) -> bytes: ...
@@ -685,6 +773,15 @@ def cuda_memory_stats(index: int) -> dict[str, int]: ...
 def cuda_trim() -> None: ...
 def cuda_wait_issued(x: NDArray) -> None: ...
 def cuda_current_stream() -> tuple[int, int] | None: ...
+def plan_offsets(
+    lower: npt.NDArray[np.int64],
+    upper: npt.NDArray[np.int64],
+    size: npt.NDArray[np.int64],
+    out: npt.NDArray[np.int64],
+    alignment: int,
+    capacity: int | None,
+    seconds: float,
+) -> tuple[int, int]: ...
 
 @final
 class Operator:

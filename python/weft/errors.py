@@ -370,6 +370,22 @@ class KernelCompileError(WeftError, ValueError):
     """CUDA's compiler refused the source of a kernel. The message has its log."""
 
 
+class PlanError(WeftError, ValueError, MemoryError):
+    """No plan keeps to the bytes that are allowed, or none was found in the time that is.
+
+    The message names the limit, the lower bound, and the best that was found. Allow more bytes or, where the lower
+    bound is within the limit, more seconds.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.graph.plan_offsets([0, 1], [2, 3], [64, 64], capacity=100)
+    Traceback (most recent call last):
+    ...
+    weft.errors.PlanError: ...
+    """
+
+
 class KernelArgumentError(WeftError, TypeError):
     """A kernel was called with arguments that are not its parameters'. Nothing was pushed.
 
@@ -412,11 +428,4 @@ class GradientError(WeftError, ValueError):
     """A gradient was asked for that there is not, or that cannot be computed any more.
 
     The message names the op or the array, and the lines where it was made and, if that is the reason, overwritten.
-    """
-
-
-class PlanError(GraphError):
-    """Values do not fit into the memory that a plan may use.
-
-    The message names the bound, and what would be needed.
     """

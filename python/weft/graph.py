@@ -27,6 +27,7 @@ from weft._core import (
     graph_load_json,
     graph_save_json,
 )
+from weft._graph.planning import plan_offsets
 from weft._symbol.symbols import Symbol
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ __all__ = [
     "infer_shape",
     "infer_type",
     "load_json",
+    "plan_offsets",
     "save_json",
 ]
 

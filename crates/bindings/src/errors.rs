@@ -13,6 +13,7 @@ use std::sync::Arc;
 use weft_cuda::{CompileError, CudaError};
 use weft_engine::{Cause, EngineError, Failure};
 use weft_graph::GraphError;
+use weft_graph::plan::PlanError;
 
 /// `weft.errors`, held because nothing can be imported any more when the interpreter ends.
 static CLASSES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
@@ -182,6 +183,20 @@ fn of_rule(py: Python<'_>, class: &str, context: &str, place: &str, thrown: PyEr
         let _ = thrown.value(py).call_method1("add_note", (format!("weft: {context}{place}"),));
     }
     thrown
+}
+
+/// A plan that was refused, or cannot be, as the exception to raise.
+pub(crate) fn plan(py: Python<'_>, error: &PlanError) -> PyErr {
+    let class = match error {
+        PlanError::Interrupted => return PyKeyboardInterrupt::new_err(()),
+        PlanError::Lengths { .. }
+        | PlanError::Reversed { .. }
+        | PlanError::Alignment(_)
+        | PlanError::TooLarge { .. }
+        | PlanError::Seconds(_) => "ArgumentValueError",
+        _ => "PlanError",
+    };
+    of_class(py, class, (error.to_string(),))
 }
 
 /// Several failures as one exception group.

@@ -23,6 +23,7 @@ mod location;
 mod native;
 mod operator;
 mod process;
+mod program;
 mod stall;
 mod trace;
 mod variable;
@@ -67,7 +68,8 @@ mod _core {
     use super::cuda::parameters::{_mutate, _overwrite, _read, Declared};
     #[pymodule_export]
     use super::cuda::runtime::{
-        cuda_compile, cuda_device_count, cuda_memory_stats, cuda_properties, cuda_synchronize, cuda_trim,
+        cuda_compile, cuda_compiler_version, cuda_device_count, cuda_memory_stats, cuda_properties, cuda_synchronize,
+        cuda_trim,
     };
     #[pymodule_export]
     use super::cuda::transfers::cuda_copy;
@@ -86,9 +88,13 @@ mod _core {
     #[pymodule_export]
     use super::graph::values::{Operand, format_value, parse_value};
     #[pymodule_export]
+    use super::graph::plan::plan_offsets;
+    #[pymodule_export]
     use super::operator::Operator;
     #[pymodule_export]
     use super::process::{_after_fork_child, _after_fork_parent, _before_fork, _exit_drain};
+    #[pymodule_export]
+    use super::program::{Compiled, Recording, note_call, open_recording};
     #[pymodule_export]
     use super::variable::Variable;
 

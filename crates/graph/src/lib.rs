@@ -19,6 +19,7 @@ pub mod graph;
 pub mod json;
 pub mod node;
 pub mod passes;
+pub mod plan;
 pub mod registry;
 pub mod rules;
 pub mod symbol;

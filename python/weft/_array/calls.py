@@ -20,11 +20,11 @@ Elements: TypeAlias = np.ndarray[Any, Any]
 
 def one(op: Op, *arrays: Any, out: NDArray | None = None, engine: Engine | None = None, **attributes: Any) -> NDArray:  # noqa: ANN401 - as `call`
     """Push an op of one result and return that."""
-    result: Any = call(op, *arrays, out=out, engine=engine, **attributes)
-    return result  # type: ignore[no-any-return] # an op of one result
+    result: NDArray = call(op, *arrays, out=out, engine=engine, **attributes)
+    return result
 
 
 def several(op: Op, *arrays: Any, **attributes: Any) -> tuple[NDArray, ...]:  # noqa: ANN401 - as `call`
     """Push an op of several results and return them."""
-    results: Any = call(op, *arrays, **attributes)
-    return results  # type: ignore[no-any-return] # an op of several
+    results: tuple[NDArray, ...] = call(op, *arrays, **attributes)
+    return results

@@ -1,1 +1,1 @@
-"""What ops say of themselves for graphs, and how passes reach Python's rules."""
+"""What `weft.graph` is made of."""

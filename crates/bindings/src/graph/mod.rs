@@ -4,6 +4,7 @@ pub(crate) mod graphs;
 pub(crate) mod held;
 pub(crate) mod nodes;
 pub(crate) mod passes;
+pub(crate) mod plan;
 pub(crate) mod registry;
 mod rules;
 pub(crate) mod symbols;
