@@ -55,6 +55,7 @@ from weft import (
     linalg as linalg,
     ops as ops,
     random as random,
+    symbol as symbol,
 )
 from weft._access import Mutate as Mutate, Overwrite as Overwrite, Read as Read
 from weft._array.info import __array_namespace_info__ as __array_namespace_info__
