@@ -22,6 +22,7 @@ mod location;
 mod native;
 mod operator;
 mod process;
+mod signature;
 mod stall;
 mod trace;
 mod variable;
@@ -76,6 +77,8 @@ mod _core {
     use super::operator::Operator;
     #[pymodule_export]
     use super::process::{_after_fork_child, _after_fork_parent, _before_fork, _exit_drain};
+    #[pymodule_export]
+    use super::signature::{Signatures, ambient, set_eager, set_recording};
     #[pymodule_export]
     use super::variable::Variable;
 
