@@ -16,6 +16,7 @@ from weft._device import Device
 __all__ = [
     "_FIRST_CUDA_DEVICE",
     "BareLaunch",
+    "Compiled",
     "Completion",
     "CudaLoop",
     "Declared",
@@ -25,6 +26,7 @@ __all__ = [
     "NDArray",
     "Operator",
     "RawKernel",
+    "Recording",
     "Variable",
     "_Answering",
     "_DeviceMemory",
@@ -59,7 +61,9 @@ __all__ = [
     "forget_loops",
     "memory_stats",
     "memory_trim",
+    "note_call",
     "push_compute",
+    "recording",
     "set_dispatch",
     "wrap",
 ]
@@ -292,6 +296,9 @@ class NDArray:
     def _contiguous(self) -> bool: ...
     @property
     def _elsewhere(self) -> bool: ...
+    @property
+    def _recording(self) -> str | None: ...
+    def _is_recorded(self) -> bool: ...
     @property
     def _offset(self) -> int: ...
     def _place(self, device: int) -> None: ...
@@ -655,6 +662,77 @@ class Graph:
     def _end(self, abandon: bool) -> None: ...
 
 def cuda_begin_capture(name: str | None) -> Graph: ...
+
+class _View(TypedDict):
+    buffer: int
+    kind: Literal["argument", "state", "constant", "result", "temporary"]
+    number: int | None
+    version: int
+    shape: tuple[int, ...]
+    dtype: str
+    strides: tuple[int, ...]
+    offset: int
+    arena_offset: int | None
+
+class _Step(TypedDict):
+    number: int
+    name: str
+    location: str | None
+    inputs: list[_View]
+    outputs: list[_View]
+    accesses: list[Literal["read", "mutate", "overwrite"]]
+    dependencies: list[int]
+    bytes: int
+    op: Any
+    attributes: Any
+
+@final
+class Recording:
+    def __new__(cls, engine: Engine, name: str) -> Self: ...
+    @property
+    def name(self) -> str: ...
+    def begin(self) -> None: ...
+    def end(self) -> None: ...
+    def abort(self) -> None: ...
+    def argument(self, array: NDArray, readonly: bool = False) -> NDArray: ...
+    def constant(self, array: NDArray) -> None: ...
+    def states(self) -> tuple[NDArray, ...]: ...
+    def finish(
+        self,
+        results: tuple[NDArray, ...],
+        *,
+        sequential: bool = False,
+        memory: str = "balanced",
+        donate: Sequence[int] = ...,
+        passes: Sequence[str] | None = None,
+    ) -> Compiled: ...
+
+@final
+class Compiled:
+    def __new__(cls, *args: object, **_kwargs: object) -> Self: ...
+    def run(
+        self, arguments: tuple[NDArray, ...], *, priority: int = 0, sequential: bool | None = None
+    ) -> tuple[NDArray, ...]: ...
+    @property
+    def ops(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def eager_nbytes(self) -> int: ...
+    @property
+    def eager_peak_nbytes(self) -> int: ...
+    @property
+    def peak_live_nbytes(self) -> int: ...
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def states(self) -> tuple[NDArray, ...]: ...
+    def states_version(self) -> tuple[int, ...]: ...
+    def states_unchanged(self) -> bool: ...
+    def describe(self) -> list[_Step]: ...
+
+def recording() -> Recording | None: ...
+def note_call(op: object, attributes: object) -> None: ...
 def cuda_empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine, index: int) -> NDArray: ...
 def cache_cuda_loop(name: str, dtypes: tuple[np.dtype[Any], np.dtype[Any]], loop: CudaLoop) -> None: ...
 def _read(obj: object) -> Declared: ...

@@ -22,6 +22,7 @@ mod location;
 mod native;
 mod operator;
 mod process;
+mod program;
 mod signature;
 mod stall;
 mod trace;
@@ -76,9 +77,11 @@ mod _core {
     #[pymodule_export]
     use super::operator::Operator;
     #[pymodule_export]
+    use super::program::{Compiled, Recording, note_call, open_recording};
+    #[pymodule_export]
     use super::process::{_after_fork_child, _after_fork_parent, _before_fork, _exit_drain};
     #[pymodule_export]
-    use super::signature::{Signatures, ambient, set_eager, set_recording};
+    use super::signature::{Signatures, ambient, set_eager};
     #[pymodule_export]
     use super::variable::Variable;
 

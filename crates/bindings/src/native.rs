@@ -35,6 +35,7 @@ impl fmt::Debug for NativeFailure {
 impl std::error::Error for NativeFailure {}
 
 /// A native function and where it was pushed.
+#[derive(Clone, Copy)]
 pub(crate) struct Native {
     function: NativeFunction,
     pub(crate) location: Location,
@@ -44,6 +45,12 @@ impl Native {
     #[inline]
     pub(crate) fn new(py: Python<'_>, function: NativeFunction) -> Self {
         Self { function, location: Location::here(py) }
+    }
+
+    /// Calls it.
+    #[inline]
+    pub(crate) fn call(&self, context: &OpContext<'_>) -> Result<(), Cause> {
+        self.function.call().map_err(|cause| self.failure(cause, context))
     }
 
     #[cold]
@@ -64,7 +71,7 @@ impl Payload for Native {
 
     #[inline]
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
-        self.function.call().map_err(|cause| self.failure(cause, context))
+        self.call(context)
     }
 }
 

@@ -1,3 +1,18 @@
-//! Programs: ops on arrays that were recorded once and are replayed in planned memory.
+//! Programs: ops on arrays that were recorded once and are replayed.
 //!
-//! The crate knows no Python. Devices come in by a trait.
+//! | room | home of |
+//! |---|---|
+//! | `recorded` | what a recording becomes: entries, instructions, which of them wait for which |
+//! | `memory` | where temporaries lie: offsets, arenas |
+//! | `replay` | one call of a program: arguments checked, entries bound, instructions run here or pushed |
+//!
+//! Each room knows those before it. The crate knows no Python.
+
+mod error;
+mod memory;
+mod recorded;
+mod replay;
+
+pub use error::ProgramError;
+pub use recorded::{Argument, Description, Instruction, Place, Recorded, Settings};
+pub use replay::{Figures, Options, Output, Program};

@@ -95,13 +95,12 @@ def inlining(function: Callable[..., Any], instance: object) -> bool:
 
 def is_recording() -> bool:
     """Return whether this thread records."""
-    return _core.recording() is not None
+    return _core.open_recording() is not None
 
 
 def noting(names: dict[Any, Name] | None) -> None:
     """Note what inlined programs read here, while this thread records; None ends it."""
     _threads.names = names
-    _core.set_recording(names is not None)
 
 
 @contextmanager
@@ -113,7 +112,7 @@ def unchanging(what: str) -> Iterator[None]:
     CaptureError
         At the end of the block; nothing becomes of the recording then.
     """
-    recording = _core.recording()
+    recording = _core.open_recording()
     before = 0 if recording is None else recording.calls
     yield
     changed = None if recording is None else recording.changed_since(before)

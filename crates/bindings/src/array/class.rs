@@ -17,7 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
-use weft_array::{Array, Layout, granted};
+use weft_array::{Array, Layout, granted, recording};
 
 /// An asynchronous n-dimensional array: operations on it push ops and return at once.
 ///
@@ -463,6 +463,17 @@ impl NDArray {
     #[getter]
     fn _elsewhere(&self) -> bool {
         self.inner.buffer().is_elsewhere()
+    }
+
+    /// The name of the recording in which alone it has a place, or None.
+    #[getter]
+    fn _recording(&self) -> Option<&str> {
+        self.inner.buffer().recording().map(|tag| tag.name())
+    }
+
+    /// Whether the recording of this thread makes or changes it.
+    fn _is_recorded(&self) -> bool {
+        recording::is_written(&self.inner)
     }
 
     /// Whether its elements lie row after row without gaps.

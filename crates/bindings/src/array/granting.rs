@@ -9,10 +9,12 @@ use crate::cuda::{capture, hosted};
 use crate::engine::Engine;
 use crate::exceptions::Exceptions;
 use crate::location::Location;
+use crate::program;
 use crate::trace::Traced;
 use pyo3::prelude::*;
 use std::mem::offset_of;
-use weft_array::{Access, Array, PushRequest, granting};
+use std::sync::Arc;
+use weft_array::{Access, Array, ArrayError, Call, Opaque, Repeatable, granting, recording, submit};
 use weft_cuda::Label;
 use weft_engine::trace::Kind;
 use weft_engine::{AccessKind, Cause, OpContext, Payload, PushOptions, Variable};
@@ -55,6 +57,12 @@ impl<P: Payload> Payload for Granting<P> {
     }
 }
 
+impl<P: Traced> Repeatable for Granting<P> {
+    fn into_step(self) -> Result<Arc<dyn Opaque>, ArrayError> {
+        self.payload.into_step()
+    }
+}
+
 /// The arrays that are held, without Python.
 pub(crate) fn arrays_of(held: &[(Bound<'_, NDArray>, Access)]) -> Vec<(Array, Access)> {
     held.iter().map(|(array, access)| (array.get().inner.clone(), *access)).collect()
@@ -86,7 +94,11 @@ pub(crate) fn push<P: Traced>(
             return Ok(());
         }
     }
-    engine.wait_for_room(py, options.bytes)?;
+    if recording::is_open() {
+        program::announce(py, &payload, options.name);
+    } else {
+        engine.wait_for_room(py, options.bytes)?;
+    }
     if engine.inner.is_traced() {
         (payload, options.note) = engine.traced(py, payload, options.name)?;
     }
@@ -94,8 +106,8 @@ pub(crate) fn push<P: Traced>(
     let payload = Granting { payload, arrays: arrays.to_vec(), location };
     let arrays: Vec<(&Array, Access)> = arrays.iter().map(|(array, access)| (array, *access)).collect();
     let request =
-        PushRequest { engine: &engine.inner, arrays: &arrays, variables, options, at_arrays, anywhere: P::HOSTED };
-    weft_array::push(payload, &request).map_err(|error| raised(py, error))?;
+        Call { variables, at_arrays, anywhere: P::HOSTED, ..Call::on(&engine.inner, &arrays, options) };
+    submit(payload, &request).map_err(|error| raised(py, error))?;
     engine.hand_over(py);
     Ok(())
 }

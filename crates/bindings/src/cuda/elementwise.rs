@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
-use weft_array::{Access as ArrayAccess, Array, DType, PushRequest, Scalar, push};
+use weft_array::{Access as ArrayAccess, Array, DType, Call, Scalar, push};
 use weft_cuda::driver::Dimensions;
 use weft_cuda::{Access, Cuda, CudaError, Device, DeviceBuffer, Label, Launch, Launcher, Parameter};
 use weft_engine::trace::Kind;
@@ -297,7 +297,7 @@ impl CudaLoop {
         }
         let note = trace::of_arrays(py, engine, Kind::Launch, &self.name);
         let options = PushOptions { bytes, note, ..PushOptions::default() };
-        push(launch, &PushRequest::anywhere(engine, &arrays, options)).map_err(|error| raised(py, error))
+        push(launch, &Call::anywhere(engine, &arrays, options)).map_err(|error| raised(py, error))
     }
 
     /// Refuses operands that do not suit the kernels. Answers their device.

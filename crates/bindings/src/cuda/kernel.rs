@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use weft_array::{Access as ArrayAccess, Array, PushRequest, push};
+use weft_array::{Access as ArrayAccess, Array, Call, push};
 use weft_cuda::driver::{Dimensions, FunctionHandle, StreamHandle};
 use weft_cuda::{Access, CudaError, Device, Kernel, Label, Launch, Launcher, Parameter, Stream};
 use weft_engine::trace::Kind;
@@ -172,7 +172,7 @@ impl RawKernel {
         engine.wait_for_room(py, 0)?;
         let note = trace::of_arrays(py, &engine.inner, Kind::Launch, &self.name);
         let options = PushOptions { note, ..PushOptions::default() };
-        push(launch, &PushRequest::anywhere(&engine.inner, &arrays, options)).map_err(|error| raised(py, error))
+        push(launch, &Call::anywhere(&engine.inner, &arrays, options)).map_err(|error| raised(py, error))
     }
 
     fn __repr__(&self) -> String {

@@ -19,4 +19,4 @@ mod overlaps;
 mod results;
 mod table;
 
-pub(crate) use table::{Signatures, ambient, set_eager, set_recording};
+pub(crate) use table::{Signatures, ambient, set_eager};

@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use weft_array::recording;
 
 /// Whether programs are switched off, and the functions that tell what surrounds a call: whether one trains, say.
 static SURROUNDINGS: RwLock<Surroundings> = RwLock::new(Surroundings { eager: 0, ambient: Vec::new() });
@@ -20,17 +20,6 @@ static SURROUNDINGS: RwLock<Surroundings> = RwLock::new(Surroundings { eager: 0,
 struct Surroundings {
     eager: usize,
     ambient: Vec<Py<PyAny>>,
-}
-
-thread_local! {
-    /// Whether this thread records a program, into which those that it calls are inlined.
-    static RECORDS: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Says whether this thread records a program.
-#[pyfunction]
-pub(crate) fn set_recording(on: bool) {
-    RECORDS.set(on);
 }
 
 /// Switches all programs off, or on again; they count.
@@ -288,7 +277,7 @@ impl Signatures {
     /// What surrounds this call, or None if it just runs.
     #[inline]
     fn surrounding<'py>(&self, py: Python<'py>) -> PyResult<Option<SmallVec<[Bound<'py, PyAny>; 4]>>> {
-        if RECORDS.get() { Ok(None) } else { surroundings(py) }
+        if recording::is_open() { Ok(None) } else { surroundings(py) }
     }
 
     fn named(&self, py: Python<'_>, at: usize) -> String {

@@ -1,0 +1,134 @@
+//! From what was recorded to entries and instructions.
+
+use super::{Argument, Entry, Instruction, Place, Recorded, Shown, Source, whole};
+use crate::ProgramError;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use weft_array::recording::{self, Tape};
+use weft_array::{Access, Array, Buffer};
+
+/// Entries by the addresses of buffers.
+struct Entries<'a> {
+    tape: &'a Tape,
+    known: HashMap<usize, usize>,
+    list: Vec<Entry>,
+}
+
+fn address(buffer: &Arc<Buffer>) -> usize {
+    Arc::as_ptr(buffer).addr()
+}
+
+impl Entries<'_> {
+    fn add(&mut self, source: Source, bytes: usize) -> usize {
+        let (reach, is_result, is_shown) = (0..0, false, false);
+        self.list.push(Entry { source, bytes, reach, written: false, read: false, is_result, is_shown });
+        self.list.len() - 1
+    }
+
+    /// The entry of an array's memory.
+    fn of(&mut self, array: &Array) -> Result<usize, ProgramError> {
+        let buffer = array.buffer();
+        if let Some(&known) = self.known.get(&address(buffer)) {
+            return Ok(known);
+        }
+        let source = match buffer.recording() {
+            Some(tag) if Arc::ptr_eq(tag, self.tape.tag()) => Source::Fresh,
+            Some(tag) => {
+                let recording = tag.name().to_owned();
+                return Err(weft_array::ArrayError::Recorded { recording }.into());
+            }
+            None if self.tape.constants().iter().any(|constant| Arc::ptr_eq(constant, buffer)) => {
+                Source::Constant { array: whole(buffer)?, copied: false }
+            }
+            None => Source::State(array.clone()),
+        };
+        let entry = self.add(source, buffer.bytes());
+        self.known.insert(address(buffer), entry);
+        Ok(entry)
+    }
+
+    fn reach(&mut self, entry: usize, range: &Range<usize>) {
+        let reach = &mut self.list[entry].reach;
+        if !range.is_empty() {
+            *reach = if Range::is_empty(reach) {
+                range.clone()
+            } else {
+                reach.start.min(range.start)..reach.end.max(range.end)
+            };
+        }
+    }
+}
+
+impl Recorded {
+    /// Resolves the arrays of a recording: these arguments, these results.
+    pub fn new(tape: Tape, arguments: Vec<Argument>, results: &[Array]) -> Result<Self, ProgramError> {
+        if let Some(failure) = tape.failure() {
+            return Err(ProgramError::Recording(failure.to_owned()));
+        }
+        let mut entries = Entries { tape: &tape, known: HashMap::new(), list: Vec::new() };
+        let mut argument_entries = Vec::new();
+        for (number, argument) in arguments.iter().enumerate() {
+            let placeholder = argument.placeholder.buffer();
+            let entry = match entries.known.get(&address(placeholder)) {
+                Some(&known) => known,
+                None => entries.add(Source::Argument(number), placeholder.bytes()),
+            };
+            entries.known.insert(address(placeholder), entry);
+            // Who closes over an argument means the argument.
+            entries.known.insert(address(argument.array.buffer()), entry);
+            entries.reach(entry, &argument.array.range());
+            argument_entries.push(entry);
+        }
+        let mut places = Vec::with_capacity(tape.calls().len());
+        for call in tape.calls() {
+            places.push(places_of(&mut entries, call)?);
+        }
+        let mut shown = Vec::with_capacity(results.len());
+        for array in results {
+            let entry = entries.of(array)?;
+            entries.reach(entry, &array.range());
+            entries.list[entry].is_result = true;
+            shown.push(Shown { entry, layout: array.layout().clone(), dtype: array.dtype() });
+        }
+        let mut list = entries.list;
+        for entry in &mut list {
+            let handed_out = entry.written || entry.is_result || entry.is_shown;
+            if let Source::Constant { copied, .. } = &mut entry.source {
+                *copied = handed_out;
+            }
+        }
+        let (name, engine) = (tape.tag().name().to_owned(), tape.engine().clone());
+        let looked_at = tape.looked_at().to_vec();
+        let calls = tape.into_calls().into_iter().zip(places).enumerate();
+        let instructions = calls.map(|(number, (call, places))| Instruction {
+            number,
+            step: call.step,
+            places,
+            variables: call.variables,
+            name: call.name,
+            place: call.place,
+            priority: call.priority,
+            device: call.device,
+            always_run: call.always_run,
+            at_arrays: call.at_arrays,
+        });
+        let instructions = instructions.collect();
+        Ok(Self { name, engine, arguments, argument_entries, entries: list, instructions, results: shown, looked_at })
+    }
+}
+
+fn places_of(entries: &mut Entries<'_>, call: &recording::Recorded) -> Result<Vec<Place>, ProgramError> {
+    let mut places = Vec::with_capacity(call.arrays.len());
+    for (array, access) in &call.arrays {
+        let (entry, range) = (entries.of(array)?, array.range());
+        entries.reach(entry, &range);
+        let known = &mut entries.list[entry];
+        known.written |= *access != Access::Read;
+        known.read |= *access != Access::Overwrite;
+        known.is_shown |= !call.step.is_native();
+        let (layout, dtype, access) = (array.layout().clone(), array.dtype(), *access);
+        places.push(Place { entry, layout, dtype, access, range });
+    }
+    Ok(places)
+}
