@@ -328,14 +328,20 @@ from weft._default import get_engine, set_engine
 from weft._device import Device, cpu, gpu
 from weft._executor import Executor
 from weft._exit import install as _install
+from weft._program.block import capture
+from weft._program.control import cond, scan
+from weft._program.eagerly import eager
+from weft._program.entry import program
+from weft._program.program import Program
 from weft._task import task
 from weft._trace.entry import trace
 from weft._trace.progress import progress
 from weft._trace.recorder import Trace
 from weft._wait import wait
-from weft.ops import register_op
+from weft.ops import Aval, register_op
 
 __all__ = [
+    "Aval",
     "Completion",
     "Device",
     "Engine",
@@ -344,6 +350,7 @@ __all__ = [
     "NDArray",
     "Operator",
     "Overwrite",
+    "Program",
     "Read",
     "Trace",
     "UniqueAllResult",
@@ -404,6 +411,7 @@ __all__ = [
     "broadcast_shapes",
     "broadcast_to",
     "can_cast",
+    "capture",
     "cbrt",
     "ceil",
     "clip",
@@ -412,6 +420,7 @@ __all__ = [
     "complex128",
     "concat",
     "concatenate",
+    "cond",
     "conj",
     "conjugate",
     "copysign",
@@ -439,6 +448,7 @@ __all__ = [
     "dsplit",
     "dstack",
     "e",
+    "eager",
     "einsum",
     "empty",
     "empty_like",
@@ -562,6 +572,7 @@ __all__ = [
     "pow",
     "power",
     "prod",
+    "program",
     "progress",
     "promote_types",
     "ptp",
@@ -583,6 +594,7 @@ __all__ = [
     "rot90",
     "round",
     "save",
+    "scan",
     "searchsorted",
     "set_engine",
     "setdiff1d",

@@ -76,7 +76,7 @@ class _Block:
     """The block of a capture."""
 
     def __init__(self, name: str, engine: Engine, memory: str, *, sequential: bool) -> None:
-        self._recording: Recording = _core.Recording(engine, name)
+        self._recording: Recording = _core.Recording(engine, name, keeps=True)
         self._program = Program(name, None)
         self._memory, self._sequential = memory, sequential
 

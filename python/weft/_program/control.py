@@ -13,7 +13,7 @@ from weft._program import record
 from weft._program.entry import program
 from weft._program.function import ProgramFunction
 from weft._program.trees import arrays_of, leaves_of, replaced, unflattened
-from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
+from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,7 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, *, length
     ------
     ArgumentValueError
         If the arrays of `xs` differ in length, or there is neither `xs` nor `length`.
-    ShapeError
+    ArgumentValueError
         If the body changes a shape or a dtype of the carry.
 
     Examples
@@ -79,7 +79,7 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, *, length
         carry, y = returned
         found = [(x.shape, x.dtype) for x in arrays_of(carry)]
         if found != known:
-            raise ShapeError(f"scan: the body was given a carry of {_shown(known)}, and returned one of {_shown(found)}")
+            raise ArgumentValueError(f"scan: the body was given a carry of {_shown(known)}, and returned one of {_shown(found)}")
         ys.append(y)
     return carry, _stacked(ys)
 
@@ -107,7 +107,7 @@ def cond(p: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) -> An
 
     Raises
     ------
-    ShapeError
+    ArgumentValueError
         In a program, if the branches return other structures, shapes or dtypes.
     CaptureError
         In a program, if a branch changes an array that it did not make.
@@ -132,7 +132,7 @@ def cond(p: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) -> An
         taken, other = f(*args), g(*args)
     ours, theirs = leaves_of(taken), leaves_of(other)
     if len(ours) != len(theirs):
-        raise ShapeError(f"cond: one branch returns {len(ours)} values, the other {len(theirs)}")
+        raise ArgumentValueError(f"cond: one branch returns {len(ours)} values, the other {len(theirs)}")
     choice = p.reshape(())
     return unflattened(taken, iter([_chosen(choice, *pair) for pair in zip(ours, theirs, strict=True)]))
 
@@ -144,7 +144,7 @@ def _chosen(choice: NDArray, one: Any, other: Any) -> Any:  # noqa: ANN401 - lea
         one, other = as_array(one, choice), as_array(other, choice)
     one, other = as_array(one, other), as_array(other, one)
     if one.shape != other.shape or one.dtype != other.dtype:
-        raise ShapeError(
+        raise ArgumentValueError(
             f"cond: one branch returns {_shown([(one.shape, one.dtype)])}, the other {_shown([(other.shape, other.dtype)])}"
         )
     return where(choice, one, other)

@@ -207,11 +207,13 @@ class ProgramFunction(Signatures):
         call |= {name.text: ((name.text, name.token), name.shown) for name in recorded.names}
         leaves = self._leaves(arguments)
         owners = recorded.arguments
-        shared = [f"{owners[one]} and {owners[other]} share memory {by} bytes apart" for one, other, by in self._overlaps(leaves)]
-        call["memory"] = (tuple(shared), ", ".join(shared) or "of each array alone")
+        shared = [f"{owners[one]} and {owners[other]} share it" for one, other, _ in self._overlaps(leaves)]
+        shared += [f"{owners[number]} is what the function itself refers to" for number in recorded.compiled.closed]
+        distances = tuple(by for _, _, by in self._overlaps(leaves))
+        call["memory"] = ((*shared, distances), ", ".join(shared) or "no two arrays'")
         engine = engine_for(leaves)
         call["engine"] = (id(engine), repr(engine))
-        source = (_again, partial(_bound_again, settings, self._reference()), _outlined(arguments))
+        source = _again, partial(_found_again, settings.name, self._reference()), _outlined(arguments)
         program = Program(settings.name, recorded.compiled, recorded.structure, owners, source)
         entered: Program = self._enter(
             arguments,
@@ -219,7 +221,7 @@ class ProgramFunction(Signatures):
             recorded.compiled.run,
             recorded.structure,
             [name.guard for name in recorded.names],
-            list(recorded.compiled.states),
+            [*recorded.compiled.states, *(leaves[number] for number in recorded.compiled.closed)],
             _versions(recorded.compiled),
         )
         if entered is program:
@@ -229,9 +231,12 @@ class ProgramFunction(Signatures):
                 self._forget(old)
         return entered
 
-    def _reference(self) -> Callable[[], object]:
-        """Return what returns the instance without keeping it."""
-        return weakref.ref(self._instance) if self._instance is not None else _nothing
+    def _reference(self) -> Callable[[], ProgramFunction | None]:
+        """Return what finds this function again, and keeps neither it nor the instance."""
+        if self._instance is None:
+            return weakref.ref(self)
+        instance, name = weakref.ref(self._instance), self._settings.name
+        return lambda: getattr(instance(), name, None)
 
     def _call_of(self, arguments: Sequence[Any]) -> Any:  # noqa: ANN401 - as above
         """Call the function with arguments in the order of the parameters."""
@@ -299,14 +304,12 @@ def _versions(compiled: Compiled) -> tuple[Callable[[], object], object] | None:
     return (compiled.states_version, now) if now else None
 
 
-def _nothing() -> None:
-    """Stand for the instance of a function that has none."""
-
-
-def _bound_again(settings: Settings, instance: Callable[[], object]) -> ProgramFunction:
-    """Return the program function that a program was made for, to be pickled."""
-    found = instance()
-    return ProgramFunction(settings) if found is None else getattr(found, settings.name)
+def _found_again(name: str, find: Callable[[], ProgramFunction | None]) -> ProgramFunction:
+    """Return the function of a program, to be pickled with it."""
+    found = find()
+    if found is None:
+        raise pickle.PicklingError(f"the program {name!r} cannot be pickled: its function is gone")
+    return found
 
 
 def _made_again(

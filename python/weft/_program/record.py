@@ -95,7 +95,7 @@ def inlining(function: Callable[..., Any], instance: object) -> bool:
 
 def is_recording() -> bool:
     """Return whether this thread records."""
-    return _core.open_recording() is not None
+    return _core.recording() is not None
 
 
 def noting(names: dict[Any, Name] | None) -> None:
@@ -112,7 +112,7 @@ def unchanging(what: str) -> Iterator[None]:
     CaptureError
         At the end of the block; nothing becomes of the recording then.
     """
-    recording = _core.open_recording()
+    recording = _core.recording()
     before = 0 if recording is None else recording.calls
     yield
     changed = None if recording is None else recording.changed_since(before)

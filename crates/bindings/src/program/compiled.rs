@@ -132,6 +132,18 @@ impl Compiled {
         PyTuple::new(py, results)
     }
 
+    /// The engine of its ops.
+    #[getter]
+    fn engine(&self, py: Python<'_>) -> Py<Engine> {
+        self.engine.clone_ref(py)
+    }
+
+    /// The numbers of the arguments that the function refers to itself, too.
+    #[getter]
+    fn closed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.program.recorded().closed())
+    }
+
     /// How many ops a call runs.
     #[getter]
     fn ops(&self) -> usize {

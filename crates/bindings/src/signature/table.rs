@@ -152,7 +152,7 @@ impl Signatures {
         run: Py<PyAny>,
         results: &Bound<'py, PyAny>,
         guards: Vec<Bound<'py, PyAny>>,
-        states: Vec<Bound<'py, NDArray>>,
+        states: Vec<Bound<'py, NDArray>>, // and arguments that the function refers to itself
         versions: Option<(Py<PyAny>, Py<PyAny>)>,
     ) -> PyResult<Py<PyAny>> {
         let arguments: SmallVec<[_; 8]> = arguments.iter().collect();
