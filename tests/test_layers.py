@@ -152,3 +152,20 @@ def test_python_starts_no_thread_of_its_own() -> None:
             continue
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"\bthreading\.Thread\(|ThreadPoolExecutor\(|\bimport ctypes\b", text), path
+
+
+#: How a call of an array function walks: each stage knows those before it, and none after.
+STAGES = ("rules", "scalars", "operands", "plans", "places", "callables", "copies", "door", "dispatch")
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_call_walks_one_way(stage: str) -> None:
+    later = set(STAGES[STAGES.index(stage) + 1 :])
+    path = ROOT / "python" / "weft" / "_array" / f"{stage}.py"
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == "weft._array":
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("weft._array."):
+            names.add((node.module or "").rpartition(".")[2])
+    assert not names & later

@@ -45,6 +45,7 @@ __all__ = [
     "copy_elements",
     "cuda_begin_capture",
     "cuda_compile",
+    "cuda_compiler_version",
     "cuda_copy",
     "cuda_current_stream",
     "cuda_device_count",
@@ -62,6 +63,7 @@ __all__ = [
     "memory_stats",
     "memory_trim",
     "note_call",
+    "plan_offsets",
     "push_compute",
     "recording",
     "set_dispatch",
@@ -634,7 +636,14 @@ class _DeviceMemory: ...
 
 @final
 class RawKernel:
-    def __new__(cls, code: object, name: str | None = None, options: Sequence[str] | None = None) -> Self: ...
+    def __new__(
+        cls,
+        code: object,
+        name: str | None = None,
+        options: Sequence[str] | None = None,
+        *,
+        enable_cooperative_groups: bool | None = None,
+    ) -> Self: ...
     @property
     def name(self) -> str: ...
     def __call__(
@@ -797,6 +806,7 @@ def cuda_wrap(
     keeper: object,
     engine: Engine,
 ) -> NDArray: ...
+def cuda_compiler_version(paths: Sequence[str]) -> tuple[int, int]: ...
 def cuda_compile(
     paths: Sequence[str], name: str, source: str, capability: tuple[int, int], options: Sequence[str]
 ) -> bytes: ...
@@ -807,6 +817,15 @@ def cuda_memory_stats(index: int) -> dict[str, int]: ...
 def cuda_trim() -> None: ...
 def cuda_wait_issued(x: NDArray) -> None: ...
 def cuda_current_stream() -> tuple[int, int] | None: ...
+def plan_offsets(
+    lower: npt.NDArray[np.int64],
+    upper: npt.NDArray[np.int64],
+    size: npt.NDArray[np.int64],
+    out: npt.NDArray[np.int64],
+    alignment: int,
+    capacity: int | None,
+    seconds: float,
+) -> tuple[int, int]: ...
 
 @final
 class Operator:

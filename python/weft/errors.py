@@ -25,6 +25,7 @@ __all__ = [
     "NestedPushError",
     "OpCancelledError",
     "PendingLimitError",
+    "PlanError",
     "RecordingWarning",
     "TraceError",
     "VariableDeletedError",
@@ -385,6 +386,22 @@ class RecordingWarning(WeftError, RuntimeWarning):
 
 class KernelCompileError(WeftError, ValueError):
     """CUDA's compiler refused the source of a kernel. The message has its log."""
+
+
+class PlanError(WeftError, ValueError, MemoryError):
+    """No plan keeps to the bytes that are allowed, or none was found in the time that is.
+
+    The message names the limit, the lower bound, and the best that was found. Allow more bytes or, where the lower
+    bound is within the limit, more seconds.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.graph.plan_offsets([0, 1], [2, 3], [64, 64], capacity=100)
+    Traceback (most recent call last):
+    ...
+    weft.errors.PlanError: ...
+    """
 
 
 class KernelArgumentError(WeftError, TypeError):

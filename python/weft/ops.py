@@ -10,7 +10,7 @@ arrays, captured programs and symbolic graphs share one set of ops. A user's op 
 >>> clip01(weft.asarray([-1.0, 0.5, 2.0]))
 NDArray([0. , 0.5, 1. ])
 
-This module knows names and rules only; `weft._array.dispatch` pushes.
+This module knows names and rules only; `weft._array.dispatch` takes their calls to the engine.
 """
 
 from __future__ import annotations
@@ -142,7 +142,8 @@ class Op:
         """Push the op and return its result, or its results, at once."""
         from weft._array.dispatch import call  # noqa: PLC0415 - the dispatcher imports this module
 
-        return call(self, *arrays, out=out, **attributes)
+        results: NDArray | tuple[NDArray, ...] = call(self, *arrays, out=out, **attributes)
+        return results
 
     def __repr__(self) -> str:
         """Return the expression that finds this op."""
@@ -187,7 +188,7 @@ class Op:
 
     def _replace(self, kind: str, compute: Compute, level: int) -> None:
         """Compute by `compute` what was computed some faster way."""
-        from weft._array.dispatch import forget  # noqa: PLC0415 - the dispatcher imports this module
+        from weft._array.plans import forget  # noqa: PLC0415 - the dispatcher imports this module
 
         faster = _FASTER.get(kind)
         if faster is not None and self._attributes.get(faster, (level + 1,))[0] <= level:

@@ -3,7 +3,7 @@
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use weft_array::{
-    Access, Array, ArrayError, Buffer, DType, Elsewhere, Layout, Operand, Call, Scalar, copy_loop, push,
+    Access, Array, ArrayError, Buffer, Call, DType, Elsewhere, Layout, Operand, Scalar, copy_loop, push,
     push_elementwise, push_pair,
 };
 use weft_engine::{Cause, Engine, OpContext, Policy, PushOptions, Settings, Wait};

@@ -6,7 +6,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use weft_array::{Access, Array, DType, Layout, Call, push};
+use weft_array::{Access, Array, Call, DType, Layout, push};
 use weft_engine::{Cause, Engine, EngineError, OpContext, Policy, PushOptions, Settings, Wait};
 
 const LENGTH: usize = 24;

@@ -11,6 +11,7 @@ use pyo3::types::PyList;
 use std::sync::Arc;
 use weft_cuda::{CompileError, CudaError};
 use weft_engine::{Cause, EngineError, Failure};
+use weft_graph::plan::PlanError;
 
 /// `weft.errors`, held because nothing can be imported any more when the interpreter ends.
 static CLASSES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
@@ -142,6 +143,20 @@ pub(crate) fn compiler(py: Python<'_>, error: CompileError) -> PyErr {
 
 pub(crate) fn kernel_argument(py: Python<'_>, message: &str) -> PyErr {
     of_class(py, "KernelArgumentError", (message,))
+}
+
+/// A plan that was refused, or cannot be, as the exception to raise.
+pub(crate) fn plan(py: Python<'_>, error: &PlanError) -> PyErr {
+    let class = match error {
+        PlanError::Interrupted => return PyKeyboardInterrupt::new_err(()),
+        PlanError::Lengths { .. }
+        | PlanError::Reversed { .. }
+        | PlanError::Alignment(_)
+        | PlanError::TooLarge { .. }
+        | PlanError::Seconds(_) => "ArgumentValueError",
+        _ => "PlanError",
+    };
+    of_class(py, class, (error.to_string(),))
 }
 
 /// Several failures as one exception group.

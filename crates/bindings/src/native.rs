@@ -7,7 +7,7 @@ use pyo3::sync::PyOnceLock;
 use std::fmt;
 use std::mem::offset_of;
 use std::sync::Arc;
-use weft_engine::{Cause, NativeFunction, OpContext, Payload};
+use weft_engine::{Cause, NativeFunction, OpContext, Payload, PlaceOffset};
 
 /// A native function that answered something else than 0.
 pub(crate) struct NativeFailure {
@@ -67,7 +67,8 @@ impl Native {
 }
 
 impl Payload for Native {
-    const PLACE: Option<usize> = Some(offset_of!(Native, location));
+    // SAFETY: a `Location` is eight bytes without padding.
+    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(offset_of!(Native, location)) });
 
     #[inline]
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
@@ -83,7 +84,9 @@ pub(crate) struct KeepingAlive {
 }
 
 impl Payload for KeepingAlive {
-    const PLACE: Option<usize> = Some(offset_of!(KeepingAlive, native.location));
+    // SAFETY: a `Location` is eight bytes without padding.
+    const PLACE: Option<PlaceOffset<Self>> =
+        Some(unsafe { PlaceOffset::new(offset_of!(KeepingAlive, native.location)) });
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         let result = self.native.run(context);

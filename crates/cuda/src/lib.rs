@@ -139,11 +139,13 @@ mod memory;
 mod parts;
 mod pinned;
 mod poller;
+mod relaxed;
 mod retired;
 mod runtime;
 mod staged;
 mod stream;
 mod timer;
+mod timer_slack;
 mod timing;
 
 #[cfg(feature = "simulated")]

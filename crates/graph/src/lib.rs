@@ -5,3 +5,5 @@
 //! | `plan` | offsets for intervals: where values lie that live for a while |
 //!
 //! The crate knows no engine, no arrays and no Python.
+
+pub mod plan;

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from weft._array.devices import as_device, device_of, new, place
-from weft._array.dispatch import engine_of, view
 from weft._array.dtypes import astype
 from weft._array.filling import fill
-from weft._array.operands import ArrayLike, as_array, host_array
+from weft._array.operands import ArrayLike, as_array, engine_of, host_array
 from weft._array.ranges import arange, eye, identity, linspace, meshgrid, tril, triu
 from weft._array.rules import as_dtype, scalar_dtype
 from weft._array.shapes import as_shape
+from weft._array.views import view
 from weft._core import NDArray, wrap
 
 if TYPE_CHECKING:

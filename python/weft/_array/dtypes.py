@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from weft._array.copies import copy_cast
 from weft._array.devices import as_device, device_of, new
-from weft._array.dispatch import copy_cast
 from weft._array.operands import ArrayLike, as_array
 from weft._array.rules import as_dtype
 from weft._core import NDArray

@@ -1,7 +1,7 @@
 """Arrays in other libraries' hands: NumPy's `__array__`, DLPack, the array API's namespace, pickle and copy.
 
 What is given away without a copy is read-only: whoever wrote to it would race with the ops that are pushed later.
-NumPy's functions and ufuncs on NDArrays are in `numpy_calls`.
+NumPy's functions and ufuncs on NDArrays are in `numpy_functions` and `numpy_ufuncs`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array import numpy_calls
 from weft._array.devices import as_device, device_of, place
+from weft._array.numpy_functions import __array_function__
+from weft._array.numpy_ufuncs import __array_ufunc__
 from weft._array.operands import read_only
 from weft._core import NDArray, beside, copy_elements, wrap
 from weft._default import get_engine
@@ -42,8 +43,8 @@ def attach() -> None:
         __reduce__,
         __copy__,
         __deepcopy__,
-        numpy_calls.__array_ufunc__,
-        numpy_calls.__array_function__,
+        __array_ufunc__,
+        __array_function__,
     )
     for method in methods:
         method.__qualname__ = f"NDArray.{method.__name__}"

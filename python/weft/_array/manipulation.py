@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from weft._array.calls import Elements, one
-from weft._array.dispatch import as_array, view
+from weft._array.operands import as_array
 from weft._array.shapes import (
     AnyShape,
     Axis,
@@ -19,13 +19,13 @@ from weft._array.shapes import (
     axis_tuple,
     broadcast_strides,
     contiguous_strides,
+    reduced_axes,
     reshape_strides,
     resolve_shape,
 )
-from weft._array.views import Layout, register_view
+from weft._array.views import Layout, register_view, view
 from weft._core import copy_elements
-from weft.ops import Aval, register_op
-from weft.ops import broadcast_shapes as joined
+from weft.ops import Aval, broadcast_shapes as joined, register_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -290,7 +290,7 @@ def squeeze(x: ArrayLike, /, axis: Axis = None) -> NDArray:
     (3, 1)
     """
     x = as_array(x)
-    axes = tuple(i for i, n in enumerate(x.shape) if n == 1) if axis is None else axis_tuple(axis, x.ndim)
+    axes = tuple(i for i, n in enumerate(x.shape) if n == 1) if axis is None else reduced_axes(axis, x.ndim)
     return _squeezed(x, axes=axes)
 
 

@@ -16,11 +16,12 @@ from weft._array.devices import as_device, device_of
 from weft._array.dtypes import astype
 from weft._array.filling import assign, fill
 from weft._array.indexing import get_item, set_item, take
-from weft._array.operands import ArrayLike, as_array, check_writable, is_host, values
+from weft._array.operands import ArrayLike, as_array, is_host, values
 from weft._array.operators import dispatch_operator, divmod_of
 from weft._array.parts import imag, real
-from weft._array.shapes import axis_index
-from weft._array.waiting import await_array, wait_all
+from weft._array.places import check_writable
+from weft._array.shapes import axis_index, is_index
+from weft._array.waiting import await_array
 from weft._core import NDArray, push_compute, set_dispatch
 
 if TYPE_CHECKING:
@@ -30,51 +31,24 @@ if TYPE_CHECKING:
 
     from weft._device import Device
 
-__all__ = ["attach", "wait_all"]
+__all__ = ["attach"]
 
 
 def attach() -> None:
     """Give NDArray its methods and its operators their dispatcher; once, when weft is imported."""
     if hasattr(NDArray, "numpy"):
         return
-    from weft._array import (  # noqa: PLC0415 - these import what `attach` is to complete
-        elementwise,
-        manipulation,
-        products,
-        searching,
-        sorting,
-        statistical,
-    )
+    from weft._array import namespace  # noqa: PLC0415 - its modules import what `attach` is to complete
+    from weft._array.matrices import trace  # noqa: PLC0415 - of the namespace's name is the recorder
 
     set_dispatch(dispatch_operator)
     for function in _METHODS:
         function.__qualname__ = f"NDArray.{function.__name__}"
         setattr(NDArray, function.__name__, function)
-    for module, names in {
-        elementwise: ("clip", "conj", "conjugate", "round"),
-        manipulation: ("ravel", "squeeze", "swapaxes"),
-        products: ("diagonal", "dot", "trace"),
-        searching: ("argmax", "argmin", "nonzero", "searchsorted"),
-        sorting: ("argsort",),
-        statistical: (
-            "all",
-            "any",
-            "cumprod",
-            "cumsum",
-            "max",
-            "mean",
-            "min",
-            "prod",
-            "ptp",
-            "std",
-            "sum",
-            "var",
-        ),
-    }.items():
-        for name in names:
-            if hasattr(module, name):
-                setattr(NDArray, name, getattr(module, name))
-    setattr(NDArray, "__await__", await_array)  # noqa: B010 - the class is made elsewhere, without it
+    for name in _FUNCTIONS:
+        setattr(NDArray, name, getattr(namespace, name))
+    setattr(NDArray, "trace", trace)  # noqa: B010 - the class is made elsewhere, without it
+    setattr(NDArray, "__await__", await_array)  # noqa: B010 - as above
     setattr(NDArray, "__getitem__", get_item)  # noqa: B010 - as above
     setattr(NDArray, "__setitem__", set_item)  # noqa: B010 - as above
     for name, get in _PROPERTIES.items():
@@ -261,7 +235,7 @@ def transpose(self: NDArray, *axes: Any) -> NDArray:  # noqa: ANN401 - axes, or 
     """
     from weft._array.manipulation import transpose as transposed  # noqa: PLC0415 - the method has its name
 
-    return transposed(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], SupportsIndex) else axes or None)
+    return transposed(self, axes[0] if len(axes) == 1 and not is_index(axes[0]) else axes or None)
 
 
 def _take(self: NDArray, indices: ArrayLike, axis: SupportsIndex | None = None, out: NDArray | None = None) -> NDArray:
@@ -324,6 +298,13 @@ _METHODS: tuple[Callable[..., Any], ...] = (
     *(__len__, __iter__, __contains__, __delitem__, __divmod__, __rdivmod__),
     *(copyto, copyfrom, copy, _astype, to_device, _fill, sort),
     *(flatten, reshape, transpose, _take, _repeat),
+)
+#: The functions that are methods too.
+_FUNCTIONS = (
+    *("clip", "conj", "conjugate", "round"),
+    *("ravel", "squeeze", "swapaxes", "diagonal", "dot"),
+    *("argmax", "argmin", "argsort", "nonzero", "searchsorted"),
+    *("all", "any", "cumprod", "cumsum", "max", "mean", "min", "prod", "ptp", "std", "sum", "var"),
 )
 _PROPERTIES: dict[str, Callable[[NDArray], Any]] = {
     "T": _transposed,

@@ -10,10 +10,10 @@ import numpy as np
 
 from weft._array.calls import one
 from weft._array.devices import as_device, new, place
-from weft._array.dispatch import engine_of, view
 from weft._array.filling import fill
-from weft._array.operands import ArrayLike, as_array
+from weft._array.operands import ArrayLike, as_array, engine_of
 from weft._array.rules import Aval, as_dtype, like_first
+from weft._array.views import view
 from weft._core import NDArray, beside, copy_elements
 from weft.ops import register_op
 
@@ -187,8 +187,9 @@ def _eye_rule(*, n_rows: int, n_cols: int, dtype: DType, **_attributes: object) 
 @register_op("eye", infer=_eye_rule)
 def _eye(out: np.ndarray[Any, Any], *, n_rows: int, n_cols: int, k: int, dtype: DType) -> None:  # noqa: ARG001 - of the rule
     out[...] = 0
-    rows = np.arange(max(0, -k), min(n_rows, n_cols - k))
-    out[rows, rows + k] = 1
+    if -n_rows < k < n_cols:
+        rows = np.arange(max(0, -k), min(n_rows, n_cols - k))
+        out[rows, rows + k] = 1
 
 
 def eye(

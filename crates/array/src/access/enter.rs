@@ -7,7 +7,7 @@ use crate::memory::{Buffer, Part, Pushing, RANGES, Ranges};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
-use weft_engine::{AccessKind, Accesses, Engine, EngineError, Payload, PushOptions, Variable};
+use weft_engine::{AccessKind, Accesses, Engine, EngineError, Payload, PushOptions, Variable, drop_later};
 
 /// Variables of ranges, with what is done to them.
 type Parts = SmallVec<[(Variable, AccessKind); 4]>;
@@ -148,6 +148,21 @@ pub(crate) fn enqueue<P: Payload>(
 ) -> Result<(), EngineError> {
     let mut parts = Parts::new();
     let mut accesses = Accesses::new(engine);
+    if let Err(error) = enter_all(pushing, (arrays, variables, after), &mut parts, &mut accesses) {
+        drop_later(payload); // not under the lock
+        return Err(error);
+    }
+    engine.enqueue(payload, &mut accesses, options)
+}
+
+/// Notes what an op does with its arrays, and collects its accesses.
+#[inline]
+fn enter_all<'a>(
+    pushing: &mut Pushing,
+    (arrays, variables, after): (&[(&'a Array, Access)], &[(&'a Variable, AccessKind)], &[&'a Array]),
+    parts: &'a mut Parts,
+    accesses: &mut Accesses<'a>,
+) -> Result<(), EngineError> {
     if are_flat(pushing, arrays) {
         for (array, access) in arrays {
             let ranges = array.buffer().ranges.get(pushing);
@@ -156,8 +171,8 @@ pub(crate) fn enqueue<P: Payload>(
             accesses.add(array.buffer().variable(), access.kind())?;
         }
     } else {
-        enter_each(pushing, arrays, &mut parts, &mut accesses)?;
-        for (variable, kind) in &parts {
+        enter_each(pushing, arrays, parts, accesses)?;
+        for (variable, kind) in &*parts {
             accesses.add(variable, *kind)?;
         }
     }
@@ -171,7 +186,7 @@ pub(crate) fn enqueue<P: Payload>(
         }
         accesses.add(array.buffer().variable(), AccessKind::Exclusive)?;
     }
-    engine.enqueue(payload, &mut accesses, options)
+    Ok(())
 }
 
 /// The variables of a range of a split buffer.

@@ -36,8 +36,8 @@ mod telling;
 
 pub use array::Array;
 pub(crate) use enter::{enqueue, enter_whole};
-pub use granted::{granted, granting};
 pub(crate) use granted::refuse;
+pub use granted::{granted, granting};
 pub(crate) use presence::{are_idle, is_all_there, note_written, place};
 
 use weft_engine::AccessKind;

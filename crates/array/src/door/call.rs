@@ -135,8 +135,10 @@ pub fn push_pair<P: Payload, Q: Payload>(
     recording::refuse_push(call.options.name)?;
     call.check()?;
     follower.check()?;
+    let mut second = Some(second); // if it is refused, it does not go under the lock
     enter_engine(call, |pushing| {
-        call.enqueue(pushing, first).and_then(|()| follower.enqueue(pushing, second))
+        call.enqueue(pushing, first)?;
+        second.take().map_or(Ok(()), |second| follower.enqueue(pushing, second))
     })
 }
 

@@ -5,7 +5,7 @@ use super::recording;
 use crate::access::{enter_whole, refuse};
 use crate::memory::Pushing;
 use crate::{Access, Array, ArrayError};
-use weft_engine::{Accesses, Device, Engine, Payload, PushOptions};
+use weft_engine::{Accesses, Device, Engine, Payload, PushOptions, drop_later};
 
 /// What an op does with buffers, wherever their memory is.
 pub struct Prepared {
@@ -50,11 +50,15 @@ impl Prepared {
             accesses.add(array.buffer().variable(), access.kind())?;
         }
         let mut pushing = Pushing::lock();
-        let entered = self
-            .arrays
-            .iter()
-            .try_for_each(|(array, access)| enter_whole(&mut pushing, array.buffer(), *access))
-            .and_then(|()| self.engine.enqueue(payload, &mut accesses, &options));
+        let entered =
+            self.arrays.iter().try_for_each(|(array, access)| enter_whole(&mut pushing, array.buffer(), *access));
+        let entered = match entered {
+            Ok(()) => self.engine.enqueue(payload, &mut accesses, &options),
+            Err(error) => {
+                drop_later(payload); // not under the lock
+                Err(error)
+            }
+        };
         drop(pushing);
         self.engine.follow_up();
         Ok(entered?)

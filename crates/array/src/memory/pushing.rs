@@ -1,20 +1,25 @@
 //! The lock under which is decided what an op does to its arrays, together with its push.
 //!
-//! Ops on several buffers would else see them in different orders. Nothing that a user wrote runs under it.
+//! Ops on several buffers would else see them in different orders. Nothing that a user wrote runs under it: what the engine
+//! would run or drop here waits until it is given back.
 
 use std::cell::UnsafeCell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use weft_engine::Quiet;
 
 /// The lock, held.
 pub(crate) struct Pushing {
+    // Dropped in this order: what has waited finds the lock free.
     _guard: MutexGuard<'static, ()>,
+    _quiet: Quiet,
 }
 
 impl Pushing {
     #[inline]
     pub(crate) fn lock() -> Self {
         static LOCK: Mutex<()> = Mutex::new(());
-        Self { _guard: LOCK.lock().unwrap_or_else(PoisonError::into_inner) }
+        let quiet = Quiet::begin();
+        Self { _guard: LOCK.lock().unwrap_or_else(PoisonError::into_inner), _quiet: quiet }
     }
 }
 

@@ -20,11 +20,7 @@ type Arrays<'a> = SmallVec<[(&'a Array, Access); 3]>;
 
 /// Checks the arrays of an op. Answers them, and the bytes that are counted.
 #[inline]
-fn listed<'a>(
-    engine: &Engine,
-    outputs: &[&'a Array],
-    inputs: &[Operand<'a>],
-) -> Result<(Arrays<'a>, u64), ArrayError> {
+fn listed<'a>(engine: &Engine, outputs: &[&'a Array], inputs: &[Operand<'a>]) -> Result<(Arrays<'a>, u64), ArrayError> {
     let (mut arrays, mut bytes) = (Arrays::new(), 0);
     for input in inputs {
         if let Operand::Array(array) = input {
@@ -109,7 +105,11 @@ fn push_small(mut step: Box<Bound>, call: &Call<'_>, read: usize) -> Result<(), 
     let mut options = call.options;
     let mut pushing = Pushing::lock();
     options.device.index = place(&mut pushing, arrays);
-    if step.size() <= AT_ONCE && call.variables.is_empty() && call.after.is_empty() && is_all_there(&mut pushing, engine, arrays) {
+    if step.size() <= AT_ONCE
+        && call.variables.is_empty()
+        && call.after.is_empty()
+        && is_all_there(&mut pushing, engine, arrays)
+    {
         let span = engine.start_span();
         if step.run().is_ok() {
             if let Some(span) = span {

@@ -12,11 +12,7 @@ use weft_engine::Engine;
 /// To everybody else it is as if the op had been pushed and had finished at that moment. The lock under which pushes
 /// happen is held meanwhile: `body` is short, and nothing of a user's runs in it.
 #[inline]
-pub fn run_idle(
-    engine: &Engine,
-    arrays: &[(&Array, Access)],
-    body: impl FnOnce(),
-) -> Result<bool, ArrayError> {
+pub fn run_idle(engine: &Engine, arrays: &[(&Array, Access)], body: impl FnOnce()) -> Result<bool, ArrayError> {
     refuse(arrays.iter().map(|(array, _)| *array))?;
     let mut pushing = Pushing::lock();
     if engine.is_closed() || !are_idle(&mut pushing, arrays) {

@@ -17,11 +17,11 @@
 //! Idle workers are asked to help with the blocks; who finishes the last one completes the op. Results do not depend
 //! on any of this: each element is computed by itself.
 
+use crate::ArrayError;
 use crate::access::{enqueue, place};
 use crate::door::Call;
 use crate::memory::Pushing;
 use crate::step::{Bound, Lifetimes, Prepared, Source};
-use crate::ArrayError;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::ops::Range;

@@ -4,8 +4,8 @@ use crate::door::{self, Call, recording};
 use crate::step::{Matmul, Step, StridedLoop};
 use crate::{Access, Array, ArrayError};
 use std::sync::Arc;
-use weft_engine::trace::Kind;
 use weft_engine::PushOptions;
+use weft_engine::trace::Kind;
 
 /// Pushes `output = left @ right` for arrays of at least two axes, none of them empty; the axes before those two
 /// are broadcast to the output's.

@@ -4,8 +4,8 @@ use crate::door::{self, Call, recording};
 use crate::step::{Reduce, Step, StridedLoop};
 use crate::{Access, Array, ArrayError, Scalar};
 use std::sync::Arc;
-use weft_engine::trace::Kind;
 use weft_engine::PushOptions;
+use weft_engine::trace::Kind;
 
 /// Pushes a reduction, from `identity` if there is one, of `input` over `axes` into `output`, whose shape is the input's with 1 for these axes.
 pub fn push_reduce(

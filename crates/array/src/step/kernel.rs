@@ -168,4 +168,3 @@ pub fn copy_loop(dtype: DType) -> StridedLoop {
         None => unreachable!("two operands are not too many"),
     }
 }
-

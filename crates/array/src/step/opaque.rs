@@ -3,7 +3,7 @@
 use super::Operands;
 use crate::access::granting;
 use std::sync::Arc;
-use weft_engine::{Cause, OpContext, Payload};
+use weft_engine::{Cause, OpContext, Payload, PlaceOffset};
 
 /// What somebody else wrote: a callable, a native function. It runs by reference, each time on the arrays that it is
 /// bound to.
@@ -40,7 +40,8 @@ impl Hosted {
 
 impl Payload for Hosted {
     const HOSTED: bool = true;
-    const PLACE: Option<usize> = Some(std::mem::offset_of!(Hosted, place));
+    // SAFETY: the field is a place of a push.
+    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(std::mem::offset_of!(Hosted, place)) });
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         granting(&self.arrays, || self.step.run(&self.arrays, context))
@@ -67,7 +68,8 @@ impl Native {
 }
 
 impl Payload for Native {
-    const PLACE: Option<usize> = Some(std::mem::offset_of!(Native, place));
+    // SAFETY: the field is a place of a push.
+    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(std::mem::offset_of!(Native, place)) });
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         granting(&self.arrays, || self.step.run(&self.arrays, context))

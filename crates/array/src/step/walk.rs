@@ -173,8 +173,8 @@ pub(crate) const fn signed(length: usize) -> isize {
 #[cfg(test)]
 mod tests {
     use super::Walk;
-    use crate::step::copy_loop;
     use crate::DType;
+    use crate::step::copy_loop;
 
     #[test]
     fn axes_merge_where_all_operands_allow_it() {

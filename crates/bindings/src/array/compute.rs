@@ -19,7 +19,7 @@ use std::sync::Arc;
 use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Repeatable, recording, submit};
 use weft_cuda::Label;
 use weft_engine::trace::Kind;
-use weft_engine::{Cause, OpContext, Payload, PushOptions};
+use weft_engine::{Cause, OpContext, Payload, PlaceOffset, PushOptions};
 
 struct Compute {
     function: Py<PyAny>,
@@ -31,7 +31,8 @@ struct Compute {
 
 impl Payload for Compute {
     const HOSTED: bool = true;
-    const PLACE: Option<usize> = Some(offset_of!(Compute, location));
+    // SAFETY: a `Location` is eight bytes without padding.
+    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(offset_of!(Compute, location)) });
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         // SAFETY: hosted payloads run inside `Gil::enter`.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use weft_array::{Access, Array, ArrayError, Call, Opaque, Repeatable, granting, recording, submit};
 use weft_cuda::Label;
 use weft_engine::trace::Kind;
-use weft_engine::{AccessKind, Cause, OpContext, Payload, PushOptions, Variable};
+use weft_engine::{AccessKind, Cause, OpContext, Payload, PlaceOffset, PushOptions, Variable};
 
 /// A payload that may touch these arrays while it runs.
 pub(crate) struct Granting<P> {
@@ -28,8 +28,9 @@ pub(crate) struct Granting<P> {
 
 impl<P: Payload> Payload for Granting<P> {
     const HOSTED: bool = P::HOSTED;
-    const PLACE: Option<usize> = match P::PLACE {
-        Some(place) => Some(offset_of!(Self, payload) + place),
+    const PLACE: Option<PlaceOffset<Self>> = match P::PLACE {
+        // SAFETY: the payload lies there.
+        Some(place) => Some(unsafe { place.within(offset_of!(Self, payload)) }),
         None => None,
     };
 
@@ -105,8 +106,7 @@ pub(crate) fn push<P: Traced>(
     let location = payload.location();
     let payload = Granting { payload, arrays: arrays.to_vec(), location };
     let arrays: Vec<(&Array, Access)> = arrays.iter().map(|(array, access)| (array, *access)).collect();
-    let request =
-        Call { variables, at_arrays, anywhere: P::HOSTED, ..Call::on(&engine.inner, &arrays, options) };
+    let request = Call { variables, at_arrays, anywhere: P::HOSTED, ..Call::on(&engine.inner, &arrays, options) };
     submit(payload, &request).map_err(|error| raised(py, error))?;
     engine.hand_over(py);
     Ok(())

@@ -13,10 +13,10 @@ use crate::trace;
 use crate::wait;
 use pyo3::prelude::*;
 use std::mem::offset_of;
-use weft_array::{Access, Array, DType, Layout, Call, push, push_pair};
+use weft_array::{Access, Array, Call, DType, Layout, push, push_pair};
 use weft_cuda::{CudaError, HostMemory, Label, Landing, Region, copy, copy_in, copy_out};
 use weft_engine::trace::Kind;
-use weft_engine::{Cause, Engine, OpContext, Payload, PushOptions};
+use weft_engine::{Cause, Engine, OpContext, Payload, PlaceOffset, PushOptions};
 
 /// What copies are called.
 const COPY: &str = "copy";
@@ -31,7 +31,8 @@ struct Transfer {
 }
 
 impl Payload for Transfer {
-    const PLACE: Option<usize> = Some(offset_of!(Transfer, location));
+    // SAFETY: a `Location` is eight bytes without padding.
+    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(offset_of!(Transfer, location)) });
 
     fn issues_on(&self) -> Option<u16> {
         self.device.device().lane()

@@ -108,7 +108,8 @@ impl<'a, 'py> Common<'a, 'py> {
         }
         let mut accesses = arguments::accesses(py, &engine.inner, &held)?;
         if recording::is_open() {
-            let variables: Vec<_> = held.variables.iter().map(|(variable, kind)| (&variable.get().inner, *kind)).collect();
+            let variables: Vec<_> =
+                held.variables.iter().map(|(variable, kind)| (&variable.get().inner, *kind)).collect();
             return program::record(py, engine, payload, &variables, &self.options);
         }
         engine.push_payload(py, payload, &mut accesses, &self.options)

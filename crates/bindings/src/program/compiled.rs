@@ -98,7 +98,8 @@ impl Compiled {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let py = arguments.py();
         if recording::is_open() {
-            let message = "a program cannot be replayed while this thread records: call the function itself in the recording";
+            let message =
+                "a program cannot be replayed while this thread records: call the function itself in the recording";
             return Err(errors::capture(py, message));
         }
         let mut held: SmallVec<[Bound<'py, NDArray>; 8]> = SmallVec::new();
@@ -111,9 +112,8 @@ impl Compiled {
         let engine = self.engine.get();
         engine.wait_for_room(py, 0)?;
         let arrays: SmallVec<[&Array; 8]> = held.iter().map(|array| &array.get().inner).collect();
-        let note = |name: &str, place: u64| {
-            trace::note(py, &engine.inner, Kind::Compute, name, Location::of_bits(place))
-        };
+        let note =
+            |name: &str, place: u64| trace::note(py, &engine.inner, Kind::Compute, name, Location::of_bits(place));
         let options = Options { priority, sequential, note: Some(&note) };
         let outputs = self.program.run(&arrays, &options).map_err(|error| raised_program(py, error))?;
         if self.program.is_hosted() {

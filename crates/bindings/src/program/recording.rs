@@ -129,7 +129,10 @@ impl Recording {
     fn argument(&self, array: &Bound<'_, NDArray>, readonly: bool) -> PyResult<NDArray> {
         let (py, given) = (array.py(), &array.get().inner);
         given.buffer().storage().map_err(|error| match given.buffer().is_elsewhere() {
-            true => errors::capture(py, &format!("an argument is on a device, and recordings take arrays of the host: {error}")),
+            true => errors::capture(
+                py,
+                &format!("an argument is on a device, and recordings take arrays of the host: {error}"),
+            ),
             false => raised(py, error),
         })?;
         if !self.engine.get().inner.is_same(given.engine()) {

@@ -67,7 +67,12 @@ impl Settings {
             _ if self.max_pending_bytes == 0 => {
                 Err(EngineError::InvalidArgument("max_pending_bytes must be at least 1".to_owned()))
             }
-            _ => Ok(()),
+            _ => match self.name.as_ref().and_then(|name| name.find('\0')) {
+                Some(at) => Err(EngineError::InvalidArgument(format!(
+                    "name must not contain a NUL character, and has one at {at}: threads are named after the engine"
+                ))),
+                None => Ok(()),
+            },
         }
     }
 }

@@ -30,7 +30,7 @@ pub(crate) use deferred::Deferred;
 #[cfg(all(test, loom))]
 pub(crate) use deferred::Place;
 pub(crate) use payload::RawPayload;
-pub use payload::{NativeFunction, Payload};
+pub use payload::{NativeFunction, Payload, PlaceOffset};
 pub(crate) use slab::{Chunk, Slab};
 
 #[cfg(all(test, not(loom)))]

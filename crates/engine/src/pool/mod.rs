@@ -18,10 +18,11 @@ mod run;
 mod seat;
 mod timer;
 mod traced;
+mod turn;
 mod vigil;
 mod worker;
 
-pub use aside::aside;
+pub use aside::{aside, is_worker};
 pub use device::{Device, DeviceLane};
 pub(crate) use host::DirectHost;
 pub use host::Host;

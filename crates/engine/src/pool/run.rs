@@ -10,6 +10,7 @@ use super::vigil::Vigil;
 use super::worker;
 use crate::failure::{Cause, Failure};
 use crate::op::{Deferred, Deliver, Op, OpContext, OpFlags, OpPtr, clear_current, set_current};
+use crate::quiet::{dispose, is_quiet, quietly};
 use crate::sched::{LANES, Pull, PullNothing, Registrar};
 use crate::sync::{
     AtomicBool, AtomicU32, AtomicU64, AtomicUsize, CachePadded, Ordering, Parker, thread_cell, yield_now,
@@ -164,15 +165,6 @@ impl Pool {
         if ready { 0 } else { lane.idle() }
     }
 
-    /// A turn of a thread that is no worker is over: sees to it that what it made ready is run.
-    pub(crate) fn turned(self: &Arc<Self>) {
-        if self.is_dead() {
-            return;
-        }
-        self.registrar.drive(None, &mut PullNothing { register: false });
-        self.wake_for_all();
-    }
-
     /// Registers some of what was pushed, for a waiter: nobody else may be free to.
     pub(crate) fn help(self: &Arc<Self>) {
         self.registrar.drive(None, &mut PullNothing { register: true });
@@ -303,14 +295,16 @@ impl Pool {
     }
 
     fn start_worker(self: &Arc<Self>, lane: &Lane, number: usize) {
-        let (native, hosted) = (Deque::new_fifo(), Deque::new_fifo());
-        let parker = Parker::new();
-        lane.sit(number, WorkerSeat::new(native.stealer(), hosted.stealer(), parker.unparker()));
         let pool = Arc::clone(self);
         let lane_number = lane.number;
         let name = format!("{}-{lane_number}.{number}", self.name);
         let thread = thread::Builder::new().name(name).stack_size(STACK).spawn(move || {
             WORKER.with(|worker| worker.set((Arc::as_ptr(&pool), lane_number)));
+            // Who has no thread takes no seat: another one may yet. Until it sits here nobody has anything for it.
+            let (native, hosted) = (Deque::new_fifo(), Deque::new_fifo());
+            let parker = Parker::new();
+            let seat = WorkerSeat::new(native.stealer(), hosted.stealer(), parker.unparker());
+            pool.lane(lane_number).sit(number, seat);
             pool.host.worker_begins();
             worker::work(&pool, lane_number, number, native, hosted, &parker);
             pool.host.worker_ends();
@@ -320,6 +314,7 @@ impl Pool {
             self.threads().push(thread);
         } else {
             // The system gives no thread. Others may be there; if there are none, waits keep asking.
+            lane.return_seat(number);
             lane.end_search();
             lane.add_spare();
         }
@@ -376,7 +371,7 @@ impl Pool {
         timer.end(op);
         clear_current(before);
         note(ptr::null_mut()); // from here on the op may be delivered
-        match context.conclude(result.unwrap_or_else(|panic| Err(Cause::Panic(message_of(&*panic))))) {
+        match context.conclude(result.unwrap_or_else(|panic| Err(Cause::Panic(message_of(panic))))) {
             None => None,
             Some(Ok(())) => Some(op),
             Some(Err(cause)) => {
@@ -416,7 +411,7 @@ impl Pool {
             }
             let payload = (*op.as_ptr()).payload.assume_init_mut();
             // A panicking drop ends nobody else's work.
-            let _ = catch_unwind(AssertUnwindSafe(|| payload.discard()));
+            quietly(|| payload.discard());
         }
         // SAFETY: as above.
         unsafe { (*op.as_ptr()).failure = Some(Arc::new(Failure::new(Op::label(op), Cause::Cancelled))) };
@@ -430,8 +425,7 @@ impl Pool {
             // ORDERING: as in run().
             self.watched.fetch_add(1, Ordering::Relaxed);
         }
-        self.registrar.turn().parts().0.cancel();
-        self.turned();
+        self.turn().parts().0.cancel();
     }
 
     /// Notes why a running op failed.
@@ -442,8 +436,7 @@ impl Pool {
         if flags.has(OpFlags::TRACED)
             && let Some(recorder) = self.recorder()
         {
-            let text = cause.to_string();
-            recorder.failed(number, text.lines().next().unwrap_or_default().to_owned());
+            recorder.failed(number, first_line_of(&cause));
         }
         // SAFETY: as above.
         unsafe { (*op.as_ptr()).failure = Some(Arc::new(Failure::new(Op::label(op), cause))) };
@@ -462,6 +455,9 @@ impl Pool {
         let depth = if outer.0 == self.address() { outer.1 } else { 0 };
         if depth >= NESTING && !about_to_wait {
             return;
+        }
+        if is_quiet() {
+            return self.catch_up_later();
         }
         NESTED.with(|nested| nested.set((self.address(), depth + 1)));
         let deliver: Arc<dyn Deliver> = Arc::new(Delivery(Arc::clone(self)));
@@ -512,15 +508,11 @@ impl Pool {
 
     /// Labels of the ops that run now.
     pub(crate) fn running(self: &Arc<Self>) -> Vec<String> {
-        let turn = self.registrar.turn();
-        let labels = self
-            .running_ops()
+        let _turn = self.turn();
+        self.running_ops()
             // SAFETY: a noted op is pending, and stays so while we have the role.
             .map(|op| unsafe { Op::label(op) })
-            .collect();
-        drop(turn);
-        self.turned();
-        labels
+            .collect()
     }
 
     /// Tells the workers to end when they have nothing to do.
@@ -583,8 +575,7 @@ impl Deliver for Delivery {
             return;
         }
         let failure = Arc::new(Failure::new(op.to_owned(), cause));
-        self.0.registrar.turn().parts().0.unreported.push(failure);
-        self.0.turned();
+        self.0.turn().parts().0.note_failure(failure);
     }
 
     fn host(&self) -> &dyn Any {
@@ -649,8 +640,19 @@ fn micros(duration: Duration) -> u64 {
     duration.as_micros() as u64
 }
 
-fn message_of(panic: &(dyn Any + Send)) -> String {
+fn message_of(panic: Box<dyn Any + Send>) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("with something that is no text").to_owned()
+    let text = text.unwrap_or("with something that is no text").to_owned();
+    dispose(panic);
+    text
+}
+
+/// The first line of what a cause says of itself, which a user may have written.
+fn first_line_of(cause: &Cause) -> String {
+    let describe = || cause.to_string().lines().next().unwrap_or_default().to_owned();
+    catch_unwind(AssertUnwindSafe(describe)).unwrap_or_else(|panic| {
+        dispose(panic);
+        "an error whose description panics".to_owned()
+    })
 }

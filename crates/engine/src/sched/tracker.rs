@@ -3,6 +3,7 @@
 use super::epoch::Epochs;
 use super::outbox::Outbox;
 use super::queues::{Fifo, Queues};
+use super::unreported::Unreported;
 use crate::failure::{Cause, Failure};
 use crate::op::{Op, OpFlags, OpKind, OpPtr, Slab};
 use crate::trace::{Outcome, Registered};
@@ -34,7 +35,7 @@ pub(crate) struct Tracker {
     pub(crate) outbox: Outbox,
     pub(crate) counts: Counts,
     /// Failures nobody was told of yet.
-    pub(crate) unreported: Vec<Arc<Failure>>,
+    unreported: Unreported,
     /// Ready ops, until a worker pulls them.
     pub(crate) queues: Queues,
     /// Tickets settled since the counter was last published.
@@ -67,7 +68,7 @@ impl Tracker {
             epochs: Epochs::new(),
             outbox: Outbox::default(),
             counts: Counts::default(),
-            unreported: Vec::new(),
+            unreported: Unreported::default(),
             queues,
             settled_tickets: 0,
             room: Vec::new(),
@@ -245,8 +246,7 @@ impl Tracker {
             Some(failure) if matches!(failure.cause(), Cause::Cancelled) => self.counts.cancelled += 1,
             Some(failure) => {
                 self.counts.failed += 1;
-                self.forget_reported();
-                self.unreported.push(Arc::clone(failure));
+                self.note_failure(Arc::clone(failure));
             }
         }
         self.leave(seat, op.as_ptr(), failure.as_ref(), late);
@@ -348,9 +348,10 @@ impl Tracker {
                 Some(Cause::Cancelled) => Outcome::Cancelled,
                 Some(_) => Outcome::Failed,
             };
-            let did_run = outcome != Outcome::Cancelled;
+            // One of an earlier trace may have run untimed, when that was over.
+            let is_timed = outcome != Outcome::Cancelled && trace.has(number);
             // SAFETY: an op of a trace that lasts is timed when it runs; see `Pool::run`.
-            let ran = did_run.then(|| unsafe { (*op).last.ran });
+            let ran = is_timed.then(|| unsafe { (*op).last.ran });
             trace.settled(number, outcome, done, ran, late);
         }
     }
@@ -432,18 +433,12 @@ impl Tracker {
 
     /// The failures nobody was told of, which now count as told.
     pub(crate) fn report(&mut self) -> Vec<Arc<Failure>> {
-        let mut failures = std::mem::take(&mut self.unreported);
-        // Dropping one may run user code.
-        self.outbox.failures.extend(failures.extract_if(.., |failure| !failure.report()));
-        failures
+        self.unreported.report(&mut self.outbox.failures)
     }
 
-    /// Forgets the failures that were told at a wait on their version.
-    pub(crate) fn forget_reported(&mut self) {
-        if self.unreported.len() == self.unreported.capacity() {
-            let outbox = &mut self.outbox.failures;
-            outbox.extend(self.unreported.extract_if(.., |failure| failure.is_reported()));
-        }
+    /// Keeps a failure for whoever asks for all.
+    pub(crate) fn note_failure(&mut self, failure: Arc<Failure>) {
+        self.unreported.push(failure, &mut self.outbox.failures);
     }
 }
 

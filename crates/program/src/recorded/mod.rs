@@ -8,8 +8,8 @@ mod dependencies;
 mod describe;
 mod lower;
 
-pub use describe::Description;
 pub(crate) use dependencies::{depend, overlap};
+pub use describe::Description;
 
 use crate::ProgramError;
 use std::ops::Range;

@@ -59,13 +59,17 @@ impl Signature {
                 moved[entry] = by;
                 buffers.push(address(array));
             } else if address(array) != address(arguments[first]) || moved[entry] != by {
-                return Err(refuse(number, "shared its memory with another argument when it was recorded, and does not now"));
+                return Err(refuse(
+                    number,
+                    "shared its memory with another argument when it was recorded, and does not now",
+                ));
             }
         }
         if buffers.len() > 1 {
             buffers.sort_unstable();
             if buffers.windows(2).any(|pair| pair[0] == pair[1]) {
-                let message = "two arguments share memory, and did not when they were recorded: record the program anew";
+                let message =
+                    "two arguments share memory, and did not when they were recorded: record the program anew";
                 return Err(ProgramError::Arguments(message.to_owned()));
             }
         }
@@ -83,7 +87,10 @@ impl Signature {
     ) -> Result<(), ProgramError> {
         let (of, buffer): (_, &Arc<Buffer>) = (&recorded.entries[entry], array.buffer());
         if self.states.binary_search(&address(array)).is_ok() {
-            return Err(refuse(number, "is a view of an array that the program refers to itself, and was none when it was recorded"));
+            return Err(refuse(
+                number,
+                "is a view of an array that the program refers to itself, and was none when it was recorded",
+            ));
         }
         if !recorded.engine.is_same(buffer.engine()) {
             let variable = format!("an array of shape {:?}", array.layout().shape);

@@ -43,9 +43,8 @@ impl Figures {
         };
         let made: Vec<_> = recorded.entries.iter().enumerate().filter_map(made).collect();
         let within = |number: usize| offsets[number].and(lives[number]);
-        let own = (0..offsets.len()).filter_map(|number| {
-            within(number).map(|(first, last)| (first, last, recorded.entries[number].bytes))
-        });
+        let own = (0..offsets.len())
+            .filter_map(|number| within(number).map(|(first, last)| (first, last, recorded.entries[number].bytes)));
         Self {
             arena,
             eager: made.iter().map(|(.., bytes)| bytes).sum(),

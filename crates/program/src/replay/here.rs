@@ -167,12 +167,13 @@ impl Here {
         let mut pointers: SmallVec<[*mut u8; 4]> = SmallVec::new();
         for (step, range) in &self.steps {
             pointers.clear();
-            pointers.extend(self.operands[range.clone()].iter().map(|operand| {
-                bases[operand.entry as usize].wrapping_add(operand.offset)
-            }));
+            pointers.extend(
+                self.operands[range.clone()]
+                    .iter()
+                    .map(|operand| bases[operand.entry as usize].wrapping_add(operand.offset)),
+            );
             // SAFETY: the entries are there, as large as they were recorded, and nobody else has them: `run_idle`.
             unsafe { step.run(&pointers) };
         }
     }
 }
-

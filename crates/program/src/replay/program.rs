@@ -147,9 +147,7 @@ impl Program {
                     }
                 }
                 Source::Constant { .. } | Source::Fresh => match &buffers[shown.entry] {
-                    Some(buffer) => {
-                        Output::Array(Array::on(Arc::clone(buffer), shown.layout.clone(), shown.dtype)?)
-                    }
+                    Some(buffer) => Output::Array(Array::on(Arc::clone(buffer), shown.layout.clone(), shown.dtype)?),
                     None => unreachable!("what results show has a buffer"),
                 },
             });

@@ -116,9 +116,7 @@ impl Pushed {
             accesses.add(before, AccessKind::Exclusive).map_err(ArrayError::from)?;
         }
         let name = engine.is_traced().then_some("arena");
-        let take = move |_: &mut OpContext<'_>| {
-            lease.start().map(drop).map_err(|error| Cause::Error(Box::new(error)))
-        };
+        let take = move |_: &mut OpContext<'_>| lease.start().map(drop).map_err(|error| Cause::Error(Box::new(error)));
         let options = PushOptions { name, ..PushOptions::default() };
         engine.push_unlimited(take, &mut accesses, &options).map_err(ArrayError::from)?;
         drop(accesses);
@@ -163,7 +161,8 @@ impl Pushed {
         let arrays: SmallVec<[(&Array, Access); 4]> = arrays.iter().map(|(array, access)| (array, *access)).collect();
         let after: SmallVec<[&Array; 2]> = after.iter().collect();
         let at_arrays = instruction.at_arrays;
-        let call = Call { engine, arrays: &arrays, variables, after: &after, options: given, at_arrays, anywhere: false };
+        let call =
+            Call { engine, arrays: &arrays, variables, after: &after, options: given, at_arrays, anywhere: false };
         // SAFETY: arguments have the layouts that were recorded but for their offsets, which all arrays of an entry share;
         // entries that were distinct are.
         Ok(unsafe { push_step(&instruction.step, call) }?)
@@ -233,9 +232,8 @@ fn after(recorded: &Recorded, offsets: &[Option<usize>], mut own: Vec<usize>, lo
     for (at, instruction) in recorded.instructions.iter().enumerate() {
         for place in &instruction.places {
             // Who comes behind another op on the same entry is behind what that one is behind.
-            let is_behind = |other: &usize| {
-                recorded.instructions[*other].places.iter().any(|other| other.entry == place.entry)
-            };
+            let is_behind =
+                |other: &usize| recorded.instructions[*other].places.iter().any(|other| other.entry == place.entry);
             if !before[place.entry].is_empty() && !dependencies[at].iter().any(is_behind) {
                 for owner in &before[place.entry] {
                     if !after[at].contains(owner) {

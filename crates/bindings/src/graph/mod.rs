@@ -1,0 +1,3 @@
+//! Graphs: what is known before it runs.
+
+pub(crate) mod plan;
