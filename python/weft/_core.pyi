@@ -692,6 +692,7 @@ class _Step(TypedDict):
     accesses: list[Literal["read", "mutate", "overwrite"]]
     dependencies: list[int]
     bytes: int
+    numbers: list[bytes]
     op: Any
     attributes: Any
 

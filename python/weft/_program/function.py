@@ -15,6 +15,7 @@ import numpy as np
 from weft._array.rules import Aval
 from weft._core import NDArray, Signatures, empty
 from weft._default import get_engine
+from weft._program.blank import layouts_of
 from weft._program.history import Call, History
 from weft._program.program import Program
 from weft._program.record import copied, engine_for, inlining, record
@@ -207,14 +208,15 @@ class ProgramFunction(Signatures):
         call |= {name.text: ((name.text, name.token), name.shown) for name in recorded.names}
         leaves = self._leaves(arguments)
         owners = recorded.arguments
-        shared = [f"{owners[one]} and {owners[other]} share it" for one, other, _ in self._overlaps(leaves)]
+        overlaps = self._overlaps(leaves)
+        shared = [f"{owners[one]} and {owners[other]} share it" for one, other, _ in overlaps]
         shared += [f"{owners[number]} is what the function itself refers to" for number in recorded.compiled.closed]
-        distances = tuple(by for _, _, by in self._overlaps(leaves))
+        distances = tuple(by for _, _, by in overlaps)
         call["memory"] = ((*shared, distances), ", ".join(shared) or "no two arrays'")
         engine = engine_for(leaves)
         call["engine"] = (id(engine), repr(engine))
         source = _again, partial(_found_again, settings.name, self._reference()), _outlined(arguments)
-        program = Program(settings.name, recorded.compiled, recorded.structure, owners, source)
+        program = Program(settings.name, recorded.compiled, recorded.structure, owners, source, layouts_of(leaves, overlaps))
         entered: Program = self._enter(
             arguments,
             program,

@@ -84,7 +84,7 @@ class History:
         values : mapping
             The arguments by name.
         stacklevel : int
-            For the warning: how many frames above this one the call was.
+            For the warning: which frame called, this one being the first.
         evicted : int
             How many programs the function may keep.
         """
@@ -98,7 +98,7 @@ class History:
                 self._warned.add(name)
                 advice = _advice(name, values.get(name), is_argument=name in values)
                 message = f"{self._name}: {name} alone has made {len(variants)} programs, the last for {call.shown(name)}: {advice}"
-                warnings.warn(message, RecordingWarning, stacklevel=stacklevel + 1)
+                warnings.warn(message, RecordingWarning, stacklevel=stacklevel)
         while len(self._variants) > _REMEMBERED * _MANY:
             del self._variants[next(iter(self._variants))]
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weft._core import Compiled, NDArray
+    from weft._program.blank import Layout
     from weft._program.profile import Profile
     from weft._program.summary import Summary
     from weft._program.trees import Structure
@@ -31,7 +32,7 @@ class Program:
         The function's or the block's.
     """
 
-    __slots__ = ("__weakref__", "_arguments", "_planned", "_source", "_structure", "name")
+    __slots__ = ("__weakref__", "_arguments", "_layouts", "_planned", "_source", "_structure", "name")
 
     def __init__(
         self,
@@ -40,12 +41,14 @@ class Program:
         structure: Structure | None = None,
         arguments: Sequence[str] = (),
         source: tuple[Any, ...] | None = None,
+        layouts: Sequence[Layout] = (),
     ) -> None:
         self.name = name
         self._planned = compiled
         self._structure = structure
         self._arguments = tuple(arguments)
         self._source = source
+        self._layouts = layouts
 
     @property
     def _compiled(self) -> Compiled:
@@ -190,15 +193,9 @@ class Program:
         """Return `arguments`, or arrays of zeros in their place."""
         if arguments or not self._arguments:
             return tuple(arguments)
-        from weft._array.creation import zeros  # noqa: PLC0415 - as above
+        from weft._program.blank import blank  # noqa: PLC0415 - as above
 
-        made = {
-            view["number"]: zeros(view["shape"], dtype=view["dtype"])
-            for step in self._compiled.describe()
-            for view in (*step["inputs"], *step["outputs"])
-            if view["kind"] == "argument"
-        }
-        return tuple(made[number] for number in range(len(self._arguments)))
+        return blank(self._layouts, self._compiled.engine)
 
     def __repr__(self) -> str:
         """Name the program and its figures."""

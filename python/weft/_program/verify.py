@@ -133,7 +133,7 @@ def _steps(compiled: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401 - the core's
             step["name"],
             tuple(map(layout, step["inputs"])),
             tuple(map(layout, step["outputs"])),
-            repr(step.get("scalars")),
+            repr(step["numbers"]),
             step["location"],
         )
         for step in compiled.describe()

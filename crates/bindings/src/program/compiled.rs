@@ -78,6 +78,7 @@ impl Compiled {
         told.set_item("accesses", accesses)?;
         told.set_item("dependencies", &step.dependencies)?;
         told.set_item("bytes", step.bytes)?;
+        told.set_item("numbers", recorded.instructions()[at].step.numbers())?;
         let note = self.notes.iter().find(|(number, ..)| *number == step.number);
         told.set_item("op", note.map(|(_, op, _)| op.clone_ref(py)))?;
         told.set_item("attributes", note.map(|(.., attributes)| attributes.clone_ref(py)))?;
