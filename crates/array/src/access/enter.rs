@@ -137,12 +137,15 @@ fn enter_each<'a>(
     Ok(())
 }
 
+/// What an op touches: arrays, variables besides, and arrays behind whose ops it comes.
+pub(crate) type Touched<'a> = (&'a [(&'a Array, Access)], &'a [(&'a Variable, AccessKind)], &'a [&'a Array]);
+
 /// Enters the arrays' queues as one op, which [`Engine::follow_up`] then is owed.
 #[inline]
 pub(crate) fn enqueue<P: Payload>(
     pushing: &mut Pushing,
     engine: &Engine,
-    (arrays, variables, after): (&[(&Array, Access)], &[(&Variable, AccessKind)], &[&Array]),
+    (arrays, variables, after): Touched<'_>,
     options: &PushOptions<'_>,
     payload: P,
 ) -> Result<(), EngineError> {

@@ -1,6 +1,7 @@
 //! Steps: what ops compute, apart from the memory on which they do.
 
 mod bound;
+mod fused;
 mod kernel;
 mod lifetimes;
 mod matmul;
@@ -10,6 +11,7 @@ mod strided;
 mod walk;
 
 pub(crate) use bound::{Bound, Plan, Prepared, RunBound, Source};
+pub use fused::{Fused, Part, Slots};
 pub use kernel::{StridedLoop, copy_loop};
 pub(crate) use lifetimes::Lifetimes;
 pub use matmul::Matmul;
@@ -31,6 +33,8 @@ pub enum Step {
     Reduce(Arc<Reduce>),
     /// A product of matrices.
     Matmul(Arc<Matmul>),
+    /// Strided loops, block by block.
+    Fused(Arc<Fused>),
     /// A callable, a native function: known by its accesses alone.
     Opaque(Arc<dyn Opaque>),
 }
@@ -63,6 +67,7 @@ impl Step {
                 Self::Strided(step) => step.run(arrays),
                 Self::Reduce(step) => step.run(arrays),
                 Self::Matmul(step) => step.run(arrays),
+                Self::Fused(step) => step.run(arrays),
                 Self::Opaque(_) => {}
             }
         }

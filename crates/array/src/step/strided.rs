@@ -151,6 +151,23 @@ impl Strided {
         })
     }
 
+    /// Bytes of the elements of those of its operands that are arrays, inputs first.
+    pub fn items(&self) -> impl Iterator<Item = usize> + '_ {
+        let scalar = |at: usize| matches!(self.inputs.get(at), Some(Input::Scalar(_)));
+        self.items.iter().enumerate().filter(move |(at, _)| !scalar(*at)).map(|(_, item)| usize::from(*item))
+    }
+
+    /// Whether another step does the same with operands of the same layouts.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.kernel.identity() == other.kernel.identity()
+            && self.kernel.dtypes() == other.kernel.dtypes()
+            && self.walk == other.walk
+            && self.items == other.items
+            && self.overlap == other.overlap
+            && self.scalars().eq(other.scalars())
+    }
+
     pub(crate) fn walk(&self) -> &Walk {
         &self.walk
     }

@@ -204,7 +204,8 @@ impl Recording {
         let py = results.py();
         let shown = results.iter().map(|item| Ok(item.cast_into::<NDArray>()?.get().inner.clone()));
         let shown = shown.collect::<PyResult<Vec<Array>>>()?;
-        let settings = Settings::new(sequential, memory, passes).map_err(|error| raised_program(py, error))?;
+        let settings =
+            Settings::new(sequential, memory, passes.as_deref()).map_err(|error| raised_program(py, error))?;
         let mut parts = self.parts();
         if let Some(number) = donate.iter().find(|number| **number >= parts.arguments.len()) {
             let message = format!("donate names argument {number}, and there are {}", parts.arguments.len());

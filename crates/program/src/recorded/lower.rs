@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use weft_array::recording::{self, Tape};
-use weft_array::{Access, Array, Buffer};
+use weft_array::{Access, Array, Buffer, Opaque, Operands, Step, standing};
+use weft_engine::{Cause, OpContext};
 
 /// Entries by the addresses of buffers.
 struct Entries<'a> {
@@ -105,7 +106,7 @@ impl Recorded {
         let calls = tape.into_calls().into_iter().zip(places).enumerate();
         let instructions = calls.map(|(number, (call, places))| Instruction {
             number,
-            step: call.step,
+            step: standing_for(call.step, &call.arrays),
             places,
             variables: call.variables,
             name: call.name,
@@ -124,6 +125,40 @@ impl Recorded {
             }
         }
         Ok(Self { name, engine, arguments, argument_entries, entries: list, instructions, results: shown, looked_at, closed })
+    }
+}
+
+/// An opaque step that finds what stands for the arrays that it was recorded with.
+struct Standing {
+    step: Arc<dyn Opaque>,
+    recorded: Vec<Array>,
+}
+
+impl Opaque for Standing {
+    fn is_hosted(&self) -> bool {
+        self.step.is_hosted()
+    }
+
+    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        standing(&self.recorded, arrays, || self.step.run(arrays, context))
+    }
+
+    fn discard(&self) {
+        self.step.discard();
+    }
+
+    fn place(&self) -> u64 {
+        self.step.place()
+    }
+}
+
+fn standing_for(step: Step, arrays: &Operands) -> Step {
+    match step {
+        Step::Opaque(step) => {
+            let recorded = arrays.iter().map(|(array, _)| array.clone()).collect();
+            Step::Opaque(Arc::new(Standing { step, recorded }))
+        }
+        native => native,
     }
 }
 

@@ -45,6 +45,7 @@ fn elements(step: &Step, bytes: usize) -> usize {
         Step::Strided(strided) => strided.size(),
         // Products take more than one operation for each element.
         Step::Matmul(matmul) => matmul.operations(),
+        Step::Fused(fused) => fused.size(),
         Step::Reduce(_) | Step::Opaque(_) => bytes,
     }
 }
@@ -85,7 +86,10 @@ impl Here {
                     outside.push((number, access));
                 }
                 source => {
-                    if let Source::Constant { .. } = source {
+                    let is_used = entry.is_result || lives[number].is_some();
+                    if let Source::Constant { .. } = source
+                        && is_used
+                    {
                         copied.push(number);
                         lives[number] = lives[number].map(|(_, last)| (0, last));
                     }
