@@ -77,12 +77,17 @@ from weft._default import get_engine as get_engine, set_engine as set_engine
 from weft._device import Device as Device, cpu as cpu, gpu as gpu
 from weft._executor import Executor as Executor
 from weft._exit import install as _install
+from weft._program.block import capture as capture
+from weft._program.control import cond as cond, scan as scan
+from weft._program.eagerly import eager as eager
+from weft._program.entry import program as program
+from weft._program.program import Program as Program
 from weft._task import TaskHandle as TaskHandle, task as task
 from weft._trace.entry import trace as trace
 from weft._trace.progress import progress as progress
 from weft._trace.recorder import Trace as Trace
 from weft._wait import wait as wait, wait_async as wait_async
-from weft.ops import register_op as register_op
+from weft.ops import Aval as Aval, register_op as register_op
 
 # isort: on
 
