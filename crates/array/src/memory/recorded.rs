@@ -1,7 +1,7 @@
 //! What this thread does with the ops that it pushes, and memory that has its place in a recording alone.
 
-use std::cell::{Cell, RefCell};
 use super::buffer::Buffer;
+use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
 
 /// What becomes of the ops that a thread pushes.

@@ -224,7 +224,8 @@ impl<'py> Walk<'_, 'py> {
 
     fn unhashable(&self, value: &Bound<'py, PyAny>) -> PyErr {
         let (name, class) = ((self.name)(), class_name(value));
-        let what = if self.opaque { "static, and a static argument is hashable" } else { "no array, and it is not hashable" };
+        let what =
+            if self.opaque { "static, and a static argument is hashable" } else { "no array, and it is not hashable" };
         errors::argument_type(
             value.py(),
             &format!(

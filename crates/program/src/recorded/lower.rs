@@ -124,7 +124,17 @@ impl Recorded {
                 argument.array = argument.placeholder.clone();
             }
         }
-        Ok(Self { name, engine, arguments, argument_entries, entries: list, instructions, results: shown, looked_at, closed })
+        Ok(Self {
+            name,
+            engine,
+            arguments,
+            argument_entries,
+            entries: list,
+            instructions,
+            results: shown,
+            looked_at,
+            closed,
+        })
     }
 }
 
