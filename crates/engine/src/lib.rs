@@ -25,8 +25,7 @@
 //! ```
 //!
 //! The layers, each of which knows only those before it: `sync` (atomics, cells, parking),
-//! `var` (queues and grants), `op` (payloads and cells), `replay` (steps whose order is known), `sched` (from pushes to
-//! ready ops),
+//! `var` (queues and grants), `op` (payloads and cells), `sched` (from pushes to ready ops),
 //! `pool` (who runs them), and [`Engine`] on top.
 
 mod engine;
@@ -36,6 +35,7 @@ mod failure;
 mod loom_tests;
 mod op;
 mod pool;
+mod quiet;
 mod replay;
 mod sched;
 mod sync;
@@ -54,8 +54,9 @@ pub use engine::{
 };
 pub use error::EngineError;
 pub use failure::{Cause, Failure};
-pub use op::{Completion, CurrentOp, NativeFunction, OpContext, Payload};
-pub use pool::{Device, DeviceLane, Host, Policy, aside};
+pub use op::{Completion, CurrentOp, InOrder, NativeFunction, OpContext, Payload, PlaceOffset};
+pub use pool::{Device, DeviceLane, Host, Policy, aside, is_worker};
+pub use quiet::{Quiet, drop_later};
 pub use replay::{
     InlineFailures, PortFailure, PortId, ReplayBuilder, Step, StepContext, StepId, StepKind, StepOptions,
 };

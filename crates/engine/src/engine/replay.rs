@@ -3,6 +3,7 @@
 use super::{Core, Engine, PushOptions, Variable};
 use crate::EngineError;
 use crate::op::{Extra, Op, OpFlags, OpKind, current};
+use crate::quiet::drop_later;
 use crate::replay::{Bound, Call, Clash, InlineFailures, Plan, PortId, ReplayBuilder, StepKind};
 use crate::trace::Kind;
 use std::marker::PhantomData;
@@ -78,7 +79,7 @@ impl Engine {
     pub fn new_replay<B: Send + Sync + 'static>(&self, builder: ReplayBuilder<B>) -> Result<Replay<B>, EngineError> {
         let placement = self.core.pool().placement();
         let lane = |kind, device| match kind {
-            StepKind::Issuing(device) => placement.issuing_lane(device),
+            StepKind::InOrder(queue) => placement.lane_in_order(queue),
             _ => placement.lane(device),
         };
         Ok(Replay { core: Arc::clone(&self.core), plan: builder.plan(lane)?, bindings: PhantomData })
@@ -145,7 +146,7 @@ impl Engine {
         replay: &Replay<B>,
         variables: &[(PortId, &Variable)],
     ) -> Result<(), EngineError> {
-        let (core, ports) = (Arc::as_ptr(&self.core), replay.plan.ports.len());
+        let ports = replay.plan.ports.len();
         for &(port, variable) in variables {
             if port.index() >= ports {
                 return Err(EngineError::InvalidArgument(format!(
@@ -153,7 +154,7 @@ impl Engine {
                     port.index()
                 )));
             }
-            super::Accesses::check(core, variable)?;
+            super::Accesses::take(&self.core, variable)?;
             variable.adopt();
             call.access(port.0, variable.node_pointer()).map_err(|clash| clashing(&clash))?;
         }
@@ -213,17 +214,16 @@ impl Engine {
         });
         if let Some(call) = refused {
             if options.priority != 0 {
-                pool.registrar.turn().parts().0.settled_prioritised += 1;
+                pool.registrar.uncount_prioritised();
             }
             {
-                let mut turn = pool.registrar.turn();
+                let mut turn = pool.turn();
                 turn.catch_up();
                 let (tracker, seat) = turn.parts();
                 tracker.take_gift(seat, &call);
                 turn.catch_up();
             }
-            pool.wake_workers();
-            call.dispose();
+            drop_later(call);
             return Err(core.closed_error());
         }
         pool.published(lane, false);

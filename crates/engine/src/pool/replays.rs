@@ -1,9 +1,11 @@
 //! Running replays: plain steps in batches, steps with a cell one by one.
 
-use super::run::{Pool, message_of};
+use super::run::{first_line_of, message_of};
 use super::seat::WorkerSeat;
+use super::state::Pool;
 use crate::failure::{Cause, Failure};
 use crate::op::{Deliver, OpContext, OpPtr, clear_current, set_current};
+use crate::quiet::quietly;
 use crate::replay::{Batch, Call, Instance, Part, Plan, StepContext};
 use crate::sync::Ordering;
 use crate::trace::{Note, Ran};
@@ -144,7 +146,7 @@ impl Run<'_> {
                 // SAFETY: the bindings are those of the plan's type, and live until all steps are done.
                 let skip = || unsafe { plan.step(first).skipped(bindings) };
                 // A panic ends nobody else's work.
-                let _ = catch_unwind(AssertUnwindSafe(skip));
+                quietly(skip);
                 return (first, 0);
             }
             let (mut step, mut behind) = (first, 0);
@@ -159,7 +161,7 @@ impl Run<'_> {
                 }
                 spent += u64::from(plan.estimate(step));
                 if !matches!(result, Ok(Ok(()))) {
-                    let cause = result.unwrap_or_else(|panic| Err(Cause::Panic(message_of(&*panic))));
+                    let cause = result.unwrap_or_else(|panic| Err(Cause::Panic(message_of(panic))));
                     self.fail(call, step, cause.err());
                     return (step, behind);
                 }
@@ -180,10 +182,9 @@ impl Run<'_> {
         if call.traced
             && let Some(recorder) = self.pool.recorder()
         {
-            let text = format!("{}: {cause}", plan.name_of(step));
+            let text = format!("{}: {}", plan.name_of(step), first_line_of(&cause));
             // SAFETY: the call is pending.
-            let number = unsafe { (*call.op).number };
-            recorder.failed(number, text.lines().next().unwrap_or_default().to_owned());
+            recorder.failed(unsafe { (*call.op).number }, text);
         }
         self.instance.fail(step, Arc::new(Failure::new(plan.label_of(step), cause)));
     }
@@ -195,7 +196,7 @@ impl Run<'_> {
         if self.pool.is_cancelling() && !plan.runs_always(step) {
             // SAFETY: the bindings are those of the plan's type, and live until all steps are done.
             let skip = || unsafe { plan.step(step).skipped(bindings) };
-            let _ = catch_unwind(AssertUnwindSafe(skip));
+            quietly(skip);
             self.finish(call, step, Err(Cause::Cancelled));
             return;
         }
@@ -210,7 +211,7 @@ impl Run<'_> {
         clock.stop(self, plan, call, step);
         self.leave(before);
         // A token may deliver from here on, and the call may be gone.
-        if let Some(result) = context.conclude(result.unwrap_or_else(|panic| Err(Cause::Panic(message_of(&*panic))))) {
+        if let Some(result) = context.conclude(result.unwrap_or_else(|panic| Err(Cause::Panic(message_of(panic))))) {
             self.finish(call, step, result);
         }
     }

@@ -4,6 +4,7 @@ use super::plan::Plan;
 use super::{PortId, StepContext};
 use crate::EngineError;
 use crate::failure::{Cause, Failure};
+use crate::quiet::quietly;
 use crate::var::AccessKind;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -48,7 +49,7 @@ impl Plan {
                 if let Some(cause) = cause {
                     // SAFETY: the caller's promise.
                     let skip = || unsafe { self.step(step).skipped(bindings) };
-                    let _ = catch_unwind(AssertUnwindSafe(skip));
+                    quietly(skip);
                     failed.insert(step, cause);
                     continue;
                 }
@@ -58,7 +59,7 @@ impl Plan {
             let run = || unsafe { self.step(step).run(bindings, &mut context) };
             let result = catch_unwind(AssertUnwindSafe(run));
             if !matches!(result, Ok(Ok(()))) {
-                let result = result.unwrap_or_else(|panic| Err(Cause::Panic(crate::pool::message_of(&*panic))));
+                let result = result.unwrap_or_else(|panic| Err(Cause::Panic(crate::pool::message_of(panic))));
                 if let Err(cause) = result {
                     let failure = Arc::new(Failure::new(self.label_of(step), cause));
                     failed.insert(step, Arc::clone(&failure));

@@ -211,6 +211,7 @@ impl Instance {
         // SAFETY: a step that is to be queued is the caller's, and its call is pending.
         unsafe {
             (*op.as_ptr()).number = (*(*todo.call).op).number;
+            (*op.as_ptr()).epoch = step; // its place among those of this number
             (*op.as_ptr()).priority = (*todo.call).priority();
             *part.call.get() = todo.call;
         }

@@ -1,7 +1,7 @@
 //! What an inner op does: run by reference, many times, each time with other bindings.
 
 use crate::failure::Cause;
-use crate::op::OpContext;
+use crate::op::{InOrder, OpContext};
 use std::marker::PhantomData;
 
 /// What a step is to the pool.
@@ -14,8 +14,8 @@ pub enum StepKind {
     Native,
     /// Runs inside the engine's [`Host`](crate::Host), as Python callables must; it may hand out a completion token.
     Hosted,
-    /// Puts work on the streams of this device, counted from 0, and does not wait for it.
-    Issuing(u16),
+    /// Waits for its turn in a queue whose order counts elsewhere: it puts work on a device and does not wait for it, say.
+    InOrder(InOrder),
 }
 
 /// What an inner op of a replay does.

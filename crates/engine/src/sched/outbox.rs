@@ -2,10 +2,10 @@
 
 use crate::failure::Failure;
 use crate::op::{Chunk, Op, OpPtr};
-use crate::replay::{Call, Calls};
+use crate::quiet::quietly;
+use crate::replay::Calls;
 use crate::var::VarNode;
 use crate::waiter::Waiter;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
@@ -47,12 +47,9 @@ impl Outbox {
             waiter.wake();
         }
         // A panicking drop ends nobody else's work, and must not unwind a pusher.
-        let quietly = |drop: &mut dyn FnMut()| {
-            let _ = catch_unwind(AssertUnwindSafe(drop));
-        };
         let mut failures = self.failures.into_iter();
         while failures.len() > 0 {
-            quietly(&mut || failures.by_ref().for_each(drop));
+            quietly(|| failures.by_ref().for_each(drop));
         }
         for node in self.nodes {
             // SAFETY: made by Box::into_raw; its last access and its last handle are gone.
@@ -60,14 +57,14 @@ impl Outbox {
         }
         while let Some(call) = self.calls.pop() {
             // SAFETY: made by Box::into_raw() at the push; it has ended, and nobody else knows it.
-            let mut call = Some(unsafe { Box::from_raw(call.as_ptr()) });
-            quietly(&mut || call.take().into_iter().for_each(Call::dispose));
+            let call = unsafe { Box::from_raw(call.as_ptr()) };
+            quietly(|| call.dispose());
         }
         let mut at = self.skipped.map_or(ptr::null_mut::<Op>(), OpPtr::as_ptr);
         while !at.is_null() {
             // SAFETY: skipped ops are this outbox's; their payloads were never run.
             unsafe {
-                quietly(&mut || (*at).payload.assume_init_mut().discard());
+                quietly(|| (*at).payload.assume_init_mut().discard());
                 at = (*at).next;
             }
         }

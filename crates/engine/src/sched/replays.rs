@@ -150,8 +150,7 @@ impl Tracker {
         let pending = unsafe { &*call };
         let mut at = pending.take_leaving();
         pending.take_told(|failed| {
-            self.forget_reported();
-            self.unreported.push(failed.failure);
+            self.note_failure(failed.failure);
         });
         let mut ended = false;
         while at != NONE {

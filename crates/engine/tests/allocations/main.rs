@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use watchdog::Watchdog;
 use weft_engine::{
-    AccessKind, Engine, PortId, ReplayBuilder, ReplayOptions, Settings, StepContext, StepKind, StepOptions, Variable,
+    AccessKind, Engine, InOrder, PortId, ReplayBuilder, ReplayOptions, Settings, StepContext, StepKind, StepOptions,
+    Variable,
 };
 
 struct Counting;
@@ -85,7 +86,7 @@ fn allocations(kind: StepKind) -> u64 {
 #[test]
 fn a_replay_allocates_nothing() {
     let _watchdog = Watchdog::new("a replay allocates nothing");
-    for kind in [StepKind::Plain, StepKind::Native, StepKind::Hosted, StepKind::Issuing(0)] {
+    for kind in [StepKind::Plain, StepKind::Native, StepKind::Hosted, StepKind::InOrder(InOrder::named("first"))] {
         assert_eq!(allocations(kind), 0, "{kind:?}");
     }
 }

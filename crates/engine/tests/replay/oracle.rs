@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier};
 use weft_engine::{
-    AccessKind, Cause, Engine, OpContext, Policy, PortId, PushOptions, Replay, ReplayBuilder, ReplayOptions, Settings,
-    Step, StepContext, StepKind, StepOptions, Variable,
+    AccessKind, Cause, Engine, InOrder, OpContext, Policy, PortId, PushOptions, Replay, ReplayBuilder, ReplayOptions,
+    Settings, Step, StepContext, StepKind, StepOptions, Variable,
 };
 
 const KINDS: [AccessKind; 4] = [AccessKind::Read, AccessKind::Mutate, AccessKind::Read, AccessKind::Overwrite];
@@ -101,7 +101,7 @@ fn draw_task(numbers: &mut Numbers, places: usize, failures: bool) -> Task {
     let kind = match numbers.below(8) {
         0 => StepKind::Native,
         1 => StepKind::Hosted,
-        2 => StepKind::Issuing(0),
+        2 => StepKind::InOrder(InOrder::named("first")),
         _ => StepKind::Plain,
     };
     let deferred = kind != StepKind::Plain && numbers.one_in(3);

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use weft_engine::{
-    AccessKind, Engine, EngineError, Host, OpContext, Policy, PortId, PushOptions, Replay, ReplayBuilder,
+    AccessKind, Engine, EngineError, Host, InOrder, OpContext, Policy, PortId, PushOptions, Replay, ReplayBuilder,
     ReplayOptions, Settings, StepContext, StepId, StepKind, StepOptions, trace::Kind,
 };
 
@@ -189,7 +189,13 @@ fn hosted_steps_run_inside_the_host() {
         let mut builder = ReplayBuilder::<Mutex<Vec<bool>>>::new();
         let port = builder.port();
         let mut last: Option<StepId> = None;
-        for kind in [StepKind::Plain, StepKind::Hosted, StepKind::Native, StepKind::Hosted, StepKind::Issuing(1)] {
+        for kind in [
+            StepKind::Plain,
+            StepKind::Hosted,
+            StepKind::Native,
+            StepKind::Hosted,
+            StepKind::InOrder(InOrder::named("second")),
+        ] {
             let look = |seen: &Mutex<Vec<bool>>, context: &mut StepContext<'_, '_>| {
                 assert!(context.op().is_none_or(|op| op.host().is::<Inside>()));
                 seen.lock().expect("no panic").push(INSIDE.get());
