@@ -119,6 +119,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let core = &*self.core;
         if !Arc::ptr_eq(&self.core, &replay.core) {
+            drop_later(bindings);
             return Err(EngineError::WrongEngine {
                 variable: format!("replay '{}'", replay.plan.name.as_deref().unwrap_or("unnamed")),
                 owner: replay.core.label.clone(),
@@ -127,7 +128,7 @@ impl Engine {
         }
         let mut call = Call::take(&replay.plan);
         if let Err(error) = self.bind(&mut call, replay, variables) {
-            call.dispose();
+            drop_later((call, bindings));
             return Err(error);
         }
         // One by one where each op runs at its push.
