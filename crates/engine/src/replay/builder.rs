@@ -5,7 +5,6 @@ use super::step::{Erased, ErasedStep, Step, StepKind};
 use crate::EngineError;
 use crate::pool::Device;
 use crate::var::AccessKind;
-use std::collections::HashSet;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -245,12 +244,12 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
         let celled = celled
             .map(|(step, &(kind, device))| Celled { step, lane: lane(kind, device), hosted: kind == StepKind::Hosted })
             .collect();
-        let mut known = HashSet::new();
-        let order = |(step, earlier)| (earlier, step);
-        let edges = self.needs.iter().chain(&self.follows).copied().map(order).filter(|edge| known.insert(*edge));
-        let edges = edges.collect();
-        let mut known = HashSet::new();
-        self.uses.retain(|used| known.insert(*used));
+        let pairs = self.needs.iter().chain(&self.follows);
+        let mut edges: Vec<_> = pairs.map(|&(step, earlier)| (earlier, step)).collect();
+        for pairs in [&mut edges, &mut self.uses] {
+            pairs.sort_unstable();
+            pairs.dedup();
+        }
         #[allow(clippy::cast_possible_truncation)] // few enough
         let steps = self.steps.len() as u32;
         self.needs.extend(self.sees.iter().map(|&(step, port)| (step, steps + port)));
