@@ -76,6 +76,7 @@ from weft._default import get_engine as get_engine, set_engine as set_engine
 from weft._device import Device as Device, cpu as cpu, gpu as gpu
 from weft._executor import Executor as Executor
 from weft._exit import install as _install
+from weft._notebook import attach as _attach_notebook, load_ipython_extension as load_ipython_extension
 from weft._task import TaskHandle as TaskHandle, task as task
 from weft._trace.entry import trace as trace
 from weft._trace.progress import progress as progress
@@ -116,3 +117,4 @@ if _debug_build:
 _install()
 _attach_methods()
 _attach_interop()
+_attach_notebook()

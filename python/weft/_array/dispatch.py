@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array import door, operands, places, plans
-from weft._array.blas import share_cores
 from weft._array.copies import copy_cast
 from weft._array.rules import Aval, broadcast_shapes, scalar_dtype
 from weft._core import NDArray, beside
@@ -181,7 +180,6 @@ def _computed(
     given = operands.coerce(arrays, out)
     if engine is None:
         engine = given[0].engine if given and isinstance(given[0], NDArray) else _engine_of(given, out)
-    share_cores(engine)
     avals = _infer(op, given, attributes)
     results, final = places.computed(op, given, avals, out, engine)
     door.submit(door.Call(op, given, results, attributes))
