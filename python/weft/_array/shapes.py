@@ -49,7 +49,9 @@ def as_shape(shape: AnyShape) -> Shape:
     try:
         return tuple([operator.index(n) for n in shape])
     except TypeError:
-        raise TypeError(f"a shape is an integer or a sequence of integers, not {shape!r}") from None
+        raise TypeError(
+            f"a shape is an integer or a sequence of integers, not the {type(shape).__name__} {shape!r}"
+        ) from None
 
 
 def axis_index(axis: SupportsIndex, ndim: int) -> int:
@@ -57,7 +59,7 @@ def axis_index(axis: SupportsIndex, ndim: int) -> int:
     try:
         return normalize_axis_index(operator.index(axis), ndim)
     except TypeError:
-        raise TypeError(f"an axis is an integer, not {axis!r}") from None
+        raise TypeError(f"an axis is an integer, not the {type(axis).__name__} {axis!r}") from None
 
 
 @cache
@@ -76,7 +78,7 @@ def axis_tuple(axis: Axis, ndim: int) -> Shape:
     try:
         found = [operator.index(each) for each in axis]
     except TypeError:
-        raise TypeError(f"axes are an integer or several of them, not {axis!r}") from None
+        raise TypeError(f"axes are an integer or several of them, not the {type(axis).__name__} {axis!r}") from None
     return tuple(sorted(normalize_axis_tuple(found, ndim)))
 
 
