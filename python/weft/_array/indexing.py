@@ -1,6 +1,6 @@
 """Indexing: ``x[key]``, ``x[key] = value``, `take` and `take_along_axis`.
 
-- Integers, slices, None and ``...`` name a view: no op, no wait.
+- Integers, slices, None and ``...`` name a view: no op, no wait. Integers alone name an element, which is copied.
 - Arrays of integers are gathered by an op. Indices that are NumPy arrays or lists are checked at the call; those in
   NDArrays when the op runs, so that a bad one fails the result with IndexError.
 - A boolean NDArray decides the result's shape: reading with one waits for it (for the mask only). Writing never waits.
@@ -14,26 +14,28 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from weft._array.calls import one
-from weft._array.dispatch import view
-from weft._array.filling import check_assigned, element, fill
+from weft._array.filling import check_assigned, fill
 from weft._array.keys import Advanced, Basic, check_bounds, parse
 from weft._array.manipulation import ravel
-from weft._array.operands import ArrayLike, as_array, check_writable, values
+from weft._array.operands import ArrayLike, as_array, values
+from weft._array.places import check_writable
 from weft._array.rules import Aval, broadcast_shapes
-from weft._array.shapes import axis_index
-from weft._core import NDArray, beside, push_compute
+from weft._array.scalars import element
+from weft._array.shapes import axis_index, is_only_axis
+from weft._array.views import view
+from weft._core import NDArray, beside, copy_elements, push_compute
 from weft.ops import register_op
 
 if TYPE_CHECKING:
     from weft._array.keys import Index
 
-__all__ = ["get_item", "set_item", "take", "take_along_axis"]
+__all__ = ["take", "take_along_axis"]
 
 _ARRAY = object()  # where the next array goes in a key
 
 
 def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
-    """Return ``x[key]``: a view for a basic key, a gathered copy for arrays of indices.
+    """Return ``x[key]``: an element, a view for any other basic key, a gathered copy for arrays of indices.
 
     Parameters
     ----------
@@ -56,7 +58,8 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
     """
     found = _first_axis(x, key) or parse(key, x.shape, x.strides)
     if isinstance(found, Basic):
-        return view(x, found.shape, found.strides, found.offset)
+        shown = view(x, found.shape, found.strides, found.offset)
+        return _value(shown) if not found.shape and _is_of_integers(key) else shown
     if found.shape is None:
         known = parse(tuple(map(_positions, found.entries)), x.shape, x.strides)
         assert isinstance(known, Advanced)  # noqa: S101 - for the type checker: it has arrays in it
@@ -137,6 +140,18 @@ def _first_axis(x: NDArray, key: Any) -> Basic | None:  # noqa: ANN401 - any key
     return Basic((length, *shape[1:]), (step * stride, *strides[1:]), start * stride if length else 0)
 
 
+def _is_of_integers(key: Any) -> bool:  # noqa: ANN401 - a basic key that names one element
+    """Return whether a key names it by integers alone: ``...`` in it asks for a view."""
+    return key is not Ellipsis and not (isinstance(key, tuple) and any(each is Ellipsis for each in key))
+
+
+def _value(x: NDArray) -> NDArray:
+    """Return one element as an array of its own, as NumPy returns a scalar: what is written later does not change it."""
+    result = beside(x, (), x.dtype)
+    copy_elements(result, x)
+    return result
+
+
 def _positions(entry: Index) -> Any:  # noqa: ANN401 - part of a key
     """Return a boolean NDArray, waited for, as NumPy's; anything else as it is."""
     if isinstance(entry, NDArray) and entry.dtype.kind == "b":
@@ -198,9 +213,7 @@ def _take_along_axis(
     out[...] = np.take_along_axis(x, indices, axis=axis)
 
 
-def take(
-    x: ArrayLike, indices: ArrayLike, /, *, axis: SupportsIndex | None = None, out: NDArray | None = None
-) -> NDArray:
+def take(x: ArrayLike, indices: ArrayLike, /, axis: SupportsIndex | None = None, out: NDArray | None = None) -> NDArray:
     """Return the elements, or the slices along an axis, at given positions.
 
     Parameters
@@ -235,7 +248,7 @@ def take(
     NDArray([30, 10])
     """
     x, positions = _operands("take", x, indices)
-    if axis is None:
+    if axis is None or is_only_axis(axis, x.ndim):
         x, axis = ravel(x), 0
     axis = axis_index(axis, x.ndim)
     if not isinstance(indices, NDArray):
@@ -243,7 +256,7 @@ def take(
     return one(_take, x, positions, axis=axis, out=out)
 
 
-def take_along_axis(x: ArrayLike, indices: ArrayLike, /, *, axis: SupportsIndex = -1) -> NDArray:
+def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: SupportsIndex = -1) -> NDArray:
     """Return the elements at positions given for each one-dimensional slice along an axis.
 
     Parameters
