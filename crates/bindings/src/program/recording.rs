@@ -63,8 +63,26 @@ impl Recording {
 #[allow(clippy::needless_pass_by_value)] // Python's signatures
 impl Recording {
     #[new]
-    fn new(engine: Py<Engine>, name: &str) -> Self {
-        Self { engine, tag: Tag::new(name), parts: Mutex::default() }
+    #[pyo3(signature = (engine, name, *, keeps=false))]
+    fn new(engine: Py<Engine>, name: &str, keeps: bool) -> Self {
+        let tag = if keeps { Tag::keeping(name) } else { Tag::new(name) };
+        Self { engine, tag, parts: Mutex::default() }
+    }
+
+    /// How many calls this thread has recorded so far.
+    #[getter]
+    fn calls(&self) -> usize {
+        tapes::with(|tape| tape.calls().len()).unwrap_or(0)
+    }
+
+    /// The first op, from the call of this number on, that changes an array which none of them has made; in words.
+    fn changed_since(&self, py: Python<'_>, number: usize) -> Option<String> {
+        let (name, place) = tapes::with(|tape| {
+            let call = tape.changing_since(number)?;
+            Some((call.name.clone(), call.place))
+        })??;
+        let line = Location::of_bits(place).describe(py).map(|line| format!(" at {line}")).unwrap_or_default();
+        Some(format!("op '{name}'{line}"))
     }
 
     /// The name it was given.
