@@ -19,6 +19,8 @@ __all__ = [
     "DeadlockError",
     "EngineClosedError",
     "ForkedError",
+    "GradientError",
+    "GraphError",
     "KernelArgumentError",
     "KernelCompileError",
     "NativeOpError",
@@ -27,6 +29,7 @@ __all__ = [
     "PendingLimitError",
     "PlanError",
     "RecordingWarning",
+    "ShapeError",
     "TraceError",
     "VariableDeletedError",
     "WaitTimeoutError",
@@ -408,4 +411,42 @@ class KernelArgumentError(WeftError, TypeError):
     """A kernel was called with arguments that are not its parameters'. Nothing was pushed.
 
     The message names the argument, and what the kernel's source says of the parameter.
+    """
+
+
+class GraphError(WeftError, ValueError):
+    """A symbol or a graph is wrong, or a file is none: names, counts, indices, cycles, unknown ops, missing attributes.
+
+    The message names the node, and the line that made it where that is known. Nothing has changed.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.symbol.load_json("{}")
+    Traceback (most recent call last):
+    ...
+    weft.errors.GraphError: the graph has no 'nodes'
+    """
+
+
+class ShapeError(GraphError):
+    """Shapes, or dtypes, contradict each other, or an op refuses those that it is given.
+
+    The message names the node, the input and both shapes.
+
+    Examples
+    --------
+    >>> import weft
+    >>> x, y = weft.symbol.Variable("x"), weft.symbol.Variable("y")
+    >>> (x + y).infer_shape(x=(2, 3), y=(4,))
+    Traceback (most recent call last):
+    ...
+    weft.errors.ShapeError: node 'add0' (op 'add'), inputs of shapes (2, 3), (4,): operands could not be broadcast ...
+    """
+
+
+class GradientError(WeftError, ValueError):
+    """A gradient was asked for that there is not, or that cannot be computed any more.
+
+    The message names the op or the array, and the lines where it was made and, if that is the reason, overwritten.
     """

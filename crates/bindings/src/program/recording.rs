@@ -128,13 +128,12 @@ impl Recording {
     #[pyo3(signature = (array, readonly=false))]
     fn argument(&self, array: &Bound<'_, NDArray>, readonly: bool) -> PyResult<NDArray> {
         let (py, given) = (array.py(), &array.get().inner);
-        given.buffer().storage().map_err(|error| match given.buffer().is_elsewhere() {
-            true => errors::capture(
-                py,
-                &format!("an argument is on a device, and recordings take arrays of the host: {error}"),
-            ),
-            false => raised(py, error),
-        })?;
+        if given.buffer().is_elsewhere() {
+            let what =
+                "takes arrays of the host, and an argument is on a device: weft.cuda.capture records ops on devices";
+            return Err(self.capture(py, what));
+        }
+        given.buffer().storage().map_err(|error| raised(py, error))?;
         if !self.engine.get().inner.is_same(given.engine()) {
             return Err(self.capture(py, "belongs to another engine than its argument"));
         }

@@ -94,10 +94,13 @@ pub(super) fn search(problem: &Problem, capacity: u64, limits: &mut Limits<'_>) 
             let steps = turn.min(limits.steps);
             let (outcome, used) = tree.search(&mut state, order, steps, limits);
             limits.steps -= used.min(limits.steps);
-            match outcome {
-                Outcome::Spent if limits.steps > 0 && limits.over().is_none() => state.clear(),
-                outcome => return outcome,
+            if outcome != Outcome::Spent || limits.steps == 0 {
+                return outcome;
             }
+            if let Some(outcome) = limits.over() {
+                return outcome;
+            }
+            state.clear();
         }
     }
 }
