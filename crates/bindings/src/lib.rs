@@ -82,13 +82,13 @@ mod _core {
     #[pymodule_export]
     use super::graph::passes::{graph_infer_shape, graph_infer_type, graph_load_json, graph_save_json};
     #[pymodule_export]
+    use super::graph::plan::plan_offsets;
+    #[pymodule_export]
     use super::graph::registry::{GroupEntry, OpEntry, all_ops, canonical_key, find_op, known_keys};
     #[pymodule_export]
     use super::graph::symbols::SymbolCore;
     #[pymodule_export]
     use super::graph::values::{Operand, format_value, parse_value};
-    #[pymodule_export]
-    use super::graph::plan::plan_offsets;
     #[pymodule_export]
     use super::operator::Operator;
     #[pymodule_export]
