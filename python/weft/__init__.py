@@ -27,10 +27,9 @@ Functions of one's own, which say what they read and write:
 ... def add(total: weft.Mutate[np.ndarray], x: weft.Read[np.ndarray]) -> None:
 ...     total += x
 >>> x, y, z = np.ones(3), np.empty(3), np.empty(3)
->>> scale(y, x, 2.0)  # these two may run at once
->>> scale(z, x, 3.0)
->>> add(y, z)  # this one runs after both
->>> weft.wait(y)
+>>> two, three = scale(y, x, 2.0), scale(z, x, 3.0)  # these may run at the same time
+>>> both = add(y, z)  # this one runs after them
+>>> both.wait()
 >>> y
 array([5., 5., 5.])
 
@@ -78,12 +77,17 @@ from weft._default import get_engine as get_engine, set_engine as set_engine
 from weft._device import Device as Device, cpu as cpu, gpu as gpu
 from weft._executor import Executor as Executor
 from weft._exit import install as _install
-from weft._task import task as task
+from weft._program.block import capture as capture
+from weft._program.control import cond as cond, scan as scan
+from weft._program.eagerly import eager as eager
+from weft._program.entry import program as program
+from weft._program.program import Program as Program
+from weft._task import TaskHandle as TaskHandle, task as task
 from weft._trace.entry import trace as trace
 from weft._trace.progress import progress as progress
 from weft._trace.recorder import Trace as Trace
-from weft._wait import wait as wait
-from weft.ops import register_op as register_op
+from weft._wait import wait as wait, wait_async as wait_async
+from weft.ops import Aval as Aval, register_op as register_op
 
 # isort: on
 
@@ -94,7 +98,10 @@ else:
     def __getattr__(name: str) -> str:
         """Return `__version__`: reading it from the installed package takes as long as half of the import."""
         if name != "__version__":
-            raise AttributeError(f"module 'weft' has no attribute {name!r}")
+            import numpy as np  # noqa: PLC0415 - imported already, and no name of this module
+
+            hint = f": np.{name}(x) takes NDArrays" if callable(getattr(np, name, None)) else ""
+            raise AttributeError(f"module 'weft' has no attribute {name!r}{hint}", name=name)
         from importlib.metadata import version  # noqa: PLC0415 - as above
 
         found = globals()[name] = version("weft")

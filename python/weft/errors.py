@@ -28,6 +28,7 @@ __all__ = [
     "OpCancelledError",
     "PendingLimitError",
     "PlanError",
+    "RecordingWarning",
     "ShapeError",
     "TraceError",
     "VariableDeletedError",
@@ -363,6 +364,26 @@ class CaptureError(WeftError, RuntimeError):
     ...     except weft.errors.CaptureError as error:
     ...         print(error)
     graph 'graph' cannot be replayed in a capture's block: replay it after that
+    """
+
+
+class RecordingWarning(WeftError, RuntimeWarning):
+    """One argument of a `weft.program` alone has made many programs: each call records anew instead of replaying.
+
+    The message names the argument and says what to pass instead. To make it an error, use ``warnings.simplefilter``.
+
+    Examples
+    --------
+    >>> import warnings, weft
+    >>> @weft.program
+    ... def scale(x, rate):
+    ...     return x * rate
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     for rate in range(8):
+    ...         y = scale(weft.ones(2), 1.0 / (1 + rate))
+    >>> [warning.category.__name__ for warning in caught]
+    ['RecordingWarning']
     """
 
 

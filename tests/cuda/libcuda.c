@@ -301,6 +301,8 @@ API cuMemAllocFromPoolAsync(uintptr_t *address, size_t bytes, int *pool, Stream 
     if (stream->capture) return IN_CAPTURE;
     return add((void **)address, bytes, 0);
 }
+API cuMemAlloc_v2(uintptr_t *address, size_t bytes) { NEED_CONTEXT; return bytes ? add((void **)address, bytes, 0) : INVALID; }
+API cuStreamSynchronize(Stream *stream) { NEED_CONTEXT; NEED(stream, 's'); return stream->capture ? IN_CAPTURE : SUCCESS; }
 API cuMemFreeAsync(uintptr_t address, Stream *stream) {
     NEED_STREAM;
     return stream->capture ? IN_CAPTURE : take(address, 0);
@@ -444,7 +446,8 @@ API cuLaunchCooperativeKernel(Function *function, unsigned gx, unsigned gy, unsi
 }
 API cuStreamBeginCapture_v2(Stream *stream, int mode) {
     NEED_STREAM;
-    if (mode != 2) return INVALID; /* another one would have other threads' calls refused */
+    if (mode == 1) return INVALID;
+    if (mode == 0) captured_elsewhere = 1; /* other threads' calls are refused */
     if (stream->capture) return ILLEGAL_STATE;
     stream->capture = calloc(1, sizeof *stream->capture);
     stream->capture->tag = 'g';
@@ -473,6 +476,8 @@ API cuStreamEndCapture(Stream *stream, Graph **graph) {
     if (!stream->capture) return ILLEGAL_STATE;
     Graph *made = stream->capture;
     stream->capture = NULL;
+    made->spoiled |= captured_elsewhere == 2;
+    captured_elsewhere = 0;
     *graph = made->spoiled ? NULL : made;
     return made->spoiled ? SPOILED : SUCCESS;
 }

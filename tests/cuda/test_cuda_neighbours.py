@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,6 @@ from weft import errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 DEVICE = weft.gpu(0)
 ADD = """
@@ -163,3 +164,19 @@ def test_a_header_that_is_nowhere_is_told_with_what_to_install(tmp_path: Path) -
     run = run_without_fakes(tmp_path, source)
     assert run.returncode != 0
     assert "pip install nvidia-cuda-runtime nvidia-cuda-cccl" in run.stderr
+
+
+def test_the_first_look_at_a_machine_works_and_finds_no_harm(fake_cuda: dict[str, str], tmp_path: Path) -> None:
+    script = Path(__file__).parents[2] / "benches" / "gpu" / "first.py"
+    command = [sys.executable, str(script), "--quick", "--json", str(tmp_path / "first.json")]
+    run = subprocess.run(command, env=os.environ | fake_cuda, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    found = json.loads((tmp_path / "first.json").read_text(encoding="utf-8"))
+    assert found["machine"]["name"] == "Fake 0"
+    assert set(found["driver's calls, us"]) == {
+        *("launch", "launch + event", "allocation", "free", "query", "cross-stream wait"),
+    }
+    captured = found["during a global capture"]
+    assert captured["sum"] == 6400
+    assert captured["end, weft's ops"] == 0, "weft has spoiled the capture"
+    assert (captured["query"], captured["end, a plain query"]) == (900, 901)

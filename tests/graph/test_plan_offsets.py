@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -105,3 +107,68 @@ def test_a_capacity_below_what_is_live_names_the_bound() -> None:
     assert isinstance(caught.value, ValueError)
     assert isinstance(caught.value, MemoryError)
     assert plan_offsets([0, 0, 1], [2, 2, 2], [64, 64, 64], capacity=192).max() == 128
+
+
+def pieces(count: int, seed: int) -> Columns:
+    """A square of 2**20 cut into rectangles: a placement without a gap exists, and is hard to find."""
+    rng = np.random.default_rng(seed)
+    found = [(0, 2**20, 2**20)]
+    while len(found) < count:
+        found.sort(key=lambda piece: max(piece[1] - piece[0], piece[2]))
+        lower, upper, size = found.pop()
+        part = float(rng.uniform(0.2, 0.8))
+        if upper - lower >= size:
+            middle = lower + int((upper - lower) * part)
+            found += [(lower, middle, size), (middle, upper, size)]
+        else:
+            found += [(lower, upper, int(size * part)), (lower, upper, size - int(size * part))]
+    lower, upper, size = np.array(found).T
+    return lower, upper, size
+
+
+def test_a_search_fits_what_placements_by_rule_do_not() -> None:
+    columns = pieces(60, 1)
+    by_rule = plan_offsets(*columns, alignment=1)
+    assert (by_rule + columns[2]).max() > 2**20
+    for options in ({"capacity": 2**20}, {"capacity": 2**20, "seconds": 30.0}, {"seconds": 30.0}):
+        offsets = plan_offsets(*columns, alignment=1, **options)  # type: ignore[arg-type]
+        assert not overlaps(offsets, *columns)
+        assert (offsets + columns[2]).max() == 2**20
+
+
+def test_a_search_that_finds_nothing_in_time_tells_the_bound() -> None:
+    columns = pieces(300, 2)
+    with pytest.raises(errors.PlanError, match=r"lower bound is 1048576 bytes.* after 0.05 s; raise"):
+        plan_offsets(*columns, alignment=1, capacity=2**20, seconds=0.05)
+
+
+def test_what_no_placement_fits_is_known_after_a_search() -> None:
+    # At most three units are live at once, but whatever lies at the edges in the middle is in the way at one end.
+    lower, upper, size = [0, 0, 1, 3, 3, 2], [2, 4, 3, 5, 6, 5], [2, 1, 1, 1, 1, 1]
+    bound = peak(*(np.array(column) for column in (lower, upper, size)))
+    smallest = int((plan_offsets(lower, upper, size, alignment=1, seconds=30.0) + size).max())
+    assert smallest >= bound
+    with pytest.raises(errors.PlanError):
+        plan_offsets(lower, upper, size, alignment=1, capacity=smallest - 1)
+
+
+def test_ctrl_c_ends_a_search_and_other_threads_run_meanwhile() -> None:
+    columns = pieces(300, 3)
+    begins = threading.Event()
+
+    class Long:
+        """Seconds that tell when they are read, which is right before the search."""
+
+        def __float__(self) -> float:
+            begins.set()
+            return 1e6
+
+    def interrupt() -> None:
+        begins.wait()
+        _thread.interrupt_main()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        plan_offsets(*columns, alignment=1, capacity=2**20, seconds=Long())  # type: ignore[arg-type]
+    thread.join()

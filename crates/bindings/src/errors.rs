@@ -214,7 +214,8 @@ pub(crate) fn raised(py: Python<'_>, error: EngineError) -> PyErr {
     let class = match &error {
         EngineError::Failed(failure) => return of_failure(py, failure),
         EngineError::ManyFailed(failures) => {
-            return group(py, &format!("{} ops failed", failures.len()), failures);
+            let count: u64 = failures.iter().map(|failure| failure.ops()).sum();
+            return group(py, &format!("{count} ops failed"), failures);
         }
         EngineError::Interrupted => return PyKeyboardInterrupt::new_err(()),
         EngineError::VariableDeleted { .. } => "VariableDeletedError",

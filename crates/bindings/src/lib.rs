@@ -24,6 +24,7 @@ mod native;
 mod operator;
 mod process;
 mod program;
+mod signature;
 mod stall;
 mod trace;
 mod variable;
@@ -100,6 +101,8 @@ mod _core {
     use super::process::{_after_fork_child, _after_fork_parent, _before_fork, _exit_drain};
     #[pymodule_export]
     use super::program::{Compiled, Recording, note_call, open_recording};
+    #[pymodule_export]
+    use super::signature::{Signatures, ambient, set_eager};
     #[pymodule_export]
     use super::variable::Variable;
 

@@ -14,7 +14,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use weft_engine::{Cause, OpContext, Payload, Wait};
+use weft_engine::{Cause, InOrder, OpContext, Payload, Wait};
 
 /// Streams for kernels. More of them run side by side than a device has room for.
 const COMPUTE_STREAMS: usize = 4;
@@ -49,7 +49,7 @@ struct Loads {
 
 /// A closure that issues on a device.
 struct IssuingOn<F> {
-    device: Option<u16>,
+    queue: InOrder,
     work: F,
 }
 
@@ -57,8 +57,8 @@ impl<F> Payload for IssuingOn<F>
 where
     F: FnOnce(&mut OpContext<'_>) -> Result<(), Cause> + Send + 'static,
 {
-    fn issues_on(&self) -> Option<u16> {
-        self.device
+    fn queue(&self) -> Option<InOrder> {
+        Some(self.queue)
     }
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
@@ -67,6 +67,7 @@ where
 }
 
 struct Inner {
+    queue: InOrder,
     context: Arc<Context>,
     compute: Vec<Stream>,
     loads: Mutex<Loads>,
@@ -104,6 +105,7 @@ impl Device {
         let (urgent, copy_across, imports) = Default::default();
         let (captures, adopting, loads) = Default::default();
         Ok(Self(Arc::new(Inner {
+            queue: InOrder::named(&format!("cuda:{index}")),
             context,
             compute,
             loads,
@@ -244,14 +246,14 @@ impl Device {
 
     /// A payload that issues on this device: ops that do so are taken in the order of their pushes.
     pub fn issuing(&self, work: impl FnOnce(&mut OpContext<'_>) -> Result<(), Cause> + Send + 'static) -> impl Payload {
-        IssuingOn { device: self.lane(), work }
+        IssuingOn { queue: self.queue(), work }
     }
 
-    /// What the engine knows it by, for payloads that issue on it.
+    /// The queue of payloads that issue on it.
     #[must_use]
     #[inline]
-    pub fn lane(&self) -> Option<u16> {
-        u16::try_from(self.index()).ok()
+    pub fn queue(&self) -> InOrder {
+        self.0.queue
     }
 
     /// A stream of its own for somebody who wants to be alone on it.

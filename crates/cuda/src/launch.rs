@@ -1,8 +1,10 @@
 //! Launches: a kernel with arguments, ready to be issued. Issuing one allocates nothing.
 
 mod bare;
+mod calls;
 
 pub use bare::BackToBack;
+pub use calls::CallTimes;
 
 use crate::buffer::DeviceBuffer;
 use crate::device::Device;
@@ -17,7 +19,7 @@ use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::mem::offset_of;
 use std::sync::Arc;
-use weft_engine::{AccessKind, Cause, OpContext, Payload, PlaceOffset};
+use weft_engine::{AccessKind, Cause, InOrder, OpContext, Payload, PlaceOffset};
 
 /// Threads of a block at most, on every device.
 const THREADS: u64 = 1024;
@@ -365,8 +367,8 @@ impl Payload for Launch {
     const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(offset_of!(Self, place)) });
 
     #[inline]
-    fn issues_on(&self) -> Option<u16> {
-        self.device().lane()
+    fn queue(&self) -> Option<InOrder> {
+        Some(self.device().queue())
     }
 
     fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {

@@ -61,6 +61,12 @@ impl Failure {
         &self.cause
     }
 
+    /// How many ops it stands for: one, unless it is [`Cause::Further`].
+    #[must_use]
+    pub fn ops(&self) -> u64 {
+        if let Cause::Further(count) = self.cause { count } else { 1 }
+    }
+
     /// Notes that somebody was told. Answers whether nobody had been before.
     pub fn report(&self) -> bool {
         // ORDERING: a flag of its own; nothing is published by it.

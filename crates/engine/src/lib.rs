@@ -53,7 +53,7 @@ pub use engine::{
 };
 pub use error::EngineError;
 pub use failure::{Cause, Failure};
-pub use op::{Completion, CurrentOp, NativeFunction, OpContext, Payload, PlaceOffset};
+pub use op::{Completion, CurrentOp, InOrder, NativeFunction, OpContext, Payload, PlaceOffset};
 pub use pool::{Device, DeviceLane, Host, Policy, aside, is_worker};
 pub use quiet::{Quiet, drop_later};
 pub use sync::handles;

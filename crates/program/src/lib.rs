@@ -3,6 +3,7 @@
 //! | room | home of |
 //! |---|---|
 //! | `recorded` | what a recording becomes: entries, instructions, which of them wait for which |
+//! | `passes` | what is done to instructions before they are run again and again: dead ones dropped, equal ones merged, loops fused |
 //! | `memory` | where temporaries lie: offsets, arenas |
 //! | `replay` | one call of a program: arguments checked, entries bound, instructions run here or pushed |
 //!
@@ -10,9 +11,10 @@
 
 mod error;
 mod memory;
+mod passes;
 mod recorded;
 mod replay;
 
 pub use error::ProgramError;
 pub use recorded::{Argument, Description, Instruction, Place, Recorded, Settings};
-pub use replay::{Figures, Options, Output, Program};
+pub use replay::{Figures, Noting, Options, Output, Program};

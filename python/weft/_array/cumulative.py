@@ -127,9 +127,8 @@ def cumprod(
 def diff(
     x: ArrayLike,
     /,
-    *,
-    axis: SupportsIndex = -1,
     n: int = 1,
+    axis: SupportsIndex = -1,
     prepend: ArrayLike | None = None,
     append: ArrayLike | None = None,
 ) -> NDArray:

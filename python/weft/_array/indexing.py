@@ -213,9 +213,7 @@ def _take_along_axis(
     out[...] = np.take_along_axis(x, indices, axis=axis)
 
 
-def take(
-    x: ArrayLike, indices: ArrayLike, /, *, axis: SupportsIndex | None = None, out: NDArray | None = None
-) -> NDArray:
+def take(x: ArrayLike, indices: ArrayLike, /, axis: SupportsIndex | None = None, out: NDArray | None = None) -> NDArray:
     """Return the elements, or the slices along an axis, at given positions.
 
     Parameters
@@ -258,7 +256,7 @@ def take(
     return one(_take, x, positions, axis=axis, out=out)
 
 
-def take_along_axis(x: ArrayLike, indices: ArrayLike, /, *, axis: SupportsIndex = -1) -> NDArray:
+def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: SupportsIndex = -1) -> NDArray:
     """Return the elements at positions given for each one-dimensional slice along an axis.
 
     Parameters

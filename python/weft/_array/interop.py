@@ -50,6 +50,7 @@ def attach() -> None:
         method.__qualname__ = f"NDArray.{method.__name__}"
         setattr(NDArray, method.__name__, method)
     setattr(NDArray, "__cuda_array_interface__", property(__cuda_array_interface__))  # noqa: B010 - made elsewhere
+    setattr(NDArray, "__array_interface__", property(__array_interface__))  # noqa: B010 - as above
 
 
 def __array__(  # noqa: N807 - a method
@@ -69,6 +70,22 @@ def __array__(  # noqa: N807 - a method
     False
     """
     return np.array(self._values(), dtype, copy=copy)
+
+
+def __array_interface__(self: NDArray) -> dict[str, Any]:  # noqa: N807 - a property
+    """Wait, and describe the memory, read-only, to libraries that know NumPy's older protocol alone, as Pillow.
+
+    Raises
+    ------
+    AttributeError
+        If the array is on a device whose memory is not the host's.
+    """
+    if self._elsewhere:
+        raise AttributeError(
+            f"an array on {device_of(self)} has no memory that the CPU reads: copy it to the CPU first"
+        )
+    shown = read_only(self._values())
+    return {**shown.__array_interface__, "strides": None if self._contiguous else shown.strides}
 
 
 def __array_namespace__(self: NDArray, /, *, api_version: str | None = None) -> ModuleType:  # noqa: ARG001, N807

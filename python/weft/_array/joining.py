@@ -163,9 +163,7 @@ def _pad(
     np.copyto(out, np.pad(x, widths, mode, **options))
 
 
-def concat(
-    arrays: Sequence[ArrayLike], /, *, axis: SupportsIndex | None = 0, dtype: DTypeLike | None = None
-) -> NDArray:
+def concat(arrays: Sequence[ArrayLike], /, axis: SupportsIndex | None = 0, dtype: DTypeLike | None = None) -> NDArray:
     """Lay arrays end to end along `axis`; None flattens them first.
 
     Parameters
@@ -192,7 +190,7 @@ def concat(
 concatenate = concat
 
 
-def stack(arrays: Sequence[ArrayLike], /, *, axis: SupportsIndex = 0, dtype: DTypeLike | None = None) -> NDArray:
+def stack(arrays: Sequence[ArrayLike], /, axis: SupportsIndex = 0, dtype: DTypeLike | None = None) -> NDArray:
     """Join arrays of one shape along a new axis, at the place `axis` of the result.
 
     Examples
@@ -368,7 +366,7 @@ def tile(x: ArrayLike, repetitions: AnyShape, /) -> NDArray:
     return one(_tile, as_array(x), repetitions=as_shape(repetitions))
 
 
-def repeat(x: ArrayLike, repeats: ArrayLike, /, *, axis: SupportsIndex | None = None) -> NDArray:
+def repeat(x: ArrayLike, repeats: ArrayLike, /, axis: SupportsIndex | None = None) -> NDArray:
     """Repeat each element along `axis` so many times; without an axis the array is flattened first.
 
     Repeats given as an NDArray decide the result's shape: they are waited for.

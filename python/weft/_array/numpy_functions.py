@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._array.copies import copy_cast
+from weft._array.numpy_arguments import adapt
 from weft._array.numpy_calls import compute_by_numpy
-from weft._array.numpy_names import namesake, signature_of
+from weft._array.numpy_names import namesake
 from weft._array.operands import as_array
 from weft._array.places import check_writable
 from weft._core import NDArray
@@ -21,7 +21,6 @@ __all__ = ["__array_function__"]
 
 #: NumPy's functions that write to their first argument.
 _WRITERS = frozenset([np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal])
-_NO_VALUE: Any = getattr(np, "_NoValue", inspect.Parameter.empty)
 
 
 def __array_function__(  # noqa: N807 - a method
@@ -49,7 +48,7 @@ def __array_function__(  # noqa: N807 - a method
         return _FACTS[func](*args, **kwargs)
     own = namesake(func)
     if own is not None:
-        adapted = _adapt(func, own, args, kwargs)
+        adapted = adapt(func, own, args, kwargs)
         if adapted is not None:
             return own(*adapted[0], **adapted[1])
     return compute_by_numpy(func, args, kwargs)
@@ -87,67 +86,3 @@ _FACTS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.ndim: _ndim,
     np.size: _size,
 }
-
-
-def _adapt(
-    func: Callable[..., Any], own: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> tuple[list[Any], dict[str, Any]] | None:
-    """Return arguments for `own` that mean what these mean to NumPy's `func`; None if it has no such arguments.
-
-    The standard has positional arrays and keywords, NumPy positions for all: an argument that `own` knows by its name
-    is given by name, another by its place, and one that only NumPy knows may be left out if it has its default.
-    """
-    theirs, ours = signature_of(func), signature_of(own)
-    if ours is None:
-        return list(args), dict(kwargs)
-    if theirs is not None:
-        moved = _by_name(theirs.bind(*args, **kwargs), ours)
-        if moved is None:
-            return None
-        positional, named = moved
-    else:
-        positional, named = list(args), dict(kwargs)
-    try:
-        ours.bind(*positional, **named)
-    except TypeError:
-        return None
-    return positional, named
-
-
-def _by_name(bound: inspect.BoundArguments, ours: inspect.Signature) -> tuple[list[Any], dict[str, Any]] | None:
-    kinds = inspect.Parameter
-    keywords = {name for name, each in ours.parameters.items() if each.kind is kinds.KEYWORD_ONLY}
-    places = [
-        name
-        for name, each in ours.parameters.items()
-        if each.kind in {kinds.POSITIONAL_ONLY, kinds.POSITIONAL_OR_KEYWORD}
-    ]
-    swallows = any(each.kind is kinds.VAR_POSITIONAL for each in ours.parameters.values())
-    positional: list[Any] = []
-    named: dict[str, Any] = {}
-    for place, (name, value) in enumerate(bound.arguments.items()):
-        parameter = bound.signature.parameters[name]
-        if parameter.kind is kinds.VAR_POSITIONAL:
-            if not swallows:
-                return None
-            positional.extend(value)
-        elif parameter.kind is kinds.VAR_KEYWORD:
-            named.update(value)
-        elif value is _NO_VALUE or _is_default(value, parameter.default):
-            continue
-        elif name in keywords or name in places[len(positional) :]:
-            if name in places and places.index(name) == len(positional) and not named:
-                positional.append(value)
-            else:
-                named[name] = value
-        elif place == len(positional) < len(places) and not named:
-            positional.append(value)
-        else:
-            return None
-    return positional, named
-
-
-def _is_default(value: object, default: object) -> bool:
-    return value is default or (
-        isinstance(value, bool | int | float | str) and type(value) is type(default) and value == default
-    )

@@ -12,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["namesake", "signature_of"]
+__all__ = ["namesake", "original", "signature_of"]
 
 #: Functions of weft whose NumPy namesake does something else.
 _FALSE_FRIENDS = frozenset(["load", "save"])
@@ -37,3 +37,11 @@ def signature_of(func: Callable[..., Any]) -> inspect.Signature | None:
         return inspect.signature(func)
     except (TypeError, ValueError):  # some of NumPy's C functions have none
         return None
+
+
+@functools.cache
+def original(own: Callable[..., Any]) -> Callable[..., Any] | None:
+    """Return NumPy's function of the name and the namespace of one of weft's."""
+    name = own.__name__
+    namespace: Any = {"weft.linalg": np.linalg, "weft.fft": np.fft}.get(own.__module__, np)
+    return None if name in _FALSE_FRIENDS else getattr(namespace, name, None)

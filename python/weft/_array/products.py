@@ -142,7 +142,7 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /, out: NDArray | None = None) -> NDArr
     return one(_matmul, x1, x2, out=out)
 
 
-def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> NDArray:
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> NDArray:
     """Sum products over several axes of both arrays.
 
     Parameters

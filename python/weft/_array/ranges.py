@@ -196,9 +196,9 @@ def eye(
     n_rows: SupportsIndex,
     n_cols: SupportsIndex | None = None,
     /,
-    *,
     k: SupportsIndex = 0,
     dtype: npt.DTypeLike | None = None,
+    *,
     device: Device | str | None = None,
     engine: Engine | None = None,
 ) -> NDArray:
@@ -335,7 +335,7 @@ _tril.set_attribute("kernels", "tril")
 _triu.set_attribute("kernels", "triu")
 
 
-def tril(x: ArrayLike, /, *, k: SupportsIndex = 0) -> NDArray:
+def tril(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:
     """Return matrices with zeros above a diagonal.
 
     Parameters
@@ -360,7 +360,7 @@ def tril(x: ArrayLike, /, *, k: SupportsIndex = 0) -> NDArray:
     return one(_tril, as_array(x), k=operator.index(k))
 
 
-def triu(x: ArrayLike, /, *, k: SupportsIndex = 0) -> NDArray:
+def triu(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:
     """Return matrices with zeros below a diagonal.
 
     Parameters

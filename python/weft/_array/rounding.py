@@ -77,7 +77,6 @@ def clip(
     /,
     min: ArrayLike | None = None,  # noqa: A002 - the standard's name
     max: ArrayLike | None = None,  # noqa: A002 - the standard's name
-    *,
     out: NDArray | None = None,
 ) -> NDArray:
     """Return each element brought into an interval.
@@ -118,7 +117,7 @@ def clip(
     return one(_clip, x, min, max, out=out)
 
 
-def round(x: ArrayLike, /, decimals: SupportsIndex = 0, *, out: NDArray | None = None) -> NDArray:  # noqa: A001 - the standard's name
+def round(x: ArrayLike, /, decimals: SupportsIndex = 0, out: NDArray | None = None) -> NDArray:  # noqa: A001 - the standard's name
     """Return each element rounded, to the even one of two equally near.
 
     Parameters

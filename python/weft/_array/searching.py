@@ -243,7 +243,6 @@ def searchsorted(
     x1: ArrayLike,
     x2: ArrayLike,
     /,
-    *,
     side: Literal["left", "right"] = "left",
     sorter: ArrayLike | None = None,
 ) -> NDArray:

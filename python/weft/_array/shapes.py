@@ -47,14 +47,19 @@ def as_shape(shape: AnyShape) -> Shape:
     """Return a shape given as an integer or a sequence of them, as a tuple."""
     if is_index(shape):
         return (operator.index(shape),)
-    return tuple(operator.index(n) for n in shape)
+    try:
+        return tuple([operator.index(n) for n in shape])
+    except TypeError:
+        raise TypeError(f"a shape is an integer or a sequence of integers, not {shape!r}") from None
 
 
 def axis_index(axis: SupportsIndex, ndim: int) -> int:
     """Return the axis counted from the front; `numpy.exceptions.AxisError` if there is none."""
-    if ndim.__class__ is UnknownRank:
-        return operator.index(axis)
-    return normalize_axis_index(operator.index(axis), ndim)
+    try:
+        index = operator.index(axis)
+    except TypeError:
+        raise TypeError(f"an axis is an integer, not {axis!r}") from None
+    return index if ndim.__class__ is UnknownRank else normalize_axis_index(index, ndim)
 
 
 def axis_tuple(axis: Axis, ndim: int) -> Shape:
@@ -65,7 +70,11 @@ def axis_tuple(axis: Axis, ndim: int) -> Shape:
         return tuple(range(ndim))
     if is_index(axis):
         return (axis_index(axis, ndim),)
-    return tuple(sorted(normalize_axis_tuple([operator.index(a) for a in axis], ndim)))
+    try:
+        found = [operator.index(each) for each in axis]
+    except TypeError:
+        raise TypeError(f"axes are an integer or several of them, not {axis!r}") from None
+    return tuple(sorted(normalize_axis_tuple(found, ndim)))
 
 
 def is_only_axis(axis: object, ndim: int) -> bool:

@@ -32,6 +32,7 @@ mod enter;
 mod granted;
 mod presence;
 mod split;
+mod standing;
 mod telling;
 
 pub use array::Array;
@@ -39,6 +40,7 @@ pub(crate) use enter::{enqueue, enter_whole};
 pub(crate) use granted::refuse;
 pub use granted::{granted, granting};
 pub(crate) use presence::{are_idle, is_all_there, note_written, place};
+pub use standing::{standing, stands_for};
 
 use weft_engine::AccessKind;
 

@@ -76,7 +76,7 @@ impl Layout {
 
     /// Whether the elements are, in some order, all that lies between the first and the last byte, each once.
     #[must_use]
-    pub(crate) fn is_dense(&self, item: usize) -> bool {
+    pub fn is_dense(&self, item: usize) -> bool {
         let axes = self.strides.iter().zip(&self.shape).filter(|(_, length)| **length != 1);
         let mut axes: SmallVec<[(usize, usize); 4]> = axes.map(|(stride, &n)| (stride.unsigned_abs(), n)).collect();
         axes.sort_unstable();

@@ -17,6 +17,7 @@
 //! Idle workers are asked to help with the blocks; who finishes the last one completes the op. Results do not depend
 //! on any of this: each element is computed by itself.
 
+use super::team::{self, Blocks};
 use crate::ArrayError;
 use crate::access::{enqueue, place};
 use crate::door::Call;
@@ -27,7 +28,7 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use weft_engine::trace::{Note, Span};
-use weft_engine::{Accesses, Cause, Completion, Device, Engine, OpContext, Payload, PushOptions};
+use weft_engine::{Cause, Device, Engine, OpContext, Payload};
 
 /// Elements of a block: with a few operands it fits the cache of one core.
 const BLOCK: usize = 32_768;
@@ -151,7 +152,7 @@ impl Job {
 }
 
 /// Some ops that are run together, block by block.
-struct Team {
+struct Hand {
     jobs: Jobs,
     prepared: Vec<Prepared>,
     blocks: usize,
@@ -160,16 +161,9 @@ struct Team {
     step: usize,
     /// Since when it works, if the engine is traced.
     span: Option<Span>,
-    progress: Mutex<Progress>,
 }
 
-struct Progress {
-    next: usize,
-    left: usize,
-    completion: Option<Completion>,
-}
-
-impl Team {
+impl Hand {
     fn new(mut jobs: Jobs) -> Result<Self, Cause> {
         let span = jobs[0].with_engine(Engine::start_span);
         let mut prepared = Vec::with_capacity(jobs.len());
@@ -195,8 +189,13 @@ impl Team {
         };
         let step = if prepared[0].has_overlap() { length } else { (BLOCK / row.max(1)).max(1) };
         let blocks = length.div_ceil(step.max(1));
-        let progress = Mutex::new(Progress { next: 0, left: blocks, completion: None });
-        Ok(Self { jobs, prepared, blocks, length, step, span, progress })
+        Ok(Self { jobs, prepared, blocks, length, step, span })
+    }
+}
+
+impl Blocks for Hand {
+    fn count(&self) -> usize {
+        self.blocks
     }
 
     fn block(&self, number: usize) {
@@ -205,34 +204,6 @@ impl Team {
             // SAFETY: the accesses are granted, or those of a follower, which the module's head speaks of; blocks
             // are disjoint, and each is run once.
             unsafe { prepared.run(part.clone()) };
-        }
-    }
-
-    /// Runs blocks until none is left to be begun.
-    fn work(&self) {
-        loop {
-            let number = {
-                let mut progress = lock(&self.progress);
-                if progress.next == self.blocks {
-                    return;
-                }
-                progress.next += 1;
-                progress.next - 1
-            };
-            self.block(number);
-            let completion = {
-                let mut progress = lock(&self.progress);
-                progress.left -= 1;
-                if progress.left > 0 {
-                    continue;
-                }
-                progress.completion.take()
-            };
-            self.finish();
-            if let Some(completion) = completion {
-                // Nobody else has the token.
-                let _ = completion.complete(Ok(()));
-            }
         }
     }
 
@@ -265,29 +236,10 @@ impl Payload for Run {
             }
             return Ok(());
         };
-        let team = Team::new(job.gather(followers))?;
-        let idle = |engine: &Engine| engine.idle_workers(job.device).min(team.blocks - 1);
-        let helpers = if team.blocks > 1 { job.with_engine(idle) } else { 0 };
-        if helpers == 0 {
-            (0..team.blocks).for_each(|number| team.block(number));
-            team.finish();
-            return Ok(());
-        }
-        let engine = job.with_engine(Engine::clone);
-        lock(&team.progress).completion = Some(context.defer());
-        let team = Arc::new(team);
-        let name = engine.is_traced().then_some("helper");
-        let options = PushOptions { device: job.device, name, note: job.note.unnamed(), ..PushOptions::default() };
-        for _ in 0..helpers {
-            let team = Arc::clone(&team);
-            let help = move |_: &mut OpContext<'_>| {
-                team.work();
-                Ok(())
-            };
-            // An op may push whether the engine is closed or not.
-            let _ = engine.push_unlimited(help, &mut Accesses::new(&engine), &options);
-        }
-        team.work();
+        let hand = Hand::new(job.gather(followers))?;
+        let idle = |engine: &Engine| engine.idle_workers(job.device).min(hand.blocks - 1);
+        let helpers = if hand.blocks > 1 { job.with_engine(idle) } else { 0 };
+        team::run(hand, context, helpers, || job.with_engine(Engine::clone), (job.device, job.note));
         Ok(())
     }
 }

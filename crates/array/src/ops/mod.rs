@@ -3,10 +3,12 @@
 mod again;
 mod at_once;
 mod elementwise;
+mod fused;
 mod idle;
 mod large;
 mod matmul;
 mod reduce;
+mod team;
 
 pub use again::push_step;
 pub use elementwise::push_elementwise;

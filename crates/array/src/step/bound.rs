@@ -18,6 +18,7 @@ pub(crate) enum Source {
 }
 
 /// A step that is one's own, or also somebody else's.
+#[allow(clippy::large_enum_variant)] // the large one is the usual one, and is moved into a box with its op
 pub(crate) enum Plan {
     Own(Strided),
     Shared(Arc<Strided>),

@@ -1,6 +1,7 @@
 //! Steps: what ops compute, apart from the memory on which they do.
 
 mod bound;
+mod fused;
 mod kernel;
 mod lifetimes;
 mod matmul;
@@ -10,6 +11,7 @@ mod strided;
 mod walk;
 
 pub(crate) use bound::{Bound, Plan, Prepared, RunBound, Source};
+pub use fused::{Fused, Part, Slots};
 pub use kernel::{StridedLoop, copy_loop};
 pub(crate) use lifetimes::Lifetimes;
 pub use matmul::Matmul;
@@ -31,11 +33,19 @@ pub enum Step {
     Reduce(Arc<Reduce>),
     /// A product of matrices.
     Matmul(Arc<Matmul>),
+    /// Strided loops, block by block.
+    Fused(Arc<Fused>),
     /// A callable, a native function: known by its accesses alone.
     Opaque(Arc<dyn Opaque>),
 }
 
 impl Step {
+    /// The numbers that it was given instead of arrays, as bytes: two steps that differ in them are not the same.
+    #[must_use]
+    pub fn numbers(&self) -> Vec<[u8; 16]> {
+        if let Self::Strided(strided) = self { strided.numbers().copied().collect() } else { Vec::new() }
+    }
+
     /// Whether it runs on any thread, on pointers alone.
     #[must_use]
     #[inline]
@@ -57,6 +67,7 @@ impl Step {
                 Self::Strided(step) => step.run(arrays),
                 Self::Reduce(step) => step.run(arrays),
                 Self::Matmul(step) => step.run(arrays),
+                Self::Fused(step) => step.run(arrays),
                 Self::Opaque(_) => {}
             }
         }

@@ -17,6 +17,13 @@ pub enum Operand<'a> {
     Scalar(Scalar, DType),
 }
 
+impl Strided {
+    /// The numbers that it was given instead of arrays, as bytes.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = &[u8; 16]> {
+        self.inputs.iter().filter_map(|input| if let Input::Scalar(number) = input { Some(&number.0) } else { None })
+    }
+}
+
 impl Operand<'_> {
     #[inline]
     pub(crate) fn dtype(&self) -> DType {
@@ -142,6 +149,23 @@ impl Strided {
             Input::Scalar(element) => Some(element.0),
             Input::Array { .. } => None,
         })
+    }
+
+    /// Bytes of the elements of those of its operands that are arrays, inputs first.
+    pub fn items(&self) -> impl Iterator<Item = usize> + '_ {
+        let scalar = |at: usize| matches!(self.inputs.get(at), Some(Input::Scalar(_)));
+        self.items.iter().enumerate().filter(move |(at, _)| !scalar(*at)).map(|(_, item)| usize::from(*item))
+    }
+
+    /// Whether another step does the same with operands of the same layouts.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.kernel.identity() == other.kernel.identity()
+            && self.kernel.dtypes() == other.kernel.dtypes()
+            && self.walk == other.walk
+            && self.items == other.items
+            && self.overlap == other.overlap
+            && self.scalars().eq(other.scalars())
     }
 
     pub(crate) fn walk(&self) -> &Walk {

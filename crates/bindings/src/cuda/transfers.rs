@@ -16,7 +16,7 @@ use std::mem::offset_of;
 use weft_array::{Access, Array, Call, DType, Layout, push, push_pair};
 use weft_cuda::{CudaError, HostMemory, Label, Landing, Region, copy, copy_in, copy_out};
 use weft_engine::trace::Kind;
-use weft_engine::{Cause, Engine, OpContext, Payload, PlaceOffset, PushOptions};
+use weft_engine::{Cause, Engine, InOrder, OpContext, Payload, PlaceOffset, PushOptions};
 
 /// What copies are called.
 const COPY: &str = "copy";
@@ -34,8 +34,8 @@ impl Payload for Transfer {
     // SAFETY: a `Location` is eight bytes without padding.
     const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(offset_of!(Transfer, location)) });
 
-    fn issues_on(&self) -> Option<u16> {
-        self.device.device().lane()
+    fn queue(&self) -> Option<InOrder> {
+        Some(self.device.device().queue())
     }
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {

@@ -36,7 +36,7 @@ impl<'v> Accesses<'v> {
     /// a read with an overwrite is a mutation.
     #[inline]
     pub fn add(&mut self, variable: &'v Variable, kind: AccessKind) -> Result<(), EngineError> {
-        if !std::ptr::eq(&**variable.core(), self.core) || variable.node().is_deleted() {
+        if !std::ptr::eq(&raw const **variable.core(), self.core) || variable.node().is_deleted() {
             return Err(self.refusal(variable));
         }
         variable.adopt();
@@ -54,7 +54,7 @@ impl<'v> Accesses<'v> {
     /// Why the variable is not taken.
     #[cold]
     fn refusal(&self, variable: &Variable) -> EngineError {
-        if std::ptr::eq(&**variable.core(), self.core) {
+        if std::ptr::eq(&raw const **variable.core(), self.core) {
             return EngineError::VariableDeleted { variable: variable.label() };
         }
         let (owner, engine) = (variable.engine_name().to_owned(), self.core.label.clone());

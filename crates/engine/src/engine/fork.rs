@@ -6,6 +6,7 @@
 //! values are as they were, unfinished ones have failed with [`Cause::Forked`](crate::Cause).
 
 use super::{Core, Engine};
+use crate::op::queue_names;
 use crate::pool::Pool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -50,12 +51,13 @@ pub struct Fork {
     cores: Vec<Arc<Core>>,
     registry: MutexGuard<'static, Vec<Weak<Core>>>,
     orphans: MutexGuard<'static, Vec<Arc<Core>>>,
+    queues: MutexGuard<'static, Vec<&'static str>>,
 }
 
 /// Call before forking; the answer goes to one of the two functions for afterwards.
 #[must_use]
 pub fn before() -> Fork {
-    let (registry, orphans) = (cores(), orphans());
+    let (registry, orphans, queues) = (cores(), orphans(), queue_names());
     let cores: Vec<_> = registry.iter().filter_map(Weak::upgrade).collect();
     for core in &cores {
         let mut turn = core.pool().turn();
@@ -63,13 +65,13 @@ pub fn before() -> Fork {
         // The role stays taken until after the fork.
         turn.keep();
     }
-    Fork { cores, registry, orphans }
+    Fork { cores, registry, orphans, queues }
 }
 
 /// Call in the parent after forking.
 pub fn after_in_parent(fork: Fork) {
-    let Fork { cores, registry, orphans } = fork;
-    drop((registry, orphans)); // what runs at the end of a turn, or dies with an engine, may want them
+    let Fork { cores, registry, orphans, queues } = fork;
+    drop((registry, orphans, queues)); // what runs at the end of a turn, or dies with an engine, may want them
     for core in cores {
         // SAFETY: before() has taken this role and kept its turn.
         drop(unsafe { core.pool().resume_turn() });
@@ -83,12 +85,12 @@ pub fn after_in_parent(fork: Fork) {
 /// The process was forked after [`before`], and has no other thread yet.
 pub unsafe fn after_in_child(fork: Fork) {
     Pool::forget_worker();
-    let Fork { cores, registry, orphans } = fork;
+    let Fork { cores, registry, orphans, queues } = fork;
     for core in &cores {
         // SAFETY: the caller's promise.
         unsafe { core.start_over() };
     }
-    drop((registry, orphans));
+    drop((registry, orphans, queues));
     drop(cores);
 }
 

@@ -268,9 +268,9 @@ impl Engine {
             let name = options.name.map(Into::into);
             extra = Some(Box::new(Extra { name, bytes: options.bytes, ..Extra::default() }));
         }
-        let lane = match payload.issues_on() {
+        let lane = match payload.queue() {
             None => pool.placement().lane(options.device),
-            Some(device) => pool.placement().issuing_lane(device),
+            Some(queue) => pool.placement().lane_in_order(queue),
         };
         if options.priority != 0 {
             flags.set(OpFlags::PRIORITISED);

@@ -1,6 +1,6 @@
 //! The work of an op, behind a trait, stored in place where it is small.
 
-use super::OpContext;
+use super::{InOrder, OpContext};
 use crate::failure::Cause;
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -19,10 +19,10 @@ pub trait Payload: Sized + Send + 'static {
     /// still (see [`Engine::stall_report`](crate::Engine::stall_report)).
     const PLACE: Option<PlaceOffset<Self>> = None;
 
-    /// The device, counted from 0, on whose streams the payload puts work that it does not wait for. Such ops have a
-    /// worker of their own for each device, which takes them in the order of their pushes.
+    /// The queue in which it waits for its turn, if it is one whose order counts elsewhere: that of a device on whose
+    /// streams the payload puts work that it does not wait for, say.
     #[inline]
-    fn issues_on(&self) -> Option<u16> {
+    fn queue(&self) -> Option<InOrder> {
         None
     }
 

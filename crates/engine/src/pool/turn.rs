@@ -1,6 +1,6 @@
 //! The registrar's role, for threads that have something else to do than to run ops: waits, figures, close, fork.
 
-use super::run::Pool;
+use super::state::Pool;
 use crate::quiet::{is_quiet, later};
 use crate::sched::{PullNothing, Turn};
 use std::mem::{self, ManuallyDrop};

@@ -55,15 +55,17 @@
 //! one in the same step. It is freed when it is settled, by the registrar. Between the two it has
 //! one owner (table in `op`).
 
+mod by_priority;
 mod epoch;
 mod inbox;
-mod order;
 mod outbox;
 mod queues;
 mod registrar;
 mod ring;
+mod traced;
 mod tracker;
 mod unreported;
+mod waits;
 mod walk;
 
 pub(crate) use queues::{LANES, queue_of};

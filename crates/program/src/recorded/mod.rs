@@ -39,6 +39,7 @@ pub(crate) enum Source {
 }
 
 /// The memory behind some arrays.
+#[allow(clippy::struct_excessive_bools)] // each answers a question of its own
 pub(crate) struct Entry {
     pub(crate) source: Source,
     /// As it was recorded.
@@ -81,7 +82,16 @@ pub struct Place {
     pub range: Range<usize>,
 }
 
+impl Place {
+    /// Whether it is all of the bytes that it reaches.
+    #[must_use]
+    pub fn is_dense(&self) -> bool {
+        self.layout.size() * self.dtype.size() == self.range.len() && self.layout.is_dense(self.dtype.size())
+    }
+}
+
 /// A step and its places.
+#[derive(Clone)]
 pub struct Instruction {
     /// What it runs.
     pub step: Step,
@@ -101,6 +111,13 @@ pub struct Instruction {
     pub(crate) at_arrays: bool,
 }
 
+impl Instruction {
+    /// Whether it does more than to compute what its places show.
+    pub(crate) fn has_effects(&self) -> bool {
+        !self.step.is_native() || !self.variables.is_empty() || self.always_run
+    }
+}
+
 /// How a recording is to become a program.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
@@ -111,17 +128,17 @@ pub struct Settings {
 }
 
 /// The passes that there are, in their order.
-pub const PASSES: [&str; 3] = ["dead", "common", "fuse"];
+pub(crate) const PASSES: [&str; 3] = ["dead", "common", "fuse"];
 
 impl Settings {
     /// Those of these names. `memory` says how much memory may be saved at the price of time.
-    pub fn new(sequential: bool, memory: &str, passes: Option<Vec<String>>) -> Result<Self, ProgramError> {
+    pub fn new(sequential: bool, memory: &str, passes: Option<&[String]>) -> Result<Self, ProgramError> {
         if !["min", "balanced", "speed"].contains(&memory) {
             let message = format!("memory is \"min\", \"balanced\" or \"speed\", not {memory:?}");
             return Err(ProgramError::Arguments(message));
         }
-        let known = |name: &&&str| passes.as_ref().is_none_or(|passes| passes.iter().any(|pass| pass == *name));
-        if let Some(unknown) = passes.iter().flatten().find(|pass| !PASSES.contains(&pass.as_str())) {
+        let known = |name: &&&str| passes.is_none_or(|passes| passes.iter().any(|pass| pass == *name));
+        if let Some(unknown) = passes.into_iter().flatten().find(|pass| !PASSES.contains(&pass.as_str())) {
             let message = format!("no pass is called {unknown:?}: there are {}", PASSES.join(", "));
             return Err(ProgramError::Arguments(message));
         }
@@ -153,6 +170,8 @@ pub struct Recorded {
     pub(crate) instructions: Vec<Instruction>,
     pub(crate) results: Vec<Shown>,
     pub(crate) looked_at: Vec<(Array, u64)>,
+    /// The arguments that the function refers to itself, too.
+    pub(crate) closed: Vec<usize>,
 }
 
 impl Recorded {
@@ -174,6 +193,13 @@ impl Recorded {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The numbers of the arguments that the function refers to itself, too: a call is of this program if it is given the
+    /// same ones.
+    #[must_use]
+    pub fn closed(&self) -> &[usize] {
+        &self.closed
     }
 
     /// Its instructions, in recorded order.

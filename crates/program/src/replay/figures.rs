@@ -1,7 +1,7 @@
 //! How much memory a program takes, and would take without one.
 
 use super::lives::lives;
-use crate::recorded::{Recorded, Source};
+use crate::recorded::{Instruction, Recorded, Source};
 
 /// Bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,22 +34,23 @@ fn peak(lives: impl Iterator<Item = (usize, usize, usize)>, instructions: usize)
 
 impl Figures {
     /// Of a program whose arena has these entries.
-    pub(super) fn new(recorded: &Recorded, arena: usize, offsets: &[Option<usize>]) -> Self {
-        let (lives, count) = (lives(recorded), recorded.instructions.len());
+    pub(super) fn new(recorded: &Recorded, pushed: &[Instruction], arena: usize, offsets: &[Option<usize>]) -> Self {
+        let (in_order, count) = (lives(recorded, &recorded.instructions), recorded.instructions.len());
+        let in_program = lives(recorded, pushed);
         let made = |(number, entry): (usize, &crate::recorded::Entry)| {
-            let (first, last) = lives[number]?;
+            let (first, last) = in_order[number]?;
             let fresh = matches!(entry.source, Source::Fresh | Source::Constant { copied: true, .. });
             fresh.then_some((first, if entry.is_result { count } else { last }, entry.bytes))
         };
         let made: Vec<_> = recorded.entries.iter().enumerate().filter_map(made).collect();
-        let within = |number: usize| offsets[number].and(lives[number]);
+        let within = |number: usize| offsets[number].and(in_program[number]);
         let own = (0..offsets.len())
             .filter_map(|number| within(number).map(|(first, last)| (first, last, recorded.entries[number].bytes)));
         Self {
             arena,
             eager: made.iter().map(|(.., bytes)| bytes).sum(),
             eager_peak: peak(made.into_iter(), count),
-            peak_live: peak(own, count),
+            peak_live: peak(own, pushed.len()),
         }
     }
 }

@@ -8,4 +8,4 @@ mod program;
 mod pushed;
 
 pub use figures::Figures;
-pub use program::{Options, Output, Program};
+pub use program::{Noting, Options, Output, Program};

@@ -5,6 +5,7 @@ use super::figures::Figures;
 use super::here::Here;
 use super::pushed::Pushed;
 use crate::ProgramError;
+use crate::passes;
 use crate::recorded::{Recorded, Settings, Shown, Source};
 use std::sync::Arc;
 use weft_array::{Array, Buffer, Layout};
@@ -21,6 +22,9 @@ pub struct Program {
     same: Vec<usize>,
 }
 
+/// Makes a note of an instruction's name and place.
+pub type Noting<'a> = dyn Fn(&str, u64) -> Note + 'a;
+
 /// What a call is told besides its arguments.
 #[derive(Clone, Copy, Default)]
 pub struct Options<'a> {
@@ -29,7 +33,7 @@ pub struct Options<'a> {
     /// Whether the instructions run one by one, whatever the program's settings say.
     pub sequential: Option<bool>,
     /// What a trace is to know of an instruction: its name and its place.
-    pub note: Option<&'a dyn Fn(&str, u64) -> Note>,
+    pub note: Option<&'a Noting<'a>>,
 }
 
 /// One result of a call.
@@ -49,10 +53,11 @@ pub(super) type Buffers = Vec<Option<Arc<Buffer>>>;
 
 impl Program {
     /// Makes a program of a recording.
-    pub fn new(recorded: Recorded, settings: Settings) -> Result<Self, ProgramError> {
+    pub fn new(mut recorded: Recorded, settings: Settings) -> Result<Self, ProgramError> {
+        passes::simplify(&mut recorded, &settings);
         let signature = Signature::new(&recorded);
         let here = Here::new(&recorded);
-        let pushed = Pushed::new(&recorded);
+        let pushed = Pushed::new(&recorded, passes::lower(&recorded, &settings))?;
         let alike = |one: &Shown, other: &Shown| {
             one.entry == other.entry && one.layout == other.layout && one.dtype == other.dtype
         };
@@ -130,12 +135,11 @@ impl Program {
                             && *array.layout() == layout
                             && array.dtype() == shown.dtype
                     };
-                    match arguments.iter().position(is_it) {
-                        Some(number) => Output::Argument(number),
-                        None => {
-                            let buffer = Arc::clone(arguments[*first].buffer());
-                            Output::Array(Array::on(buffer, layout, shown.dtype)?)
-                        }
+                    if let Some(number) = arguments.iter().position(is_it) {
+                        Output::Argument(number)
+                    } else {
+                        let buffer = Arc::clone(arguments[*first].buffer());
+                        Output::Array(Array::on(buffer, layout, shown.dtype)?)
                     }
                 }
                 Source::State(array) => {

@@ -10,7 +10,7 @@ use super::figures::Figures;
 use super::lives::lives;
 use super::program::{Buffers, Options, shifted};
 use crate::ProgramError;
-use crate::memory::{Gates, Lease, plan_offsets};
+use crate::memory::{Gates, Lease, Life, place};
 use crate::recorded::{Instruction, Recorded, Source, depend, overlap, whole};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -20,9 +20,6 @@ use weft_array::{
 };
 use weft_engine::{AccessKind, Accesses, Cause, OpContext, PushOptions, Variable};
 
-/// Alignment of temporaries: a cache line.
-const ALIGNMENT: usize = 64;
-
 /// Where temporaries lie, and what may lie there only after what.
 pub(super) struct Pushed {
     /// By entry, of those in the arena.
@@ -31,13 +28,17 @@ pub(super) struct Pushed {
     bytes: usize,
     /// For each instruction, entries whose memory it is the first to use after them.
     after: Vec<Vec<usize>>,
+    /// Constants that each call has a copy of.
+    copied: Vec<usize>,
+    /// What is pushed.
+    instructions: Vec<Instruction>,
     gates: Gates,
     pub(super) figures: Figures,
 }
 
 impl Pushed {
-    pub(super) fn new(recorded: &Recorded) -> Self {
-        let lives = lives(recorded);
+    pub(super) fn new(recorded: &Recorded, instructions: Vec<Instruction>) -> Result<Self, ProgramError> {
+        let lives = lives(recorded, &instructions);
         let in_arena = |number: &usize| {
             let entry = &recorded.entries[*number];
             entry.is_temporary() && !entry.is_shown && entry.bytes > 0 && lives[*number].is_some()
@@ -45,16 +46,24 @@ impl Pushed {
         let own: Vec<usize> = (0..recorded.entries.len()).filter(in_arena).collect();
         let life = |number: &usize| lives[*number].unwrap_or_default();
         let lower: Vec<usize> = own.iter().map(|number| life(number).0).collect();
-        let upper: Vec<usize> = own.iter().map(|number| life(number).1 + 1).collect();
-        let sizes: Vec<usize> = own.iter().map(|number| recorded.entries[*number].bytes).collect();
-        let (places, bytes) = plan_offsets(&lower, &upper, &sizes, ALIGNMENT);
+        let in_use = |number: &usize| {
+            let (first, last) = life(number);
+            Life { first, last, bytes: recorded.entries[*number].bytes }
+        };
+        let (places, bytes) = place(&own.iter().map(in_use).collect::<Vec<_>>())?;
         let mut offsets = vec![None; recorded.entries.len()];
         for (number, offset) in own.iter().zip(places) {
             offsets[*number] = Some(offset);
         }
-        let after = after(recorded, &offsets, own, &lower);
-        let figures = Figures::new(recorded, bytes, &offsets);
-        Self { offsets, bytes, after, gates: Gates::default(), figures }
+        let after = after((recorded, &instructions), &offsets, own, &lower);
+        let is_copied = |number: &usize| {
+            let entry = &recorded.entries[*number];
+            let is_used = entry.is_result || lives[*number].is_some();
+            is_used && matches!(entry.source, Source::Constant { copied: true, .. })
+        };
+        let copied = (0..recorded.entries.len()).filter(is_copied).collect();
+        let figures = Figures::new(recorded, &instructions, bytes, &offsets);
+        Ok(Self { offsets, bytes, after, copied, instructions, gates: Gates::default(), figures })
     }
 
     /// Pushes all instructions.
@@ -73,9 +82,9 @@ impl Pushed {
         let lease = Arc::new(Lease::new(self.bytes));
         let buffers = self.buffers(recorded, arguments, &lease);
         let gate = if self.bytes > 0 { Some(self.begin(engine, lease)?) } else { None };
-        copy_constants(recorded, &buffers)?;
+        copy_constants(recorded, &self.copied, &buffers)?;
         let order = sequential.then(|| engine.new_variable(None));
-        for (at, instruction) in recorded.instructions.iter().enumerate() {
+        for (at, instruction) in self.instructions.iter().enumerate() {
             let mut variables: SmallVec<[(&Variable, AccessKind); 4]> =
                 instruction.variables.iter().map(|(variable, kind)| (variable, *kind)).collect();
             if let Some(gate) = &gate
@@ -189,10 +198,10 @@ fn push_on_variables(
 }
 
 /// Pushes the copies of constants that the program changes or hands out.
-fn copy_constants(recorded: &Recorded, buffers: &Buffers) -> Result<(), ProgramError> {
-    for (number, entry) in recorded.entries.iter().enumerate() {
-        if let Source::Constant { array, copied: true } = &entry.source {
-            let copy = whole(&buffer_of(buffers, number))?;
+fn copy_constants(recorded: &Recorded, copied: &[usize], buffers: &Buffers) -> Result<(), ProgramError> {
+    for number in copied {
+        if let Source::Constant { array, .. } = &recorded.entries[*number].source {
+            let copy = whole(&buffer_of(buffers, *number))?;
             push_elementwise(copy_loop(copy.dtype()), &[&copy], &[Operand::Array(array)], PushOptions::default())?;
         }
     }
@@ -200,13 +209,18 @@ fn copy_constants(recorded: &Recorded, buffers: &Buffers) -> Result<(), ProgramE
 }
 
 /// For each instruction, the entries that had memory before which it is the first to use anew.
-fn after(recorded: &Recorded, offsets: &[Option<usize>], mut own: Vec<usize>, lower: &[usize]) -> Vec<Vec<usize>> {
+fn after(
+    (recorded, instructions): (&Recorded, &[Instruction]),
+    offsets: &[Option<usize>],
+    mut own: Vec<usize>,
+    lower: &[usize],
+) -> Vec<Vec<usize>> {
     let mut first: Vec<usize> = vec![0; recorded.entries.len()];
     for (number, lower) in own.iter().zip(lower) {
         first[*number] = *lower;
     }
     own.sort_by_key(|number| first[*number]);
-    let dependencies = depend(&recorded.instructions);
+    let dependencies = depend(instructions);
     // Bytes of the arena, and who had them last.
     let mut owners: Vec<(Range<usize>, usize)> = Vec::new();
     let mut before: Vec<Vec<usize>> = vec![Vec::new(); recorded.entries.len()];
@@ -228,12 +242,11 @@ fn after(recorded: &Recorded, offsets: &[Option<usize>], mut own: Vec<usize>, lo
         rest.push((range, number));
         owners = rest;
     }
-    let mut after = vec![Vec::new(); recorded.instructions.len()];
-    for (at, instruction) in recorded.instructions.iter().enumerate() {
+    let mut after = vec![Vec::new(); instructions.len()];
+    for (at, instruction) in instructions.iter().enumerate() {
         for place in &instruction.places {
             // Who comes behind another op on the same entry is behind what that one is behind.
-            let is_behind =
-                |other: &usize| recorded.instructions[*other].places.iter().any(|other| other.entry == place.entry);
+            let is_behind = |other: &usize| instructions[*other].places.iter().any(|other| other.entry == place.entry);
             if !before[place.entry].is_empty() && !dependencies[at].iter().any(is_behind) {
                 for owner in &before[place.entry] {
                     if !after[at].contains(owner) {
