@@ -65,7 +65,7 @@ def test_scan_refuses_what_it_cannot_walk() -> None:
     with pytest.raises(ArgumentValueError, match=r"float64\[2\]"):
         weft.scan(lambda c, x: (c[:1], x), weft.zeros(2), weft.ones((3, 2)))
     with pytest.raises(TypeError, match="pair"):
-        weft.scan(lambda c, x: c, weft.zeros(2), weft.ones((3, 2)))
+        weft.scan(weft.add, weft.zeros(2), weft.ones((3, 2)))
 
 
 def test_cond_chooses() -> None:
