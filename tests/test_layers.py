@@ -114,6 +114,36 @@ def test_engine_imports_run_one_way(layer: str, above: list[str]) -> None:
         assert not set(found) & set(above), path
 
 
+#: The rooms of a crate, each of which knows those before it; and files beside them, which all may know.
+ROOMS = {
+    "array": ["layout", "memory", "access", "step", "door", "ops"],
+    "program": ["recorded", "passes", "memory", "replay"],
+}
+#: What a crate's root shows of its rooms, for its own use: the type's home.
+SHOWN = re.compile(r"pub use (\w+)(?:::\w+)*::(?:\{([^}]*)\}|(\w+));")
+
+
+def homes(crate: str) -> dict[str, str]:
+    """The room of each name that a crate's root shows."""
+    root = code(CRATES / crate / "src" / "lib.rs")
+    found: dict[str, str] = {}
+    for room, several, one in SHOWN.findall(root):
+        found |= {name.strip(): room for name in (several or one).split(",") if name.strip() not in {"", "self"}}
+    return found
+
+
+@pytest.mark.parametrize("crate", ROOMS)
+def test_rooms_import_one_way(crate: str) -> None:
+    shown, rooms = homes(crate), ROOMS[crate]
+    for at, room in enumerate(rooms):
+        for path in sources(CRATES / crate / "src" / room):
+            used = re.findall(r"\bcrate::(\w+)", code(path))
+            for several in re.findall(r"\bcrate::\{([^}]*)\}", code(path)):
+                used += [name.strip().partition("::")[0] for name in several.split(",")]
+            known = {shown.get(name, name) for name in used}
+            assert not known & set(rooms[at + 1 :]), (path, known)
+
+
 def test_variables_know_no_threads() -> None:
     for path in sources(ENGINE / "var"):
         assert not re.search(r"\bstd::thread\b|\bthread::spawn\b", code(path)), path

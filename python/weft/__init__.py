@@ -55,6 +55,7 @@ from weft import (
     linalg as linalg,
     ops as ops,
     random as random,
+    symbol as symbol,
 )
 from weft._access import Mutate as Mutate, Overwrite as Overwrite, Read as Read
 from weft._array.info import __array_namespace_info__ as __array_namespace_info__
@@ -77,12 +78,17 @@ from weft._device import Device as Device, cpu as cpu, gpu as gpu
 from weft._executor import Executor as Executor
 from weft._exit import install as _install
 from weft._notebook import attach as _attach_notebook, load_ipython_extension as load_ipython_extension
+from weft._program.block import capture as capture
+from weft._program.control import cond as cond, scan as scan
+from weft._program.eagerly import eager as eager
+from weft._program.entry import program as program
+from weft._program.program import Program as Program
 from weft._task import TaskHandle as TaskHandle, task as task
 from weft._trace.entry import trace as trace
 from weft._trace.progress import progress as progress
 from weft._trace.recorder import Trace as Trace
 from weft._wait import wait as wait, wait_async as wait_async
-from weft.ops import register_op as register_op
+from weft.ops import Aval as Aval, register_op as register_op
 
 # isort: on
 

@@ -19,6 +19,8 @@ __all__ = [
     "DeadlockError",
     "EngineClosedError",
     "ForkedError",
+    "GradientError",
+    "GraphError",
     "KernelArgumentError",
     "KernelCompileError",
     "NativeOpError",
@@ -26,6 +28,8 @@ __all__ = [
     "OpCancelledError",
     "PendingLimitError",
     "PlanError",
+    "RecordingWarning",
+    "ShapeError",
     "TraceError",
     "VariableDeletedError",
     "WaitTimeoutError",
@@ -345,7 +349,7 @@ class CudaOutOfMemoryError(CudaError, MemoryError):
 
 
 class CaptureError(WeftError, RuntimeError):
-    """An op in the block of `weft.cuda.capture` cannot be recorded, or a graph cannot be replayed now.
+    """An op cannot be recorded, a value is not known while recording, or a graph cannot be replayed now.
 
     The message names the op and says what to do, such as to copy outside of the block into an array that the graph reads.
     An op that was refused has changed nothing. If what is recorded of an op is incomplete, the end of the block raises, too,
@@ -360,6 +364,26 @@ class CaptureError(WeftError, RuntimeError):
     ...     except weft.errors.CaptureError as error:
     ...         print(error)
     graph 'graph' cannot be replayed in a capture's block: replay it after that
+    """
+
+
+class RecordingWarning(WeftError, RuntimeWarning):  # noqa: N818 - a warning
+    """One argument of a `weft.program` alone has made many programs: each call records anew instead of replaying.
+
+    The message names the argument and says what to pass instead. To make it an error, use ``warnings.simplefilter``.
+
+    Examples
+    --------
+    >>> import warnings, weft
+    >>> @weft.program
+    ... def scale(x, rate):
+    ...     return x * rate
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     for rate in range(8):
+    ...         y = scale(weft.ones(2), 1.0 / (1 + rate))
+    >>> [warning.category.__name__ for warning in caught]
+    ['RecordingWarning']
     """
 
 
@@ -387,4 +411,42 @@ class KernelArgumentError(WeftError, TypeError):
     """A kernel was called with arguments that are not its parameters'. Nothing was pushed.
 
     The message names the argument, and what the kernel's source says of the parameter.
+    """
+
+
+class GraphError(WeftError, ValueError):
+    """A symbol or a graph is wrong, or a file is none: names, counts, indices, cycles, unknown ops, missing attributes.
+
+    The message names the node, and the line that made it where that is known. Nothing has changed.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.symbol.load_json("{}")
+    Traceback (most recent call last):
+    ...
+    weft.errors.GraphError: the graph has no 'nodes'
+    """
+
+
+class ShapeError(GraphError):
+    """Shapes, or dtypes, contradict each other, or an op refuses those that it is given.
+
+    The message names the node, the input and both shapes.
+
+    Examples
+    --------
+    >>> import weft
+    >>> x, y = weft.symbol.Variable("x"), weft.symbol.Variable("y")
+    >>> (x + y).infer_shape(x=(2, 3), y=(4,))
+    Traceback (most recent call last):
+    ...
+    weft.errors.ShapeError: node 'add0' (op 'add'), inputs of shapes (2, 3), (4,): operands could not be broadcast ...
+    """
+
+
+class GradientError(WeftError, ValueError):
+    """A gradient was asked for that there is not, or that cannot be computed any more.
+
+    The message names the op or the array, and the lines where it was made and, if that is the reason, overwritten.
     """

@@ -9,6 +9,9 @@ pub enum ProgramError {
     /// An array was refused.
     #[error(transparent)]
     Array(#[from] ArrayError),
+    /// There is no place for what it computes in between.
+    #[error(transparent)]
+    Plan(#[from] weft_graph::plan::PlanError),
     /// The recording is none to be made a program of.
     #[error("{0}")]
     Recording(String),

@@ -19,6 +19,7 @@ import numpy as np
 from weft._array import door, operands, places, plans
 from weft._array.copies import copy_cast
 from weft._array.rules import Aval, broadcast_shapes, scalar_dtype
+from weft._array.symbolic import Composing, compose
 from weft._core import NDArray, beside
 
 if TYPE_CHECKING:
@@ -66,12 +67,15 @@ def call(
     >>> call(weft.ops.get_op("add"), weft.asarray([1, 2]), 1)
     NDArray([2, 3])
     """
-    if op.ufunc is None:
-        results = _computed(op, arrays, out, engine, attributes)
-    elif attributes:
-        results = _elementwise(op, arrays, out, **attributes)
-    else:
-        results = _straight(op, arrays, out) or _elementwise(op, arrays, out)
+    try:
+        if op.ufunc is None:
+            results = _computed(op, arrays, out, engine, attributes)
+        elif attributes:
+            results = _elementwise(op, arrays, out, **attributes)
+        else:
+            results = _straight(op, arrays, out) or _elementwise(op, arrays, out)
+    except Composing:
+        return compose(op, arrays, attributes, out)
     return results[0] if op.nout == 1 else results
 
 

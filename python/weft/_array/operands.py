@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 import numpy as np
 
 from weft._array.rules import SUPPORTED, as_dtype
+from weft._array.symbolic import Composing, is_symbol
 from weft._core import NDArray, wrap
 from weft._default import get_engine
 
@@ -85,8 +86,10 @@ def as_array(
     >>> as_array([1, 2])
     NDArray([1, 2])
     """
-    if isinstance(x, NDArray):
-        return x
+    if isinstance(x, NDArray) or is_symbol(x):
+        return x  # type: ignore[no-any-return] # a symbol goes where arrays go, up to the call
+    if is_symbol(like):
+        return x  # type: ignore[no-any-return] # a number: composing refuses all else
     owner = like.engine if like is not None else engine or get_engine()
     return wrap(host_array(x, dtype), owner)
 
@@ -149,6 +152,8 @@ def coerce(arrays: tuple[Any, ...], out: object = None, *, some_array: bool = Fa
             break
     else:
         return arrays
+    if any(map(is_symbol, arrays)):
+        raise Composing
     engine = engine_of(*arrays, *listed(out))
     found = tuple([x if type(x) in _OPERANDS else _operand(x, engine) for x in arrays])
     if some_array and not any(isinstance(x, NDArray) for x in found):

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from weft._array.symbolic import UnknownRank
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -57,9 +59,10 @@ def as_shape(shape: AnyShape) -> Shape:
 def axis_index(axis: SupportsIndex, ndim: int) -> int:
     """Return the axis counted from the front; `numpy.exceptions.AxisError` if there is none."""
     try:
-        return normalize_axis_index(operator.index(axis), ndim)
+        index = operator.index(axis)
     except TypeError:
         raise TypeError(f"an axis is an integer, not the {type(axis).__name__} {axis!r}") from None
+    return index if ndim.__class__ is UnknownRank else normalize_axis_index(index, ndim)
 
 
 @cache
@@ -69,6 +72,8 @@ def _every(ndim: int) -> Shape:
 
 def axis_tuple(axis: Axis, ndim: int) -> Shape:
     """Return the axes counted from the front, sorted; all of them for None."""
+    if ndim.__class__ is UnknownRank:
+        return None if axis is None else as_shape(axis)  # type: ignore[return-value] # a rule reads None as all axes
     if axis is None:
         return _every(ndim)
     if is_index(axis):

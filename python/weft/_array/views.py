@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from weft._array.shapes import Shape, contiguous_strides
+from weft._array.symbolic import compose
+from weft._core import NDArray
 from weft.ops import Aval, register_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weft._array.rules import DType
-    from weft._core import NDArray
 
 __all__ = ["Layout", "register_view", "view"]
 
@@ -79,10 +80,13 @@ def register_view(
             np.copyto(out, copy(x, **attributes))
 
         def show(x: NDArray, **attributes: object) -> NDArray:
+            if x.__class__ is not NDArray:
+                return compose(op, (x,), attributes)  # type: ignore[no-any-return] # a symbol, of a symbol
             shape, strides, offset = layout(x.shape, x.strides, **attributes)
             return view(x, shape, strides, 0 if 0 in shape else offset)  # nothing lies anywhere
 
-        register_op(name, infer=infer, aliases=aliases)(compute).set_attribute("view", show)
+        op = register_op(name, infer=infer, aliases=aliases)(compute)
+        op.set_attribute("view", show)
         return show
 
     return decorate

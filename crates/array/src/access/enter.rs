@@ -138,14 +138,14 @@ fn enter_each<'a>(
 }
 
 /// What an op touches: arrays, variables besides, and arrays behind whose ops it comes.
-pub(crate) type Touched<'a> = (&'a [(&'a Array, Access)], &'a [(&'a Variable, AccessKind)], &'a [&'a Array]);
+pub(crate) type Touched<'l, 'a> = (&'l [(&'a Array, Access)], &'l [(&'a Variable, AccessKind)], &'l [&'a Array]);
 
 /// Enters the arrays' queues as one op, which [`Engine::follow_up`] then is owed.
 #[inline]
 pub(crate) fn enqueue<P: Payload>(
     pushing: &mut Pushing,
     engine: &Engine,
-    (arrays, variables, after): Touched<'_>,
+    (arrays, variables, after): Touched<'_, '_>,
     options: &PushOptions<'_>,
     payload: P,
 ) -> Result<(), EngineError> {
@@ -162,7 +162,7 @@ pub(crate) fn enqueue<P: Payload>(
 #[inline]
 fn enter_all<'a>(
     pushing: &mut Pushing,
-    (arrays, variables, after): (&[(&'a Array, Access)], &[(&'a Variable, AccessKind)], &[&'a Array]),
+    (arrays, variables, after): Touched<'_, 'a>,
     parts: &'a mut Parts,
     accesses: &mut Accesses<'a>,
 ) -> Result<(), EngineError> {

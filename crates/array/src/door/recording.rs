@@ -2,11 +2,11 @@
 
 use super::Call;
 use crate::memory::Buffer;
-use crate::memory::recorded::{Mode, Tag, mode, set_tag, tag};
+use crate::memory::recorded::{Mode, Tag, mode, set_tag, tag, take_made};
 use crate::step::{Operands, Step};
 use crate::{Access, Array, ArrayError};
 use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use weft_engine::{AccessKind, Device, Engine, PushOptions, Variable};
 
 /// A call as it was recorded.
@@ -40,6 +40,8 @@ pub struct Tape {
     constants: Vec<Arc<Buffer>>,
     /// States whose values were looked at, and their versions then.
     looked_at: Vec<(Array, u64)>,
+    /// Buffers made for it that last if somebody holds them.
+    made: Vec<Weak<Buffer>>,
     /// Why nothing is to become of it.
     failed: Option<String>,
 }
@@ -73,6 +75,35 @@ impl Tape {
     #[must_use]
     pub fn looked_at(&self) -> &[(Array, u64)] {
         &self.looked_at
+    }
+
+    /// Whether the buffer was made for the recording, and nobody holds it but the recording: so it is made anew at each
+    /// replay.
+    #[must_use]
+    pub fn is_passing(&self, buffer: &Arc<Buffer>) -> bool {
+        let made = self.made.iter().any(|made| std::ptr::eq(made.as_ptr(), Arc::as_ptr(buffer)));
+        let same = |array: &Array| Arc::ptr_eq(array.buffer(), buffer);
+        let here = || {
+            let calls = self.calls.iter().flat_map(|call| &call.arrays).filter(|(array, _)| same(array)).count();
+            let looked_at = self.looked_at.iter().filter(|(array, _)| same(array)).count();
+            calls + looked_at + self.constants.iter().filter(|constant| Arc::ptr_eq(constant, buffer)).count()
+        };
+        made && Arc::strong_count(buffer) <= here()
+    }
+
+    /// The first call, from this one on, that changes what no call from there on has made.
+    #[must_use]
+    pub fn changing_since(&self, number: usize) -> Option<&Recorded> {
+        let calls = self.calls.get(number..)?;
+        let before = |array: &Array| {
+            let of = |(other, _): &(Array, Access)| Arc::ptr_eq(other.buffer(), array.buffer());
+            array.buffer().recording().is_none_or(|tag| !Arc::ptr_eq(tag, &self.tag))
+                || self.calls[..number].iter().any(|call| call.arrays.iter().any(of))
+                || calls.iter().find_map(|call| call.arrays.iter().find(|other| of(other))).is_some_and(|(_, first)| {
+                    *first != Access::Overwrite // an argument
+                })
+        };
+        calls.iter().find(|call| call.arrays.iter().any(|(array, access)| *access != Access::Read && before(array)))
     }
 
     /// Why nothing is to become of it, if that is so.
@@ -118,8 +149,9 @@ pub fn begin(tag: Arc<Tag>, engine: &Engine) -> Result<(), ArrayError> {
         let message = "a capture of a CUDA device is open on this thread: end it first";
         return Err(ArrayError::Capture(message.to_owned()));
     }
-    let (calls, constants, looked_at) = (Vec::new(), Vec::new(), Vec::new());
-    let tape = Tape { tag: Arc::clone(&tag), engine: engine.clone(), calls, constants, looked_at, failed: None };
+    let (calls, constants, looked_at, made) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let tape = Tape { tag: Arc::clone(&tag), engine: engine.clone(), calls, constants, looked_at, made, failed: None };
+    drop(take_made());
     TAPE.set(Some(Box::new(tape)));
     COMING.set(None);
     set_tag(Some(tag));
@@ -131,7 +163,11 @@ pub fn begin(tag: Arc<Tag>, engine: &Engine) -> Result<(), ArrayError> {
 pub fn end() -> Option<Box<Tape>> {
     set_tag(None);
     COMING.set(None);
-    TAPE.take()
+    let mut tape = TAPE.take();
+    if let Some(tape) = &mut tape {
+        tape.made = take_made();
+    }
+    tape
 }
 
 /// Asks what was recorded so far.

@@ -58,6 +58,11 @@ impl Buffer {
     pub fn new(engine: &Engine, bytes: usize) -> Arc<Self> {
         match recorded::tag() {
             None => Self::on_host(engine, bytes, OnceLock::new(), false),
+            Some(tag) if tag.keeps() => {
+                let made = Self::on_host(engine, bytes, OnceLock::new(), false);
+                recorded::note_made(&made);
+                made
+            }
             Some(tag) => Self::recorded(engine, bytes, false, tag),
         }
     }

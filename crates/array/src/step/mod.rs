@@ -40,6 +40,12 @@ pub enum Step {
 }
 
 impl Step {
+    /// The numbers that it was given instead of arrays, as bytes: two steps that differ in them are not the same.
+    #[must_use]
+    pub fn numbers(&self) -> Vec<[u8; 16]> {
+        if let Self::Strided(strided) = self { strided.numbers().copied().collect() } else { Vec::new() }
+    }
+
     /// Whether it runs on any thread, on pointers alone.
     #[must_use]
     #[inline]

@@ -17,6 +17,13 @@ pub enum Operand<'a> {
     Scalar(Scalar, DType),
 }
 
+impl Strided {
+    /// The numbers that it was given instead of arrays, as bytes.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = &[u8; 16]> {
+        self.inputs.iter().filter_map(|input| if let Input::Scalar(number) = input { Some(&number.0) } else { None })
+    }
+}
+
 impl Operand<'_> {
     #[inline]
     pub(crate) fn dtype(&self) -> DType {

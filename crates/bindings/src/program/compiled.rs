@@ -78,6 +78,7 @@ impl Compiled {
         told.set_item("accesses", accesses)?;
         told.set_item("dependencies", &step.dependencies)?;
         told.set_item("bytes", step.bytes)?;
+        told.set_item("numbers", recorded.instructions()[at].step.numbers())?;
         let note = self.notes.iter().find(|(number, ..)| *number == step.number);
         told.set_item("op", note.map(|(_, op, _)| op.clone_ref(py)))?;
         told.set_item("attributes", note.map(|(.., attributes)| attributes.clone_ref(py)))?;
@@ -130,6 +131,18 @@ impl Compiled {
             results.push(result);
         }
         PyTuple::new(py, results)
+    }
+
+    /// The engine of its ops.
+    #[getter]
+    fn engine(&self, py: Python<'_>) -> Py<Engine> {
+        self.engine.clone_ref(py)
+    }
+
+    /// The numbers of the arguments that the function refers to itself, too.
+    #[getter]
+    fn closed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.program.recorded().closed())
     }
 
     /// How many ops a call runs.

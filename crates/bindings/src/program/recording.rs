@@ -63,8 +63,26 @@ impl Recording {
 #[allow(clippy::needless_pass_by_value)] // Python's signatures
 impl Recording {
     #[new]
-    fn new(engine: Py<Engine>, name: &str) -> Self {
-        Self { engine, tag: Tag::new(name), parts: Mutex::default() }
+    #[pyo3(signature = (engine, name, *, keeps=false))]
+    fn new(engine: Py<Engine>, name: &str, keeps: bool) -> Self {
+        let tag = if keeps { Tag::keeping(name) } else { Tag::new(name) };
+        Self { engine, tag, parts: Mutex::default() }
+    }
+
+    /// How many calls this thread has recorded so far.
+    #[getter]
+    fn calls(&self) -> usize {
+        tapes::with(|tape| tape.calls().len()).unwrap_or(0)
+    }
+
+    /// The first op, from the call of this number on, that changes an array which none of them has made; in words.
+    fn changed_since(&self, py: Python<'_>, number: usize) -> Option<String> {
+        let (name, place) = tapes::with(|tape| {
+            let call = tape.changing_since(number)?;
+            Some((call.name.clone(), call.place))
+        })??;
+        let line = Location::of_bits(place).describe(py).map(|line| format!(" at {line}")).unwrap_or_default();
+        Some(format!("op '{name}'{line}"))
     }
 
     /// The name it was given.
@@ -110,13 +128,12 @@ impl Recording {
     #[pyo3(signature = (array, readonly=false))]
     fn argument(&self, array: &Bound<'_, NDArray>, readonly: bool) -> PyResult<NDArray> {
         let (py, given) = (array.py(), &array.get().inner);
-        given.buffer().storage().map_err(|error| match given.buffer().is_elsewhere() {
-            true => errors::capture(
-                py,
-                &format!("an argument is on a device, and recordings take arrays of the host: {error}"),
-            ),
-            false => raised(py, error),
-        })?;
+        if given.buffer().is_elsewhere() {
+            let what =
+                "takes arrays of the host, and an argument is on a device: weft.cuda.capture records ops on devices";
+            return Err(self.capture(py, what));
+        }
+        given.buffer().storage().map_err(|error| raised(py, error))?;
         if !self.engine.get().inner.is_same(given.engine()) {
             return Err(self.capture(py, "belongs to another engine than its argument"));
         }

@@ -4,4 +4,4 @@ mod arena;
 mod offsets;
 
 pub(crate) use arena::{Gates, Lease};
-pub(crate) use offsets::plan_offsets;
+pub(crate) use offsets::{Life, place};

@@ -8,8 +8,8 @@
 //!
 //! Each can be left out, and changes no bit of any result.
 
-mod common;
 mod dead;
+mod equal;
 mod fuse;
 
 use crate::recorded::{Instruction, Recorded, Settings};
@@ -17,7 +17,7 @@ use crate::recorded::{Instruction, Recorded, Settings};
 /// Applies the passes that keep one instruction for each op.
 pub(crate) fn simplify(recorded: &mut Recorded, settings: &Settings) {
     if settings.has("common") {
-        common::merge_common(recorded);
+        equal::merge_equal(recorded);
     }
     if settings.has("dead") {
         dead::drop_dead(recorded);

@@ -2,7 +2,7 @@
 
 use super::{Argument, Entry, Instruction, Place, Recorded, Shown, Source, whole};
 use crate::ProgramError;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use weft_array::recording::{self, Tape};
@@ -39,6 +39,7 @@ impl Entries<'_> {
                 let recording = tag.name().to_owned();
                 return Err(weft_array::ArrayError::Recorded { recording }.into());
             }
+            None if self.tape.is_passing(buffer) => Source::Fresh,
             None if self.tape.constants().iter().any(|constant| Arc::ptr_eq(constant, buffer)) => {
                 Source::Constant { array: whole(buffer)?, copied: false }
             }
@@ -67,6 +68,7 @@ impl Recorded {
         if let Some(failure) = tape.failure() {
             return Err(ProgramError::Recording(failure.to_owned()));
         }
+        let closed = closed(&tape, &arguments, results);
         let mut entries = Entries { tape: &tape, known: HashMap::new(), list: Vec::new() };
         let mut argument_entries = Vec::new();
         for (number, argument) in arguments.iter().enumerate() {
@@ -115,7 +117,24 @@ impl Recorded {
             at_arrays: call.at_arrays,
         });
         let instructions = instructions.collect();
-        Ok(Self { name, engine, arguments, argument_entries, entries: list, instructions, results: shown, looked_at })
+        // The first call's arrays are not kept for it.
+        let mut arguments = arguments;
+        for (number, argument) in arguments.iter_mut().enumerate() {
+            if !closed.contains(&number) {
+                argument.array = argument.placeholder.clone();
+            }
+        }
+        Ok(Self {
+            name,
+            engine,
+            arguments,
+            argument_entries,
+            entries: list,
+            instructions,
+            results: shown,
+            looked_at,
+            closed,
+        })
     }
 }
 
@@ -166,4 +185,18 @@ fn places_of(entries: &mut Entries<'_>, call: &recording::Recorded) -> Result<Ve
         places.push(Place { entry, layout, dtype, access, range });
     }
     Ok(places)
+}
+
+/// The arguments whose very arrays a recording touches, besides what stands for them.
+fn closed(tape: &Tape, arguments: &[Argument], results: &[Array]) -> Vec<usize> {
+    let touched: HashSet<usize> = tape
+        .calls()
+        .iter()
+        .flat_map(|call| call.arrays.iter().map(|(array, _)| array))
+        .chain(results)
+        .chain(tape.looked_at().iter().map(|(array, _)| array))
+        .map(|array| address(array.buffer()))
+        .collect();
+    let is_closed = |number: &usize| touched.contains(&address(arguments[*number].array.buffer()));
+    (0..arguments.len()).filter(is_closed).collect()
 }

@@ -170,6 +170,8 @@ pub struct Recorded {
     pub(crate) instructions: Vec<Instruction>,
     pub(crate) results: Vec<Shown>,
     pub(crate) looked_at: Vec<(Array, u64)>,
+    /// The arguments that the function refers to itself, too.
+    pub(crate) closed: Vec<usize>,
 }
 
 impl Recorded {
@@ -191,6 +193,13 @@ impl Recorded {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The numbers of the arguments that the function refers to itself, too: a call is of this program if it is given the
+    /// same ones.
+    #[must_use]
+    pub fn closed(&self) -> &[usize] {
+        &self.closed
     }
 
     /// Its instructions, in recorded order.

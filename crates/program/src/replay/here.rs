@@ -5,7 +5,7 @@
 use super::check::Moved;
 use super::program::Buffers;
 use crate::ProgramError;
-use crate::memory::plan_offsets;
+use crate::memory::{Life, place};
 use crate::recorded::{Recorded, Source};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -14,8 +14,6 @@ use weft_array::{Access, Array, Block, Buffer, Step, run_idle};
 /// Elements of all instructions together, and instructions, at most: some tens of microseconds.
 const ELEMENTS: usize = 131_072;
 const INSTRUCTIONS: usize = 2048;
-/// Alignment of temporaries.
-const ALIGNMENT: usize = 64;
 
 /// Where an operand lies: an entry, bytes from its start.
 #[derive(Clone, Copy)]
@@ -101,10 +99,12 @@ impl Here {
                 }
             }
         }
-        let lower: Vec<usize> = own.iter().map(|(_, (first, _))| *first).collect();
-        let upper: Vec<usize> = own.iter().map(|(_, (_, last))| *last).collect();
-        let sizes: Vec<usize> = own.iter().map(|(number, _)| recorded.entries[*number].bytes).collect();
-        let (offsets, scratch) = plan_offsets(&lower, &upper, &sizes, ALIGNMENT);
+        let life = |(number, (first, end)): &(usize, (usize, usize))| Life {
+            first: *first,
+            last: *end - 1,
+            bytes: recorded.entries[*number].bytes,
+        };
+        let (offsets, scratch) = place(&own.iter().map(life).collect::<Vec<_>>()).ok()?;
         let temporaries = own.iter().zip(offsets).map(|((number, _), offset)| (*number, offset)).collect();
         Some(Self { steps, operands, temporaries, scratch, outside, fresh, copied })
     }

@@ -10,7 +10,7 @@ use super::figures::Figures;
 use super::lives::lives;
 use super::program::{Buffers, Options, shifted};
 use crate::ProgramError;
-use crate::memory::{Gates, Lease, plan_offsets};
+use crate::memory::{Gates, Lease, Life, place};
 use crate::recorded::{Instruction, Recorded, Source, depend, overlap, whole};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -19,9 +19,6 @@ use weft_array::{
     Access, Arena, Array, ArrayError, Buffer, Call, Operand, Within, copy_loop, push_elementwise, push_step,
 };
 use weft_engine::{AccessKind, Accesses, Cause, OpContext, PushOptions, Variable};
-
-/// Alignment of temporaries: a cache line.
-const ALIGNMENT: usize = 64;
 
 /// Where temporaries lie, and what may lie there only after what.
 pub(super) struct Pushed {
@@ -40,7 +37,7 @@ pub(super) struct Pushed {
 }
 
 impl Pushed {
-    pub(super) fn new(recorded: &Recorded, instructions: Vec<Instruction>) -> Self {
+    pub(super) fn new(recorded: &Recorded, instructions: Vec<Instruction>) -> Result<Self, ProgramError> {
         let lives = lives(recorded, &instructions);
         let in_arena = |number: &usize| {
             let entry = &recorded.entries[*number];
@@ -49,9 +46,11 @@ impl Pushed {
         let own: Vec<usize> = (0..recorded.entries.len()).filter(in_arena).collect();
         let life = |number: &usize| lives[*number].unwrap_or_default();
         let lower: Vec<usize> = own.iter().map(|number| life(number).0).collect();
-        let upper: Vec<usize> = own.iter().map(|number| life(number).1 + 1).collect();
-        let sizes: Vec<usize> = own.iter().map(|number| recorded.entries[*number].bytes).collect();
-        let (places, bytes) = plan_offsets(&lower, &upper, &sizes, ALIGNMENT);
+        let in_use = |number: &usize| {
+            let (first, last) = life(number);
+            Life { first, last, bytes: recorded.entries[*number].bytes }
+        };
+        let (places, bytes) = place(&own.iter().map(in_use).collect::<Vec<_>>())?;
         let mut offsets = vec![None; recorded.entries.len()];
         for (number, offset) in own.iter().zip(places) {
             offsets[*number] = Some(offset);
@@ -64,7 +63,7 @@ impl Pushed {
         };
         let copied = (0..recorded.entries.len()).filter(is_copied).collect();
         let figures = Figures::new(recorded, &instructions, bytes, &offsets);
-        Self { offsets, bytes, after, copied, instructions, gates: Gates::default(), figures }
+        Ok(Self { offsets, bytes, after, copied, instructions, gates: Gates::default(), figures })
     }
 
     /// Pushes all instructions.

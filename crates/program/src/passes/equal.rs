@@ -37,7 +37,7 @@ fn are_equal(one: &Instruction, other: &Instruction) -> bool {
 }
 
 /// Merges what is equal.
-pub(super) fn merge_common(recorded: &mut Recorded) {
+pub(super) fn merge_equal(recorded: &mut Recorded) {
     let mut writers = vec![0_usize; recorded.entries.len()];
     for place in recorded.instructions.iter().flat_map(|instruction| &instruction.places) {
         writers[place.entry] += usize::from(place.access != Access::Read);
@@ -45,7 +45,7 @@ pub(super) fn merge_common(recorded: &mut Recorded) {
     // Earlier loops, by what they call and what they read first.
     let mut known: HashMap<((usize, usize), usize), Vec<usize>> = HashMap::new();
     let mut dropped = vec![false; recorded.instructions.len()];
-    for at in 0..recorded.instructions.len() {
+    for (at, dropped) in dropped.iter_mut().enumerate() {
         let instruction = &recorded.instructions[at];
         let Some(entry) = makes(recorded, &writers, instruction) else { continue };
         let Some(loops) = strided(instruction) else { continue };
@@ -53,13 +53,13 @@ pub(super) fn merge_common(recorded: &mut Recorded) {
         let earlier = known.entry((loops.kernel().identity(), first)).or_default();
         let unchanged = |since: usize| {
             let reads = instruction.places.iter().filter(|place| place.access == Access::Read);
-            let writes = |between: &Instruction, place: &crate::recorded::Place| {
-                let writes = between.places.iter().filter(|other| other.access != Access::Read);
-                writes.into_iter().any(|other| other.entry == place.entry && overlap(&other.range, &place.range))
+            let changes = |between: &Instruction, place: &crate::recorded::Place| {
+                let mut written = between.places.iter().filter(|other| other.access != Access::Read);
+                written.any(|other| other.entry == place.entry && overlap(&other.range, &place.range))
             };
             reads
                 .into_iter()
-                .all(|place| !recorded.instructions[since..at].iter().any(|between| writes(between, place)))
+                .all(|place| !recorded.instructions[since..at].iter().any(|between| changes(between, place)))
         };
         let equal = |other: &usize| are_equal(&recorded.instructions[*other], instruction) && unchanged(*other);
         let Some(&other) = earlier.iter().rev().take(16).find(|other| equal(other)) else {
@@ -70,7 +70,7 @@ pub(super) fn merge_common(recorded: &mut Recorded) {
             continue; // it keeps its own memory
         }
         let Some(into) = makes(recorded, &writers, &recorded.instructions[other]) else { continue };
-        dropped[at] = true;
+        *dropped = true;
         for later in &mut recorded.instructions[at..] {
             for place in later.places.iter_mut().filter(|place| place.entry == entry) {
                 place.entry = into;

@@ -1,0 +1,302 @@
+"""Nested arguments and results: lists, tuples, dicts, named tuples, dataclasses, slices; arrays are their leaves."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
+
+from weft._core import NDArray
+from weft.errors import ArgumentTypeError, CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = [
+    "Structure",
+    "arrays_of",
+    "check_kept",
+    "class_of",
+    "describe",
+    "leaves_of",
+    "replaced",
+    "structure_of",
+    "unflattened",
+]
+
+#: What a call returns, as `weft._core.Signatures` reads it: a kind, what it says, and its parts.
+Structure: TypeAlias = "tuple[Any, ...]"
+
+
+def class_of(value: object) -> Any:  # noqa: ANN401 - a class, of which type checkers need know no more
+    """Return the class of a value.
+
+    Examples
+    --------
+    >>> from weft._program.trees import class_of
+    >>> class_of(1.5)
+    <class 'float'>
+    """
+    return type(value)
+
+
+def _parts(value: Any) -> list[Any] | None:  # noqa: ANN401 - anything
+    """Return what a container holds, in order; None if the value is no container."""
+    kind = class_of(value)
+    if kind is list or kind is tuple or _is_named(kind):
+        return list(value)
+    if kind is dict:
+        return list(value.values())
+    if dataclasses.is_dataclass(kind):
+        return [getattr(value, name) for name in _fields(kind)]
+    return None
+
+
+def _is_named(kind: Any) -> bool:  # noqa: ANN401 - a class
+    """Return whether a class is of named tuples."""
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+def _fields(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a dataclass
+    return tuple(field.name for field in dataclasses.fields(kind))
+
+
+def _rebuilt(value: Any, parts: list[Any]) -> Any:  # noqa: ANN401 - a container
+    """Return a container like `value` that holds `parts`."""
+    kind = class_of(value)
+    if kind is list:
+        return parts
+    if kind is tuple:
+        return tuple(parts)
+    if kind is dict:
+        return dict(zip(cast("list[Any]", list(value)), parts, strict=True))
+    return kind._make(parts) if _is_named(kind) else _dataclass(kind, _fields(kind), *parts)
+
+
+def _dataclass(kind: type[Any], names: tuple[str, ...], *parts: object) -> Any:  # noqa: ANN401 - an instance of `kind`
+    """Return an instance with these fields, without running what its class does when one is made."""
+    made = object.__new__(kind)
+    for name, part in zip(names, parts, strict=True):
+        object.__setattr__(made, name, part)
+    return made
+
+
+def _walk(value: object, whole: type[Any] = NDArray) -> Iterator[object]:
+    parts = None if isinstance(value, whole) else _parts(value)
+    if parts is None:
+        yield value
+        return
+    for part in parts:
+        yield from _walk(part, whole)
+
+
+def arrays_of(value: object) -> list[Any]:
+    """Return the arrays in `value`, weft's and NumPy's, in the order in which programs take them.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._program.trees import arrays_of
+    >>> len(arrays_of({"w": weft.ones(2), "layers": [weft.ones(3), 1.5]}))
+    2
+    """
+    return [leaf for leaf in _walk(value) if isinstance(leaf, (NDArray, np.ndarray))]
+
+
+def replaced(value: Any, replace: Callable[[Any], NDArray]) -> Any:  # noqa: ANN401 - any argument
+    """Return `value` with other arrays in it; what holds no array stays the same object, but for lists and dicts.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._program.trees import replaced
+    >>> replaced(("a", [weft.ones(2)]), lambda x: x + 1)
+    ('a', [NDArray([2., 2.])])
+    """
+    if isinstance(value, (NDArray, np.ndarray)):
+        return replace(value)
+    parts = _parts(value)
+    if parts is None:
+        return value
+    found = [replaced(part, replace) for part in parts]
+    same = all(new is old for new, old in zip(found, parts, strict=True))
+    return value if same and type(value) not in {list, dict} else _rebuilt(value, found)
+
+
+def leaves_of(value: object, whole: type[Any] = NDArray) -> list[Any]:
+    """Return all that is in `value` and is no container, in order; what is of the class `whole` is none.
+
+    Examples
+    --------
+    >>> from weft._program.trees import leaves_of
+    >>> leaves_of((1, [2, {"a": 3}]))
+    [1, 2, 3]
+    """
+    return list(_walk(value, whole))
+
+
+def unflattened(value: Any, leaves: Iterator[Any], whole: type[Any] = NDArray) -> Any:  # noqa: ANN401 - any structure
+    """Return a structure like `value` with these leaves.
+
+    Examples
+    --------
+    >>> from weft._program.trees import unflattened
+    >>> unflattened((1, [2, {"a": 3}]), iter("xyz"))
+    ('x', ['y', {'a': 'z'}])
+    """
+    parts = None if isinstance(value, whole) else _parts(value)
+    return next(leaves) if parts is None else _rebuilt(value, [unflattened(part, leaves, whole) for part in parts])
+
+
+def check_kept(name: str, value: Any, copy: Any) -> None:  # noqa: ANN401 - any argument
+    """Raise if a recorded function has changed a list, a dict or a dataclass that it was given: no replay would.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name.
+    value : object
+        What the function was given, by now.
+    copy : object
+        What it was given, made anew.
+
+    Raises
+    ------
+    CaptureError
+        If they differ.
+    """
+    ours, theirs = _parts(copy), _parts(value)
+    if ours is None or theirs is None:
+        return
+    keys = class_of(value) is not dict or class_of(copy) is not dict or list(value) == list(copy)
+    if not keys or len(ours) != len(theirs):
+        raise _changed(name, value)
+    for mine, other in zip(ours, theirs, strict=True):
+        if _parts(mine) is None:
+            if mine is not other:
+                raise _changed(name, value)
+        elif class_of(mine) is not class_of(other):
+            raise _changed(name, value)
+        else:
+            check_kept(name, other, mine)
+
+
+def _changed(name: str, value: object) -> CaptureError:
+    return CaptureError(
+        f"the function changed the {type(value).__name__} in its argument {name!r}, which a replay would not do: "
+        "return what is new, or write into the arrays"
+    )
+
+
+def structure_of(
+    result: object, made: list[NDArray], given: dict[int, int], always: Callable[[NDArray], bool]
+) -> Structure:
+    """Describe a result, and collect the arrays that a replay is to make.
+
+    Parameters
+    ----------
+    result : object
+        What the function returned.
+    made : list of NDArray
+        Gets the arrays that are neither arguments nor states.
+    given : dict
+        By identity, which argument an array is.
+    always : callable
+        Whether an array is one that was there before, and stays what it is.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If the result holds what is neither an array nor a value that never changes.
+    """
+    if isinstance(result, NDArray):
+        return _array_of(result, made, given, always)
+    parts = _parts(result)
+    if parts is not None:
+        return _container(result, [structure_of(part, made, given, always) for part in parts])
+    if isinstance(result, np.ndarray):
+        return "built", partial(np.array, result), ()
+    if not _is_value(result):
+        raise ArgumentTypeError(
+            f"a program returns arrays, numbers, strings, and lists, tuples, dicts and dataclasses of them, not "
+            f"{type(result).__name__}"
+        )
+    return "always", result
+
+
+def _array_of(
+    array: NDArray, made: list[NDArray], given: dict[int, int], always: Callable[[NDArray], bool]
+) -> Structure:
+    if id(array) in given:
+        return "given", given[id(array)]
+    if always(array):
+        return "always", array
+    for at, known in enumerate(made):
+        if known is array:
+            return "made", at
+    made.append(array)
+    return "made", len(made) - 1
+
+
+def _is_value(result: Any) -> bool:  # noqa: ANN401 - anything
+    """Return whether a result never changes, and is equal to more than itself."""
+    kind = class_of(result)
+    hashes: Any = kind.__hash__
+    return issubclass(kind, (type, type(None), slice)) or (hashes is not None and hashes is not object.__hash__)
+
+
+def _container(result: Any, parts: list[Structure]) -> Structure:  # noqa: ANN401 - a container
+    kind = class_of(result)
+    if kind is list or kind is tuple:
+        return str(kind.__name__), None, parts
+    if kind is dict:
+        return "dict", list(result), parts
+    if _is_named(kind):
+        return "built", partial(_named, kind), parts
+    return "built", partial(_dataclass, kind, _fields(kind)), parts
+
+
+def _named(kind: Any, *parts: object) -> Any:  # noqa: ANN401 - a named tuple
+    return kind._make(parts)
+
+
+def describe(value: Any) -> str:  # noqa: ANN401 - anything
+    """Return what a signature knows of a value, in words.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._program.trees import describe
+    >>> describe([weft.ones((2, 3)), 0.5])
+    '[float64[2, 3], 0.5]'
+    """
+    if isinstance(value, (NDArray, np.ndarray)):
+        return _array(value)
+    parts = _parts(value)
+    if parts is None:
+        return _shortened(repr(value))
+    inner = [describe(part) for part in parts]
+    if class_of(value) is dict:
+        return "{" + ", ".join(f"{name!r}: {part}" for name, part in zip(value, inner, strict=True)) + "}"
+    if class_of(value) is list:
+        return f"[{', '.join(inner)}]"
+    name: str = "" if type(value) is tuple else type(value).__name__
+    return f"{name}({', '.join(inner)})"
+
+
+def _array(array: Any) -> str:  # noqa: ANN401 - NumPy's or weft's
+    text = f"{array.dtype}[{', '.join(map(str, array.shape))}]"
+    if isinstance(array, np.ndarray):
+        return f"NumPy {text}" + ("" if array.flags.c_contiguous else f" with strides {array.strides}")
+    notes = [] if array._contiguous else [f"strides {array.strides}"]
+    if array.readonly:
+        notes.append("read-only")
+    if str(array.device) != "cpu:0":
+        notes.append(f"device {array.device}")
+    return text + (f" with {', '.join(notes)}" if notes else "")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004 - half a line
