@@ -144,16 +144,6 @@ def test_gradients_of_gradients() -> None:
     assert again.eval(x=[2.0])[0].numpy().tolist() == [12.0]
 
 
-@weft.register_op("test_sum", infer=weft.ops.broadcast_same_dtype)
-def sum_of(out: Any, *parts: Any) -> None:
-    np.copyto(out, sum(parts))
-
-
-sum_of.set_attribute("num_inputs", None)
-sum_of.set_attribute("infer_shape", "same")
-sum_of.set_attribute("gradient", lambda node, grads: [grads[0]] * len(node.inputs))
-
-
 def test_heads_hints_and_what_nothing_rests_on() -> None:
     x, y, g = Variable("x"), Variable("y"), Variable("g")
     square = weft.symbol.test_square(x)

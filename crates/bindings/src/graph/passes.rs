@@ -3,18 +3,18 @@
 use super::graphs::{GraphCore, from_python, items};
 use super::held::thrown;
 use super::nodes::{PyNode, PyNodeEntry};
-use super::registry::OpEntry;
+use super::registry::{OpEntry, face};
 use super::symbols::SymbolCore;
-use super::values::{dtype_from_python, dtype_to_python, shape_from_python, shape_to_python};
+use super::values::{attributes_to_python, dtype_from_python, dtype_to_python, shape_from_python, shape_to_python};
 use crate::errors;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use weft_graph::passes::{self, DTYPE, DTypes, External, GradientOptions, Pass, Passes, SHAPE, Shapes};
 use weft_graph::plan::Memory;
 use weft_graph::registry::RuleError;
-use weft_graph::symbol::Inputs;
 use weft_graph::{GraphError, NodeEntry, NodeRef, json};
 
 fn done(py: Python<'_>, result: Result<weft_graph::Graph, GraphError>) -> PyResult<GraphCore> {
@@ -67,15 +67,13 @@ pub(crate) fn graph_infer_type(
 #[pyfunction]
 pub(crate) fn graph_inferred<'py>(py: Python<'py>, graph: &GraphCore, key: &str) -> PyResult<Vec<Bound<'py, PyList>>> {
     let raise = |error| errors::graph(py, error);
-    let (symbol, indexed) = (graph.0.symbol(), graph.0.indexed().map_err(raise)?);
-    let entries = |nodes: Vec<NodeRef>| -> Vec<usize> {
-        nodes.iter().filter_map(|node| indexed.node_id(node)).map(|number| indexed.entries_of(number).start).collect()
+    let indexed = graph.0.indexed().map_err(raise)?;
+    let variables = |mutable: bool| -> Vec<usize> {
+        let found =
+            indexed.input_nodes().iter().filter(|number| indexed.mutable_input_nodes().contains(number) == mutable);
+        found.map(|&number| indexed.entries_of(number).start).collect()
     };
-    let parts = [
-        entries(symbol.inputs(Inputs::Arguments).map_err(raise)?),
-        indexed.outputs().iter().map(|&id| indexed.entry_id(id)).collect(),
-        entries(symbol.inputs(Inputs::Auxiliary).map_err(raise)?),
-    ];
+    let parts = [variables(false), indexed.outputs().iter().map(|&id| indexed.entry_id(id)).collect(), variables(true)];
     if key == SHAPE {
         let shapes = graph.0.wanted::<Shapes>(SHAPE, "infer_shape").map_err(raise)?;
         let list = |part: &Vec<usize>| {
@@ -91,6 +89,45 @@ pub(crate) fn graph_inferred<'py>(py: Python<'py>, graph: &GraphCore, key: &str)
         PyList::new(py, found?)
     };
     parts.iter().map(list).collect()
+}
+
+/// Calls as columns: name, op, attributes, entries of inputs, first entry, number of results.
+type CallRow<'py> = (String, Bound<'py, PyAny>, Bound<'py, PyDict>, Bound<'py, PyTuple>, usize, u32);
+
+/// The graph as what is to be called in turn: variables with their entries, and calls.
+#[pyfunction]
+#[allow(clippy::type_complexity)] // two tables
+pub(crate) fn graph_calls<'py>(
+    py: Python<'py>,
+    graph: &GraphCore,
+) -> PyResult<(Vec<(String, usize)>, Vec<CallRow<'py>>)> {
+    let indexed = graph.0.indexed().map_err(|error| errors::graph(py, error))?;
+    let (mut variables, mut calls) = (Vec::new(), Vec::new());
+    let mut faces: HashMap<usize, Bound<'py, PyAny>> = HashMap::new();
+    let mut known: HashMap<weft_graph::value::Attributes, Bound<'py, PyDict>> = HashMap::new();
+    for (number, node) in (0_u32..).zip(indexed.nodes()) {
+        let first = indexed.entries_of(number).start;
+        let Some(op) = node.op() else {
+            variables.push((node.name().to_string(), first));
+            continue;
+        };
+        let of = match faces.entry(Arc::as_ptr(op).addr()) {
+            Entry::Occupied(found) => found.get().clone(),
+            Entry::Vacant(place) => place.insert(face(py, op)?).clone(),
+        };
+        let attributes = match known.get(node.attributes()) {
+            Some(found) => found.clone(),
+            None => {
+                let made = attributes_to_python(py, node.attributes())?;
+                known.insert(node.attributes().clone(), made.clone());
+                made
+            }
+        };
+        let inputs =
+            PyTuple::new(py, indexed.inputs(number).iter().map(|&id| indexed.entry_id(id)).collect::<Vec<_>>())?;
+        calls.push((node.name().to_string(), of, attributes, inputs, first, node.outputs()));
+    }
+    Ok((variables, calls))
 }
 
 /// Adds control dependencies that keep mutations in order.
