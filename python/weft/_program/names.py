@@ -13,7 +13,7 @@ import types
 import weakref
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from weft._core import NDArray, Signatures
 from weft._program.trees import class_of, describe
@@ -185,7 +185,7 @@ def _plain(value: Any, name: str) -> tuple[Any] | None:  # noqa: ANN401, PLR0911
     kind = class_of(value)
     if kind.__getattribute__ is not object.__getattribute__:
         return None
-    of_class: Any = cast("Any", inspect.getattr_static(kind, name, _MISSING))
+    of_class = inspect.getattr_static(kind, name, _MISSING)
     if isinstance(of_class, types.MemberDescriptorType):
         inner = getattr(value, name, _MISSING)
         return None if inner is _MISSING else (inner,)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from weft._program.profile import Profile
     from weft._program.summary import Summary
     from weft._program.trees import Structure
+    from weft.graph import Graph
 
 __all__ = ["Program"]
 
@@ -92,6 +93,13 @@ class Program:
     def states(self) -> tuple[NDArray, ...]:
         """The arrays that the program reads or mutates where they lie: those that its function closes over."""
         return self._compiled.states
+
+    @property
+    def graph(self) -> Graph:
+        """The ops as a graph: entries are buffers in their versions, what must wait for what else are control dependencies."""
+        from weft._program.graphs import graph_of  # noqa: PLC0415 - for those alone who look
+
+        return graph_of(self._compiled, self._arguments)
 
     @property
     def arguments(self) -> tuple[str, ...]:

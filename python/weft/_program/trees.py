@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -49,7 +49,7 @@ def _parts(value: Any) -> list[Any] | None:  # noqa: ANN401 - anything
         return list(value)
     if kind is dict:
         return list(value.values())
-    if dataclasses.is_dataclass(kind):
+    if hasattr(kind, "__dataclass_fields__"):
         return [getattr(value, name) for name in _fields(kind)]
     return None
 
@@ -60,7 +60,8 @@ def _is_named(kind: Any) -> bool:  # noqa: ANN401 - a class
 
 
 def _fields(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a dataclass
-    return tuple(field.name for field in dataclasses.fields(kind))
+    listed: Callable[[Any], tuple[dataclasses.Field[Any], ...]] = dataclasses.fields
+    return tuple(field.name for field in listed(kind))
 
 
 def _rebuilt(value: Any, parts: list[Any]) -> Any:  # noqa: ANN401 - a container
@@ -71,7 +72,7 @@ def _rebuilt(value: Any, parts: list[Any]) -> Any:  # noqa: ANN401 - a container
     if kind is tuple:
         return tuple(parts)
     if kind is dict:
-        return dict(zip(cast("list[Any]", list(value)), parts, strict=True))
+        return dict(zip(value, parts, strict=True))
     return kind._make(parts) if _is_named(kind) else _dataclass(kind, _fields(kind), *parts)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,10 +33,14 @@ class _Bits:
         if not isinstance(value, (NDArray, np.ndarray, np.generic)):
             return cls((class_of(value), repr(value)), b"")
         try:
-            array = cast("np.ndarray[Any, Any]", np.asarray(value))
+            array = _host(value)
         except Exception as error:  # noqa: BLE001 - whatever an op raised is what is compared
             return cls((type(error), str(error)), b"")
         return cls((array.shape, str(array.dtype)), array.tobytes())
+
+
+def _host(value: Any) -> Any:  # noqa: ANN401 - what NumPy takes
+    return np.asarray(value)
 
 
 def verified(function: ProgramFunction, program: Program, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - the function's own
