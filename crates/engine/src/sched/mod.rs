@@ -14,7 +14,7 @@
 //! push, a grant or a completion: who wants it and does not get it leaves the work where the
 //! holder, or the next one, finds it, and goes on. No user code and no allocation of unbounded
 //! size runs under it: payloads and failures that die are dropped, and threads are woken, by the
-//! [`Outbox`] after the role was given back.
+//! [`Outbox`](outbox::Outbox) after the role was given back.
 //!
 //! A ticket is the op's number and its place in the global order, so a push over many variables
 //! is one step, whichever threads push whatever variables in whatever order.
