@@ -90,8 +90,6 @@ mod _core {
     #[pymodule_export]
     use super::graph::plan::plan_offsets;
     #[pymodule_export]
-    use super::graph::plan::plan_offsets;
-    #[pymodule_export]
     use super::graph::registry::{GroupEntry, OpEntry, all_ops, canonical_key, find_op, known_keys};
     #[pymodule_export]
     use super::graph::symbols::SymbolCore;
