@@ -367,7 +367,7 @@ class CaptureError(WeftError, RuntimeError):
     """
 
 
-class RecordingWarning(WeftError, RuntimeWarning):
+class RecordingWarning(WeftError, RuntimeWarning):  # noqa: N818 - a warning
     """One argument of a `weft.program` alone has made many programs: each call records anew instead of replaying.
 
     The message names the argument and says what to pass instead. To make it an error, use ``warnings.simplefilter``.

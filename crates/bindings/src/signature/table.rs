@@ -112,7 +112,7 @@ impl Signatures {
         };
         let key = this.key(&arguments, &surrounding)?;
         match this.find(py, &key)? {
-            Some((entry, calls)) => this.run(slf, &entry, calls, &arguments, &key),
+            Some(entry) => this.run(slf, &entry, &arguments, &key),
             None => slf.call_method1("_record", (PyTuple::new(py, arguments)?,)),
         }
     }
@@ -121,7 +121,7 @@ impl Signatures {
     fn _find<'py>(&self, py: Python<'py>, arguments: &Bound<'py, PyTuple>) -> PyResult<Option<Py<PyAny>>> {
         let arguments: SmallVec<[_; 8]> = arguments.iter().collect();
         let key = self.key(&arguments, &surroundings(py)?.unwrap_or_default())?;
-        Ok(self.find(py, &key)?.map(|(entry, _)| entry.program.clone_ref(py)))
+        Ok(self.find(py, &key)?.map(|entry| entry.program.clone_ref(py)))
     }
 
     /// What each argument adds to the signature of a call, and what surrounds it: to be compared.
@@ -157,7 +157,7 @@ impl Signatures {
     ) -> PyResult<Py<PyAny>> {
         let arguments: SmallVec<[_; 8]> = arguments.iter().collect();
         let key = self.key(&arguments, &surroundings(py)?.unwrap_or_default())?;
-        if let Some((earlier, _)) = self.find(py, &key)? {
+        if let Some(earlier) = self.find(py, &key)? {
             return Ok(earlier.program.clone_ref(py));
         }
         let entry = Arc::new(Entry {
@@ -170,9 +170,8 @@ impl Signatures {
             program: program.clone_ref(py),
             used: Mutex::default(),
         });
+        self.count(&entry);
         let mut table = self.table();
-        table.calls += 1;
-        entry.used.lock().unwrap_or_else(PoisonError::into_inner).last = table.calls;
         table.entries.entry(entry.key.hash).or_default().push(entry);
         drop(table);
         Ok(program)
@@ -322,28 +321,31 @@ impl Signatures {
         Ok((taken == named).then_some(arguments))
     }
 
-    /// The program of a call, and how many calls of it there were.
+    /// Counts a call of a program. Answers how many there were.
     #[inline]
-    fn find(&self, py: Python<'_>, key: &Key<'_>) -> PyResult<Option<(Arc<Entry>, u64)>> {
+    fn count(&self, entry: &Entry) -> u64 {
+        let last = {
+            let mut table = self.table();
+            table.calls += 1;
+            table.calls
+        };
+        let mut used = entry.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.last = last;
+        used.calls += 1;
+        used.calls
+    }
+
+    /// The program of a call.
+    #[inline]
+    fn find(&self, py: Python<'_>, key: &Key<'_>) -> PyResult<Option<Arc<Entry>>> {
         let candidates: SmallVec<[Arc<Entry>; 2]> = match self.table().entries.get(&key.hash()) {
             Some(entries) => entries.iter().cloned().collect(),
             None => return Ok(None),
         };
         for entry in candidates {
-            if !entry.key.is(key)? || !entry.shared.is(key) || !self.holds(py, &entry)? {
-                continue;
+            if entry.key.is(key)? && entry.shared.is(key) && self.holds(py, &entry)? {
+                return Ok(Some(entry));
             }
-            let last = {
-                let mut table = self.table();
-                table.calls += 1;
-                table.calls
-            };
-            let mut used = entry.used.lock().unwrap_or_else(PoisonError::into_inner);
-            used.last = last;
-            used.calls += 1;
-            let calls = used.calls;
-            drop(used);
-            return Ok(Some((entry, calls)));
         }
         Ok(None)
     }
@@ -365,11 +367,11 @@ impl Signatures {
         &self,
         slf: &Bound<'py, Self>,
         entry: &Entry,
-        calls: u64,
         arguments: &[Bound<'py, PyAny>],
         key: &Key<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
+        let calls = self.count(entry);
         if self.verify > 0 && calls.is_multiple_of(self.verify) {
             return slf.call_method1("_verified", (&entry.program, PyTuple::new(py, arguments)?));
         }
