@@ -364,6 +364,37 @@ def test_figures_agree_with_what_is_made() -> None:
     assert steps[0]["location"].endswith(f"test_recording.py:{chain.__code__.co_firstlineno + 2}")
 
 
+def test_memory_says_how_much_longer_the_longest_way_may_become() -> None:
+    x = weft.asarray(np.ones(4000, "float32"))
+
+    def chains(x: weft.NDArray) -> tuple[weft.NDArray, ...]:
+        ends = []
+        for number in range(4):  # each by itself, so that their temporaries may lie in one place if they wait
+            y = x + number
+            for _ in range(6):
+                y = weft.tanh(y)
+            ends.append(y)
+        return tuple(ends)
+
+    programs = {memory: record(chains, x, memory=memory, passes=()) for memory in ("min", "balanced", "speed")}
+    assert programs["min"].nbytes <= 3 * 16_064
+    assert programs["speed"].nbytes >= 4 * 16_000
+    assert programs["balanced"].nbytes <= programs["speed"].nbytes <= programs["speed"].eager_nbytes
+    expected = [each.tolist() for each in chains(x)]
+    for compiled in programs.values():
+        assert [each.tolist() for each in compiled.run((x,))] == expected
+    with pytest.raises(ValueError, match='not "none"'):
+        record(chains, x, memory="none")
+
+
+@pytest.mark.usefixtures("engine")
+@pytest.mark.parametrize("memory", ["min", "speed"])
+def test_random_programs_in_little_and_in_much_memory(memory: str) -> None:
+    for seed in range(5000, 5000 + PROGRAMS // 8):
+        compare(seed, calls=True, wait=False, memory=memory)
+        compare(seed, calls=False, wait=False, length=9000, memory=memory, passes=())
+
+
 def test_a_loop_takes_its_own_types_alone() -> None:
     add = _core.Loop.of(np.add, (np.dtype("float64"),) * 3)
     assert add is not None

@@ -5,8 +5,9 @@
 //! running op does would no longer be one step.
 
 use super::{Access, Array};
+use crate::memory::recorded::{grants, set_grants};
 use crate::{ArrayError, Buffer};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,8 +21,6 @@ struct Grant {
 thread_local! {
     /// Of the ops that run on this thread, the innermost last.
     static GRANTS: RefCell<Vec<Grant>> = const { RefCell::new(Vec::new()) };
-    /// How many they are, for pushes, most of which come from outside such ops.
-    static COUNT: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Takes the grants back, however the op ends.
@@ -30,7 +29,7 @@ struct Until(usize);
 impl Drop for Until {
     fn drop(&mut self) {
         GRANTS.with_borrow_mut(|grants| grants.truncate(self.0));
-        COUNT.set(self.0);
+        set_grants(self.0);
     }
 }
 
@@ -43,7 +42,7 @@ pub fn granting<T>(arrays: &[(Array, Access)], body: impl FnOnce() -> T) -> T {
             range: array.range(),
             writes: *access != Access::Read,
         }));
-        COUNT.set(grants.len());
+        set_grants(grants.len());
         until
     });
     body()
@@ -55,7 +54,7 @@ pub fn granted(array: &Array) -> Option<bool> {
     let covers = |grant: &&Grant, range: &Range<usize>| {
         grant.buffer == Arc::as_ptr(array.buffer()) && grant.range.start <= range.start && range.end <= grant.range.end
     };
-    if COUNT.get() == 0 {
+    if grants() == 0 {
         return None;
     }
     let range = array.range();
@@ -65,7 +64,7 @@ pub fn granted(array: &Array) -> Option<bool> {
 /// Refuses arrays of which the running op has been granted any part.
 #[inline]
 pub(crate) fn refuse<'a>(arrays: impl Iterator<Item = &'a Array>) -> Result<(), ArrayError> {
-    if COUNT.get() == 0 { Ok(()) } else { refuse_granted(arrays) }
+    if grants() == 0 { Ok(()) } else { refuse_granted(arrays) }
 }
 
 #[cold]

@@ -49,9 +49,16 @@ impl Tag {
     }
 }
 
+/// The one word that is asked on the way of every push.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Word {
+    mode: Mode,
+    /// Accesses granted to the ops that the thread runs.
+    grants: u32,
+}
+
 thread_local! {
-    /// The one word that is asked on the way of every push.
-    static MODE: Cell<Mode> = const { Cell::new(Mode::Runs) };
+    static WORD: Cell<Word> = const { Cell::new(Word { mode: Mode::Runs, grants: 0 }) };
     static TAG: RefCell<Option<Arc<Tag>>> = const { RefCell::new(None) };
     /// Buffers made for a recording that keeps them.
     static MADE: RefCell<Vec<Weak<Buffer>>> = const { RefCell::new(Vec::new()) };
@@ -71,17 +78,39 @@ pub(crate) fn take_made() -> Vec<Weak<Buffer>> {
 #[must_use]
 #[inline]
 pub fn mode() -> Mode {
-    MODE.get()
+    WORD.get().mode
+}
+
+fn set_mode(mode: Mode) {
+    WORD.set(Word { mode, ..WORD.get() });
+}
+
+/// Whether this thread does nothing but push: it neither records nor runs an op that was granted arrays.
+#[inline]
+pub(crate) fn is_plain() -> bool {
+    WORD.get() == Word { mode: Mode::Runs, grants: 0 }
+}
+
+/// Accesses granted to the ops that this thread runs.
+#[inline]
+pub(crate) fn grants() -> usize {
+    WORD.get().grants as usize
+}
+
+/// From now on so many are granted.
+pub(crate) fn set_grants(grants: usize) {
+    let grants = u32::try_from(grants).unwrap_or(u32::MAX);
+    WORD.set(Word { grants, ..WORD.get() });
 }
 
 /// From now on this thread's ops on devices go to a graph, or run again.
 pub fn set_captures(captures: bool) {
-    MODE.set(if captures { Mode::Captures } else { Mode::Runs });
+    set_mode(if captures { Mode::Captures } else { Mode::Runs });
 }
 
 /// From now on this thread records for this recording, or does not record.
 pub(crate) fn set_tag(tag: Option<Arc<Tag>>) {
-    MODE.set(if tag.is_some() { Mode::Records } else { Mode::Runs });
+    set_mode(if tag.is_some() { Mode::Records } else { Mode::Runs });
     TAG.set(tag);
 }
 

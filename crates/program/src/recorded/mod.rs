@@ -118,11 +118,24 @@ impl Instruction {
     }
 }
 
+/// How much longer the longest way through a program may become for the sake of memory that temporaries share.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Memory {
+    /// As long as it takes.
+    Min,
+    /// By a twentieth.
+    #[default]
+    Balanced,
+    /// Not at all.
+    Speed,
+}
+
 /// How a recording is to become a program.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// Whether a replay runs its instructions one by one, in recorded order.
     pub sequential: bool,
+    memory: Memory,
     /// Passes to be applied.
     passes: Vec<&'static str>,
 }
@@ -133,17 +146,29 @@ pub(crate) const PASSES: [&str; 3] = ["dead", "common", "fuse"];
 impl Settings {
     /// Those of these names. `memory` says how much memory may be saved at the price of time.
     pub fn new(sequential: bool, memory: &str, passes: Option<&[String]>) -> Result<Self, ProgramError> {
-        if !["min", "balanced", "speed"].contains(&memory) {
-            let message = format!("memory is \"min\", \"balanced\" or \"speed\", not {memory:?}");
-            return Err(ProgramError::Arguments(message));
-        }
+        let memory = match memory {
+            "min" => Memory::Min,
+            "balanced" => Memory::Balanced,
+            "speed" => Memory::Speed,
+            other => {
+                let message = format!("memory is \"min\", \"balanced\" or \"speed\", not {other:?}");
+                return Err(ProgramError::Arguments(message));
+            }
+        };
+        // One by one nothing runs side by side.
+        let memory = if sequential { Memory::Min } else { memory };
         let known = |name: &&&str| passes.is_none_or(|passes| passes.iter().any(|pass| pass == *name));
         if let Some(unknown) = passes.into_iter().flatten().find(|pass| !PASSES.contains(&pass.as_str())) {
             let message = format!("no pass is called {unknown:?}: there are {}", PASSES.join(", "));
             return Err(ProgramError::Arguments(message));
         }
         let passes = PASSES.iter().filter(known).copied().collect();
-        Ok(Self { sequential, passes })
+        Ok(Self { sequential, memory, passes })
+    }
+
+    /// How much may be saved.
+    pub(crate) fn memory(&self) -> Memory {
+        self.memory
     }
 
     /// Whether a pass is to be applied.

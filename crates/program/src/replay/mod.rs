@@ -4,6 +4,7 @@ mod check;
 mod figures;
 mod here;
 mod lives;
+mod planned;
 mod program;
 mod pushed;
 

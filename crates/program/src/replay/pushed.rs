@@ -7,13 +7,12 @@
 
 use super::check::Moved;
 use super::figures::Figures;
-use super::lives::lives;
+use super::planned::{Planned, planned};
 use super::program::{Buffers, Options, shifted};
 use crate::ProgramError;
-use crate::memory::{Gates, Lease, Life, place};
-use crate::recorded::{Instruction, Recorded, Source, depend, overlap, whole};
+use crate::memory::{Gates, Lease};
+use crate::recorded::{Instruction, Memory, Recorded, Source, whole};
 use smallvec::SmallVec;
-use std::ops::Range;
 use std::sync::Arc;
 use weft_array::{
     Access, Arena, Array, ArrayError, Buffer, Call, Operand, Within, copy_loop, push_elementwise, push_step,
@@ -37,25 +36,12 @@ pub(super) struct Pushed {
 }
 
 impl Pushed {
-    pub(super) fn new(recorded: &Recorded, instructions: Vec<Instruction>) -> Result<Self, ProgramError> {
-        let lives = lives(recorded, &instructions);
-        let in_arena = |number: &usize| {
-            let entry = &recorded.entries[*number];
-            entry.is_temporary() && !entry.is_shown && entry.bytes > 0 && lives[*number].is_some()
-        };
-        let own: Vec<usize> = (0..recorded.entries.len()).filter(in_arena).collect();
-        let life = |number: &usize| lives[*number].unwrap_or_default();
-        let lower: Vec<usize> = own.iter().map(|number| life(number).0).collect();
-        let in_use = |number: &usize| {
-            let (first, last) = life(number);
-            Life { first, last, bytes: recorded.entries[*number].bytes }
-        };
-        let (places, bytes) = place(&own.iter().map(in_use).collect::<Vec<_>>())?;
-        let mut offsets = vec![None; recorded.entries.len()];
-        for (number, offset) in own.iter().zip(places) {
-            offsets[*number] = Some(offset);
-        }
-        let after = after((recorded, &instructions), &offsets, own, &lower);
+    pub(super) fn new(
+        recorded: &Recorded,
+        instructions: Vec<Instruction>,
+        memory: Memory,
+    ) -> Result<Self, ProgramError> {
+        let Planned { instructions, offsets, bytes, after, lives } = planned(recorded, instructions, memory)?;
         let is_copied = |number: &usize| {
             let entry = &recorded.entries[*number];
             let is_used = entry.is_result || lives[*number].is_some();
@@ -206,55 +192,4 @@ fn copy_constants(recorded: &Recorded, copied: &[usize], buffers: &Buffers) -> R
         }
     }
     Ok(())
-}
-
-/// For each instruction, the entries that had memory before which it is the first to use anew.
-fn after(
-    (recorded, instructions): (&Recorded, &[Instruction]),
-    offsets: &[Option<usize>],
-    mut own: Vec<usize>,
-    lower: &[usize],
-) -> Vec<Vec<usize>> {
-    let mut first: Vec<usize> = vec![0; recorded.entries.len()];
-    for (number, lower) in own.iter().zip(lower) {
-        first[*number] = *lower;
-    }
-    own.sort_by_key(|number| first[*number]);
-    let dependencies = depend(instructions);
-    // Bytes of the arena, and who had them last.
-    let mut owners: Vec<(Range<usize>, usize)> = Vec::new();
-    let mut before: Vec<Vec<usize>> = vec![Vec::new(); recorded.entries.len()];
-    for number in own {
-        let start = offsets[number].unwrap_or_default();
-        let range = start..start + recorded.entries[number].bytes;
-        let mut rest = Vec::with_capacity(owners.len() + 1);
-        for (had, owner) in owners {
-            if !overlap(&had, &range) {
-                rest.push((had, owner));
-                continue;
-            }
-            if !before[number].contains(&owner) {
-                before[number].push(owner);
-            }
-            let parts = [had.start..range.start.min(had.end), range.end.max(had.start)..had.end];
-            rest.extend(parts.into_iter().filter(|part| !part.is_empty()).map(|part| (part, owner)));
-        }
-        rest.push((range, number));
-        owners = rest;
-    }
-    let mut after = vec![Vec::new(); instructions.len()];
-    for (at, instruction) in instructions.iter().enumerate() {
-        for place in &instruction.places {
-            // Who comes behind another op on the same entry is behind what that one is behind.
-            let is_behind = |other: &usize| instructions[*other].places.iter().any(|other| other.entry == place.entry);
-            if !before[place.entry].is_empty() && !dependencies[at].iter().any(is_behind) {
-                for owner in &before[place.entry] {
-                    if !after[at].contains(owner) {
-                        after[at].push(*owner);
-                    }
-                }
-            }
-        }
-    }
-    after
 }

@@ -1,0 +1,184 @@
+//! In which order instructions are pushed, and where their temporaries lie.
+//!
+//! Memory that two temporaries share orders them. So several plans are tried, and the first one is taken that makes the
+//! longest way through the program no longer than `memory=` allows:
+//!
+//! | plan | order | temporaries share memory |
+//! |---|---|---|
+//! | tight | as recorded | if one is let go before the other begins |
+//! | wide | by level: what waits for nothing first | if one is let go on a level before that on which the other begins |
+//! | apart | as recorded | never |
+
+use super::lives::lives;
+use crate::ProgramError;
+use crate::memory::{Life, place};
+use crate::recorded::{Instruction, Memory, Recorded, depend, overlap};
+use std::ops::Range;
+
+/// A plan.
+pub(super) struct Planned {
+    pub(super) instructions: Vec<Instruction>,
+    /// Of entries in the arena.
+    pub(super) offsets: Vec<Option<usize>>,
+    /// Bytes of the arena.
+    pub(super) bytes: usize,
+    /// For each instruction, entries whose memory it is the first to use after them.
+    pub(super) after: Vec<Vec<usize>>,
+    /// First and last use of entries.
+    pub(super) lives: Vec<Option<(usize, usize)>>,
+}
+
+/// Bytes that an instruction costs besides those that it touches.
+const CALL: usize = 1024;
+
+/// The first plan that is allowed.
+pub(super) fn planned(
+    recorded: &Recorded,
+    instructions: Vec<Instruction>,
+    memory: Memory,
+) -> Result<Planned, ProgramError> {
+    let dependencies = depend(&instructions);
+    let longest = way(&instructions, &dependencies, &[]);
+    let allowed = match memory {
+        Memory::Min => None,
+        Memory::Balanced => Some(longest + longest / 20),
+        Memory::Speed => Some(longest),
+    };
+    let moments: Vec<usize> = (0..instructions.len()).collect();
+    let tight = plan(recorded, instructions, &dependencies, &moments)?;
+    let fits = |plan: &Planned, dependencies: &[Vec<usize>]| {
+        allowed.is_none_or(|allowed| way(&plan.instructions, dependencies, &plan.after) <= allowed)
+    };
+    if fits(&tight, &dependencies) {
+        return Ok(tight);
+    }
+    let levels = levels(&dependencies);
+    let mut order: Vec<usize> = (0..levels.len()).collect();
+    order.sort_by_key(|at| levels[*at]);
+    let by_level: Vec<Instruction> = order.iter().map(|at| tight.instructions[*at].clone()).collect();
+    let (moments, sorted) = (order.iter().map(|at| levels[*at]).collect::<Vec<_>>(), depend(&by_level));
+    let wide = plan(recorded, by_level, &sorted, &moments)?;
+    if fits(&wide, &sorted) {
+        return Ok(wide);
+    }
+    let moments = vec![0; tight.instructions.len()];
+    plan(recorded, tight.instructions, &dependencies, &moments)
+}
+
+/// How many instructions each one comes after, one behind the other.
+fn levels(dependencies: &[Vec<usize>]) -> Vec<usize> {
+    let mut levels = Vec::with_capacity(dependencies.len());
+    for before in dependencies {
+        let level = before.iter().map(|at| levels[*at] + 1).max().unwrap_or(0);
+        levels.push(level);
+    }
+    levels
+}
+
+/// The longest way through the instructions, in bytes that they touch.
+fn way(instructions: &[Instruction], dependencies: &[Vec<usize>], after: &[Vec<usize>]) -> usize {
+    let mut ends: Vec<usize> = Vec::with_capacity(instructions.len());
+    // When the last of those is done that have used an entry so far.
+    let mut used: Vec<usize> = Vec::new();
+    for (at, instruction) in instructions.iter().enumerate() {
+        let owners = after.get(at).into_iter().flatten().filter_map(|entry| used.get(*entry).copied());
+        let start = dependencies[at].iter().map(|before| ends[*before]).chain(owners).max().unwrap_or(0);
+        let touched: usize = instruction.places.iter().map(|place| place.range.len()).sum();
+        let end = start + touched + CALL;
+        for place in &instruction.places {
+            if used.len() <= place.entry {
+                used.resize(place.entry + 1, 0);
+            }
+            used[place.entry] = used[place.entry].max(end);
+        }
+        ends.push(end);
+    }
+    ends.into_iter().max().unwrap_or(0)
+}
+
+/// A plan for instructions in this order, each at a moment: what is in use at the same moment lies apart.
+fn plan(
+    recorded: &Recorded,
+    instructions: Vec<Instruction>,
+    dependencies: &[Vec<usize>],
+    moments: &[usize],
+) -> Result<Planned, ProgramError> {
+    let lives = lives(recorded, &instructions);
+    let in_arena = |number: &usize| {
+        let entry = &recorded.entries[*number];
+        entry.is_temporary() && !entry.is_shown && entry.bytes > 0 && lives[*number].is_some()
+    };
+    let own: Vec<usize> = (0..recorded.entries.len()).filter(in_arena).collect();
+    let mut in_use: Vec<Option<Life>> = vec![None; recorded.entries.len()];
+    for (at, instruction) in instructions.iter().enumerate() {
+        for place in &instruction.places {
+            let bytes = recorded.entries[place.entry].bytes;
+            let life = in_use[place.entry].get_or_insert(Life { first: moments[at], last: moments[at], bytes });
+            (life.first, life.last) = (life.first.min(moments[at]), life.last.max(moments[at]));
+        }
+    }
+    let mut intervals = Vec::with_capacity(own.len());
+    for number in &own {
+        // Copies of constants are made first of all.
+        let first = lives[*number].is_some_and(|(first, _)| first == 0);
+        intervals.extend(in_use[*number].map(|life| if first { Life { first: 0, ..life } } else { life }));
+    }
+    let (places, bytes) = place(&intervals)?;
+    let mut offsets = vec![None; recorded.entries.len()];
+    for (number, offset) in own.iter().zip(places) {
+        offsets[*number] = Some(offset);
+    }
+    let lower: Vec<usize> = intervals.iter().map(|life| life.first).collect();
+    let after = after((recorded, &instructions, dependencies), &offsets, own, &lower);
+    Ok(Planned { instructions, offsets, bytes, after, lives })
+}
+
+/// For each instruction, the entries that had memory before which it is the first to use anew.
+fn after(
+    (recorded, instructions, dependencies): (&Recorded, &[Instruction], &[Vec<usize>]),
+    offsets: &[Option<usize>],
+    mut own: Vec<usize>,
+    lower: &[usize],
+) -> Vec<Vec<usize>> {
+    let mut first: Vec<usize> = vec![0; recorded.entries.len()];
+    for (number, lower) in own.iter().zip(lower) {
+        first[*number] = *lower;
+    }
+    own.sort_by_key(|number| first[*number]);
+    // Bytes of the arena, and who had them last.
+    let mut owners: Vec<(Range<usize>, usize)> = Vec::new();
+    let mut before: Vec<Vec<usize>> = vec![Vec::new(); recorded.entries.len()];
+    for number in own {
+        let start = offsets[number].unwrap_or_default();
+        let range = start..start + recorded.entries[number].bytes;
+        let mut rest = Vec::with_capacity(owners.len() + 1);
+        for (had, owner) in owners {
+            if !overlap(&had, &range) {
+                rest.push((had, owner));
+                continue;
+            }
+            if !before[number].contains(&owner) {
+                before[number].push(owner);
+            }
+            let parts = [had.start..range.start.min(had.end), range.end.max(had.start)..had.end];
+            rest.extend(parts.into_iter().filter(|part| !part.is_empty()).map(|part| (part, owner)));
+        }
+        rest.push((range, number));
+        owners = rest;
+    }
+    let mut after = vec![Vec::new(); instructions.len()];
+    for (at, instruction) in instructions.iter().enumerate() {
+        for place in &instruction.places {
+            // Who comes behind another op on the same entry is behind what that one is behind.
+            let is_behind = |other: &usize| instructions[*other].places.iter().any(|other| other.entry == place.entry);
+            if !before[place.entry].is_empty() && !dependencies[at].iter().any(is_behind) {
+                for owner in &before[place.entry] {
+                    if !after[at].contains(owner) {
+                        after[at].push(*owner);
+                    }
+                }
+            }
+        }
+    }
+    after
+}
