@@ -349,7 +349,7 @@ class CudaOutOfMemoryError(CudaError, MemoryError):
 
 
 class CaptureError(WeftError, RuntimeError):
-    """An op in the block of `weft.cuda.capture` cannot be recorded, or a graph cannot be replayed now.
+    """An op cannot be recorded, a value is not known while recording, or a graph cannot be replayed now.
 
     The message names the op and says what to do, such as to copy outside of the block into an array that the graph reads.
     An op that was refused has changed nothing. If what is recorded of an op is incomplete, the end of the block raises, too,

@@ -1,10 +1,9 @@
 //! A graph from JSON. The file may say anything: what it says is checked before it is used.
 
 use super::old;
-use super::order::ordered;
 use crate::error::{GraphError, Result};
 use crate::graph::Graph;
-use crate::node::{Node, NodeEntry, NodeRef};
+use crate::node::{Node, NodeEntry, NodeRef, ordered};
 use crate::registry::{Op, Registry, TextRule};
 use crate::value::{Attributes, DType, Value, parse};
 use serde_json::{Map, Value as Json};
@@ -66,7 +65,8 @@ fn build(read: &[Read], heads: &[(usize, u32, u32)], is_old: bool, options: Load
         .iter()
         .map(|node| node.inputs.iter().map(|input| input.0).chain(node.control.iter().copied()).collect())
         .collect();
-    let order = ordered(&before, |at| read[at].name.to_string())?;
+    let order = ordered(&before)
+        .map_err(|at| GraphError::new(format!("the graph has a cycle: node '{}' rests on itself", read[at].name)))?;
     let mut used = vec![1_u32; read.len()];
     for &(node, index, _) in read.iter().flat_map(|node| &node.inputs).chain(heads) {
         if index >= MOST_RESULTS {
