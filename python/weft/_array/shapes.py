@@ -53,7 +53,7 @@ def as_shape(shape: AnyShape) -> Shape:
         raise TypeError(f"a shape is an integer or a sequence of integers, not {shape!r}") from None
 
 
-def axis_index(axis: SupportsIndex, ndim: int) -> int:
+def axis_index(axis: SupportsIndex, ndim: int | UnknownRank) -> int:
     """Return the axis counted from the front; `numpy.exceptions.AxisError` if there is none."""
     try:
         index = operator.index(axis)
@@ -62,9 +62,9 @@ def axis_index(axis: SupportsIndex, ndim: int) -> int:
     return index if ndim.__class__ is UnknownRank else normalize_axis_index(index, ndim)
 
 
-def axis_tuple(axis: Axis, ndim: int) -> Shape:
+def axis_tuple(axis: Axis, ndim: int | UnknownRank) -> Shape:
     """Return the axes counted from the front, sorted; all of them for None."""
-    if ndim.__class__ is UnknownRank:
+    if isinstance(ndim, UnknownRank):
         return None if axis is None else as_shape(axis)  # type: ignore[return-value] # a rule reads None as all axes
     if axis is None:
         return tuple(range(ndim))
