@@ -12,6 +12,8 @@ Examples
 [(2, 3), (2, 3)]
 """
 
+# ruff: noqa: SLF001 - graphs look into graphs and symbols
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
@@ -131,7 +133,7 @@ class Graph:
 
     def __init__(self, symbol: Symbol | Sequence[NodeEntry]) -> None:
         found = symbol if isinstance(symbol, Symbol) else Symbol.of_entries(list(symbol))
-        self._core = GraphCore(found._core)  # noqa: SLF001 - its own
+        self._core = GraphCore(found._core)
 
     @classmethod
     def _of(cls, core: GraphCore) -> Graph:
@@ -228,6 +230,7 @@ def infer_type(graph: Graph, dtypes: Mapping[str, Any] | None = None, attr_key: 
     """
     return Graph._of(graph_infer_type(_core_of(graph), dict(dtypes or {}), attr_key))
 
+
 def order_mutation(graph: Graph) -> Graph:
     """Return the graph with control dependencies that keep reads and mutations of a variable in order (OrderMutation).
 
@@ -282,7 +285,7 @@ def place_device(
     from weft.ops import get_op  # noqa: PLC0415 - which imports what this module imports
 
     names, where = device_names(assign or {}, default)
-    return Graph._of(graph_place_device(_core_of(graph), group_key, names, get_op(copy_op)._entry, where))  # noqa: SLF001
+    return Graph._of(graph_place_device(_core_of(graph), group_key, names, get_op(copy_op)._entry, where))
 
 
 def place_groups(graph: GraphCore, device: Any, groups: Mapping[str, Any]) -> GraphCore:  # noqa: ANN401 - a device
@@ -346,18 +349,18 @@ def gradient(
     --------
     >>> import weft
     >>> x = weft.symbol.Variable("x")
-    >>> graph = weft.graph.gradient(None, x * x * x, x)
-    >>> graph.symbol.eval(x=[2.0])
-    [NDArray([12.])]
+    >>> y = weft.symbol.copy_to(x, device="cpu:0")
+    >>> weft.graph.gradient(None, weft.symbol.Group([y, y]), x).symbol.eval(x=[2.0])
+    [NDArray([2.])]
     """
     symbol_ys, symbol_xs = _entries(graph, ys, "ys"), _entries(graph, xs, "xs")
     heads: list[Any] = []
     if ys_out_grad is not None:
         given = [ys_out_grad] if isinstance(ys_out_grad, (Symbol, NodeEntry)) else list(ys_out_grad)
-        heads = [None if each is None else _entries(graph, each, "gradients")._core for each in given]  # noqa: SLF001
-    add = None if aggregate is None else lambda cores: aggregate([Symbol(core) for core in cores])._core  # noqa: SLF001
-    note = None if hint is None else lambda grad, of: hint(Symbol(grad), Symbol(of))._core  # noqa: SLF001 - its own
-    core = graph_gradient(symbol_ys._core, symbol_xs._core, heads, add, mirror, note)  # noqa: SLF001 - as above
+        heads = [None if each is None else _entries(graph, each, "gradients")._core for each in given]
+    add = None if aggregate is None else lambda cores: aggregate([Symbol(core) for core in cores])._core
+    note = None if hint is None else lambda grad, of: hint(Symbol(grad), Symbol(of))._core
+    core = graph_gradient(symbol_ys._core, symbol_xs._core, heads, add, mirror, note)
     return Graph._of(core)
 
 
@@ -365,7 +368,7 @@ def gradient_symbol(symbol: Symbol, names: Sequence[str], heads: Sequence[Symbol
     """Return the gradients of a symbol's outputs with respect to variables of these names."""
     from weft.errors import GraphError  # noqa: PLC0415 - for the mistaken
 
-    known = {node.name: node.outputs[0] for node in symbol._core.inputs("all")}  # noqa: SLF001 - its own
+    known = {node.name: node.outputs[0] for node in symbol._core.inputs("all")}
     missing = [name for name in names if name not in known]
     if missing:
         raise GraphError(f"no variable is named {', '.join(missing)}: there are {', '.join(known)}")
@@ -483,6 +486,7 @@ def draw(graph: Graph, path: str | Path) -> None:
     Path(path).write_text(graph_draw(_core_of(graph), kind == ".svg"), encoding="utf-8")
 
 
+from weft._graph.own_passes import register_own as _register_own  # noqa: E402 - as above
 from weft._graph.registered import (  # noqa: E402 - which makes graphs
     Pass,
     apply_pass,
@@ -491,7 +495,5 @@ from weft._graph.registered import (  # noqa: E402 - which makes graphs
     list_passes,
     register_pass,
 )
-
-from weft._graph.own_passes import register_own as _register_own  # noqa: E402 - as above
 
 _register_own()

@@ -29,7 +29,6 @@ from weft._array.rules import (
     scalar_dtype,
     ufunc_dtypes,
 )
-
 from weft._core import GroupEntry, OpEntry, all_ops, find_op
 from weft._graph.described import describe_op
 
@@ -254,6 +253,7 @@ class Op:
         >>> print(op.docstring)
         The sine.
         <BLANKLINE>
+
         Parameters
         ----------
         x : array

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import graph_ops  # noqa: F401 - ops of the tests
 import numpy as np
 import pytest
 

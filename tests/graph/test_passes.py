@@ -1,11 +1,15 @@
 """Passes: gradients, memory, devices, layouts, order, what is merged and dropped."""
 
+# ruff: noqa: ARG001, ARG005, PLW0108 - rules and passes have the parameters that they are called with
+
+# ruff: noqa: F811 - a fixture's name is a parameter
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from graph_ops import mlp  # noqa: F401 - a fixture
 
 import weft
 from weft.errors import GradientError, GraphError
@@ -78,7 +82,9 @@ def test_attributes_are_copied_when_they_are_written() -> None:
 
 def test_passes_are_checked(mlp: Symbol) -> None:
     graph = Graph(mlp)
-    with pytest.raises(GraphError, match=r"'PlanMemory' requires the attribute 'shape'.*not there.*(InferShape|infer_shape)"):
+    with pytest.raises(
+        GraphError, match=r"'PlanMemory' requires the attribute 'shape'.*not there.*(InferShape|infer_shape)"
+    ):
         weft.graph.apply_pass(graph, "PlanMemory")
     graph.attrs["shape"] = "round"
     with pytest.raises(GraphError, match=r"of another kind.*(InferShape|infer_shape)"):
@@ -253,7 +259,11 @@ layouts()
 def test_layouts_are_brought_together() -> None:
     x = Variable("x")
     graph = weft.graph.correct_layout(Graph(weft.symbol.test_last(x, name="l")), {"x": "NCHW"})
-    assert [node.op.name if node.op else None for node in graph.indexed_graph().nodes] == [None, "permute_dims", "test_last"]
+    assert [node.op.name if node.op else None for node in graph.indexed_graph().nodes] == [
+        None,
+        "permute_dims",
+        "test_last",
+    ]
     assert graph.attrs["layout"] == ["NCHW", "NHWC", "NHWC"]
 
 

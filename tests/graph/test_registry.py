@@ -1,5 +1,7 @@
 """The registry: what ops say of themselves, groups, NNVM's names."""
 
+# ruff: noqa: ARG001, ARG005 - rules have the parameters that they are called with
+
 from __future__ import annotations
 
 from typing import Any
@@ -95,7 +97,9 @@ def test_counts_and_names_that_depend_on_attributes() -> None:
 
 def test_variables_are_noted_when_they_are_made() -> None:
     own = op("test_noting")
-    own.set_attribute("FSetInputVarAttrOnCompose", lambda attributes, variable, index: variable.set_attr("__init__", f"{index}"))
+    own.set_attribute(
+        "FSetInputVarAttrOnCompose", lambda attributes, variable, index: variable.set_attr("__init__", f"{index}")
+    )
     assert weft.symbol.test_noting(name="n").get_internals()["n_x"].attr("__init__") == "0"
 
 

@@ -1,5 +1,8 @@
 """Symbols: composition, lists, names, notes, files, copies."""
 
+# ruff: noqa: RUF043 - patterns are short
+
+# ruff: noqa: F811 - a fixture's name is a parameter
 from __future__ import annotations
 
 import copy
@@ -8,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from graph_ops import mlp  # noqa: F401 - a fixture
 
 import weft
 from weft.errors import GraphError, ShapeError
@@ -83,11 +87,13 @@ def test_weft_functions_take_symbols() -> None:
     assert np.allclose(weft.concat([x, x], axis=1).eval(x=data)[0].numpy(), np.concatenate([data, data], 1))
 
 
-@pytest.mark.parametrize("expression", ["x + 2", "2 - x", "x * y", "2 / x", "x ** 2", "2 ** x", "-x", "abs(x)", "x > y", "x @ y", "x == y"])
+@pytest.mark.parametrize(
+    "expression", ["x + 2", "2 - x", "x * y", "2 / x", "x ** 2", "2 ** x", "-x", "abs(x)", "x > y", "x @ y", "x == y"]
+)
 def test_operators(expression: str) -> None:
     values = {"x": np.array([[1.0, 2], [3, 4]]), "y": np.array([[4.0, 3], [3, 1]])}
-    symbol = eval(expression, {name: Variable(name) for name in values})  # noqa: S307 - of this file
-    expected = eval(expression, dict(values))  # noqa: S307 - as above
+    symbol = eval(expression, {name: Variable(name) for name in values})
+    expected = eval(expression, dict(values))
     assert np.array_equal(symbol.eval(**values)[0].numpy(), expected)
 
 
@@ -99,7 +105,14 @@ def test_a_symbol_is_no_truth_value() -> None:
 def test_internals_and_children(mlp: Symbol) -> None:
     internals = mlp.get_internals()
     assert internals.list_outputs() == [
-        "data", "fc1_weight", "fc1_bias", "fc1_output", internals.list_outputs()[4], "fc2_weight", "fc2_bias", "fc2_output"
+        "data",
+        "fc1_weight",
+        "fc1_bias",
+        "fc1_output",
+        internals.list_outputs()[4],
+        "fc2_weight",
+        "fc2_bias",
+        "fc2_output",
     ]
     assert internals["fc1_output"].list_arguments() == ["data", "fc1_weight", "fc1_bias"]
     children = mlp.get_children()
@@ -149,7 +162,7 @@ def test_notes() -> None:
             second = weft.symbol.test_dense(first, units=10, name="fc")
     assert first.attr("__data__") == second.attr("__data__") == "great"
     assert second.attr("__init_bias__") == "0.0"
-    again = pickle.loads(pickle.dumps(second))  # noqa: S301 - of this test
+    again = pickle.loads(pickle.dumps(second))
     assert again.tojson() == second.tojson()
     assert second.get_internals()["fc_weight"].attr("__init_bias__") == "0.0"
     with pytest.raises(TypeError, match="text"):
@@ -188,7 +201,11 @@ def test_files(mlp: Symbol, tmp_path: Path) -> None:
 def test_shapes_forwards_and_backwards(mlp: Symbol) -> None:
     arguments, outputs, states = mlp.infer_shape(data=(100, 100))
     assert dict(zip(mlp.list_arguments(), arguments, strict=True)) == {
-        "data": (100, 100), "fc1_weight": (1000, 100), "fc1_bias": (1000,), "fc2_weight": (10, 1000), "fc2_bias": (10,)
+        "data": (100, 100),
+        "fc1_weight": (1000, 100),
+        "fc1_bias": (1000,),
+        "fc2_weight": (10, 1000),
+        "fc2_bias": (10,),
     }
     assert (outputs, states) == ([(100, 10)], [])
     assert mlp.infer_shape() == (None, None, None)

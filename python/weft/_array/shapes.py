@@ -56,13 +56,13 @@ def as_shape(shape: AnyShape) -> Shape:
         ) from None
 
 
-def axis_index(axis: SupportsIndex, ndim: int) -> int:
+def axis_index(axis: SupportsIndex, ndim: int | UnknownRank) -> int:
     """Return the axis counted from the front; `numpy.exceptions.AxisError` if there is none."""
     try:
         index = operator.index(axis)
     except TypeError:
         raise TypeError(f"an axis is an integer, not the {type(axis).__name__} {axis!r}") from None
-    return index if ndim.__class__ is UnknownRank else normalize_axis_index(index, ndim)
+    return index if isinstance(ndim, UnknownRank) else normalize_axis_index(index, ndim)
 
 
 @cache
@@ -70,9 +70,9 @@ def _every(ndim: int) -> Shape:
     return tuple(range(ndim))
 
 
-def axis_tuple(axis: Axis, ndim: int) -> Shape:
+def axis_tuple(axis: Axis, ndim: int | UnknownRank) -> Shape:
     """Return the axes counted from the front, sorted; all of them for None."""
-    if ndim.__class__ is UnknownRank:
+    if isinstance(ndim, UnknownRank):
         return None if axis is None else as_shape(axis)  # type: ignore[return-value] # a rule reads None as all axes
     if axis is None:
         return _every(ndim)

@@ -81,7 +81,7 @@ def register_view(
 
         def show(x: NDArray, **attributes: object) -> NDArray:
             if x.__class__ is not NDArray:
-                return compose(op, (x,), attributes)  # type: ignore[no-any-return] # a symbol, of a symbol
+                return compose(op, (x,), attributes)  # a symbol, of a symbol
             shape, strides, offset = layout(x.shape, x.strides, **attributes)
             return view(x, shape, strides, 0 if 0 in shape else offset)  # nothing lies anywhere
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from weft._core import format_value, parse_value
 
 if TYPE_CHECKING:
-
     from weft.ops import Op
 
 __all__ = ["LEVEL", "describe_op", "format_attributes", "parse_attributes"]
@@ -23,7 +22,8 @@ _POSITIONAL_ONLY_STAR, _DOUBLE_STAR = 0x04, 0x08
 #: The common rule for shapes of ops by the names of their registration; others' follow from `infer` alone.
 _RULES: dict[str, str] = {
     **dict.fromkeys(
-        ("sum", "prod", "max", "min", "all", "any", "mean", "std", "var", "ptp", "argmax", "argmin", "count_nonzero"), "reduce"
+        ("sum", "prod", "max", "min", "all", "any", "mean", "std", "var", "ptp", "argmax", "argmin", "count_nonzero"),
+        "reduce",
     ),
     **dict.fromkeys(("flip", "astype", "round", "nan_to_num", "sort", "copy_to"), "like_first"),
     **{

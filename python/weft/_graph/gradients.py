@@ -1,5 +1,7 @@
 """What a gradient's rule sees of a node in a pass, and how passes call it."""
 
+# ruff: noqa: SLF001 - what calls rules looks into symbols
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -58,7 +60,9 @@ def call_rule(
     """
     seen = NodeView(node, inputs, outputs)
     answer = rule(seen, tuple(None if grad is None else Symbol(grad) for grad in grads))
-    found = [None] * len(seen.inputs) if answer is None else list(answer) if isinstance(answer, (list, tuple)) else [answer]
+    found = (
+        [None] * len(seen.inputs) if answer is None else list(answer) if isinstance(answer, (list, tuple)) else [answer]
+    )
     if len(found) != len(seen.inputs):
         raise GradientError(
             f"the gradient of node {node.name!r} (op {seen.op.name!r}) has {len(found)} answers for {len(seen.inputs)} operands"
@@ -67,7 +71,6 @@ def call_rule(
     for operand, grad in zip(seen.inputs, found, strict=True):
         if not isinstance(operand, Symbol):
             continue
-        if grad is not None and not isinstance(grad, Symbol):
-            grad = operand * 0 + grad  # a number
-        cores.append(None if grad is None else grad._core)
+        spread = grad if grad is None or isinstance(grad, Symbol) else operand * 0 + grad  # a number
+        cores.append(None if spread is None else spread._core)
     return cores

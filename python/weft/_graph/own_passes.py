@@ -16,7 +16,7 @@ __all__ = ["register_own"]
 
 
 def _attribute(graph: g.Graph, name: str, default: Any = None) -> Any:  # noqa: ANN401 - whatever is there
-    return graph.attrs[name] if name in graph.attrs else default
+    return graph.attrs.get(name, default)
 
 
 def _infer_shape(graph: g.Graph) -> g.Graph:
@@ -46,9 +46,7 @@ def _place_device(graph: g.Graph) -> g.Graph:
 
 
 def _gradient(graph: g.Graph) -> g.Graph:
-    return g.gradient(
-        graph, graph.attrs["grad_ys"], graph.attrs["grad_xs"], _attribute(graph, "grad_ys_out_grad")
-    )
+    return g.gradient(graph, graph.attrs["grad_ys"], graph.attrs["grad_xs"], _attribute(graph, "grad_ys_out_grad"))
 
 
 def _correct_layout(graph: g.Graph) -> g.Graph:

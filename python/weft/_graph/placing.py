@@ -28,7 +28,9 @@ def device_names(assign: Mapping[str, Any], default: Any) -> tuple[dict[str, str
     >>> device_names({"first": weft.cpu(1)}, None)
     ({'first': 'cpu:1'}, None)
     """
-    return {group: str(as_device(each)) for group, each in assign.items()}, None if default is None else str(as_device(default))
+    return {group: str(as_device(each)) for group, each in assign.items()}, None if default is None else str(
+        as_device(default)
+    )
 
 
 def _infer_copy(x: Aval, *, device: str) -> Aval:

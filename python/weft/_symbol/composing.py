@@ -1,5 +1,7 @@
 """From a call on symbols to a node."""
 
+# ruff: noqa: SLF001 - what composes looks into ops and symbols
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -38,13 +40,13 @@ def compose_call(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) ->
     plain = True
     for x in arrays:
         if x.__class__ is Symbol:
-            inputs.append(x._core)  # noqa: SLF001 - its own
+            inputs.append(x._core)
         else:
             plain = False
     if not plain:
         attributes = {**attributes, "operands": _template(op, arrays)}
     name, texts = next_name(op.name)
-    result = Symbol(_call(op._entry, name, attributes, inputs, None, _spelled(texts)))  # noqa: SLF001 - as above
+    result = Symbol(_call(op._entry, name, attributes, inputs, None, _spelled(texts)))
     return result if op.nout == 1 else tuple(result)
 
 
@@ -107,16 +109,20 @@ def compose_op(
 def _check_attributes(op: Op, name: str, attributes: dict[str, Any]) -> None:
     """Refuse keywords that belong to a variable, or to nothing."""
     known = op.attribute("attribute_names", None)
-    for key in attributes:
+    for key, value in attributes.items():
         for hidden in HIDDEN:
             if key.endswith(f"_{hidden}"):
                 owner = key[: -len(hidden) - 1]
                 raise GraphError(
                     f"node {name!r}: {key!r} is no attribute of op {op.name!r}: say it of the variable, by "
-                    f"{owner}=weft.symbol.Variable('{name}_{owner}', {hidden}={attributes[key]!r})"
+                    f"{owner}=weft.symbol.Variable('{name}_{owner}', {hidden}={value!r})"
                 )
         if known is not None and key not in known:
-            names = ", ".join(op.attribute("input_names", ())) if not callable(op.attribute("input_names", ())) else "its own"
+            names = (
+                ", ".join(op.attribute("input_names", ()))
+                if not callable(op.attribute("input_names", ()))
+                else "its own"
+            )
             raise GraphError(
                 f"node {name!r}: op {op.name!r} has no attribute {key!r}: its attributes are "
                 f"{', '.join(known) or 'none'}, its inputs {names or 'any number of arrays'}"

@@ -144,7 +144,7 @@ class chosen:  # noqa: N801 - used like a function
 
 _manager: ContextVar[NameManager] = ContextVar("weft_names", default=NameManager())  # noqa: B039 - shared on purpose
 _nothing: dict[str, str] = {}
-_texts: ContextVar[dict[str, str]] = ContextVar("weft_texts", default=_nothing)  # noqa: B039 - never changed
+_texts: ContextVar[dict[str, str]] = ContextVar("weft_texts", default=_nothing)
 _given: ContextVar[list[Any] | None] = ContextVar("weft_given", default=None)
 
 

@@ -32,7 +32,9 @@ def summarize(symbol: Symbol, shapes: dict[str, Any]) -> str:
     counted: set[str] = set()
     for number, node in enumerate(indexed.nodes):
         entries = [indexed.entry_id(number, index) for index in range(node.num_outputs)]
-        sizes = [prod(known[at]) if known[at] is not None and None not in known[at] else None for at in entries]
+        sizes: list[Any] = [
+            prod(known[at]) if known[at] is not None and None not in known[at] else None for at in entries
+        ]
         nbytes = None if None in sizes else sum(n * dtypes[at].itemsize for n, at in zip(sizes, entries, strict=True))
         if node.is_variable:
             if node.name not in shapes and nbytes is not None and node.name not in counted:
@@ -49,7 +51,9 @@ def summarize(symbol: Symbol, shapes: dict[str, Any]) -> str:
         shape = "?" if known[entries[0]] is None else str(known[entries[0]]).replace("None", "?")
         rows.append((node.name, node.op.name, names, shape, str(own), "?" if nbytes is None else str(nbytes)))
     widths = [min(max(len(row[at]) for row in rows), 40) for at in range(len(rows[0]))]
-    lines = ["  ".join(cell[:width].ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = [
+        "  ".join(cell[:width].ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
     lines.insert(1, "  ".join("-" * width for width in widths))
     lines.append(f"parameters: {parameters} ({weights} bytes); results: {total} bytes")
     return "\n".join(lines)

@@ -1,5 +1,7 @@
 """`weft.symbol.Symbol`."""
 
+# ruff: noqa: ANN401, SLF001 - operands are what operators take; symbols look into symbols; operators say what they do
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -8,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array.symbolic import Symbolic, UnknownRank
-from weft._core import GraphCore, SymbolCore, format_value, graph_infer_shape, graph_infer_type, graph_inferred, graph_load_json, graph_save_json
+from weft._core import (
+    GraphCore,
+    SymbolCore,
+    format_value,
+    graph_infer_shape,
+    graph_infer_type,
+    graph_inferred,
+    graph_load_json,
+    graph_save_json,
+)
 from weft._symbol.naming import HIDDEN
 from weft.errors import GraphError
 
@@ -25,7 +36,7 @@ __all__ = ["Symbol"]
 Shape = tuple[int | None, ...]
 
 
-def _op(name: str, left: Any, right: Any = None, *, unary: bool = False) -> Any:  # noqa: ANN401 - operands
+def _op(name: str, left: Any, right: Any = None, *, unary: bool = False) -> Any:
     found = _OPERATORS.get(name)
     if found is None:
         from weft._symbol.composing import compose_call  # noqa: PLC0415 - which knows this module
@@ -442,7 +453,9 @@ class Symbol(Symbolic):
 
     def _single(self, values: list[Any]) -> Any:
         if len(values) != 1:
-            raise GraphError(f"the symbol has {len(values)} outputs ({', '.join(self.list_outputs())}): choose one by [index]")
+            raise GraphError(
+                f"the symbol has {len(values)} outputs ({', '.join(self.list_outputs())}): choose one by [index]"
+            )
         return values[0]
 
     # Files
@@ -464,8 +477,8 @@ class Symbol(Symbolic):
         --------
         >>> import weft
         >>> x = weft.symbol.Variable("x")
-        >>> (x * x).gradient(["x"]).eval(x=weft.asarray([3.0]))
-        [NDArray([6.])]
+        >>> weft.symbol.copy_to(x, device="cpu:0").gradient(["x"]).eval(x=[3.0, 4.0])
+        [NDArray([1., 1.])]
         """
         from weft.graph import gradient_symbol  # noqa: PLC0415 - which knows this module
 
@@ -567,11 +580,48 @@ class Symbol(Symbolic):
 
 
 _METHODS = frozenset(
-    """
-    abs all any argmax argmin argsort astype clip conj cumprod cumsum cumulative_prod cumulative_sum diagonal dot exp
-    expand_dims flip log max mean min prod ravel repeat reshape round sign sin sqrt square squeeze std sum swapaxes take tanh
-    trace transpose var
-    """.split()
+    [
+        "abs",
+        "all",
+        "any",
+        "argmax",
+        "argmin",
+        "argsort",
+        "astype",
+        "clip",
+        "conj",
+        "cumprod",
+        "cumsum",
+        "cumulative_prod",
+        "cumulative_sum",
+        "diagonal",
+        "dot",
+        "exp",
+        "expand_dims",
+        "flip",
+        "log",
+        "max",
+        "mean",
+        "min",
+        "prod",
+        "ravel",
+        "repeat",
+        "reshape",
+        "round",
+        "sign",
+        "sin",
+        "sqrt",
+        "square",
+        "squeeze",
+        "std",
+        "sum",
+        "swapaxes",
+        "take",
+        "tanh",
+        "trace",
+        "transpose",
+        "var",
+    ]
 )
 
 
