@@ -137,6 +137,8 @@ fn part(length: isize, parts: usize, which: usize) -> (isize, isize) {
     (signed(size.min(length.unsigned_abs() - start)), signed(start))
 }
 
+/// Numbers that are added up one after the other at most.
+const RUN: isize = 256;
 /// Parts are whole numbers of the rows that a kernel takes together.
 const ROUND: usize = 16;
 
@@ -154,29 +156,36 @@ unsafe fn multiply(
     macro_rules! by_gemm {
         ($type:ty, $zero:expr, $one:expr) => {{
             let step = |at: usize| steps[at] / size_of::<$type>().cast_signed();
-            // SAFETY: the caller's promise.
-            unsafe {
-                gemm::gemm::<$type>(
-                    rows.unsigned_abs(),
-                    columns.unsigned_abs(),
-                    inner.unsigned_abs(),
-                    output.cast(),
-                    step(5),
-                    step(4),
-                    false,
-                    left.cast_const().cast(),
-                    step(1),
-                    step(0),
-                    right.cast_const().cast(),
-                    step(3),
-                    step(2),
-                    $zero,
-                    $one,
-                    false,
-                    false,
-                    false,
-                    gemm::Parallelism::None,
-                );
+            // A product with a vector adds up one by one: in runs, so that errors do not grow with the length.
+            let run = if rows == 1 || columns == 1 { RUN } else { inner };
+            let mut from = 0;
+            while from < inner {
+                let (left, right) = (left.wrapping_offset(from * steps[1]), right.wrapping_offset(from * steps[2]));
+                // SAFETY: the caller's promise.
+                unsafe {
+                    gemm::gemm::<$type>(
+                        rows.unsigned_abs(),
+                        columns.unsigned_abs(),
+                        run.min(inner - from).unsigned_abs(),
+                        output.cast(),
+                        step(5),
+                        step(4),
+                        from > 0,
+                        left.cast_const().cast(),
+                        step(1),
+                        step(0),
+                        right.cast_const().cast(),
+                        step(3),
+                        step(2),
+                        if from > 0 { $one } else { $zero },
+                        $one,
+                        false,
+                        false,
+                        false,
+                        gemm::Parallelism::None,
+                    );
+                }
+                from += run;
             }
         }};
     }
