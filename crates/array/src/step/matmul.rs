@@ -1,4 +1,5 @@
-//! Products of matrices: of floating-point numbers by the crate `gemm`, of all others by NumPy's loop.
+//! Products of matrices: of floating-point numbers by the crate `gemm`, of all others, and products
+//! with vectors, by NumPy's loop: adding up a long vector one by one would lose what pairs of sums keep.
 //!
 //! A large product falls into blocks of its output, which may run side by side. Where the blocks end depends on the shape
 //! alone, and so do the bits of the result: not on who computes them, nor on how many.
@@ -65,7 +66,7 @@ impl Matmul {
             found @ (DType::Float32 | DType::Float64 | DType::Complex64 | DType::Complex128) => Some(found),
             _ => None,
         };
-        let native = native.filter(|_| steps.iter().all(|step| step % size == 0));
+        let native = native.filter(|_| lengths[0] > 1 && lengths[2] > 1 && steps.iter().all(|step| step % size == 0));
         let count = |length: isize| if native.is_some() { length.unsigned_abs().div_ceil(BLOCK).max(1) } else { 1 };
         let blocks = [count(lengths[0]), count(lengths[2])];
         Ok(Self { kernel, stack, lengths, steps, native, blocks })
@@ -137,8 +138,6 @@ fn part(length: isize, parts: usize, which: usize) -> (isize, isize) {
     (signed(size.min(length.unsigned_abs() - start)), signed(start))
 }
 
-/// Numbers that are added up one after the other at most.
-const RUN: isize = 256;
 /// Parts are whole numbers of the rows that a kernel takes together.
 const ROUND: usize = 16;
 
@@ -156,36 +155,29 @@ unsafe fn multiply(
     macro_rules! by_gemm {
         ($type:ty, $zero:expr, $one:expr) => {{
             let step = |at: usize| steps[at] / size_of::<$type>().cast_signed();
-            // A product with a vector adds up one by one: in runs, so that errors do not grow with the length.
-            let run = if rows == 1 || columns == 1 { RUN } else { inner };
-            let mut from = 0;
-            while from < inner {
-                let (left, right) = (left.wrapping_offset(from * steps[1]), right.wrapping_offset(from * steps[2]));
-                // SAFETY: the caller's promise.
-                unsafe {
-                    gemm::gemm::<$type>(
-                        rows.unsigned_abs(),
-                        columns.unsigned_abs(),
-                        run.min(inner - from).unsigned_abs(),
-                        output.cast(),
-                        step(5),
-                        step(4),
-                        from > 0,
-                        left.cast_const().cast(),
-                        step(1),
-                        step(0),
-                        right.cast_const().cast(),
-                        step(3),
-                        step(2),
-                        if from > 0 { $one } else { $zero },
-                        $one,
-                        false,
-                        false,
-                        false,
-                        gemm::Parallelism::None,
-                    );
-                }
-                from += run;
+            // SAFETY: the caller's promise.
+            unsafe {
+                gemm::gemm::<$type>(
+                    rows.unsigned_abs(),
+                    columns.unsigned_abs(),
+                    inner.unsigned_abs(),
+                    output.cast(),
+                    step(5),
+                    step(4),
+                    false,
+                    left.cast_const().cast(),
+                    step(1),
+                    step(0),
+                    right.cast_const().cast(),
+                    step(3),
+                    step(2),
+                    $zero,
+                    $one,
+                    false,
+                    false,
+                    false,
+                    gemm::Parallelism::None,
+                );
             }
         }};
     }
