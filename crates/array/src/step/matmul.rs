@@ -1,4 +1,5 @@
-//! Products of matrices: of floating-point numbers by the crate `gemm`, of all others by NumPy's loop.
+//! Products of matrices: of floating-point numbers by the crate `gemm`, of all others, and products
+//! with vectors, by NumPy's loop: adding up a long vector one by one would lose what pairs of sums keep.
 //!
 //! A large product falls into blocks of its output, which may run side by side. Where the blocks end depends on the shape
 //! alone, and so do the bits of the result: not on who computes them, nor on how many.
@@ -65,7 +66,7 @@ impl Matmul {
             found @ (DType::Float32 | DType::Float64 | DType::Complex64 | DType::Complex128) => Some(found),
             _ => None,
         };
-        let native = native.filter(|_| steps.iter().all(|step| step % size == 0));
+        let native = native.filter(|_| lengths[0] > 1 && lengths[2] > 1 && steps.iter().all(|step| step % size == 0));
         let count = |length: isize| if native.is_some() { length.unsigned_abs().div_ceil(BLOCK).max(1) } else { 1 };
         let blocks = [count(lengths[0]), count(lengths[2])];
         Ok(Self { kernel, stack, lengths, steps, native, blocks })
