@@ -50,7 +50,7 @@ read
 import warnings as _warnings
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from weft import cuda, errors, fft, linalg, ops, random
+from weft import autograd, cuda, errors, fft, linalg, ops, random
 from weft._access import Mutate, Overwrite, Read
 from weft._array.creation import (
     arange,
@@ -333,6 +333,7 @@ from weft._trace.entry import trace
 from weft._trace.progress import progress
 from weft._trace.recorder import Trace
 from weft._wait import wait
+from weft.autograd import grad, jvp, value_and_grad, vjp
 from weft.ops import register_op
 
 __all__ = [
@@ -388,6 +389,7 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "autograd",
     "average",
     "bincount",
     "bitwise_and",
@@ -471,6 +473,7 @@ __all__ = [
     "gcd",
     "get_engine",
     "gpu",
+    "grad",
     "greater",
     "greater_equal",
     "heaviside",
@@ -495,6 +498,7 @@ __all__ = [
     "isin",
     "isinf",
     "isnan",
+    "jvp",
     "kron",
     "lcm",
     "ldexp",
@@ -626,9 +630,11 @@ __all__ = [
     "unique_inverse",
     "unique_values",
     "unstack",
+    "value_and_grad",
     "var",
     "vdot",
     "vecdot",
+    "vjp",
     "vsplit",
     "vstack",
     "wait",
@@ -664,3 +670,5 @@ if _debug_build:
 _install()
 _attach_methods()
 _attach_interop()
+
+from weft import _gradient as _rules  # noqa: E402, F401 - of all ops, once they are all there

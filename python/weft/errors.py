@@ -19,6 +19,7 @@ __all__ = [
     "DeadlockError",
     "EngineClosedError",
     "ForkedError",
+    "GradientError",
     "KernelArgumentError",
     "KernelCompileError",
     "NativeOpError",
@@ -370,4 +371,20 @@ class KernelArgumentError(WeftError, TypeError):
     """A kernel was called with arguments that are not its parameters'. Nothing was pushed.
 
     The message names the argument, and what the kernel's source says of the parameter.
+    """
+
+
+class GradientError(WeftError, ValueError):
+    """A gradient was asked for that there is not, or that cannot be computed any more.
+
+    The message names the op or the array, and the lines where it was pushed and, if that is the reason, overwritten.
+
+    Examples
+    --------
+    >>> import weft
+    >>> try:
+    ...     weft.grad(lambda x: x * 2)(weft.ones(3))
+    ... except weft.errors.GradientError as error:
+    ...     print(error)
+    grad() takes functions that return a scalar, and this one returned an array of shape (3,): use vjp(), or sum it
     """

@@ -23,6 +23,7 @@ mod native;
 mod operator;
 mod process;
 mod stall;
+mod tape;
 mod trace;
 mod variable;
 mod wait;
@@ -76,6 +77,17 @@ mod _core {
     use super::operator::Operator;
     #[pymodule_export]
     use super::process::{_after_fork_child, _after_fork_parent, _before_fork, _exit_drain};
+    #[pymodule_export]
+    use super::tape::listen::{tape_mode, tape_pause};
+    #[pymodule_export]
+    use super::tape::record::{
+        tape_apart, tape_check_target, tape_entry, tape_forget, tape_hears, tape_keep, tape_leaf, tape_note,
+        tape_operator, tape_patch,
+    };
+    #[pymodule_export]
+    use super::tape::walk::tape_walk;
+    #[pymodule_export]
+    use super::tape::{Node, Outline};
     #[pymodule_export]
     use super::variable::Variable;
 

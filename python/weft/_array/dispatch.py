@@ -20,7 +20,19 @@ from weft._array.blas import share_cores
 from weft._array.devices import device_of, place
 from weft._array.operands import as_array, engine_of, matches, number
 from weft._array.rules import Aval, broadcast_shapes, kind_of, scalar_dtype, ufunc_dtypes
-from weft._core import Loop, NDArray, beside, cache_loop, copy_elements, empty, forget_loops, push_compute, wrap
+from weft._core import (
+    Loop,
+    NDArray,
+    beside,
+    cache_loop,
+    copy_elements,
+    empty,
+    forget_loops,
+    push_compute,
+    tape_hears,
+    tape_note,
+    wrap,
+)
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -97,11 +109,20 @@ def call(
     >>> call(weft.ops.get_op("add"), weft.asarray([1, 2]), 1)
     NDArray([2, 3])
     """
-    if op.ufunc is not None:
+    if tape_hears(arrays if out is None else (*arrays, *operands.listed(out))):
+        results = heard(op, arrays, out, attributes)
+    elif op.ufunc is not None:
         results = _push_ufunc(op, arrays, out, **attributes)
     else:
         results = _push_function(op, arrays, out, engine, attributes)
     return results[0] if op.nout == 1 else results
+
+
+def heard(op: Op, arrays: tuple[Any, ...], out: Any, attributes: dict[str, Any]) -> tuple[NDArray, ...]:  # noqa: ANN401 - as above
+    """Push a call that the tape hears."""
+    from weft._tape.hearing import hear  # noqa: PLC0415 - which knows the functions of arrays
+
+    return hear(op, arrays, out, attributes)
 
 
 def elementwise(
@@ -120,7 +141,17 @@ def elementwise(
     >>> elementwise(weft.ops.get_op("sqrt"), weft.asarray([4.0, 9.0]))
     NDArray([2., 3.])
     """
+    if tape_hears(arrays if out is None else (*arrays, out)):
+        given = {"where": where, "dtype": dtype}
+        wanted = {name: each for name, each in given.items() if each is not None and each is not True}
+        return heard(op, arrays, out, wanted)[0]
     return _push_ufunc(op, arrays, out, where, dtype)[0]
+
+
+def hear_view(op: Op, x: NDArray, result: NDArray, attributes: dict[str, Any]) -> None:
+    """Let the tape hear, if it listens, that `result` is the view of `x` that `op` gives."""
+    if tape_hears((x,)):
+        tape_note(op, attributes, (x,), (result,), 0, False)
 
 
 def eager(func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `func`

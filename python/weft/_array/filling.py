@@ -9,9 +9,13 @@ import numpy as np
 
 from weft._array.dispatch import copy_cast, view
 from weft._array.operands import broadcast_or_none, number
-from weft._core import Loop, NDArray
+from weft._array.rules import Aval
+from weft._core import Loop, NDArray, tape_hears
+from weft.ops import register_op
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from weft._array.rules import DType
 
 __all__ = ["assign", "check_assigned", "element", "fill"]
@@ -36,6 +40,9 @@ def fill(target: NDArray, value: Any) -> None:  # noqa: ANN401 - a scalar or an 
         return
     dtype = target.dtype
     value = element(value, dtype)
+    if target._known and tape_hears((target,)):
+        _hear_write(target, value, lambda: fill(target, value))
+        return
     if target._elsewhere:
         from weft._cuda.elementwise import filling  # noqa: PLC0415 - for those alone who have a device
 
@@ -71,10 +78,28 @@ def assign(target: NDArray, x: NDArray) -> None:
              [1., 2.]])
     """
     check_assigned(target.dtype, target.shape, x)
+    if (target._known or x._known) and tape_hears((target, x)):
+        _hear_write(target, x, lambda: assign(target, x))
+        return
     extra = x.ndim - target.ndim
     if extra > 0:  # leading axes of length 1, as NumPy lets pass
         x = view(x, x.shape[extra:], x.strides[extra:])
     copy_cast(target, x)
+
+
+def _hear_write(target: NDArray, value: Any, push: Callable[[], None]) -> None:  # noqa: ANN401 - as above
+    from weft._tape.hearing import hear_write  # noqa: PLC0415 - which knows the functions of arrays
+
+    hear_write(_ASSIGN, target, (value,), {}, push)
+
+
+def _assign_rule(value: Aval) -> Aval:
+    return value
+
+
+@register_op("assign", infer=_assign_rule)
+def _ASSIGN(out: np.ndarray[Any, Any], value: np.ndarray[Any, Any]) -> None:  # noqa: N802 - an op
+    np.copyto(out, value)
 
 
 def check_assigned(dtype: DType, shape: tuple[int, ...], x: NDArray) -> None:

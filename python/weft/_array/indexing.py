@@ -8,28 +8,33 @@
 
 from __future__ import annotations
 
+import operator
 from functools import partial
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
 from weft._array.calls import one
-from weft._array.dispatch import view
+from weft._array.dispatch import hear_view, view
 from weft._array.filling import check_assigned, element, fill
 from weft._array.keys import Advanced, Basic, check_bounds, parse
 from weft._array.manipulation import ravel
-from weft._array.operands import ArrayLike, as_array, check_writable, values
+from weft._array.operands import ArrayLike, as_array, check_writable, listed, values
 from weft._array.rules import Aval, broadcast_shapes
 from weft._array.shapes import axis_index
-from weft._core import NDArray, beside, push_compute
+from weft._core import NDArray, beside, push_compute, tape_hears
 from weft.ops import register_op
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from weft._array.keys import Index
 
 __all__ = ["get_item", "set_item", "take", "take_along_axis"]
 
 _ARRAY = object()  # where the next array goes in a key
+_INDEX = "array"  # the same in an attribute, which is written to files
+_INDICES = ((1 << 32) - 1) & ~3  # what the rule of `setitem` looks at: neither the array nor the value
 
 
 def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
@@ -56,7 +61,13 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
     """
     found = _first_axis(x, key) or parse(key, x.shape, x.strides)
     if isinstance(found, Basic):
-        return view(x, found.shape, found.strides, found.offset)
+        result = view(x, found.shape, found.strides, found.offset)
+        if x._known:
+            hear_view(_getitem, x, result, {"key": encode(key, x.ndim)})
+        return result
+    if x._known and tape_hears((x,)):
+        indices, spec = _split(found.entries, x.shape)
+        return one(_getitem, x, *indices, key=spec)
     if found.shape is None:
         known = parse(tuple(map(_positions, found.entries)), x.shape, x.strides)
         assert isinstance(known, Advanced)  # noqa: S101 - for the type checker: it has arrays in it
@@ -109,6 +120,9 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any
         target = view(x, found.shape, found.strides, found.offset)
         fill(target, scalar if source is None else source)
         return
+    if (x._known or (source is not None and source._known)) and tape_hears((x, source)):
+        _hear_scatter(x, found.entries, scalar if source is None else source)
+        return
     arrays = tuple(entry for entry in found.entries if isinstance(entry, NDArray))
     run = partial(_scatter, _template(found.entries), scalar)
     if source is None:
@@ -117,6 +131,112 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any
     if found.shape is not None:
         check_assigned(x.dtype, found.shape, source)
     push_compute(run, (), (*arrays, source), (x,), name="setitem")
+
+
+def _hear_scatter(x: NDArray, entries: tuple[Index, ...], value: Any) -> None:  # noqa: ANN401 - a scalar or an array
+    from weft._tape.hearing import hear_write  # noqa: PLC0415 - which knows the functions of arrays
+
+    indices, spec = _split(entries, x.shape)
+    key = tuple(slice(*each) if isinstance(each, tuple) else each for each in spec)
+    rest = iter(indices)
+    known = tuple(next(rest) if each == _INDEX else each for each in key)
+    hear_write(_setitem, x, (x, value, *indices), {"key": spec}, lambda: set_item(x, known, value), _INDICES)
+
+
+def _split(entries: tuple[Index, ...], shape: tuple[int, ...]) -> tuple[tuple[NDArray, ...], tuple[Any, ...]]:
+    """Return the arrays of an advanced key, masks as positions, and the key with marks in their places."""
+    indices: list[NDArray] = []
+    spec: list[Any] = []
+    like = next((entry for entry in entries if isinstance(entry, NDArray)), None)
+    for entry in entries:
+        known = _positions(entry)
+        if isinstance(known, np.ndarray) and known.dtype.kind == "b":
+            for positions in np.nonzero(known) if known.ndim else (np.zeros(int(known), np.intp),):
+                indices.append(as_array(positions, like))
+                spec.append(_INDEX)
+            if not known.ndim:
+                spec.insert(-1, None)  # a mask without axes makes one
+        elif isinstance(known, NDArray | np.ndarray):
+            indices.append(as_array(known, like))
+            spec.append(_INDEX)
+        else:
+            spec.append((known.start, known.stop, known.step) if isinstance(known, slice) else known)
+    del shape
+    return tuple(indices), tuple(spec)
+
+
+def encode(key: Any, ndim: int) -> tuple[Any, ...]:  # noqa: ANN401 - a basic key
+    """Return a key of integers, slices and new axes as an attribute of an op: slices as (start, stop, step)."""
+    entries = listed(key)
+    taken = sum(each is not None and each is not Ellipsis for each in entries)
+    found: list[Any] = []
+    for each in entries if any(entry is Ellipsis for entry in entries) else (*entries, Ellipsis):
+        if each is Ellipsis:
+            found.extend([(None, None, None)] * (ndim - taken))
+        elif isinstance(each, slice):
+            found.append(
+                tuple(None if part is None else operator.index(part) for part in (each.start, each.stop, each.step))
+            )
+        else:
+            found.append(None if each is None else operator.index(each))
+    return tuple(found)
+
+
+def decode(key: tuple[Any, ...], arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the key that an attribute stands for, with `arrays` at its marks.
+
+    Examples
+    --------
+    >>> from weft._array.indexing import decode
+    >>> decode((0, (1, None, 2), "array"), ["x"])
+    (0, slice(1, None, 2), 'x')
+    """
+    rest = iter(arrays)
+    return tuple(next(rest) if each == _INDEX else slice(*each) if isinstance(each, tuple) else each for each in key)
+
+
+def _getitem_rule(x: Aval, *indices: Aval, key: tuple[Any, ...]) -> Aval:
+    if not indices:
+        found = np.broadcast_to(np.int8(0), x.shape)[decode(key, ())]
+        return Aval(found.shape, x.dtype)
+    # Lengths alone count: positions are looked at when the op runs.
+    long = tuple(max(n, 1) for n in x.shape)
+    stand_ins = [np.broadcast_to(np.intp(0), each.shape) for each in indices]
+    at = iter(range(len(long)))
+    lengths = [next(at) if each is not None else None for each in key]
+    sized = tuple(
+        x.shape[axis] if axis is not None and isinstance(each, tuple) else 1
+        for each, axis in zip(key, lengths, strict=True)
+        if axis is not None
+    )
+    dummy = np.broadcast_to(np.int8(0), (*sized, *x.shape[len(sized) :]))
+    plain = tuple(0 if isinstance(each, int) else each for each in key)
+    return Aval(dummy[decode(plain, stand_ins)].shape, x.dtype)
+
+
+@register_op("getitem", infer=_getitem_rule)
+def _getitem(
+    out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *indices: np.ndarray[Any, Any], key: tuple[Any, ...]
+) -> None:
+    out[...] = x[decode(key, indices)]
+
+
+def _setitem_rule(x: Aval, value: Aval, *indices: Aval, key: tuple[Any, ...]) -> Aval:
+    place = _getitem_rule(x, *indices, key=key)
+    broadcast_shapes(place.shape, value.shape)
+    return Aval(x.shape, x.dtype)
+
+
+@register_op("setitem", infer=_setitem_rule)
+def _setitem(
+    out: np.ndarray[Any, Any],
+    x: np.ndarray[Any, Any],
+    value: Any,  # noqa: ANN401 - an array or a number
+    *indices: np.ndarray[Any, Any],
+    key: tuple[Any, ...],
+) -> None:
+    np.copyto(out, x)
+    out[decode(key, indices)] = value
 
 
 def _first_axis(x: NDArray, key: Any) -> Basic | None:  # noqa: ANN401 - any key

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from weft._array.calls import Elements, one
-from weft._array.dispatch import as_array, view
+from weft._array.dispatch import as_array, hear_view, view
 from weft._array.shapes import (
     AnyShape,
     Axis,
@@ -173,7 +173,10 @@ def reshape(x: ArrayLike, /, shape: AnyShape, *, copy: bool | None = None) -> ND
     new = resolve_shape(shape, x.size, x.shape)
     strides = None if copy else reshape_strides(x.shape, x.strides, x.itemsize, new)
     if strides is not None:
-        return view(x, new, strides)
+        result = view(x, new, strides)
+        if x._known:
+            hear_view(_reshape, x, result, {"shape": new})
+        return result
     if copy is False:
         raise ValueError(f"an array of shape {x.shape} and strides {x.strides} has no view of shape {new}")
     return one(_reshape, x, shape=new)

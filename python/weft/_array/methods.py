@@ -13,6 +13,7 @@ import numpy as np
 
 from weft._array import conversions
 from weft._array.devices import as_device, device_of
+from weft._array.dispatch import hear_view
 from weft._array.dtypes import astype
 from weft._array.filling import assign, fill
 from weft._array.indexing import get_item, set_item, take
@@ -21,7 +22,8 @@ from weft._array.operators import dispatch_operator, divmod_of
 from weft._array.parts import imag, real
 from weft._array.shapes import axis_index
 from weft._array.waiting import await_array, wait_all
-from weft._core import NDArray, push_compute, set_dispatch
+from weft._core import NDArray, push_compute, set_dispatch, tape_hears
+from weft.ops import get_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,6 +79,9 @@ def attach() -> None:
     setattr(NDArray, "__await__", await_array)  # noqa: B010 - the class is made elsewhere, without it
     setattr(NDArray, "__getitem__", get_item)  # noqa: B010 - as above
     setattr(NDArray, "__setitem__", set_item)  # noqa: B010 - as above
+    from weft._tape.leaves import requires_grad  # noqa: PLC0415 - as above
+
+    setattr(NDArray, "requires_grad", requires_grad)  # noqa: B010 - as above
     for name, get in _PROPERTIES.items():
         setattr(NDArray, name, property(get, doc=get.__doc__))
 
@@ -211,6 +216,11 @@ def sort(self: NDArray, axis: SupportsIndex = -1, *, stable: bool = True) -> Non
     """
     check_writable(self)
     at = axis_index(axis, self.ndim)
+    if tape_hears((self,)):
+        from weft._array.sorting import sort as sorted_copy  # noqa: PLC0415 - the method has its name
+
+        assign(self, sorted_copy(self, at, stable=stable))
+        return
     push_compute(partial(_sort_in_place, axis=at, stable=stable), (), (), (self,), name="sort")
 
 
@@ -306,7 +316,10 @@ def __rdivmod__(self: NDArray, other: Any) -> Any:  # noqa: ANN401, N807 - an op
 
 def _transposed(self: NDArray) -> NDArray:
     """Return a view of a matrix with its axes swapped; of any other array, with all axes reversed."""
-    return self._strided(self.shape[::-1], self.strides[::-1])
+    result = self._strided(self.shape[::-1], self.strides[::-1])
+    if self._known:
+        hear_view(get_op("permute_dims"), self, result, {"axes": tuple(reversed(range(self.ndim)))})
+    return result
 
 
 def _matrix_transposed(self: NDArray) -> NDArray:
@@ -314,7 +327,11 @@ def _matrix_transposed(self: NDArray) -> NDArray:
     if self.ndim < 2:  # noqa: PLR2004 - a matrix
         raise ValueError(f"matrix transpose with ndim < 2 is undefined: the shape is {self.shape}")
     shape, strides = self.shape, self.strides
-    return self._strided((*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2]))
+    result = self._strided((*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2]))
+    if self._known:
+        axes = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
+        hear_view(get_op("permute_dims"), self, result, {"axes": axes})
+    return result
 
 
 _fill.__name__, _astype.__name__, _take.__name__, _repeat.__name__ = "fill", "astype", "take", "repeat"

@@ -118,7 +118,7 @@ def unary(name: str, ufunc: np.ufunc, text: str, x: str, result: str, aliases: t
         where: ArrayLike = True,
         dtype: npt.DTypeLike | None = None,
     ) -> NDArray:
-        if x.__class__ is NDArray and out is None and where is True and dtype is None:
+        if x.__class__ is NDArray and out is None and where is True and dtype is None and not x._known:
             plan = plans.get((x.dtype,))
             if plan is not None and plan.loop is not None:
                 result = beside(x, x.shape, plan.outputs[0])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from weft._array.dispatch import view
+from weft._array.dispatch import hear_view, view
 from weft._array.shapes import Shape, contiguous_strides
 from weft.ops import Aval, register_op
 
@@ -54,9 +54,13 @@ def register_view(
 
         def show(x: NDArray, **attributes: object) -> NDArray:
             shape, strides, offset = layout(x.shape, x.strides, **attributes)
-            return view(x, shape, strides, 0 if 0 in shape else offset)  # nothing lies anywhere
+            result = view(x, shape, strides, 0 if 0 in shape else offset)  # nothing lies anywhere
+            if x._known:
+                hear_view(op, x, result, attributes)
+            return result
 
-        register_op(name, infer=infer, aliases=aliases)(compute).set_attribute("view", show)
+        op = register_op(name, infer=infer, aliases=aliases)(compute)
+        op.set_attribute("view", show)
         return show
 
     return decorate

@@ -10,6 +10,7 @@ use crate::callable::{cause, name_of};
 use crate::cuda::{capture, hosted};
 use crate::exceptions::Exceptions;
 use crate::location::Location;
+use crate::tape::record;
 use crate::trace;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -111,5 +112,11 @@ pub(crate) fn push_compute(
     // On the CPU it computes with NumPy, on a device with CuPy: not with both.
     let elsewhere = arrays.iter().all(|(array, _)| array.buffer().is_elsewhere());
     let request = PushRequest { anywhere: elsewhere, ..PushRequest::on(&engine.inner, &arrays, options) };
-    push(compute, &request).map_err(|error| raised(py, error))
+    push(compute, &request).map_err(|error| raised(py, error))?;
+    for (array, access) in &held {
+        if *access != Access::Read {
+            record::wrote(py, array.get());
+        }
+    }
+    Ok(())
 }

@@ -1,0 +1,114 @@
+"""What the tape hears of a call: its op, what its rule will look at, where its results are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weft._array import operands
+from weft._array.dispatch import _push_function, _push_ufunc
+from weft._core import NDArray, tape_check_target, tape_note, tape_pause
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weft.ops import Op
+
+__all__ = ["EVERYTHING", "hear", "hear_write", "reads_of"]
+
+#: What a rule reads of which nothing is said: all operands and all results.
+EVERYTHING = (1 << 64) - 1
+
+
+def reads_of(op: Op) -> int | None:
+    """Return what the rule of `op` looks at, bit by bit: operands, and from bit 32 on results. None if it has no gradient."""
+    found: int | None = op.attribute("gradient_reads", EVERYTHING)
+    return found
+
+
+def hear(
+    op: Op,
+    arrays: tuple[Any, ...],
+    out: Any,  # noqa: ANN401 - an array, or a tuple of arrays and None
+    attributes: dict[str, Any],
+) -> tuple[NDArray, ...]:
+    """Push a call, unheard, and note it."""
+    given = operands.coerce(arrays, out)
+    mask = attributes.get("where") if op.ufunc is not None else None
+    if mask is not None:
+        return _hear_masked(op, given, out, mask, attributes)
+    targets = tuple(x for x in operands.listed(out) if isinstance(x, NDArray))
+    for target in targets:
+        tape_check_target(op.name, target)
+    reads = reads_of(op)
+    seen = given if not targets or not reads else _kept(given, targets, reads)
+    before = tape_pause(True)
+    try:
+        if op.ufunc is not None:
+            results = _push_ufunc(op, given, out, **attributes)
+        else:
+            results = _push_function(op, given, out, None, attributes)
+    finally:
+        tape_pause(before)
+    if reads is not None:
+        tape_note(op, attributes or None, seen, results, reads, bool(targets))
+    elif targets:
+        tape_note(op, None, (), results, 0, True)
+    return results
+
+
+def _hear_masked(
+    op: Op,
+    arrays: tuple[Any, ...],
+    out: Any,
+    mask: Any,
+    attributes: dict[str, Any],
+) -> tuple[NDArray, ...]:
+    """Push an op on some of the elements: on ones in place of the others, among which the results are chosen."""
+    from weft._array.searching import where  # noqa: PLC0415 - the other way round at import
+
+    like = next(x for x in arrays if isinstance(x, NDArray))
+    chosen = operands.as_array(mask, like)
+    if chosen.dtype.kind != "b":
+        raise TypeError(f"where= takes booleans, and an array of dtype {chosen.dtype} was given")
+    inputs = tuple(where(chosen, x, 1) if isinstance(x, NDArray) else x for x in arrays)
+    rest = {name: value for name, value in attributes.items() if name != "where"}
+    results = hear(op, inputs, None, rest)
+    targets = operands.targets(out, len(results))
+    final: list[NDArray] = []
+    for result, target in zip(results, targets, strict=True):
+        if target is None:
+            final.append(where(chosen, result, 0))  # type: ignore[arg-type] # three operands give an array
+        else:
+            operands.check_target(op.name, target, result.shape, result.dtype)
+            target[...] = where(chosen, result, target)
+            final.append(target)
+    return tuple(final)
+
+
+def _kept(inputs: tuple[Any, ...], targets: tuple[NDArray, ...], reads: int) -> tuple[Any, ...]:
+    """Return the operands with copies of those that are about to be overwritten, and whose values the rule looks at."""
+
+    def kept(at: int, x: Any) -> Any:  # noqa: ANN401 - operands
+        overwritten = isinstance(x, NDArray) and any(x._shares_buffer(target) for target in targets)
+        return x.copy() if overwritten and reads >> at & 1 else x
+
+    return tuple(kept(at, x) for at, x in enumerate(inputs))
+
+
+def hear_write(
+    op: Op,
+    target: NDArray,
+    inputs: tuple[Any, ...],
+    attributes: dict[str, Any],
+    push: Callable[[], None],
+    reads: int = 0,
+) -> None:
+    """Push, by `push`, what overwrites `target` by the value that `op` has for `inputs`, and note it."""
+    tape_check_target(op.name, target)
+    seen = _kept(inputs, (target,), reads)
+    before = tape_pause(True)
+    try:
+        push()
+    finally:
+        tape_pause(before)
+    tape_note(op, attributes, seen, (target,), reads, True)
