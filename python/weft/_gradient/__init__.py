@@ -9,6 +9,36 @@ direction in which a real result grows. For an analytic function it is the gradi
 the derivative. JAX's is the conjugate of it.
 """
 
-from weft._gradient import elementwise, indexing, none, patches, recurrence, reductions, shapes
+from weft._gradient import (
+    elementwise,
+    fourier,
+    indexing,
+    joining,
+    linalg,
+    matrices,
+    none,
+    patches,
+    products,
+    recurrence,
+    reductions,
+    shapes,
+    sorting,
+    statistics,
+)
 
-__all__ = ["elementwise", "indexing", "none", "patches", "recurrence", "reductions", "shapes"]
+__all__ = [
+    "elementwise",
+    "fourier",
+    "indexing",
+    "joining",
+    "linalg",
+    "matrices",
+    "none",
+    "patches",
+    "products",
+    "recurrence",
+    "reductions",
+    "shapes",
+    "sorting",
+    "statistics",
+]

@@ -16,7 +16,7 @@ from weft.ops import Aval, get_op, register_op
 if TYPE_CHECKING:
     from weft._array.calls import Elements
 
-__all__ = ["scatter_add"]
+__all__ = ["scatter_add", "stand_in"]
 
 
 def _infer_scatter(g: Aval, like: Aval, *indices: Aval, key: tuple[Any, ...]) -> Aval:
@@ -37,10 +37,10 @@ def _scatter_add(out: Elements, g: Elements, like: Elements, *indices: Elements,
 
 def scatter_add(g: Any, like: Any, *indices: Any, key: tuple[Any, ...]) -> Any:  # noqa: ANN401 - arrays or symbols
     """Return zeros of the shape of `like`, to whose elements at `key` those of `g` are added."""
-    return get_op("scatter_add")(g, _stand_in(like), *indices, key=key)
+    return get_op("scatter_add")(g, stand_in(like), *indices, key=key)
 
 
-def _stand_in(like: Any) -> Any:  # noqa: ANN401 - as above
+def stand_in(like: Any) -> Any:  # noqa: ANN401 - as above
     """Return an array of the shape of an outline, whose elements are never there."""
     if isinstance(like, NDArray) or not hasattr(like, "_device"):
         return like
@@ -127,7 +127,7 @@ def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 
 def _take_along(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     x, indices = node.inputs
-    found = get_op("scatter_along_axis")(grads[0], _stand_in(x), indices, axis=node.attributes["axis"])
+    found = get_op("scatter_along_axis")(grads[0], stand_in(x), indices, axis=node.attributes["axis"])
     return cast_like(found, x), None
 
 

@@ -18,12 +18,13 @@ from weft._array.manipulation import broadcast_to, reshape
 from weft._array.statistical import sum as total
 from weft._core import NDArray, Outline
 from weft._gradient.registering import gradient_of
+from weft.errors import GradientError
 from weft.ops import Aval, Op, get_op, register_op
 
 if TYPE_CHECKING:
     from weft._array.calls import Elements
 
-__all__ = ["apply", "broadcast_like", "cast_like", "conjugate", "fit", "is_known", "reshape_like", "zeros_of"]
+__all__ = ["apply", "broadcast_like", "cast_like", "conjugate", "fit", "is_known", "reshape_like", "shape_of", "zeros_of"]
 
 
 def is_known(x: Any) -> bool:  # noqa: ANN401 - an array, an outline or a symbol
@@ -38,6 +39,14 @@ def apply(name: str, *arrays: Any, **attributes: Any) -> Any:  # noqa: ANN401 - 
     if show is not None and isinstance(arrays[0], NDArray):
         return show(arrays[0], **attributes)
     return op(*arrays, **attributes)
+
+
+def shape_of(x: Any) -> tuple[int, ...]:  # noqa: ANN401 - an array, an outline or a symbol
+    """Return the shape of `x`; GradientError for a symbol whose shape is not known."""
+    found: tuple[int, ...] | None = getattr(x, "shape", None)
+    if found is None:
+        raise GradientError(f"the gradient needs the shape of {x!r}: give its variables their shapes")
+    return found
 
 
 def conjugate(x: Any) -> Any:  # noqa: ANN401 - an array, a symbol or a number
