@@ -333,7 +333,7 @@ from weft._trace.entry import trace
 from weft._trace.progress import progress
 from weft._trace.recorder import Trace
 from weft._wait import wait
-from weft.autograd import grad, jvp, value_and_grad, vjp
+from weft.autograd import checkpoint, grad, jvp, value_and_grad, vjp
 from weft.ops import register_op
 
 __all__ = [
@@ -408,6 +408,7 @@ __all__ = [
     "can_cast",
     "cbrt",
     "ceil",
+    "checkpoint",
     "clip",
     "column_stack",
     "complex64",

@@ -26,14 +26,19 @@ import sys
 from types import ModuleType
 
 from weft._tape import modes
+from weft._tape.checkpoints import checkpoint
 from weft._tape.face import Gradients, backward, gradients
 from weft._tape.leaves import stop_gradient
 from weft._tape.modes import no_grad
+from weft._tape.operators import Operator
 from weft._tape.transforms import grad, jvp, value_and_grad, vjp
 
 __all__ = [
     "Gradients",
+    "Operation",
+    "Operator",
     "backward",
+    "checkpoint",
     "grad",
     "gradients",
     "jvp",
@@ -45,6 +50,8 @@ __all__ = [
 ]
 
 training: bool
+#: SINGA's name of `Operator`.
+Operation = Operator
 
 
 class _Module(ModuleType):

@@ -148,7 +148,7 @@ CASES: dict[str, list[Case]] = {
     "std": _reduction("std", analytic=True, where=True),
     "median": [*_reduction("median"), *_reduction("median", real=lambda *s: _signed(*(n + 1 for n in s)))],
     "quantile": [
-        *_reduction("quantile", q=0.3),
+        *(Case(lambda x, a=a, k=k: weft.quantile(x, 0.3, axis=a, keepdims=k), (_signed(2, 3, 2),)) for a, k in ((None, False), (1, False), ((0, 2), True))),
         Case(lambda x: weft.quantile(x, [0.1, 0.75], axis=0), (_signed(5, 2),)),
         Case(lambda x: weft.quantile(x, weft.asarray([[0.1, 0.75]]), axis=1, keepdims=True), (_signed(2, 5),)),
         *(Case(lambda x, m=m: weft.quantile(x, 0.4, method=m), (_signed(7),)) for m in ("lower", "nearest", "hazen", "weibull")),

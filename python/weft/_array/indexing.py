@@ -117,7 +117,7 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any
     else:
         source = as_array(value, x)
     if isinstance(found, Basic):
-        target = view(x, found.shape, found.strides, found.offset)
+        target = get_item(x, key) if x._known else view(x, found.shape, found.strides, found.offset)
         fill(target, scalar if source is None else source)
         return
     if (x._known or (source is not None and source._known)) and tape_hears((x, source)):

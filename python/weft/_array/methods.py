@@ -219,7 +219,7 @@ def sort(self: NDArray, axis: SupportsIndex = -1, *, stable: bool = True) -> Non
     if tape_hears((self,)):
         from weft._array.sorting import sort as sorted_copy  # noqa: PLC0415 - the method has its name
 
-        assign(self, sorted_copy(self, at, stable=stable))
+        assign(self, sorted_copy(self.copy(), at, stable=stable))  # whose order its gradient needs
         return
     push_compute(partial(_sort_in_place, axis=at, stable=stable), (), (), (self,), name="sort")
 

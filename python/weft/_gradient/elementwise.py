@@ -9,7 +9,7 @@ import weft._array.elementwise as e
 from weft._array.searching import where
 from weft._core import NDArray
 from weft._gradient.likes import apply, cast_like, conjugate, fit
-from weft._gradient.registering import gradient_of, needs
+from weft._gradient.registering import gradient_of, needs, reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,10 +123,11 @@ def _binary(
     *derivatives: Callable[[Any, Any, Any], Any] | None,
     inputs: tuple[int, ...] = (0, 1),
     outputs: tuple[int, ...] = (),
+    each: tuple[int, int] | None = None,
 ) -> None:
     """Register the rule of an op of two operands, given both derivatives as functions of x1, x2 and the result."""
 
-    @gradient_of(name, inputs=inputs, outputs=outputs)
+    @gradient_of(name, inputs=inputs, outputs=outputs, each=each)
     def rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
         x1, x2 = node.inputs
         y = node.outputs[0] if outputs else None
@@ -147,8 +148,8 @@ def _subtract(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     return fit(grads[0], x1) if needs(node, 0) else None, fit(-grads[0], x2) if needs(node, 1) else None
 
 
-_binary("multiply", lambda x1, x2, y: x2, lambda x1, x2, y: x1)
-_binary("divide", lambda x1, x2, y: 1 / x2, lambda x1, x2, y: -y / x2, inputs=(1,), outputs=(0,))
+_binary("multiply", lambda x1, x2, y: x2, lambda x1, x2, y: x1, each=(reading([1]), reading([0])))
+_binary("divide", lambda x1, x2, y: 1 / x2, lambda x1, x2, y: -y / x2, outputs=(0,), each=(reading([1]), reading([1], [0])))
 _binary("atan2", lambda x1, x2, y: x2 / (x1 * x1 + x2 * x2), lambda x1, x2, y: -x1 / (x1 * x1 + x2 * x2))
 _binary("hypot", lambda x1, x2, y: _share(x1, y), lambda x1, x2, y: _share(x2, y), outputs=(0,))
 _binary("logaddexp", lambda x1, x2, y: e.exp(x1 - y), lambda x1, x2, y: e.exp(x2 - y), outputs=(0,))

@@ -288,16 +288,17 @@ def _matrix_norm(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
         return (x * cast_like(_ratio(g, y), x),)
     if order in ("nuc", 2, -2):
         u, s, vh = _op("svd", x, full_matrices=False)
-        share = g if order == "nuc" else g * _share(e.equal(_columns(s), y))
+        share = g if order == "nuc" else g * _share(_columns(s), order)
         return (_product(u * cast_like(share, u), vh),)
     axis = len(shape_of(x)) - (2 if abs(order) == 1 else 1)
     sums = apply("sum", e.abs(x), axis=(axis,), keepdims=True)
-    return (cast_like(g * _share(e.equal(sums, y)), x) * e.sign(x),)
+    return (cast_like(g * _share(sums, order), x) * e.sign(x),)
 
 
-def _share(same: Any) -> Any:  # noqa: ANN401 - arrays
-    """Return how much of a gradient belongs to each of those that are the result."""
-    ndim = len(shape_of(same))
+def _share(values: Any, order: float) -> Any:  # noqa: ANN401 - arrays
+    """Return how much of a gradient belongs to each of the values, of which the greatest is the norm, or the least."""
+    ndim = len(shape_of(values))
+    same = e.equal(values, apply("max" if order > 0 else "min", values, axis=(ndim - 2, ndim - 1), keepdims=True))
     return same / apply("sum", same, axis=(ndim - 2, ndim - 1), keepdims=True)
 
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft._array.manipulation import broadcast_to
 from weft._array.products import _infer_matmul, _push_matmul
+from weft._array.rules import broadcast_shapes
 from weft._array.views import Layout, register_view
 from weft._core import NDArray
 from weft._gradient.likes import apply, conjugate, fit, is_known, shape_of
-from weft._gradient.registering import gradient_of, needs
+from weft._gradient.registering import gradient_of, needs, reading
 from weft.ops import Aval, get_op, register_op, result_dtype
 
 if TYPE_CHECKING:
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from weft._array.shapes import Shape
 
 __all__ = ["adjoint", "transposed"]
+
+#: Of a product each factor's gradient looks at the other factor.
+_OTHER = (reading([1]), reading([0]))
 
 
 def _copy_transposed(x: Elements) -> Elements:
@@ -50,7 +55,7 @@ def _matrix_transpose(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     return (transposed(grads[0]),)
 
 
-@gradient_of("matmul", inputs=[0, 1])
+@gradient_of("matmul", each=_OTHER)
 def _matmul(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     x1, x2 = node.inputs
     g = grads[0]
@@ -152,7 +157,7 @@ def _matmul_right_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     return _left(g, t, x1), fit(get_op("matmul")(x1, t), g), None
 
 
-@gradient_of("tensordot", inputs=[0, 1])
+@gradient_of("tensordot", each=_OTHER)
 def _tensordot(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     x1, x2 = node.inputs
     n1, n2 = len(shape_of(x1)), len(shape_of(x2))
@@ -179,7 +184,7 @@ def _back(x: Any, axes: list[int]) -> Any:  # noqa: ANN401 - an array or a symbo
     return apply("permute_dims", x, axes=tuple(axes.index(at) for at in range(len(axes))))
 
 
-@gradient_of("vecdot", inputs=[0, 1])
+@gradient_of("vecdot", each=_OTHER)
 def _vecdot(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     """Of the sum of conj(x1) x2 along an axis, which counts from the end where the numbers of axes differ."""
     x1, x2 = node.inputs
@@ -257,6 +262,8 @@ def _einsum_of(at: int, terms: list[str], output: str, operands: Any, g: Any) ->
     found = get_op("einsum")(*arrays, subscripts=f"{','.join(named)}->{target}")
     if dots and is_known(x) and found.ndim > x.ndim:  # what the dots of others stand for
         found = apply("sum", found, axis=tuple(range(len(before), len(before) + found.ndim - x.ndim)))
+    if is_known(x) and found.shape != x.shape:  # an axis of length 1 that others have longer, or the other way
+        found = broadcast_to(found, broadcast_shapes(found.shape, x.shape))
     return fit(found, x)
 
 
@@ -269,7 +276,7 @@ def _constant(values: Elements, like: Any) -> NDArray:  # noqa: ANN401 - an arra
     return asarray(values)
 
 
-@gradient_of("cross", inputs=[0, 1])
+@gradient_of("cross", each=_OTHER)
 def _cross(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     x1, x2 = node.inputs
     axis, g = node.attributes["axis"], grads[0]

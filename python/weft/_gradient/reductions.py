@@ -206,11 +206,12 @@ def _cumulative_sum(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 def _cumulative_prod(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     """Of x[j]: the products before it times s[j], where s[j] = g[j] + x[j + 1] s[j + 1]. Zeros do no harm."""
     axis, x = node.attributes["axis"], node.inputs[0]
+    if is_known(x) and 0 in x.shape:
+        return (zeros_of(x),)
     g = _without_initial(grads[0], node, axis)
     before = apply("cumulative_prod", x, axis=axis, include_initial=True)
     before = pad_axis(before, axis, 0, -1)
     following = pad_axis(pad_axis(conjugate(x), axis, -1, 0), axis, 0, 1)
-    # x may be empty along the axis, from which nothing can be taken: then so is all of it.
     return (cast_like(conjugate(before) * recurrence(g, following, axis, reverse=True), x),)
 
 

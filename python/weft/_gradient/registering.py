@@ -47,24 +47,40 @@ def reading(inputs: Sequence[int] = (), outputs: Sequence[int] = ()) -> int:
 ALL_INPUTS = (1 << _RESULTS) - 1
 
 
-def gradient_of(*names: str, inputs: Sequence[int] | None = (), outputs: Sequence[int] = ()) -> Callable[[Rule], Rule]:
-    """Give a rule to the ops of these names; `inputs` and `outputs` are those whose values it looks at, None all inputs."""
+def gradient_of(
+    *names: str,
+    inputs: Sequence[int] | None = (),
+    outputs: Sequence[int] = (),
+    each: tuple[int, int] | None = None,
+) -> Callable[[Rule], Rule]:
+    """Give a rule to the ops of these names.
+
+    Parameters
+    ----------
+    *names : str
+        The ops.
+    inputs, outputs : sequence of int
+        The operands and results whose values the rule looks at; None for all operands.
+    each : (int, int), optional
+        The same, as `reading` gives it, for the gradient of each of two operands: what only the other one needs is not
+        kept.
+    """
+    mask = (ALL_INPUTS if inputs is None else reading(inputs)) | reading((), outputs)
 
     def register(rule: Rule) -> Rule:
-        mask = (ALL_INPUTS if inputs is None else reading(inputs)) | reading((), outputs)
         for name in names:
-            give(get_op(name), rule, mask)
+            give(get_op(name), rule, mask if each is None else each)
         return rule
 
     return register
 
 
-def give(op: Op, rule: Rule, mask: int) -> None:
+def give(op: Op, rule: Rule, reads: int | tuple[int, int]) -> None:
     """Give `op` a rule, and say what it looks at."""
     op.set_attribute("gradient", rule)
-    op.set_attribute("gradient_reads", mask)
+    op.set_attribute("gradient_reads", reads)
     if op.operator:
-        tape_operator(op.name, op, mask)
+        tape_operator(op.name, op, reads if isinstance(reads, tuple) else (reads, reads))
 
 
 def no_gradient(*names: str) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft._array import operands
 from weft._array.dispatch import _push_function, _push_ufunc
-from weft._core import NDArray, tape_check_target, tape_note, tape_pause
+from weft._core import NDArray, tape_check_target, tape_entry, tape_note, tape_pause
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,10 +19,19 @@ __all__ = ["EVERYTHING", "hear", "hear_write", "reads_of"]
 EVERYTHING = (1 << 64) - 1
 
 
-def reads_of(op: Op) -> int | None:
-    """Return what the rule of `op` looks at, bit by bit: operands, and from bit 32 on results. None if it has no gradient."""
-    found: int | None = op.attribute("gradient_reads", EVERYTHING)
-    return found
+def reads_of(op: Op, arrays: tuple[Any, ...]) -> int | None:
+    """Return what the rule of `op` looks at, bit by bit: operands, and from bit 32 on results. None if it has no gradient.
+
+    That may depend on which operands need a gradient: of a product, each looks at the other.
+    """
+    found: int | tuple[int, ...] | None = op.attribute("gradient_reads", EVERYTHING)
+    if not isinstance(found, tuple):
+        return found
+    mask = 0
+    for x, reads in zip(arrays, found, strict=False):
+        if isinstance(x, NDArray) and x._known and tape_entry(x) is not None:
+            mask |= reads
+    return mask
 
 
 def hear(
@@ -39,7 +48,7 @@ def hear(
     targets = tuple(x for x in operands.listed(out) if isinstance(x, NDArray))
     for target in targets:
         tape_check_target(op.name, target)
-    reads = reads_of(op)
+    reads = reads_of(op, given)
     seen = given if not targets or not reads else _kept(given, targets, reads)
     before = tape_pause(True)
     try:

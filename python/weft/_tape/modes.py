@@ -41,12 +41,15 @@ def no_grad() -> Iterator[None]:
 
 @contextmanager
 def listening(*, mode: bool) -> Iterator[None]:
-    """Let the tape listen in the block, or not."""
+    """Let the tape listen in the block, or not; if it does, even where this thread is paused."""
     token = LISTENING.set(mode)
+    before = tape_pause(False) if mode else None  # noqa: FBT003 - the core's
     try:
         yield
     finally:
         LISTENING.reset(token)
+        if before is not None:
+            tape_pause(before)
 
 
 @contextmanager

@@ -14,10 +14,10 @@ use pyo3::types::PyTuple;
 use std::sync::OnceLock;
 use weft_array::DType;
 
-/// An op, and which operands (bit by bit) and results (from bit 32 on) its gradient rule looks at.
+/// An op, and for the gradient of each operand, which operands (bit by bit) and results (from bit 32 on) its rule looks at.
 struct Rule {
     op: Py<PyAny>,
-    reads: u64,
+    reads: [u64; 2],
 }
 
 static OPERATOR_RULES: [OnceLock<Rule>; OPERATORS] = [const { OnceLock::new() }; OPERATORS];
@@ -31,7 +31,7 @@ fn reads(mask: u64, at: usize) -> bool {
 
 /// Lets the operator `name` be heard as `op`.
 #[pyfunction]
-pub(crate) fn tape_operator(name: &str, op: Py<PyAny>, reads: u64) -> PyResult<()> {
+pub(crate) fn tape_operator(name: &str, op: Py<PyAny>, reads: [u64; 2]) -> PyResult<()> {
     let _ = OPERATOR_RULES[fast::number_of(name)?].set(Rule { op, reads }); // who comes second has said the same
     Ok(())
 }
@@ -202,12 +202,14 @@ pub(crate) fn note_operator(
     if !heard || !listen::listens(py)? {
         return Ok(());
     }
+    let needed = inputs.iter().zip(rule.reads).filter(|(input, _)| input.entry.is_some());
+    let mask = needed.fold(0, |mask, (_, reads)| mask | reads);
     for (at, input) in inputs.iter_mut().enumerate() {
-        if let (true, Some(array)) = (reads(rule.reads, at), arrays[at]) {
+        if let (true, Some(array)) = (reads(mask, at), arrays[at]) {
             input.value = Value::Saved(family::save(py, array.get())?);
         }
     }
-    note(py, rule.op.clone_ref(py), None, inputs, &[result.bind(py).clone()], rule.reads, false)
+    note(py, rule.op.clone_ref(py), None, inputs, &[result.bind(py).clone()], mask, false)
 }
 
 /// Notes that a heard or unheard op has written to `array`.
