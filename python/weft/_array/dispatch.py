@@ -33,6 +33,7 @@ from weft._core import (
     tape_note,
     wrap,
 )
+from weft._tape.hearing import hear
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def call(
     NDArray([2, 3])
     """
     if tape_hears(arrays if out is None else (*arrays, *operands.listed(out))):
-        results = heard(op, arrays, out, attributes)
+        results = hear(op, arrays, out, attributes, _push_any)
     elif op.ufunc is not None:
         results = _push_ufunc(op, arrays, out, **attributes)
     else:
@@ -118,11 +119,11 @@ def call(
     return results[0] if op.nout == 1 else results
 
 
-def heard(op: Op, arrays: tuple[Any, ...], out: Any, attributes: dict[str, Any]) -> tuple[NDArray, ...]:  # noqa: ANN401 - as above
-    """Push a call that the tape hears."""
-    from weft._tape.hearing import hear  # noqa: PLC0415 - which knows the functions of arrays
-
-    return hear(op, arrays, out, attributes)
+def _push_any(op: Op, arrays: tuple[Any, ...], out: Any, attributes: dict[str, Any]) -> tuple[NDArray, ...]:  # noqa: ANN401 - as above
+    """Push an op of either kind."""
+    if op.ufunc is not None:
+        return _push_ufunc(op, arrays, out, **attributes)
+    return _push_function(op, arrays, out, None, attributes)
 
 
 def elementwise(
@@ -144,7 +145,7 @@ def elementwise(
     if tape_hears(arrays if out is None else (*arrays, out)):
         given = {"where": where, "dtype": dtype}
         wanted = {name: each for name, each in given.items() if each is not None and each is not True}
-        return heard(op, arrays, out, wanted)[0]
+        return hear(op, arrays, out, wanted, _push_any)[0]
     return _push_ufunc(op, arrays, out, where, dtype)[0]
 
 

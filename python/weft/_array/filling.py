@@ -11,6 +11,7 @@ from weft._array.dispatch import copy_cast, view
 from weft._array.operands import broadcast_or_none, number
 from weft._array.rules import Aval
 from weft._core import Loop, NDArray, tape_hears
+from weft._tape.hearing import hear_write
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -88,8 +89,6 @@ def assign(target: NDArray, x: NDArray) -> None:
 
 
 def _hear_write(target: NDArray, value: Any, push: Callable[[], None]) -> None:  # noqa: ANN401 - as above
-    from weft._tape.hearing import hear_write  # noqa: PLC0415 - which knows the functions of arrays
-
     hear_write(_ASSIGN, target, (value,), {}, push)
 
 

@@ -23,6 +23,7 @@ from weft._array.operands import ArrayLike, as_array, check_writable, listed, va
 from weft._array.rules import Aval, broadcast_shapes
 from weft._array.shapes import axis_index
 from weft._core import NDArray, beside, push_compute, tape_hears
+from weft._tape.hearing import hear_write
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -134,8 +135,6 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any
 
 
 def _hear_scatter(x: NDArray, entries: tuple[Index, ...], value: Any) -> None:  # noqa: ANN401 - a scalar or an array
-    from weft._tape.hearing import hear_write  # noqa: PLC0415 - which knows the functions of arrays
-
     indices, spec = _split(entries, x.shape)
     key = tuple(slice(*each) if isinstance(each, tuple) else each for each in spec)
     rest = iter(indices)

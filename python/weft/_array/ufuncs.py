@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from weft._array.dispatch import elementwise
 from weft._core import NDArray, beside
+from weft._tape.hearing import hear_unary
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -118,11 +119,13 @@ def unary(name: str, ufunc: np.ufunc, text: str, x: str, result: str, aliases: t
         where: ArrayLike = True,
         dtype: npt.DTypeLike | None = None,
     ) -> NDArray:
-        if x.__class__ is NDArray and out is None and where is True and dtype is None and not x._known:
+        if x.__class__ is NDArray and out is None and where is True and dtype is None:
             plan = plans.get((x.dtype,))
             if plan is not None and plan.loop is not None:
                 result = beside(x, x.shape, plan.outputs[0])
                 plan.loop.push((result,), (x,))
+                if x._known:
+                    hear_unary(op, x, result)
                 return result
         return elementwise(op, x, out=out, where=where, dtype=dtype)
 

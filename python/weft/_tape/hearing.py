@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft._array import operands
-from weft._array.dispatch import _push_function, _push_ufunc
-from weft._core import NDArray, tape_check_target, tape_entry, tape_note, tape_pause
+from weft._core import NDArray, tape_check_target, tape_entry, tape_hears, tape_note, tape_pause
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeAlias
 
     from weft.ops import Op
 
-__all__ = ["EVERYTHING", "hear", "hear_write", "reads_of"]
+    Push: TypeAlias = Callable[[Op, tuple[Any, ...], Any, dict[str, Any]], tuple[NDArray, ...]]
+
+__all__ = ["EVERYTHING", "hear", "hear_unary", "hear_write", "reads_of"]
 
 #: What a rule reads of which nothing is said: all operands and all results.
 EVERYTHING = (1 << 64) - 1
@@ -39,23 +41,23 @@ def hear(
     arrays: tuple[Any, ...],
     out: Any,  # noqa: ANN401 - an array, or a tuple of arrays and None
     attributes: dict[str, Any],
+    push: Push,
 ) -> tuple[NDArray, ...]:
-    """Push a call, unheard, and note it."""
+    """Push a call by ``push(op, arrays, out, attributes)``, unheard, and note it."""
+    if op.ufunc is not None and attributes.get("where") is not None:
+        return _hear_masked(op, arrays, out, attributes, push)
     given = operands.coerce(arrays, out)
-    mask = attributes.get("where") if op.ufunc is not None else None
-    if mask is not None:
-        return _hear_masked(op, given, out, mask, attributes)
-    targets = tuple(x for x in operands.listed(out) if isinstance(x, NDArray))
-    for target in targets:
-        tape_check_target(op.name, target)
     reads = reads_of(op, given)
-    seen = given if not targets or not reads else _kept(given, targets, reads)
+    seen, targets = given, ()
+    if out is not None:
+        targets = tuple(x for x in operands.listed(out) if isinstance(x, NDArray))
+        for target in targets:
+            tape_check_target(op.name, target)
+        if reads:
+            seen = _kept(given, targets, reads)
     before = tape_pause(True)
     try:
-        if op.ufunc is not None:
-            results = _push_ufunc(op, given, out, **attributes)
-        else:
-            results = _push_function(op, given, out, None, attributes)
+        results = push(op, given, out, attributes)
     finally:
         tape_pause(before)
     if reads is not None:
@@ -65,26 +67,33 @@ def hear(
     return results
 
 
+def hear_unary(op: Op, x: NDArray, result: NDArray) -> None:
+    """Note, if the tape listens, that `result` is what `op` has for `x`: a new array, already pushed."""
+    if tape_hears((x,)):
+        reads = op.attribute("gradient_reads", EVERYTHING)
+        if reads is not None:
+            tape_note(op, None, (x,), (result,), reads, False)
+
+
 def _hear_masked(
     op: Op,
     arrays: tuple[Any, ...],
-    out: Any,
-    mask: Any,
+    out: Any,  # noqa: ANN401 - as above
     attributes: dict[str, Any],
+    push: Push,
 ) -> tuple[NDArray, ...]:
     """Push an op on some of the elements: on ones in place of the others, among which the results are chosen."""
-    from weft._array.searching import where  # noqa: PLC0415 - the other way round at import
+    from weft._array.searching import where  # noqa: PLC0415 - which is a function of arrays
 
-    like = next(x for x in arrays if isinstance(x, NDArray))
-    chosen = operands.as_array(mask, like)
+    given = operands.coerce(arrays, out)
+    like = next(x for x in given if isinstance(x, NDArray))
+    chosen = operands.as_array(attributes["where"], like)
     if chosen.dtype.kind != "b":
         raise TypeError(f"where= takes booleans, and an array of dtype {chosen.dtype} was given")
-    inputs = tuple(where(chosen, x, 1) if isinstance(x, NDArray) else x for x in arrays)
-    rest = {name: value for name, value in attributes.items() if name != "where"}
-    results = hear(op, inputs, None, rest)
-    targets = operands.targets(out, len(results))
+    inputs = tuple(where(chosen, x, 1) if isinstance(x, NDArray) else x for x in given)
+    results = hear(op, inputs, None, {name: value for name, value in attributes.items() if name != "where"}, push)
     final: list[NDArray] = []
-    for result, target in zip(results, targets, strict=True):
+    for result, target in zip(results, operands.targets(out, len(results)), strict=True):
         if target is None:
             final.append(where(chosen, result, 0))  # type: ignore[arg-type] # three operands give an array
         else:
