@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
 import weft
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["CASES", "Case", "listed"]
 
@@ -64,7 +67,9 @@ def _with_nan(x: np.ndarray[Any, Any]) -> Any:
 def _unary(name: str, **kinds: Any) -> list[Case]:
     function = getattr(weft, name)
     real = kinds.get("real", _real)
-    found = [Case(function, (each,)) for each in (real(2, 3), np.array(real(1)[0]), np.zeros((0, 3)), real(4, 6)[::2, ::-2])]
+    found = [
+        Case(function, (each,)) for each in (real(2, 3), np.array(real(1)[0]), np.zeros((0, 3)), real(4, 6)[::2, ::-2])
+    ]
     found.append(Case(lambda x: function(weft.broadcast_to(x, (3, 2))), (real(2),)))
     if kinds.get("analytic", True):
         found.append(Case(function, (kinds.get("complex", _complex)(2, 3),), second=kinds.get("second", True)))
@@ -88,7 +93,9 @@ def _binary(name: str, **kinds: Any) -> list[Case]:
     return found
 
 
-def _reduction(name: str, *, analytic: bool = False, where: bool = False, real: Any = _signed, **options: Any) -> list[Case]:
+def _reduction(
+    name: str, *, analytic: bool = False, where: bool = False, real: Any = _signed, **options: Any
+) -> list[Case]:
     function = getattr(weft, name)
     found = [
         Case(lambda x: function(x, **options), (real(2, 3),)),

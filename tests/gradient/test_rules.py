@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import weft
-from weft._tape.structures import flatten
 
+import weft
 from gradient.cases import CASES, Case, listed
+from weft._tape.structures import flatten
 
 _STEP = 1e-6
 #: Ops that only the tape makes, which the tests of the tape reach.
@@ -99,7 +99,9 @@ def test_second_derivatives(case: Case) -> None:
     gradients = weft.grad(slope, argnums=tuple(range(len(case.operands))))(*map(_laid, case.operands))
 
     def value(scale: float) -> float:
-        found: float = slope(*(weft.asarray(x + scale * move) for x, move in zip(case.operands, moves, strict=True))).item()
+        found: float = slope(
+            *(weft.asarray(x + scale * move) for x, move in zip(case.operands, moves, strict=True))
+        ).item()
         return found
 
     wanted = (value(_STEP) - value(-_STEP)) / (2 * _STEP)

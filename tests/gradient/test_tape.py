@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 import weft
 from weft import autograd
 from weft.errors import GradientError
@@ -214,7 +215,10 @@ def test_overwriting_what_was_saved_names_both_lines() -> None:
     h = x * x
     y = weft.sin(h)
     h[:1] = 0.0
-    with pytest.raises(GradientError, match=r"sin\(\) needs its operand 0 .* saved at .*test_tape.py:\d+ and overwritten at .*test_tape.py:\d+"):
+    with pytest.raises(
+        GradientError,
+        match=r"sin\(\) needs its operand 0 .* saved at .*test_tape.py:\d+ and overwritten at .*test_tape.py:\d+",
+    ):
         autograd.gradients(y.sum())
 
 
@@ -338,7 +342,7 @@ def test_training_is_each_threads_and_each_tasks_own() -> None:
     thread.join()
     assert (seen, autograd.training) == ({"before": False, "after": True}, False)
 
-    async def task(value: bool, turn: asyncio.Barrier) -> bool:  # noqa: FBT001 - as assigned
+    async def task(value: bool, turn: asyncio.Barrier) -> bool:
         autograd.training = value
         await turn.wait()
         return autograd.training

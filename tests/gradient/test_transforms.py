@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+
 import weft
 from weft import autograd
 from weft.errors import GradientError
@@ -45,7 +46,9 @@ def test_several_arguments_and_aux() -> None:
     def f(x: Any, y: Any, scale: float = 1.0) -> Any:
         return weft.sum(x * y) * scale, {"sum": x + y}
 
-    (value, aux), (dx, dy) = weft.value_and_grad(f, argnums=(0, -1), has_aux=True)(weft.ones(2), weft.asarray([2.0, 3.0]), scale=2.0)
+    (value, aux), (dx, dy) = weft.value_and_grad(f, argnums=(0, -1), has_aux=True)(
+        weft.ones(2), weft.asarray([2.0, 3.0]), scale=2.0
+    )
     assert (value.item(), dx.tolist(), dy.tolist()) == (10.0, [4.0, 6.0], [2.0, 2.0])
     assert aux["sum"].tolist() == [3.0, 4.0]
     assert not aux["sum"].requires_grad
@@ -89,7 +92,9 @@ def test_vjp_may_be_pulled_again_and_jvp_agrees() -> None:
     np.testing.assert_allclose(value["y"].numpy(), y["y"].numpy())
     step = 1e-6
     for name in ("y", "z"):
-        wanted = (f(weft.asarray(x + step * v))[name].numpy() - f(weft.asarray(x - step * v))[name].numpy()) / (2 * step)
+        wanted = (f(weft.asarray(x + step * v))[name].numpy() - f(weft.asarray(x - step * v))[name].numpy()) / (
+            2 * step
+        )
         np.testing.assert_allclose(moved[name].numpy(), wanted, atol=1e-8)
     assert weft.jvp(lambda x: 2.0 * weft.ones(2), (x,), (v,))[1].tolist() == [0.0, 0.0]
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from weft._array.dispatch import copy_cast, view
 from weft._array.operands import broadcast_or_none, number
-from weft._array.rules import Aval
 from weft._core import Loop, NDArray, tape_hears
 from weft._tape.hearing import hear_write
 from weft.ops import register_op
@@ -17,7 +16,7 @@ from weft.ops import register_op
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft._array.rules import DType
+    from weft._array.rules import Aval, DType
 
 __all__ = ["assign", "check_assigned", "element", "fill"]
 

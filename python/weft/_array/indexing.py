@@ -121,7 +121,7 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any
         target = get_item(x, key) if x._known else view(x, found.shape, found.strides, found.offset)
         fill(target, scalar if source is None else source)
         return
-    if (x._known or (source is not None and source._known)) and tape_hears((x, source)):
+    if tape_hears((x, source)):
         _hear_scatter(x, found.entries, scalar if source is None else source)
         return
     arrays = tuple(entry for entry in found.entries if isinstance(entry, NDArray))

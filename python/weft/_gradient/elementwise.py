@@ -19,27 +19,27 @@ __all__ = ["choose"]
 _LN2, _LN10 = math.log(2), math.log(10)
 
 
-def choose(condition: Any, x1: Any, x2: Any) -> Any:  # noqa: ANN401 - arrays, symbols or numbers
+def choose(condition: Any, x1: Any, x2: Any) -> Any:
     """Return `where` of arrays or symbols."""
     return where(condition, x1, x2) if isinstance(condition, NDArray) else apply("where", condition, x1, x2)
 
 
 def _of_operand(name: str, derivative: Callable[[Any], Any]) -> None:
     @gradient_of(name, inputs=[0])
-    def rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+    def rule(node: Any, grads: Any) -> Any:
         x = node.inputs[0]
         return (fit(grads[0] * conjugate(derivative(x)), x),)
 
 
 def _of_result(name: str, derivative: Callable[[Any], Any]) -> None:
     @gradient_of(name, outputs=[0])
-    def rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+    def rule(node: Any, grads: Any) -> Any:
         return (fit(grads[0] * conjugate(derivative(node.outputs[0])), node.inputs[0]),)
 
 
 def _linear(name: str, factor: float) -> None:
     @gradient_of(name)
-    def rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+    def rule(node: Any, grads: Any) -> Any:
         g = grads[0] if factor == 1 else -grads[0] if factor == -1 else grads[0] * factor
         return (fit(g, node.inputs[0]),)
 
@@ -85,18 +85,18 @@ for _name, _factor in {
 
 
 @gradient_of("conj")
-def _conj(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _conj(node: Any, grads: Any) -> Any:
     return (fit(conjugate(grads[0]), node.inputs[0]),)
 
 
 @gradient_of("abs", "fabs", inputs=[0])
-def _abs(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _abs(node: Any, grads: Any) -> Any:
     x = node.inputs[0]
     return (fit(grads[0] * e.sign(x), x),)
 
 
 @gradient_of("sign", inputs=[0], outputs=[0])
-def _sign(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _sign(node: Any, grads: Any) -> Any:
     """Of a complex number: x / abs(x) turns, and does not grow. Of a real one, zero."""
     x, y, g = node.inputs[0], node.outputs[0], grads[0]
     if isinstance(x, NDArray) and x.dtype.kind != "c":
@@ -107,13 +107,13 @@ def _sign(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 
 
 @gradient_of("ceil", "floor", "rint", "trunc", "round")
-def _step(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _step(node: Any, grads: Any) -> Any:
     del node, grads  # constant almost everywhere
     return (None,)
 
 
 @gradient_of("floor_divide")
-def _floor_divide(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _floor_divide(node: Any, grads: Any) -> Any:
     del node, grads  # constant almost everywhere
     return None, None
 
@@ -128,7 +128,7 @@ def _binary(
     """Register the rule of an op of two operands, given both derivatives as functions of x1, x2 and the result."""
 
     @gradient_of(name, inputs=inputs, outputs=outputs, each=each)
-    def rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+    def rule(node: Any, grads: Any) -> Any:
         x1, x2 = node.inputs
         y = node.outputs[0] if outputs else None
         return tuple(
@@ -138,18 +138,20 @@ def _binary(
 
 
 @gradient_of("add")
-def _add(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _add(node: Any, grads: Any) -> Any:
     return tuple(fit(grads[0], x) if needs(node, at) else None for at, x in enumerate(node.inputs))
 
 
 @gradient_of("subtract")
-def _subtract(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _subtract(node: Any, grads: Any) -> Any:
     x1, x2 = node.inputs
     return fit(grads[0], x1) if needs(node, 0) else None, fit(-grads[0], x2) if needs(node, 1) else None
 
 
 _binary("multiply", lambda x1, x2, y: x2, lambda x1, x2, y: x1, each=(reading([1]), reading([0])))
-_binary("divide", lambda x1, x2, y: 1 / x2, lambda x1, x2, y: -y / x2, outputs=(0,), each=(reading([1]), reading([1], [0])))
+_binary(
+    "divide", lambda x1, x2, y: 1 / x2, lambda x1, x2, y: -y / x2, outputs=(0,), each=(reading([1]), reading([1], [0]))
+)
 _binary("atan2", lambda x1, x2, y: x2 / (x1 * x1 + x2 * x2), lambda x1, x2, y: -x1 / (x1 * x1 + x2 * x2))
 _binary("hypot", lambda x1, x2, y: _share(x1, y), lambda x1, x2, y: _share(x2, y), outputs=(0,))
 _binary("logaddexp", lambda x1, x2, y: e.exp(x1 - y), lambda x1, x2, y: e.exp(x2 - y), outputs=(0,))
@@ -161,21 +163,21 @@ _binary("heaviside", None, lambda x1, x2, y: cast_like(e.equal(x1, 0), y), input
 _binary("ldexp", lambda x1, x2, y: e.ldexp(1.0, x2), None, inputs=(1,))
 
 
-def _share(x: Any, y: Any) -> Any:  # noqa: ANN401 - arrays or symbols
+def _share(x: Any, y: Any) -> Any:
     return x / choose(e.equal(y, 0), 1.0, y)
 
 
 def _extreme(name: str, better: Callable[[Any, Any], Any], *, past_nan: bool) -> None:
     """Register the rule of a maximum or a minimum: equal operands share the gradient in halves."""
 
-    def weight(x: Any, other: Any, like: Any) -> Any:  # noqa: ANN401 - arrays or symbols
+    def weight(x: Any, other: Any, like: Any) -> Any:
         chosen = cast_like(better(x, other), like) + 0.5 * cast_like(e.equal(x, other), like)
         unordered, missing = e.not_equal(x, x), e.not_equal(other, other)
         if past_nan:  # a number counts, rather than NaN
             return choose(unordered, 0.0, choose(missing, 1.0, chosen))
         return choose(unordered, 1.0, chosen)
 
-    _binary(name, lambda x1, x2, y: weight(x1, x2, y), lambda x1, x2, y: weight(x2, x1, y), outputs=(0,))
+    _binary(name, weight, lambda x1, x2, y: weight(x2, x1, y), outputs=(0,))
 
 
 _extreme("maximum", e.greater, past_nan=False)
@@ -184,14 +186,14 @@ _extreme("fmax", e.greater, past_nan=True)
 _extreme("fmin", e.less, past_nan=True)
 
 
-def _power_base(x1: Any, x2: Any, y: Any) -> Any:  # noqa: ANN401 - arrays, symbols or numbers
+def _power_base(x1: Any, x2: Any, y: Any) -> Any:
     del y
     if isinstance(x2, bool | int | float | complex):
         return x1 * 0.0 if x2 == 0 else x2 * e.pow(x1, x2 - 1)
     return x2 * e.pow(x1, choose(e.equal(x2, 0), 1.0, x2 - 1))
 
 
-def _power_exponent(x1: Any, x2: Any, y: Any) -> Any:  # noqa: ANN401 - arrays, symbols or numbers
+def _power_exponent(x1: Any, x2: Any, y: Any) -> Any:
     if isinstance(x1, bool | int | float | complex):
         if x1 == 0:
             return choose(e.equal(x2, 0), -math.inf, y * 0.0)
@@ -205,24 +207,24 @@ _binary("float_power", _power_base, _power_exponent, outputs=(0,))
 
 
 @gradient_of("divmod", inputs=[0, 1])
-def _divmod(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _divmod(node: Any, grads: Any) -> Any:
     x1, x2 = node.inputs
     first = fit(grads[1], x1) if needs(node, 0) else None
     return first, fit(-grads[1] * e.floor_divide(x1, x2), x2) if needs(node, 1) else None
 
 
 @gradient_of("modf")
-def _modf(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _modf(node: Any, grads: Any) -> Any:
     return (fit(grads[0], node.inputs[0]),)
 
 
 @gradient_of("frexp", outputs=[1])
-def _frexp(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _frexp(node: Any, grads: Any) -> Any:
     return (fit(e.ldexp(grads[0], -node.outputs[1]), node.inputs[0]),)
 
 
 @gradient_of("clip", inputs=[0, 1, 2])
-def _clip(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _clip(node: Any, grads: Any) -> Any:
     """Of clip(x, low, high) = minimum(maximum(x, low), high): the operand that the result is has the gradient."""
     x, low, high = node.inputs
     g = grads[0]
@@ -236,19 +238,19 @@ def _clip(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     )
 
 
-def is_array(x: Any) -> bool:  # noqa: ANN401 - an array, a symbol or a number
+def is_array(x: Any) -> bool:
     """Return whether `x` is no Python number."""
     return not isinstance(x, bool | int | float | complex)
 
 
 @gradient_of("nan_to_num", inputs=[0])
-def _nan_to_num(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _nan_to_num(node: Any, grads: Any) -> Any:
     x = node.inputs[0]
     return (grads[0] * cast_like(e.isfinite(x), grads[0]),)
 
 
 @gradient_of("angle", inputs=[0])
-def _angle(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _angle(node: Any, grads: Any) -> Any:
     """Of atan2(imag, real): i x / abs(x)**2, and zero for real numbers."""
     x, g = node.inputs[0], grads[0]
     if isinstance(x, NDArray) and x.dtype.kind != "c":

@@ -24,7 +24,7 @@ _OTHER = {None: "forward", "backward": "forward", "forward": "backward", "ortho"
 _INVERSE = {"fft": "ifft", "ifft": "fft", "fftn": "ifftn", "ifftn": "fftn"}
 
 
-def _points(node: Any) -> tuple[Shape, Shape]:  # noqa: ANN401 - a node
+def _points(node: Any) -> tuple[Shape, Shape]:
     """Return the axes of a transform and how many points it has along each."""
     known = node.attributes
     return (known["axes"], known["s"]) if "axes" in known else ((known["axis"],), (known["n"],))
@@ -36,7 +36,7 @@ def _options(axes: Shape, lengths: Shape, norm: str | None, *, many: bool) -> di
     return {"axis": axes[0], "n": lengths[0], "norm": norm}
 
 
-def _cut(g: Any, x: Any, axes: Shape, lengths: Shape) -> Any:  # noqa: ANN401 - arrays or symbols
+def _cut(g: Any, x: Any, axes: Shape, lengths: Shape) -> Any:
     """Return the gradient of what was cut, or padded with zeros, to the points of a transform."""
     shape = shape_of(x)
     for axis, n in zip(axes, lengths, strict=True):
@@ -47,7 +47,7 @@ def _cut(g: Any, x: Any, axes: Shape, lengths: Shape) -> Any:  # noqa: ANN401 - 
 
 def _complex(name: str) -> None:
     @gradient_of(f"fft.{name}")
-    def rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+    def rule(node: Any, grads: Any) -> Any:
         axes, lengths = _points(node)
         options = _options(axes, lengths, _OTHER[node.attributes["norm"]], many=name.endswith("n"))
         return (_cut(get_op(f"fft.{_INVERSE[name]}")(grads[0], **options), node.inputs[0], axes, lengths),)
@@ -61,7 +61,7 @@ def _of_real(name: str, prepare: Callable[[Any], Any], *, swapped: bool) -> None
     """Register the rule of a transform of real numbers, of whose values half are left out."""
 
     @gradient_of(f"fft.{name}")
-    def rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+    def rule(node: Any, grads: Any) -> Any:
         axes, lengths = _points(node)
         g = prepare(grads[0])
         many = name.endswith("n")
@@ -82,7 +82,7 @@ def _to_real(name: str, finish: Callable[[Any], Any], *, swapped: bool) -> None:
     """Register the rule of a transform to real numbers: what stands for two values, one left out, counts twice."""
 
     @gradient_of(f"fft.{name}")
-    def rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+    def rule(node: Any, grads: Any) -> Any:
         axes, lengths = _points(node)
         g = grads[0]
         many = name.endswith("n")
@@ -102,7 +102,7 @@ def _to_real(name: str, finish: Callable[[Any], Any], *, swapped: bool) -> None:
         return (_cut(found, node.inputs[0], axes, halves),)
 
 
-def _constant(values: Any, like: Any) -> Any:  # noqa: ANN401 - as above
+def _constant(values: Any, like: Any) -> Any:
     if is_known(like):
         return asarray(values, dtype=like.dtype, device=device_of(like), engine=like.engine)
     return asarray(values)

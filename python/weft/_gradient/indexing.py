@@ -35,12 +35,12 @@ def _scatter_add(out: Elements, g: Elements, like: Elements, *indices: Elements,
         out[where] += g
 
 
-def scatter_add(g: Any, like: Any, *indices: Any, key: tuple[Any, ...]) -> Any:  # noqa: ANN401 - arrays or symbols
+def scatter_add(g: Any, like: Any, *indices: Any, key: tuple[Any, ...]) -> Any:
     """Return zeros of the shape of `like`, to whose elements at `key` those of `g` are added."""
     return get_op("scatter_add")(g, stand_in(like), *indices, key=key)
 
 
-def stand_in(like: Any) -> Any:  # noqa: ANN401 - as above
+def stand_in(like: Any) -> Any:
     """Return an array of the shape of an outline, whose elements are never there."""
     if isinstance(like, NDArray) or not hasattr(like, "_device"):
         return like
@@ -51,7 +51,7 @@ def stand_in(like: Any) -> Any:  # noqa: ANN401 - as above
     return broadcast_to(empty((), like.dtype, device=device_of(like), engine=like.engine), like.shape)
 
 
-def _getitem(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _getitem(node: Any, grads: Any) -> Any:
     x, *indices = node.inputs
     g = cast_like(scatter_add(grads[0], x, *indices, key=node.attributes["key"]), x)
     return (g, *(None,) * len(indices))
@@ -60,7 +60,7 @@ def _getitem(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 give(get_op("getitem"), _getitem, ALL_INPUTS & ~1)
 
 
-def _scatter_add_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _scatter_add_rule(node: Any, grads: Any) -> Any:
     g, _, *indices = node.inputs
     found = cast_like(get_op("getitem")(grads[0], *indices, key=node.attributes["key"]), g)
     return (found, None, *(None,) * len(indices))
@@ -69,7 +69,7 @@ def _scatter_add_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 give(get_op("scatter_add"), _scatter_add_rule, ALL_INPUTS & ~3)
 
 
-def _setitem(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _setitem(node: Any, grads: Any) -> Any:
     """Of the array, but where it was overwritten; of the value, from there."""
     x, value, *indices = node.inputs
     key = node.attributes["key"]
@@ -82,11 +82,11 @@ give(get_op("setitem"), _setitem, ALL_INPUTS & ~3)
 
 
 @gradient_of("assign")
-def _assign(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _assign(node: Any, grads: Any) -> Any:
     return (fit(grads[0], node.inputs[0]),)
 
 
-def _take(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _take(node: Any, grads: Any) -> Any:
     x, indices = node.inputs
     key = (*((None, None, None),) * node.attributes["axis"], "array")
     return cast_like(scatter_add(grads[0], x, indices, key=key), x), None
@@ -125,7 +125,7 @@ def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return (*shape[:at], 1, *shape[at + 1 :])
 
 
-def _take_along(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _take_along(node: Any, grads: Any) -> Any:
     x, indices = node.inputs
     found = get_op("scatter_along_axis")(grads[0], stand_in(x), indices, axis=node.attributes["axis"])
     return cast_like(found, x), None
@@ -134,7 +134,7 @@ def _take_along(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 give(get_op("take_along_axis"), _take_along, 2)
 
 
-def _scatter_along(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _scatter_along(node: Any, grads: Any) -> Any:
     g, _, indices = node.inputs
     return cast_like(get_op("take_along_axis")(grads[0], indices, axis=node.attributes["axis"]), g), None, None
 
@@ -143,25 +143,25 @@ give(get_op("scatter_along_axis"), _scatter_along, 4)
 
 
 @gradient_of("where", inputs=[0])
-def _where(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _where(node: Any, grads: Any) -> Any:
     condition, x1, x2 = node.inputs
     g = grads[0]
     first = fit(_chosen(condition, g, 0), x1) if needs(node, 1) else None
     return None, first, fit(_chosen(condition, 0, g), x2) if needs(node, 2) else None
 
 
-def _chosen(condition: Any, x1: Any, x2: Any) -> Any:  # noqa: ANN401 - arrays or symbols
+def _chosen(condition: Any, x1: Any, x2: Any) -> Any:
     return get_op("where")(condition, x1, x2)
 
 
 @gradient_of("select")
-def _select(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _select(node: Any, grads: Any) -> Any:
     key = (*((None, None, None),) * node.attributes["axis"], node.attributes["index"])
     return (scatter_add(grads[0], node.inputs[0], key=key),)
 
 
 @gradient_of("narrow")
-def _narrow(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _narrow(node: Any, grads: Any) -> Any:
     axis, start, length = (node.attributes[name] for name in ("axis", "start", "length"))
     key = (*((None, None, None),) * axis, (start, start + length, None))
     return (scatter_add(grads[0], node.inputs[0], key=key),)

@@ -23,7 +23,7 @@ __all__: list[str] = []
 
 
 @gradient_of("concat")
-def _concat(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _concat(node: Any, grads: Any) -> Any:
     g, axis, start = grads[0], node.attributes["axis"], 0
     found: list[Any] = []
     for at, part in enumerate(node.inputs):
@@ -32,7 +32,9 @@ def _concat(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
             continue
         length = part.shape[axis]
         where = axis_index(axis, part.ndim)
-        found.append(cast_like(apply("narrow", g, axis=where, start=start, length=length), part) if needs(node, at) else None)
+        found.append(
+            cast_like(apply("narrow", g, axis=where, start=start, length=length), part) if needs(node, at) else None
+        )
         start += length
     return tuple(found)
 
@@ -51,7 +53,7 @@ def _concat_part(out: Elements, g: Elements, *parts: Elements, axis: int, at: in
 
 
 @gradient_of("concat_part")
-def _concat_part_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _concat_part_rule(node: Any, grads: Any) -> Any:
     g, *parts = node.inputs
     at = node.attributes["at"]
     filled = [grads[0] if i == at else zeros_of(part) for i, part in enumerate(parts)]
@@ -59,7 +61,7 @@ def _concat_part_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 
 
 @gradient_of("stack")
-def _stack(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _stack(node: Any, grads: Any) -> Any:
     axis = node.attributes["axis"]
     if axis < 0:
         axis += len(shape_of(grads[0]))
@@ -70,7 +72,7 @@ def _stack(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 
 
 @gradient_of("tile")
-def _tile(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _tile(node: Any, grads: Any) -> Any:
     x = node.inputs[0]
     shape, repetitions = shape_of(x), node.attributes["repetitions"]
     ndim = max(len(shape), len(repetitions))
@@ -82,7 +84,7 @@ def _tile(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 
 
 @gradient_of("repeat")
-def _repeat(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _repeat(node: Any, grads: Any) -> Any:
     x, g = node.inputs[0], grads[0]
     shape, repeats = shape_of(x), node.attributes["repeats"]
     axis = node.attributes["axis"] % len(shape)
@@ -93,14 +95,14 @@ def _repeat(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     return (scatter_add(g, x, origin, key=(*((None, None, None),) * axis, "array")),)
 
 
-def _constant(values: Elements, like: Any) -> NDArray:  # noqa: ANN401 - an array or a symbol
+def _constant(values: Elements, like: Any) -> NDArray:
     if is_known(like):
         return asarray(values, device=device_of(like), engine=like.engine)
     return asarray(values)
 
 
 @gradient_of("pad", inputs=[0])
-def _pad(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _pad(node: Any, grads: Any) -> Any:
     x, g = node.inputs[0], grads[0]
     shape = shape_of(x)
     widths, mode, options = (node.attributes[name] for name in ("widths", "mode", "options"))
@@ -123,7 +125,7 @@ def _pad(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     return (g,)
 
 
-def _of_axis(value: Any, axis: int) -> Any:  # noqa: ANN401 - an option of numpy.pad
+def _of_axis(value: Any, axis: int) -> Any:
     """Return an option as it holds for one axis, with that of the columns beside it, which are not padded."""
     if isinstance(value, str) or value is None:
         return value
@@ -151,4 +153,3 @@ def _pad_by(x: NDArray, mode: str, widths: tuple[tuple[int, int], ...], options:
         parts = [*ends[0], x, *ends[1]]
         x = concat(parts, axis=axis)
     return x
-

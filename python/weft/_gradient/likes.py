@@ -24,15 +24,25 @@ from weft.ops import Aval, Op, get_op, register_op
 if TYPE_CHECKING:
     from weft._array.calls import Elements
 
-__all__ = ["apply", "broadcast_like", "cast_like", "conjugate", "fit", "is_known", "reshape_like", "shape_of", "zeros_of"]
+__all__ = [
+    "apply",
+    "broadcast_like",
+    "cast_like",
+    "conjugate",
+    "fit",
+    "is_known",
+    "reshape_like",
+    "shape_of",
+    "zeros_of",
+]
 
 
-def is_known(x: Any) -> bool:  # noqa: ANN401 - an array, an outline or a symbol
+def is_known(x: Any) -> bool:
     """Return whether the shape of `x` is known: on the tape, not of a symbol."""
     return isinstance(x, NDArray | Outline)
 
 
-def apply(name: str, *arrays: Any, **attributes: Any) -> Any:  # noqa: ANN401 - arrays or symbols
+def apply(name: str, *arrays: Any, **attributes: Any) -> Any:
     """Call the op of a name: a view where it is one and can be."""
     op = get_op(name)
     show = op.attribute("view", None)
@@ -41,7 +51,7 @@ def apply(name: str, *arrays: Any, **attributes: Any) -> Any:  # noqa: ANN401 - 
     return op(*arrays, **attributes)
 
 
-def shape_of(x: Any) -> tuple[int, ...]:  # noqa: ANN401 - an array, an outline or a symbol
+def shape_of(x: Any) -> tuple[int, ...]:
     """Return the shape of `x`; GradientError for a symbol whose shape is not known."""
     found: tuple[int, ...] | None = getattr(x, "shape", None)
     if found is None:
@@ -49,7 +59,7 @@ def shape_of(x: Any) -> tuple[int, ...]:  # noqa: ANN401 - an array, an outline 
     return found
 
 
-def conjugate(x: Any) -> Any:  # noqa: ANN401 - an array, a symbol or a number
+def conjugate(x: Any) -> Any:
     """Return the complex conjugate; real arrays as they are."""
     if isinstance(x, NDArray):
         return conj(x) if x.dtype.kind == "c" else x
@@ -111,7 +121,7 @@ _like: dict[str, Op] = {
 }
 
 
-def cast_like(g: Any, like: Any) -> Any:  # noqa: ANN401 - arrays or symbols
+def cast_like(g: Any, like: Any) -> Any:
     """Return a gradient in the dtype of `like`: its real part where that is real."""
     if not is_known(like):
         return _like["cast_like"](g, like)
@@ -121,7 +131,7 @@ def cast_like(g: Any, like: Any) -> Any:  # noqa: ANN401 - arrays or symbols
     return part if part.dtype == like.dtype else astype(part, like.dtype)
 
 
-def fit(g: Any, like: Any) -> Any:  # noqa: ANN401 - arrays or symbols
+def fit(g: Any, like: Any) -> Any:
     """Return the gradient of an operand that was broadcast and cast: sums over what was repeated, in its dtype."""
     if not is_known(like):
         return None if isinstance(like, bool | int | float | complex) else _like["sum_like"](g, like)
@@ -135,21 +145,21 @@ def fit(g: Any, like: Any) -> Any:  # noqa: ANN401 - arrays or symbols
     return cast_like(g, like)
 
 
-def broadcast_like(g: Any, like: Any) -> Any:  # noqa: ANN401 - arrays or symbols
+def broadcast_like(g: Any, like: Any) -> Any:
     """Return a gradient repeated to the shape of `like`."""
     if not is_known(like):
         return _like["broadcast_like"](g, like)
     return g if g.shape == like.shape else broadcast_to(g, like.shape)
 
 
-def reshape_like(g: Any, like: Any) -> Any:  # noqa: ANN401 - arrays or symbols
+def reshape_like(g: Any, like: Any) -> Any:
     """Return a gradient in the shape of `like`."""
     if not is_known(like):
         return _like["reshape_like"](g, like)
     return g if g.shape == like.shape else reshape(g, like.shape)
 
 
-def zeros_of(like: Any) -> Any:  # noqa: ANN401 - an array, an outline or a symbol
+def zeros_of(like: Any) -> Any:
     """Return zeros of the shape and dtype of `like`."""
     if not is_known(like):
         return _like["zeros_like"](like)
@@ -157,27 +167,27 @@ def zeros_of(like: Any) -> Any:  # noqa: ANN401 - an array, an outline or a symb
 
 
 @gradient_of("sum_like")
-def _sum_like_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _sum_like_rule(node: Any, grads: Any) -> Any:
     return cast_like(broadcast_like(grads[0], node.inputs[0]), node.inputs[0]), None
 
 
 @gradient_of("cast_like")
-def _cast_like_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _cast_like_rule(node: Any, grads: Any) -> Any:
     return cast_like(grads[0], node.inputs[0]), None
 
 
 @gradient_of("broadcast_like")
-def _broadcast_like_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _broadcast_like_rule(node: Any, grads: Any) -> Any:
     return fit(grads[0], node.inputs[0]), None
 
 
 @gradient_of("reshape_like")
-def _reshape_like_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _reshape_like_rule(node: Any, grads: Any) -> Any:
     return reshape_like(grads[0], node.inputs[0]), None
 
 
 @gradient_of("zeros_like")
-def _zeros_like_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _zeros_like_rule(node: Any, grads: Any) -> Any:
     del node, grads
     return (None,)
 
@@ -188,6 +198,6 @@ def _identity(out: Elements, x: Elements) -> None:
 
 
 @gradient_of("tape.identity")
-def _identity_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _identity_rule(node: Any, grads: Any) -> Any:
     del node
     return (grads[0],)

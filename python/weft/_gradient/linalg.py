@@ -23,40 +23,40 @@ from weft.ops import Aval, get_op, register_op
 __all__: list[str] = []
 
 
-def _op(name: str, *arrays: Any, **attributes: Any) -> Any:  # noqa: ANN401 - arrays or symbols
+def _op(name: str, *arrays: Any, **attributes: Any) -> Any:
     return get_op(f"linalg.{name}")(*arrays, **attributes)
 
 
-def _product(a: Any, *others: Any) -> Any:  # noqa: ANN401 - arrays or symbols
+def _product(a: Any, *others: Any) -> Any:
     for b in others:
         a = get_op("matmul")(a, b)
     return a
 
 
-def _columns(x: Any) -> Any:  # noqa: ANN401 - arrays or symbols
+def _columns(x: Any) -> Any:
     """Return vectors so that they scale the columns of matrices."""
     return apply("expand_dims", x, axes=(-2,))
 
 
-def _rows(x: Any) -> Any:  # noqa: ANN401 - arrays or symbols
+def _rows(x: Any) -> Any:
     """Return vectors so that they scale the rows of matrices."""
     return apply("expand_dims", x, axes=(-1,))
 
 
-def _scalars(x: Any) -> Any:  # noqa: ANN401 - arrays or symbols
+def _scalars(x: Any) -> Any:
     return apply("expand_dims", x, axes=(-2, -1))
 
 
-def _diagonal(x: Any) -> Any:  # noqa: ANN401 - arrays or symbols
+def _diagonal(x: Any) -> Any:
     """Return the diagonals of matrices."""
     return apply("diagonal", x, offset=0, axis1=-2, axis2=-1)
 
 
-def _hermitian(x: Any) -> Any:  # noqa: ANN401 - arrays or symbols
+def _hermitian(x: Any) -> Any:
     return (x + adjoint(x)) / 2
 
 
-def _unit(x: Any) -> Any:  # noqa: ANN401 - an array
+def _unit(x: Any) -> Any:
     """Return the identity matrix for square matrices that may hold anything."""
     from weft._array.creation import asarray  # noqa: PLC0415 - the other way round at import
     from weft._array.devices import device_of  # noqa: PLC0415 - as above
@@ -69,13 +69,13 @@ def _unit(x: Any) -> Any:  # noqa: ANN401 - an array
 
 
 @gradient_of("linalg.inv", outputs=[0])
-def _inv(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _inv(node: Any, grads: Any) -> Any:
     back = adjoint(node.outputs[0])
     return (-_product(back, grads[0], back),)
 
 
 @gradient_of("linalg.solve", inputs=[0], outputs=[0])
-def _solve(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _solve(node: Any, grads: Any) -> Any:
     a, b = node.inputs
     y = node.outputs[0]
     w = _op("solve", adjoint(a), _rows(grads[0]) if len(shape_of(b)) == 1 else grads[0])
@@ -90,8 +90,8 @@ def _infer_adjugate(x: Aval) -> Aval:
 
 
 @register_op("linalg.adjugate", infer=_infer_adjugate)
-def _adjugate(out: Any, x: Any) -> None:  # noqa: ANN401 - NumPy's or CuPy's
-    """The determinant times the inverse, which singular matrices have, too."""
+def _adjugate(out: Any, x: Any) -> None:
+    """Write the determinant times the inverse, which singular matrices have, too."""
     if not x.size:
         return
     u, s, vh = np.linalg.svd(x)
@@ -103,7 +103,7 @@ def _adjugate(out: Any, x: Any) -> None:  # noqa: ANN401 - NumPy's or CuPy's
 
 
 @gradient_of("linalg.adjugate", inputs=[0])
-def _adjugate_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _adjugate_rule(node: Any, grads: Any) -> Any:
     """Of det(A) inv(A), where that is."""
     x, g = node.inputs[0], grads[0]
     inverse, det = _op("inv", x), _op("det", x)
@@ -113,12 +113,12 @@ def _adjugate_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 
 
 @gradient_of("linalg.det", inputs=[0])
-def _det(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _det(node: Any, grads: Any) -> Any:
     return (_scalars(grads[0]) * adjoint(_op("adjugate", node.inputs[0])),)
 
 
 @gradient_of("linalg.slogdet", inputs=[0], outputs=[0])
-def _slogdet(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _slogdet(node: Any, grads: Any) -> Any:
     x, sign = node.inputs[0], node.outputs[0]
     by_sign, by_log = grads
     scale = cast_like(by_log, sign)
@@ -128,7 +128,7 @@ def _slogdet(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 
 
 @gradient_of("linalg.cholesky", outputs=[0])
-def _cholesky(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _cholesky(node: Any, grads: Any) -> Any:
     lower, g = node.outputs[0], grads[0]
     if node.attributes.get("upper"):
         lower, g = adjoint(lower), adjoint(g)
@@ -138,14 +138,14 @@ def _cholesky(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     return (_hermitian(_product(adjoint(back), half, back)),)
 
 
-def _gaps(values: Any) -> Any:  # noqa: ANN401 - arrays
+def _gaps(values: Any) -> Any:
     """Return the differences of each value to each other, columns less rows, and infinity for itself."""
     gaps = _columns(values) - _rows(values)
     return choose(_unit(gaps) > 0, math.inf, gaps)
 
 
 @gradient_of("linalg.eigh", outputs=[0, 1])
-def _eigh(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _eigh(node: Any, grads: Any) -> Any:
     values, vectors = node.outputs
     by_values, by_vectors = grads
     inner = _product(adjoint(vectors), by_vectors) / cast_like(_gaps(values), vectors)
@@ -154,13 +154,13 @@ def _eigh(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 
 
 @gradient_of("linalg.eigvalsh", inputs=[0])
-def _eigvalsh(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _eigvalsh(node: Any, grads: Any) -> Any:
     vectors = _op("eigh", node.inputs[0], uplo=node.attributes.get("uplo", "L"))[1]
     return (_hermitian(_product(vectors * _columns(grads[0]), adjoint(vectors))),)
 
 
 @gradient_of("linalg.eig", inputs=[0], outputs=[0, 1])
-def _eig(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _eig(node: Any, grads: Any) -> Any:
     """Vectors have length 1: what would change that is taken away."""
     values, vectors = node.outputs
     by_values, by_vectors = grads
@@ -172,13 +172,13 @@ def _eig(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     return (cast_like(_op("solve", back, _product(inner, back)), node.inputs[0]),)
 
 
-def _far(values: Any) -> Any:  # noqa: ANN401 - arrays
+def _far(values: Any) -> Any:
     gaps = _columns(values) - _rows(values)
     return choose(_unit(gaps) > 0, 1.0, gaps)
 
 
 @gradient_of("linalg.eigvals", inputs=[0])
-def _eigvals(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _eigvals(node: Any, grads: Any) -> Any:
     x = node.inputs[0]
     vectors = _op("eig", x)[1]
     back = adjoint(vectors)
@@ -186,7 +186,7 @@ def _eigvals(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 
 
 @gradient_of("linalg.qr", outputs=[0, 1])
-def _qr(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _qr(node: Any, grads: Any) -> Any:
     """Of a wide matrix the first columns are factored, and the others turned: R = [U, Q* Y]."""
     q, r = node.outputs
     by_q, by_r = grads
@@ -205,7 +205,7 @@ def _qr(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     return (get_op("concat")(by_x, _product(q, by_rest), axis=-1),)
 
 
-def _qr_square(q: Any, r: Any, by_q: Any, by_r: Any) -> Any:  # noqa: ANN401 - arrays
+def _qr_square(q: Any, r: Any, by_q: Any, by_r: Any) -> Any:
     inner = apply("triu", _product(by_r, adjoint(r)) - _product(adjoint(q), by_q), k=0)
     both = inner + adjoint(inner)
     both = both - both * _unit(both) / 2
@@ -213,7 +213,7 @@ def _qr_square(q: Any, r: Any, by_q: Any, by_r: Any) -> Any:  # noqa: ANN401 - a
 
 
 @gradient_of("linalg.svd", outputs=[0, 1, 2])
-def _svd(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _svd(node: Any, grads: Any) -> Any:
     u, s, vh = node.outputs
     by_u, by_s, by_vh = grads
     k = shape_of(s)[-1]
@@ -239,20 +239,20 @@ def _svd(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     return (found,)
 
 
-def _gaps_complex(values: Any) -> Any:  # noqa: ANN401 - arrays
+def _gaps_complex(values: Any) -> Any:
     """Return `_gaps` where dividing by infinity would give NaN."""
     gaps = _columns(values) - _rows(values)
     return choose(_unit(gaps) > 0, 1e300 if gaps.dtype.itemsize == 16 else 1e30, gaps)  # noqa: PLR2004 - complex128
 
 
 @gradient_of("linalg.svdvals", inputs=[0])
-def _svdvals(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _svdvals(node: Any, grads: Any) -> Any:
     u, _, vh = _op("svd", node.inputs[0], full_matrices=False)
     return (_product(u * _columns(grads[0]), vh),)
 
 
 @gradient_of("linalg.pinv", inputs=[0], outputs=[0])
-def _pinv(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _pinv(node: Any, grads: Any) -> Any:
     """Golub and Pereyra, "The differentiation of pseudo-inverses" (1973)."""
     x, y, g = node.inputs[0], node.outputs[0], grads[0]
     back, turned = adjoint(y), adjoint(g)
@@ -263,7 +263,7 @@ def _pinv(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 
 
 @gradient_of("linalg.matrix_power", inputs=[0])
-def _matrix_power(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _matrix_power(node: Any, grads: Any) -> Any:
     x, n = node.inputs[0], node.attributes["n"]
     if n == 0:
         return (None,)
@@ -279,7 +279,7 @@ def _matrix_power(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 
 
 @gradient_of("linalg.matrix_norm", inputs=[0], outputs=[0])
-def _matrix_norm(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _matrix_norm(node: Any, grads: Any) -> Any:
     x, y, g = node.inputs[0], node.outputs[0], grads[0]
     if not node.attributes.get("keepdims"):
         y, g = _scalars(y), _scalars(g)
@@ -295,21 +295,21 @@ def _matrix_norm(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     return (cast_like(g * _share(sums, order), x) * e.sign(x),)
 
 
-def _share(values: Any, order: float) -> Any:  # noqa: ANN401 - arrays
+def _share(values: Any, order: float) -> Any:
     """Return how much of a gradient belongs to each of the values, of which the greatest is the norm, or the least."""
     ndim = len(shape_of(values))
     same = e.equal(values, apply("max" if order > 0 else "min", values, axis=(ndim - 2, ndim - 1), keepdims=True))
     return same / apply("sum", same, axis=(ndim - 2, ndim - 1), keepdims=True)
 
 
-def _ratio(g: Any, y: Any) -> Any:  # noqa: ANN401 - arrays
+def _ratio(g: Any, y: Any) -> Any:
     """Return g / y, and zero where y is."""
     nothing = e.equal(y, 0)
     return choose(nothing, 0, g / choose(nothing, 1, y))
 
 
 @gradient_of("linalg.vector_norm", inputs=[0], outputs=[0])
-def _vector_norm(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _vector_norm(node: Any, grads: Any) -> Any:
     x, y, g = node.inputs[0], node.outputs[0], grads[0]
     axis, order = node.attributes["axis"], node.attributes.get("ord", 2)
     if order == 0:

@@ -30,25 +30,27 @@ def _embed(out: Elements, g: Elements, like: Elements, *, offset: int, axis1: in
     where[..., at + down, at + right] = g
 
 
-def _embedded(g: Any, like: Any, node: Any) -> Any:  # noqa: ANN401 - arrays or symbols
+def _embedded(g: Any, like: Any, node: Any) -> Any:
     from weft._gradient.indexing import stand_in  # noqa: PLC0415 - the other way round at import
 
-    options = {name: node.attributes.get(name, default) for name, default in (("offset", 0), ("axis1", 0), ("axis2", 1))}
+    options = {
+        name: node.attributes.get(name, default) for name, default in (("offset", 0), ("axis1", 0), ("axis2", 1))
+    }
     return get_op("diagonal_embed")(g, stand_in(like), **options)
 
 
 @gradient_of("diagonal")
-def _diagonal(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _diagonal(node: Any, grads: Any) -> Any:
     return (_embedded(grads[0], node.inputs[0], node),)
 
 
 @gradient_of("diagonal_embed")
-def _diagonal_embed(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _diagonal_embed(node: Any, grads: Any) -> Any:
     return apply("diagonal", grads[0], **node.attributes), None
 
 
 @gradient_of("trace")
-def _trace(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _trace(node: Any, grads: Any) -> Any:
     x = node.inputs[0]
     shape = shape_of(x)
     rows, columns = (node.attributes[name] % len(shape) for name in ("axis1", "axis2"))
@@ -60,15 +62,15 @@ def _trace(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 
 
 @gradient_of("diagflat")
-def _diagflat(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _diagflat(node: Any, grads: Any) -> Any:
     return (apply("diagonal", grads[0], offset=node.attributes["k"], axis1=0, axis2=1),)
 
 
 @gradient_of("tril")
-def _tril(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _tril(node: Any, grads: Any) -> Any:
     return (apply("tril", grads[0], k=node.attributes["k"]),)
 
 
 @gradient_of("triu")
-def _triu(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _triu(node: Any, grads: Any) -> Any:
     return (apply("triu", grads[0], k=node.attributes["k"]),)

@@ -41,7 +41,7 @@ def _patch(
 
 
 @gradient_of("tape.patch")
-def _rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _rule(node: Any, grads: Any) -> Any:
     """Lay the gradient out as the memory is; then the last write has first what lies where it wrote, and leaves nothing."""
     g = grads[0]
     nbytes, layout, places = (node.attributes[name] for name in ("nbytes", "layout", "pieces"))
@@ -86,7 +86,7 @@ def _view(out: Elements, x: Elements, *, nbytes: int, place: _Place) -> None:
 
 
 @gradient_of("tape.view")
-def _view_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _view_rule(node: Any, grads: Any) -> Any:
     x = node.inputs[0]
     memory = zeros(x.shape, x.dtype, device=device_of(grads[0]), engine=grads[0].engine)
     _at(memory, node.attributes["place"])[...] = grads[0]

@@ -12,7 +12,6 @@ from weft._array.manipulation import broadcast_to
 from weft._array.products import _infer_matmul, _push_matmul
 from weft._array.rules import broadcast_shapes
 from weft._array.views import Layout, register_view
-from weft._core import NDArray
 from weft._gradient.likes import apply, conjugate, fit, is_known, shape_of
 from weft._gradient.registering import gradient_of, needs, reading
 from weft.ops import Aval, get_op, register_op, result_dtype
@@ -20,6 +19,7 @@ from weft.ops import Aval, get_op, register_op, result_dtype
 if TYPE_CHECKING:
     from weft._array.calls import Elements
     from weft._array.shapes import Shape
+    from weft._core import NDArray
 
 __all__ = ["adjoint", "transposed"]
 
@@ -39,31 +39,31 @@ def _transposed(shape: Shape, strides: Shape) -> Layout:
     return Layout(tuple(shape[i] for i in swap), tuple(strides[i] for i in swap))
 
 
-def transposed(x: Any) -> Any:  # noqa: ANN401 - an array or a symbol
+def transposed(x: Any) -> Any:
     """Return a view with the last two axes swapped."""
     return apply("matrix_transpose", x)
 
 
-def adjoint(x: Any) -> Any:  # noqa: ANN401 - an array or a symbol
+def adjoint(x: Any) -> Any:
     """Return the conjugate with the last two axes swapped."""
     return conjugate(transposed(x))
 
 
 @gradient_of("matrix_transpose")
-def _matrix_transpose(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _matrix_transpose(node: Any, grads: Any) -> Any:
     del node
     return (transposed(grads[0]),)
 
 
 @gradient_of("matmul", each=_OTHER)
-def _matmul(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _matmul(node: Any, grads: Any) -> Any:
     x1, x2 = node.inputs
     g = grads[0]
     first = _left(g, x2, x1) if needs(node, 0) else None
     return first, _right(x1, g, x2) if needs(node, 1) else None
 
 
-def _left(g: Any, x2: Any, like: Any) -> Any:  # noqa: ANN401 - arrays or symbols
+def _left(g: Any, x2: Any, like: Any) -> Any:
     """Return the gradient of the left factor, of the shape of `like`: g times the adjoint of x2."""
     if not is_known(like):
         return get_op("matmul_left")(g, x2, like)
@@ -76,7 +76,7 @@ def _left(g: Any, x2: Any, like: Any) -> Any:  # noqa: ANN401 - arrays or symbol
     return fit(g @ adjoint(x2), like)
 
 
-def _right(x1: Any, g: Any, like: Any) -> Any:  # noqa: ANN401 - arrays or symbols
+def _right(x1: Any, g: Any, like: Any) -> Any:
     """Return the gradient of the right factor, of the shape of `like`: the adjoint of x1 times g."""
     if not is_known(like):
         return get_op("matmul_right")(x1, g, like)
@@ -144,21 +144,21 @@ get_op("matmul_right").set_attribute("push", _push_right)
 
 
 @gradient_of("matmul_left", inputs=[0, 1])
-def _matmul_left_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _matmul_left_rule(node: Any, grads: Any) -> Any:
     g, x2, _ = node.inputs
     t = grads[0]
     return fit(get_op("matmul")(t, x2), g), _right(t, g, x2), None
 
 
 @gradient_of("matmul_right", inputs=[0, 1])
-def _matmul_right_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _matmul_right_rule(node: Any, grads: Any) -> Any:
     x1, g, _ = node.inputs
     t = grads[0]
     return _left(g, t, x1), fit(get_op("matmul")(x1, t), g), None
 
 
 @gradient_of("tensordot", each=_OTHER)
-def _tensordot(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _tensordot(node: Any, grads: Any) -> Any:
     x1, x2 = node.inputs
     n1, n2 = len(shape_of(x1)), len(shape_of(x2))
     left = [i % n1 for i in node.attributes["axes"][0]]
@@ -179,13 +179,13 @@ def _tensordot(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     return None if first is None else fit(first, x1), None if second is None else fit(second, x2)
 
 
-def _back(x: Any, axes: list[int]) -> Any:  # noqa: ANN401 - an array or a symbol
+def _back(x: Any, axes: list[int]) -> Any:
     """Return an array whose axis `axes[i]` is axis `i` of `x`."""
     return apply("permute_dims", x, axes=tuple(axes.index(at) for at in range(len(axes))))
 
 
 @gradient_of("vecdot", each=_OTHER)
-def _vecdot(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _vecdot(node: Any, grads: Any) -> Any:
     """Of the sum of conj(x1) x2 along an axis, which counts from the end where the numbers of axes differ."""
     x1, x2 = node.inputs
     axis = node.attributes["axis"]
@@ -199,14 +199,14 @@ def _vecdot(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     return first, second
 
 
-def _last(x: Any, axis: int) -> Any:  # noqa: ANN401 - an array or a symbol
+def _last(x: Any, axis: int) -> Any:
     """Return a view with an axis at the end."""
     ndim = len(shape_of(x))
     at = axis % ndim
     return apply("permute_dims", x, axes=(*(i for i in range(ndim) if i != at), at))
 
 
-def _fit_last(g: Any, like: Any, axis: int) -> Any:  # noqa: ANN401 - arrays or symbols
+def _fit_last(g: Any, like: Any, axis: int) -> Any:
     """Return the gradient of `like`, given that of it with an axis at the end."""
     shape = shape_of(like)
     at = axis % len(shape)
@@ -217,7 +217,7 @@ def _fit_last(g: Any, like: Any, axis: int) -> Any:  # noqa: ANN401 - arrays or 
 
 
 @gradient_of("einsum", inputs=None)
-def _einsum(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _einsum(node: Any, grads: Any) -> Any:
     inputs, arrow, output = node.attributes["subscripts"].replace(" ", "").partition("->")
     terms = inputs.split(",")
     if not arrow:
@@ -229,7 +229,7 @@ def _einsum(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     )
 
 
-def _einsum_of(at: int, terms: list[str], output: str, operands: Any, g: Any) -> Any:  # noqa: ANN401 - arrays or symbols
+def _einsum_of(at: int, terms: list[str], output: str, operands: Any, g: Any) -> Any:
     """Return the gradient of one operand: letters that only it has are repeated, a letter that it has twice is a diagonal."""
     term, x = terms[at], operands[at]
     named = [output, *(each for i, each in enumerate(terms) if i != at)]
@@ -259,7 +259,7 @@ def _einsum_of(at: int, terms: list[str], output: str, operands: Any, g: Any) ->
     target = "".join(wanted[: len(before)]) + (lead if dots else "") + "".join(wanted[len(before) :])
     if lead and not dots:
         target = lead + target
-    found = get_op("einsum")(*arrays, subscripts=f"{','.join(named)}->{target}")
+    found: Any = get_op("einsum")(*arrays, subscripts=f"{','.join(named)}->{target}")
     if dots and is_known(x) and found.ndim > x.ndim:  # what the dots of others stand for
         found = apply("sum", found, axis=tuple(range(len(before), len(before) + found.ndim - x.ndim)))
     if is_known(x) and found.shape != x.shape:  # an axis of length 1 that others have longer, or the other way
@@ -267,7 +267,7 @@ def _einsum_of(at: int, terms: list[str], output: str, operands: Any, g: Any) ->
     return fit(found, x)
 
 
-def _constant(values: Elements, like: Any) -> NDArray:  # noqa: ANN401 - an array or a symbol
+def _constant(values: Elements, like: Any) -> NDArray:
     from weft._array.creation import asarray  # noqa: PLC0415 - the other way round at import
     from weft._array.devices import device_of  # noqa: PLC0415 - as above
 
@@ -277,14 +277,14 @@ def _constant(values: Elements, like: Any) -> NDArray:  # noqa: ANN401 - an arra
 
 
 @gradient_of("cross", each=_OTHER)
-def _cross(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _cross(node: Any, grads: Any) -> Any:
     x1, x2 = node.inputs
     axis, g = node.attributes["axis"], grads[0]
     first = _fit_axis(get_op("cross")(conjugate(x2), g, axis=axis), x1, axis) if needs(node, 0) else None
     return first, _fit_axis(get_op("cross")(g, conjugate(x1), axis=axis), x2, axis) if needs(node, 1) else None
 
 
-def _fit_axis(g: Any, like: Any, axis: int) -> Any:  # noqa: ANN401 - arrays or symbols
+def _fit_axis(g: Any, like: Any, axis: int) -> Any:
     if is_known(like) and axis >= 0 and g.ndim != like.ndim:
         return _fit_last(_last(g, axis), like, axis)
     return fit(g, like)

@@ -35,7 +35,7 @@ def _recurrence(out: Elements, g: Elements, x: Elements, *, axis: int, reverse: 
         along[at] += factors[at] * along[at - 1]
 
 
-def recurrence(g: Any, x: Any, axis: int, *, reverse: bool = False) -> Any:  # noqa: ANN401 - arrays or symbols
+def recurrence(g: Any, x: Any, axis: int, *, reverse: bool = False) -> Any:
     """Return s with s[j] = g[j] + x[j] s[j - 1] along `axis`, or s[j + 1] for `reverse`.
 
     Examples
@@ -49,7 +49,7 @@ def recurrence(g: Any, x: Any, axis: int, *, reverse: bool = False) -> Any:  # n
 
 
 @gradient_of("recurrence", inputs=[1], outputs=[0])
-def _recurrence_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _recurrence_rule(node: Any, grads: Any) -> Any:
     """Gradients run the other way, by the factor of the next step."""
     from weft._gradient.shapes import pad_axis  # noqa: PLC0415 - the other way round at import
 
@@ -57,7 +57,7 @@ def _recurrence_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     x, s = node.inputs[1], node.outputs[0]
     ahead, behind = ((0, 1), (1, 0)) if reverse else ((1, 0), (0, 1))
 
-    def moved(each: Any, to: tuple[int, int]) -> Any:  # noqa: ANN401 - arrays or symbols
+    def moved(each: Any, to: tuple[int, int]) -> Any:
         """Return the elements one further along the axis, and zero where none comes from."""
         before, after = to
         return pad_axis(pad_axis(each, axis, before, after), axis, -after, -before)

@@ -15,7 +15,7 @@ from weft._gradient.shapes import pad_axis
 __all__: list[str] = []
 
 
-def _kept(g: Any, node: Any) -> Any:  # noqa: ANN401 - arrays or symbols
+def _kept(g: Any, node: Any) -> Any:
     """Return a result, or its gradient, with the reduced axes kept."""
     axis = node.attributes.get("axis")
     if axis is None or node.attributes.get("keepdims"):
@@ -23,18 +23,18 @@ def _kept(g: Any, node: Any) -> Any:  # noqa: ANN401 - arrays or symbols
     return apply("expand_dims", g, axes=axis) if axis else g
 
 
-def _spread(g: Any, node: Any) -> Any:  # noqa: ANN401 - as above
+def _spread(g: Any, node: Any) -> Any:
     """Return the gradient of a result for each element that it was made of, nothing for those that were left out."""
     x = node.inputs[0]
     g = cast_like(broadcast_like(_kept(g, node), x), x)
     return choose(node.inputs[1], g, 0) if len(node.inputs) > 1 else g
 
 
-def _answer(g: Any, node: Any) -> Any:  # noqa: ANN401 - as above
+def _answer(g: Any, node: Any) -> Any:
     return (g, *(None,) * (len(node.inputs) - 1))
 
 
-def _count(node: Any, mask: Any = None) -> Any:  # noqa: ANN401 - as above
+def _count(node: Any, mask: Any = None) -> Any:
     """Return of how many elements each result was made."""
     x = node.inputs[0]
     if mask is None and len(node.inputs) > 1:
@@ -47,30 +47,30 @@ def _count(node: Any, mask: Any = None) -> Any:  # noqa: ANN401 - as above
     return _total(e.equal(zeros_of(x), 0), node)
 
 
-def _total(x: Any, node: Any, name: str = "sum") -> Any:  # noqa: ANN401 - as above
+def _total(x: Any, node: Any, name: str = "sum") -> Any:
     return apply(name, x, axis=node.attributes.get("axis"), keepdims=True)
 
 
 @gradient_of("sum", inputs=[1])
-def _sum(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _sum(node: Any, grads: Any) -> Any:
     return _answer(_spread(grads[0], node), node)
 
 
 @gradient_of("mean", inputs=[1])
-def _mean(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _mean(node: Any, grads: Any) -> Any:
     return _answer(_spread(_kept(grads[0], node) / _count(node), _with_kept(node)), node)
 
 
 class _with_kept:  # noqa: N801 - what a rule sees, seen otherwise
     """A node whose results have their reduced axes."""
 
-    def __init__(self, node: Any) -> None:  # noqa: ANN401 - as above
+    def __init__(self, node: Any) -> None:
         self.inputs, self.attributes = node.inputs, {**node.attributes, "keepdims": True}
 
 
 @gradient_of("prod", inputs=[0, 1])
-def _prod(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
-    """The product of the others: where one of them is zero, of the rest."""
+def _prod(node: Any, grads: Any) -> Any:
+    """Multiply by the product of the others: where one of them is zero, of the rest."""
     x = node.inputs[0]
     if len(node.inputs) > 1:
         x = choose(node.inputs[1], x, 1)
@@ -86,7 +86,7 @@ def _prod(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 
 
 @gradient_of("max", "min", inputs=[0, 1], outputs=[0])
-def _extreme(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _extreme(node: Any, grads: Any) -> Any:
     """Elements that are equal to the result share its gradient."""
     x = node.inputs[0]
     same = e.equal(x, _kept(node.outputs[0], node))
@@ -100,12 +100,12 @@ def _extreme(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 
 
 @gradient_of("nanmax", "nanmin", inputs=[0], outputs=[0])
-def _nan_extreme(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _nan_extreme(node: Any, grads: Any) -> Any:
     return _extreme(node, grads)
 
 
 @gradient_of("ptp", inputs=[0])
-def _ptp(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _ptp(node: Any, grads: Any) -> Any:
     x = node.inputs[0]
     first, last = (e.equal(x, _total(x, node, name)) for name in ("min", "max"))
     share = cast_like(last, x) / cast_like(_total(last, node), x) - cast_like(first, x) / cast_like(
@@ -114,7 +114,7 @@ def _ptp(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     return (_spread(grads[0], node) * share,)
 
 
-def _centred(node: Any, mask: Any = None) -> tuple[Any, Any]:  # noqa: ANN401 - as above
+def _centred(node: Any, mask: Any = None) -> tuple[Any, Any]:
     """Return the distances from the mean, over the corrected count, and zero where elements are left out."""
     x = node.inputs[0]
     count = _count(node, mask)
@@ -127,13 +127,13 @@ def _centred(node: Any, mask: Any = None) -> tuple[Any, Any]:  # noqa: ANN401 - 
     return off, _divisor(count, correction)
 
 
-def _divisor(count: Any, correction: float) -> Any:  # noqa: ANN401 - as above
+def _divisor(count: Any, correction: float) -> Any:
     if isinstance(count, int):
         return count - correction if count > correction else math.nan
     return choose(e.greater(count, correction), count - correction, math.nan)
 
 
-def _plain(node: Any) -> Any:  # noqa: ANN401 - as above
+def _plain(node: Any) -> Any:
     """Return the node without a mask, which what is multiplied has already been under."""
     seen = _with_kept(node)
     seen.inputs = node.inputs[:1]
@@ -141,38 +141,38 @@ def _plain(node: Any) -> Any:  # noqa: ANN401 - as above
 
 
 @gradient_of("var", inputs=[0, 1])
-def _var(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _var(node: Any, grads: Any) -> Any:
     off, divisor = _centred(node)
     return _answer(_spread(_kept(grads[0], node) / divisor, _plain(node)) * off * 2, node)
 
 
 @gradient_of("std", inputs=[0, 1], outputs=[0])
-def _std(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _std(node: Any, grads: Any) -> Any:
     """Zero where all elements are equal."""
     off, divisor = _centred(node)
     return _answer(_spread(_kept(_by_deviation(node, grads[0]), node) / divisor, _plain(node)) * off, node)
 
 
-def _by_deviation(node: Any, g: Any) -> Any:  # noqa: ANN401 - as above
+def _by_deviation(node: Any, g: Any) -> Any:
     y = node.outputs[0]
     flat = e.equal(y, 0)
     return choose(flat, 0, g / choose(flat, 1, y))
 
 
 @gradient_of("nansum")
-def _nansum(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _nansum(node: Any, grads: Any) -> Any:
     return (_spread(grads[0], node),)
 
 
 @gradient_of("nanmean", inputs=[0])
-def _nanmean(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _nanmean(node: Any, grads: Any) -> Any:
     x = node.inputs[0]
     some = e.equal(x, x)
     return (choose(some, _spread(_kept(grads[0], node) / _total(some, node), _plain(node)), 0),)
 
 
 @gradient_of("nanprod", inputs=[0])
-def _nanprod(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _nanprod(node: Any, grads: Any) -> Any:
     x = node.inputs[0]
     seen = _plain(node)
     seen.inputs = (choose(e.equal(x, x), x, 1),)
@@ -181,21 +181,21 @@ def _nanprod(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 
 
 @gradient_of("nanvar", inputs=[0])
-def _nanvar(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _nanvar(node: Any, grads: Any) -> Any:
     x = node.inputs[0]
     off, divisor = _centred(node, e.equal(x, x))
     return (_spread(_kept(grads[0], node) / divisor, _plain(node)) * off * 2,)
 
 
 @gradient_of("nanstd", inputs=[0], outputs=[0])
-def _nanstd(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _nanstd(node: Any, grads: Any) -> Any:
     x = node.inputs[0]
     off, divisor = _centred(node, e.equal(x, x))
     return (_spread(_kept(_by_deviation(node, grads[0]), node) / divisor, _plain(node)) * off,)
 
 
 @gradient_of("cumulative_sum")
-def _cumulative_sum(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _cumulative_sum(node: Any, grads: Any) -> Any:
     axis = node.attributes["axis"]
     g = _without_initial(grads[0], node, axis)
     summed = apply("cumulative_sum", apply("flip", g, axes=(axis,)), axis=axis)
@@ -203,7 +203,7 @@ def _cumulative_sum(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 
 
 @gradient_of("cumulative_prod", inputs=[0])
-def _cumulative_prod(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _cumulative_prod(node: Any, grads: Any) -> Any:
     """Of x[j]: the products before it times s[j], where s[j] = g[j] + x[j + 1] s[j + 1]. Zeros do no harm."""
     axis, x = node.attributes["axis"], node.inputs[0]
     if is_known(x) and 0 in x.shape:
@@ -215,12 +215,12 @@ def _cumulative_prod(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     return (cast_like(conjugate(before) * recurrence(g, following, axis, reverse=True), x),)
 
 
-def _without_initial(g: Any, node: Any, axis: int) -> Any:  # noqa: ANN401 - as above
+def _without_initial(g: Any, node: Any, axis: int) -> Any:
     return pad_axis(g, axis, -1, 0) if node.attributes.get("include_initial") else g
 
 
 @gradient_of("diff")
-def _diff(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _diff(node: Any, grads: Any) -> Any:
     g, axis = grads[0], node.attributes["axis"]
     x = node.inputs[0]
     if is_known(x) and x.shape[axis] <= node.attributes["n"]:

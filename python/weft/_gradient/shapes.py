@@ -37,7 +37,7 @@ def _pad_axis(out: Elements, x: Elements, *, axis: int, before: int, after: int)
     to[first : first + length] = source[start : start + length]
 
 
-def pad_axis(x: Any, axis: int, before: int, after: int) -> Any:  # noqa: ANN401 - arrays or symbols
+def pad_axis(x: Any, axis: int, before: int, after: int) -> Any:
     """Return an array with so many zeros put before and after its elements along an axis; negative counts take them away.
 
     Examples
@@ -51,7 +51,7 @@ def pad_axis(x: Any, axis: int, before: int, after: int) -> Any:  # noqa: ANN401
 
 
 @gradient_of("pad_axis")
-def _pad_axis_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _pad_axis_rule(node: Any, grads: Any) -> Any:
     attributes = node.attributes
     x = node.inputs[0]
     found = pad_axis(grads[0], attributes["axis"], -attributes["before"], -attributes["after"])
@@ -59,7 +59,7 @@ def _pad_axis_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 
 
 @gradient_of("permute_dims")
-def _permute_dims(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _permute_dims(node: Any, grads: Any) -> Any:
     axes = node.attributes["axes"]
     count = len(axes)
     back = sorted(range(count), key=lambda at: axes[at] % count)
@@ -67,28 +67,28 @@ def _permute_dims(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 
 
 @gradient_of("expand_dims", "squeeze", "reshape")
-def _reshape(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _reshape(node: Any, grads: Any) -> Any:
     return (reshape_like(grads[0], node.inputs[0]),)
 
 
 @gradient_of("flip")
-def _flip(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _flip(node: Any, grads: Any) -> Any:
     return (apply("flip", grads[0], axes=node.attributes["axes"]),)
 
 
 @gradient_of("broadcast_to")
-def _broadcast_to(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _broadcast_to(node: Any, grads: Any) -> Any:
     return (fit(grads[0], node.inputs[0]),)
 
 
 @gradient_of("roll")
-def _roll(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _roll(node: Any, grads: Any) -> Any:
     shift = tuple(-each for each in node.attributes["shift"])
     return (apply("roll", grads[0], shift=shift, axes=node.attributes["axes"]),)
 
 
 @gradient_of("astype")
-def _astype(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _astype(node: Any, grads: Any) -> Any:
     x, g = node.inputs[0], grads[0]
     g = cast_like(g, x)
     if isinstance(g, NDArray) and is_known(x) and g._device != x._device:
@@ -99,12 +99,12 @@ def _astype(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 
 
 @gradient_of("real")
-def _real(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _real(node: Any, grads: Any) -> Any:
     return (cast_like(grads[0], node.inputs[0]),)
 
 
 @gradient_of("imag")
-def _imag(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _imag(node: Any, grads: Any) -> Any:
     x = node.inputs[0]
     if is_known(x) and x.dtype.kind != "c":
         return (None,)

@@ -22,14 +22,14 @@ __all__: list[str] = []
 
 
 @gradient_of("sort", inputs=[0])
-def _sort(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _sort(node: Any, grads: Any) -> Any:
     x = node.inputs[0]
     order = apply("argsort", x, **node.attributes)
     return (get_op("scatter_along_axis")(grads[0], stand_in(x), order, axis=node.attributes["axis"]),)
 
 
 @gradient_of("partition", inputs=[0], outputs=[0])
-def _partition(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _partition(node: Any, grads: Any) -> Any:
     """Elements are found again by their ranks, among operands as among results."""
     x, y = node.inputs[0], node.outputs[0]
     axis = node.attributes["axis"]
@@ -66,7 +66,7 @@ def _weights(
     return found
 
 
-def _wanted(q: Any, qs: tuple[Elements, ...]) -> Elements:  # noqa: ANN401 - an attribute
+def _wanted(q: Any, qs: tuple[Elements, ...]) -> Elements:
     return np.asarray(qs[0] if qs else q, np.float64)
 
 
@@ -77,7 +77,14 @@ def _infer_gradient(g: Aval, x: Aval, *qs: Aval, **_: object) -> Aval:
 
 @register_op("quantile_gradient", infer=_infer_gradient)
 def _quantile_gradient(
-    out: Elements, g: Elements, x: Elements, *qs: Elements, axis: Shape | None, q: Any, method: str, past_nan: bool  # noqa: ANN401
+    out: Elements,
+    g: Elements,
+    x: Elements,
+    *qs: Elements,
+    axis: Shape | None,
+    q: Any,
+    method: str,
+    past_nan: bool,
 ) -> None:
     axes = axis_tuple(axis, x.ndim)
     lines, shape = _lines(x, axes)
@@ -105,7 +112,7 @@ def _quantile_follow(
     like: Elements,
     *qs: Elements,
     axis: Shape | None,
-    q: Any,  # noqa: ANN401 - an attribute
+    q: Any,
     method: str,
     past_nan: bool,
 ) -> None:
@@ -120,7 +127,7 @@ def _quantile_follow(
     np.copyto(out, found.reshape(out.shape))
 
 
-def _options(node: Any, past_nan: bool | None) -> dict[str, Any]:  # noqa: ANN401, FBT001 - a node
+def _options(node: Any, past_nan: bool | None) -> dict[str, Any]:  # noqa: FBT001 - a node
     known = node.attributes
     return {
         "axis": known.get("axis"),
@@ -131,7 +138,7 @@ def _options(node: Any, past_nan: bool | None) -> dict[str, Any]:  # noqa: ANN40
 
 
 def _rule_of(past_nan: bool | None) -> Callable[..., Any]:  # noqa: FBT001 - of three
-    def rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+    def rule(node: Any, grads: Any) -> Any:
         x, *qs = node.inputs
         if qs and needs(node, 1) and getattr(node, "needs", None) is not None:
             raise GradientError("quantile() has no gradient by q: compute q by weft.autograd.stop_gradient()")
@@ -145,7 +152,7 @@ for _name, _past in (("median", False), ("nanmedian", True), ("quantile", None))
     give(get_op(_name), _rule_of(_past), ALL_INPUTS)
 
 
-def _quantile_gradient_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _quantile_gradient_rule(node: Any, grads: Any) -> Any:
     g, x, *qs = node.inputs
     found = get_op("quantile_follow")(grads[0], x, stand_in(g), *qs, **node.attributes)
     return (cast_like(found, g), None, *(None,) * len(qs))
@@ -154,7 +161,7 @@ def _quantile_gradient_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a r
 give(get_op("quantile_gradient"), _quantile_gradient_rule, ALL_INPUTS & ~1)
 
 
-def _quantile_follow_rule(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _quantile_follow_rule(node: Any, grads: Any) -> Any:
     t, x, _, *qs = node.inputs
     found = get_op("quantile_gradient")(grads[0], x, *qs, **node.attributes)
     return (cast_like(found, t), None, None, *(None,) * len(qs))

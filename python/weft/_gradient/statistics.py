@@ -14,7 +14,7 @@ __all__: list[str] = []
 
 
 @gradient_of("average", inputs=[0, 1], outputs=[0])
-def _average(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _average(node: Any, grads: Any) -> Any:
     x, weights = node.inputs
     axis = node.attributes["axis"]
     shape = shape_of(x)
@@ -33,7 +33,7 @@ def _average(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 
 
 @gradient_of("cov", inputs=None, outputs=[0])
-def _cov(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
+def _cov(node: Any, grads: Any) -> Any:
     """Of the centred rows times their adjoint; scaled, first of the quotients by deviations."""
     rowvar = node.attributes["rowvar"]
     parts = [_as_rows(x, rowvar=rowvar) for x in node.inputs]
@@ -46,7 +46,8 @@ def _cov(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     g = apply("reshape", grads[0], shape=(size, size))
     if node.attributes.get("scaled"):
         g = _unscaled(g, centred, divisor)
-    by_centred = get_op("matmul")(g + adjoint(g), centred) / divisor
+    turned: Any = get_op("matmul")(g + adjoint(g), centred)
+    by_centred = turned / divisor
     by_samples = by_centred - apply("mean", by_centred, axis=(1,), keepdims=True)
     found: list[Any] = []
     start = 0
@@ -59,16 +60,17 @@ def _cov(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
     return tuple(found)
 
 
-def _as_rows(x: Any, *, rowvar: bool) -> Any:  # noqa: ANN401 - arrays
+def _as_rows(x: Any, *, rowvar: bool) -> Any:
     shape = shape_of(x)
     if len(shape) == 2:  # noqa: PLR2004 - variables and observations
         return x if rowvar else transposed(x)
     return apply("reshape", x, shape=(1, shape[0] if shape else 1))
 
 
-def _unscaled(g: Any, centred: Any, divisor: float) -> Any:  # noqa: ANN401 - arrays
+def _unscaled(g: Any, centred: Any, divisor: float) -> Any:
     """Return the gradient of covariances, given that of c[i, j] / (d[i] d[j]) with d the roots of their diagonal."""
-    covariance = get_op("matmul")(centred, adjoint(centred)) / divisor
+    product: Any = get_op("matmul")(centred, adjoint(centred))
+    covariance = product / divisor
     variances = e.real(apply("diagonal", covariance, offset=0, axis1=0, axis2=1))
     deviations = e.sqrt(variances)
     rows = apply("expand_dims", deviations, axes=(1,))

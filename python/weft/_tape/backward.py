@@ -178,7 +178,7 @@ def _step(node: Node, sums: _Sums) -> None:
             "each, None where it is zero"
         )
     for at, (entry, gradient, seen) in enumerate(zip(entries, found, node.input_outlines, strict=True)):
-        if entry is None or gradient is None:
+        if entry is None or gradient is None or seen is None:
             continue
         if not isinstance(gradient, NDArray) or gradient.shape != seen.shape:
             what = f"of shape {gradient.shape}" if isinstance(gradient, NDArray) else type(gradient).__name__

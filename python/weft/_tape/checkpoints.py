@@ -81,7 +81,7 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> 
     arrays = tuple(y for y in made if isinstance(y, NDArray))
     # The arguments are saved, so that writing to them before is an error.
     reads = (1 << min(len(floating), 32)) - 1
-    tape_note(_Again(run, inputs, outside), None, (*floating, *outside), arrays, reads, False)  # noqa: FBT003 - the core's
+    tape_note(_Again(run, inputs, outside), None, (*floating, *outside), arrays, reads, False)
     return rebuild(made)
 
 
@@ -121,7 +121,7 @@ class _Again:
     def _rule(self, node: Any, grads: Sequence[Any]) -> Any:  # noqa: ANN401 - a rule
         saved = iter(node.inputs)
         arrays = [next(saved) if x is None else x for x in self._others]
-        heard = not tape_pause(False)  # noqa: FBT003 - the core's
+        heard = not tape_pause(False)
         try:
             with listening(mode=True):
                 result, nodes = self._run(arrays, heard=heard)

@@ -13,7 +13,7 @@ __all__ = ["Gradients", "backward", "gradients"]
 
 
 class Gradients(Mapping[NDArray, NDArray]):
-    """Gradients by the arrays that they belong to, each found by itself, not by its values.
+    """Gradients by the arrays that they belong to, each found by itself, not by its values; in the order of the walk.
 
     Examples
     --------
@@ -49,14 +49,6 @@ class Gradients(Mapping[NDArray, NDArray]):
         """Return how many there are."""
         return len(self._pairs)
 
-    def items(self) -> Any:
-        """Return the pairs of arrays and gradients, in the order in which the gradients became ready."""
-        return list(self._pairs.values())
-
-    def values(self) -> Any:
-        """Return the gradients, in that order."""
-        return [gradient for _, gradient in self._pairs.values()]
-
     def __repr__(self) -> str:
         """Return the shapes."""
         return f"<weft.autograd.Gradients of shapes {', '.join(str(x.shape) for x in self)}>"
@@ -64,7 +56,7 @@ class Gradients(Mapping[NDArray, NDArray]):
 
 def backward(
     y: NDArray | list[NDArray] | tuple[NDArray, ...],
-    dy: Any = None,
+    dy: Any = None,  # noqa: ANN401 - array-like
     *,
     retain: bool = False,
     create_graph: bool = False,
@@ -124,7 +116,7 @@ def _pairs(heads: Any, *, retain: bool, create_graph: bool) -> Iterator[tuple[ND
 
 def gradients(
     y: NDArray | list[NDArray] | tuple[NDArray, ...],
-    dy: Any = None,
+    dy: Any = None,  # noqa: ANN401 - array-like
     *,
     retain: bool = False,
     create_graph: bool = False,

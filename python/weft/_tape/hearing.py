@@ -48,7 +48,8 @@ def hear(
         return _hear_masked(op, arrays, out, attributes, push)
     given = operands.coerce(arrays, out)
     reads = reads_of(op, given)
-    seen, targets = given, ()
+    seen = given
+    targets: tuple[NDArray, ...] = ()
     if out is not None:
         targets = tuple(x for x in operands.listed(out) if isinstance(x, NDArray))
         for target in targets:

@@ -43,7 +43,7 @@ def no_grad() -> Iterator[None]:
 def listening(*, mode: bool) -> Iterator[None]:
     """Let the tape listen in the block, or not; if it does, even where this thread is paused."""
     token = LISTENING.set(mode)
-    before = tape_pause(False) if mode else None  # noqa: FBT003 - the core's
+    before = tape_pause(False) if mode else None
     try:
         yield
     finally:

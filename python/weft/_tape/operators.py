@@ -83,7 +83,7 @@ class Operator:
         if self._kept:
             self._node = tape_keep(call, self._kept)
             self._kept = ()
-        tape_note(call, None, given, results, 0, False)  # noqa: FBT003 - the core's
+        tape_note(call, None, given, results, 0, False)
         return results if isinstance(answer, tuple | list) else results[0]
 
 

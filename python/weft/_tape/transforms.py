@@ -81,7 +81,7 @@ def value_and_grad(
     (NDArray(6.), {'w': NDArray([3., 3.]), 'b': NDArray(2.)})
     """
     several = not isinstance(argnums, SupportsIndex)
-    numbers = tuple(map(operator.index, argnums)) if several else (operator.index(argnums),)
+    numbers = (operator.index(argnums),) if isinstance(argnums, SupportsIndex) else tuple(map(operator.index, argnums))
 
     @functools.wraps(fn)
     def both(*args: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `fn`
@@ -243,8 +243,8 @@ def jvp(
             if (found := tape_entry(gradient)) is not None
         ]
         by_node = {node: change for node, _, change in walk(heads, [node for _, node in made])}
-        found = [by_node.get(node) for _, node in made]
-        moved = [zeros_like(apart(y)) if each is None else each for each, y in zip(found, results, strict=True)]
+        changed = [by_node.get(node) for _, node in made]
+        moved = [zeros_like(apart(y)) if each is None else each for each, y in zip(changed, results, strict=True)]
     return (call.value, build(moved), call.aux) if has_aux else (call.value, build(moved))
 
 
