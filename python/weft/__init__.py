@@ -328,6 +328,7 @@ from weft._default import get_engine, set_engine
 from weft._device import Device, cpu, gpu
 from weft._executor import Executor
 from weft._exit import install as _install
+from weft._gradient import attach as _attach_rules
 from weft._task import task
 from weft._trace.entry import trace
 from weft._trace.progress import progress
@@ -671,5 +672,4 @@ if _debug_build:
 _install()
 _attach_methods()
 _attach_interop()
-
-from weft import _gradient as _rules  # noqa: E402, F401 - of all ops, once they are all there
+_attach_rules()

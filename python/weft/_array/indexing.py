@@ -19,7 +19,7 @@ from weft._array.dispatch import hear_view, view
 from weft._array.filling import check_assigned, element, fill
 from weft._array.keys import Advanced, Basic, check_bounds, parse
 from weft._array.manipulation import ravel
-from weft._array.operands import ArrayLike, as_array, check_writable, listed, values
+from weft._array.operands import ArrayLike, as_array, check_writable, is_host, listed, values
 from weft._array.rules import Aval, broadcast_shapes
 from weft._array.shapes import axis_index
 from weft._core import NDArray, beside, push_compute, tape_hears
@@ -67,7 +67,7 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
             hear_view(_getitem, x, result, {"key": encode(key, x.ndim)})
         return result
     if x._known and tape_hears((x,)):
-        indices, spec = _split(found.entries, x.shape)
+        indices, spec = _split(found.entries)
         return one(_getitem, x, *indices, key=spec)
     if found.shape is None:
         known = parse(tuple(map(_positions, found.entries)), x.shape, x.strides)
@@ -135,50 +135,53 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any
 
 
 def _hear_scatter(x: NDArray, entries: tuple[Index, ...], value: Any) -> None:  # noqa: ANN401 - a scalar or an array
-    indices, spec = _split(entries, x.shape)
-    key = tuple(slice(*each) if isinstance(each, tuple) else each for each in spec)
-    rest = iter(indices)
-    known = tuple(next(rest) if each == _INDEX else each for each in key)
+    indices, spec = _split(entries)
+    known = decode(spec, indices)
     hear_write(_setitem, x, (x, value, *indices), {"key": spec}, lambda: set_item(x, known, value), _INDICES)
 
 
-def _split(entries: tuple[Index, ...], shape: tuple[int, ...]) -> tuple[tuple[NDArray, ...], tuple[Any, ...]]:
+def _split(entries: tuple[Index, ...]) -> tuple[tuple[NDArray, ...], tuple[Any, ...]]:
     """Return the arrays of an advanced key, masks as positions, and the key with marks in their places."""
     indices: list[NDArray] = []
     spec: list[Any] = []
     like = next((entry for entry in entries if isinstance(entry, NDArray)), None)
     for entry in entries:
-        known = _positions(entry)
-        if isinstance(known, np.ndarray) and known.dtype.kind == "b":
+        known: Any = _positions(entry)
+        if is_host(known) and known.dtype.kind == "b":
             for positions in np.nonzero(known) if known.ndim else (np.zeros(int(known), np.intp),):
                 indices.append(as_array(positions, like))
                 spec.append(_INDEX)
             if not known.ndim:
                 spec.insert(-1, None)  # a mask without axes makes one
-        elif isinstance(known, NDArray | np.ndarray):
+        elif isinstance(known, NDArray) or is_host(known):
             indices.append(as_array(known, like))
             spec.append(_INDEX)
         else:
-            spec.append((known.start, known.stop, known.step) if isinstance(known, slice) else known)
-    del shape
+            spec.append(_ends(known) if known.__class__ is slice else known)
     return tuple(indices), tuple(spec)
 
 
 def encode(key: Any, ndim: int) -> tuple[Any, ...]:  # noqa: ANN401 - a basic key
     """Return a key of integers, slices and new axes as an attribute of an op: slices as (start, stop, step)."""
-    entries = listed(key)
+    entries: tuple[Any, ...] = listed(key)
     taken = sum(each is not None and each is not Ellipsis for each in entries)
     found: list[Any] = []
     for each in entries if any(entry is Ellipsis for entry in entries) else (*entries, Ellipsis):
         if each is Ellipsis:
             found.extend([(None, None, None)] * (ndim - taken))
-        elif isinstance(each, slice):
-            found.append(
-                tuple(None if part is None else operator.index(part) for part in (each.start, each.stop, each.step))
-            )
+        elif each.__class__ is slice:
+            found.append(tuple(map(_number, _ends(each))))
         else:
-            found.append(None if each is None else operator.index(each))
+            found.append(_number(each))
     return tuple(found)
+
+
+def _ends(entry: Any) -> tuple[Any, Any, Any]:  # noqa: ANN401 - a slice
+    return entry.start, entry.stop, entry.step
+
+
+def _number(entry: Any) -> int | None:  # noqa: ANN401 - part of a key
+    return None if entry is None else operator.index(entry)
 
 
 def decode(key: tuple[Any, ...], arrays: Sequence[Any]) -> tuple[Any, ...]:
@@ -191,26 +194,17 @@ def decode(key: tuple[Any, ...], arrays: Sequence[Any]) -> tuple[Any, ...]:
     (0, slice(1, None, 2), 'x')
     """
     rest = iter(arrays)
-    return tuple(next(rest) if each == _INDEX else slice(*each) if isinstance(each, tuple) else each for each in key)
+    return tuple(next(rest) if each == _INDEX else _slice(each) for each in key)
+
+
+def _slice(entry: Any) -> Any:  # noqa: ANN401 - part of a key
+    return slice(entry[0], entry[1], entry[2]) if entry.__class__ is tuple else entry
 
 
 def _getitem_rule(x: Aval, *indices: Aval, key: tuple[Any, ...]) -> Aval:
-    if not indices:
-        found = np.broadcast_to(np.int8(0), x.shape)[decode(key, ())]
-        return Aval(found.shape, x.dtype)
-    # Lengths alone count: positions are looked at when the op runs.
-    long = tuple(max(n, 1) for n in x.shape)
-    stand_ins = [np.broadcast_to(np.intp(0), each.shape) for each in indices]
-    at = iter(range(len(long)))
-    lengths = [next(at) if each is not None else None for each in key]
-    sized = tuple(
-        x.shape[axis] if axis is not None and isinstance(each, tuple) else 1
-        for each, axis in zip(key, lengths, strict=True)
-        if axis is not None
-    )
-    dummy = np.broadcast_to(np.int8(0), (*sized, *x.shape[len(sized) :]))
-    plain = tuple(0 if isinstance(each, int) else each for each in key)
-    return Aval(dummy[decode(plain, stand_ins)].shape, x.dtype)
+    # Shapes alone count: positions are looked at when the op runs.
+    places = [np.broadcast_to(np.intp(0), each.shape) for each in indices]
+    return Aval(np.broadcast_to(np.int8(0), x.shape)[decode(key, places)].shape, x.dtype)
 
 
 @register_op("getitem", infer=_getitem_rule)

@@ -1,4 +1,4 @@
-"""Gradient rules of weft's ops, grouped as the ops are. Importing this package gives them to the registry.
+"""Gradient rules of weft's ops, grouped as the ops are. `attach` gives them to the registry.
 
 A rule ``(node, out_grads) -> input grads`` is written once, with functions that take arrays and symbols alike, so that it
 serves the tape and the pass over a graph. It asks no values. What a rule looks at is its op's attribute
@@ -9,24 +9,13 @@ direction in which a real result grows. For an analytic function it is the gradi
 the derivative. JAX's is the conjugate of it.
 """
 
-from weft._gradient import (
-    elementwise,
-    fourier,
-    indexing,
-    joining,
-    linalg,
-    matrices,
-    none,
-    patches,
-    products,
-    recurrence,
-    reductions,
-    shapes,
-    sorting,
-    statistics,
-)
+from __future__ import annotations
 
-__all__ = [
+from importlib import import_module
+
+__all__ = ["attach"]
+
+_MODULES = (
     "elementwise",
     "fourier",
     "indexing",
@@ -41,4 +30,10 @@ __all__ = [
     "shapes",
     "sorting",
     "statistics",
-]
+)
+
+
+def attach() -> None:
+    """Give all ops their rules; once, when weft is imported and all ops are there."""
+    for module in _MODULES:
+        import_module(f"weft._gradient.{module}")

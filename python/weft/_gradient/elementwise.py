@@ -44,7 +44,7 @@ def _linear(name: str, factor: float) -> None:
         return (fit(g, node.inputs[0]),)
 
 
-for _name, _derivative in {
+_OF_OPERAND: dict[str, Callable[[Any], Any]] = {
     "acos": lambda x: -1 / e.sqrt(1 - x * x),
     "acosh": lambda x: 1 / (e.sqrt(x - 1) * e.sqrt(x + 1)),
     "asin": lambda x: 1 / e.sqrt(1 - x * x),
@@ -60,10 +60,8 @@ for _name, _derivative in {
     "sin": e.cos,
     "sinh": e.cosh,
     "square": lambda x: x * 2,
-}.items():
-    _of_operand(_name, _derivative)
-
-for _name, _derivative in {
+}
+_OF_RESULT: dict[str, Callable[[Any], Any]] = {
     "cbrt": lambda y: 1 / (3 * y * y),
     "exp": lambda y: y,
     "exp2": lambda y: y * _LN2,
@@ -72,7 +70,10 @@ for _name, _derivative in {
     "sqrt": lambda y: 0.5 / y,
     "tan": lambda y: y * y + 1,
     "tanh": lambda y: 1 - y * y,
-}.items():
+}
+for _name, _derivative in _OF_OPERAND.items():
+    _of_operand(_name, _derivative)
+for _name, _derivative in _OF_RESULT.items():
     _of_result(_name, _derivative)
 
 for _name, _factor in {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from weft.ops import Aval, get_op, register_op
 
 if TYPE_CHECKING:
     from weft._array.calls import Elements
+    from weft._array.shapes import Shape
     from weft._core import NDArray
 
 __all__: list[str] = []
@@ -86,8 +88,9 @@ def _tile(node: Any, grads: Any) -> Any:
 @gradient_of("repeat")
 def _repeat(node: Any, grads: Any) -> Any:
     x, g = node.inputs[0], grads[0]
-    shape, repeats = shape_of(x), node.attributes["repeats"]
-    axis = node.attributes["axis"] % len(shape)
+    shape = shape_of(x)
+    repeats: Shape = node.attributes["repeats"]
+    axis: int = node.attributes["axis"] % len(shape)
     if len(repeats) == 1:
         parted = apply("reshape", g, shape=(*shape[: axis + 1], repeats[0], *shape[axis + 1 :]))
         return (apply("sum", parted, axis=(axis + 1,)),)
@@ -110,7 +113,7 @@ def _pad(node: Any, grads: Any) -> Any:
         key = tuple((before, before + n, None) for n, (before, _) in zip(shape, widths, strict=True))
         return (get_op("getitem")(g, key=key),)
     if mode in ("maximum", "minimum", "median"):
-        return vjp(lambda y: _pad_by(y, mode, widths, options), x)[1](g)
+        return vjp(partial(_pad_by, mode=mode, widths=widths, options=options), x)[1](g)
     # All others are linear, axis by axis: the gradient goes through the transposed maps.
     for axis, (n, width) in enumerate(zip(shape, widths, strict=True)):
         if any(width):
@@ -145,7 +148,8 @@ def _pad_by(x: NDArray, mode: str, widths: tuple[tuple[int, int], ...], options:
     lengths = options.get("stat_length")
     for axis, (before, after) in enumerate(widths):
         n = x.shape[axis]
-        first, last = (n, n) if lengths is None else _of_axis(lengths, axis)[0]
+        either: tuple[int, int] = (n, n) if lengths is None else _of_axis(lengths, axis)[0]
+        first, last = either
         ends: list[list[NDArray]] = []
         for width, start, length in ((before, 0, min(first, n)), (after, n - min(last, n), min(last, n))):
             value = function(apply("narrow", x, axis=axis, start=start, length=length), axis=axis, keepdims=True)

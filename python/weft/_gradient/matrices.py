@@ -26,8 +26,8 @@ def _embed(out: Elements, g: Elements, like: Elements, *, offset: int, axis1: in
     out[...] = 0
     where = np.moveaxis(out, (axis1, axis2), (-2, -1))
     down, right = max(-offset, 0), max(offset, 0)
-    at = np.arange(g.shape[-1])
-    where[..., at + down, at + right] = g
+    for at in range(g.shape[-1]):
+        where[..., at + down, at + right] = g[..., at]
 
 
 def _embedded(g: Any, like: Any, node: Any) -> Any:
@@ -53,8 +53,8 @@ def _diagonal_embed(node: Any, grads: Any) -> Any:
 def _trace(node: Any, grads: Any) -> Any:
     x = node.inputs[0]
     shape = shape_of(x)
-    rows, columns = (node.attributes[name] % len(shape) for name in ("axis1", "axis2"))
-    offset = node.attributes["offset"]
+    rows, columns = (int(node.attributes[name]) % len(shape) for name in ("axis1", "axis2"))
+    offset: int = node.attributes["offset"]
     length = max(min(shape[rows] + min(offset, 0), shape[columns] - max(offset, 0)), 0)
     kept = tuple(n for i, n in enumerate(shape) if i not in (rows, columns))
     g = apply("broadcast_to", apply("expand_dims", grads[0], axes=(len(kept),)), shape=(*kept, length))

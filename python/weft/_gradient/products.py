@@ -221,7 +221,7 @@ def _einsum(node: Any, grads: Any) -> Any:
     inputs, arrow, output = node.attributes["subscripts"].replace(" ", "").partition("->")
     terms = inputs.split(",")
     if not arrow:
-        counts = Counter(inputs)
+        counts: Counter[str] = Counter(inputs)
         letters = sorted(c for c in set(inputs) if c.isalpha() and counts[c] == 1)
         output = "..." * ("..." in inputs) + "".join(letters)
     return tuple(

@@ -51,7 +51,7 @@ def _weights(
 ) -> list[tuple[Elements, Elements, Elements, Elements, Elements]]:
     """Return for lines of as many numbers: which lines, their elements on both sides of each quantile, and the shares."""
     counts = np.count_nonzero(x == x, axis=1) if past_nan else np.full(x.shape[0], x.shape[1])  # noqa: PLR0124 - not NaN
-    found = []
+    found: list[tuple[Elements, Elements, Elements, Elements, Elements]] = []
     for count in np.unique(counts):
         if count:
             lines = np.flatnonzero(counts == count)
@@ -121,7 +121,7 @@ def _quantile_follow(
     axes = axis_tuple(axis, x.ndim)
     (lines, _), (moved, _) = _lines(x, axes), _lines(t, axes)
     wanted = _wanted(q, qs)
-    found = np.zeros((max(wanted.size, 1), lines.shape[0]), out.dtype)
+    found: Elements = np.zeros((max(wanted.size, 1), lines.shape[0]), out.dtype)
     for rows, low, high, first, second in _weights(lines, wanted, method, past_nan=past_nan):
         found[:, rows] = (moved[rows[:, None], low] * first + moved[rows[:, None], high] * second).T
     np.copyto(out, found.reshape(out.shape))

@@ -10,6 +10,7 @@ from weft._array.devices import device_of
 from weft._array.dtypes import astype
 from weft._core import NDArray, Node, Outline, tape_entry, tape_walk
 from weft._tape.modes import paused
+from weft._tape.structures import several
 from weft.errors import GradientError
 
 if TYPE_CHECKING:
@@ -170,8 +171,7 @@ def _step(node: Node, sums: _Sums) -> None:
         )
     grads = [_zeros(outline) if each is None else each for each, outline in zip(given, outlines, strict=True)]
     needs = tuple(entry is not None for entry in entries)
-    answer = rule(Seen(node, needs), grads)
-    found = tuple(answer) if isinstance(answer, tuple | list) else (answer,)
+    found = several(rule(Seen(node, needs), grads))
     if len(found) != len(entries):
         raise GradientError(
             f"the gradient rule of {where} returned {len(found)} gradients for {len(entries)} inputs: it returns one for "

@@ -49,7 +49,7 @@ requires_grad = property(_requires_grad, _require_grad, doc=_requires_grad.__doc
 
 def as_leaf(x: ArrayLike, name: str) -> tuple[NDArray, Node]:
     """Return a handle of its own on an array-like, whose gradient can be asked for by the node."""
-    if isinstance(x, bool | int | str | bytes) or x is None or (isinstance(x, np.generic) and x.dtype.kind not in "fc"):
+    if isinstance(x, bool | int | str | bytes | np.integer | np.bool_) or x is None:
         raise GradientError(
             f"{name} is {x!r}, and only arrays of floating-point or complex numbers, and such numbers, have gradients: "
             "write 2.0 for 2, or do not name it in argnums"

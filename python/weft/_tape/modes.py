@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from weft._core import tape_mode, tape_pause
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 __all__ = ["LISTENING", "TRAINING", "listening", "no_grad", "paused"]
 
@@ -20,7 +20,7 @@ tape_mode(LISTENING)
 
 
 @contextmanager
-def no_grad() -> Iterator[None]:
+def no_grad() -> Generator[None]:
     """Let nothing be heard in the block: what it computes needs no gradient, and it may write to leaves.
 
     Holds for this thread, or task of asyncio, and what it calls; `weft.grad` and its like listen in the block all the same.
@@ -40,7 +40,7 @@ def no_grad() -> Iterator[None]:
 
 
 @contextmanager
-def listening(*, mode: bool) -> Iterator[None]:
+def listening(*, mode: bool) -> Generator[None]:
     """Let the tape listen in the block, or not; if it does, even where this thread is paused."""
     token = LISTENING.set(mode)
     before = tape_pause(False) if mode else None
@@ -53,7 +53,7 @@ def listening(*, mode: bool) -> Iterator[None]:
 
 
 @contextmanager
-def paused() -> Iterator[None]:
+def paused() -> Generator[None]:
     """Let nothing be heard that this thread does until the block ends."""
     before = tape_pause(True)
     try:

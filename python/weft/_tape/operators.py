@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from weft._array.operands import as_array
 from weft._core import NDArray, Node, tape_hears, tape_keep, tape_note
 from weft._tape.modes import paused
+from weft._tape.structures import several
 from weft.errors import GradientError
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Operator:
             return self.forward(*given)
         with paused():
             answer = self.forward(*given)
-        results: tuple[Any, ...] = tuple(answer) if isinstance(answer, tuple | list) else (answer,)
+        results = several(answer)
         for result in results:
             if not isinstance(result, NDArray):
                 raise GradientError(f"{type(self).__name__}.forward() returned {type(result).__name__}, not an array")
@@ -84,7 +85,7 @@ class Operator:
             self._node = tape_keep(call, self._kept)
             self._kept = ()
         tape_note(call, None, given, results, 0, False)
-        return results if isinstance(answer, tuple | list) else results[0]
+        return results[0] if isinstance(answer, NDArray) else results
 
 
 class _Bound:

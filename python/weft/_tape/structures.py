@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-__all__ = ["flatten", "map_arrays"]
+__all__ = ["flatten", "map_arrays", "several"]
 
 
 def flatten(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:  # noqa: ANN401 - any structure
@@ -31,21 +32,40 @@ def flatten(tree: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:  # noqa:
 
 
 def _take_apart(tree: Any, leaves: list[Any]) -> Callable[..., Any]:  # noqa: ANN401 - any structure
-    kind: Any = type(tree)
     if tree is None:
-        return lambda _: None
-    if isinstance(tree, dict):
+        return _nothing
+    if _is_a(tree, dict):
         parts = {key: _take_apart(value, leaves) for key, value in tree.items()}
-        return lambda rest: {key: part(rest) for key, part in parts.items()}
-    if isinstance(tree, tuple | list):
-        items = [_take_apart(value, leaves) for value in tree]
-        make = kind._make if hasattr(tree, "_make") else kind
-        return lambda rest: make([item(rest) for item in items])
+        return partial(_build, lambda found: dict(zip(parts, found, strict=True)), list(parts.values()))
+    if _is_a(tree, tuple | list):
+        make: Any = getattr(tree, "_make", tree.__class__)  # of a named tuple
+        return partial(_build, make, [_take_apart(value, leaves) for value in tree])
     if is_dataclass(tree) and not isinstance(tree, type):
-        named = {field.name: _take_apart(getattr(tree, field.name), leaves) for field in fields(tree) if field.init}
-        return lambda rest: replace(tree, **{name: part(rest) for name, part in named.items()})
+        names = [field.name for field in fields(tree) if field.init]
+        return partial(
+            _build,
+            lambda found: replace(tree, **dict(zip(names, found, strict=True))),
+            [_take_apart(getattr(tree, name), leaves) for name in names],
+        )
     leaves.append(tree)
     return next
+
+
+def _is_a(tree: object, kind: Any) -> bool:  # noqa: ANN401 - a class, or several
+    return isinstance(tree, kind)
+
+
+def _nothing(_: Iterator[Any]) -> None:
+    return None
+
+
+def _build(make: Callable[[list[Any]], Any], parts: list[Callable[..., Any]], rest: Iterator[Any]) -> Any:  # noqa: ANN401 - like a structure
+    return make([part(rest) for part in parts])
+
+
+def several(answer: Any) -> tuple[Any, ...]:  # noqa: ANN401 - what a function returned
+    """Return a tuple, or a list, as a tuple, and anything else as the one item of one."""
+    return (*answer,) if answer.__class__ in (tuple, list) else (answer,)
 
 
 def map_arrays(function: Callable[[Any], Any], tree: Any) -> Any:  # noqa: ANN401 - any structure

@@ -134,16 +134,16 @@ class _Call:
             self._builds.append((build, len(made)))
             given[place] = build([handle for handle, _ in made])
         with listening(mode=True):
-            returned = fn(*given, **kw)
+            returned: Any = fn(*given, **kw)
         self.aux: Any = None
         if has_aux:
-            if not isinstance(returned, tuple) or len(returned) != 2:  # noqa: PLR2004 - a pair
+            if returned.__class__ is not tuple or len(returned) != 2:  # noqa: PLR2004 - a pair
                 raise GradientError(
                     "with has_aux=True the function returns a pair: what is differentiated, and the rest"
                 )
             returned, aux = returned
             self.aux = map_arrays(self._outer, aux)
-        self.result = returned
+        self.result: Any = returned
         self.value = map_arrays(self._outer, returned)
 
     def _outer(self, x: Any) -> Any:  # noqa: ANN401 - part of what a function returned
