@@ -64,6 +64,13 @@ pub(crate) struct Family {
     original: Option<Py<Family>>,
 }
 
+/// What has become of saved values.
+pub(crate) enum Fate {
+    There,
+    /// Where, if that is known.
+    Overwritten(Option<Location>),
+}
+
 fn meet(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start < b.end && b.start < a.end
 }
@@ -154,21 +161,20 @@ impl Family {
         }
     }
 
-    /// Where the elements of `array`, saved at version `version` after `written` writes, were overwritten: None if they
-    /// were not, and no place if it is not known.
-    pub(crate) fn overwritten(&self, array: &Array, version: u64, written: u64) -> Option<Option<Location>> {
+    /// Whether the elements of `array`, saved at version `version` after `written` writes, are still there.
+    pub(crate) fn fate(&self, array: &Array, version: u64, written: u64) -> Fate {
         let now = array.version();
         if now == version {
-            return None;
+            return Fate::There;
         }
         let log = self.home().log.lock().unwrap_or_else(PoisonError::into_inner);
         let later = &log.writes[usize::try_from(written.saturating_sub(log.gone)).unwrap_or(0).min(log.writes.len())..];
         let range = array.range();
         match later.iter().find(|write| meet(&write.range, &range)) {
-            Some(write) => Some(Some(write.place)),
+            Some(write) => Fate::Overwritten(Some(write.place)),
             // Writes that nobody told of may have been anywhere.
-            None if (later.len() as u64) < now - version => Some(None),
-            None => None,
+            None if (later.len() as u64) < now - version => Fate::Overwritten(None),
+            None => Fate::There,
         }
     }
 }

@@ -44,7 +44,7 @@ impl Handle {
         Self { state: OnceLock::new(), root: Some(root) }
     }
 
-    fn root<'a>(&'a self) -> &'a Self {
+    fn root(&self) -> &Self {
         self.root.as_ref().map_or(self, |root| &root.get().tape)
     }
 

@@ -1,6 +1,6 @@
 //! Nodes: ops that the tape has heard.
 
-use super::family::Family;
+use super::family::{Family, Fate};
 use super::handle::{Entry, Handle};
 use super::listen;
 use crate::array::{NDArray, dtypes};
@@ -232,7 +232,7 @@ impl Node {
             Value::Other(other) => Ok(other.clone_ref(py)),
             Value::Outline(outline) => Ok(Py::new(py, outline.clone_ref(py))?.into_any()),
             Value::Saved(saved) => {
-                if let Some(place) = saved.family.get().overwritten(&saved.array, saved.version, saved.written) {
+                if let Fate::Overwritten(place) = saved.family.get().fate(&saved.array, saved.version, saved.written) {
                     return Err(self.overwritten(py, saved, place, what));
                 }
                 let tape = Handle::of_family(Py::new(py, Family::apart(saved.family.clone_ref(py)))?);

@@ -4,16 +4,15 @@ use super::node::Node;
 use pyo3::prelude::*;
 use std::collections::HashMap;
 
+/// Nodes in order, leaves with the place in that list, and whether there are other leaves.
+type Walk = (Vec<Py<Node>>, Vec<(Py<Node>, usize)>, bool);
+
 /// From `heads` back: the nodes on the way to `wanted` (to any leaf, if there are none), the latest first; for each leaf among
 /// them, the place in that list of the last node that adds to it, or the list's length; and whether other leaves were met.
 #[pyfunction]
 #[pyo3(signature = (heads, wanted=None))]
 #[allow(clippy::needless_pass_by_value)] // extracted from sequences
-pub(crate) fn tape_walk(
-    py: Python<'_>,
-    heads: Vec<Py<Node>>,
-    wanted: Option<Vec<Py<Node>>>,
-) -> PyResult<(Vec<Py<Node>>, Vec<(Py<Node>, usize)>, bool)> {
+pub(crate) fn tape_walk(py: Python<'_>, heads: Vec<Py<Node>>, wanted: Option<Vec<Py<Node>>>) -> PyResult<Walk> {
     struct Met {
         node: Py<Node>,
         producers: Vec<usize>,
@@ -25,14 +24,14 @@ pub(crate) fn tape_walk(
         Some(wanted) => wanted.iter().any(|each| each.is(node)),
         None => node.get().is_leaf(),
     };
-    let mut meet = |node: Py<Node>, met: &mut Vec<Met>| {
+    let mut enter = |node: Py<Node>, met: &mut Vec<Met>| {
         *known.entry(node.as_ptr().addr()).or_insert_with(|| {
             met.push(Met { needed: is_wanted(&node), node, producers: Vec::new() });
             met.len() - 1
         })
     };
     for head in heads {
-        meet(head, &mut met);
+        enter(head, &mut met);
     }
     let (mut at, mut others) = (0, false);
     while at < met.len() {
@@ -41,7 +40,7 @@ pub(crate) fn tape_walk(
         if node.get().is_leaf() && !met[at].needed {
             others = true;
         }
-        met[at].producers = node.get().producers(py).into_iter().map(|each| meet(each, &mut met)).collect();
+        met[at].producers = node.get().producers(py).into_iter().map(|each| enter(each, &mut met)).collect();
         at += 1;
     }
     let mut sorted: Vec<usize> = (0..met.len()).collect();
