@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-rust lint lint-sources lint-stubs bench wheel docs clean build install
+.PHONY: help demo test test-rust lint lint-sources lint-stubs bench gpu wheel docs clean build install
 
 PYTHON ?= $(shell .ci/find-python)
 VENV ?= .venv
@@ -60,6 +60,9 @@ bench: $(BENCH_VENV)/.stamp-$(if $(SMOKE),bench,peers) build ## measure weft bes
 	$(BENCH_BIN)/pip install --quiet --force-reinstall --no-deps dist/weft-*.whl
 	$(BENCH_BIN)/python benches/run.py $(if $(SMOKE),--smoke) $(BENCH_ARGS)
 	$(BENCH_BIN)/python -P -m pytest -q $(if $(SMOKE),--benchmark-disable) benches/python
+
+gpu: ## check and measure the wheel in dist on a CUDA device, without network, in under nine minutes; fills benches/results
+	$(or $(GPU_PYTHON),$(PYTHON)) benches/gpu/everything.py
 
 wheel: $(VENV)/.stamp-wheel build ## leave an audited abi3 wheel in dist/
 	$(BIN)/python .ci/wheel.py check

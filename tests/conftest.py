@@ -43,6 +43,8 @@ SERIAL = ("serial", 1)
 PARALLEL = [(policy, workers) for policy in ("work_stealing", "per_device") for workers in (1, 2, 8)]
 
 NATIVE_SOURCE = r"""
+#include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -59,6 +61,22 @@ int32_t spin_until(int32_t *flag, int32_t seconds) {
         if (time(0) > end) return 0;
     }
     return 1;
+}
+
+/* An op that ends when the interpreter is gone, and what Py_AtExit calls then: it waits for the thread of the op to end. */
+static pthread_key_t thread_of_op;
+static int32_t gone, ended;
+static void thread_ends(void *nothing) { (void)nothing; raise_flag(&ended); }
+int32_t outlast(void *data) {
+    pthread_key_create(&thread_of_op, thread_ends);
+    pthread_setspecific(thread_of_op, &gone);
+    raise_flag(data);
+    while (!__atomic_load_n(&gone, __ATOMIC_ACQUIRE)) sched_yield();
+    return 0;
+}
+void interpreter_is_gone(void) {
+    raise_flag(&gone);
+    while (!__atomic_load_n(&ended, __ATOMIC_ACQUIRE)) sched_yield();
 }
 """
 
@@ -126,6 +144,35 @@ def address_of(function: Any) -> int:
     address = ctypes.cast(function, ctypes.c_void_p).value
     assert address
     return address
+
+
+#: Tests on a GPU whose name tells that they depend on another library, or on graphs, come after the others: what they break,
+#: or take long to load, is theirs.
+LAST = ("capture", "cupy", "torch")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the tests that need a GPU."""
+
+    def rank(item: pytest.Item) -> int:
+        if item.get_closest_marker("gpu") is None:
+            return 0
+        return max((at for at, word in enumerate(LAST, 1) if word in item.nodeid), default=0)
+
+    items.sort(key=rank)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a GPU where there is none, with the reason; with WEFT_REQUIRE_GPU that is a failure."""
+    if item.get_closest_marker("gpu") is None:
+        return
+    absent = pytest.fail if os.environ.get("WEFT_REQUIRE_GPU") else pytest.skip
+    try:
+        name = weft._core.cuda_properties(0)["name"]
+    except weft.errors.CudaUnavailableError as error:
+        absent(str(error))
+    if name.startswith("Fake"):
+        absent("this process has opened the tests' driver: run tests/gpu on its own")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -177,3 +177,18 @@ def test_calls_go_by_the_names_of_their_functions(make_engine: MakeEngine) -> No
         assert executor.submit(functools.partial(len, "abc")).result(SOON) == 3
     assert {"len", "partial"} <= set(trace.names)
     assert not any("_Call" in name for name in trace.names)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: weft.Executor(2), lambda: weft.Executor(max_workers=2), lambda: weft.Executor(workers=2)]
+)
+def test_a_number_of_workers_as_for_a_pool_of_threads(make: Callable[[], weft.Executor]) -> None:
+    with make() as executor:
+        assert executor.submit(pow, 2, 5).result(SOON) == 32
+        assert executor._engine.workers == 2
+
+
+def test_one_number_of_workers() -> None:
+    for wrong in ({"engine": 2, "workers": 2}, {"workers": 2, "max_workers": 2}, {"max_workers": 0}):
+        with pytest.raises(weft.errors.ArgumentValueError):
+            weft.Executor(**wrong)  # type: ignore[arg-type]

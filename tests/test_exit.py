@@ -189,3 +189,50 @@ def test_engines_and_variables_left_to_the_interpreter(script: RunScript) -> Non
         tokens.pop()()
     """)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_native_op_may_outlast_the_interpreter(script: RunScript, native_path: Path) -> None:
+    """Its worker, which has run callables, ends when there is no Python any more, and leaves it alone."""
+    done = script(
+        f"""
+        import ctypes
+        import weft
+
+        native = ctypes.CDLL({str(native_path)!r})
+        begun = ctypes.c_int32()
+        engine = weft.Engine(1)
+        engine.push(lambda: None)
+        engine.wait_for_all()
+        engine.push_native(ctypes.cast(native.outlast, ctypes.c_void_p).value, ctypes.addressof(begun))
+        while not begun.value: pass
+        ctypes.pythonapi.Py_AtExit(native.interpreter_is_gone)
+        """,
+        WEFT_EXIT_TIMEOUT="0",
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_failure_that_nobody_waited_for_names_its_op_and_line(script: RunScript) -> None:
+    source = """
+    engine.push(lambda: 1 / 0, (), (x,), name="divide")
+    engine.push(lambda: [][1], (), (y,), name="index")
+    """
+    done = script(HEAD + source)
+    assert done.returncode == 0
+    for name, error in (("divide", "ZeroDivisionError"), ("index", "IndexError")):
+        assert f"op '{name}' pushed at" in done.stderr
+        assert error in done.stderr
+    assert "script.py" in done.stderr or ".py:" in done.stderr
+
+
+def test_ctrl_c_counts_what_never_runs_and_shows_no_traceback(stuck: subprocess.Popen[str]) -> None:
+    errors, seen = lines_of(stuck.stderr), ""
+    while "endless" not in seen:
+        seen += errors.get(timeout=15)
+    stuck.send_signal(signal.SIGINT)
+    stuck.wait(timeout=15)
+    while "dropped" not in seen:
+        seen += errors.get(timeout=5)
+    assert "dropped 7 ops at exit and left unfinished: op 'endless'" in seen
+    rest = "".join(iter(lambda: errors.get() if not errors.empty() else "", ""))
+    assert "Traceback" not in seen + rest

@@ -97,20 +97,51 @@ def test_atomics_live_in_sync_alone() -> None:
 @pytest.mark.parametrize(
     ("layer", "above"),
     [
-        ("sync", ["var", "op", "sched", "pool"]),
-        ("var", ["op", "sched", "pool"]),
-        ("op", ["sched", "pool"]),
+        ("sync", ["failure", "waiter", "quiet", "trace", "var", "op", "sched", "pool", "engine"]),
+        ("failure", ["waiter", "quiet", "trace", "var", "op", "sched", "pool", "engine"]),
+        ("waiter", ["quiet", "trace", "var", "op", "sched", "pool", "engine"]),
+        ("quiet", ["failure", "waiter", "trace", "var", "op", "sched", "pool", "engine"]),
+        ("var", ["op", "sched", "pool", "engine"]),
+        ("op", ["sched", "pool", "engine"]),
+        ("sched", ["pool", "engine"]),
+        ("pool", ["var", "engine"]),
     ],
 )
 def test_engine_imports_run_one_way(layer: str, above: list[str]) -> None:
-    for path in sources(ENGINE / layer):
+    room = ENGINE / layer
+    for path in sources(room) if room.is_dir() else [room.with_suffix(".rs")]:
         found = re.findall(r"\bcrate::(\w+)", code(path))
         assert not set(found) & set(above), path
 
 
-def test_the_pool_knows_no_variables() -> None:
-    for path in sources(ENGINE / "pool"):
-        assert not re.search(r"\bcrate::var\b", code(path)), path
+#: The rooms of a crate, each of which knows those before it; and files beside them, which all may know.
+ROOMS = {
+    "array": ["layout", "memory", "access", "step", "door", "ops"],
+    "program": ["recorded", "passes", "memory", "replay"],
+}
+#: What a crate's root shows of its rooms, for its own use: the type's home.
+SHOWN = re.compile(r"pub use (\w+)(?:::\w+)*::(?:\{([^}]*)\}|(\w+));")
+
+
+def homes(crate: str) -> dict[str, str]:
+    """The room of each name that a crate's root shows."""
+    root = code(CRATES / crate / "src" / "lib.rs")
+    found: dict[str, str] = {}
+    for room, several, one in SHOWN.findall(root):
+        found |= {name.strip(): room for name in (several or one).split(",") if name.strip() not in {"", "self"}}
+    return found
+
+
+@pytest.mark.parametrize("crate", ROOMS)
+def test_rooms_import_one_way(crate: str) -> None:
+    shown, rooms = homes(crate), ROOMS[crate]
+    for at, room in enumerate(rooms):
+        for path in sources(CRATES / crate / "src" / room):
+            used = re.findall(r"\bcrate::(\w+)", code(path))
+            for several in re.findall(r"\bcrate::\{([^}]*)\}", code(path)):
+                used += [name.strip().partition("::")[0] for name in several.split(",")]
+            known = {shown.get(name, name) for name in used}
+            assert not known & set(rooms[at + 1 :]), (path, known)
 
 
 def test_variables_know_no_threads() -> None:
@@ -152,3 +183,20 @@ def test_python_starts_no_thread_of_its_own() -> None:
             continue
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"\bthreading\.Thread\(|ThreadPoolExecutor\(|\bimport ctypes\b", text), path
+
+
+#: How a call of an array function walks: each stage knows those before it, and none after.
+STAGES = ("rules", "scalars", "operands", "plans", "places", "callables", "copies", "door", "dispatch")
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_call_walks_one_way(stage: str) -> None:
+    later = set(STAGES[STAGES.index(stage) + 1 :])
+    path = ROOT / "python" / "weft" / "_array" / f"{stage}.py"
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module == "weft._array":
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("weft._array."):
+            names.add((node.module or "").rpartition(".")[2])
+    assert not names & later

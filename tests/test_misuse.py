@@ -33,6 +33,16 @@ def unchanged(engine: weft.Engine, x: weft.Variable) -> None:
     assert x.version == 1
 
 
+def test_a_name_with_nul() -> None:
+    """Threads are named after their engine, which no NUL can be a part of."""
+    with pytest.raises(errors.ArgumentValueError, match="NUL"):
+        weft.Engine(1, name="a\0b")
+    with weft.Engine(1, name="a b") as twin:
+        x = twin.new_variable()
+        twin.push(lambda: None, (), (x,))
+        twin.wait_for_var(x, timeout=SOON)
+
+
 @pytest.mark.parametrize("thing", [None, 42, "print", b"", [], object()])
 def test_not_callable(engine: weft.Engine, x: weft.Variable, thing: Any) -> None:
     for push in (engine.push, engine.push_async, engine.new_operator):

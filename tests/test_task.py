@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import inspect
 import weakref
@@ -57,8 +58,9 @@ def total(x: weft.Read[Array], y: weft.Read[Array], *, out: weft.Overwrite[Array
 def test_a_call_pushes(default_engine: weft.Engine, gate: Gate) -> None:
     a, b = Box(2), Box(1)
     gate.hold(default_engine, mutate=(default_engine.variable_of(b),))
-    assert add(a, b) is None
+    handle = add(a, b)
     assert b.value == 1
+    assert not handle.done()
     gate.open()
     weft.wait(b)
     assert b.value == 3
@@ -221,3 +223,83 @@ def test_what_has_no_variable_is_told_with_what_to_do(
 def test_only_a_callable_can_be_a_task() -> None:
     with pytest.raises(errors.ArgumentTypeError):
         weft.task(42)
+
+
+@weft.task
+def look(x: weft.Read[Array], seen: list[Any]) -> None:
+    seen.append(x)
+
+
+def test_a_call_that_only_reads_is_waited_for(default_engine: weft.Engine, gate: Gate) -> None:
+    x, seen = np.ones(3), list[Any]()
+    gate.hold(default_engine, mutate=(default_engine.variable_of(x),))
+    handle = look(x, seen)
+    with pytest.raises(errors.WaitTimeoutError):
+        handle.wait(0.01)
+    assert repr(handle) == "<weft.TaskHandle of 'look': pending>"
+    gate.open()
+    handle.wait(SOON)
+    weft.wait(handle, timeout=SOON)
+    assert handle.done()
+    assert handle.exception() is None
+    assert len(seen) == 1
+
+
+def test_a_handle_is_of_its_call_alone(default_engine: weft.Engine, gate: Gate) -> None:
+    box = Box()
+    first = fill(box, 1)
+    first.wait(SOON)
+    gate.hold(default_engine, mutate=(default_engine.variable_of(box),))
+    second = fill(box, 2)
+    first.wait(SOON)
+    assert first.done()
+    assert not second.done()
+    gate.open()
+    second.wait(SOON)
+
+
+def test_a_handle_tells_what_failed() -> None:
+    box = Box(7)
+    handle = fail(box)
+    with pytest.raises(KeyError, match="at 7"):
+        handle.wait(SOON)
+    assert isinstance(handle.exception(), KeyError)
+    skipped = add(box, Box())
+    with pytest.raises(KeyError, match="at 7"):
+        skipped.wait(SOON)
+    assert "failed" in repr(skipped)
+
+
+def test_a_handle_is_awaited() -> None:
+    async def main() -> list[Any]:
+        seen: list[Any] = []
+        await look(np.ones(2), seen)
+        await weft.wait_async(look(np.ones(3), seen), look(np.ones(4), seen))
+        with pytest.raises(KeyError):
+            await fail(Box())
+        return seen
+
+    assert sorted(map(len, asyncio.run(main()))) == [2, 3, 4]
+
+
+@weft.task
+def write_to_what_it_reads(x: weft.Read[Array]) -> None:
+    x += 1
+
+
+@weft.task
+def copy_over(to: weft.Mutate[Array], x: weft.Read[Array]) -> None:
+    to += x
+
+
+def test_what_a_task_only_reads_it_cannot_write() -> None:
+    x = np.ones(3)
+    with pytest.raises(ValueError, match="read-only"):
+        write_to_what_it_reads(x).wait(SOON)
+    with pytest.raises(ValueError, match="read-only"):
+        write_to_what_it_reads(x=x).wait(SOON)
+    assert x.tolist() == [1, 1, 1]
+    assert x.flags.writeable
+    copy_over(x, x).wait(SOON)  # declared to be changed, too
+    copy_over(x, x=np.ones(3)).wait(SOON)
+    assert x.tolist() == [3, 3, 3]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 
-from conftest import SOON, background
+from conftest import SOON, RunScript, background
 
 if TYPE_CHECKING:
     import weft
@@ -136,3 +137,26 @@ def test_a_thread_that_ends_leaves_its_ops(parallel: weft.Engine) -> None:
         thread.join(SOON)
     parallel.wait_for_all(timeout=SOON)
     assert sorted(ran) == list(range(50))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a limit on addresses keeps threads from starting on Linux alone")
+def test_threads_that_cannot_start_take_no_place(script: RunScript) -> None:
+    """An engine that could not start a worker, often, starts one when it can be had."""
+    done = script("""
+        import resource
+        import weft
+
+        engine = weft.Engine(1)
+        x = engine.new_variable()
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (used + (16 << 20), hard))  # half a worker's stack
+        for _ in range(600):
+            engine.push(int, (), (x,))
+        assert x.completed_version == 0, "there was a thread"
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+        engine.push(int, (), (x,))
+        engine.wait_for_var(x, timeout=20)
+        print(x.completed_version)
+    """)
+    assert (done.returncode, done.stdout) == (0, "601\n"), done.stderr

@@ -54,8 +54,8 @@ def keep_better(best: weft.Mutate[Array], centres: weft.Read[Array], inertia: we
 def cluster(
     images: Array,
     starts: int,
-    move_centres: Callable[[Array, Array, Array], None],
-    keep_better: Callable[[Array, Array, Array], None],
+    move_centres: Callable[[Array, Array, Array], object],
+    keep_better: Callable[[Array, Array, Array], object],
 ) -> Array:
     """Return the best centres of several starts, and, in one more row, their inertia.
 

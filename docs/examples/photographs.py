@@ -57,10 +57,10 @@ def place(picture: weft.Read[Array], sheet: weft.Mutate[Array], row: int, column
 class Steps(NamedTuple):
     """The functions above, or tasks made of them."""
 
-    decode: Callable[..., None]
-    to_grey: Callable[..., None]
-    find_edges: Callable[..., None]
-    place: Callable[..., None]
+    decode: Callable[..., object]
+    to_grey: Callable[..., object]
+    find_edges: Callable[..., object]
+    place: Callable[..., object]
 
 
 FUNCTIONS = Steps(decode, to_grey, find_edges, place)

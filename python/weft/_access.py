@@ -7,7 +7,6 @@ bare ``Read`` as any type; at run time the annotation carries an `Access`.
 from __future__ import annotations
 
 import enum
-from types import new_class
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast, get_args
 
 from weft._core import Declared, _mutate, _overwrite, _read
@@ -44,11 +43,35 @@ Overwrite: TypeAlias = Annotated[T, Access.OVERWRITE]
 
 if not TYPE_CHECKING:  # to type checkers they are aliases alone: kernels take the lists reads= and mutates= as well
 
-    def _declaring(access: Access, declare: Callable[[object], Declared]) -> object:
-        """Return the same alias, which can also be called: with an argument of a kernel."""
-        base = type(Annotated[int, 0])
-        call = {"__call__": staticmethod(declare)}  # the core's own function: no line of Python runs per argument
-        return new_class("_Declaring", (base,), {"_root": True}, lambda body: body.update(call))(T, (access,))
+    class _Declaration:
+        """What stands for the alias at run time: subscribed it is `typing.Annotated`, called it declares a kernel's argument."""
+
+        __slots__ = ("__metadata__",)
+
+        def __init__(self, access: Access) -> None:
+            self.__metadata__ = (access,)
+
+        def __getitem__(self, kind: object) -> object:
+            return Annotated[kind, self.__metadata__[0]]
+
+        def __or__(self, other: object) -> object:
+            return self[Any] | other
+
+        def __ror__(self, other: object) -> object:
+            return other | self[Any]
+
+        def __repr__(self) -> str:
+            return f"weft.{self.__metadata__[0].value}"
+
+        def __reduce__(self) -> tuple[object, ...]:
+            return _declaration, (self.__metadata__[0],)
+
+    def _declaring(access: Access, declare: Callable[[object], Declared]) -> _Declaration:
+        # The core's own function: no line of Python runs per argument.
+        return type("_Declaration", (_Declaration,), {"__slots__": (), "__call__": staticmethod(declare)})(access)
+
+    def _declaration(access: Access) -> object:
+        return {Access.READ: Read, Access.MUTATE: Mutate, Access.OVERWRITE: Overwrite}[access]
 
     Read = _declaring(Access.READ, _read)
     Mutate = _declaring(Access.MUTATE, _mutate)
@@ -101,6 +124,8 @@ def _marks_within(annotations: tuple[object, ...] | list[object]) -> list[Access
     for part in annotations:
         if isinstance(part, Access):
             marks.append(part)
+        if not get_args(part):
+            marks += [mark for mark in getattr(part, "__metadata__", ()) if isinstance(mark, Access)]
         inner = cast("list[object]", part) if isinstance(part, list) else get_args(part)  # Callable[[int], str]
         marks += _marks_within(inner)
     return marks

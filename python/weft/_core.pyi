@@ -3,12 +3,13 @@
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from types import EllipsisType, ModuleType, TracebackType
-from typing import Any, ClassVar, Literal, Never, Self, SupportsIndex, TypeAlias, TypedDict, TypeVar, final
+from typing import Any, ClassVar, Literal, Never, Self, SupportsIndex, TypeAlias, TypedDict, TypeVar, final, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from weft._access import Access
+from weft._array.flat import Flat
 from weft._array.operands import ArrayLike
 from weft._array.shapes import AnyShape, Axis
 from weft._device import Device
@@ -16,6 +17,7 @@ from weft._device import Device
 __all__ = [
     "_FIRST_CUDA_DEVICE",
     "BareLaunch",
+    "Compiled",
     "Completion",
     "CudaLoop",
     "Declared",
@@ -27,6 +29,7 @@ __all__ = [
     "Operator",
     "Outline",
     "RawKernel",
+    "Recording",
     "Variable",
     "_Answering",
     "_DeviceMemory",
@@ -45,6 +48,7 @@ __all__ = [
     "copy_elements",
     "cuda_begin_capture",
     "cuda_compile",
+    "cuda_compiler_version",
     "cuda_copy",
     "cuda_current_stream",
     "cuda_device_count",
@@ -61,7 +65,10 @@ __all__ = [
     "forget_loops",
     "memory_stats",
     "memory_trim",
+    "note_call",
+    "plan_offsets",
     "push_compute",
+    "recording",
     "set_dispatch",
     "tape_apart",
     "tape_check_target",
@@ -311,6 +318,9 @@ class NDArray:
     @property
     def _elsewhere(self) -> bool: ...
     @property
+    def _recording(self) -> str | None: ...
+    def _is_recorded(self) -> bool: ...
+    @property
     def _offset(self) -> int: ...
     def _place(self, device: int) -> None: ...
     def _shares_buffer(self, other: NDArray) -> bool: ...
@@ -377,6 +387,10 @@ class NDArray:
     @property
     def device(self) -> Device: ...
     @property
+    def flat(self) -> Flat: ...
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+    @property
     def real(self) -> NDArray: ...
     @property
     def imag(self) -> NDArray: ...
@@ -411,10 +425,22 @@ class NDArray:
     def to_device(self, device: Device | str, /, *, stream: object = None) -> NDArray: ...
     def copy(self) -> NDArray: ...
     def flatten(self) -> NDArray: ...
-    def copyto(self, dst: _Target) -> _Target: ...
+    @overload
+    def copyto(self, target: _Target, /) -> _Target: ...
+    @overload
+    def copyto(
+        self,
+        first: NDArray | np.ndarray[Any, Any],
+        second: NDArray | np.ndarray[Any, Any],
+        /,
+        *targets: NDArray | np.ndarray[Any, Any],
+    ) -> tuple[NDArray | np.ndarray[Any, Any], ...]: ...
     def copyfrom(self, src: ArrayLike) -> Self: ...
     def fill(self, value: ArrayLike) -> None: ...
-    def sort(self, axis: SupportsIndex = -1, *, stable: bool = True) -> None: ...
+    def sort(self, axis: SupportsIndex = -1, kind: str | None = None, *, stable: bool = True) -> None: ...
+    def partition(self, kth: SupportsIndex | Sequence[SupportsIndex], axis: SupportsIndex = -1) -> None: ...
+    def view(self, dtype: npt.DTypeLike | None = None) -> NDArray: ...
+    def __round__(self, ndigits: SupportsIndex | None = None) -> NDArray: ...
 
     # Computations. stubtest compares names, but that of `_self`.
     def all(
@@ -645,7 +671,14 @@ class _DeviceMemory: ...
 
 @final
 class RawKernel:
-    def __new__(cls, code: object, name: str | None = None, options: Sequence[str] | None = None) -> Self: ...
+    def __new__(
+        cls,
+        code: object,
+        name: str | None = None,
+        options: Sequence[str] | None = None,
+        *,
+        enable_cooperative_groups: bool | None = None,
+    ) -> Self: ...
     @property
     def name(self) -> str: ...
     def __call__(
@@ -673,6 +706,122 @@ class Graph:
     def _end(self, abandon: bool) -> None: ...
 
 def cuda_begin_capture(name: str | None) -> Graph: ...
+
+class _View(TypedDict):
+    buffer: int
+    kind: Literal["argument", "state", "constant", "result", "temporary"]
+    number: int | None
+    version: int
+    shape: tuple[int, ...]
+    dtype: str
+    strides: tuple[int, ...]
+    offset: int
+    arena_offset: int | None
+
+class _Step(TypedDict):
+    number: int
+    name: str
+    location: str | None
+    inputs: list[_View]
+    outputs: list[_View]
+    accesses: list[Literal["read", "mutate", "overwrite"]]
+    dependencies: list[int]
+    bytes: int
+    numbers: list[bytes]
+    op: Any
+    attributes: Any
+
+@final
+class Recording:
+    def __new__(cls, engine: Engine, name: str, *, keeps: bool = False) -> Self: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def calls(self) -> int: ...
+    def changed_since(self, number: int) -> str | None: ...
+    def begin(self) -> None: ...
+    def end(self) -> None: ...
+    def abort(self) -> None: ...
+    def argument(self, array: NDArray, readonly: bool = False) -> NDArray: ...
+    def constant(self, array: NDArray) -> None: ...
+    def states(self) -> tuple[NDArray, ...]: ...
+    def finish(
+        self,
+        results: tuple[NDArray, ...],
+        *,
+        sequential: bool = False,
+        memory: str = "balanced",
+        donate: Sequence[int] = ...,
+        passes: Sequence[str] | None = None,
+    ) -> Compiled: ...
+
+@final
+class Compiled:
+    def __new__(cls, *args: object, **_kwargs: object) -> Self: ...
+    def run(
+        self, arguments: tuple[NDArray, ...], *, priority: int = 0, sequential: bool | None = None
+    ) -> tuple[NDArray, ...]: ...
+    @property
+    def engine(self) -> Engine: ...
+    @property
+    def closed(self) -> tuple[int, ...]: ...
+    @property
+    def ops(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def eager_nbytes(self) -> int: ...
+    @property
+    def eager_peak_nbytes(self) -> int: ...
+    @property
+    def peak_live_nbytes(self) -> int: ...
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def states(self) -> tuple[NDArray, ...]: ...
+    def states_version(self) -> tuple[int, ...]: ...
+    def states_unchanged(self) -> bool: ...
+    def describe(self) -> list[_Step]: ...
+
+def recording() -> Recording | None: ...
+
+class Signatures:
+    def __new__(
+        cls,
+        name: str,
+        parameters: Sequence[str],
+        defaults: Sequence[Sequence[Any]],
+        statics: Sequence[bool],
+        plain: bool,
+        verify: int,
+        instance: object | None,
+        of: Signatures | None,
+    ) -> Self: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...  # noqa: ANN401 - the function's own
+    def _find(self, arguments: tuple[Any, ...]) -> Any: ...  # noqa: ANN401 - a program, or None
+    def _parts(self, arguments: tuple[Any, ...]) -> list[tuple[bytes, tuple[Any, ...]]]: ...
+    def _overlaps(self, leaves: tuple[Any, ...]) -> list[tuple[int, int, int]]: ...
+    def _leaves(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]: ...
+    def _enter(
+        self,
+        arguments: tuple[Any, ...],
+        program: object,
+        run: Callable[..., tuple[NDArray, ...]],
+        results: tuple[Any, ...],
+        guards: Sequence[tuple[Any, ...]],
+        states: Sequence[NDArray],
+        versions: tuple[Callable[[], object], object] | None,
+    ) -> Any: ...  # noqa: ANN401 - the program
+    def _programs(self) -> list[Any]: ...
+    def _forget(self, program: object | None = None) -> None: ...
+    @staticmethod
+    def _result(results: tuple[Any, ...], made: tuple[NDArray, ...], given: tuple[Any, ...]) -> Any: ...  # noqa: ANN401 - the function's own
+    @property
+    def _instance(self) -> Any: ...  # noqa: ANN401 - what a method is bound to
+
+def ambient(read: Callable[[], object]) -> None: ...
+def set_eager(on: bool) -> None: ...
+def note_call(op: object, attributes: object) -> None: ...
 def cuda_empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine, index: int) -> NDArray: ...
 def cache_cuda_loop(name: str, dtypes: tuple[np.dtype[Any], np.dtype[Any]], loop: CudaLoop) -> None: ...
 def _read(obj: object) -> Declared: ...
@@ -693,6 +842,7 @@ def cuda_wrap(
     keeper: object,
     engine: Engine,
 ) -> NDArray: ...
+def cuda_compiler_version(paths: Sequence[str]) -> tuple[int, int]: ...
 def cuda_compile(
     paths: Sequence[str], name: str, source: str, capability: tuple[int, int], options: Sequence[str]
 ) -> bytes: ...
@@ -703,6 +853,15 @@ def cuda_memory_stats(index: int) -> dict[str, int]: ...
 def cuda_trim() -> None: ...
 def cuda_wait_issued(x: NDArray) -> None: ...
 def cuda_current_stream() -> tuple[int, int] | None: ...
+def plan_offsets(
+    lower: npt.NDArray[np.int64],
+    upper: npt.NDArray[np.int64],
+    size: npt.NDArray[np.int64],
+    out: npt.NDArray[np.int64],
+    alignment: int,
+    capacity: int | None,
+    seconds: float,
+) -> tuple[int, int]: ...
 
 @final
 class Operator:
@@ -712,6 +871,7 @@ class Operator:
 class BareLaunch:
     def __new__(cls, array: NDArray, image: bytes, name: str, grid: int, block: int) -> Self: ...
     def time(self, count: int) -> tuple[float, float]: ...
+    def calls(self, count: int) -> list[tuple[str, float]]: ...
 
 @final
 class Completion:

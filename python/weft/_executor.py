@@ -25,9 +25,10 @@ class Executor(concurrent.futures.Executor):
 
     Parameters
     ----------
-    engine : Engine, optional
-        The engine to run on. By default the executor makes one, and closes it at shutdown.
-    workers : int, optional
+    engine : Engine or int, optional
+        The engine to run on. By default the executor makes one, and closes it at shutdown; a number is that of its
+        workers, as for `concurrent.futures.ThreadPoolExecutor`.
+    workers, max_workers : int, optional
         The number of workers of the engine that the executor makes; by default as many as this process may use CPUs.
 
     Raises
@@ -35,7 +36,7 @@ class Executor(concurrent.futures.Executor):
     ArgumentTypeError
         If `engine` is not an engine.
     ArgumentValueError
-        If both `engine` and `workers` are given, or `workers` is less than 1.
+        If an engine and a number of workers are given, or two numbers, or one less than 1.
 
     See Also
     --------
@@ -57,9 +58,19 @@ class Executor(concurrent.futures.Executor):
     1024
     """
 
-    def __init__(self, engine: Engine | None = None, workers: int | None = None) -> None:
+    def __init__(
+        self, engine: Engine | int | None = None, workers: int | None = None, *, max_workers: int | None = None
+    ) -> None:
+        counts = [engine if isinstance(engine, int) else None, workers, max_workers]
+        if sum(count is not None for count in counts) > 1:
+            raise ArgumentValueError(
+                "workers and max_workers mean the same, as does a number in front: give one of them"
+            )
+        workers = next((count for count in counts if count is not None), None)
+        if isinstance(engine, int):
+            engine = None
         if engine is not None and not isinstance(engine, Engine):
-            raise ArgumentTypeError(f"Executor() takes a weft.Engine or None, not {type(engine).__name__}")
+            raise ArgumentTypeError(f"Executor() takes a weft.Engine, a number or None, not {type(engine).__name__}")
         if engine is not None and workers is not None:
             raise ArgumentValueError(
                 "workers belong to an engine that the executor makes: give either an engine or workers"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
 import sys
@@ -82,7 +83,9 @@ def _drain() -> None:
     except ArgumentValueError as error:
         timeout = None
         _complain(str(error))
-    _exit_drain(None if timeout is None else max(0.0, _deadline(timeout) - time.monotonic()))
+    # Whoever asked for an end was told what it cost; the traceback of this line would say nothing more.
+    with contextlib.suppress(KeyboardInterrupt):
+        _exit_drain(None if timeout is None else max(0.0, _deadline(timeout) - time.monotonic()))
 
 
 # A spawned child drains twice, as a finalizer and at the exit: it complains once, and the limit covers both.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,6 +81,8 @@ class ObjectVariables:
             if living is not None:
                 _delete(living._entries.pop(key)[1])  # noqa: SLF001 - its own class
 
+        if isinstance(owner, PurePath):  # from 3.12 on it takes weak references, and two paths to one file would be two
+            raise ArgumentTypeError(_without_variable(owner))
         try:
             reference = weakref.ref(owner, delete)
         except TypeError:
@@ -104,6 +107,11 @@ def _without_variable(obj: object) -> str:
         )
     if obj is None or isinstance(obj, (bool, int, float, complex, str, np.generic)):
         return f"{what} can have no variable, for it never changes: pass it without a tag, or, for a result, an array of shape ()"
+    if isinstance(obj, PurePath):
+        return (
+            f"{what} can have no variable, for it never changes, and another one may name the same file: pass it without "
+            f"a tag, beside an object that stands for the file, or {by_hand}"
+        )
     return (
         f"{what} can have no variable, because it cannot be weakly referenced: pass a NumPy array, a memoryview or an "
         f"instance of a class (an empty subclass of {type(obj).__name__} may do), or {by_hand}"

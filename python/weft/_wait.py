@@ -6,6 +6,7 @@ import time
 
 from weft._core import NDArray, Variable
 from weft._default import get_engine
+from weft._task import TaskHandle
 
 
 def wait(*objs: object, timeout: float | None = None) -> None:
@@ -16,7 +17,7 @@ def wait(*objs: object, timeout: float | None = None) -> None:
     Parameters
     ----------
     *objs : object
-        Objects that were given to tasks on the default engine, or variables and arrays of any engine. A view of a
+        Objects that were given to tasks on the default engine, or handles of tasks, variables and arrays of any engine. A view of a
         NumPy array stands for the array that owns the memory.
     timeout : float, optional
         The most seconds to wait for all of them together; None waits without limit.
@@ -45,7 +46,7 @@ def wait(*objs: object, timeout: float | None = None) -> None:
     ... def double(x: weft.Mutate[numpy.ndarray]) -> None:
     ...     x *= 2
     >>> x = numpy.ones(3)
-    >>> double(x)
+    >>> doubling = double(x)
     >>> weft.wait(x)
     >>> x
     array([2., 2., 2.])
@@ -54,7 +55,7 @@ def wait(*objs: object, timeout: float | None = None) -> None:
         get_engine().wait_for_all(timeout)
         return
     # All variables first: an object without one is reported before any time is spent.
-    waited = [obj if isinstance(obj, (Variable, NDArray)) else get_engine().variable_of(obj) for obj in objs]
+    waited = [_waited(obj) for obj in objs]
     deadline = None if timeout is None else time.monotonic() + timeout
     failures: list[Exception] = []
     for one in waited:
@@ -76,3 +77,55 @@ def wait(*objs: object, timeout: float | None = None) -> None:
     if failures:
         msg = "several ops failed"
         raise ExceptionGroup(msg, failures)
+
+
+async def wait_async(*objs: object) -> None:
+    """Wait in asyncio until every task pushed so far that changes `objs` is done, without blocking the event loop.
+
+    Arrays can be awaited one by one, too. They are not hashable, as NumPy's are not, so `asyncio.gather` and
+    `asyncio.wait` do not take them: they take what this function returns.
+
+    Parameters
+    ----------
+    *objs : object
+        As in `wait`, at least one.
+
+    Raises
+    ------
+    TypeError
+        If nothing is given.
+    BaseException
+        Where an op failed, the exception that it raised; where several `objs` failed by several exceptions, all of
+        them as an `ExceptionGroup`, after all of `objs` have been waited for.
+
+    Examples
+    --------
+    >>> import asyncio, weft
+    >>> async def main() -> list[float]:
+    ...     x, y = weft.ones(2) + 1, weft.ones(3) * 3
+    ...     await weft.wait_async(x, y)
+    ...     return [*x.tolist(), *y.tolist()]
+    >>> asyncio.run(main())
+    [2.0, 2.0, 3.0, 3.0, 3.0]
+    """
+    if not objs:
+        raise TypeError("wait_async() takes what to wait for: arrays, variables, handles of tasks, objects of tasks")
+    failures: list[Exception] = []
+    for one in [_waited(obj) for obj in objs]:
+        try:
+            await one
+        except Exception as error:  # noqa: BLE001 - an op may raise anything
+            if not any(error is failure for failure in failures):
+                failures.append(error)
+    if len(failures) == 1:
+        raise failures[0]
+    if failures:
+        msg = "several ops failed"
+        raise ExceptionGroup(msg, failures)
+
+
+def _waited(obj: object) -> Variable | NDArray:
+    """Return what tells when an object is ready."""
+    if isinstance(obj, TaskHandle):
+        return obj._variable  # noqa: SLF001 - the handle is no more than that
+    return obj if isinstance(obj, (Variable, NDArray)) else get_engine().variable_of(obj)

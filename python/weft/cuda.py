@@ -56,11 +56,13 @@ class MemoryStats(NamedTuple):
     blocks : int
         How many blocks that is.
     held : int
-        Held by the device's pool, in use or kept for reuse.
+        Held by weft's pool on the device, in use or kept for reuse: an eighth of its memory is kept at most.
     free, total : int
         Not in anybody's use, other processes counted; all there is.
     pinned : int
         Pinned memory of the host, in use or kept for reuse.
+    lost : int
+        Bytes that the driver refused to take back. They are gone until the process ends.
     """
 
     in_use: int
@@ -70,6 +72,7 @@ class MemoryStats(NamedTuple):
     free: int
     total: int
     pinned: int
+    lost: int
 
 
 def is_available() -> bool:

@@ -20,12 +20,16 @@ __all__ = [
     "EngineClosedError",
     "ForkedError",
     "GradientError",
+    "GraphError",
     "KernelArgumentError",
     "KernelCompileError",
     "NativeOpError",
     "NestedPushError",
     "OpCancelledError",
     "PendingLimitError",
+    "PlanError",
+    "RecordingWarning",
+    "ShapeError",
     "TraceError",
     "VariableDeletedError",
     "WaitTimeoutError",
@@ -363,8 +367,44 @@ class CaptureError(WeftError, RuntimeError):
     """
 
 
+class RecordingWarning(WeftError, RuntimeWarning):
+    """One argument of a `weft.program` alone has made many programs: each call records anew instead of replaying.
+
+    The message names the argument and says what to pass instead. To make it an error, use ``warnings.simplefilter``.
+
+    Examples
+    --------
+    >>> import warnings, weft
+    >>> @weft.program
+    ... def scale(x, rate):
+    ...     return x * rate
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     for rate in range(8):
+    ...         y = scale(weft.ones(2), 1.0 / (1 + rate))
+    >>> [warning.category.__name__ for warning in caught]
+    ['RecordingWarning']
+    """
+
+
 class KernelCompileError(WeftError, ValueError):
     """CUDA's compiler refused the source of a kernel. The message has its log."""
+
+
+class PlanError(WeftError, ValueError, MemoryError):
+    """No plan keeps to the bytes that are allowed, or none was found in the time that is.
+
+    The message names the limit, the lower bound, and the best that was found. Allow more bytes or, where the lower
+    bound is within the limit, more seconds.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.graph.plan_offsets([0, 1], [2, 3], [64, 64], capacity=100)
+    Traceback (most recent call last):
+    ...
+    weft.errors.PlanError: ...
+    """
 
 
 class KernelArgumentError(WeftError, TypeError):
@@ -374,17 +414,39 @@ class KernelArgumentError(WeftError, TypeError):
     """
 
 
-class GradientError(WeftError, ValueError):
-    """A gradient was asked for that there is not, or that cannot be computed any more.
+class GraphError(WeftError, ValueError):
+    """A symbol or a graph is wrong, or a file is none: names, counts, indices, cycles, unknown ops, missing attributes.
 
-    The message names the op or the array, and the lines where it was pushed and, if that is the reason, overwritten.
+    The message names the node, and the line that made it where that is known. Nothing has changed.
 
     Examples
     --------
     >>> import weft
-    >>> try:
-    ...     weft.grad(lambda x: x * 2)(weft.ones(3))
-    ... except weft.errors.GradientError as error:
-    ...     print(error)
-    grad() takes functions that return a scalar, and this one returned an array of shape (3,): use vjp(), or sum it
+    >>> weft.symbol.load_json("{}")
+    Traceback (most recent call last):
+    ...
+    weft.errors.GraphError: the graph has no 'nodes'
+    """
+
+
+class ShapeError(GraphError):
+    """Shapes, or dtypes, contradict each other, or an op refuses those that it is given.
+
+    The message names the node, the input and both shapes.
+
+    Examples
+    --------
+    >>> import weft
+    >>> x, y = weft.symbol.Variable("x"), weft.symbol.Variable("y")
+    >>> (x + y).infer_shape(x=(2, 3), y=(4,))
+    Traceback (most recent call last):
+    ...
+    weft.errors.ShapeError: node 'add0' (op 'add'), inputs of shapes (2, 3), (4,): operands could not be broadcast ...
+    """
+
+
+class GradientError(WeftError, ValueError):
+    """A gradient was asked for that there is not, or that cannot be computed any more.
+
+    The message names the op or the array, and the lines where it was made and, if that is the reason, overwritten.
     """

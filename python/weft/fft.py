@@ -13,8 +13,8 @@ import numpy as np
 
 from weft._array.calls import one
 from weft._array.devices import as_device, place
-from weft._array.dispatch import as_array
 from weft._array.manipulation import roll
+from weft._array.operands import as_array
 from weft._array.shapes import Axis, axis_index, axis_tuple
 from weft._default import get_engine
 from weft.ops import Aval, as_dtype, register_op

@@ -16,16 +16,13 @@ from numpy.linalg import LinAlgError
 
 from weft._array import decompositions as ops
 from weft._array.calls import one, several
-from weft._array.dispatch import as_array, eager
+from weft._array.eager import eager
 from weft._array.elementwise import divide
-from weft._array.manipulation import _selected as _select
-from weft._array.manipulation import matrix_transpose, permute_dims, reshape
-from weft._array.matrices import cross
-from weft._array.matrices import diagonal as _diagonal
-from weft._array.matrices import trace as _trace
-from weft._array.products import matmul, tensordot, vecdot
-from weft._array.products import outer as _outer
-from weft._array.shapes import Axis, axis_tuple
+from weft._array.manipulation import _selected as _select, matrix_transpose, permute_dims, reshape
+from weft._array.matrices import cross, diagonal as _diagonal, trace as _trace
+from weft._array.operands import as_array
+from weft._array.products import matmul, outer as _outer, tensordot, vecdot
+from weft._array.shapes import Axis, axis_tuple, is_index
 from weft._core import NDArray
 
 if TYPE_CHECKING:
@@ -329,7 +326,7 @@ def norm(
     if axis is None and ord is None:
         return vector_norm(x, keepdims=keepdims)
     axes = tuple(range(x.ndim)) if axis is None else axis
-    if isinstance(axes, SupportsIndex) or len(axes) == 1:
+    if is_index(axes) or len(axes) == 1:
         if isinstance(ord, str):
             raise ValueError(f"the norm of order {ord!r} is one of matrices, not of vectors")
         return vector_norm(x, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)

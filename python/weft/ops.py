@@ -10,7 +10,7 @@ arrays, captured programs and symbolic graphs share one set of ops. A user's op 
 >>> clip01(weft.asarray([-1.0, 0.5, 2.0]))
 NDArray([0. , 0.5, 1. ])
 
-This module knows names and rules only; `weft._array.dispatch` pushes.
+This module knows names and rules only; `weft._array.dispatch` takes their calls to the engine.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ from weft._array.rules import (
     ufunc_dtypes,
 )
 
+from weft._core import GroupEntry, OpEntry, all_ops, find_op
+from weft._graph.described import describe_op
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -42,12 +45,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Aval",
+    "Group",
     "Op",
     "as_dtype",
+    "attribute_map",
     "broadcast_of_ufunc",
     "broadcast_same_dtype",
     "broadcast_shapes",
     "get_op",
+    "group",
     "like_first",
     "list_ops",
     "register_op",
@@ -59,7 +65,6 @@ __all__ = [
 _MISSING: Any = object()
 #: The attribute by which a kind of device computes an op faster than by its `compute`.
 _FASTER = {"cpu": "push", "cuda": "kernels"}
-_ops: dict[str, Op] = {}  # by name and by alias
 _lock = threading.Lock()
 
 
@@ -96,7 +101,7 @@ class Op:
     """
 
     __slots__ = (
-        "_attributes",
+        "_entry",
         "aliases",
         "compute",
         "infer",
@@ -136,13 +141,15 @@ class Op:
         self.plans: dict[Any, Any] = {}  # the dispatcher's: inner loops by dtypes of operands
         self.operator = False  # the dispatcher's: whether an operator is this op
         self.replaced: frozenset[str] = frozenset()  # kinds of devices that compute as was set later
-        self._attributes: dict[str, tuple[int, object]] = {}
+        self._entry = OpEntry(name)
+        describe_op(self)
 
     def __call__(self, *arrays: Any, out: Any = None, **attributes: Any) -> NDArray | tuple[NDArray, ...]:  # noqa: ANN401 - array-likes
         """Push the op and return its result, or its results, at once."""
         from weft._array.dispatch import call  # noqa: PLC0415 - the dispatcher imports this module
 
-        return call(self, *arrays, out=out, **attributes)
+        results: NDArray | tuple[NDArray, ...] = call(self, *arrays, out=out, **attributes)
+        return results
 
     def __repr__(self) -> str:
         """Return the expression that finds this op."""
@@ -177,21 +184,27 @@ class Op:
         'cos'
         """
         with _lock:
-            known = self._attributes.get(key)
-            if known is not None and known[0] == level:
-                raise ValueError(f"op {self.name!r} has an attribute {key!r} at level {level}: give another level")
-            if known is None or known[0] < level:
-                self._attributes[key] = level, value
-                if key.startswith("compute:"):
-                    self._replace(key.removeprefix("compute:"), value, level)  # type: ignore[arg-type] # the caller's word
+            known = self._entry.level(key)
+            self._entry.set_attribute(key, value, level)
+            if known is None or known < level:
+                self._follow(key, value, level)
+
+    def _follow(self, key: str, value: Any, level: int) -> None:  # noqa: ANN401 - whatever was set
+        """Let what the dispatcher looks at be what an attribute says."""
+        if key.startswith("compute:"):
+            self._replace(key.removeprefix("compute:"), value, level)
+        elif key == "infer":
+            self.infer = value
+        elif key == "inplace" and not callable(value):
+            self.inplace = tuple(value)
 
     def _replace(self, kind: str, compute: Compute, level: int) -> None:
         """Compute by `compute` what was computed some faster way."""
-        from weft._array.dispatch import forget  # noqa: PLC0415 - the dispatcher imports this module
+        from weft._array.plans import forget  # noqa: PLC0415 - the dispatcher imports this module
 
         faster = _FASTER.get(kind)
-        if faster is not None and self._attributes.get(faster, (level + 1,))[0] <= level:
-            del self._attributes[faster]
+        if faster is not None:
+            self._entry.remove_attribute(faster, level)
         self.compute[kind] = compute
         self.replaced |= {kind}
         forget(self, kind)
@@ -210,12 +223,101 @@ class Op:
         >>> weft.ops.get_op("sin").attribute("layout", "any")
         'any'
         """
-        found = self._attributes.get(key)
-        if found is not None:
-            return found[1]
+        found = self._entry.attribute(key, _MISSING)
+        if found is not _MISSING:
+            return found
         if default is _MISSING:
             raise KeyError(f"op {self.name!r} has no attribute {key!r}")
         return default
+
+    def include(self, group: str | Group) -> Op:
+        """Make the op a member of a group, and return it: what is said of the group is said of the op.
+
+        Examples
+        --------
+        >>> import weft
+        >>> weft.ops.group("doctest_trigonometric").set_attribute("doctest_periodic", True)
+        >>> cosine = weft.ops.get_op("cos").include("doctest_trigonometric")
+        >>> cosine.attribute("doctest_periodic")
+        True
+        """
+        self._entry.include(group if isinstance(group, str) else group.name)
+        return self
+
+    def describe(self, text: str) -> Op:
+        """Say in words what the op does, and return it.
+
+        Examples
+        --------
+        >>> import weft
+        >>> op = weft.ops.get_op("sin").describe("The sine.").add_argument("x", "array", "Angles in radians.")
+        >>> print(op.docstring)
+        The sine.
+        <BLANKLINE>
+        Parameters
+        ----------
+        x : array
+            Angles in radians.
+        <BLANKLINE>
+        """
+        self._entry.describe(text)
+        return self
+
+    def add_argument(self, name: str, type: str, text: str) -> Op:  # noqa: A002 - what it is
+        """Say in words what an argument is, and return the op: see `describe`."""
+        self._entry.add_argument(name, type, text)
+        return self
+
+    @property
+    def docstring(self) -> str:
+        """What `describe` and `add_argument` have said, as numpydoc has it."""
+        return self._entry.docstring()
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The keys of its attributes, sorted."""
+        return tuple(self._entry.keys())
+
+
+class Group:
+    """Ops that share attributes: each that is included, later too, gets what is said of the group.
+
+    Made by `group`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> pair = weft.ops.group("doctest_pair")
+    >>> seen = []
+    >>> pair.add_trigger(lambda op: seen.append(op.name))
+    >>> for name in ("sinh", "cosh"):
+    ...     _ = weft.ops.get_op(name).include(pair)
+    >>> seen
+    ['sinh', 'cosh']
+    """
+
+    __slots__ = ("_entry", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._entry = GroupEntry(name)
+
+    def set_attribute(self, key: str, value: object, level: int = 10) -> None:
+        """Give each member an attribute, as `Op.set_attribute` does."""
+        self._entry.add_trigger(lambda op: op.set_attribute(key, value, level))
+
+    def add_trigger(self, function: Callable[[Op], object]) -> None:
+        """Call `function(op)` for each member, and for each that is included later."""
+        self._entry.add_trigger(function)
+
+    @property
+    def members(self) -> tuple[Op, ...]:
+        """The members, in the order in which they came."""
+        return tuple(self._entry.members())
+
+    def __repr__(self) -> str:
+        """Return the expression that finds this group."""
+        return f"weft.ops.group({self.name!r})"
 
 
 @overload
@@ -306,17 +408,7 @@ def register_op(
         op = Op(
             name, rule, compute, ufunc=ufunc, nout=nout, inplace=inplace, mutates=mutates, aliases=aliases, level=level
         )
-        names = (name, *op.aliases)
-        with _lock:
-            taken = [each for each in names if each in _ops and _ops[each].level == level]
-            if taken:
-                raise ValueError(
-                    f"an op named {taken[0]!r} is registered at level {level} already: choose another name, or another "
-                    "level for it to count before or after that one"
-                )
-            for each in names:
-                if each not in _ops or _ops[each].level < level:
-                    _ops[each] = op
+        op._entry.register(list(op.aliases), level, op)  # noqa: SLF001 - the registry's record of it
         return op
 
     return register
@@ -336,10 +428,10 @@ def get_op(name: str) -> Op:
     >>> weft.ops.get_op("arcsin").name
     'asin'
     """
-    try:
-        return _ops[name]
-    except KeyError:
-        raise KeyError(f"no op is named {name!r}: weft.ops.list_ops() names them all") from None
+    found: Op | None = find_op(name)
+    if found is None:
+        raise KeyError(f"no op is named {name!r}: weft.ops.list_ops() names them all")
+    return found
 
 
 def list_ops() -> tuple[str, ...]:
@@ -351,5 +443,34 @@ def list_ops() -> tuple[str, ...]:
     >>> "add" in weft.ops.list_ops()
     True
     """
-    with _lock:
-        return tuple(sorted({op.name for op in _ops.values()}))
+    return tuple(sorted({op.name for op in all_ops()}))
+
+
+def attribute_map(key: str) -> dict[str, Any]:
+    """Return one attribute of all ops that have it, by name.
+
+    Parameters
+    ----------
+    key : str
+        The attribute, by its name here or in NNVM.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.ops.attribute_map("FInplaceOption")["add"]
+    ((0, 0), (1, 0))
+    """
+    found = ((op.name, op.attribute(key, _MISSING)) for op in all_ops())
+    return {name: value for name, value in found if value is not _MISSING}
+
+
+def group(name: str) -> Group:
+    """Return the group of ops of this name, which is made if there is none.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.ops.group("doctest_group").members
+    ()
+    """
+    return Group(name)

@@ -35,9 +35,10 @@ from weft._array.draws import (
     unpack,
 )
 from weft._array.sampling import BYTES, CHOICE, PERMUTATION, PERMUTED, SHUFFLE, check_choice
-from weft._core import Engine, NDArray, copy_elements, wrap
+from weft._core import Engine, NDArray, copy_elements, recording, wrap
 from weft._default import get_engine
 from weft._device import cpu
+from weft.errors import CaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +48,12 @@ if TYPE_CHECKING:
 __all__ = ["Generator", "default_rng"]
 
 Seed: TypeAlias = "int | Sequence[int] | np.random.SeedSequence | None"
+
+
+def _refuse_recording(why: str) -> None:
+    """Raise while this thread records a program."""
+    if recording() is not None:
+        raise CaptureError(f"generators cannot be made so in a program: {why}")
 
 
 def default_rng(seed: Seed | Generator = None, *, engine: Engine | None = None) -> Generator:
@@ -101,6 +108,8 @@ class Generator:
     def __init__(self, seed: Seed = None, *, engine: Engine | None = None) -> None:
         if isinstance(seed, np.random.BitGenerator | np.random.Generator):
             raise TypeError(f"seed must be an int, ints, a SeedSequence or None, not a {type(seed).__name__}")
+        if seed is None:
+            _refuse_recording("fresh entropy would be drawn once and replayed: give the generator a seed")
         seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
         self._seeds: np.random.SeedSequence = seeds
         words = wrap(pack(np.random.Philox(seeds).state), get_engine() if engine is None else engine)
@@ -135,6 +144,7 @@ class Generator:
         """
         if n_children < 0:
             raise ValueError(f"n_children must not be negative, not {n_children}")
+        _refuse_recording("each call gives other children, and a replay would give the same: spawn them before")
         return [Generator(seed, engine=self._state.engine) for seed in self._seeds.spawn(n_children)]
 
     def bytes(self, length: int) -> bytes:

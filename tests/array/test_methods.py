@@ -407,3 +407,10 @@ def test_methods_are_documented() -> None:
     for name, member in vars(weft.NDArray).items():
         if not name.startswith("_") and callable(member):
             assert inspect.getdoc(member), name
+
+
+def test_methods_that_are_functions_are_all_there() -> None:
+    from weft._array.methods import _FUNCTIONS
+
+    for name in _FUNCTIONS:
+        assert getattr(weft.NDArray, name) is getattr(weft, name)

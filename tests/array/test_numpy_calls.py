@@ -446,3 +446,18 @@ def test_another_type_may_take_over() -> None:
 def test_creation_like_an_ndarray() -> None:
     assert isinstance(np.zeros(3, like=weft.zeros(1)), weft.NDArray)
     same(np.asarray([1.0, 2.0], like=weft.zeros(1)), np.asarray([1.0, 2.0]))
+
+
+def test_a_type_error_of_ours_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(x: Any, /, *, axis: int | None = None) -> weft.NDArray:
+        raise TypeError(f"broken for {x.dtype}, {axis}")
+
+    monkeypatch.setattr(weft, "flip", broken)
+    from weft._array.numpy_names import namesake
+
+    namesake.cache_clear()
+    try:
+        with pytest.raises(TypeError, match="broken for float64, None"):
+            np.flip(weft.asarray(X))
+    finally:
+        namesake.cache_clear()

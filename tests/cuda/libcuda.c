@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum { SUCCESS = 0, INVALID = 1, OUT_OF_MEMORY = 2, NO_IMAGE = 209, BAD_CONTEXT = 201, BAD_HANDLE = 400, NOT_FOUND = 500,
-       ILLEGAL_STATE = 401, NOT_READY = 600, IN_CAPTURE = 900, SPOILED = 901 };
+       ILLEGAL_STATE = 401, NOT_READY = 600, IN_CAPTURE = 900, SPOILED = 901, IMPLICIT = 906 };
 enum { DEVICES = 2, MULTIPROCESSORS = 4 };
 #define TOTAL ((size_t)1 << 30)
 #define API __attribute__((visibility("default"))) int
@@ -26,6 +26,7 @@ typedef struct {
     char tag;
     void (*run)(void **, const unsigned *, const unsigned *);
     const size_t *sizes; /* of the parameters; 0 ends them */
+    unsigned of_its_own; /* bytes of static shared memory; `fake_cuda_static` says how many */
     unsigned shared;     /* bytes of dynamic shared memory that its blocks may have */
 } Function;
 /* Work of a graph: a launch, a copy, or a fill with words of so many bytes. */
@@ -50,6 +51,12 @@ static size_t used;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* What the tests order: how long kernels and copies take, what a launch to come answers, which device fails. */
+/* What calls a thread's captures forbid, 0 all that are unsafe, 2 none; a capture of another library's in mode 0: 1 goes
+ * on, 2 is spoiled. */
+static __thread unsigned capture_mode;
+static int captured_elsewhere;
+/* Where that goes on, a call that is unsafe in this thread's mode is refused, and spoils it. */
+#define NEED_NO_CAPTURE if (captured_elsewhere && capture_mode != 2) { captured_elsewhere = 2; return IN_CAPTURE; }
 static int64_t kernel_time;
 static double bytes_per_nanosecond;
 static int launches_until, launch_answer, faults[DEVICES];
@@ -64,7 +71,11 @@ static int launches_until, launch_answer, faults[DEVICES];
 #define NEED(handle, letter) if (!(handle) || *(const char *)(handle) != (letter)) return BAD_HANDLE
 /* Stand for the default stream, whose handle is 0 or 1, and for each thread's own, 2, of the current context. */
 static Stream default_streams[DEVICES] = {{.tag = 's'}, {.tag = 's', .device = 1}};
-#define MEANT(stream) ((uintptr_t)(stream) < 3 ? &default_streams[current->device] : (stream))
+static __thread Stream own_streams[DEVICES] = {{.tag = 's'}, {.tag = 's', .device = 1}};
+#define MEANT(stream)                                                  \
+    ((uintptr_t)(stream) < 2    ? &default_streams[current->device]     \
+     : (uintptr_t)(stream) == 2 ? &own_streams[current->device]         \
+                                : (stream))
 
 static int64_t now(void) {
     struct timespec time;
@@ -82,7 +93,18 @@ static void move(Stream *stream, size_t bytes) {
     occupy(stream, bytes_per_nanosecond > 0 ? (int64_t)(bytes / bytes_per_nanosecond) : 0);
 }
 
+static unsigned static_shared;
+static int cooperative_launches;
+API fake_cuda_static(unsigned bytes) { static_shared = bytes; return SUCCESS; }
+API fake_cuda_cooperative(void) { return cooperative_launches; }
 API fake_cuda_speed(long long kernel, double bytes) { kernel_time = kernel; bytes_per_nanosecond = bytes; return SUCCESS; }
+/* Another library begins a capture in mode 0, on a stream that waits for the default stream; or ends it: answers whether
+ * it is spoiled. */
+API fake_cuda_capture_elsewhere(int begins) {
+    int before = captured_elsewhere;
+    captured_elsewhere = begins;
+    return before == 2;
+}
 /* Does to a capture what a call does that waits: nothing more is recorded, and no graph comes of it. */
 API fake_cuda_spoil(Stream *stream) {
     if (!stream->capture) return ILLEGAL_STATE;
@@ -203,6 +225,18 @@ API cuDevicePrimaryCtxRetain(Context **context, int device) { *context = &contex
 API cuDevicePrimaryCtxRelease_v2(int device) { (void)device; return SUCCESS; }
 API cuCtxSetCurrent(Context *context) { current = context; return SUCCESS; }
 API cuCtxGetCurrent(Context **context) { *context = current; return SUCCESS; }
+API cuThreadExchangeStreamCaptureMode(unsigned *mode) {
+    if (*mode > 2) return INVALID;
+    unsigned before = capture_mode;
+    capture_mode = *mode;
+    *mode = before;
+    return SUCCESS;
+}
+API cuStreamIsCapturing(Stream *stream, unsigned *status) {
+    NEED_CONTEXT;
+    *status = 0;
+    return (uintptr_t)stream < 2 && captured_elsewhere ? IMPLICIT : SUCCESS;
+}
 API cuCtxGetStreamPriorityRange(int *least, int *greatest) { *least = 0; *greatest = -5; return SUCCESS; }
 API cuStreamCreateWithPriority(Stream **stream, unsigned flags, int priority) {
     NEED_CONTEXT;
@@ -233,6 +267,7 @@ API cuEventCreate(Event **event, unsigned flags) {
 API cuEventDestroy_v2(Event *event) { NEED_CONTEXT; NEED(event, 'e'); event->tag = 0; free(event); return SUCCESS; }
 API cuEventRecord(Event *event, Stream *stream) {
     NEED_CONTEXT;
+    if ((uintptr_t)stream < 2 && captured_elsewhere) { captured_elsewhere = 2; return IMPLICIT; }
     stream = MEANT(stream);
     NEED(event, 'e');
     NEED(stream, 's');
@@ -244,6 +279,7 @@ API cuEventRecord(Event *event, Stream *stream) {
 }
 API cuEventQuery(Event *event) {
     NEED_CONTEXT;
+    NEED_NO_CAPTURE;
     NEED(event, 'e');
     if (faults[event->device]) return faults[event->device];
     return event->time > now() ? NOT_READY : SUCCESS;
@@ -257,23 +293,32 @@ API cuEventElapsedTime(float *milliseconds, Event *start, Event *end) {
     *milliseconds = (end->time - start->time) / 1e6;
     return SUCCESS;
 }
-API cuMemAllocAsync(uintptr_t *address, size_t bytes, Stream *stream) {
+static int pools[DEVICES];
+API cuMemAllocFromPoolAsync(uintptr_t *address, size_t bytes, int *pool, Stream *stream) {
     NEED_STREAM;
-    if (!bytes) return INVALID;
+    NEED_NO_CAPTURE;
+    if (!bytes || pool != &pools[stream->device]) return INVALID;
     if (stream->capture) return IN_CAPTURE;
     return add((void **)address, bytes, 0);
 }
+API cuMemAlloc_v2(uintptr_t *address, size_t bytes) { NEED_CONTEXT; return bytes ? add((void **)address, bytes, 0) : INVALID; }
+API cuStreamSynchronize(Stream *stream) { NEED_CONTEXT; NEED(stream, 's'); return stream->capture ? IN_CAPTURE : SUCCESS; }
 API cuMemFreeAsync(uintptr_t address, Stream *stream) {
     NEED_STREAM;
     return stream->capture ? IN_CAPTURE : take(address, 0);
 }
-API cuDeviceGetDefaultMemPool(int **pool, int device) {
-    static int pools[DEVICES];
-    *pool = &pools[device];
+/* Pinned, for no other process, on a device, which. */
+API cuMemPoolCreate(int **pool, const int *wanted) {
+    if (wanted[0] != 1 || wanted[1] || wanted[2] != 1 || wanted[3] < 0 || wanted[3] >= DEVICES) return INVALID;
+    *pool = &pools[wanted[3]];
     return SUCCESS;
 }
+API cuMemPoolDestroy(int *pool) { (void)pool; return SUCCESS; }
 /* 4 is the release threshold, 5 what the pool has reserved: 64-bit numbers. */
-API cuMemPoolSetAttribute(void *pool, int attribute, void *value) { (void)pool, (void)value; return attribute == 4 ? 0 : INVALID; }
+API cuMemPoolSetAttribute(void *pool, int attribute, void *value) {
+    (void)pool;
+    return attribute == 4 && *(uint64_t *)value < TOTAL ? SUCCESS : INVALID; /* others want memory, too */
+}
 API cuMemPoolGetAttribute(void *pool, int attribute, void *value) {
     (void)pool;
     if (attribute != 5) return INVALID;
@@ -355,7 +400,8 @@ API cuModuleGetFunction(Function **function, Module *module, const char *name) {
     if (!found) return NOT_FOUND;
     *function = malloc(sizeof **function);
     (*function)->tag = 'f';
-    (*function)->shared = 48 << 10;
+    (*function)->of_its_own = static_shared;
+    (*function)->shared = (48 << 10) - static_shared;
     memcpy(&(*function)->run, &found, sizeof found);
     snprintf(wanted, sizeof wanted, "%s__sizes", name);
     const size_t *(*sizes)(void);
@@ -364,10 +410,17 @@ API cuModuleGetFunction(Function **function, Module *module, const char *name) {
     (*function)->sizes = sizes();
     return SUCCESS;
 }
+/* 1 is static shared memory, 4 registers, 8 dynamic shared memory. */
+API cuFuncGetAttribute(int *value, int attribute, Function *function) {
+    NEED_CONTEXT;
+    NEED(function, 'f');
+    *value = attribute == 1 ? (int)function->of_its_own : attribute == 8 ? (int)function->shared : 32;
+    return attribute == 1 || attribute == 4 || attribute == 8 ? SUCCESS : INVALID;
+}
 API cuFuncSetAttribute(Function *function, int attribute, int value) {
     NEED_CONTEXT;
     NEED(function, 'f');
-    if (attribute != 8 || value < 0 || value > 99 << 10) return INVALID; /* 8: dynamic shared memory */
+    if (attribute != 8 || value < 0 || (unsigned)value + function->of_its_own > 99 << 10) return INVALID;
     function->shared = (unsigned)value;
     return SUCCESS;
 }
@@ -384,9 +437,17 @@ API cuLaunchKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, un
     }
     return work(stream, (Node){.function = function, .parameters = parameters, .grid = {gx, gy, gz}, .block = {bx, by, bz}});
 }
+API cuLaunchCooperativeKernel(Function *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                              unsigned shared, Stream *stream, void **parameters) {
+    NEED_CONTEXT;
+    NEED(function, 'f');
+    cooperative_launches += 1;
+    return cuLaunchKernel(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, NULL);
+}
 API cuStreamBeginCapture_v2(Stream *stream, int mode) {
     NEED_STREAM;
-    if (mode != 2) return INVALID; /* another one would have other threads' calls refused */
+    if (mode == 1) return INVALID;
+    if (mode == 0) captured_elsewhere = 1; /* other threads' calls are refused */
     if (stream->capture) return ILLEGAL_STATE;
     stream->capture = calloc(1, sizeof *stream->capture);
     stream->capture->tag = 'g';
@@ -415,6 +476,8 @@ API cuStreamEndCapture(Stream *stream, Graph **graph) {
     if (!stream->capture) return ILLEGAL_STATE;
     Graph *made = stream->capture;
     stream->capture = NULL;
+    made->spoiled |= captured_elsewhere == 2;
+    captured_elsewhere = 0;
     *graph = made->spoiled ? NULL : made;
     return made->spoiled ? SPOILED : SUCCESS;
 }

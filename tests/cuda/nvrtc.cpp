@@ -59,6 +59,9 @@ template <class... A> static void weft_run(void (*kernel)(A...), void** paramete
 }
 )";
 
+// What a source must be compiled for: a device newer than the compiler takes PTX.
+const char* const kTarget = std::getenv("FAKE_NVRTC_IS_OLD") ? "--gpu-architecture=compute_80" : "--gpu-architecture=sm_";
+
 struct Program {
     std::string source, log, image;
 };
@@ -80,11 +83,21 @@ bool write(const std::string& path, const std::string& text) {
 
 extern "C" {
 
+int nvrtcVersion(int* major, int* minor) { *major = 12, *minor = 0; return 0; }
+int nvrtcGetNumSupportedArchs(int* count) { *count = std::getenv("FAKE_NVRTC_IS_OLD") ? 1 : 3; return 0; }
+int nvrtcGetSupportedArchs(int* archs) {
+    const int known[] = {80, 90, 100};
+    int count;
+    nvrtcGetNumSupportedArchs(&count);
+    for (int at = 0; at < count; ++at) archs[at] = known[at];
+    return 0;
+}
+
 const char* nvrtcGetErrorString(int code) { return code == 6 ? "NVRTC_ERROR_COMPILATION" : "NVRTC_ERROR"; }
 
 int nvrtcCreateProgram(Program** program, const char* source, const char*, int headers, const char* const*,
                        const char* const*) {
-    if (headers) return 3;
+    if (headers != 2) return 3; // stdint.h and cstdint, which this compiler has
     *program = new Program{source, "", ""};
     return 0;
 }
@@ -97,7 +110,7 @@ int nvrtcDestroyProgram(Program** program) {
 
 int nvrtcCompileProgram(Program* program, int count, const char* const* options) {
     bool aimed = false;
-    for (int at = 0; at < count; ++at) aimed |= std::strncmp(options[at], "--gpu-architecture=sm_", 22) == 0;
+    for (int at = 0; at < count; ++at) aimed |= std::strncmp(options[at], kTarget, std::strlen(kTarget)) == 0;
     if (!aimed) return 5;
     const char* folder = std::getenv("FAKE_NVRTC_FOLDER");
     std::string stem = std::string(folder ? folder : "/tmp") + "/kernel-XXXXXX";
@@ -123,7 +136,15 @@ int nvrtcCompileProgram(Program* program, int count, const char* const* options)
 
 int nvrtcGetProgramLogSize(Program* program, size_t* size) { *size = program->log.size() + 1; return 0; }
 int nvrtcGetProgramLog(Program* program, char* log) { std::strcpy(log, program->log.c_str()); return 0; }
-int nvrtcGetCUBINSize(Program* program, size_t* size) { *size = program->image.size() + 1; return 0; }
+// Each kind of image is for its own kind of target.
+int give_size(Program* program, size_t* size, bool text) {
+    if (text != !!std::getenv("FAKE_NVRTC_IS_OLD")) return 3;
+    *size = program->image.size() + 1;
+    return 0;
+}
+int nvrtcGetCUBINSize(Program* program, size_t* size) { return give_size(program, size, false); }
 int nvrtcGetCUBIN(Program* program, char* image) { std::strcpy(image, program->image.c_str()); return 0; }
+int nvrtcGetPTXSize(Program* program, size_t* size) { return give_size(program, size, true); }
+int nvrtcGetPTX(Program* program, char* image) { std::strcpy(image, program->image.c_str()); return 0; }
 
 }  // extern "C"

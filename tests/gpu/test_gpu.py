@@ -11,25 +11,15 @@ import pytest
 
 import weft
 from conftest import SOON
-from weft import _core, errors
+from weft import errors
 
 if TYPE_CHECKING:
     from conftest import RunScript
 
 # What CuPy and PyTorch warn of is their own; what they compile and load at first takes its time.
-pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default"), pytest.mark.timeout(45)]
 
 DEVICE = weft.gpu(0)
-
-
-@pytest.fixture(autouse=True)
-def _on_a_gpu() -> None:
-    try:
-        name = _core.cuda_properties(0)["name"]
-    except errors.CudaUnavailableError as error:
-        pytest.skip(str(error))
-    if name.startswith("Fake"):
-        pytest.skip("this process has opened the tests' driver: run tests/gpu on its own")
 
 
 def random(*shape: int, dtype: str = "float32") -> np.ndarray[Any, Any]:

@@ -11,13 +11,13 @@ import pytest
 
 import weft
 from conftest import SOON, background
-from weft import _core, errors
+from weft import errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 # What CuPy warns of is its own; what it compiles and loads at first takes its time.
-pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default"), pytest.mark.timeout(45)]
 
 DEVICE = weft.gpu(0)
 N = 100_000
@@ -28,16 +28,6 @@ extern "C" __global__ void axpy(const float* x, float* y, float factor, int coun
     if (i < count) y[i] += factor * x[i];
 }
 """
-
-
-@pytest.fixture(autouse=True)
-def _on_a_gpu() -> None:
-    try:
-        name = _core.cuda_properties(0)["name"]
-    except errors.CudaUnavailableError as error:
-        pytest.skip(str(error))
-    if name.startswith("Fake"):
-        pytest.skip("this process has opened the tests' driver: run tests/gpu on its own")
 
 
 def arrays(seed: int = 3) -> list[weft.NDArray]:

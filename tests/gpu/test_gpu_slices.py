@@ -11,25 +11,14 @@ from spinning import MILLISECOND, SPIN
 
 import weft
 from conftest import SOON
-from weft import _core, errors
 
 # What CuPy warns of is its own; what it compiles and loads at first takes its time.
-pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default"), pytest.mark.timeout(45)]
 
 DEVICE = weft.gpu(0)
 BLOCK = 50_000
 LENGTH = 20 * BLOCK
 LONG = 50 * MILLISECOND
-
-
-@pytest.fixture(autouse=True)
-def _on_a_gpu() -> None:
-    try:
-        name = _core.cuda_properties(0)["name"]
-    except errors.CudaUnavailableError as error:
-        pytest.skip(str(error))
-    if name.startswith("Fake"):
-        pytest.skip("this process has opened the tests' driver: run tests/gpu on its own")
 
 
 def cut(rng: np.random.Generator) -> slice:

@@ -8,10 +8,9 @@ from spinning import MILLISECOND, SPIN
 
 import weft
 from conftest import SOON
-from weft import _core, errors
 from weft._trace.record import NONE, Kind
 
-pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.gpu, pytest.mark.filterwarnings("default"), pytest.mark.timeout(45)]
 
 DEVICE = weft.gpu(0)
 CHUNK = 1 << 22  # numbers
@@ -22,16 +21,6 @@ APART = 200_000
 SCALE = 0.01
 #: Nanoseconds that a GPU's clock tells apart, and single precision with it.
 TICK = 2_000
-
-
-@pytest.fixture(autouse=True)
-def _on_a_gpu() -> None:
-    try:
-        name = _core.cuda_properties(0)["name"]
-    except errors.CudaUnavailableError as error:
-        pytest.skip(str(error))
-    if name.startswith("Fake"):
-        pytest.skip("this process has opened the tests' driver: run tests/gpu on its own")
 
 
 def on_device(trace: weft.Trace) -> np.ndarray[tuple[int], np.dtype[np.void]]:

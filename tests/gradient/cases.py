@@ -279,6 +279,20 @@ CASES: dict[str, list[Case]] = {
         Case(lambda x, y: weft.linalg.cross(x, y), (_signed(2, 3), _signed(3))),
         Case(lambda x, y: weft.linalg.cross(x, y, axis=0), (_complex(3, 2), _signed(3, 1))),
     ],
+    "interp": [
+        Case(lambda x, xp, fp: weft.interp(x, xp, fp), (np.array([0.2, 1.7, -1.0, 9.0]), np.array([0.0, 1.0, 2.5]), _signed(3))),
+        Case(lambda x, fp: weft.interp(x, [0.0, 1.0, 3.0], fp, left=2.0, right=-1.0), (np.array([[0.2, -1.0], [2.0, 5.0]]), _signed(3))),
+        Case(lambda x, fp: weft.interp(x, [0.5, 1.0, 3.0], fp, period=4.0), (np.array([0.2, -1.2, 6.0]), _signed(3))),
+    ],
+    "gradient": [
+        Case(lambda x: weft.gradient(x, 0.5), (_signed(5),)),
+        Case(lambda x: weft.gradient(x, weft.asarray([0.0, 1.0, 3.0, 4.0]), axis=1, edge_order=2), (_complex(2, 4),)),
+    ],
+    "gradient_adjoint": [Case(lambda x: weft.gradient(x) ** 2, (_signed(4),))],
+    "convolve": [
+        *(Case(lambda x, y, m=m: weft.convolve(x, y, mode=m), (_signed(5), _signed(n))) for m in ("full", "same", "valid") for n in (2, 3)),
+        Case(lambda x, y: weft.convolve(x, y, mode="same"), (_complex(3), _complex(4))),
+    ],
     "average": [
         Case(lambda x, w: weft.average(x, 1, w), (_signed(2, 3), _real(3))),
         Case(lambda x, w: weft.average(x, None, w, keepdims=True), (_complex(2, 3), _real(2, 3))),

@@ -53,6 +53,18 @@ pub enum ArrayError {
         /// The device.
         device: String,
     },
+    /// The array has a place in a recording alone.
+    #[error(
+        "the array belongs to the recording '{recording}': it has no value outside of its replays; return it from the \
+         recorded function, or write to an array that was there before"
+    )]
+    Recorded {
+        /// The recording's name.
+        recording: String,
+    },
+    /// The op cannot be recorded.
+    #[error("{0}")]
+    Capture(String),
     /// The operands do not suit the operation.
     #[error("{0}")]
     Invalid(String),

@@ -3,60 +3,32 @@
 //! An [`Array`] is a handle: a [`Layout`] on a shared [`Buffer`]. Operations on arrays push ops that read and
 //! mutate the variables of their buffers and return at once; storage is allocated when the op that fills it runs.
 //!
-//! | module | home of |
+//! | room | home of |
 //! |---|---|
-//! | `dtype` | element types and scalars |
-//! | `layout` | shapes, strides, broadcasting, the bytes they reach |
-//! | `memory` | blocks of memory and their reuse |
-//! | `fork` | the crate's locks, over a fork |
-//! | `buffer` | storage that is filled later, shared by views |
-//! | `elsewhere` | memory that the host does not reach |
-//! | `granted` | what the op that this thread runs may touch |
-//! | `order` | which variables an access to some bytes of a buffer touches |
-//! | `request`, `pushing` | pushes of ops on arrays, and the one lock under which they are entered |
-//! | `kernel` | strided loops and how they walk over operands |
-//! | `step` | one strided loop and its operands |
-//! | `lifetimes` | memory that steps which run together hand on to each other |
-//! | `elementwise` | ops made of one step: split over workers, run block by block |
-//! | `at_once` | small ones, run where they are pushed |
-//! | `reduce`, `matmul` | the other native ops |
+//! | `layout` | element types and scalars; shapes, strides, broadcasting, the bytes they reach |
+//! | `memory` | blocks and their reuse; storage that is filled later, buffers that views share, what was pushed on them |
+//! | `access` | handles on arrays; which variables an access to some bytes of a buffer touches; waits; grants |
+//! | `step` | what ops compute, apart from where their operands lie: strided loops, reductions, products, opaque ones |
+//! | `door` | calls on their way to the engine, or into a recording |
+//! | `ops` | native ops: small ones run where they are pushed, large ones block by block |
 //!
-//! It knows neither Python nor NumPy; their inner loops come in as [`StridedLoop`]s.
+//! Each room knows those before it. The crate knows neither Python nor NumPy; their inner loops come in as [`StridedLoop`]s.
 
-mod array;
-mod at_once;
-mod buffer;
-mod dtype;
-mod elementwise;
-mod elsewhere;
+mod access;
+mod door;
 mod error;
-pub mod fork;
-mod granted;
-mod kernel;
 mod layout;
-mod lifetimes;
-mod matmul;
 mod memory;
-mod order;
-mod prepared;
-mod pushing;
-mod reduce;
-mod request;
+mod ops;
 mod step;
 
-pub use array::Array;
-pub use buffer::{Buffer, Storage};
-pub use dtype::{DType, Scalar};
-pub use elementwise::push_elementwise;
-pub use elsewhere::Elsewhere;
+pub use access::{Access, Array, granted, granting, standing, stands_for};
+pub use door::{Call, Prepared, Repeatable, push, push_pair, recording, submit};
 pub use error::ArrayError;
-pub use granted::{granted, granting};
-pub use kernel::{StridedLoop, copy_loop};
-pub use layout::{Layout, Shape, Strides};
-pub use matmul::push_matmul;
-pub use memory::{MemoryStats, OutOfMemory, memory_stats, trim_memory};
-pub use order::Access;
-pub use prepared::Prepared;
-pub use reduce::push_reduce;
-pub use request::{PushRequest, push, push_pair};
-pub use step::Operand;
+pub use layout::{DType, Layout, Scalar, Shape, Strides};
+pub use memory::recorded::{self, Tag};
+pub use memory::{
+    Arena, Block, Buffer, Elsewhere, MemoryStats, OutOfMemory, Storage, Within, fork, memory_stats, trim_memory,
+};
+pub use ops::{push_elementwise, push_matmul, push_reduce, push_step, run_idle};
+pub use step::{Fused, Matmul, Opaque, Operand, Operands, Part, Reduce, Slots, Step, Strided, StridedLoop, copy_loop};

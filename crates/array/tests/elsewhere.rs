@@ -3,7 +3,7 @@
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use weft_array::{
-    Access, Array, ArrayError, Buffer, DType, Elsewhere, Layout, Operand, PushRequest, Scalar, copy_loop, push,
+    Access, Array, ArrayError, Buffer, Call, DType, Elsewhere, Layout, Operand, Scalar, copy_loop, push,
     push_elementwise, push_pair,
 };
 use weft_engine::{Cause, Engine, OpContext, Policy, PushOptions, Settings, Wait};
@@ -58,7 +58,7 @@ fn ops_of_the_host_are_refused() {
     let filler = [Operand::Scalar(Scalar::Float(1.0), DType::Float32)];
     assert!(push_elementwise(copy, &[&device], &filler, PushOptions::default()).is_err());
     let arrays = [(&device, Access::Read)];
-    let refused = push(none, &PushRequest::on(&engine, &arrays, PushOptions::default()));
+    let refused = push(none, &Call::on(&engine, &arrays, PushOptions::default()));
     assert!(matches!(refused, Err(ArrayError::Elsewhere { .. })));
     assert!(device.buffer().start().is_err(), "there is no pointer to be had");
     assert_eq!((device.version(), host.version()), (0, 0), "nothing was pushed");
@@ -70,10 +70,10 @@ fn devices_follow_memory_of_one_kind() {
     let (device, host, other) = (on_device(&engine, 3), on_host(&engine, 3), on_host(&engine, 3));
     host.set_device(2);
     let out = [(&other, Access::Overwrite), (&device, Access::Read)];
-    push(none, &PushRequest::anywhere(&engine, &out, PushOptions::default())).expect("it knows the device");
+    push(none, &Call::anywhere(&engine, &out, PushOptions::default())).expect("it knows the device");
     assert_eq!((device.device(), other.device()), (DEVICE, 0), "the host's memory is not the device's");
     let back = [(&device, Access::Overwrite), (&host, Access::Read)];
-    push(none, &PushRequest::anywhere(&engine, &back, PushOptions::default())).expect("it knows the device");
+    push(none, &Call::anywhere(&engine, &back, PushOptions::default())).expect("it knows the device");
     assert_eq!((device.device(), host.device()), (DEVICE, 2));
 }
 
@@ -97,9 +97,9 @@ fn nobody_comes_between_a_pair() {
                     for round in 0..100 {
                         let name = 2 * (100 * thread + round);
                         let issue = [(host, Access::Read), (device, Access::Overwrite)];
-                        let issue = PushRequest::anywhere(engine, &issue, PushOptions::default());
+                        let issue = Call::anywhere(engine, &issue, PushOptions::default());
                         let land = [(host, Access::Mutate)];
-                        let land = PushRequest::anywhere(engine, &land, PushOptions::default());
+                        let land = Call::anywhere(engine, &land, PushOptions::default());
                         push_pair((note(name), &issue), (note(name + 1), &land)).expect("an open engine");
                     }
                 });
@@ -130,7 +130,7 @@ fn parts_are_written_side_by_side_and_what_overlaps_them_comes_after() {
             Ok(())
         };
         let arrays = [(array, access)];
-        push(op, &PushRequest::anywhere(&engine, &arrays, PushOptions::default())).expect("an open engine");
+        push(op, &Call::anywhere(&engine, &arrays, PushOptions::default())).expect("an open engine");
     };
     let ((open, gate), (done, second_done)) = (channel::<()>(), channel());
     push_on(&first, Access::Overwrite, Box::new(move || gate.recv().expect("the test opens it")));
@@ -157,12 +157,12 @@ fn a_failure_is_that_of_its_part() {
     let (first, second) = (part(&device, 0), part(&device, 4));
     let failing = |_: &mut OpContext<'_>| Err(Cause::Native(1));
     let on = |array| [(array, Access::Overwrite)];
-    push(failing, &PushRequest::anywhere(&engine, &on(&first), PushOptions::default())).expect("an open engine");
-    push(none, &PushRequest::anywhere(&engine, &on(&second), PushOptions::default())).expect("an open engine");
+    push(failing, &Call::anywhere(&engine, &on(&first), PushOptions::default())).expect("an open engine");
+    push(none, &Call::anywhere(&engine, &on(&second), PushOptions::default())).expect("an open engine");
     second.wait_to_read(&mut Wait::default()).expect("it has nothing to do with the first");
     assert!(first.wait_to_read(&mut Wait::default()).is_err());
     assert!(device.wait_to_read(&mut Wait::default()).is_err(), "a part of it failed");
     let whole = on(&device);
-    push(none, &PushRequest::anywhere(&engine, &whole, PushOptions::default())).expect("an open engine");
+    push(none, &Call::anywhere(&engine, &whole, PushOptions::default())).expect("an open engine");
     device.wait_to_read(&mut Wait::default()).expect("it was overwritten");
 }

@@ -29,7 +29,8 @@ unsafe extern "C" fn mix(args: *mut *mut c_char, count: *const isize, steps: *co
 
 fn mixing() -> StridedLoop {
     // SAFETY: it touches nothing but its operands.
-    unsafe { StridedLoop::new(mix, std::ptr::null_mut(), 2, 1) }
+    unsafe { StridedLoop::new(mix, std::ptr::null_mut(), &[DType::UInt32; 2], &[DType::UInt32]) }
+        .expect("three operands")
 }
 
 /// One step: what to do, and numbers to choose arrays and ranges with.

@@ -6,7 +6,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use weft_array::{Access, Array, DType, Layout, PushRequest, push};
+use weft_array::{Access, Array, Call, DType, Layout, push};
 use weft_engine::{Cause, Engine, EngineError, OpContext, Policy, PushOptions, Settings, Wait};
 
 const LENGTH: usize = 24;
@@ -26,7 +26,7 @@ fn slice(array: &Array, start: usize, end: usize) -> Array {
 
 fn run(array: &Array, access: Access, body: impl FnOnce() -> Result<(), Cause> + Send + 'static) {
     let arrays = [(array, access)];
-    let request = PushRequest::on(array.engine(), &arrays, PushOptions::default());
+    let request = Call::on(array.engine(), &arrays, PushOptions::default());
     push(move |_: &mut OpContext<'_>| body(), &request).expect("an open engine");
 }
 

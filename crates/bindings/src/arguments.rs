@@ -100,7 +100,7 @@ fn hold_iterable<'py>(
 
 /// The accesses of held variables, checked against the engine.
 #[inline]
-pub(crate) fn accesses<'v>(py: Python<'_>, engine: &Engine, held: &'v Held<'_>) -> PyResult<Accesses<'v>> {
+pub(crate) fn accesses<'v>(py: Python<'_>, engine: &'v Engine, held: &'v Held<'_>) -> PyResult<Accesses<'v>> {
     let mut accesses = Accesses::new(engine);
     for (variable, kind) in &held.variables {
         accesses.add(&variable.get().inner, *kind).map_err(|error| errors::raised(py, error))?;

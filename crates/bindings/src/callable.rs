@@ -14,7 +14,7 @@ use pyo3::types::PyTuple;
 use std::fmt;
 use std::mem::offset_of;
 use std::sync::Arc;
-use weft_engine::{Cause, OpContext, Payload};
+use weft_engine::{Cause, OpContext, Payload, PlaceOffset};
 
 /// An exception that a callable raised.
 pub(crate) struct Raised {
@@ -140,7 +140,8 @@ impl Callable {
 
 impl Payload for Callable {
     const HOSTED: bool = true;
-    const PLACE: Option<usize> = Some(offset_of!(Callable, location));
+    // SAFETY: a `Location` is eight bytes without padding.
+    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(offset_of!(Callable, location)) });
 
     #[inline]
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
@@ -171,7 +172,8 @@ pub(crate) struct AsyncCallable(pub(crate) Callable);
 
 impl Payload for AsyncCallable {
     const HOSTED: bool = true;
-    const PLACE: Option<usize> = Some(offset_of!(AsyncCallable, 0.location));
+    // SAFETY: a `Location` is eight bytes without padding.
+    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(offset_of!(AsyncCallable, 0.location)) });
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         // SAFETY: hosted payloads run inside `Gil::enter`.

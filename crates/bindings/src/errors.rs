@@ -1,16 +1,19 @@
 //! Engine errors as Python exceptions: one class of `weft.errors` for each variant.
 
 use crate::callable::Raised;
+use crate::graph::held::Thrown;
 use crate::location::Location;
 use crate::native::NativeFailure;
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::{PyBaseException, PyKeyboardInterrupt, PyMemoryError};
+use pyo3::exceptions::{PyBaseException, PyException, PyKeyboardInterrupt, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
 use std::sync::Arc;
 use weft_cuda::{CompileError, CudaError};
 use weft_engine::{Cause, EngineError, Failure};
+use weft_graph::GraphError;
+use weft_graph::plan::PlanError;
 
 /// `weft.errors`, held because nothing can be imported any more when the interpreter ends.
 static CLASSES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
@@ -148,6 +151,58 @@ pub(crate) fn kernel_argument(py: Python<'_>, message: &str) -> PyErr {
     of_class(py, "KernelArgumentError", (message,))
 }
 
+/// What is wrong with a graph as the exception to raise: with the line of the node that is meant.
+pub(crate) fn graph(py: Python<'_>, error: GraphError) -> PyErr {
+    let place =
+        Location::of_bits(error.place()).describe(py).map(|place| format!(" (made at {place})")).unwrap_or_default();
+    match error {
+        GraphError::Rule { context, source, of_shapes, .. } => {
+            let class = if of_shapes { "ShapeError" } else { "GraphError" };
+            match source.downcast::<Thrown>() {
+                Ok(thrown) => of_rule(py, class, &context, &place, thrown.0),
+                Err(source) => of_class(py, class, (format!("{context}: {source}{place}"),)),
+            }
+        }
+        error => {
+            let class = match &error {
+                GraphError::Shape { .. } => "ShapeError",
+                GraphError::Gradient { .. } => "GradientError",
+                GraphError::Plan { .. } => "PlanError",
+                _ => "GraphError",
+            };
+            of_class(py, class, (format!("{error}{place}"),))
+        }
+    }
+}
+
+/// What a rule in Python raised: a refusal becomes an error of the graph, any other goes on with a note.
+fn of_rule(py: Python<'_>, class: &str, context: &str, place: &str, thrown: PyErr) -> PyErr {
+    if thrown.is_instance_of::<PyValueError>(py) || thrown.is_instance_of::<PyTypeError>(py) {
+        let made = of_class(py, class, (format!("{context}: {}{place}", thrown.value(py)),));
+        made.set_cause(py, Some(thrown));
+        return made;
+    }
+    if thrown.is_instance_of::<PyException>(py) {
+        // An exception takes a note.
+        let _ = thrown.value(py).call_method1("add_note", (format!("weft: {context}{place}"),));
+    }
+    thrown
+}
+
+/// A plan that was refused, or cannot be, as the exception to raise.
+pub(crate) fn plan(py: Python<'_>, error: &PlanError) -> PyErr {
+    let class = match error {
+        PlanError::Interrupted => return PyKeyboardInterrupt::new_err(()),
+        PlanError::Lengths { .. }
+        | PlanError::Reversed { .. }
+        | PlanError::Alignment(_)
+        | PlanError::TooLarge { .. }
+        | PlanError::Seconds(_) => "ArgumentValueError",
+        _ => "PlanError",
+    };
+    of_class(py, class, (error.to_string(),))
+}
+
 /// Several failures as one exception group.
 fn group(py: Python<'_>, message: &str, failures: &[Arc<Failure>]) -> PyErr {
     let exceptions = failures.iter().map(|failure| of_failure(py, failure).into_value(py));
@@ -163,7 +218,8 @@ pub(crate) fn raised(py: Python<'_>, error: EngineError) -> PyErr {
     let class = match &error {
         EngineError::Failed(failure) => return of_failure(py, failure),
         EngineError::ManyFailed(failures) => {
-            return group(py, &format!("{} ops failed", failures.len()), failures);
+            let count: u64 = failures.iter().map(|failure| failure.ops()).sum();
+            return group(py, &format!("{count} ops failed"), failures);
         }
         EngineError::Interrupted => return PyKeyboardInterrupt::new_err(()),
         EngineError::VariableDeleted { .. } => "VariableDeletedError",

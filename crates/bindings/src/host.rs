@@ -44,13 +44,10 @@ impl Gil {
 
 impl Host for Gil {
     fn enter(&self, batch: &mut dyn FnMut()) {
-        if STATE.get() == ThreadState::None {
-            // SAFETY: the interpreter runs (workers are stopped before it ends) and this thread is
-            // not attached; it keeps the state and is detached again.
-            unsafe {
-                ffi::PyGILState_Ensure();
-                ffi::PyEval_SaveThread();
-            }
+        if STATE.get() == ThreadState::None
+            // SAFETY: the thread is attached. It enters once more than it leaves, and so keeps its state.
+            && Python::try_attach(|_| unsafe { ffi::PyGILState_Ensure() }).is_some()
+        {
             STATE.set(ThreadState::Kept);
         }
         if Python::try_attach(|_| batch()).is_none() {
@@ -83,16 +80,11 @@ impl Host for Gil {
     }
 }
 
-/// Gives the kept thread state up.
+/// Gives the kept thread state up. If the interpreter is gone, for a native op has outlasted it, so is the state.
 fn let_go() {
     if STATE.replace(ThreadState::None) == ThreadState::Kept {
-        // SAFETY: as in enter(). The state is entered once more and left twice: once for this
-        // entry, which leaves it attached, and once for the one that made it.
-        unsafe {
-            let inner = ffi::PyGILState_Ensure();
-            debug_assert!(inner == ffi::PyGILState_STATE::PyGILState_UNLOCKED);
-            ffi::PyGILState_Release(ffi::PyGILState_STATE::PyGILState_LOCKED);
-            ffi::PyGILState_Release(ffi::PyGILState_STATE::PyGILState_UNLOCKED);
-        }
+        // SAFETY: the thread is attached, a second time. Leaving once for what enter() has kept leaves it attached;
+        // the end of the attachment then ends the state.
+        Python::try_attach(|_| unsafe { ffi::PyGILState_Release(ffi::PyGILState_STATE::PyGILState_LOCKED) });
     }
 }

@@ -17,11 +17,14 @@ mod cuda;
 mod engine;
 mod errors;
 mod exceptions;
+mod graph;
 mod host;
 mod location;
 mod native;
 mod operator;
 mod process;
+mod program;
+mod signature;
 mod stall;
 mod tape;
 mod trace;
@@ -67,16 +70,35 @@ mod _core {
     use super::cuda::parameters::{_mutate, _overwrite, _read, Declared};
     #[pymodule_export]
     use super::cuda::runtime::{
-        cuda_compile, cuda_device_count, cuda_memory_stats, cuda_properties, cuda_synchronize, cuda_trim,
+        cuda_compile, cuda_compiler_version, cuda_device_count, cuda_memory_stats, cuda_properties, cuda_synchronize,
+        cuda_trim,
     };
     #[pymodule_export]
     use super::cuda::transfers::cuda_copy;
     #[pymodule_export]
     use super::engine::Engine;
     #[pymodule_export]
+    use super::graph::graphs::{GraphCore, PyIndexedGraph};
+    #[pymodule_export]
+    use super::graph::nodes::{PyNode, PyNodeEntry};
+    #[pymodule_export]
+    use super::graph::passes::{graph_infer_shape, graph_infer_type, graph_load_json, graph_save_json};
+    #[pymodule_export]
+    use super::graph::plan::plan_offsets;
+    #[pymodule_export]
+    use super::graph::registry::{GroupEntry, OpEntry, all_ops, canonical_key, find_op, known_keys};
+    #[pymodule_export]
+    use super::graph::symbols::SymbolCore;
+    #[pymodule_export]
+    use super::graph::values::{Operand, format_value, parse_value};
+    #[pymodule_export]
     use super::operator::Operator;
     #[pymodule_export]
     use super::process::{_after_fork_child, _after_fork_parent, _before_fork, _exit_drain};
+    #[pymodule_export]
+    use super::program::{Compiled, Recording, note_call, open_recording};
+    #[pymodule_export]
+    use super::signature::{Signatures, ambient, set_eager};
     #[pymodule_export]
     use super::tape::listen::{tape_mode, tape_pause};
     #[pymodule_export]

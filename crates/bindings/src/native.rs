@@ -7,7 +7,7 @@ use pyo3::sync::PyOnceLock;
 use std::fmt;
 use std::mem::offset_of;
 use std::sync::Arc;
-use weft_engine::{Cause, NativeFunction, OpContext, Payload};
+use weft_engine::{Cause, NativeFunction, OpContext, Payload, PlaceOffset};
 
 /// A native function that answered something else than 0.
 pub(crate) struct NativeFailure {
@@ -35,6 +35,7 @@ impl fmt::Debug for NativeFailure {
 impl std::error::Error for NativeFailure {}
 
 /// A native function and where it was pushed.
+#[derive(Clone, Copy)]
 pub(crate) struct Native {
     function: NativeFunction,
     pub(crate) location: Location,
@@ -44,6 +45,12 @@ impl Native {
     #[inline]
     pub(crate) fn new(py: Python<'_>, function: NativeFunction) -> Self {
         Self { function, location: Location::here(py) }
+    }
+
+    /// Calls it.
+    #[inline]
+    pub(crate) fn call(&self, context: &OpContext<'_>) -> Result<(), Cause> {
+        self.function.call().map_err(|cause| self.failure(cause, context))
     }
 
     #[cold]
@@ -60,11 +67,12 @@ impl Native {
 }
 
 impl Payload for Native {
-    const PLACE: Option<usize> = Some(offset_of!(Native, location));
+    // SAFETY: a `Location` is eight bytes without padding.
+    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(offset_of!(Native, location)) });
 
     #[inline]
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
-        self.function.call().map_err(|cause| self.failure(cause, context))
+        self.call(context)
     }
 }
 
@@ -76,7 +84,9 @@ pub(crate) struct KeepingAlive {
 }
 
 impl Payload for KeepingAlive {
-    const PLACE: Option<usize> = Some(offset_of!(KeepingAlive, native.location));
+    // SAFETY: a `Location` is eight bytes without padding.
+    const PLACE: Option<PlaceOffset<Self>> =
+        Some(unsafe { PlaceOffset::new(offset_of!(KeepingAlive, native.location)) });
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         let result = self.native.run(context);

@@ -4,9 +4,10 @@ use crate::array::granting;
 use crate::callable::Callable;
 use crate::engine::Engine;
 use crate::errors;
+use crate::program;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use weft_array::{Access, Array};
+use weft_array::{Access, Array, recording};
 use weft_engine::{AccessKind, PushOptions, Variable};
 
 /// An op to be pushed again and again: its accesses were checked once.
@@ -50,6 +51,10 @@ impl Operator {
         let mut accesses = weft_engine::Accesses::new(&engine.inner);
         for (variable, kind) in &self.variables {
             accesses.add(variable, *kind).map_err(|error| errors::raised(py, error))?;
+        }
+        if recording::is_open() {
+            let variables: Vec<_> = self.variables.iter().map(|(variable, kind)| (variable, *kind)).collect();
+            return program::record(py, engine, self.callable.clone_ref(py), &variables, &options);
         }
         engine.push_payload(py, self.callable.clone_ref(py), &mut accesses, &options)
     }

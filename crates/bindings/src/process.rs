@@ -3,6 +3,7 @@
 use crate::cuda::runtime;
 use crate::errors;
 use crate::wait;
+use pyo3::exceptions::PyBaseExceptionGroup;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::cell::RefCell;
@@ -82,7 +83,7 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
             }
             // Nobody is left to wait for the failed versions: tell it here.
             Err(error) => {
-                errors::raised(py, error).write_unraisable(py, None);
+                report(py, errors::raised(py, error));
                 return Ok(());
             }
         }
@@ -91,10 +92,36 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
     // Ops that run cannot be stopped: the process does not wait for them any longer.
     let closed = py.detach(|| engine.close(true, Some(Duration::from_millis(100)), None));
     let stats = py.detach(|| engine.stats());
-    let dropped = stats.cancelled - before;
-    let rest = if closed.is_err() { format!(" and left {} unfinished", stats.pending) } else { String::new() };
+    // What has not been dropped by now, and does not run, never will.
+    let running = if closed.is_err() { py.detach(|| engine.running()) } else { Vec::new() };
+    let waiting = if closed.is_err() { stats.pending.saturating_sub(running.len() as u64) } else { 0 };
+    let dropped = stats.cancelled - before + waiting;
+    let rest = if running.is_empty() { String::new() } else { format!(" and left unfinished: {}", running.join(", ")) };
     say(py, &format!("{} dropped {dropped} ops at exit{rest}", engine.name()));
     interrupt.map_or(Ok(()), Err)
+}
+
+/// Tells a failure that nobody waited for, or each of a group of them: with its op, and the line that pushed it.
+fn report(py: Python<'_>, error: PyErr) {
+    if error.is_instance_of::<PyBaseExceptionGroup>(py)
+        && let Ok(errors) =
+            error.value(py).getattr("exceptions").and_then(|errors| errors.extract::<Vec<Bound<'_, PyAny>>>())
+    {
+        for error in errors {
+            report(py, PyErr::from_value(error));
+        }
+        return;
+    }
+    // The interpreter's own report leaves notes out before 3.13.
+    if py.version_info() < (3, 13) {
+        let notes = error.value(py).getattr("__notes__").and_then(|notes| notes.extract::<Vec<String>>());
+        for note in notes.unwrap_or_default() {
+            if let Some(op) = note.strip_prefix("weft: ") {
+                say(py, &format!("nobody waited for {op}"));
+            }
+        }
+    }
+    error.write_unraisable(py, None);
 }
 
 /// Writes a line to `sys.stderr`, if there is one.

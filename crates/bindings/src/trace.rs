@@ -3,8 +3,11 @@
 use crate::callable::{AsyncCallable, Callable};
 use crate::location::Location;
 use crate::native::{KeepingAlive, Native};
+use crate::program;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyType};
+use std::sync::Arc;
+use weft_array::{ArrayError, Opaque, recording};
 use weft_engine::Payload;
 use weft_engine::trace::{Describe, Kind, Note, RecordedOp, RecordedRun, Recording, StreamKind};
 
@@ -18,6 +21,9 @@ pub(crate) trait Traced: Payload + Sized {
     fn callable(&self) -> Option<&Py<PyAny>> {
         None
     }
+
+    /// The step that does the same each time.
+    fn into_step(self) -> Result<Arc<dyn Opaque>, ArrayError>;
 
     /// The payload with another callable in the place of its own.
     fn wrapped(self, _wrap: impl FnOnce(Py<PyAny>) -> PyResult<Py<PyAny>>) -> PyResult<Self> {
@@ -36,6 +42,10 @@ impl Traced for Callable {
         Some(&self.function)
     }
 
+    fn into_step(self) -> Result<Arc<dyn Opaque>, ArrayError> {
+        program::calling(self)
+    }
+
     fn wrapped(self, wrap: impl FnOnce(Py<PyAny>) -> PyResult<Py<PyAny>>) -> PyResult<Self> {
         Ok(Self { function: wrap(self.function)?, ..self })
     }
@@ -52,6 +62,10 @@ impl Traced for AsyncCallable {
         Some(&self.0.function)
     }
 
+    fn into_step(self) -> Result<Arc<dyn Opaque>, ArrayError> {
+        program::starting(self)
+    }
+
     fn wrapped(self, wrap: impl FnOnce(Py<PyAny>) -> PyResult<Py<PyAny>>) -> PyResult<Self> {
         self.0.wrapped(wrap).map(Self)
     }
@@ -60,6 +74,10 @@ impl Traced for AsyncCallable {
 impl Traced for Native {
     const KIND: Kind = Kind::Native;
 
+    fn into_step(self) -> Result<Arc<dyn Opaque>, ArrayError> {
+        Ok(program::native(self, None))
+    }
+
     fn location(&self) -> Location {
         self.location
     }
@@ -67,6 +85,10 @@ impl Traced for Native {
 
 impl Traced for KeepingAlive {
     const KIND: Kind = Kind::Native;
+
+    fn into_step(self) -> Result<Arc<dyn Opaque>, ArrayError> {
+        Ok(program::native(self.native, Some(self.object)))
+    }
 
     fn location(&self) -> Location {
         self.native.location
@@ -109,7 +131,13 @@ pub(crate) fn note(py: Python<'_>, engine: &weft_engine::Engine, kind: Kind, nam
 /// What is told of an op on arrays that is pushed here; nothing but its kind if the engine is not traced.
 #[inline]
 pub(crate) fn of_arrays(py: Python<'_>, engine: &weft_engine::Engine, kind: Kind, name: &str) -> Note {
-    if engine.is_traced() { note(py, engine, kind, name, Location::here(py)) } else { Note::of(kind) }
+    if engine.is_traced() {
+        return note(py, engine, kind, name, Location::here(py));
+    }
+    if recording::is_open() {
+        recording::announce(name, Location::here(py).bits());
+    }
+    Note::of(kind)
 }
 
 /// A note on a payload that is to be pushed with this name or none. May run what a user wrote.

@@ -49,7 +49,7 @@ fn watch(
     unsafe { driver.record_event(event, stream) }?;
     loop {
         // SAFETY: as above.
-        let happened = unsafe { driver.query_event(event) }?;
+        let happened = unsafe { driver.has_happened(event) }?;
         let took = before.elapsed();
         if happened {
             return Ok(Some((before + took / 2, took)));

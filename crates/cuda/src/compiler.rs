@@ -29,6 +29,33 @@ pub enum CompileError {
     },
 }
 
+/// Headers that C++ programs expect and NVRTC does not have. CUDA's own headers say the same of these types.
+const HEADERS: [(&CStr, &CStr); 2] = [(c"stdint.h", STDINT), (c"cstdint", c"#include <stdint.h>\n")];
+const STDINT: &CStr = c"#pragma once
+typedef signed char int8_t;
+typedef unsigned char uint8_t;
+typedef short int16_t;
+typedef unsigned short uint16_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+typedef long long intptr_t;
+typedef unsigned long long uintptr_t;
+#define INT8_MAX 127
+#define UINT8_MAX 255
+#define INT16_MAX 32767
+#define UINT16_MAX 65535
+#define INT32_MAX 2147483647
+#define UINT32_MAX 4294967295u
+#define INT64_MAX 9223372036854775807ll
+#define UINT64_MAX 18446744073709551615ull
+#define INT8_MIN (-INT8_MAX - 1)
+#define INT16_MIN (-INT16_MAX - 1)
+#define INT32_MIN (-INT32_MAX - 1)
+#define INT64_MIN (-INT64_MAX - 1)
+";
+
 /// An `nvrtcProgram`.
 type Program = *mut c_void;
 type Size = unsafe extern "C" fn(Program, *mut usize) -> c_int;
@@ -49,8 +76,14 @@ pub struct Compiler {
     compile: unsafe extern "C" fn(Program, c_int, *const *const c_char) -> c_int,
     image_size: Size,
     image: Content,
+    text_size: Size,
+    text: Content,
     log_size: Size,
     log: Content,
+    /// Of CUDA: major, minor.
+    version: (u32, u32),
+    /// The architectures that it knows, as 90 for 9.0, in order; none if it does not say.
+    architectures: Vec<u32>,
 }
 
 /// A program, destroyed when it goes.
@@ -90,16 +123,51 @@ impl Compiler {
                     .map_err(|error| CompileError::Unavailable { reason: error.to_string() })?
             };
         }
+        let version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int = symbol!("nvrtcVersion");
+        let counted: unsafe extern "C" fn(*mut c_int) -> c_int = symbol!("nvrtcGetNumSupportedArchs");
+        let listed: unsafe extern "C" fn(*mut c_int) -> c_int = symbol!("nvrtcGetSupportedArchs");
+        let (mut major, mut minor, mut count) = (0, 0, 0);
+        // SAFETY: the numbers have places; NVRTC lists as many as it has counted.
+        let architectures: Vec<c_int> = unsafe {
+            version(&raw mut major, &raw mut minor);
+            counted(&raw mut count);
+            let mut found = vec![0; usize::try_from(count).unwrap_or(0)];
+            if listed(found.as_mut_ptr()) == 0 { found } else { Vec::new() }
+        };
+        let number = |number: c_int| u32::try_from(number).unwrap_or(0);
         Ok(Self {
+            version: (number(major), number(minor)),
+            architectures: architectures.into_iter().map(number).collect(),
             error: symbol!("nvrtcGetErrorString"),
             create: symbol!("nvrtcCreateProgram"),
             destroy: symbol!("nvrtcDestroyProgram"),
             compile: symbol!("nvrtcCompileProgram"),
             image_size: symbol!("nvrtcGetCUBINSize"),
             image: symbol!("nvrtcGetCUBIN"),
+            text_size: symbol!("nvrtcGetPTXSize"),
+            text: symbol!("nvrtcGetPTX"),
             log_size: symbol!("nvrtcGetProgramLogSize"),
             log: symbol!("nvrtcGetProgramLog"),
         })
+    }
+
+    /// The version of CUDA that it belongs to: major, minor.
+    #[must_use]
+    pub const fn version(&self) -> (u32, u32) {
+        self.version
+    }
+
+    /// The target for devices of this compute capability, and whether it is code for exactly these: for devices newer than
+    /// this compiler it is PTX, which the driver compiles further.
+    fn target(&self, (major, minor): (u32, u32)) -> (String, bool) {
+        let wanted = major * 10 + minor;
+        if self.architectures.is_empty() || self.architectures.contains(&wanted) {
+            return (format!("sm_{wanted}"), true);
+        }
+        match self.architectures.iter().rev().find(|known| **known < wanted) {
+            Some(known) => (format!("compute_{known}"), false),
+            None => (format!("sm_{wanted}"), true),
+        }
     }
 
     /// Compiles a source for devices of this compute capability.
@@ -110,7 +178,7 @@ impl Compiler {
         capability: (u32, u32),
         options: &[String],
     ) -> Result<Vec<u8>, CompileError> {
-        let target = format!("sm_{}{}", capability.0, capability.1);
+        let (target, exact) = self.target(capability);
         let failed = |error: String, log: String| {
             let (name, target) = (name.to_owned(), target.clone());
             CompileError::Failed { name, target, error, log }
@@ -122,9 +190,13 @@ impl Compiler {
         let options = options.collect::<Result<Vec<CString>, _>>()?;
         let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
         let mut program = ptr::null_mut();
-        // SAFETY: the texts end with a zero byte and outlive the call; there are no headers.
-        let made =
-            unsafe { (self.create)(&raw mut program, source.as_ptr(), file.as_ptr(), 0, ptr::null(), ptr::null()) };
+        let (names, headers) = (HEADERS.map(|(name, _)| name.as_ptr()), HEADERS.map(|(_, text)| text.as_ptr()));
+        let count = c_int::try_from(HEADERS.len()).unwrap_or(0);
+        // SAFETY: the texts end with a zero byte and outlive the call; there are so many headers, each with its name.
+        let made = unsafe {
+            let (headers, names) = (headers.as_ptr(), names.as_ptr());
+            (self.create)(&raw mut program, source.as_ptr(), file.as_ptr(), count, headers, names)
+        };
         self.check(made).map_err(|error| failed(error, String::new()))?;
         let program = Compiled(self, program);
         let count = c_int::try_from(pointers.len()).unwrap_or(c_int::MAX);
@@ -134,7 +206,8 @@ impl Compiler {
             let log = self.content(&program, self.log_size, self.log).unwrap_or_default();
             failed(error, String::from_utf8_lossy(&log).trim_end_matches('\0').trim_end().to_owned())
         })?;
-        self.content(&program, self.image_size, self.image).map_err(|error| failed(error, String::new()))
+        let (size, content) = if exact { (self.image_size, self.image) } else { (self.text_size, self.text) };
+        self.content(&program, size, content).map_err(|error| failed(error, String::new()))
     }
 
     fn content(&self, program: &Compiled<'_>, size: Size, content: Content) -> Result<Vec<u8>, String> {

@@ -1,10 +1,11 @@
 //! What a device's streams, buffers and kernels share: its primary context, its fault, its figures.
 
-use crate::driver::{ContextHandle, Driver, ModuleHandle, Properties};
+use crate::driver::{CaptureMode, ContextHandle, Driver, ModuleHandle, PoolHandle, Properties};
 use crate::error::{CudaError, DriverError};
 use crate::label::{Label, Subject};
 use crate::memory::Accounts;
 use crate::pinned::PinnedPool;
+use crate::relaxed;
 use crate::retired::{Retired, bury, reap};
 use crate::runtime::Runtime;
 use crate::stream::{Stream, WeakStream};
@@ -12,6 +13,8 @@ use crate::timing::Timings;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+/// The part of a device's memory that its pool keeps of what was freed: other libraries have pools of their own.
+const KEPT: u64 = 8;
 /// Ops of a stream that a fault names.
 const SUSPECTS: usize = 4;
 
@@ -20,6 +23,8 @@ pub(crate) struct Context {
     pub(crate) index: usize,
     pub(crate) handle: ContextHandle,
     pub(crate) properties: Properties,
+    /// Where its buffers' memory comes from.
+    pub(crate) pool: PoolHandle,
     /// What made the device unusable.
     fault: OnceLock<CudaError>,
     pub(crate) memory: Accounts,
@@ -36,6 +41,7 @@ pub(crate) struct Context {
 pub(crate) struct Entered<'c> {
     context: &'c Context,
     before: Option<ContextHandle>,
+    mode: Option<CaptureMode>,
     /// A context is current on one thread.
     _thread: PhantomData<*const ()>,
 }
@@ -50,6 +56,12 @@ impl Context {
             return Err(CudaError::Unavailable { reason });
         }
         let handle = driver.retain_context(index).map_err(refused)?;
+        // SAFETY: the device is there.
+        let pool = unsafe { driver.create_pool(index, properties.memory / KEPT) }.map_err(|error| {
+            // SAFETY: retained above, and nothing came of it.
+            let _ = unsafe { driver.release_context(index) };
+            refused(error)
+        })?;
         let (runtime, fault) = (Arc::clone(runtime), OnceLock::new());
         let (memory, pinned, modules) = Default::default();
         let (timings, streams, retired, peers) = Default::default();
@@ -58,6 +70,7 @@ impl Context {
             index,
             handle,
             properties,
+            pool,
             fault,
             memory,
             pinned,
@@ -99,7 +112,8 @@ impl Context {
             // SAFETY: the context is retained as long as `self` lives.
             unsafe { self.driver().set_current_context(self.handle) }.map_err(refused)?;
         }
-        Ok(Entered { context: self, before, _thread: PhantomData })
+        let mode = relaxed::relax(self.driver());
+        Ok(Entered { context: self, before, mode, _thread: PhantomData })
     }
 
     /// What to answer when the driver refuses a call.
@@ -153,7 +167,7 @@ impl Context {
         if !peers.contains(&peer.index) {
             let _entered = self.enter()?;
             // SAFETY: the context is current.
-            unsafe { self.driver().share_with_peer(self.index, peer.index) }
+            unsafe { self.driver().share_with_peer(self.pool, self.index, peer.index) }
                 .map_err(|error| self.refused(format!("sharing memory with {}", peer.label()).as_str(), error))?;
             peers.push(peer.index);
         }
@@ -184,6 +198,10 @@ impl Context {
 impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
+        if let Some(mode) = self.mode {
+            // What was in force before cannot be wrong.
+            let _ = self.context.driver().exchange_capture_mode(mode);
+        }
         // A thread that had none keeps this one, as it would with CUDA's runtime.
         if let Some(before) = self.before.filter(|before| *before != self.context.handle) {
             // SAFETY: it was current when this one was entered. Should it be gone, it was not ours to keep.
@@ -205,6 +223,8 @@ impl Drop for Context {
             // SAFETY: all streams have ended, so none of its kernels runs.
             let _ = unsafe { self.driver().unload_module(module) };
         }
+        // SAFETY: the frees of its blocks are issued: who has one has the context.
+        let _ = unsafe { self.driver().destroy_pool(self.pool) };
         drop(entered);
         // SAFETY: retained in new(); what used it is gone, or it would hold `self`.
         let _ = unsafe { self.driver().release_context(self.index) };

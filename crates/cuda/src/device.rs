@@ -12,9 +12,9 @@ use crate::runtime::Runtime;
 use crate::stream::Stream;
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use weft_engine::{Cause, OpContext, Payload, Wait};
+use weft_engine::{Cause, InOrder, OpContext, Payload, Wait};
 
 /// Streams for kernels. More of them run side by side than a device has room for.
 const COMPUTE_STREAMS: usize = 4;
@@ -49,7 +49,7 @@ struct Loads {
 
 /// A closure that issues on a device.
 struct IssuingOn<F> {
-    device: Option<u16>,
+    queue: InOrder,
     work: F,
 }
 
@@ -57,8 +57,8 @@ impl<F> Payload for IssuingOn<F>
 where
     F: FnOnce(&mut OpContext<'_>) -> Result<(), Cause> + Send + 'static,
 {
-    fn issues_on(&self) -> Option<u16> {
-        self.device
+    fn queue(&self) -> Option<InOrder> {
+        Some(self.queue)
     }
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
@@ -67,15 +67,20 @@ where
 }
 
 struct Inner {
+    queue: InOrder,
     context: Arc<Context>,
     compute: Vec<Stream>,
     loads: Mutex<Loads>,
-    urgent: Stream,
     copy_in: Stream,
     copy_out: Stream,
-    copy_across: Stream,
+    /// The greatest priority that streams have.
+    greatest: i32,
+    /// Made when they are first wanted: a device serves eight streams at a time, unless it is told otherwise, and what
+    /// waits on one more holds up another's work.
+    urgent: OnceLock<Stream>,
+    copy_across: OnceLock<Stream>,
     /// Waits for other libraries' streams, and does nothing else.
-    imports: Stream,
+    imports: OnceLock<Stream>,
     /// Streams for captures, of which none is under way on them.
     captures: Mutex<Vec<Stream>>,
     /// Held while a stream is adopted.
@@ -91,24 +96,23 @@ impl Device {
         let context = Arc::new(Context::new(runtime, index)?);
         let (least, greatest) = {
             let _entered = context.enter()?;
-            let refused = |error| context.refused("asking for priorities", error);
-            // SAFETY: the context is current.
-            unsafe { context.driver().keep_freed(index, u64::MAX) }.map_err(refused)?;
-            context.driver().priorities().map_err(refused)?
+            context.driver().priorities().map_err(|error| context.refused("asking for priorities", error))?
         };
         let stream = |priority| Stream::new(&context, priority);
         let compute = (0..COMPUTE_STREAMS).map(|_| stream(least)).collect::<Result<_, _>>()?;
         // What moves data goes ahead of what only computes: others wait for it.
-        let (urgent, copy_in) = (stream(greatest)?, stream(greatest)?);
-        let (copy_out, copy_across, imports) = (stream(greatest)?, stream(greatest)?, stream(greatest)?);
+        let (copy_in, copy_out) = (stream(greatest)?, stream(greatest)?);
+        let (urgent, copy_across, imports) = Default::default();
         let (captures, adopting, loads) = Default::default();
         Ok(Self(Arc::new(Inner {
+            queue: InOrder::named(&format!("cuda:{index}")),
             context,
             compute,
             loads,
-            urgent,
             copy_in,
             copy_out,
+            greatest,
+            urgent,
             copy_across,
             imports,
             captures,
@@ -141,27 +145,38 @@ impl Device {
 
     fn streams(&self) -> impl Iterator<Item = &Stream> {
         let inner = &*self.0;
-        inner.compute.iter().chain([&inner.urgent, &inner.copy_in, &inner.copy_out, &inner.copy_across])
+        let seldom = inner.urgent.get().into_iter().chain(inner.copy_across.get());
+        inner.compute.iter().chain([&inner.copy_in, &inner.copy_out]).chain(seldom)
+    }
+
+    /// A stream that many programs do without.
+    fn seldom<'d>(&'d self, place: &'d OnceLock<Stream>) -> Result<&'d Stream, CudaError> {
+        if let Some(stream) = place.get() {
+            return Ok(stream);
+        }
+        let made = Stream::new(&self.0.context, self.0.greatest)?;
+        Ok(place.get_or_init(|| made))
     }
 
     /// What the stream of this number is for, and what it is called among those of the device.
     pub(crate) fn purpose(&self, number: usize) -> (Lane, String) {
         let inner = &*self.0;
         let is = |stream: &Stream| stream.number() == number;
+        let is_seldom = |place: &OnceLock<Stream>| place.get().is_some_and(is);
         let (lane, name) = match inner.compute.iter().position(is) {
             Some(at) => (Lane::Compute, format!("compute {at}")),
-            None if is(&inner.urgent) => (Lane::Compute, "compute, urgent".to_owned()),
+            None if is_seldom(&inner.urgent) => (Lane::Compute, "compute, urgent".to_owned()),
             None if is(&inner.copy_in) => (Lane::CopyIn, "copy in".to_owned()),
             None if is(&inner.copy_out) => (Lane::CopyOut, "copy out".to_owned()),
-            None if is(&inner.copy_across) => (Lane::CopyAcross, "peer".to_owned()),
-            None if is(&inner.imports) => (Lane::Compute, "imports".to_owned()),
+            None if is_seldom(&inner.copy_across) => (Lane::CopyAcross, "peer".to_owned()),
+            None if is_seldom(&inner.imports) => (Lane::Compute, "imports".to_owned()),
             None => (Lane::Compute, format!("stream {number}")),
         };
         (lane, name)
     }
 
-    pub(crate) fn import_stream(&self) -> &Stream {
-        &self.0.imports
+    pub(crate) fn import_stream(&self) -> Result<&Stream, CudaError> {
+        self.seldom(&self.0.imports)
     }
 
     /// The stream for what has no stream of its own.
@@ -170,12 +185,12 @@ impl Device {
     }
 
     /// The stream for an op: for a kernel that of the producer which it alone follows, otherwise the next one that gets on.
-    pub(crate) fn stream_for(&self, lane: Lane, priority: i32, accesses: &[Access]) -> Stream {
+    pub(crate) fn stream_for(&self, lane: Lane, priority: i32, accesses: &[Access]) -> Result<Stream, CudaError> {
         match lane {
-            Lane::CopyIn => return self.0.copy_in.clone(),
-            Lane::CopyOut => return self.0.copy_out.clone(),
-            Lane::CopyAcross => return self.0.copy_across.clone(),
-            Lane::Compute if priority > 0 => return self.0.urgent.clone(),
+            Lane::CopyIn => return Ok(self.0.copy_in.clone()),
+            Lane::CopyOut => return Ok(self.0.copy_out.clone()),
+            Lane::CopyAcross => return self.seldom(&self.0.copy_across).cloned(),
+            Lane::Compute if priority > 0 => return self.seldom(&self.0.urgent).cloned(),
             Lane::Compute => {}
         }
         let compute = &self.0.compute;
@@ -183,7 +198,7 @@ impl Device {
             let number = access.buffer.sole_stream(&access.range)?;
             compute.iter().find(|own| own.number() == number)
         });
-        followed.unwrap_or_else(|| &compute[self.next_stream()]).clone()
+        Ok(followed.unwrap_or_else(|| &compute[self.next_stream()]).clone())
     }
 
     /// The next compute stream that has not much more on it than others. Inside of the context.
@@ -231,14 +246,14 @@ impl Device {
 
     /// A payload that issues on this device: ops that do so are taken in the order of their pushes.
     pub fn issuing(&self, work: impl FnOnce(&mut OpContext<'_>) -> Result<(), Cause> + Send + 'static) -> impl Payload {
-        IssuingOn { device: self.lane(), work }
+        IssuingOn { queue: self.queue(), work }
     }
 
-    /// What the engine knows it by, for payloads that issue on it.
+    /// The queue of payloads that issue on it.
     #[must_use]
     #[inline]
-    pub fn lane(&self) -> Option<u16> {
-        u16::try_from(self.index()).ok()
+    pub fn queue(&self) -> InOrder {
+        self.0.queue
     }
 
     /// A stream of its own for somebody who wants to be alone on it.
@@ -278,7 +293,7 @@ impl Device {
         let context = &self.0.context;
         let _entered = context.enter()?;
         // SAFETY: the context is current.
-        let usage = unsafe { context.driver().usage(context.index) };
+        let usage = unsafe { context.driver().usage(context.pool) };
         let usage = usage.map_err(|error| context.refused("asking for memory", error))?;
         let pinned = context.pinned.bytes() as u64;
         Ok(MemoryStats { held: usage.held, free: usage.free, total: usage.total, pinned, ..context.memory.stats() })
@@ -290,7 +305,7 @@ impl Device {
         let _entered = context.enter()?;
         context.free_pinned();
         // SAFETY: the context is current.
-        unsafe { context.driver().trim(context.index) }.map_err(|error| context.refused("trimming", error))
+        unsafe { context.driver().trim(context.pool) }.map_err(|error| context.refused("trimming", error))
     }
 
     /// Waits for the frees that are on their way, and gives back what is kept. Nobody holds a turn here.

@@ -28,9 +28,15 @@ impl DriverError {
     /// answers it from now on.
     #[must_use]
     pub const fn is_fault(&self) -> bool {
-        // ECC and NVLINK errors, contained ones; illegal addresses, timeouts, assertions, illegal instructions, failed
-        // launches, leaks of tensor memory.
-        matches!(self.code, 214 | 220 | 226 | 700 | 702 | 710 | 714..=719 | 721)
+        // ECC and NVLINK errors, contained ones; illegal addresses, timeouts, a context that is gone, assertions, illegal
+        // instructions, failed launches, leaks of tensor memory; what the driver has no name for.
+        matches!(self.code, 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719 | 721 | 999)
+    }
+
+    /// Whether it tells of a capture that is under way on some stream: the call can be made again when that is over.
+    #[must_use]
+    pub const fn is_of_capture(&self) -> bool {
+        matches!(self.code, 900..=908)
     }
 }
 

@@ -86,7 +86,8 @@ impl Fence {
     ///
     /// # Errors
     ///
-    /// [`CudaError::Fault`] if the device failed before the op was seen to end.
+    /// [`CudaError::Fault`] if the device failed before the op was seen to end: that stays so. [`CudaError::Refused`] if
+    /// the driver would not say this time.
     pub fn is_done(&self) -> Result<bool, CudaError> {
         let cell = self.cell();
         let outcome = match cell.outcome.get() {
@@ -94,8 +95,8 @@ impl Fence {
             None => match self.stream().query(cell) {
                 Ok(false) => return Ok(false),
                 Ok(true) => cell.outcome.get_or_init(|| Ok(())),
-                Err(CudaError::Forked) => return Err(CudaError::Forked),
-                Err(fault) => cell.outcome.get_or_init(|| Err(Box::new(fault))),
+                Err(fault @ CudaError::Fault { .. }) => cell.outcome.get_or_init(|| Err(Box::new(fault))),
+                Err(error) => return Err(error),
             },
         };
         match outcome {

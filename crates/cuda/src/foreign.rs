@@ -47,7 +47,7 @@ impl Device {
     pub unsafe fn fence_behind(&self, other: StreamHandle, label: &Label) -> Result<Fence, CudaError> {
         let _entered = self.context().enter()?;
         // SAFETY: the caller's promise.
-        unsafe { self.import_stream().turn().follow_foreign(other, label) }
+        unsafe { self.import_stream()?.turn().follow_foreign(other, label) }
     }
 }
 

@@ -143,9 +143,9 @@ fn issued(accesses: &[Access], fence: &Fence) {
 }
 
 impl Device {
-    fn choose(&self, request: &Request<'_>) -> Stream {
+    fn choose(&self, request: &Request<'_>) -> Result<Stream, CudaError> {
         let choose = || self.stream_for(request.lane, request.priority, request.accesses);
-        request.stream.cloned().unwrap_or_else(choose)
+        request.stream.cloned().map_or_else(choose, Ok)
     }
 
     /// Issues an op whose accesses were granted: `work` puts it on the stream.
@@ -158,7 +158,7 @@ impl Device {
         let _entered = self.context().enter()?;
         let label = &request.label.of_running(request.place);
         let request = &Request { label, ..*request };
-        let stream = self.choose(request);
+        let stream = self.choose(request)?;
         let (addresses, fences) = prepare(request, &stream)?;
         let mut turn = stream.turn();
         let driver = self.context().driver();
@@ -180,7 +180,7 @@ impl Device {
     /// Prepares a stream for foreign code that will issue on it.
     pub fn begin<'a>(&'a self, request: &Request<'a>) -> Result<Begun<'a>, CudaError> {
         let entered = self.context().enter()?;
-        let stream = self.choose(request);
+        let stream = self.choose(request)?;
         let (label, accesses) = (request.label.of_running(request.place), request.accesses);
         let request = &Request { label: &label, ..*request };
         let (addresses, fences) = prepare(request, &stream)?;

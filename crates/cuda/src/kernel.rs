@@ -12,8 +12,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of parameters that every device takes.
 const PARAMETER_BYTES: usize = 4096;
-/// Dynamic shared memory that a kernel has without asking.
-const SHARED_MEMORY: u32 = 48 << 10;
 
 /// What a parameter is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,8 +49,10 @@ struct Inner {
     name: Arc<str>,
     /// Plans made so far, one for each signature.
     plans: Mutex<Vec<Arc<LaunchPlan>>>,
-    /// The most dynamic shared memory that was allowed so far.
-    shared_memory: Mutex<u32>,
+    /// The most dynamic shared memory that blocks may have so far; nothing until a launch asks for any.
+    shared_memory: Mutex<Option<u32>>,
+    /// Whether its blocks wait for each other, all of the grid.
+    cooperative: bool,
     _keeper: Option<Box<dyn Any + Send + Sync>>,
 }
 
@@ -64,6 +64,7 @@ pub struct Kernel(Arc<Inner>);
 #[derive(Debug)]
 pub struct LaunchPlan {
     pub(crate) function: FunctionHandle,
+    pub(crate) cooperative: bool,
     pub(crate) parameters: SmallVec<[Parameter; 16]>,
     /// Of the packed parameters.
     pub(crate) words: usize,
@@ -117,6 +118,10 @@ impl Module {
         // SAFETY: the context is current, the module loaded.
         let function = unsafe { context.driver().function(self.handle, &wanted) };
         let function = function.map_err(|error| context.refused(&format!("looking for kernel '{name}'"), error))?;
+        // Where modules are loaded lazily the kernel would be when it is first launched, and that may wait for the device.
+        // SAFETY: the context is current.
+        unsafe { context.driver().load_function(function) }
+            .map_err(|error| context.refused(&format!("loading kernel '{name}'"), error))?;
         Ok(Kernel::new(&self.device, function, name, None))
     }
 }
@@ -124,8 +129,22 @@ impl Module {
 impl Kernel {
     fn new(device: &Device, function: FunctionHandle, name: &str, keeper: Option<Box<dyn Any + Send + Sync>>) -> Self {
         let (device, name) = (device.clone(), name.into());
-        let (plans, shared_memory) = (Mutex::default(), Mutex::new(SHARED_MEMORY));
-        Self(Arc::new(Inner { device, function, name, plans, shared_memory, _keeper: keeper }))
+        let (plans, shared_memory) = Default::default();
+        Self(Arc::new(Inner { device, function, name, plans, shared_memory, cooperative: false, _keeper: keeper }))
+    }
+
+    /// The same kernel, for cooperative launches: all blocks of a grid run side by side, and may wait for each other.
+    /// To be asked for before its plans are made.
+    #[must_use]
+    pub fn cooperative(self, cooperative: bool) -> Self {
+        if cooperative == self.0.cooperative {
+            return self;
+        }
+        let (plans, shared_memory) = Default::default();
+        let Inner { device, function, name, .. } = &*self.0;
+        let (device, function, name) = (device.clone(), *function, Arc::clone(name));
+        let keeper: Option<Box<dyn Any + Send + Sync>> = Some(Box::new(self.clone()));
+        Self(Arc::new(Inner { device, function, name, plans, shared_memory, cooperative, _keeper: keeper }))
     }
 
     /// Its name.
@@ -165,7 +184,13 @@ impl Kernel {
             }
             words += parameter.words();
         }
-        let plan = Arc::new(LaunchPlan { function: self.0.function, parameters: parameters.into(), words, pointers });
+        let plan = Arc::new(LaunchPlan {
+            function: self.0.function,
+            cooperative: self.0.cooperative,
+            parameters: parameters.into(),
+            words,
+            pointers,
+        });
         plans.push(Arc::clone(&plan));
         Ok(plan)
     }
@@ -173,22 +198,31 @@ impl Kernel {
     /// Sees to it that a block may have so much dynamic shared memory.
     #[inline]
     pub(crate) fn allow_shared_memory(&self, bytes: u32) -> Result<(), CudaError> {
-        if bytes <= SHARED_MEMORY { Ok(()) } else { self.allow_more_shared_memory(bytes) }
+        if bytes == 0 { Ok(()) } else { self.allow_some_shared_memory(bytes) }
     }
 
-    #[cold]
-    fn allow_more_shared_memory(&self, bytes: u32) -> Result<(), CudaError> {
+    fn allow_some_shared_memory(&self, bytes: u32) -> Result<(), CudaError> {
         let mut allowed = self.0.shared_memory.lock().unwrap_or_else(PoisonError::into_inner);
-        if bytes > *allowed {
-            let context: &Context = self.0.device.context();
-            let _entered = context.enter()?;
-            // SAFETY: the context is current, the kernel one of its own.
-            unsafe { context.driver().allow_shared_memory(self.0.function, bytes) }.map_err(|error| {
-                let wish = format!("{bytes} bytes of dynamic shared memory for kernel '{}'", self.name());
-                context.refused(&wish, error)
-            })?;
-            *allowed = bytes;
+        if (*allowed).is_some_and(|allowed| bytes <= allowed) {
+            return Ok(());
         }
+        let context: &Context = self.0.device.context();
+        let _entered = context.enter()?;
+        let refused = |error| {
+            let wish = format!("{bytes} bytes of dynamic shared memory for kernel '{}'", self.name());
+            context.refused(&wish, error)
+        };
+        // What it has without asking depends on how much static memory it has.
+        let has = match *allowed {
+            Some(allowed) => allowed,
+            // SAFETY: the context is current, the kernel one of its own.
+            None => unsafe { context.driver().dynamic_shared_memory(self.0.function) }.map_err(refused)?,
+        };
+        if bytes > has {
+            // SAFETY: as above.
+            unsafe { context.driver().allow_shared_memory(self.0.function, bytes) }.map_err(refused)?;
+        }
+        *allowed = Some(has.max(bytes));
         Ok(())
     }
 }

@@ -19,7 +19,7 @@ use crate::error::CudaError;
 use crate::fence::Fence;
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use weft_engine::{Cause, Completion, OpContext, Payload};
+use weft_engine::{Cause, Completion, InOrder, OpContext, Payload};
 
 #[derive(Default)]
 enum State {
@@ -37,7 +37,7 @@ enum State {
 struct Shared {
     state: Mutex<State>,
     /// The land op runs where copies are issued, so that they are looked after in their order.
-    lane: Option<u16>,
+    queue: InOrder,
     _keeper: Option<Box<dyn Any + Send + Sync>>,
 }
 
@@ -70,7 +70,7 @@ impl Landing {
     }
 
     fn with(device: &Device, keeper: Option<Box<dyn Any + Send + Sync>>) -> (Self, Land) {
-        let shared = Arc::new(Shared { state: Mutex::default(), lane: device.lane(), _keeper: keeper });
+        let shared = Arc::new(Shared { state: Mutex::default(), queue: device.queue(), _keeper: keeper });
         (Self(Arc::clone(&shared)), Land(shared))
     }
 
@@ -130,8 +130,8 @@ impl Shared {
 }
 
 impl Payload for Land {
-    fn issues_on(&self) -> Option<u16> {
-        self.0.lane
+    fn queue(&self) -> Option<InOrder> {
+        Some(self.0.queue)
     }
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {

@@ -1,8 +1,10 @@
 //! Launches: a kernel with arguments, ready to be issued. Issuing one allocates nothing.
 
 mod bare;
+mod calls;
 
 pub use bare::BackToBack;
+pub use calls::CallTimes;
 
 use crate::buffer::DeviceBuffer;
 use crate::device::Device;
@@ -17,7 +19,7 @@ use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::mem::offset_of;
 use std::sync::Arc;
-use weft_engine::{AccessKind, Cause, OpContext, Payload};
+use weft_engine::{AccessKind, Cause, InOrder, OpContext, Payload, PlaceOffset};
 
 /// Threads of a block at most, on every device.
 const THREADS: u64 = 1024;
@@ -342,7 +344,7 @@ impl Launch {
     unsafe fn call(&self, issuing: &Issuing<'_>, parameters: *mut *mut c_void) -> Result<(), CudaError> {
         let (function, stream) = (self.kernel().function(), issuing.stream.handle());
         // SAFETY: the caller's promise, and that of new().
-        unsafe { issuing.driver.launch(function, &self.inner.dimensions, stream, parameters) }
+        unsafe { issuing.driver.launch(function, self.plan().cooperative, &self.inner.dimensions, stream, parameters) }
             .map_err(|error| issuing.refused(error))
     }
 
@@ -361,11 +363,12 @@ impl Launch {
 }
 
 impl Payload for Launch {
-    const PLACE: Option<usize> = Some(offset_of!(Self, place));
+    // SAFETY: eight bytes: a number.
+    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(offset_of!(Self, place)) });
 
     #[inline]
-    fn issues_on(&self) -> Option<u16> {
-        self.device().lane()
+    fn queue(&self) -> Option<InOrder> {
+        Some(self.device().queue())
     }
 
     fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {

@@ -35,7 +35,7 @@ impl Ledger {
             let (first, middle) = (&self.spare[0], &self.spare[SPARE / 2]);
             let looked_at = if middle.number > first.number { middle } else { first };
             // SAFETY: the cell has its event.
-            if unsafe { driver.query_event(looked_at.event) }? {
+            if unsafe { driver.has_happened(looked_at.event) }? {
                 self.done = self.done.max(looked_at.number);
             }
         }
@@ -55,7 +55,7 @@ impl Ledger {
         for at in [newest, middle] {
             let Some(cell) = self.spare.get(at).filter(|cell| cell.number > self.done) else { return };
             // SAFETY: the cell has its event.
-            if matches!(unsafe { driver.query_event(cell.event) }, Ok(true)) {
+            if matches!(unsafe { driver.has_happened(cell.event) }, Ok(true)) {
                 self.done = cell.number;
                 return;
             }

@@ -90,7 +90,7 @@
 //!
 //! | thread | may |
 //! |---|---|
-//! | a worker in an op: one for each device, in the order of the pushes (see [`weft_engine::Payload::issues_on`]) | issue; begin a staged copy, [aside](weft_engine::aside) |
+//! | a worker in an op: one for each device, in the order of the pushes (see [`weft_engine::Payload::queue`]) | issue; begin a staged copy, [aside](weft_engine::aside) |
 //! | a worker that runs foreign code | the same |
 //! | the poller (one, native, started on first use) | look at fences, complete land ops, copy staged chunks and issue more of them, issue frees that had to wait for a turn |
 //! | whoever drops the last handle on a buffer | issue its free if the turn is to be had at once |
@@ -139,11 +139,13 @@ mod memory;
 mod parts;
 mod pinned;
 mod poller;
+mod relaxed;
 mod retired;
 mod runtime;
 mod staged;
 mod stream;
 mod timer;
+mod timer_slack;
 mod timing;
 
 #[cfg(feature = "simulated")]
@@ -161,7 +163,7 @@ pub use issue::{Access, Begun, Request};
 pub use kernel::{Kernel, LaunchPlan, Module, Parameter};
 pub use label::Label;
 pub use landing::{Land, Landing};
-pub use launch::{BackToBack, Launch, Launcher};
+pub use launch::{BackToBack, CallTimes, Launch, Launcher};
 pub use memory::MemoryStats;
 pub use pinned::PinnedBlock;
 pub use runtime::{Cuda, Settings};

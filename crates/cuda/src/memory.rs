@@ -13,6 +13,10 @@ use crate::label::Label;
 use crate::stream::{Stream, Turn};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long a free waits before it looks again whether another library's capture is over.
+const CAPTURED: Duration = Duration::from_millis(1);
 
 /// Bytes of a device's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,7 +27,7 @@ pub struct MemoryStats {
     pub peak: u64,
     /// Blocks in use.
     pub blocks: u64,
-    /// Held by the device's pool, in use or kept for reuse.
+    /// Held by this crate's pool, in use or kept for reuse.
     pub held: u64,
     /// Free, any process counted.
     pub free: u64,
@@ -31,6 +35,8 @@ pub struct MemoryStats {
     pub total: u64,
     /// Pinned host memory, lent out and kept for reuse.
     pub pinned: u64,
+    /// Bytes that the driver would not take back: they are gone until the process ends.
+    pub lost: u64,
 }
 
 #[derive(Default)]
@@ -38,6 +44,7 @@ struct Balance {
     in_use: u64,
     peak: u64,
     blocks: u64,
+    lost: u64,
     /// Frees that could not be issued on the spot.
     waiting: Vec<Freed>,
 }
@@ -53,7 +60,8 @@ impl Accounts {
 
     pub(crate) fn stats(&self) -> MemoryStats {
         let balance = self.lock();
-        MemoryStats { in_use: balance.in_use, peak: balance.peak, blocks: balance.blocks, ..MemoryStats::default() }
+        let Balance { in_use, peak, blocks, lost, .. } = *balance;
+        MemoryStats { in_use, peak, blocks, lost, ..MemoryStats::default() }
     }
 
     fn allocated(&self, bytes: usize) {
@@ -68,6 +76,10 @@ impl Accounts {
         balance.in_use -= bytes as u64;
         balance.blocks -= 1;
     }
+
+    fn lost(&self, bytes: usize) {
+        self.lock().lost += bytes as u64;
+    }
 }
 
 /// A block of device memory. Whoever owns it owes a [free](Freed).
@@ -81,7 +93,7 @@ pub(crate) struct Block {
 pub(crate) fn allocate(device: &Device, bytes: usize, stream: &Stream, label: &Label) -> Result<Block, CudaError> {
     let context = device.context();
     // SAFETY: the context is current, and the stream is one of its own.
-    let attempt = || unsafe { context.driver().allocate(bytes, stream.handle()) };
+    let attempt = || unsafe { context.driver().allocate(bytes, context.pool, stream.handle()) };
     let mut answer = attempt();
     if matches!(answer, Err(error) if error.code == DriverError::OUT_OF_MEMORY) {
         device.make_room()?;
@@ -94,7 +106,7 @@ pub(crate) fn allocate(device: &Device, bytes: usize, stream: &Stream, label: &L
         }
         Err(error) if error.code == DriverError::OUT_OF_MEMORY => {
             // SAFETY: the context is current.
-            let usage = unsafe { context.driver().usage(context.index) }.unwrap_or_default();
+            let usage = unsafe { context.driver().usage(context.pool) }.unwrap_or_default();
             Err(CudaError::OutOfMemory {
                 device: context.label(),
                 op: label.clone().into(),
@@ -126,26 +138,54 @@ impl Freed {
             return;
         }
         let stream = self.stream.clone();
-        if let Some(turn) = stream.try_turn() {
-            return self.issue_on(turn);
+        match stream.try_turn() {
+            Some(turn) => {
+                if let Some(left) = self.issue_on(turn) {
+                    left.issue_in_a(CAPTURED);
+                }
+            }
+            None => self.issue_in_a(Duration::ZERO),
         }
-        context.memory.lock().waiting.push(self);
-        let waiting = Arc::clone(&context);
-        context.runtime.poller.soon(move || issue_waiting(&waiting));
     }
 
-    fn issue_on(self, mut turn: Turn<'_>) {
-        let context = self.stream.context();
-        context.memory.freed(self.block.bytes);
+    fn issue_in_a(self, while_: Duration) {
+        let context = Arc::clone(self.stream.context());
+        context.memory.lock().waiting.push(self);
+        let poller = &Arc::clone(&context.runtime).poller;
+        poller.in_a(while_, move || issue_waiting(&context));
+    }
+
+    /// Issues it, or answers it, if it has to come behind what another library captures.
+    fn issue_on(self, mut turn: Turn<'_>) -> Option<Self> {
+        let context = Arc::clone(self.stream.context());
         // A device that has failed takes its memory with it.
-        let Ok(_entered) = context.enter() else { return };
-        let followed = self.fences.iter().try_for_each(|fence| turn.wait_for(fence)).is_ok();
-        // SAFETY: that stream is in every context.
-        let mut theirs = || unsafe { turn.follow_foreign(DEFAULT_STREAM, &Label::from("free")) };
-        if followed && (!self.lent || theirs().is_ok()) {
-            // SAFETY: the block is ours, and the stream is behind all who used it.
-            let _ = unsafe { context.driver().free(self.block.address, self.stream.handle()) };
+        let Ok(_entered) = context.enter() else {
+            context.memory.freed(self.block.bytes);
+            return None;
+        };
+        // To put something on the default stream would spoil the capture.
+        if self.lent && matches!(context.driver().is_default_stream_open(), Ok(false)) {
+            return Some(self);
         }
+        context.memory.freed(self.block.bytes);
+        if self.follow_users(&mut turn).is_err() {
+            context.memory.lost(self.block.bytes);
+            return None;
+        }
+        // SAFETY: the block is ours, and the stream is behind all who used it.
+        if unsafe { context.driver().free(self.block.address, self.stream.handle()) }.is_err() {
+            context.memory.lost(self.block.bytes);
+        }
+        None
+    }
+
+    fn follow_users(&self, turn: &mut Turn<'_>) -> Result<(), CudaError> {
+        self.fences.iter().try_for_each(|fence| turn.wait_for(fence))?;
+        if self.lent {
+            // SAFETY: that stream is in every context.
+            unsafe { turn.follow_foreign(DEFAULT_STREAM, &Label::from("free")) }?;
+        }
+        Ok(())
     }
 }
 
@@ -154,6 +194,8 @@ pub(crate) fn issue_waiting(context: &Context) {
     let waiting = std::mem::take(&mut context.memory.lock().waiting);
     for freed in waiting {
         let stream = freed.stream.clone();
-        freed.issue_on(stream.turn());
+        if let Some(left) = freed.issue_on(stream.turn()) {
+            left.issue_in_a(CAPTURED);
+        }
     }
 }

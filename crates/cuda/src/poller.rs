@@ -11,17 +11,39 @@
 use crate::backoff::Backoff;
 use crate::error::CudaError;
 use crate::fence::Fence;
+use crate::relaxed;
+use crate::timer_slack;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 type Then = Box<dyn FnOnce(Result<(), CudaError>) + Send>;
 
-/// Something to do when a fence is done, or at once.
+/// What a job waits for.
+enum Until {
+    Done(Fence),
+    Due(Instant),
+}
+
+/// Something to do.
 struct Job {
-    fence: Option<Fence>,
+    until: Until,
     then: Then,
+}
+
+impl Job {
+    /// Does it. Nobody is there to hear of a panic, which has been told where it happened; other jobs go on.
+    fn run(self, outcome: Result<(), CudaError>) {
+        // The fence first: what waits may let go of the last of its device.
+        drop(self.until);
+        let then = self.then;
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| then(outcome))) {
+            // Its own end may panic in turn.
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+        }
+    }
 }
 
 #[derive(Default)]
@@ -56,12 +78,12 @@ impl Shared {
 impl Poller {
     /// Runs `then` with what has become of the fence.
     pub(crate) fn after(&self, fence: Fence, then: impl FnOnce(Result<(), CudaError>) + Send + 'static) {
-        self.add(Job { fence: Some(fence), then: Box::new(then) });
+        self.add(Job { until: Until::Done(fence), then: Box::new(then) });
     }
 
-    /// Runs `then` soon.
-    pub(crate) fn soon(&self, then: impl FnOnce() + Send + 'static) {
-        self.add(Job { fence: None, then: Box::new(move |_| then()) });
+    /// Runs `then` when so much time has passed.
+    pub(crate) fn in_a(&self, while_: Duration, then: impl FnOnce() + Send + 'static) {
+        self.add(Job { until: Until::Due(Instant::now() + while_), then: Box::new(move |_| then()) });
     }
 
     fn add(&self, job: Job) {
@@ -109,25 +131,22 @@ impl Drop for Poller {
 impl Shared {
     /// Jobs by stream, so that one look at the oldest fence tells whether more looks are worth while.
     fn poll(&self) {
-        let mut lanes: Vec<(usize, VecDeque<Job>)> = Vec::new();
+        relaxed::own_thread();
+        timer_slack::lower();
+        let mut lanes: Vec<(Option<usize>, VecDeque<Job>)> = Vec::new();
         let mut backoff = Backoff::new();
         loop {
             let Some(added) = self.next(lanes.is_empty(), &backoff) else { return };
             let news = !added.is_empty();
             let mut done = 0;
             for job in added {
-                match &job.fence {
-                    None => {
-                        (job.then)(Ok(()));
-                        done += 1;
-                    }
-                    Some(fence) => {
-                        let stream = fence.stream().number();
-                        match lanes.iter_mut().find(|(number, _)| *number == stream) {
-                            Some((_, jobs)) => enqueue(jobs, job),
-                            None => lanes.push((stream, VecDeque::from([job]))),
-                        }
-                    }
+                let stream = match &job.until {
+                    Until::Done(fence) => Some(fence.stream().number()),
+                    Until::Due(_) => None,
+                };
+                match lanes.iter_mut().find(|(number, _)| *number == stream) {
+                    Some((_, jobs)) => enqueue(jobs, job),
+                    None => lanes.push((stream, VecDeque::from([job]))),
                 }
             }
             done += lanes.iter_mut().map(|(_, jobs)| run_done(jobs)).sum::<usize>();
@@ -172,26 +191,34 @@ impl Shared {
     }
 }
 
-/// Puts a job behind those whose fences come before its own: jobs may be added in another order.
+/// Puts a job behind those of its stream whose fences come before its own, or that are due before it: jobs may be added
+/// in another order.
 fn enqueue(jobs: &mut VecDeque<Job>, job: Job) {
-    let number = |job: &Job| job.fence.as_ref().map_or(0, |fence| fence.cell().number);
-    let before = jobs.iter().rposition(|other| number(other) <= number(&job));
+    let is_later = |other: &Job| match (&other.until, &job.until) {
+        (Until::Done(other), Until::Done(fence)) => other.cell().number > fence.cell().number,
+        (Until::Due(other), Until::Due(due)) => other > due,
+        // Each lane is of one kind.
+        _ => false,
+    };
+    let before = jobs.iter().rposition(|other| !is_later(other));
     jobs.insert(before.map_or(0, |at| at + 1), job);
 }
 
-/// Runs the jobs whose fences are done. Answers how many.
+/// Runs the jobs of one lane that are due or whose fences are done. Answers how many.
 fn run_done(jobs: &mut VecDeque<Job>) -> usize {
     let mut done = 0;
     while let Some(job) = jobs.front() {
-        let outcome = match job.fence.as_ref().map(Fence::is_done) {
-            Some(Ok(false)) => break,
-            Some(Err(fault)) => Err(fault),
-            None | Some(Ok(true)) => Ok(()),
+        let outcome = match &job.until {
+            Until::Due(due) if *due > Instant::now() => break,
+            Until::Due(_) => Ok(()),
+            Until::Done(fence) => match fence.is_done() {
+                Ok(false) => break,
+                Ok(true) => Ok(()),
+                Err(error) => Err(error),
+            },
         };
         if let Some(job) = jobs.pop_front() {
-            // The fence first: what waits may let go of the last of its device.
-            drop(job.fence);
-            (job.then)(outcome);
+            job.run(outcome);
         }
         done += 1;
     }

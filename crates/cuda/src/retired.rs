@@ -42,7 +42,7 @@ impl Retired {
     /// Whether all that was on it has ended, or never will.
     fn has_ended(&self, context: &Context) -> bool {
         // SAFETY: the event is ours.
-        self.last.is_none_or(|last| !matches!(unsafe { context.driver().query_event(last) }, Ok(false)))
+        self.last.is_none_or(|last| !matches!(unsafe { context.driver().has_happened(last) }, Ok(false)))
     }
 
     fn destroy(self, context: &Context) {

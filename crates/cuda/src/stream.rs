@@ -164,14 +164,18 @@ impl Stream {
         }
         let _entered = context.enter_to_leave()?;
         // SAFETY: the event lives as long as its cell.
-        match unsafe { context.driver().query_event(cell.event) } {
+        match unsafe { context.driver().has_happened(cell.event) } {
             Ok(happened) => {
                 if happened {
                     self.ledger().note_done(cell.number);
                 }
                 Ok(happened)
             }
-            Err(error) => Err(context.note_fault(Some(self), error).clone()),
+            Err(error) if error.is_fault() => Err(context.note_fault(Some(self), error).clone()),
+            Err(error) => Err(CudaError::Refused {
+                op: self.label(cell.number).unwrap_or_else(|| Label::from("?")).into(),
+                error,
+            }),
         }
     }
 

@@ -33,7 +33,7 @@ impl TimePoint {
         loop {
             let _entered = context.enter()?;
             // SAFETY: the event lives as long as this.
-            let happened = unsafe { context.driver().query_event(self.event) };
+            let happened = unsafe { context.driver().has_happened(self.event) };
             if happened.map_err(|error| context.refused("measuring", error))? {
                 return Ok(());
             }

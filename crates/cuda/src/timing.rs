@@ -134,7 +134,7 @@ impl Times {
         for _ in 0..most {
             let Some(span) = spans.front() else { break };
             // SAFETY: the event was recorded, and is used again below at the earliest.
-            match unsafe { driver.query_event(span.end) } {
+            match unsafe { driver.has_happened(span.end) } {
                 Ok(true) => {}
                 Ok(false) => return true,
                 Err(_) => return false,

@@ -12,7 +12,7 @@ pub enum EngineError {
     #[error("{0}")]
     Failed(Arc<Failure>),
     /// Several ops failed since failures were last reported.
-    #[error("{} ops failed; the first: {}", .0.len(), .0[0])]
+    #[error("{} ops failed; the first: {}", .0.iter().map(|failure| failure.ops()).sum::<u64>(), .0[0])]
     ManyFailed(Vec<Arc<Failure>>),
     /// The variable was deleted.
     #[error("{variable} was deleted; make a new variable for a new value")]
@@ -63,7 +63,7 @@ pub enum EngineError {
         unit: &'static str,
     },
     /// The time given for a wait ran out.
-    #[error("{what} was not finished after {after:?}")]
+    #[error("{what} was not finished after {}", in_words(*after))]
     Timeout {
         /// What was waited for.
         what: String,
@@ -94,4 +94,35 @@ pub enum EngineError {
     /// An argument is out of range.
     #[error("{0}")]
     InvalidArgument(String),
+}
+
+/// A time as people write it: "50 ms", "2.5 s". Waits end a little late, and nobody asks how much.
+fn in_words(time: Duration) -> String {
+    let (value, unit) = match time.as_secs_f64() {
+        seconds if seconds >= 1.0 => (seconds, "s"),
+        seconds if seconds >= 1e-3 => (seconds * 1e3, "ms"),
+        seconds => (seconds * 1e6, "us"),
+    };
+    let decimals = if value < 9.95 { 1 } else { 0 };
+    let written = format!("{value:.decimals$}");
+    format!("{} {unit}", written.strip_suffix(".0").unwrap_or(&written))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_in_words() {
+        let cases = [
+            (Duration::from_nanos(49_998_912), "50 ms"),
+            (Duration::from_millis(2500), "2.5 s"),
+            (Duration::from_secs(30), "30 s"),
+            (Duration::from_micros(1), "1 us"),
+            (Duration::ZERO, "0 us"),
+        ];
+        for (time, words) in cases {
+            assert_eq!(in_words(time), words);
+        }
+    }
 }

@@ -23,6 +23,11 @@ pub enum Cause {
     /// The op's completion token was dropped before anybody used it.
     #[error("the op's completion token was dropped unused")]
     TokenDropped,
+    /// So many ops failed when the engine kept as many failures as it does of those that nobody asks for.
+    #[error(
+        "{0} more ops failed, of which the engine keeps the number alone; call wait_for_all, or wait for what ops write"
+    )]
+    Further(u64),
     /// The process was forked before the op finished; the child does not have its result.
     #[error("the op was unfinished when the process forked")]
     Forked,
@@ -54,6 +59,12 @@ impl Failure {
     #[must_use]
     pub fn cause(&self) -> &Cause {
         &self.cause
+    }
+
+    /// How many ops it stands for: one, unless it is [`Cause::Further`].
+    #[must_use]
+    pub fn ops(&self) -> u64 {
+        if let Cause::Further(count) = self.cause { count } else { 1 }
     }
 
     /// Notes that somebody was told. Answers whether nobody had been before.

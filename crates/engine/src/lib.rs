@@ -35,6 +35,7 @@ mod failure;
 mod loom_tests;
 mod op;
 mod pool;
+mod quiet;
 mod sched;
 mod sync;
 pub mod trace;
@@ -52,7 +53,8 @@ pub use engine::{
 };
 pub use error::EngineError;
 pub use failure::{Cause, Failure};
-pub use op::{Completion, CurrentOp, NativeFunction, OpContext, Payload};
-pub use pool::{Device, DeviceLane, Host, Policy, aside};
+pub use op::{Completion, CurrentOp, InOrder, NativeFunction, OpContext, Payload, PlaceOffset};
+pub use pool::{Device, DeviceLane, Host, Policy, aside, is_worker};
+pub use quiet::{Quiet, drop_later};
 pub use sync::handles;
 pub use var::AccessKind;

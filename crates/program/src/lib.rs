@@ -1,3 +1,20 @@
-//! Programs: ops on arrays that were recorded once and are replayed in planned memory.
+//! Programs: ops on arrays that were recorded once and are replayed.
 //!
-//! The crate knows no Python. Devices come in by a trait.
+//! | room | home of |
+//! |---|---|
+//! | `recorded` | what a recording becomes: entries, instructions, which of them wait for which |
+//! | `passes` | what is done to instructions before they are run again and again: dead ones dropped, equal ones merged, loops fused |
+//! | `memory` | where temporaries lie: offsets, arenas |
+//! | `replay` | one call of a program: arguments checked, entries bound, instructions run here or pushed |
+//!
+//! Each room knows those before it. The crate knows no Python.
+
+mod error;
+mod memory;
+mod passes;
+mod recorded;
+mod replay;
+
+pub use error::ProgramError;
+pub use recorded::{Argument, Description, Instruction, Place, Recorded, Settings};
+pub use replay::{Figures, Noting, Options, Output, Program};

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from weft._array.dispatch import call
-from weft._core import NDArray
 
 if TYPE_CHECKING:
-    from weft._core import Engine
+    from weft._core import Engine, NDArray
     from weft.ops import Op
 
 __all__ = ["DType", "Elements", "one", "several"]
@@ -21,13 +20,11 @@ Elements: TypeAlias = np.ndarray[Any, Any]
 
 def one(op: Op, *arrays: Any, out: NDArray | None = None, engine: Engine | None = None, **attributes: Any) -> NDArray:  # noqa: ANN401 - as `call`
     """Push an op of one result and return that."""
-    result = call(op, *arrays, out=out, engine=engine, **attributes)
-    assert isinstance(result, NDArray)  # noqa: S101 - for the type checker
+    result: NDArray = call(op, *arrays, out=out, engine=engine, **attributes)
     return result
 
 
 def several(op: Op, *arrays: Any, **attributes: Any) -> tuple[NDArray, ...]:  # noqa: ANN401 - as `call`
     """Push an op of several results and return them."""
-    results = call(op, *arrays, **attributes)
-    assert isinstance(results, tuple)  # noqa: S101 - for the type checker
+    results: tuple[NDArray, ...] = call(op, *arrays, **attributes)
     return results

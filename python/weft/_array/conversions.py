@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array.operands import values
+from weft._core import recording
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -124,6 +125,11 @@ def _scalar(self: NDArray) -> bool | int | float | complex:
     return item(self)
 
 
+def _is_known(self: NDArray) -> bool:
+    """Return whether there are values to be printed: not of what a recording makes or changes."""
+    return self._recording is None and (recording() is None or not self._is_recorded())
+
+
 class _Printed(np.ndarray[Any, Any]):
     """NumPy prints the name of a subclass before its elements, and indents by it."""
 
@@ -132,10 +138,14 @@ _Printed.__name__ = "NDArray"
 
 
 def __repr__(self: NDArray) -> str:  # noqa: N807 - a method
+    if not _is_known(self):
+        return f"NDArray(<recorded>, shape={self.shape}, dtype={self.dtype})"
     return np.array_repr(values(self).view(_Printed))
 
 
 def __str__(self: NDArray) -> str:  # noqa: N807 - a method
+    if not _is_known(self):
+        return repr(self)
     return np.array_str(values(self))
 
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
 from weft._array.devices import as_device, device_of, new, place
-from weft._array.dispatch import engine_of, view
 from weft._array.dtypes import astype
 from weft._array.filling import fill
-from weft._array.operands import ArrayLike, as_array, host_array
+from weft._array.operands import ArrayLike, as_array, engine_of, host_array
 from weft._array.ranges import arange, eye, identity, linspace, meshgrid, tril, triu
 from weft._array.rules import as_dtype, scalar_dtype
 from weft._array.shapes import as_shape
+from weft._array.views import view
 from weft._core import NDArray, wrap
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ Where: TypeAlias = "Device | str | None"
 def asarray(
     obj: ArrayLike,
     /,
-    *,
     dtype: npt.DTypeLike | None = None,
+    *,
     device: Where = None,
     copy: bool | None = None,
     engine: Engine | None = None,
@@ -125,10 +125,11 @@ def array(
     dtype: npt.DTypeLike | None = None,
     *,
     copy: bool | None = True,
+    ndmin: SupportsIndex = 0,
     device: Where = None,
     engine: Engine | None = None,
 ) -> NDArray:
-    """Return a new array of given values: `asarray` with NumPy's default of ``copy=True``.
+    """Return a new array of given values: `asarray` with NumPy's default of ``copy=True``, and at least `ndmin` axes.
 
     Examples
     --------
@@ -136,7 +137,9 @@ def array(
     >>> weft.array([1, 2])
     NDArray([1, 2])
     """
-    return asarray(obj, dtype=dtype, device=device, copy=copy, engine=engine)
+    found = asarray(obj, dtype=dtype, device=device, copy=copy, engine=engine)
+    missing = operator.index(ndmin) - found.ndim
+    return found if missing <= 0 else view(found, (1,) * missing + found.shape, (0,) * missing + found.strides)
 
 
 def from_dlpack(x: Any, /, *, device: Where = None, copy: bool | None = None) -> NDArray:  # noqa: ANN401 - whatever has DLPack

@@ -1,6 +1,7 @@
 """Dtypes: the names of the standard, and the functions on them.
 
-Dtypes are NumPy's, in native byte order. Promotion is NumPy 2's, which the standard's table is a part of: mixed kinds
+Dtypes are NumPy's, in native byte order; the names here are its scalar types, as in NumPy's own namespace: they name
+a dtype wherever one is asked for, and called they make a scalar. Promotion is NumPy 2's, which the standard's table is a part of: mixed kinds
 promote too, and Python scalars take the dtype of the arrays that they meet.
 """
 
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from weft._array.copies import copy_cast
 from weft._array.devices import as_device, device_of, new
-from weft._array.dispatch import copy_cast, hear_view
 from weft._array.operands import ArrayLike, as_array
 from weft._array.rules import Aval, as_dtype
 from weft._core import NDArray
+from weft._tape.hearing import hear_view
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -56,20 +58,20 @@ __all__ = [
 
 DType: TypeAlias = np.dtype[Any]
 
-bool = np.dtype(np.bool_)  # noqa: A001 - the standard's name
+bool = np.bool_  # noqa: A001 - the standard's name
 bool_ = bool
-int8 = np.dtype(np.int8)
-int16 = np.dtype(np.int16)
-int32 = np.dtype(np.int32)
-int64 = np.dtype(np.int64)
-uint8 = np.dtype(np.uint8)
-uint16 = np.dtype(np.uint16)
-uint32 = np.dtype(np.uint32)
-uint64 = np.dtype(np.uint64)
-float32 = np.dtype(np.float32)
-float64 = np.dtype(np.float64)
-complex64 = np.dtype(np.complex64)
-complex128 = np.dtype(np.complex128)
+int8 = np.int8
+int16 = np.int16
+int32 = np.int32
+int64 = np.int64
+uint8 = np.uint8
+uint16 = np.uint16
+uint32 = np.uint32
+uint64 = np.uint64
+float32 = np.float32
+float64 = np.float64
+complex64 = np.complex64
+complex128 = np.complex128
 
 e = np.e
 inf = np.inf

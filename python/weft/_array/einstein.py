@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array.calls import Elements, one
-from weft._array.dispatch import as_array
+from weft._array.operands import as_array
 from weft._core import NDArray
 from weft.ops import Aval, broadcast_shapes, register_op, result_dtype
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.dispatch import copy_cast, view
-from weft._array.operands import broadcast_or_none, number
+from weft._array.copies import copy_cast
+from weft._array.places import broadcast_or_none
+from weft._array.scalars import element
+from weft._array.views import view
 from weft._core import Loop, NDArray, tape_hears
 from weft._tape.hearing import hear_write
 from weft.ops import register_op
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from weft._array.rules import Aval, DType
 
-__all__ = ["assign", "check_assigned", "element", "fill"]
+__all__ = ["assign", "check_assigned", "fill"]
 
 _loops: dict[DType, Loop] = {}
 
@@ -109,29 +110,3 @@ def check_assigned(dtype: DType, shape: tuple[int, ...], x: NDArray) -> None:
         raise ValueError(f"could not broadcast input array from shape {x.shape} into shape {shape}")
     if x.dtype.kind == "c" and dtype.kind not in "cb":
         raise TypeError(f"cannot assign an array of dtype {x.dtype} to one of {dtype}: take real() or imag() first")
-
-
-def element(value: Any, dtype: DType) -> bool | int | float | complex:  # noqa: ANN401 - a Python scalar
-    """Return a Python scalar as NumPy's assignment makes an element of `dtype` of it.
-
-    Raises
-    ------
-    OverflowError
-        If an integer is out of range.
-    TypeError
-        If a complex number is to become a real one.
-    ValueError
-        If NaN is to become an integer.
-
-    Examples
-    --------
-    >>> import weft
-    >>> from weft._array.filling import element
-    >>> element(1.5, weft.int64)
-    1
-    """
-    if dtype.kind in "iufc" and isinstance(value, float) and (dtype.kind in "fc" or not math.isfinite(value)):
-        return number(value, dtype) if dtype.kind in "fc" else int(value)  # int() raises
-    if dtype.kind in "iuf" and isinstance(value, complex):
-        raise TypeError(f"cannot assign the complex number {value} to an array of {dtype}")
-    return number(value, dtype)

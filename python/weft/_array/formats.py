@@ -20,7 +20,7 @@ import zlib
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -62,7 +62,6 @@ _DAMAGE = (
 _DEFLATE_RATIO = 1032
 #: Without `max_bytes`: bytes that any file's arrays may have, and how many of them for each byte of the file.
 _FREE_BYTES, _FREE_RATIO = 1 << 30, 32
-_CHUNK = 1 << 20
 _LOCAL_HEADER = 30  # bytes of a member's own header in a zip archive, without its name
 _ENCRYPTED = 0x1
 _SAFETENSORS_DTYPES = frozenset(["BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F32", "F64", "C64"])
@@ -217,9 +216,9 @@ def _read_npy(file: Any, declared: int) -> npt.NDArray[Any]:  # noqa: ANN401 - z
     """Read an array of a member that declares so many bytes; any of `_DAMAGE` if it is not one."""
     version = np.lib.format.read_magic(file)
     if version == (1, 0):
-        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
     elif version == (2, 0):
-        shape, fortran, dtype = np.lib.format.read_array_header_2_0(file)
+        shape, _, dtype = np.lib.format.read_array_header_2_0(file)
     else:
         raise ValueError(f"version {version} of the .npy format is for dtypes that arrays cannot have")
     native = _supported(dtype)
@@ -229,9 +228,11 @@ def _read_npy(file: Any, declared: int) -> npt.NDArray[Any]:  # noqa: ANN401 - z
     if count * dtype.itemsize != there:
         raise ValueError(f"{dtype} {shape} takes {count * dtype.itemsize} bytes, and {there} are there")
     np.broadcast_to(np.empty(()), shape)  # a shape with a 0 fits any number of bytes: NumPy says whether it can be
-    flat = np.empty(count, dtype)
-    _fill(file, flat)
-    return _sound(flat).astype(native, copy=False).reshape(shape, order="F" if fortran else "C")
+    file.seek(0)
+    found: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+    if file.read(1):  # at the end zipfile compares the checksum, too
+        raise ValueError("there is more than was declared")
+    return _sound(found).astype(native, copy=False)
 
 
 def _sound(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -249,20 +250,6 @@ def _supported(dtype: np.dtype[Any]) -> np.dtype[Any]:
     if native is None:
         raise ValueError(f"no array has the dtype {dtype}")
     return native
-
-
-def _fill(file: BinaryIO, flat: npt.NDArray[Any]) -> None:
-    """Read as many bytes as `flat` has, and the end after them, where zipfile compares the checksum."""
-    target = flat.view(np.uint8).data
-    done = 0
-    while done < len(target):
-        got = file.read(min(_CHUNK, len(target) - done))
-        if not got:
-            raise EOFError(f"{len(target)} bytes were declared, and {done} are there")
-        target[done : done + len(got)] = got
-        done += len(got)
-    if file.read(1):
-        raise ValueError("there is more than was declared")
 
 
 def _safetensors(module: str) -> Any:  # noqa: ANN401 - a module without types

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array.calls import one
-from weft._array.dispatch import as_array, eager
-from weft._array.reductions import mean_dtype
+from weft._array.eager import eager
+from weft._array.moments import mean, mean_dtype
+from weft._array.operands import as_array
 from weft._array.shapes import Axis, Shape, axis_tuple, reduced_shape
-from weft._array.statistical import mean
 from weft._core import NDArray
 from weft.ops import Aval, register_op, result_dtype
 

@@ -1,6 +1,6 @@
 """Indexing: ``x[key]``, ``x[key] = value``, `take` and `take_along_axis`.
 
-- Integers, slices, None and ``...`` name a view: no op, no wait.
+- Integers, slices, None and ``...`` name a view: no op, no wait. Integers alone name an element, which is copied.
 - Arrays of integers are gathered by an op. Indices that are NumPy arrays or lists are checked at the call; those in
   NDArrays when the op runs, so that a bad one fails the result with IndexError.
 - A boolean NDArray decides the result's shape: reading with one waits for it (for the mask only). Writing never waits.
@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from weft._array.calls import one
-from weft._array.dispatch import hear_view, view
-from weft._array.filling import check_assigned, element, fill
+from weft._array.filling import check_assigned, fill
 from weft._array.keys import Advanced, Basic, check_bounds, parse
 from weft._array.manipulation import ravel
-from weft._array.operands import ArrayLike, as_array, check_writable, is_host, listed, values
+from weft._array.operands import ArrayLike, as_array, is_host, listed, values
+from weft._array.places import check_writable
 from weft._array.rules import Aval, broadcast_shapes
-from weft._array.shapes import axis_index
-from weft._core import NDArray, beside, push_compute, tape_hears
-from weft._tape.hearing import hear_write
+from weft._array.scalars import element
+from weft._array.shapes import axis_index, is_only_axis
+from weft._array.views import view
+from weft._core import NDArray, beside, copy_elements, push_compute, tape_hears
+from weft._tape.hearing import hear_view, hear_write
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
     from weft._array.keys import Index
 
-__all__ = ["get_item", "set_item", "take", "take_along_axis"]
+__all__ = ["take", "take_along_axis"]
 
 _ARRAY = object()  # where the next array goes in a key
 _INDEX = "array"  # the same in an attribute, which is written to files
@@ -39,7 +41,7 @@ _INDICES = ((1 << 32) - 1) & ~3  # what the rule of `setitem` looks at: neither 
 
 
 def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
-    """Return ``x[key]``: a view for a basic key, a gathered copy for arrays of indices.
+    """Return ``x[key]``: an element, a view for any other basic key, a gathered copy for arrays of indices.
 
     Parameters
     ----------
@@ -62,10 +64,12 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
     """
     found = _first_axis(x, key) or parse(key, x.shape, x.strides)
     if isinstance(found, Basic):
-        result = view(x, found.shape, found.strides, found.offset)
+        shown = view(x, found.shape, found.strides, found.offset)
+        if not found.shape and _is_of_integers(key):
+            shown = _value(shown)
         if x._known:
-            hear_view(_getitem, x, result, {"key": encode(key, x.ndim)})
-        return result
+            hear_view(_getitem, x, shown, {"key": encode(key, x.ndim)})
+        return shown
     if x._known and tape_hears((x,)):
         indices, spec = _split(found.entries)
         return one(_getitem, x, *indices, key=spec)
@@ -118,7 +122,9 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any
     else:
         source = as_array(value, x)
     if isinstance(found, Basic):
-        target = get_item(x, key) if x._known else view(x, found.shape, found.strides, found.offset)
+        target = view(x, found.shape, found.strides, found.offset)
+        if x._known:
+            hear_view(_getitem, x, target, {"key": encode(key, x.ndim)})
         fill(target, scalar if source is None else source)
         return
     if tape_hears((x, source)):
@@ -250,6 +256,18 @@ def _first_axis(x: NDArray, key: Any) -> Basic | None:  # noqa: ANN401 - any key
     return Basic((length, *shape[1:]), (step * stride, *strides[1:]), start * stride if length else 0)
 
 
+def _is_of_integers(key: Any) -> bool:  # noqa: ANN401 - a basic key that names one element
+    """Return whether a key names it by integers alone: ``...`` in it asks for a view."""
+    return key is not Ellipsis and not (isinstance(key, tuple) and any(each is Ellipsis for each in key))
+
+
+def _value(x: NDArray) -> NDArray:
+    """Return one element as an array of its own, as NumPy returns a scalar: what is written later does not change it."""
+    result = beside(x, (), x.dtype)
+    copy_elements(result, x)
+    return result
+
+
 def _positions(entry: Index) -> Any:  # noqa: ANN401 - part of a key
     """Return a boolean NDArray, waited for, as NumPy's; anything else as it is."""
     if isinstance(entry, NDArray) and entry.dtype.kind == "b":
@@ -311,9 +329,7 @@ def _take_along_axis(
     out[...] = np.take_along_axis(x, indices, axis=axis)
 
 
-def take(
-    x: ArrayLike, indices: ArrayLike, /, *, axis: SupportsIndex | None = None, out: NDArray | None = None
-) -> NDArray:
+def take(x: ArrayLike, indices: ArrayLike, /, axis: SupportsIndex | None = None, out: NDArray | None = None) -> NDArray:
     """Return the elements, or the slices along an axis, at given positions.
 
     Parameters
@@ -348,7 +364,7 @@ def take(
     NDArray([30, 10])
     """
     x, positions = _operands("take", x, indices)
-    if axis is None:
+    if axis is None or is_only_axis(axis, x.ndim):
         x, axis = ravel(x), 0
     axis = axis_index(axis, x.ndim)
     if not isinstance(indices, NDArray):
@@ -356,7 +372,7 @@ def take(
     return one(_take, x, positions, axis=axis, out=out)
 
 
-def take_along_axis(x: ArrayLike, indices: ArrayLike, /, *, axis: SupportsIndex = -1) -> NDArray:
+def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: SupportsIndex = -1) -> NDArray:
     """Return the elements at positions given for each one-dimensional slice along an axis.
 
     Parameters

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from weft._array.calls import DType
     from weft._device import Device
 
-__all__ = ["ArrayNamespaceInfo", "__array_namespace_info__"]
+__all__ = ["__array_namespace_info__"]
 
 Capabilities = TypedDict(
     "Capabilities", {"boolean indexing": bool, "data-dependent shapes": bool, "max dimensions": int | None}

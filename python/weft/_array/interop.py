@@ -1,7 +1,7 @@
 """Arrays in other libraries' hands: NumPy's `__array__`, DLPack, the array API's namespace, pickle and copy.
 
 What is given away without a copy is read-only: whoever wrote to it would race with the ops that are pushed later.
-NumPy's functions and ufuncs on NDArrays are in `numpy_calls`.
+NumPy's functions and ufuncs on NDArrays are in `numpy_functions` and `numpy_ufuncs`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array import numpy_calls
 from weft._array.devices import as_device, device_of, place
+from weft._array.numpy_functions import __array_function__
+from weft._array.numpy_ufuncs import __array_ufunc__
 from weft._array.operands import read_only
 from weft._core import NDArray, beside, copy_elements, wrap
 from weft._default import get_engine
@@ -42,13 +43,14 @@ def attach() -> None:
         __reduce__,
         __copy__,
         __deepcopy__,
-        numpy_calls.__array_ufunc__,
-        numpy_calls.__array_function__,
+        __array_ufunc__,
+        __array_function__,
     )
     for method in methods:
         method.__qualname__ = f"NDArray.{method.__name__}"
         setattr(NDArray, method.__name__, method)
     setattr(NDArray, "__cuda_array_interface__", property(__cuda_array_interface__))  # noqa: B010 - made elsewhere
+    setattr(NDArray, "__array_interface__", property(__array_interface__))  # noqa: B010 - as above
 
 
 def __array__(  # noqa: N807 - a method
@@ -68,6 +70,22 @@ def __array__(  # noqa: N807 - a method
     False
     """
     return np.array(self._values(), dtype, copy=copy)
+
+
+def __array_interface__(self: NDArray) -> dict[str, Any]:  # noqa: N807 - a property
+    """Wait, and describe the memory, read-only, to libraries that know NumPy's older protocol alone, as Pillow.
+
+    Raises
+    ------
+    AttributeError
+        If the array is on a device whose memory is not the host's.
+    """
+    if self._elsewhere:
+        raise AttributeError(
+            f"an array on {device_of(self)} has no memory that the CPU reads: copy it to the CPU first"
+        )
+    shown = read_only(self._values())
+    return {**shown.__array_interface__, "strides": None if self._contiguous else shown.strides}
 
 
 def __array_namespace__(self: NDArray, /, *, api_version: str | None = None) -> ModuleType:  # noqa: ARG001, N807

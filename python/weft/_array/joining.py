@@ -13,9 +13,10 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 
 from weft._array.calls import Elements, one
-from weft._array.dispatch import as_array, copy_cast
+from weft._array.copies import copy_cast
 from weft._array.manipulation import _selected, atleast_1d, atleast_2d, atleast_3d, expand_dims, ravel, unstack
-from weft._array.shapes import AnyShape, Shape, as_shape, axis_index, joined_shape
+from weft._array.operands import as_array
+from weft._array.shapes import AnyShape, Shape, as_shape, axis_index, is_index, joined_shape
 from weft._array.views import Layout, register_view
 from weft._core import NDArray
 from weft.ops import Aval, as_dtype, register_op, result_dtype
@@ -162,9 +163,7 @@ def _pad(
     np.copyto(out, np.pad(x, widths, mode, **options))
 
 
-def concat(
-    arrays: Sequence[ArrayLike], /, *, axis: SupportsIndex | None = 0, dtype: DTypeLike | None = None
-) -> NDArray:
+def concat(arrays: Sequence[ArrayLike], /, axis: SupportsIndex | None = 0, dtype: DTypeLike | None = None) -> NDArray:
     """Lay arrays end to end along `axis`; None flattens them first.
 
     Parameters
@@ -191,7 +190,7 @@ def concat(
 concatenate = concat
 
 
-def stack(arrays: Sequence[ArrayLike], /, *, axis: SupportsIndex = 0, dtype: DTypeLike | None = None) -> NDArray:
+def stack(arrays: Sequence[ArrayLike], /, axis: SupportsIndex = 0, dtype: DTypeLike | None = None) -> NDArray:
     """Join arrays of one shape along a new axis, at the place `axis` of the result.
 
     Examples
@@ -283,7 +282,7 @@ def array_split(
     x = as_array(x)
     at = axis_index(axis, x.ndim)
     length = x.shape[at]
-    if isinstance(indices_or_sections, SupportsIndex):
+    if is_index(indices_or_sections):
         sections = operator.index(indices_or_sections)
         if sections <= 0:
             raise ValueError(f"the number of sections must be positive, got {sections}")
@@ -308,7 +307,7 @@ def split(
     [1, 2, 3]
     """
     x = as_array(x)
-    if isinstance(indices_or_sections, SupportsIndex):
+    if is_index(indices_or_sections):
         length, sections = x.shape[axis_index(axis, x.ndim)], operator.index(indices_or_sections)
         if sections > 0 and length % sections:
             raise ValueError(f"axis {operator.index(axis)} of shape {x.shape} has no {sections} equal sections")
@@ -367,7 +366,7 @@ def tile(x: ArrayLike, repetitions: AnyShape, /) -> NDArray:
     return one(_tile, as_array(x), repetitions=as_shape(repetitions))
 
 
-def repeat(x: ArrayLike, repeats: ArrayLike, /, *, axis: SupportsIndex | None = None) -> NDArray:
+def repeat(x: ArrayLike, repeats: ArrayLike, /, axis: SupportsIndex | None = None) -> NDArray:
     """Repeat each element along `axis` so many times; without an axis the array is flattened first.
 
     Repeats given as an NDArray decide the result's shape: they are waited for.
@@ -413,7 +412,7 @@ def pad(x: ArrayLike, pad_width: Any, /, mode: PadMode = "constant", **options: 
         named = cast("dict[SupportsIndex, Any]", pad_width)
         by_axis = {axis_index(axis, x.ndim): value for axis, value in named.items()}
         pad_width = [by_axis.get(i, 0) for i in range(x.ndim)]
-        pad_width = [(n, n) if isinstance(n, SupportsIndex) else tuple(n) for n in pad_width]
+        pad_width = [(n, n) if is_index(n) else tuple(n) for n in pad_width]
     counts = np.asarray(pad_width)
     if counts.dtype.kind not in "iu":
         raise TypeError(f"pad widths are integers, got dtype {counts.dtype}")

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from weft._array.calls import Elements, one
-from weft._array.dispatch import as_array, hear_view, view
+from weft._array.operands import as_array
 from weft._array.shapes import (
     AnyShape,
     Axis,
@@ -19,13 +19,15 @@ from weft._array.shapes import (
     axis_tuple,
     broadcast_strides,
     contiguous_strides,
+    reduced_axes,
     reshape_strides,
     resolve_shape,
 )
-from weft._array.views import Layout, register_view
+from weft._array.symbolic import is_symbol
+from weft._array.views import Layout, register_view, view
 from weft._core import copy_elements
-from weft.ops import Aval, register_op
-from weft.ops import broadcast_shapes as joined
+from weft._tape.hearing import hear_view
+from weft.ops import Aval, broadcast_shapes as joined, register_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -59,8 +61,8 @@ __all__ = [
 
 
 @register_view("permute_dims", np.transpose, aliases=("transpose",))
-def _permuted(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
-    order = normalize_axis_tuple(axes, len(shape), "axes")
+def _permuted(shape: Shape, strides: Shape, *, axes: Shape | None) -> Layout:
+    order = tuple(reversed(range(len(shape)))) if axes is None else normalize_axis_tuple(axes, len(shape), "axes")
     if len(order) != len(shape):
         raise ValueError(f"axes {axes} do not match an array of shape {shape}")
     return Layout(tuple(shape[i] for i in order), tuple(strides[i] for i in order))
@@ -170,6 +172,8 @@ def reshape(x: ArrayLike, /, shape: AnyShape, *, copy: bool | None = None) -> ND
      [3 4 5]]
     """
     x = as_array(x)
+    if is_symbol(x):
+        return one(_reshape, x, shape=as_shape(shape))
     new = resolve_shape(shape, x.size, x.shape)
     strides = None if copy else reshape_strides(x.shape, x.strides, x.itemsize, new)
     if strides is not None:
@@ -192,7 +196,7 @@ def ravel(x: ArrayLike, /) -> NDArray:
     [1 2 3 4]
     """
     x = as_array(x)
-    return reshape(x, x.size)
+    return reshape(x, -1 if is_symbol(x) else x.size)
 
 
 def permute_dims(x: ArrayLike, /, axes: Sequence[SupportsIndex]) -> NDArray:
@@ -217,6 +221,8 @@ def transpose(x: ArrayLike, /, axes: Sequence[SupportsIndex] | None = None) -> N
     (4, 3, 2)
     """
     x = as_array(x)
+    if is_symbol(x) and axes is None:
+        return _permuted(x, axes=None)
     return _permuted(x, axes=tuple(reversed(range(x.ndim))) if axes is None else as_shape(axes))
 
 
@@ -293,7 +299,9 @@ def squeeze(x: ArrayLike, /, axis: Axis = None) -> NDArray:
     (3, 1)
     """
     x = as_array(x)
-    axes = tuple(i for i, n in enumerate(x.shape) if n == 1) if axis is None else axis_tuple(axis, x.ndim)
+    if is_symbol(x) and axis is not None:
+        return _squeezed(x, axes=axis_tuple(axis, x.ndim))
+    axes = tuple(i for i, n in enumerate(x.shape) if n == 1) if axis is None else reduced_axes(axis, x.ndim)
     return _squeezed(x, axes=axes)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from weft._array.calls import DType, Elements, one
-from weft._array.dispatch import as_array
+from weft._array.operands import as_array
 from weft._array.reductions import total_dtype
 from weft._array.shapes import Shape, axis_index
 from weft._array.views import Layout, register_view
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from weft._array.operands import ArrayLike
 
-__all__ = ["cross", "diag", "diagonal", "trace"]
+__all__ = ["cross", "diag", "diagonal"]
 
 
 def _copy_diagonal(x: Elements, *, offset: int, axis1: int, axis2: int) -> Elements:

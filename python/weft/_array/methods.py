@@ -13,16 +13,21 @@ import numpy as np
 
 from weft._array import conversions
 from weft._array.devices import as_device, device_of
-from weft._array.dispatch import hear_view
 from weft._array.dtypes import astype
-from weft._array.filling import assign, fill
+from weft._array.filling import assign, check_assigned, fill
+from weft._array.flat import Flat
 from weft._array.indexing import get_item, set_item, take
-from weft._array.operands import ArrayLike, as_array, check_writable, is_host, values
+from weft._array.operands import ArrayLike, as_array, is_host, values
 from weft._array.operators import dispatch_operator, divmod_of
 from weft._array.parts import imag, real
-from weft._array.shapes import axis_index
-from weft._array.waiting import await_array, wait_all
+from weft._array.places import check_writable
+from weft._array.rounding import round as rounded
+from weft._array.rules import as_dtype
+from weft._array.shapes import AnyShape, as_shape, axis_index, is_index
+from weft._array.views import view
+from weft._array.waiting import await_array
 from weft._core import NDArray, push_compute, set_dispatch, tape_hears
+from weft._tape.hearing import hear_view
 from weft.ops import get_op
 
 if TYPE_CHECKING:
@@ -32,51 +37,24 @@ if TYPE_CHECKING:
 
     from weft._device import Device
 
-__all__ = ["attach", "wait_all"]
+__all__ = ["attach"]
 
 
 def attach() -> None:
     """Give NDArray its methods and its operators their dispatcher; once, when weft is imported."""
     if hasattr(NDArray, "numpy"):
         return
-    from weft._array import (  # noqa: PLC0415 - these import what `attach` is to complete
-        elementwise,
-        manipulation,
-        products,
-        searching,
-        sorting,
-        statistical,
-    )
+    from weft._array import namespace  # noqa: PLC0415 - its modules import what `attach` is to complete
+    from weft._array.matrices import trace  # noqa: PLC0415 - of the namespace's name is the recorder
 
     set_dispatch(dispatch_operator)
     for function in _METHODS:
         function.__qualname__ = f"NDArray.{function.__name__}"
         setattr(NDArray, function.__name__, function)
-    for module, names in {
-        elementwise: ("clip", "conj", "conjugate", "round"),
-        manipulation: ("ravel", "squeeze", "swapaxes"),
-        products: ("diagonal", "dot", "trace"),
-        searching: ("argmax", "argmin", "nonzero", "searchsorted"),
-        sorting: ("argsort",),
-        statistical: (
-            "all",
-            "any",
-            "cumprod",
-            "cumsum",
-            "max",
-            "mean",
-            "min",
-            "prod",
-            "ptp",
-            "std",
-            "sum",
-            "var",
-        ),
-    }.items():
-        for name in names:
-            if hasattr(module, name):
-                setattr(NDArray, name, getattr(module, name))
-    setattr(NDArray, "__await__", await_array)  # noqa: B010 - the class is made elsewhere, without it
+    for name in _FUNCTIONS:
+        setattr(NDArray, name, getattr(namespace, name))
+    setattr(NDArray, "trace", trace)  # noqa: B010 - the class is made elsewhere, without it
+    setattr(NDArray, "__await__", await_array)  # noqa: B010 - as above
     setattr(NDArray, "__getitem__", get_item)  # noqa: B010 - as above
     setattr(NDArray, "__setitem__", set_item)  # noqa: B010 - as above
     from weft._tape.leaves import requires_grad  # noqa: PLC0415 - as above
@@ -86,25 +64,25 @@ def attach() -> None:
         setattr(NDArray, name, property(get, doc=get.__doc__))
 
 
-def copyto(self: NDArray, dst: Any) -> Any:  # noqa: ANN401 - an array of either kind
-    """Copy the values to another array.
+def copyto(self: NDArray, *targets: Any) -> Any:  # noqa: ANN401 - arrays of either kind
+    """Copy the values to other arrays, to all of them at the same time.
 
     Parameters
     ----------
-    dst : NDArray or numpy.ndarray
+    *targets : NDArray or numpy.ndarray
         Where to; the values are broadcast, and cast by "same_kind". For a NumPy array this waits.
 
     Returns
     -------
-    NDArray or numpy.ndarray
-        `dst`.
+    NDArray or numpy.ndarray, or tuple of them
+        The target; several as a tuple.
 
     Raises
     ------
     TypeError
-        If `dst` is another thing, or of a dtype that the values do not cast to.
+        If there is no target, or one is another thing, or of a dtype that the values do not cast to.
     ValueError
-        If `dst` is read-only, or the values do not broadcast to its shape.
+        If a target is read-only, or the values do not broadcast to its shape. Nothing is copied then.
 
     Examples
     --------
@@ -113,18 +91,32 @@ def copyto(self: NDArray, dst: Any) -> Any:  # noqa: ANN401 - an array of either
     >>> weft.asarray([1.0, 2.0]).copyto(x)
     NDArray([1., 2.])
     """
-    if is_host(dst):
-        np.copyto(dst, values(self))
-        return dst
-    if not isinstance(dst, NDArray):
-        raise TypeError(f"copyto() takes an NDArray or a NumPy array, not {dst.__class__.__name__}")
-    check_writable(dst)
-    if not np.can_cast(self.dtype, dst.dtype, "same_kind"):
+    if not targets:
+        raise TypeError("copyto() takes at least one array to copy to")
+    for target in targets:
+        _check_copied(self, target)
+    for target in targets:  # each reads this array and writes another: none waits for the one before
+        if isinstance(target, NDArray):
+            assign(target, self)
+    for target in targets:
+        if is_host(target):
+            np.copyto(target, values(self))
+    return targets[0] if len(targets) == 1 else targets
+
+
+def _check_copied(x: NDArray, target: Any) -> None:  # noqa: ANN401 - what a caller gave
+    """Raise what a copy of `x` to `target` would raise."""
+    if isinstance(target, NDArray):
+        check_writable(target)
+    elif not is_host(target):
+        raise TypeError(f"copyto() takes NDArrays and NumPy arrays, not {target.__class__.__name__}")
+    elif not target.flags.writeable:
+        raise ValueError(f"output array is read-only: a NumPy array of shape {target.shape} and dtype {target.dtype}")
+    if not np.can_cast(x.dtype, target.dtype, "same_kind"):
         raise TypeError(
-            f"Cannot cast array data from {self.dtype!r} to {dst.dtype!r} according to the rule 'same_kind'"
+            f"Cannot cast array data from {x.dtype!r} to {target.dtype!r} according to the rule 'same_kind'"
         )
-    assign(dst, self)
-    return dst
+    check_assigned(target.dtype, target.shape, x)
 
 
 def copyfrom(self: NDArray, src: ArrayLike) -> NDArray:
@@ -203,8 +195,71 @@ def _fill(self: NDArray, value: ArrayLike) -> None:
     fill(self, value if scalar else as_array(value, self))
 
 
-def sort(self: NDArray, axis: SupportsIndex = -1, *, stable: bool = True) -> None:
-    """Sort in place along an axis, without waiting.
+def partition(self: NDArray, kth: AnyShape, axis: SupportsIndex = -1) -> None:
+    """Bring the elements that belong to some places there in place, smaller ones before them, without waiting.
+
+    Examples
+    --------
+    >>> import weft
+    >>> x = weft.asarray([3, 1, 2])
+    >>> x.partition(0)
+    >>> x[0].item()
+    1
+    """
+    check_writable(self)
+    at, places = axis_index(axis, self.ndim), as_shape(kth)
+    length = self.shape[at]
+    if any(not -length <= place < length for place in places):
+        raise ValueError(f"kth={places} is out of bounds for axis {at} of length {length}")
+    push_compute(partial(_partition_in_place, axis=at, kth=places), (), (), (self,), name="partition")
+
+
+def _partition_in_place(x: Any, *, axis: int, kth: tuple[int, ...]) -> None:  # noqa: ANN401 - NumPy's or CuPy's
+    x[...] = np.partition(x, kth, axis=axis)
+
+
+def _view(self: NDArray, dtype: npt.DTypeLike | None = None) -> NDArray:
+    """Return the same memory as another array, its bytes read as elements of another dtype.
+
+    Parameters
+    ----------
+    dtype : dtype-like, optional
+        By default that of the array.
+
+    Raises
+    ------
+    ValueError
+        If the bytes along the last axis are not a whole number of such elements, or do not lie one after the other.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.asarray([1.0], dtype="float32").view("int32")
+    NDArray([1065353216], dtype=int32)
+    """
+    if dtype is None:
+        return view(self, self.shape, self.strides)
+    wanted = as_dtype(dtype)
+    shape, strides = self.shape, self.strides
+    if wanted.itemsize == self.itemsize:
+        return view(self, shape, strides, 0, wanted)
+    if not shape or (shape[-1] > 1 and strides[-1] != self.itemsize):
+        raise ValueError(
+            f"a view as {wanted} of {self.dtype} needs a last axis whose elements lie one after the other: the shape is "
+            f"{shape} and the strides are {strides}"
+        )
+    count, rest = divmod(shape[-1] * self.itemsize, wanted.itemsize)
+    if rest:
+        raise ValueError(f"the last axis of {shape[-1]} elements of {self.dtype} is no whole number of {wanted}")
+    return view(self, (*shape[:-1], count), (*strides[:-1], wanted.itemsize), 0, wanted)
+
+
+def __round__(self: NDArray, ndigits: SupportsIndex | None = None) -> NDArray:  # noqa: N807 - a method
+    return rounded(self, 0 if ndigits is None else ndigits)
+
+
+def sort(self: NDArray, axis: SupportsIndex = -1, kind: str | None = None, *, stable: bool = True) -> None:
+    """Sort in place along an axis, without waiting; `kind` is NumPy's name for how, "stable" or another.
 
     Examples
     --------
@@ -216,6 +271,7 @@ def sort(self: NDArray, axis: SupportsIndex = -1, *, stable: bool = True) -> Non
     """
     check_writable(self)
     at = axis_index(axis, self.ndim)
+    stable = stable if kind is None else kind in ("stable", "mergesort")
     if tape_hears((self,)):
         from weft._array.sorting import sort as sorted_copy  # noqa: PLC0415 - the method has its name
 
@@ -271,7 +327,7 @@ def transpose(self: NDArray, *axes: Any) -> NDArray:  # noqa: ANN401 - axes, or 
     """
     from weft._array.manipulation import transpose as transposed  # noqa: PLC0415 - the method has its name
 
-    return transposed(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], SupportsIndex) else axes or None)
+    return transposed(self, axes[0] if len(axes) == 1 and not is_index(axes[0]) else axes or None)
 
 
 def _take(self: NDArray, indices: ArrayLike, axis: SupportsIndex | None = None, out: NDArray | None = None) -> NDArray:
@@ -335,17 +391,26 @@ def _matrix_transposed(self: NDArray) -> NDArray:
 
 
 _fill.__name__, _astype.__name__, _take.__name__, _repeat.__name__ = "fill", "astype", "take", "repeat"
+_view.__name__ = "view"
 
 _METHODS: tuple[Callable[..., Any], ...] = (
     *conversions.METHODS,
     *(__len__, __iter__, __contains__, __delitem__, __divmod__, __rdivmod__),
-    *(copyto, copyfrom, copy, _astype, to_device, _fill, sort),
+    *(copyto, copyfrom, copy, _astype, to_device, _fill, sort, partition, _view, __round__),
     *(flatten, reshape, transpose, _take, _repeat),
+)
+#: The functions that are methods too.
+_FUNCTIONS = (
+    *("clip", "conj", "conjugate", "round"),
+    *("ravel", "squeeze", "swapaxes", "diagonal", "dot"),
+    *("argmax", "argmin", "argsort", "nonzero", "searchsorted"),
+    *("all", "any", "cumprod", "cumsum", "max", "mean", "min", "prod", "ptp", "std", "sum", "var"),
 )
 _PROPERTIES: dict[str, Callable[[NDArray], Any]] = {
     "T": _transposed,
     "mT": _matrix_transposed,
     "device": device_of,
+    "flat": Flat,
     "imag": imag,
     "real": real,
 }

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array import elementwise as functions
-from weft._array.dispatch import LOOPED, elementwise
+from weft._array.dispatch import call
 from weft._array.filling import assign
-from weft._array.operands import check_target
+from weft._array.places import check_target
+from weft._array.plans import LOOPED
 from weft._core import NDArray, tape_hears
 from weft.ops import get_op
 
@@ -71,7 +72,7 @@ def dispatch_operator(name: str, left: Any, right: Any) -> Any:  # noqa: ANN401 
     NDArray([2, 3])
     """
     if name in _UNARY:
-        return elementwise(_OPS[name], left)
+        return call(_OPS[name], left)
     if not (_takes(left) and _takes(right)):
         return NotImplemented
     if name in ("matmul", "imatmul"):
@@ -81,8 +82,8 @@ def dispatch_operator(name: str, left: Any, right: Any) -> Any:  # noqa: ANN401 
     if op is None:
         op = _OPS[name]
     if op.name == "pow" and type(right) in (int, float) and right in _POWERS and left.dtype.kind in _kinds(right):
-        return elementwise(_POWERS[right], left, out=target)
-    return elementwise(op, left, right, out=target)
+        return call(_POWERS[right], left, out=target)
+    return call(op, left, right, out=target)
 
 
 def divmod_of(left: Any, right: Any) -> Any:  # noqa: ANN401 - operands of any class

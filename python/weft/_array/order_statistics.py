@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array.calls import one
-from weft._array.dispatch import as_array
 from weft._array.elementwise import divide
-from weft._array.reductions import mean_dtype, reduction, same_dtype, total_dtype, variance, variance_dtype
-from weft._array.shapes import Axis, Shape, axis_tuple, reduced_shape
+from weft._array.moments import mean_dtype, variance, variance_dtype
+from weft._array.operands import as_array
+from weft._array.reductions import reduction, same_dtype, total_dtype
+from weft._array.shapes import Axis, Shape, reduced_axes, reduced_shape
 from weft._core import NDArray
 from weft.ops import Aval, as_dtype, register_op
 
@@ -396,7 +397,7 @@ def _call(
     x = as_array(x)
     if dtype is not None:
         attributes["dtype"] = as_dtype(dtype)
-    return one(op, x, out=out, axis=axis_tuple(axis, x.ndim), **attributes)
+    return one(op, x, out=out, axis=reduced_axes(axis, x.ndim), **attributes)
 
 
 def _quantiles(
@@ -408,7 +409,7 @@ def _quantiles(
     **options: Any,  # noqa: ANN401 - the op's own
 ) -> NDArray:
     x = as_array(x)
-    options["axis"] = axis_tuple(axis, x.ndim)
+    options["axis"] = reduced_axes(axis, x.ndim)
     if isinstance(q, NDArray):
         return one(_quantile, x, q if whole == 1 else divide(q, whole), out=out, q=None, **options)
     parts = np.asarray(q, np.float64) / whole

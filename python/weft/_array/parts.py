@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array.calls import one, several
-from weft._array.dispatch import hear_view, view
 from weft._array.operands import as_array
 from weft._array.rules import Aval
+from weft._array.views import view
+from weft._tape.hearing import hear_view
 from weft.ops import register_op
 
 if TYPE_CHECKING:

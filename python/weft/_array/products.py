@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from weft._array.calls import DType, Elements, one
-from weft._array.dispatch import as_array, view
 from weft._array.elementwise import multiply
 from weft._array.manipulation import permute_dims, ravel, reshape
-from weft._array.matrices import diagonal, trace
-from weft._array.shapes import Shape, axis_index, contiguous_strides
+from weft._array.operands import as_array
+from weft._array.shapes import Shape, axis_index, contiguous_strides, is_index
+from weft._array.views import view
 from weft._core import Loop, NDArray
 from weft.ops import Aval, broadcast_shapes, register_op, result_dtype
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from weft._array.operands import ArrayLike
 
-__all__ = ["diagonal", "dot", "inner", "kron", "matmul", "outer", "tensordot", "trace", "vdot", "vecdot"]
+__all__ = ["dot", "inner", "kron", "matmul", "outer", "tensordot", "vdot", "vecdot"]
 
 
 def _infer_matmul(x1: Aval, x2: Aval) -> Aval:
@@ -142,7 +142,7 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /, out: NDArray | None = None) -> NDArr
     return one(_matmul, x1, x2, out=out)
 
 
-def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> NDArray:
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> NDArray:
     """Sum products over several axes of both arrays.
 
     Parameters
@@ -159,13 +159,13 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple[Sequence[int
     5
     """
     x1, x2 = _pair(x1, x2)
-    if isinstance(axes, SupportsIndex):
+    if is_index(axes):
         count = operator.index(axes)
         if not 0 <= count <= min(x1.ndim, x2.ndim):
             raise ValueError(f"tensordot of shapes {x1.shape} and {x2.shape} cannot sum over {count} axes")
         pairs = (tuple(range(x1.ndim - count, x1.ndim)), tuple(range(count)))
     else:
-        left, right = ((each,) if isinstance(each, SupportsIndex) else each for each in axes)
+        left, right = ((each,) if is_index(each) else each for each in axes)
         pairs = (tuple(map(operator.index, left)), tuple(map(operator.index, right)))
     return one(_tensordot, x1, x2, axes=pairs)
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from weft._array.calls import one
 from weft._array.devices import as_device, new, place
-from weft._array.dispatch import engine_of, view
 from weft._array.filling import fill
-from weft._array.operands import ArrayLike, as_array
+from weft._array.operands import ArrayLike, as_array, engine_of
 from weft._array.rules import Aval, as_dtype, like_first
+from weft._array.views import view
 from weft._core import NDArray, beside, copy_elements
 from weft.ops import register_op
 
@@ -187,17 +187,18 @@ def _eye_rule(*, n_rows: int, n_cols: int, dtype: DType, **_attributes: object) 
 @register_op("eye", infer=_eye_rule)
 def _eye(out: np.ndarray[Any, Any], *, n_rows: int, n_cols: int, k: int, dtype: DType) -> None:  # noqa: ARG001 - of the rule
     out[...] = 0
-    rows = np.arange(max(0, -k), min(n_rows, n_cols - k))
-    out[rows, rows + k] = 1
+    if -n_rows < k < n_cols:
+        rows = np.arange(max(0, -k), min(n_rows, n_cols - k))
+        out[rows, rows + k] = 1
 
 
 def eye(
     n_rows: SupportsIndex,
     n_cols: SupportsIndex | None = None,
     /,
-    *,
     k: SupportsIndex = 0,
     dtype: npt.DTypeLike | None = None,
+    *,
     device: Device | str | None = None,
     engine: Engine | None = None,
 ) -> NDArray:
@@ -334,7 +335,7 @@ _tril.set_attribute("kernels", "tril")
 _triu.set_attribute("kernels", "triu")
 
 
-def tril(x: ArrayLike, /, *, k: SupportsIndex = 0) -> NDArray:
+def tril(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:
     """Return matrices with zeros above a diagonal.
 
     Parameters
@@ -359,7 +360,7 @@ def tril(x: ArrayLike, /, *, k: SupportsIndex = 0) -> NDArray:
     return one(_tril, as_array(x), k=operator.index(k))
 
 
-def triu(x: ArrayLike, /, *, k: SupportsIndex = 0) -> NDArray:
+def triu(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:
     """Return matrices with zeros below a diagonal.
 
     Parameters

@@ -1,4 +1,4 @@
-"""The ops behind `weft._array.statistical`: their inference rules, NumPy's loops where they fit, and the fallbacks.
+"""Reductions by one of NumPy's binary ufuncs: `sum`, `prod`, `max`, `min`, `all`, `any`; and `ptp`.
 
 Where NumPy has an inner loop for exactly the dtype of operand and result, a reduction runs that loop on a worker without
 the GIL; everything else calls NumPy's function.
@@ -6,44 +6,38 @@ the GIL; everything else calls NumPy's function.
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.dispatch import view
-from weft._array.shapes import Shape, axis_index, axis_tuple, reduced_shape
+from weft._array.calls import one
+from weft._array.operands import as_array
+from weft._array.shapes import Axis, Shape, axis_tuple, reduced_axes, reduced_shape
+from weft._array.views import view
 from weft._core import Loop
-from weft.ops import Aval, broadcast_shapes, register_op
+from weft.ops import Aval, as_dtype, broadcast_shapes, register_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import DTypeLike
+
     from weft._array.calls import DType, Elements
+    from weft._array.operands import ArrayLike
     from weft._core import NDArray
     from weft.ops import Op
 
 __all__ = [
-    "ALL",
-    "ANY",
-    "CUMULATIVE_PROD",
-    "CUMULATIVE_SUM",
-    "DIFF",
-    "MAX",
-    "MEAN",
-    "MIN",
-    "PROD",
-    "PTP",
-    "STD",
-    "SUM",
-    "VAR",
-    "mean_dtype",
-    "reduction",
-    "same_dtype",
-    "total_dtype",
-    "variance",
-    "variance_dtype",
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "max",
+    "min",
+    "prod",
+    "ptp",
+    "sum",
 ]
 
 
@@ -52,15 +46,6 @@ def total_dtype(x: DType, given: DType | None) -> DType:
     if given is not None:
         return given
     return np.dtype({"b": "i8", "i": "i8", "u": "u8"}.get(x.kind, x))
-
-
-def mean_dtype(x: DType, given: DType | None) -> DType:
-    return given if given is not None else x if x.kind in "fc" else np.dtype("f8")
-
-
-def variance_dtype(x: DType, given: DType | None) -> DType:
-    dtype = mean_dtype(x, given)
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 def reduction(rule: Callable[[DType, DType | None], DType], *, identity: bool = True) -> Callable[..., Aval]:
@@ -84,7 +69,7 @@ def reduction(rule: Callable[[DType, DType | None], DType], *, identity: bool = 
         if not identity and initial is None:
             if masks:
                 raise ValueError("a maximum or minimum with where= needs initial=: nothing may be left to compare")
-            if any(x.shape[i] == 0 for i in axes):
+            if 0 in [x.shape[i] for i in axes]:
                 raise ValueError(f"no maximum or minimum of no elements: shape {x.shape} along axes {axes}")
         return Aval(reduced_shape(x.shape, axes, keepdims=keepdims), rule(x.dtype, dtype))
 
@@ -100,6 +85,30 @@ def same_dtype(x: DType, given: DType | None = None) -> DType:
 def _truth(x: DType, given: DType | None = None) -> DType:
     del x, given  # of no influence
     return np.dtype(np.bool_)
+
+
+@cache
+def loop_of(ufunc: np.ufunc, dtype: DType) -> Loop | None:
+    """Return NumPy's inner loop of two operands of a dtype that gives the same."""
+    return Loop.of(ufunc, (dtype, dtype, dtype))
+
+
+def reduce_by_loop(
+    ufunc: np.ufunc, result: NDArray, x: NDArray, *, axis: Shape | None = None, keepdims: bool = False, **_: object
+) -> bool:
+    """Push NumPy's inner loop over `axis` if there is one for just this dtype; return whether it was pushed."""
+    axes = axis_tuple(axis, x.ndim)
+    if not axes or x.size == 0 or x.dtype != result.dtype:
+        return False
+    loop = loop_of(ufunc, x.dtype)
+    if loop is None:
+        return False
+    if not keepdims:
+        strides = iter(result.strides)
+        layout = [(1, x.itemsize) if i in axes else (n, next(strides)) for i, n in enumerate(x.shape)]
+        result = view(result, [n for n, _ in layout], [s for _, s in layout])
+    loop.reduce(result, x, axes)
+    return True
 
 
 def _ufunc_reduction(
@@ -135,142 +144,198 @@ def _ufunc_reduction(
         return (
             len(operands) == 1
             and attributes.get("initial") is None
-            and _reduce(ufunc, outputs[0], operands[0], **attributes)
+            and reduce_by_loop(ufunc, outputs[0], operands[0], **attributes)
         )
 
     op.set_attribute("push", push)
     return op
 
 
-@cache
-def _loop(ufunc: np.ufunc, dtype: DType) -> Loop | None:
-    return Loop.of(ufunc, (dtype, dtype, dtype))
-
-
-def _reduce(
-    ufunc: np.ufunc, result: NDArray, x: NDArray, *, axis: Shape | None = None, keepdims: bool = False, **_: object
-) -> bool:
-    """Push NumPy's inner loop over `axis` if there is one for just this dtype; return whether it was pushed."""
-    axes = axis_tuple(axis, x.ndim)
-    if not axes or x.size == 0 or x.dtype != result.dtype:
-        return False
-    loop = _loop(ufunc, x.dtype)
-    if loop is None:
-        return False
-    if not keepdims:
-        strides = iter(result.strides)
-        layout = [(1, x.itemsize) if i in axes else (n, next(strides)) for i, n in enumerate(x.shape)]
-        result = view(result, [n for n, _ in layout], [s for _, s in layout])
-    loop.reduce(result, x, axes)
-    return True
-
-
-SUM = _ufunc_reduction("sum", np.add, total_dtype)
-PROD = _ufunc_reduction("prod", np.multiply, total_dtype)
-MAX = _ufunc_reduction("max", np.maximum, same_dtype, identity=False, aliases=("amax",))
-MIN = _ufunc_reduction("min", np.minimum, same_dtype, identity=False, aliases=("amin",))
-ALL = _ufunc_reduction("all", np.logical_and, _truth)
-ANY = _ufunc_reduction("any", np.logical_or, _truth)
-
-
 def _ptp(out: Elements, x: Elements, *, axis: Shape | None = None, keepdims: bool = False, **_: object) -> None:
     np.ptp(x, axis=axis, out=out, keepdims=keepdims)
 
 
-def _mean(
-    out: Elements, x: Elements, *masks: Elements, axis: Shape | None = None, keepdims: bool = False, **_: object
-) -> None:
-    # np.mean warns of an empty slice through the warnings module, whose state all threads share.
-    count = _count(x, masks, axis, keepdims=keepdims)
-    options: dict[str, Any] = {"where": masks[0]} if masks else {}
-    total = np.add.reduce(x, axis=axis, dtype=out.dtype, keepdims=keepdims, **options)
-    np.true_divide(total, count, out=out, casting="unsafe")
+_SUM = _ufunc_reduction("sum", np.add, total_dtype)
+_PROD = _ufunc_reduction("prod", np.multiply, total_dtype)
+_MAX = _ufunc_reduction("max", np.maximum, same_dtype, identity=False, aliases=("amax",))
+_MIN = _ufunc_reduction("min", np.minimum, same_dtype, identity=False, aliases=("amin",))
+_ALL = _ufunc_reduction("all", np.logical_and, _truth)
+_ANY = _ufunc_reduction("any", np.logical_or, _truth)
+_PTP = register_op("ptp", infer=reduction(same_dtype, identity=False))(_ptp)
 
 
-def variance(
-    out: Elements,
-    x: Elements,
-    *masks: Elements,
-    axis: Shape | None = None,
+def sum(  # noqa: A001 - the standard's name
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: NDArray | None = None,
+    *,
     keepdims: bool = False,
-    correction: float = 0.0,
-    **_: object,
-) -> None:
-    options: dict[str, Any] = {"where": masks[0]} if masks else {}
-    count = _count(x, masks, axis, keepdims=keepdims)
-    dtype = np.result_type(out.dtype, np.complex64) if x.dtype.kind == "c" else out.dtype
-    total = np.add.reduce(x, axis=axis, dtype=dtype, keepdims=True, **options)
-    off: Elements = x - np.true_divide(total, _count(x, masks, axis, keepdims=True), dtype=dtype)
-    square = np.square(off.real) + np.square(off.imag) if dtype.kind == "c" else np.multiply(off, off)
-    squares = np.add.reduce(square, axis=axis, dtype=out.dtype, keepdims=keepdims, **options)
-    # Where nothing is left after the correction the standard asks for NaN; NumPy gives inf there.
-    divisor = np.where(count > correction, count - correction, np.nan).astype(out.dtype)
-    np.true_divide(squares, divisor, out=out, casting="unsafe")
+    initial: complex | None = None,
+    where: ArrayLike | None = None,
+) -> NDArray:
+    """Add up the elements along `axis`.
+
+    Parameters
+    ----------
+    x : array_like
+        The array.
+    axis : int or tuple of int, optional
+        The axes along which the elements are added, by default all.
+    dtype : dtype, optional
+        The result's dtype: by default int64 or uint64 for integers and bool, otherwise that of `x`.
+    out : NDArray, optional
+        An array of the result's shape to write to.
+    keepdims : bool, default: False
+        Whether the axes stay, with length 1.
+    initial : scalar, optional
+        What the sum starts from.
+    where : array_like of bool, optional
+        Which elements to add; it broadcasts to the shape of `x`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.sum([[1, 2], [3, 4]], axis=0)
+    NDArray([4, 6])
+    """
+    return reduced(_SUM, x, axis, out, where, dtype=dtype, keepdims=keepdims, initial=initial)
 
 
-def _count(x: Elements, masks: tuple[Elements, ...], axis: Shape | None, *, keepdims: bool) -> Any:  # noqa: ANN401
-    if masks:
-        return np.count_nonzero(np.broadcast_to(masks[0], x.shape), axis=axis, keepdims=keepdims)
-    return math.prod(x.shape[i] for i in axis_tuple(axis, x.ndim))
+def prod(
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: NDArray | None = None,
+    *,
+    keepdims: bool = False,
+    initial: complex | None = None,
+    where: ArrayLike | None = None,
+) -> NDArray:
+    """Multiply the elements along `axis`; parameters as in `sum`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.prod([[1, 2], [3, 4]], axis=0)
+    NDArray([3, 8])
+    """
+    return reduced(_PROD, x, axis, out, where, dtype=dtype, keepdims=keepdims, initial=initial)
 
 
-VAR = register_op("var", infer=reduction(variance_dtype))(variance)
+def max(  # noqa: A001 - the standard's name
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    out: NDArray | None = None,
+    *,
+    keepdims: bool = False,
+    initial: complex | None = None,
+    where: ArrayLike | None = None,
+) -> NDArray:
+    """Return the largest elements along `axis`, NaN where there is one; parameters as in `sum`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.max([[1, 4], [3, 2]], axis=0)
+    NDArray([3, 4])
+    """
+    return reduced(_MAX, x, axis, out, where, keepdims=keepdims, initial=initial)
 
 
-def _std(out: Elements, x: Elements, *masks: Elements, **attributes: Any) -> None:  # noqa: ANN401
-    variance(out, x, *masks, **attributes)
-    np.sqrt(out, out=out)
+def min(  # noqa: A001 - the standard's name
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    out: NDArray | None = None,
+    *,
+    keepdims: bool = False,
+    initial: complex | None = None,
+    where: ArrayLike | None = None,
+) -> NDArray:
+    """Return the smallest elements along `axis`, NaN where there is one; parameters as in `sum`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.min([[1, 4], [3, 2]], axis=0)
+    NDArray([1, 2])
+    """
+    return reduced(_MIN, x, axis, out, where, keepdims=keepdims, initial=initial)
 
 
-def _push_mean(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:  # noqa: ANN401 - the op's
-    """Push the sum and the division of it, both by inner loops."""
-    result, x = outputs[0], operands[0]
-    divide = _loop(np.true_divide, result.dtype)
-    if divide is None or len(operands) > 1 or not _reduce(np.add, result, x, **attributes):
-        return False
-    count = math.prod(x.shape[i] for i in axis_tuple(attributes["axis"], x.ndim))
-    divide.push((result,), (result, complex(count) if result.dtype.kind == "c" else float(count)))
-    return True
+amax = max
+amin = min
 
 
-PTP = register_op("ptp", infer=reduction(same_dtype, identity=False))(_ptp)
-MEAN = register_op("mean", infer=reduction(mean_dtype))(_mean)
-STD = register_op("std", infer=reduction(variance_dtype))(_std)
-MEAN.set_attribute("push", _push_mean)
+def ptp(x: ArrayLike, /, axis: Axis = None, out: NDArray | None = None, *, keepdims: bool = False) -> NDArray:
+    """Return the difference of the largest and the smallest element along `axis`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.ptp([1, 4, 2]).item()
+    3
+    """
+    return reduced(_PTP, x, axis, out, None, keepdims=keepdims)
 
 
-def _infer_cumulative(x: Aval, *, axis: int, dtype: DType | None = None, include_initial: bool = False) -> Aval:
-    at = axis_index(axis, len(x.shape))
-    shape = (*x.shape[:at], x.shape[at] + include_initial, *x.shape[at + 1 :])
-    return Aval(shape, total_dtype(x.dtype, dtype))
+def all(  # noqa: A001 - the standard's name
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    out: NDArray | None = None,
+    *,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> NDArray:
+    """Return whether all elements along `axis` are true, that is, not zero.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.all([[True, False], [True, True]], axis=1)
+    NDArray([False,  True])
+    """
+    return reduced(_ALL, x, axis, out, where, keepdims=keepdims)
 
 
-def _cumulative(ufunc: np.ufunc) -> Callable[..., None]:
-    def compute(out: Elements, x: Elements, *, axis: int, include_initial: bool = False, **_: object) -> None:
-        along = np.moveaxis(out, axis, 0)
-        if include_initial:
-            along[0] = ufunc.identity
-            along = along[1:]
-        ufunc.accumulate(np.moveaxis(x, axis, 0), axis=0, dtype=out.dtype, out=along)
+def any(  # noqa: A001 - the standard's name
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    out: NDArray | None = None,
+    *,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> NDArray:
+    """Return whether any element along `axis` is true, that is, not zero.
 
-    return compute
-
-
-CUMULATIVE_SUM = register_op("cumulative_sum", infer=_infer_cumulative, aliases=("cumsum",))(_cumulative(np.add))
-CUMULATIVE_PROD = register_op("cumulative_prod", infer=_infer_cumulative, aliases=("cumprod",))(
-    _cumulative(np.multiply)
-)
-
-
-def _infer_diff(x: Aval, *, n: int, axis: int) -> Aval:
-    at = axis_index(axis, len(x.shape))
-    if n < 0:
-        raise ValueError(f"the order of differences cannot be negative, got {n}")
-    return Aval((*x.shape[:at], max(x.shape[at] - n, 0), *x.shape[at + 1 :]), x.dtype)
+    Examples
+    --------
+    >>> import weft
+    >>> weft.any([[True, False], [False, False]], axis=1)
+    NDArray([ True, False])
+    """
+    return reduced(_ANY, x, axis, out, where, keepdims=keepdims)
 
 
-def _diff(out: Elements, x: Elements, *, n: int, axis: int) -> None:
-    np.copyto(out, np.diff(x, n=n, axis=axis))
-
-
-DIFF = register_op("diff", infer=_infer_diff)(_diff)
+def reduced(
+    op: Op,
+    x: ArrayLike,
+    axis: Axis,
+    out: NDArray | None,
+    where: ArrayLike | None,
+    *,
+    dtype: DTypeLike | None = None,
+    **attributes: Any,  # noqa: ANN401 - the op's own
+) -> NDArray:
+    """Push a reduction of `x` along `axis`, of the elements that `where` chooses."""
+    x = as_array(x)
+    masks = () if where is None or where is True else (as_array(where, x),)
+    if dtype is not None:
+        attributes["dtype"] = as_dtype(dtype)
+    return one(op, x, *masks, out=out, axis=reduced_axes(axis, x.ndim), **attributes)

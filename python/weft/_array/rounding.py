@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from weft._array.calls import one
-from weft._array.dispatch import elementwise
-from weft._array.operands import as_array, number
+from weft._array.operands import as_array
 from weft._array.rules import Aval, broadcast_same_dtype, broadcast_shapes, like_first
+from weft._array.scalars import number
 from weft._core import Loop, NDArray
 from weft.ops import get_op, register_op
 
@@ -77,7 +77,6 @@ def clip(
     /,
     min: ArrayLike | None = None,  # noqa: A002 - the standard's name
     max: ArrayLike | None = None,  # noqa: A002 - the standard's name
-    *,
     out: NDArray | None = None,
 ) -> NDArray:
     """Return each element brought into an interval.
@@ -110,17 +109,15 @@ def clip(
     if min is None and max is None:
         if out is None:
             x = as_array(x)
-            return (
-                elementwise(get_op("positive"), x) if x.dtype.kind != "b" else elementwise(get_op("logical_or"), x, x)
-            )
+            return one(get_op("positive"), x) if x.dtype.kind != "b" else one(get_op("logical_or"), x, x)
         return one(_clip, x, x, x, out=out)
     if min is None or max is None:
         name, limit = ("minimum", max) if min is None else ("maximum", min)
-        return elementwise(get_op(name), x, limit, out=out)
+        return one(get_op(name), x, limit, out=out)
     return one(_clip, x, min, max, out=out)
 
 
-def round(x: ArrayLike, /, decimals: SupportsIndex = 0, *, out: NDArray | None = None) -> NDArray:  # noqa: A001 - the standard's name
+def round(x: ArrayLike, /, decimals: SupportsIndex = 0, out: NDArray | None = None) -> NDArray:  # noqa: A001 - the standard's name
     """Return each element rounded, to the even one of two equally near.
 
     Parameters
@@ -146,7 +143,7 @@ def round(x: ArrayLike, /, decimals: SupportsIndex = 0, *, out: NDArray | None =
     x = as_array(x)
     places = operator.index(decimals)
     if places == 0 and x.dtype.kind in "fc":
-        return elementwise(get_op("rint"), x, out=out)
+        return one(get_op("rint"), x, out=out)
     if x.dtype.kind == "b":
         raise TypeError("round() takes no array of dtype bool: numpy rounds it to half precision, which weft has not")
     return one(_round, x, decimals=places, out=out)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 import numpy as np
 
 from weft._array.calls import Elements, one
-from weft._array.dispatch import as_array, eager
+from weft._array.eager import eager
 from weft._array.manipulation import ravel
+from weft._array.operands import as_array
 from weft._array.reductions import reduction
-from weft._array.shapes import Axis, axis_index, axis_tuple, reduced_shape
+from weft._array.shapes import Axis, axis_index, axis_tuple, is_only_axis, reduced_axes, reduced_shape
 from weft._core import NDArray
 from weft.ops import Aval, broadcast_shapes, register_op, result_dtype
 
@@ -171,7 +172,7 @@ def count_nonzero(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False)
     NDArray([2, 1])
     """
     x = as_array(x)
-    return one(_count_nonzero, x, axis=axis_tuple(axis, x.ndim), keepdims=keepdims)
+    return one(_count_nonzero, x, axis=reduced_axes(axis, x.ndim), keepdims=keepdims)
 
 
 def nonzero(x: ArrayLike, /) -> tuple[NDArray, ...]:
@@ -242,7 +243,6 @@ def searchsorted(
     x1: ArrayLike,
     x2: ArrayLike,
     /,
-    *,
     side: Literal["left", "right"] = "left",
     sorter: ArrayLike | None = None,
 ) -> NDArray:
@@ -272,5 +272,5 @@ def searchsorted(
 
 def _call(op: Op, x: ArrayLike, axis: SupportsIndex | None, out: NDArray | None, *, keepdims: bool) -> NDArray:
     x = as_array(x)
-    at = None if axis is None else axis_index(operator.index(axis), x.ndim)
+    at = None if axis is None or is_only_axis(axis, x.ndim) else axis_index(operator.index(axis), x.ndim)
     return one(op, x, out=out, axis=at, keepdims=keepdims)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from weft._array.calls import Elements, one
-from weft._array.dispatch import as_array, eager
+from weft._array.eager import eager
+from weft._array.operands import as_array
 from weft._core import NDArray
 from weft.ops import Aval, register_op
 

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
+from weft._array.symbolic import UnknownRank
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from typing_extensions import TypeIs
 
 __all__ = [
     "AnyShape",
@@ -20,7 +24,10 @@ __all__ = [
     "axis_tuple",
     "broadcast_strides",
     "contiguous_strides",
+    "is_index",
+    "is_only_axis",
     "joined_shape",
+    "reduced_axes",
     "reduced_shape",
     "reshape_strides",
     "resolve_shape",
@@ -31,25 +38,53 @@ AnyShape: TypeAlias = "SupportsIndex | Sequence[SupportsIndex]"
 Axis: TypeAlias = "SupportsIndex | Sequence[SupportsIndex] | None"
 
 
+def is_index(x: object) -> TypeIs[SupportsIndex]:
+    """Return whether `x` is one integer, of any class; a protocol's `isinstance` takes microseconds to say so."""
+    return x.__class__ is int or (x.__class__ is not tuple and hasattr(type(x), "__index__"))
+
+
 def as_shape(shape: AnyShape) -> Shape:
     """Return a shape given as an integer or a sequence of them, as a tuple."""
-    if isinstance(shape, SupportsIndex):
+    if is_index(shape):
         return (operator.index(shape),)
-    return tuple(operator.index(n) for n in shape)
+    try:
+        return tuple([operator.index(n) for n in shape])
+    except TypeError:
+        raise TypeError(f"a shape is an integer or a sequence of integers, not {shape!r}") from None
 
 
 def axis_index(axis: SupportsIndex, ndim: int) -> int:
     """Return the axis counted from the front; `numpy.exceptions.AxisError` if there is none."""
-    return normalize_axis_index(operator.index(axis), ndim)
+    try:
+        index = operator.index(axis)
+    except TypeError:
+        raise TypeError(f"an axis is an integer, not {axis!r}") from None
+    return index if ndim.__class__ is UnknownRank else normalize_axis_index(index, ndim)
 
 
 def axis_tuple(axis: Axis, ndim: int) -> Shape:
     """Return the axes counted from the front, sorted; all of them for None."""
+    if ndim.__class__ is UnknownRank:
+        return None if axis is None else as_shape(axis)  # type: ignore[return-value] # a rule reads None as all axes
     if axis is None:
         return tuple(range(ndim))
-    if isinstance(axis, SupportsIndex):
+    if is_index(axis):
         return (axis_index(axis, ndim),)
-    return tuple(sorted(normalize_axis_tuple([operator.index(a) for a in axis], ndim)))
+    try:
+        found = [operator.index(each) for each in axis]
+    except TypeError:
+        raise TypeError(f"axes are an integer or several of them, not {axis!r}") from None
+    return tuple(sorted(normalize_axis_tuple(found, ndim)))
+
+
+def is_only_axis(axis: object, ndim: int) -> bool:
+    """Return whether `axis` is 0 or -1 and the array has no axes: NumPy's reductions take such an array for one of one element."""
+    return ndim == 0 and is_index(axis) and operator.index(axis) in (0, -1)
+
+
+def reduced_axes(axis: Axis, ndim: int) -> Shape:
+    """Return the axes of a reduction, as `axis_tuple`."""
+    return () if is_only_axis(axis, ndim) else axis_tuple(axis, ndim)
 
 
 def reduced_shape(shape: Shape, axes: Shape, *, keepdims: bool) -> Shape:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal, SupportsIndex
 import numpy as np
 
 from weft._array.calls import Elements, one
-from weft._array.dispatch import as_array
 from weft._array.manipulation import ravel
-from weft._array.shapes import AnyShape, as_shape, axis_index
+from weft._array.operands import as_array
+from weft._array.shapes import AnyShape, as_shape, axis_index, is_only_axis
 from weft._core import NDArray
 from weft.ops import Aval, register_op
 
@@ -117,7 +117,7 @@ def argsort(
     >>> weft.argsort([3, 1, 2])
     NDArray([1, 2, 0])
     """
-    x, at = _along(x, axis)
+    x, at = _positions_along(x, axis)
     return one(_argsort, x, axis=at, descending=descending, stable=stable)
 
 
@@ -143,7 +143,7 @@ def argpartition(x: ArrayLike, kth: AnyShape, /, axis: SupportsIndex | None = -1
     >>> weft.argpartition([3, 1, 2], 0)[0].item()
     1
     """
-    x, at = _along(x, axis)
+    x, at = _positions_along(x, axis)
     return one(_argpartition, x, kth=as_shape(kth), axis=at)
 
 
@@ -158,6 +158,11 @@ def lexsort(keys: Sequence[ArrayLike], /, axis: SupportsIndex = -1) -> NDArray:
     """
     like = next((key for key in keys if isinstance(key, NDArray)), None)
     return one(_lexsort, *(as_array(key, like) for key in keys), axis=operator.index(axis))
+
+
+def _positions_along(x: ArrayLike, axis: SupportsIndex | None) -> tuple[NDArray, int]:
+    x = as_array(x)
+    return _along(x, None if is_only_axis(axis, x.ndim) else axis)
 
 
 def _along(x: ArrayLike, axis: SupportsIndex | None) -> tuple[NDArray, int]:

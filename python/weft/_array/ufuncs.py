@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import TYPE_CHECKING, Any, Protocol
 
-from weft._array.dispatch import elementwise
+from weft._array.dispatch import call
 from weft._core import NDArray, beside
 from weft._tape.hearing import hear_unary
 from weft.ops import register_op
@@ -127,7 +127,12 @@ def unary(name: str, ufunc: np.ufunc, text: str, x: str, result: str, aliases: t
                 if x._known:
                     hear_unary(op, x, result)
                 return result
-        return elementwise(op, x, out=out, where=where, dtype=dtype)
+        found: NDArray
+        if where is True and dtype is None:
+            found = call(op, x, out=out)
+        else:
+            found = call(op, x, out=out, where=where, dtype=dtype)
+        return found
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _DOC.format(
@@ -161,7 +166,12 @@ def binary(
         ):
             result: NDArray = slot(x1, x2)  # knows the loops, and comes back here for what has none
             return result
-        return elementwise(op, x1, x2, out=out, where=where, dtype=dtype)
+        found: NDArray
+        if where is True and dtype is None:
+            found = call(op, x1, x2, out=out)
+        else:
+            found = call(op, x1, x2, out=out, where=where, dtype=dtype)
+        return found
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _DOC.format(

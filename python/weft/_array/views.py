@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from weft._array.dispatch import hear_view, view
 from weft._array.shapes import Shape, contiguous_strides
+from weft._array.symbolic import compose
+from weft._core import NDArray
+from weft._tape.hearing import hear_view
 from weft.ops import Aval, register_op
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from weft._core import NDArray
+    from weft._array.rules import DType
 
-__all__ = ["Layout", "register_view"]
+__all__ = ["Layout", "register_view", "view"]
 
 
 class Layout(NamedTuple):
@@ -28,6 +30,32 @@ class Layout(NamedTuple):
     shape: Shape
     strides: Shape
     offset: int = 0
+
+
+def view(
+    x: NDArray, shape: Sequence[int], strides: Sequence[int], offset: int = 0, dtype: DType | None = None
+) -> NDArray:
+    """Return a view of `x`: same memory, no op.
+
+    Parameters
+    ----------
+    x : NDArray
+        The array.
+    shape, strides : sequence of int
+        The view's, the strides in bytes.
+    offset : int, default: 0
+        Where it starts, in bytes from the first element of `x`.
+    dtype : numpy.dtype, optional
+        As what its bytes are read; by default as those of `x`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._array.views import view
+    >>> view(weft.asarray([1, 2, 3]), (2,), (16,))
+    NDArray([1, 3])
+    """
+    return x._strided(tuple(shape), tuple(strides), offset, dtype)
 
 
 def register_view(
@@ -53,6 +81,8 @@ def register_view(
             np.copyto(out, copy(x, **attributes))
 
         def show(x: NDArray, **attributes: object) -> NDArray:
+            if x.__class__ is not NDArray:
+                return compose(op, (x,), attributes)  # type: ignore[no-any-return] # a symbol, of a symbol
             shape, strides, offset = layout(x.shape, x.strides, **attributes)
             result = view(x, shape, strides, 0 if 0 in shape else offset)  # nothing lies anywhere
             if x._known:

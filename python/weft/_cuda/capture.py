@@ -7,8 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from weft._core import cuda_begin_capture
-from weft._cuda.streams import cupy
-from weft._cuda.streams import enter as _enter
+from weft._cuda.streams import cupy, enter as _enter
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:

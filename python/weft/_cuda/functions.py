@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from weft._array.operands import number
+from weft._array.scalars import number
 from weft._core import NDArray
 from weft._cuda.elementwise import copying, kernels
 

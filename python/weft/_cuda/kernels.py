@@ -49,6 +49,8 @@ class RawModule:
         The source, or a module of CuPy's, of which that is taken.
     options : sequence of str, optional
         Options of NVRTC.
+    enable_cooperative_groups : bool, optional
+        Whether the kernels are launched so that all blocks of a grid may wait for each other; as in CuPy.
 
     Examples
     --------
@@ -58,15 +60,23 @@ class RawModule:
     <weft.cuda.RawKernel nothing>
     """
 
-    __slots__ = ("_images", "code", "options")
+    __slots__ = ("_images", "code", "cooperative", "options")
 
-    def __init__(self, code: Any, *, options: Sequence[str] = ()) -> None:  # noqa: ANN401 - CuPy has no types
+    def __init__(
+        self,
+        code: Any,  # noqa: ANN401 - CuPy has no types
+        *,
+        options: Sequence[str] = (),
+        enable_cooperative_groups: bool | None = None,
+    ) -> None:
         source: object = getattr(code, "code", code)
         if not isinstance(source, str):
             raise ArgumentTypeError(f"RawModule takes the source of kernels, not {type(code).__name__}")
         if isinstance(options, str):
             raise ArgumentTypeError(f"options is a sequence of strings, not one: ({options!r},)")
         self.code = source
+        theirs = bool(getattr(code, "enable_cooperative_groups", False))
+        self.cooperative = theirs if enable_cooperative_groups is None else enable_cooperative_groups
         self.options = (*getattr(code, "options", ()), *options)
         self._images: dict[tuple[int, int], bytes] = {}
 
@@ -94,8 +104,9 @@ def prepare(
     code: Any,  # noqa: ANN401 - CuPy has no types
     name: str | None,
     options: Sequence[str] | None,
-) -> tuple[str, list[tuple[bool, str | None]] | None, Callable[[int, tuple[int, int]], bytes | int]]:
-    """Return what `RawKernel` keeps: its name, what is known of its parameters, and how it is built for a device.
+    cooperative: bool | None = None,  # noqa: FBT001 - from the core, by position
+) -> tuple[str, list[tuple[bool, str | None]] | None, Callable[[int, tuple[int, int]], bytes | int], bool]:
+    """Return what `RawKernel` keeps: its name, what is known of its parameters, how it is built, and whether it is cooperative.
 
     Raises
     ------
@@ -105,7 +116,8 @@ def prepare(
         If there is no name, or the source can have no kernel of that name.
     """
     if not isinstance(code, str | RawModule):
-        return _theirs(code, name)
+        theirs = bool(getattr(code, "enable_cooperative_groups", False))
+        return *_theirs(code, name), theirs if cooperative is None else cooperative
     if name is None:
         raise KernelArgumentError('a kernel needs its name: RawKernel(code, "name")')
     if not isinstance(name, str):
@@ -117,7 +129,7 @@ def prepare(
     def build(_device: int, capability: tuple[int, int]) -> bytes:
         return module.image(capability)
 
-    return name, parameters(module.code, name), build
+    return name, parameters(module.code, name), build, bool(cooperative or (cooperative is None and module.cooperative))
 
 
 def _check_name(module: RawModule, name: str) -> None:

@@ -7,13 +7,18 @@ import os
 import sys
 from pathlib import Path
 
-from weft._core import cuda_compile
-from weft.errors import CudaUnavailableError
+from weft._core import cuda_compile, cuda_compiler_version
+from weft.errors import CudaUnavailableError, KernelCompileError
 
-__all__ = ["build", "libraries"]
+__all__ = ["build", "headers", "libraries"]
 
 #: Packages that ship it, newest first, with where it is in them.
 _PACKAGES = (("nvidia.cu13", "lib"), ("nvidia.cuda_nvrtc", "lib"))
+#: Packages with CUDA's headers, by the major version of CUDA, and the folders of these in them.
+_HEADERS = {
+    13: (("nvidia.cu13", "include"), ("nvidia.cu13", "include/cccl")),
+    12: (("nvidia.cuda_runtime", "include"), ("nvidia.cuda_cccl", "include")),
+}
 #: Where a toolkit that was installed by itself has it.
 _TOOLKIT = "bin" if sys.platform == "win32" else "lib64"
 #: Its names, by the major version of CUDA.
@@ -43,19 +48,46 @@ def libraries() -> list[str]:
 
     found: list[tuple[int, str]] = []
     for package, folder in _PACKAGES:
-        try:
-            spec = importlib.util.find_spec(package)
-        except ModuleNotFoundError:
-            continue
-        for root in (spec.submodule_search_locations or ()) if spec else ():
-            found += _in(Path(root) / folder)
+        for root in _roots(package):
+            found += _in(root / folder)
     # By name the loader's own places are searched, and what the process has loaded already.
     found += _NAMES.items()
-    for toolkit in (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda"):
-        found += _in(Path(toolkit) / _TOOLKIT) if toolkit else ()
+    for toolkit in _toolkits():
+        found += _in(toolkit / _TOOLKIT)
     driver = driver_version()
     newest = max(_NAMES) if driver is None else driver[0]
     return [path for _, path in sorted(found, key=lambda each: each[0] > newest)]
+
+
+def headers(major: int) -> list[str]:
+    """Return the folders with CUDA's headers for a compiler of a major version: ``cuda_fp16.h``, ``cooperative_groups.h``.
+
+    They are those of the packages that ship them, or of a toolkit. ``stdint.h`` needs none.
+
+    Examples
+    --------
+    >>> from weft._cuda.nvrtc import headers
+    >>> isinstance(headers(12), list)
+    True
+    """
+    folders = [root / folder for package, folder in _HEADERS.get(major, ()) for root in _roots(package)]
+    if not any((folder / "cuda_fp16.h").exists() for folder in folders):
+        folders = [toolkit / folder for toolkit in _toolkits() for folder in ("include", "include/cccl")]
+    return [str(folder) for folder in folders if folder.is_dir()]
+
+
+def _roots(package: str) -> list[Path]:
+    """Return the folders of a package, which is not imported."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except ModuleNotFoundError:
+        return []
+    return [Path(root) for root in (spec.submodule_search_locations or ())] if spec else []
+
+
+def _toolkits() -> list[Path]:
+    named = (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda")
+    return [Path(toolkit) for toolkit in named if toolkit]
 
 
 def _in(folder: Path) -> list[tuple[int, str]]:
@@ -89,7 +121,19 @@ def build(name: str, source: str, capability: tuple[int, int], options: tuple[st
         If the source is wrong.
     """
     try:
-        return cuda_compile(libraries(), name, source, capability, list(options))
+        paths = libraries()
+        if "#include" in source:
+            folders = headers(cuda_compiler_version(paths)[0])
+            options = (*options, *(f"--include-path={folder}" for folder in folders))  # the user's come first
+        return cuda_compile(paths, name, source, capability, list(options))
+    except KernelCompileError as error:
+        if "open source file" in str(error):
+            error.add_note(
+                "CUDA's own headers come with: pip install nvidia-cuda-runtime nvidia-cuda-cccl, or "
+                "nvidia-cuda-runtime-cu12 nvidia-cuda-cccl-cu12 for an NVRTC of CUDA 12; other folders are named by "
+                'options=("--include-path=FOLDER",)'
+            )
+        raise
     except CudaUnavailableError as error:
         raise CudaUnavailableError(
             f"{error}; kernels need it: pip install nvidia-cuda-nvrtc, or nvidia-cuda-nvrtc-cu12 for a driver for CUDA 12, "

@@ -6,8 +6,7 @@ Only contiguous elements travel. What is not contiguous is brought together wher
 from __future__ import annotations
 
 from weft._array.operands import share
-from weft._core import NDArray, beside, cuda_copy
-from weft._core import copy_elements as _copy_elements
+from weft._core import NDArray, beside, copy_elements as _copy_elements, cuda_copy
 from weft._cuda.elementwise import casting, copying
 
 __all__ = ["compact", "copy_cast", "copy_elements"]

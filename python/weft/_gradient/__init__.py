@@ -16,6 +16,7 @@ from importlib import import_module
 __all__ = ["attach"]
 
 _MODULES = (
+    "calculus",
     "elementwise",
     "fourier",
     "indexing",

@@ -141,8 +141,10 @@ def _pad_by(x: NDArray, mode: str, widths: tuple[tuple[int, int], ...], options:
     from weft._array.joining import concat  # noqa: PLC0415 - what is differentiated
     from weft._array.manipulation import broadcast_to  # noqa: PLC0415 - as above
     from weft._array.order_statistics import median  # noqa: PLC0415 - as above
-    from weft._array.statistical import max as greatest  # noqa: PLC0415 - as above
-    from weft._array.statistical import min as least  # noqa: PLC0415 - as above
+    from weft._array.reductions import (
+        max as greatest,
+        min as least,
+    )
 
     function: Any = {"maximum": greatest, "minimum": least, "median": median}[mode]
     lengths = options.get("stat_length")

@@ -15,7 +15,7 @@ from weft._array.devices import device_of
 from weft._array.dtypes import astype
 from weft._array.elementwise import conj, real
 from weft._array.manipulation import broadcast_to, reshape
-from weft._array.statistical import sum as total
+from weft._array.reductions import sum as total
 from weft._core import NDArray, Outline
 from weft._gradient.registering import gradient_of
 from weft.errors import GradientError

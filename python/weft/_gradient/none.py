@@ -22,7 +22,7 @@ no_gradient(
 #: Positions, counts and ranks.
 no_gradient(
     "argmax", "argmin", "argpartition", "argsort", "count_nonzero", "digitize", "lexsort", "linalg.matrix_rank",
-    "nanargmax", "nanargmin", "searchsorted",
+    "nanargmax", "nanargmin", "searchsorted", "unravel_index",
 )  # fmt: skip
 #: Neighbours of numbers, as the machine has them.
 no_gradient("nextafter", "spacing")

@@ -8,10 +8,11 @@ import numpy as np
 
 from weft._array.creation import zeros
 from weft._array.devices import device_of
-from weft._array.dispatch import hear_view, view
-from weft._array.statistical import sum as total
+from weft._array.reductions import sum as total
+from weft._array.views import view
 from weft._core import NDArray, tape_patch
 from weft._gradient.registering import gradient_of, needs
+from weft._tape.hearing import hear_view
 from weft.ops import Aval, get_op, register_op
 
 if TYPE_CHECKING:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 __all__ = ["cpu_quota", "load_average", "processor_name", "system", "usable_cpus"]
 
@@ -13,13 +15,13 @@ _MEMBERSHIP = Path("/proc/self/cgroup")
 
 
 def processor_name() -> str:
-    """Return the name of the processor's model, or of its architecture where the system does not tell."""
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
+    """Return the name of the processor's model by py-cpuinfo; without it (the extra ``machine``), of its architecture."""
+    try:
+        cpuinfo: Any = import_module("cpuinfo")  # ships no types
+    except ImportError:
+        return platform.processor() or platform.machine()
+    name: str = cpuinfo.get_cpu_info().get("brand_raw", "")
+    return name or platform.processor() or platform.machine()
 
 
 def usable_cpus() -> int:
@@ -93,8 +95,15 @@ def _quota_of_version_1(folder: Path) -> float | None:
 
 
 def load_average() -> float | None:
-    """Return the load average of the last minute, None where the system keeps none."""
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+    """Return the load average of the last minute; None where neither the system keeps one nor psutil does."""
+    if hasattr(os, "getloadavg"):
+        return os.getloadavg()[0]
+    try:
+        psutil: Any = import_module("psutil")
+    except ImportError:
+        return None
+    average: float = psutil.getloadavg()[0]
+    return average
 
 
 def system() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft._array import operands
+from weft._array import operands, places
 from weft._core import NDArray, tape_check_target, tape_entry, tape_hears, tape_note, tape_pause
 
 if TYPE_CHECKING:
@@ -94,11 +94,11 @@ def _hear_masked(
     inputs = tuple(where(chosen, x, 1) if isinstance(x, NDArray) else x for x in given)
     results = hear(op, inputs, None, {name: value for name, value in attributes.items() if name != "where"}, push)
     final: list[NDArray] = []
-    for result, target in zip(results, operands.targets(out, len(results)), strict=True):
+    for result, target in zip(results, places.targets_of(out, len(results)), strict=True):
         if target is None:
             final.append(where(chosen, result, 0))  # type: ignore[arg-type] # three operands give an array
         else:
-            operands.check_target(op.name, target, result.shape, result.dtype)
+            places.check_target(op.name, target, result.shape, result.dtype)
             target[...] = where(chosen, result, target)
             final.append(target)
     return tuple(final)
@@ -112,6 +112,12 @@ def _kept(inputs: tuple[Any, ...], targets: tuple[NDArray, ...], reads: int) -> 
         return x.copy() if overwritten and reads >> at & 1 else x
 
     return tuple(kept(at, x) for at, x in enumerate(inputs))
+
+
+def hear_view(op: Op, x: NDArray, result: NDArray, attributes: dict[str, Any]) -> None:
+    """Note, if the tape listens, that `result` is the view of `x` that `op` gives."""
+    if tape_hears((x,)):
+        tape_note(op, attributes, (x,), (result,), 0, False)
 
 
 def hear_write(

@@ -10,6 +10,7 @@ from weft._command.running import run
 from weft.bench import tables_command
 from weft.bench.gpu import command as gpu_command
 from weft.bench.overlap import command as overlap_command
+from weft.bench.plan import command as plan_command
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -64,3 +65,4 @@ def _fill(parser: ArgumentParser) -> None:
     tables_command.add_to(names)
     overlap_command.add_to(names)
     gpu_command.add_to(names)
+    plan_command.add_to(names)

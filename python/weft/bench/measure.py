@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import weft
 from weft.bench import native_ops
-from weft.bench.arrays.hosts import TABLES as ARRAY_TABLES
-from weft.bench.arrays.hosts import ArrayHosts
+from weft.bench.arrays.hosts import TABLES as ARRAY_TABLES, ArrayHosts
 from weft.bench.dependencies import callable_jobs, native_jobs
 from weft.bench.floors import floor_jobs
 from weft.bench.latency import peer_latency_jobs, weft_latency_jobs

@@ -16,9 +16,10 @@ use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use std::borrow::Cow;
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
-use weft_array::{Array, Layout, granted};
+use weft_array::{Array, Layout, granted, recording, stands_for};
 
 /// An asynchronous n-dimensional array: operations on it push ops and return at once.
 ///
@@ -46,6 +47,12 @@ impl NDArray {
     #[inline]
     pub(crate) fn owner(&self) -> &Py<Engine> {
         &self.engine
+    }
+
+    /// The array, or the one that stands for it in the op that this thread runs.
+    #[inline]
+    fn actual(&self) -> Cow<'_, Array> {
+        stands_for(&self.inner).map_or(Cow::Borrowed(&self.inner), Cow::Owned)
     }
 
     /// Waits for the engine, and then for the device.
@@ -373,7 +380,7 @@ impl NDArray {
     #[pyo3(signature = (timeout=None))]
     fn wait_to_read(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
-        if granted(&self.inner).is_some() {
+        if granted(&self.actual()).is_some() {
             return Ok(());
         }
         self.wait_until(py, timeout, Until::Read)
@@ -385,7 +392,7 @@ impl NDArray {
     #[pyo3(signature = (timeout=None))]
     fn wait_to_write(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
-        if granted(&self.inner) == Some(true) {
+        if granted(&self.actual()) == Some(true) {
             return Ok(());
         }
         self.wait_until(py, timeout, Until::Written)
@@ -435,7 +442,7 @@ impl NDArray {
         if self.inner.buffer().is_elsewhere() {
             return self.values(py);
         }
-        memory::view(py, &self.inner, false, Lasting::Always)
+        memory::view(py, &self.actual(), false, Lasting::Always)
     }
 
     /// Waits, and answers the values: read-only, unless the running op changes them. In an op that was granted the array,
@@ -450,8 +457,9 @@ impl NDArray {
             return memory::view(py, &transfers::to_host(py, &self.inner)?, true, Lasting::Always);
         }
         self.wait_to_read(py, None)?;
-        let readonly = granted(&self.inner) != Some(true);
-        memory::view(py, &self.inner, readonly, Lasting::Always)
+        let actual = self.actual();
+        let readonly = granted(&actual) != Some(true);
+        memory::view(py, &actual, readonly, Lasting::Always)
     }
 
     /// The number of the device on which the array's memory belongs.
@@ -476,6 +484,17 @@ impl NDArray {
     #[getter]
     fn _known(&self) -> bool {
         self.tape.is_known()
+    }
+
+    /// The name of the recording in which alone it has a place, or None.
+    #[getter]
+    fn _recording(&self) -> Option<&str> {
+        self.inner.buffer().recording().map(|tag| tag.name())
+    }
+
+    /// Whether the recording of this thread makes or changes it.
+    fn _is_recorded(&self) -> bool {
+        recording::is_written(&self.inner)
     }
 
     /// Whether its elements lie row after row without gaps.

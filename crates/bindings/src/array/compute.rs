@@ -10,15 +10,17 @@ use crate::callable::{cause, name_of};
 use crate::cuda::{capture, hosted};
 use crate::exceptions::Exceptions;
 use crate::location::Location;
+use crate::program::refuse_answering;
 use crate::tape::record;
 use crate::trace;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::mem::offset_of;
-use weft_array::{Access, Array, PushRequest, push};
+use std::sync::Arc;
+use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Repeatable, recording, submit};
 use weft_cuda::Label;
 use weft_engine::trace::Kind;
-use weft_engine::{Cause, OpContext, Payload, PushOptions};
+use weft_engine::{Cause, OpContext, Payload, PlaceOffset, PushOptions};
 
 struct Compute {
     function: Py<PyAny>,
@@ -30,22 +32,14 @@ struct Compute {
 
 impl Payload for Compute {
     const HOSTED: bool = true;
-    const PLACE: Option<usize> = Some(offset_of!(Compute, location));
+    // SAFETY: a `Location` is eight bytes without padding.
+    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(offset_of!(Compute, location)) });
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         // SAFETY: hosted payloads run inside `Gil::enter`.
         let py = unsafe { Python::assume_attached() };
         let function = self.function.bind(py);
-        let run = || -> PyResult<()> {
-            let view = |(array, access): &(Array, Access)| {
-                if array.buffer().is_elsewhere() {
-                    return hosted::view(py, array);
-                }
-                memory::view(py, array, *access == Access::Read, Lasting::Op)
-            };
-            let views = self.arrays.iter().map(view).collect::<PyResult<Vec<_>>>()?;
-            call(function, Some(&PyTuple::new(py, views)?)).map(drop)
-        };
+        let run = || call_on(py, function, &self.arrays);
         let outcome = if self.arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
             let label = Label::bare(&name_of(context, function)).at(self.location.bits());
             hosted::on_stream(py, &self.arrays, &label, run)
@@ -57,6 +51,49 @@ impl Payload for Compute {
 
     fn discard(self) {
         answering::tell(self.dropped);
+    }
+}
+
+/// Calls a function with views of the arrays.
+fn call_on(py: Python<'_>, function: &Bound<'_, PyAny>, arrays: &[(Array, Access)]) -> PyResult<()> {
+    let view = |(array, access): &(Array, Access)| {
+        if array.buffer().is_elsewhere() {
+            return hosted::view(py, array);
+        }
+        memory::view(py, array, *access == Access::Read, Lasting::Op)
+    };
+    let views = arrays.iter().map(view).collect::<PyResult<Vec<_>>>()?;
+    call(function, Some(&PyTuple::new(py, views)?)).map(drop)
+}
+
+/// The same function, called again and again on other arrays.
+struct Recomputing {
+    function: Py<PyAny>,
+    location: Location,
+}
+
+impl Opaque for Recomputing {
+    fn is_hosted(&self) -> bool {
+        true
+    }
+
+    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        // SAFETY: hosted payloads run inside `Gil::enter`.
+        let py = unsafe { Python::assume_attached() };
+        let function = self.function.bind(py);
+        call_on(py, function, arrays)
+            .map_err(|error| cause(py, Exceptions::of(context), &error, &name_of(context, function), self.location))
+    }
+
+    fn place(&self) -> u64 {
+        self.location.bits()
+    }
+}
+
+impl Repeatable for Compute {
+    fn into_step(self) -> Result<Arc<dyn Opaque>, ArrayError> {
+        refuse_answering(self.dropped.as_ref())?;
+        Ok(Arc::new(Recomputing { function: self.function, location: self.location }))
     }
 }
 
@@ -109,10 +146,15 @@ pub(crate) fn push_compute(
     if engine.inner.is_traced() {
         options.note = trace::note_of_call(py, &engine.inner, Kind::Compute, name, func, compute.location);
     }
+    if recording::is_open() {
+        let called = func.getattr("__name__").and_then(|name| name.extract::<String>());
+        let name = name.map_or_else(|| called.unwrap_or_else(|_| "?".to_owned()), ToOwned::to_owned);
+        recording::announce(&name, compute.location.bits());
+    }
     // On the CPU it computes with NumPy, on a device with CuPy: not with both.
     let elsewhere = arrays.iter().all(|(array, _)| array.buffer().is_elsewhere());
-    let request = PushRequest { anywhere: elsewhere, ..PushRequest::on(&engine.inner, &arrays, options) };
-    push(compute, &request).map_err(|error| raised(py, error))?;
+    let request = Call { anywhere: elsewhere, ..Call::on(&engine.inner, &arrays, options) };
+    submit(compute, &request).map_err(|error| raised(py, error))?;
     for (array, access) in &held {
         if *access != Access::Read {
             record::wrote(py, array.get());

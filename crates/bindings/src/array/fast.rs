@@ -193,11 +193,30 @@ pub(crate) fn scalar(number: &Bound<'_, PyAny>, dtype: DType) -> Option<Scalar> 
         }
     } else if let Ok(number) = number.cast_exact::<PyBool>() {
         Scalar::Bool(number.is_true())
-    } else {
-        let number = number.cast_exact::<PyComplex>().ok()?;
+    } else if let Ok(number) = number.cast_exact::<PyComplex>() {
         Scalar::Complex(number.getattr("real").ok()?.extract().ok()?, number.getattr("imag").ok()?.extract().ok()?)
+    } else {
+        of_numpy(number, dtype)?
     };
     scalar.fits(dtype).then_some(scalar)
+}
+
+/// A scalar of NumPy's of this very type: one of another type decides the result's, and is an array's affair.
+#[inline]
+fn of_numpy(value: &Bound<'_, PyAny>, dtype: DType) -> Option<Scalar> {
+    if !value.get_type().is(dtypes::scalar_type(value.py(), dtype).ok()?) {
+        return None;
+    }
+    match dtype {
+        DType::Float32 | DType::Float64 => value.extract().ok().map(Scalar::Float),
+        DType::UInt64 => value.extract().ok().map(Scalar::UInt),
+        DType::Bool => value.is_truthy().ok().map(Scalar::Bool),
+        DType::Complex64 | DType::Complex128 => {
+            let part = |name| value.getattr(name).ok()?.extract().ok();
+            Some(Scalar::Complex(part("real")?, part("imag")?))
+        }
+        _ => value.extract().ok().map(Scalar::Int),
+    }
 }
 
 /// The shape to which two are broadcast.

@@ -9,13 +9,15 @@ use crate::cuda::{capture, hosted};
 use crate::engine::Engine;
 use crate::exceptions::Exceptions;
 use crate::location::Location;
+use crate::program;
 use crate::trace::Traced;
 use pyo3::prelude::*;
 use std::mem::offset_of;
-use weft_array::{Access, Array, PushRequest, granting};
+use std::sync::Arc;
+use weft_array::{Access, Array, ArrayError, Call, Opaque, Repeatable, granting, recording, submit};
 use weft_cuda::Label;
 use weft_engine::trace::Kind;
-use weft_engine::{AccessKind, Cause, OpContext, Payload, PushOptions, Variable};
+use weft_engine::{AccessKind, Cause, OpContext, Payload, PlaceOffset, PushOptions, Variable};
 
 /// A payload that may touch these arrays while it runs.
 pub(crate) struct Granting<P> {
@@ -26,8 +28,9 @@ pub(crate) struct Granting<P> {
 
 impl<P: Payload> Payload for Granting<P> {
     const HOSTED: bool = P::HOSTED;
-    const PLACE: Option<usize> = match P::PLACE {
-        Some(place) => Some(offset_of!(Self, payload) + place),
+    const PLACE: Option<PlaceOffset<Self>> = match P::PLACE {
+        // SAFETY: the payload lies there.
+        Some(place) => Some(unsafe { place.within(offset_of!(Self, payload)) }),
         None => None,
     };
 
@@ -52,6 +55,12 @@ impl<P: Payload> Payload for Granting<P> {
 
     fn discard(self) {
         self.payload.discard();
+    }
+}
+
+impl<P: Traced> Repeatable for Granting<P> {
+    fn into_step(self) -> Result<Arc<dyn Opaque>, ArrayError> {
+        self.payload.into_step()
     }
 }
 
@@ -86,16 +95,19 @@ pub(crate) fn push<P: Traced>(
             return Ok(());
         }
     }
-    engine.wait_for_room(py, options.bytes)?;
+    if recording::is_open() {
+        program::announce(py, &payload, options.name);
+    } else {
+        engine.wait_for_room(py, options.bytes)?;
+    }
     if engine.inner.is_traced() {
         (payload, options.note) = engine.traced(py, payload, options.name)?;
     }
     let location = payload.location();
     let payload = Granting { payload, arrays: arrays.to_vec(), location };
     let arrays: Vec<(&Array, Access)> = arrays.iter().map(|(array, access)| (array, *access)).collect();
-    let request =
-        PushRequest { engine: &engine.inner, arrays: &arrays, variables, options, at_arrays, anywhere: P::HOSTED };
-    weft_array::push(payload, &request).map_err(|error| raised(py, error))?;
+    let request = Call { variables, at_arrays, anywhere: P::HOSTED, ..Call::on(&engine.inner, &arrays, options) };
+    submit(payload, &request).map_err(|error| raised(py, error))?;
     engine.hand_over(py);
     Ok(())
 }

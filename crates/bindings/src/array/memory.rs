@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyTuple};
 use std::ffi::c_int;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use weft_array::{Array, Buffer, Layout, Operand, Storage, copy_loop, push_elementwise};
+use weft_array::{Array, Buffer, Layout, Operand, Storage, copy_loop, push_elementwise, recording};
 use weft_engine::trace::Kind;
 use weft_engine::{Device, DeviceLane, PushOptions};
 
@@ -125,6 +125,7 @@ pub(crate) fn wrap(array: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>) -> PyRe
     let keeper = Box::new(array.clone().unbind());
     // SAFETY: NumPy keeps the bytes of its array for as long as the array lives, which `keeper` holds.
     let buffer = unsafe { Buffer::foreign(&engine.get().inner, start, if empty { 0 } else { end }, readonly, keeper) };
+    recording::note_constant(&buffer);
     let array = Array::on(buffer, layout, dtype).map_err(|error| raised(py, error))?;
     Ok(NDArray::new(array, engine.clone().unbind()))
 }

@@ -72,9 +72,10 @@ impl Loop {
             let object = &*ufunc.as_ptr().cast::<UfuncObject>();
             find(object, &wanted)
         };
-        let Some((function, data, inputs, outputs)) = found else { return Ok(None) };
+        let Some((function, data, inputs)) = found else { return Ok(None) };
         // SAFETY: NumPy's loops for numbers touch their operands alone, and take them unaligned.
-        let kernel = unsafe { StridedLoop::new(function, data, inputs, outputs) };
+        let kernel = unsafe { StridedLoop::new(function, data, &wanted[..inputs], &wanted[inputs..]) };
+        let Some(kernel) = kernel else { return Ok(None) };
         // Not 0 for sums of floating-point numbers, so that the sum of -0.0 is -0.0, as NumPy has it.
         let identity = match name.as_str() {
             "add" if wanted.iter().all(floating) => Some(Scalar::Float(-0.0)),
@@ -207,7 +208,7 @@ fn arrays<'py>(list: &Bound<'py, PyTuple>) -> PyResult<SmallVec<[Bound<'py, NDAr
 /// # Safety
 ///
 /// `object` is a ufunc.
-unsafe fn find(object: &UfuncObject, wanted: &[DType]) -> Option<(Function, *mut c_void, usize, usize)> {
+unsafe fn find(object: &UfuncObject, wanted: &[DType]) -> Option<(Function, *mut c_void, usize)> {
     let operands = usize::try_from(object.nargs).ok()?;
     if operands != wanted.len() || object.functions.is_null() || object.types.is_null() {
         return None;
@@ -223,7 +224,7 @@ unsafe fn find(object: &UfuncObject, wanted: &[DType]) -> Option<(Function, *mut
         if let Some(function) = function
             && types.iter().zip(wanted).all(fits)
         {
-            return Some((function, data, usize::try_from(object.nin).ok()?, usize::try_from(object.nout).ok()?));
+            return Some((function, data, usize::try_from(object.nin).ok()?));
         }
     }
     None

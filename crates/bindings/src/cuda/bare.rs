@@ -6,7 +6,7 @@ use crate::errors;
 use crate::wait;
 use pyo3::prelude::*;
 use weft_cuda::driver::Dimensions;
-use weft_cuda::{Kernel, Label, Launch, Parameter};
+use weft_cuda::{CallTimes, Kernel, Label, Launch, Parameter};
 use weft_engine::AccessKind;
 
 /// A kernel of one parameter, an array, to be launched by the driver alone.
@@ -35,15 +35,7 @@ impl BareLaunch {
     /// until the last call returned, and until the device had done them all. The engine does not know of it: nothing is
     /// to be pushed on the array meanwhile.
     fn time(&self, py: Python<'_>, count: usize) -> PyResult<(f64, f64)> {
-        let array = &self.array.get().inner;
-        wait::detached(py, array.engine(), None, |wait| array.wait_to_write(wait))?;
-        let launch = self.kernel.plan(&[Parameter::Pointer]).and_then(|plan| {
-            let label = Label::from("launches back to back");
-            // SAFETY: whoever times a kernel vouches that it has this one parameter, and keeps to the array.
-            let launch = unsafe { Launch::new(&self.kernel, &plan, self.dimensions, label) }?;
-            launch.buffer(&buffer_of(array).ok_or_else(not_there)?, array.layout().offset, AccessKind::Mutate)
-        });
-        let launch = launch.map_err(|error| errors::cuda(py, error))?;
+        let launch = self.launch(py, "launches back to back")?;
         let mut found = None;
         wait::for_device(py, None, |wait| {
             found = Some(launch.back_to_back(count, wait)?);
@@ -51,6 +43,40 @@ impl BareLaunch {
         })?;
         let Some(found) = found else { unreachable!("an error was raised") };
         Ok((found.issued.as_secs_f64(), found.completed.as_secs_f64()))
+    }
+
+    /// Times the driver's own calls, each so many times in a row, and returns the mean seconds of each by name.
+    fn calls(&self, py: Python<'_>, count: u32) -> PyResult<Vec<(&'static str, f64)>> {
+        let launch = self.launch(py, "the driver's calls")?;
+        let mut times = CallTimes::default();
+        wait::for_device(py, None, |wait| {
+            times = launch.time_calls(count, wait)?;
+            Ok(())
+        })?;
+        let CallTimes { launch, launch_and_event, allocate, free, query, wait } = times;
+        let named = [
+            ("launch", launch),
+            ("launch + event", launch_and_event),
+            ("allocation", allocate),
+            ("free", free),
+            ("query", query),
+            ("cross-stream wait", wait),
+        ];
+        Ok(named.into_iter().map(|(name, time)| (name, time.as_secs_f64())).collect())
+    }
+}
+
+impl BareLaunch {
+    /// Waits until the array is there, and makes the launch.
+    fn launch(&self, py: Python<'_>, label: &str) -> PyResult<Launch> {
+        let array = &self.array.get().inner;
+        wait::detached(py, array.engine(), None, |wait| array.wait_to_write(wait))?;
+        let launch = self.kernel.plan(&[Parameter::Pointer]).and_then(|plan| {
+            // SAFETY: whoever times a kernel vouches that it has this one parameter, and keeps to the array.
+            let launch = unsafe { Launch::new(&self.kernel, &plan, self.dimensions, Label::from(label)) }?;
+            launch.buffer(&buffer_of(array).ok_or_else(not_there)?, array.layout().offset, AccessKind::Mutate)
+        });
+        launch.map_err(|error| errors::cuda(py, error))
     }
 }
 

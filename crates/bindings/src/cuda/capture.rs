@@ -11,10 +11,12 @@ use super::hosted;
 use super::memory::buffer_of;
 use crate::array::raised;
 use crate::errors;
+use crate::program;
 use pyo3::prelude::*;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use weft_array::recorded::{Mode, mode, set_captures};
 use weft_array::{Access, Array, ArrayError, DType, Layout, Prepared, granted, granting};
 use weft_cuda::{CudaError, Device, DeviceBuffer, Label, Launch, Recorder, Region};
 use weft_engine::Engine;
@@ -40,14 +42,13 @@ pub(super) struct Recording {
 }
 
 thread_local! {
-    static OPEN: Cell<bool> = const { Cell::new(false) };
     static RECORDING: RefCell<Option<Box<Recording>>> = const { RefCell::new(None) };
 }
 
 /// Whether this thread records what it pushes.
 #[inline]
 pub(crate) fn is_open() -> bool {
-    OPEN.get()
+    mode() == Mode::Captures
 }
 
 fn key(array: &Array) -> usize {
@@ -153,6 +154,10 @@ impl Recording {
 
 /// Begins to record for a graph.
 fn begin(py: Python<'_>, graph: Py<Graph>) -> PyResult<()> {
+    if mode() == Mode::Records {
+        let message = "a recording is open on this thread, and captures do not nest in it: end it first";
+        return Err(errors::capture(py, message));
+    }
     if is_open() {
         let open = with(py, |recording| Ok(recording.name().to_owned()))?;
         let message = format!("capture '{open}' is open on this thread, and captures do not nest: end it first");
@@ -163,7 +168,7 @@ fn begin(py: Python<'_>, graph: Py<Graph>) -> PyResult<()> {
         let (recorder, engine, arrays, places, pools, keepers) = Default::default();
         *recording = Some(Box::new(Recording { graph, label, recorder, engine, arrays, places, pools, keepers }));
     });
-    OPEN.set(true);
+    set_captures(true);
     Ok(())
 }
 
@@ -173,7 +178,7 @@ pub(super) fn end(py: Python<'_>, graph: &Bound<'_, Graph>) -> PyResult<Box<Reco
         RECORDING.with(|recording| recording.try_borrow_mut().ok()?.take_if(|recording| recording.graph.is(graph)));
     let message = "a capture ends on the thread on which it began, and once: leave its block there";
     let recording = taken.ok_or_else(|| errors::capture(py, message))?;
-    OPEN.set(false);
+    set_captures(false);
     Ok(recording)
 }
 
@@ -241,10 +246,15 @@ pub(crate) fn refuse(py: Python<'_>, op: &Label, arrays: &[(&Array, Access)], wh
     })
 }
 
-/// Refuses to wait for what the capture writes.
+/// Refuses to wait for what the capture, or the recording, of this thread writes.
 #[inline]
 pub(crate) fn check_wait(py: Python<'_>, array: &Array) -> PyResult<()> {
-    if is_open() && array.buffer().is_elsewhere() { refuse_wait(py, array) } else { Ok(()) }
+    match mode() {
+        Mode::Runs if array.buffer().recording().is_none() => Ok(()),
+        Mode::Captures if array.buffer().is_elsewhere() => refuse_wait(py, array),
+        Mode::Captures => Ok(()),
+        Mode::Runs | Mode::Records => program::check_look(py, array),
+    }
 }
 
 #[cold]

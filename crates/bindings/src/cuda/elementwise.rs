@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
-use weft_array::{Access as ArrayAccess, Array, DType, PushRequest, Scalar, push};
+use weft_array::{Access as ArrayAccess, Array, Call, DType, Scalar, push};
 use weft_cuda::driver::Dimensions;
 use weft_cuda::{Access, Cuda, CudaError, Device, DeviceBuffer, Label, Launch, Launcher, Parameter};
 use weft_engine::trace::Kind;
@@ -297,7 +297,7 @@ impl CudaLoop {
         }
         let note = trace::of_arrays(py, engine, Kind::Launch, &self.name);
         let options = PushOptions { bytes, note, ..PushOptions::default() };
-        push(launch, &PushRequest::anywhere(engine, &arrays, options)).map_err(|error| raised(py, error))
+        push(launch, &Call::anywhere(engine, &arrays, options)).map_err(|error| raised(py, error))
     }
 
     /// Refuses operands that do not suit the kernels. Answers their device.
@@ -410,7 +410,8 @@ impl CudaLoop {
             let plan = kernel.plan(&parameters)?;
             Launcher::new(&kernel, &plan, Label::new(Arc::clone(&self.name), 0))
         };
-        load().map_err(|error| errors::cuda(py, error))
+        // To load it may take the driver long, and make it wait for the device.
+        py.detach(load).map_err(|error| errors::cuda(py, error))
     }
 
     #[inline]

@@ -13,7 +13,7 @@ use std::mem::offset_of;
 use std::sync::{Arc, OnceLock};
 use weft_array::Prepared;
 use weft_engine::trace::Kind;
-use weft_engine::{Cause, OpContext, Payload, PushOptions};
+use weft_engine::{Cause, InOrder, OpContext, Payload, PlaceOffset, PushOptions};
 
 /// What became of a capture.
 pub(super) enum State {
@@ -45,10 +45,11 @@ struct Replay {
 }
 
 impl Payload for Replay {
-    const PLACE: Option<usize> = Some(offset_of!(Self, location));
+    // SAFETY: a `Location` is eight bytes without padding.
+    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(offset_of!(Self, location)) });
 
-    fn issues_on(&self) -> Option<u16> {
-        self.graph.issues_on()
+    fn queue(&self) -> Option<InOrder> {
+        self.graph.queue()
     }
 
     fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {

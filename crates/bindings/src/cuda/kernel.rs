@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use weft_array::{Access as ArrayAccess, Array, PushRequest, push};
+use weft_array::{Access as ArrayAccess, Array, Call, push};
 use weft_cuda::driver::{Dimensions, FunctionHandle, StreamHandle};
 use weft_cuda::{Access, CudaError, Device, Kernel, Label, Launch, Launcher, Parameter, Stream};
 use weft_engine::trace::Kind;
@@ -36,6 +36,9 @@ use weft_engine::{AccessKind, PushOptions};
 ///     The kernel's name, of an ``extern "C"`` function. CuPy's kernels have one.
 /// options : sequence of str, optional
 ///     Options of NVRTC.
+/// enable_cooperative_groups : bool, optional
+///     Whether it is launched so that all blocks of a grid run side by side and may wait for each other, which limits how
+///     many there are. By default as the module or CuPy's kernel says.
 ///
 /// Raises
 /// ------
@@ -51,6 +54,8 @@ pub(crate) struct RawKernel {
     parameters: Option<Parameters>,
     /// ``build(device, capability)`` answers an image, or the handle of a kernel that is loaded.
     build: Py<PyAny>,
+    /// Whether all blocks of a grid run side by side.
+    cooperative: bool,
     /// By the index of their device.
     kernels: Mutex<Vec<(usize, Kernel)>>,
     /// By their device and the signatures with which they were called.
@@ -94,18 +99,19 @@ impl Launchers {
 #[pymethods]
 impl RawKernel {
     #[new]
-    #[pyo3(signature = (code, name=None, options=None))]
+    #[pyo3(signature = (code, name=None, options=None, *, enable_cooperative_groups=None))]
     fn new(
         code: &Bound<'_, PyAny>,
         name: Option<&Bound<'_, PyAny>>,
         options: Option<&Bound<'_, PyAny>>,
+        enable_cooperative_groups: Option<bool>,
     ) -> PyResult<Self> {
         let prepare = code.py().import("weft._cuda.kernels")?.getattr("prepare")?;
-        let prepared = prepare.call1((code, name, options))?;
-        let (name, known, build) = prepared.extract::<(String, Option<Vec<Known>>, Py<PyAny>)>()?;
+        let prepared = prepare.call1((code, name, options, enable_cooperative_groups))?;
+        let (name, known, build, cooperative) = prepared.extract::<(String, Option<Vec<Known>>, Py<PyAny>, bool)>()?;
         let parameters = known.map(|known| parameters::read(&known));
         let (kernels, launchers) = Default::default();
-        Ok(Self { name: name.into(), parameters, build, kernels, launchers })
+        Ok(Self { name: name.into(), parameters, build, cooperative, kernels, launchers })
     }
 
     /// The kernel's name.
@@ -172,7 +178,7 @@ impl RawKernel {
         engine.wait_for_room(py, 0)?;
         let note = trace::of_arrays(py, &engine.inner, Kind::Launch, &self.name);
         let options = PushOptions { note, ..PushOptions::default() };
-        push(launch, &PushRequest::anywhere(&engine.inner, &arrays, options)).map_err(|error| raised(py, error))
+        push(launch, &Call::anywhere(&engine.inner, &arrays, options)).map_err(|error| raised(py, error))
     }
 
     fn __repr__(&self) -> String {
@@ -230,14 +236,19 @@ impl RawKernel {
         }
         let built = self.build.call1(py, (index, device.properties().capability))?.into_bound(py);
         let kernel = if let Ok(image) = built.cast::<PyBytes>() {
-            // SAFETY: the compiler has just made it.
-            let module = unsafe { device.load_module(image.as_bytes()) };
-            module.and_then(|module| module.kernel(&self.name)).map_err(|error| errors::cuda(py, error))?
+            let image = image.as_bytes();
+            // To load it may take the driver long, and make it wait for the device.
+            py.detach(|| {
+                // SAFETY: the compiler has just made it.
+                unsafe { device.load_module(image) }?.kernel(&self.name)
+            })
+            .map_err(|error| errors::cuda(py, error))?
         } else {
             let handle = FunctionHandle(built.extract()?);
             // SAFETY: CuPy has loaded it on this device, and the object that has it is held.
             unsafe { device.adopt_kernel(handle, &self.name, Box::new(self.build.clone_ref(py))) }
         };
+        let kernel = kernel.cooperative(self.cooperative);
         kernels().push((index, kernel.clone()));
         Ok(kernel)
     }
@@ -311,6 +322,8 @@ fn lengths(given: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
     Ok(lengths)
 }
 
+/// CUDA's default stream of each thread.
+const OF_EACH_THREAD: usize = 2;
 /// Numbers that stand for no default stream of CUDA's, and are nobody's addresses.
 const NO_STREAM: std::ops::Range<usize> = 3..4096;
 
@@ -321,11 +334,15 @@ fn foreign(device: &Device, stream: &Bound<'_, PyAny>) -> PyResult<Stream> {
         let message = "stream is a cudaStream_t as an integer, or a stream of CuPy or torch";
         return Err(errors::kernel_argument(stream.py(), message));
     };
+    if address == OF_EACH_THREAD {
+        let message = "stream=2 is the default stream of whichever thread launches, and which of its workers weft launches \
+                       on may change: leave stream= out, or name a stream of your own";
+        return Err(errors::kernel_argument(stream.py(), message));
+    }
     // The driver takes whatever it is given for an address.
     if NO_STREAM.contains(&address) {
-        let message = format!(
-            "stream={address} is no stream: a cudaStream_t is an address, or 0, 1 or 2 for CUDA's default streams"
-        );
+        let message =
+            format!("stream={address} is no stream: a cudaStream_t is an address, or 0 or 1 for CUDA's default stream");
         return Err(errors::kernel_argument(stream.py(), &message));
     }
     // SAFETY: the caller says that it is a stream of the device; the object that has it is held.

@@ -6,7 +6,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
-use weft_array::{Access, DType, Scalar};
+use weft_array::{Access, DType};
 use weft_cuda::Parameter;
 
 /// What the source says of a parameter.
@@ -174,22 +174,8 @@ pub(crate) fn given<'py>(
 #[inline]
 fn quick<'py>(value: &Bound<'py, PyAny>, parameter: Option<&Declaration>) -> Option<Given<'py>> {
     let Some(Declaration { pointer: false, dtype: Some(dtype) }) = parameter else { return None };
-    let number = fast::scalar(value, *dtype).or_else(|| of_numpy(value, *dtype));
-    let bytes = number?.bytes(*dtype)?;
+    let bytes = fast::scalar(value, *dtype)?.bytes(*dtype)?;
     Some(Given::Scalar(SmallVec::from_slice(&bytes[..dtype.size()])))
-}
-
-/// A scalar of NumPy's of this type.
-fn of_numpy(value: &Bound<'_, PyAny>, dtype: DType) -> Option<Scalar> {
-    if !value.get_type().is(dtypes::scalar_type(value.py(), dtype).ok()?) {
-        return None;
-    }
-    match dtype {
-        DType::Float32 | DType::Float64 => value.extract().ok().map(Scalar::Float),
-        DType::UInt64 => value.extract().ok().map(Scalar::UInt),
-        DType::Bool | DType::Complex64 | DType::Complex128 => None,
-        _ => value.extract().ok().map(Scalar::Int),
-    }
 }
 
 fn check_array(array: &Bound<'_, NDArray>, parameter: Option<&Declaration>) -> Result<(), String> {

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use weft_cuda::{Compiler, Cuda, CudaError, Device};
+use weft_cuda::{CompileError, Compiler, Cuda, CudaError, Device};
 
 /// Number, among an engine's devices, of the first CUDA device; CPU devices come before. With as many lanes as engines
 /// have, those of the first sixteen devices of either kind are apart.
@@ -87,7 +87,7 @@ pub(crate) fn cuda_synchronize(py: Python<'_>, index: usize, timeout: Option<f64
     wait::for_device(py, timeout, |wait| device.synchronize(wait))
 }
 
-/// Bytes of a device's memory: in_use, peak, blocks, held, free, total, pinned.
+/// Bytes of a device's memory: in_use, peak, blocks, held, free, total, pinned, lost.
 #[pyfunction]
 pub(crate) fn cuda_memory_stats(py: Python<'_>, index: usize) -> PyResult<Bound<'_, PyDict>> {
     let device = device(py, index)?;
@@ -100,6 +100,7 @@ pub(crate) fn cuda_memory_stats(py: Python<'_>, index: usize) -> PyResult<Bound<
     figures.set_item("free", stats.free)?;
     figures.set_item("total", stats.total)?;
     figures.set_item("pinned", stats.pinned)?;
+    figures.set_item("lost", stats.lost)?;
     Ok(figures)
 }
 
@@ -107,6 +108,30 @@ pub(crate) fn cuda_memory_stats(py: Python<'_>, index: usize) -> PyResult<Bound<
 #[pyfunction]
 pub(crate) fn cuda_trim(py: Python<'_>) -> PyResult<()> {
     known().map_or(Ok(()), |cuda| py.detach(|| cuda.trim()).map_err(|error| errors::cuda(py, error)))
+}
+
+/// Asks the compiler, which is the first of the libraries in `paths` that is there.
+fn with_compiler<T>(
+    paths: &[String],
+    ask: impl FnOnce(&Compiler) -> Result<T, CompileError>,
+) -> Result<T, CompileError> {
+    // The lock is held while it compiles: NVRTC uses all it needs of the machine, and images are made once.
+    let mut compiler = COMPILER.lock().unwrap_or_else(PoisonError::into_inner);
+    if compiler.is_none() {
+        *compiler = Some(Compiler::open(paths)?);
+    }
+    match &*compiler {
+        Some(compiler) => ask(compiler),
+        None => unreachable!("opened above"),
+    }
+}
+
+/// The version of CUDA that the compiler belongs to: major, minor.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // extracted from sequences
+pub(crate) fn cuda_compiler_version(py: Python<'_>, paths: Vec<String>) -> PyResult<(u32, u32)> {
+    let version = py.detach(|| with_compiler(&paths, |compiler| Ok(compiler.version())));
+    version.map_err(|error| errors::compiler(py, error))
 }
 
 /// Compiles CUDA C++ by the first of the libraries in `paths` that is there.
@@ -120,16 +145,6 @@ pub(crate) fn cuda_compile<'py>(
     capability: (u32, u32),
     options: Vec<String>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let image = py.detach(|| {
-        // The lock is held while it compiles: NVRTC uses all it needs of the machine, and images are made once.
-        let mut compiler = COMPILER.lock().unwrap_or_else(PoisonError::into_inner);
-        if compiler.is_none() {
-            *compiler = Some(Compiler::open(&paths)?);
-        }
-        match &*compiler {
-            Some(compiler) => compiler.compile(name, source, capability, &options),
-            None => unreachable!("opened above"),
-        }
-    });
+    let image = py.detach(|| with_compiler(&paths, |compiler| compiler.compile(name, source, capability, &options)));
     image.map(|image| PyBytes::new(py, &image)).map_err(|error| errors::compiler(py, error))
 }

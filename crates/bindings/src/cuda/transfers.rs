@@ -13,10 +13,10 @@ use crate::trace;
 use crate::wait;
 use pyo3::prelude::*;
 use std::mem::offset_of;
-use weft_array::{Access, Array, DType, Layout, PushRequest, push, push_pair};
+use weft_array::{Access, Array, Call, DType, Layout, push, push_pair};
 use weft_cuda::{CudaError, HostMemory, Label, Landing, Region, copy, copy_in, copy_out};
 use weft_engine::trace::Kind;
-use weft_engine::{Cause, Engine, OpContext, Payload, PushOptions};
+use weft_engine::{Cause, Engine, InOrder, OpContext, Payload, PlaceOffset, PushOptions};
 
 /// What copies are called.
 const COPY: &str = "copy";
@@ -31,10 +31,11 @@ struct Transfer {
 }
 
 impl Payload for Transfer {
-    const PLACE: Option<usize> = Some(offset_of!(Transfer, location));
+    // SAFETY: a `Location` is eight bytes without padding.
+    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(offset_of!(Transfer, location)) });
 
-    fn issues_on(&self) -> Option<u16> {
-        self.device.device().lane()
+    fn queue(&self) -> Option<InOrder> {
+        Some(self.device.device().queue())
     }
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
@@ -94,7 +95,7 @@ fn push_copy(py: Python<'_>, engine: &Engine, to: &Array, from: &Array) -> Resul
     }
     let note = trace::of_arrays(py, engine, Kind::Copy, COPY);
     let options = PushOptions { name: Some(COPY), bytes: to.bytes() as u64, note, ..PushOptions::default() };
-    let request = PushRequest::anywhere(engine, &arrays, options);
+    let request = Call::anywhere(engine, &arrays, options);
     let (host, device, to_device) = match (target, source) {
         (Some(target), Some(source)) => {
             let device = target.device().clone();
@@ -113,7 +114,7 @@ fn push_copy(py: Python<'_>, engine: &Engine, to: &Array, from: &Array) -> Resul
     let landed = {
         // It waits for the device, and moves nothing.
         let note = trace::of_arrays(py, engine, Kind::Async, "land copy");
-        PushRequest::anywhere(engine, &kept, PushOptions { bytes: 0, note, ..options })
+        Call::anywhere(engine, &kept, PushOptions { bytes: 0, note, ..options })
     };
     push_pair((transfer, &request), (land, &landed)).map_err(Refusal::Array)
 }

@@ -40,7 +40,8 @@ use weft_engine::{NativeFunction, PushOptions};
 /// max_pending_ops : int, optional
 ///     How many ops may be pending. Pushes from inside ops are exempt.
 /// max_pending_bytes : int, optional
-///     How many bytes pending ops may hold, as told by the pushes' `nbytes`; unlimited by default.
+///     How many bytes pending ops may hold: their results, and what pushes tell by `nbytes`. By default a sixteenth of the
+///     memory that this process may use, and at least 256 MiB.
 /// on_limit : {"block", "raise"}, optional
 ///     Whether a push over a limit waits (without the GIL) or raises `PendingLimitError`.
 /// switch_interval : float, optional

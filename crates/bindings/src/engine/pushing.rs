@@ -6,10 +6,12 @@ use crate::array::granting;
 use crate::callable::Callable;
 use crate::errors;
 use crate::operator::Operator;
+use crate::program;
 use crate::trace::Traced;
 use crate::wait;
 use pyo3::prelude::*;
 use std::time::Duration;
+use weft_array::recording;
 use weft_engine::{AccessKind, Accesses, OnLimit, PushOptions};
 
 /// How long ready callables may wait for the GIL before a push lets them have it.
@@ -105,6 +107,11 @@ impl<'a, 'py> Common<'a, 'py> {
             return granting::push_held(py, engine, payload, &held, self.options, !self.placed);
         }
         let mut accesses = arguments::accesses(py, &engine.inner, &held)?;
+        if recording::is_open() {
+            let variables: Vec<_> =
+                held.variables.iter().map(|(variable, kind)| (&variable.get().inner, *kind)).collect();
+            return program::record(py, engine, payload, &variables, &self.options);
+        }
         engine.push_payload(py, payload, &mut accesses, &self.options)
     }
 

@@ -37,7 +37,7 @@ impl Given<'_> {
             policy: self.policy.parse::<Policy>().map_err(|error| errors::raised(py, error))?,
             max_pending_ops: at_least_one(py, "max_pending_ops", self.max_pending_ops)?,
             max_pending_bytes: match self.max_pending_bytes {
-                None => u64::MAX,
+                None => Settings::default().max_pending_bytes,
                 Some(bytes) => at_least_one(py, "max_pending_bytes", bytes)?,
             },
             on_limit,

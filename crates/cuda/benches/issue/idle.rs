@@ -3,8 +3,9 @@
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 use weft_cuda::driver::{
-    Answer, ContextHandle, DeviceAddress, Devices, Dimensions, Driver, EventHandle, ExecutableHandle, FunctionHandle,
-    GraphHandle, Launches, Memory, ModuleHandle, NodeHandle, Pattern, Properties, StreamHandle, Streams, Usage,
+    Answer, CaptureMode, ContextHandle, DeviceAddress, Devices, Dimensions, Driver, EventHandle, ExecutableHandle,
+    FunctionHandle, GraphHandle, Launches, Memory, ModuleHandle, NodeHandle, Pattern, PoolHandle, Properties,
+    StreamHandle, Streams, Usage,
 };
 
 #[derive(Debug)]
@@ -42,6 +43,10 @@ impl Devices for IdleDriver {
         Ok(())
     }
 
+    fn exchange_capture_mode(&self, mode: CaptureMode) -> Answer<CaptureMode> {
+        Ok(mode)
+    }
+
     fn priorities(&self) -> Answer<(i32, i32)> {
         Ok((0, 0))
     }
@@ -76,13 +81,25 @@ impl Streams for IdleDriver {
         Ok(true)
     }
 
+    fn is_default_stream_open(&self) -> Answer<bool> {
+        Ok(true)
+    }
+
     unsafe fn elapsed(&self, _: EventHandle, _: EventHandle) -> Answer<f32> {
         Ok(0.0)
     }
 }
 
 impl Memory for IdleDriver {
-    unsafe fn allocate(&self, _: usize, _: StreamHandle) -> Answer<DeviceAddress> {
+    unsafe fn create_pool(&self, _: usize, _: u64) -> Answer<PoolHandle> {
+        Ok(PoolHandle(1))
+    }
+
+    unsafe fn destroy_pool(&self, _: PoolHandle) -> Answer {
+        Ok(())
+    }
+
+    unsafe fn allocate(&self, _: usize, _: PoolHandle, _: StreamHandle) -> Answer<DeviceAddress> {
         Ok(512)
     }
 
@@ -90,19 +107,15 @@ impl Memory for IdleDriver {
         Ok(())
     }
 
-    unsafe fn keep_freed(&self, _: usize, _: u64) -> Answer {
+    unsafe fn trim(&self, _: PoolHandle) -> Answer {
         Ok(())
     }
 
-    unsafe fn trim(&self, _: usize) -> Answer {
-        Ok(())
-    }
-
-    unsafe fn usage(&self, _: usize) -> Answer<Usage> {
+    unsafe fn usage(&self, _: PoolHandle) -> Answer<Usage> {
         Ok(Usage::default())
     }
 
-    unsafe fn share_with_peer(&self, _: usize, _: usize) -> Answer<bool> {
+    unsafe fn share_with_peer(&self, _: PoolHandle, _: usize, _: usize) -> Answer<bool> {
         Ok(false)
     }
 
@@ -158,11 +171,26 @@ impl Launches for IdleDriver {
         Ok(FunctionHandle(1))
     }
 
+    unsafe fn load_function(&self, _: FunctionHandle) -> Answer {
+        Ok(())
+    }
+
+    unsafe fn dynamic_shared_memory(&self, _: FunctionHandle) -> Answer<u32> {
+        Ok(0)
+    }
+
     unsafe fn allow_shared_memory(&self, _: FunctionHandle, _: u32) -> Answer {
         Ok(())
     }
 
-    unsafe fn launch(&self, _: FunctionHandle, _: &Dimensions, _: StreamHandle, _: *mut *mut c_void) -> Answer {
+    unsafe fn launch(
+        &self,
+        _: FunctionHandle,
+        _: bool,
+        _: &Dimensions,
+        _: StreamHandle,
+        _: *mut *mut c_void,
+    ) -> Answer {
         Ok(())
     }
 

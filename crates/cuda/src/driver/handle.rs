@@ -24,6 +24,8 @@ handles! {
     GraphHandle;
     /// A `CUgraphNode`.
     NodeHandle;
+    /// A `CUmemoryPool`.
+    PoolHandle;
     /// A `CUgraphExec`.
     ExecutableHandle;
 }

@@ -20,7 +20,7 @@ pub mod simulated;
 use crate::error::DriverError;
 pub use handle::{
     ContextHandle, DeviceAddress, EventHandle, ExecutableHandle, FunctionHandle, GraphHandle, ModuleHandle, NodeHandle,
-    StreamHandle,
+    PoolHandle, StreamHandle,
 };
 pub(crate) use real::RealDriver;
 use std::ffi::{CStr, c_void};
@@ -54,7 +54,7 @@ pub struct Usage {
     pub free: u64,
     /// All there is.
     pub total: u64,
-    /// Held by the device's pool, in use or kept for reuse.
+    /// Held by the pool, in use or kept for reuse.
     pub held: u64,
 }
 
@@ -92,6 +92,18 @@ pub struct Dimensions {
     pub shared_memory: u32,
 }
 
+/// Which calls of a thread a capture forbids that is under way somewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct CaptureMode(pub u32);
+
+impl CaptureMode {
+    /// Calls that might change what is captured, whichever thread captures. Every thread begins so.
+    pub const GLOBAL: Self = Self(0);
+    /// None.
+    pub const RELAXED: Self = Self(2);
+}
+
 /// Devices and contexts.
 #[allow(clippy::missing_safety_doc)] // the module says it for all
 pub trait Devices {
@@ -112,6 +124,9 @@ pub trait Devices {
 
     /// Makes a context the calling thread's.
     unsafe fn set_current_context(&self, context: ContextHandle) -> Answer;
+
+    /// Sets which calls of this thread a capture forbids. Answers which it has forbidden until now.
+    fn exchange_capture_mode(&self, mode: CaptureMode) -> Answer<CaptureMode>;
 
     /// The least and the greatest priority of streams; greater ones are smaller numbers.
     fn priorities(&self) -> Answer<(i32, i32)>;
@@ -141,6 +156,10 @@ pub trait Streams {
     /// Whether the event has happened. Never waits.
     unsafe fn query_event(&self, event: EventHandle) -> Answer<bool>;
 
+    /// Whether something may be put on the default stream of the current context: not while a stream that waits for it
+    /// is captured. To ask spoils no capture.
+    fn is_default_stream_open(&self) -> Answer<bool>;
+
     /// Milliseconds between two timed events that have happened.
     unsafe fn elapsed(&self, start: EventHandle, end: EventHandle) -> Answer<f32>;
 }
@@ -148,23 +167,26 @@ pub trait Streams {
 /// Memory and copies.
 #[allow(clippy::missing_safety_doc)] // the module says it for all
 pub trait Memory {
-    /// Memory that may be used by what comes on the stream, or behind it, from now on.
-    unsafe fn allocate(&self, bytes: usize, stream: StreamHandle) -> Answer<DeviceAddress>;
+    /// Makes a pool of a device's memory, which keeps up to so many bytes of what was freed for reuse.
+    unsafe fn create_pool(&self, device: usize, keeps: u64) -> Answer<PoolHandle>;
+
+    /// Destroys a pool; memory of it that is in use still may be used and freed.
+    unsafe fn destroy_pool(&self, pool: PoolHandle) -> Answer;
+
+    /// Memory of a pool that may be used by what comes on the stream, or behind it, from now on.
+    unsafe fn allocate(&self, bytes: usize, pool: PoolHandle, stream: StreamHandle) -> Answer<DeviceAddress>;
 
     /// Gives memory back when all that is on the stream now has ended.
     unsafe fn free(&self, address: DeviceAddress, stream: StreamHandle) -> Answer;
 
-    /// Bytes up to which the device's pool keeps what was freed.
-    unsafe fn keep_freed(&self, device: usize, bytes: u64) -> Answer;
+    /// Gives back what a pool keeps and nobody uses.
+    unsafe fn trim(&self, pool: PoolHandle) -> Answer;
 
-    /// Gives back what the device's pool keeps and nobody uses.
-    unsafe fn trim(&self, device: usize) -> Answer;
+    /// Bytes of the memory of the current context's device, and of a pool of it.
+    unsafe fn usage(&self, pool: PoolHandle) -> Answer<Usage>;
 
-    /// Bytes of the device's memory.
-    unsafe fn usage(&self, device: usize) -> Answer<Usage>;
-
-    /// Lets a peer reach the memory of a device's pool, if the machine can do that. Answers whether it can.
-    unsafe fn share_with_peer(&self, device: usize, peer: usize) -> Answer<bool>;
+    /// Lets a peer reach the memory of a pool of a device, if the machine can do that. Answers whether it can.
+    unsafe fn share_with_peer(&self, pool: PoolHandle, device: usize, peer: usize) -> Answer<bool>;
 
     /// Host memory that devices reach by themselves.
     unsafe fn allocate_pinned(&self, bytes: usize) -> Answer<NonNull<u8>>;
@@ -209,13 +231,21 @@ pub trait Launches {
     /// A kernel of a module.
     unsafe fn function(&self, module: ModuleHandle, name: &CStr) -> Answer<FunctionHandle>;
 
+    /// Sees to it that a kernel's code is on the device.
+    unsafe fn load_function(&self, function: FunctionHandle) -> Answer;
+
+    /// How much dynamic shared memory the blocks of a kernel may have now.
+    unsafe fn dynamic_shared_memory(&self, function: FunctionHandle) -> Answer<u32>;
+
     /// Lets the blocks of a kernel have so much dynamic shared memory.
     unsafe fn allow_shared_memory(&self, function: FunctionHandle, bytes: u32) -> Answer;
 
-    /// Launches a kernel; each parameter is read through its pointer before the call returns.
+    /// Launches a kernel, whose blocks may wait for each other if it is `cooperative`; each parameter is read through its
+    /// pointer before the call returns.
     unsafe fn launch(
         &self,
         function: FunctionHandle,
+        cooperative: bool,
         dimensions: &Dimensions,
         stream: StreamHandle,
         parameters: *mut *mut c_void,
@@ -251,3 +281,18 @@ pub trait Launches {
 
 /// A CUDA driver: the real one, or the simulated one.
 pub trait Driver: Devices + Streams + Memory + Launches + Debug + Send + Sync + 'static {}
+
+impl dyn Driver {
+    /// Whether an event has happened, as far as can be told: while a capture forbids the question, it has not.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Streams::query_event`].
+    pub(crate) unsafe fn has_happened(&self, event: EventHandle) -> Answer<bool> {
+        // SAFETY: the caller's promise.
+        match unsafe { self.query_event(event) } {
+            Err(error) if error.is_of_capture() => Ok(false),
+            answer => answer,
+        }
+    }
+}

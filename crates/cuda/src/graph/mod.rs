@@ -20,7 +20,7 @@ pub use recorder::Recorder;
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use weft_engine::{Cause, OpContext, Payload};
+use weft_engine::{Cause, InOrder, OpContext, Payload};
 
 /// What must live until the last replay has ended.
 struct Held {
@@ -93,8 +93,8 @@ impl Graph {
 }
 
 impl Payload for Graph {
-    fn issues_on(&self) -> Option<u16> {
-        self.0.device.lane()
+    fn queue(&self) -> Option<InOrder> {
+        Some(self.0.device.queue())
     }
 
     fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {

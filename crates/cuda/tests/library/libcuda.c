@@ -86,6 +86,21 @@ unsigned cuDevicePrimaryCtxRelease_v2(int device) { CHECK(device < DEVICES); ret
 unsigned cuCtxSetCurrent(void *context) { current = context; return SUCCESS; }
 unsigned cuCtxGetCurrent(void **context) { *context = current; return SUCCESS; }
 
+unsigned cuThreadExchangeStreamCaptureMode(unsigned *mode) {
+    static _Thread_local unsigned in_force;
+    CHECK(*mode == 0 || *mode == 2);
+    unsigned before = in_force;
+    in_force = *mode;
+    *mode = before;
+    return SUCCESS;
+}
+
+unsigned cuStreamIsCapturing(uintptr_t stream, unsigned *status) {
+    CHECK(stream == 1);
+    *status = 0;
+    return SUCCESS;
+}
+
 unsigned cuCtxGetStreamPriorityRange(int *least, int *greatest) {
     if (here() < 0) return INVALID_CONTEXT;
     *least = 0;
@@ -138,8 +153,9 @@ unsigned cuEventElapsedTime(float *milliseconds, struct event *start, struct eve
 }
 
 #ifndef INCOMPLETE
-unsigned cuMemAllocAsync(uint64_t *address, size_t bytes, struct stream *stream) {
+unsigned cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, struct stream *stream) {
     if (stream->device != here()) return INVALID_CONTEXT;
+    CHECK(pool == POOL(here()));
     if (bytes > (size_t)1 << 30) return OUT_OF_MEMORY;
     *address = (uintptr_t)malloc(bytes);
     return SUCCESS;
@@ -152,10 +168,19 @@ unsigned cuMemFreeAsync(uint64_t address, struct stream *stream) {
     return SUCCESS;
 }
 
-unsigned cuDeviceGetDefaultMemPool(void **pool, int device) { *pool = POOL(device); return SUCCESS; }
+unsigned cuMemPoolCreate(void **pool, const int *wanted) {
+    /* Pinned, for no other process, on a device, which; all else as usual. */
+    CHECK(wanted[0] == 1 && wanted[1] == 0 && wanted[2] == 1 && (wanted[3] == 0 || wanted[3] == 1));
+    for (int at = 4; at < 22; at++) CHECK(wanted[at] == 0);
+    *pool = POOL(wanted[3]);
+    return SUCCESS;
+}
+
+unsigned cuMemPoolDestroy(void *pool) { CHECK(pool == POOL(0) || pool == POOL(1)); return SUCCESS; }
 
 unsigned cuMemPoolSetAttribute(void *pool, unsigned attribute, void *value) {
-    CHECK((pool == POOL(0) || pool == POOL(1)) && attribute == 4 && *(uint64_t *)value == UINT64_MAX);
+    CHECK((pool == POOL(0) || pool == POOL(1)) && attribute == 4);
+    CHECK(*(uint64_t *)value == (pool == POOL(0) ? 1 : 2) * ((uint64_t)1 << 27)); /* an eighth */
     return SUCCESS;
 }
 
@@ -255,6 +280,12 @@ unsigned cuModuleGetFunction(uintptr_t *function, void *module, const char *name
     return SUCCESS;
 }
 
+unsigned cuFuncGetAttribute(int *value, unsigned attribute, uintptr_t function) {
+    CHECK(function == 77 && (attribute == 4 || attribute == 8)); /* registers, dynamic shared memory */
+    *value = attribute == 4 ? 40 : 32768;
+    return SUCCESS;
+}
+
 unsigned cuFuncSetAttribute(uintptr_t function, unsigned attribute, int value) {
     CHECK(function == 77 && attribute == 8 && value == 100000);
     return SUCCESS;
@@ -271,7 +302,7 @@ unsigned cuLaunchKernel(uintptr_t function, unsigned gx, unsigned gy, unsigned g
     return 54321;
 #endif
     CHECK(function == 77 && gx == 1 && gy == 2 && gz == 3 && bx == 4 && by == 5 && bz == 6 && extra == NULL);
-    CHECK(shared == 0 || shared == 100000);
+    CHECK(shared == 0 || shared == 32768 || shared == 100000);
     struct node node = {NULL, 0, *(void **)parameters[0], *(void **)parameters[1], *(uint64_t *)parameters[2],
                         *(uint32_t *)parameters[3]};
     if (!stream->last) {
@@ -282,6 +313,13 @@ unsigned cuLaunchKernel(uintptr_t function, unsigned gx, unsigned gy, unsigned g
     **stream->last = node;
     stream->last = &(*stream->last)->next;
     return SUCCESS;
+}
+
+unsigned cuLaunchCooperativeKernel(uintptr_t function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                                   unsigned bz, unsigned shared, struct stream *stream, void **parameters) {
+    CHECK(shared == 0);
+    *(uint64_t *)parameters[2] += 1; /* so that it is seen which one was called */
+    return cuLaunchKernel(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, NULL);
 }
 
 /* The nodes of a capture that say what they come after; the first comes after none. */

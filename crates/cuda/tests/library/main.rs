@@ -48,8 +48,7 @@ fn what_is_missing_is_said() {
     assert_eq!(refused("NOT_STARTING"), message);
     let message = "CUDA is not available: the NVIDIA driver is for CUDA 11.8; weft needs 12.0 or newer";
     assert_eq!(refused("OLD"), message);
-    let message =
-        "CUDA is not available: the NVIDIA driver has no cuMemAllocAsync; weft needs one for CUDA 12.0 or newer";
+    let message = "CUDA is not available: the NVIDIA driver has no cuMemAllocFromPoolAsync; weft needs one for CUDA 12.0 or newer";
     assert_eq!(refused("INCOMPLETE"), message);
 }
 
@@ -145,10 +144,13 @@ fn launches_and_graphs_arrive_as_they_should() {
     fill(&x, 1);
     fill(&y, 0);
     let kernel = scale(&device);
-    for shared_memory in [0, 100_000] {
+    for shared_memory in [0, 32_768, 100_000] {
         done(&launch(&kernel, &y, &x, shared_memory).issue().expect("it is issued"));
         assert_eq!(words(&y)[8..], [0x0A0A_0A0A_0A0A_0A0A, 0]);
     }
+    let together = scale(&device).cooperative(true);
+    done(&launch(&together, &y, &x, 0).issue().expect("it is issued"));
+    assert_eq!(words(&y)[8..], [0x0B0B_0B0B_0B0B_0B0B, 0], "the other call");
     let missing = module(&device).kernel("none").expect_err("there is none");
     let message = "looking for kernel 'none': cuModuleGetFunction answered CUDA_ERROR_NOT_FOUND (500)";
     assert_eq!(missing.to_string(), message);

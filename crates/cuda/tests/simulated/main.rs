@@ -2,12 +2,13 @@
 
 use std::ffi::c_void;
 use weft_cuda::driver::{
-    DeviceAddress, Devices, Dimensions, EventHandle, Launches, Memory, Pattern, StreamHandle, Streams,
+    DeviceAddress, Devices, Dimensions, EventHandle, Launches, Memory, Pattern, PoolHandle, StreamHandle, Streams,
 };
 use weft_cuda::simulated::{FaultKind, Kernel, Settings, SimulatedDriver, Speeds};
 
 /// A machine with three streams, used raw.
 struct Raw {
+    pool: PoolHandle,
     driver: SimulatedDriver,
     streams: [StreamHandle; 3],
 }
@@ -25,12 +26,13 @@ impl Raw {
             let context = driver.retain_context(0).expect("a context");
             driver.set_current_context(context).expect("it is current");
             let streams = [(); 3].map(|()| driver.create_stream(0).expect("a stream"));
-            Self { driver, streams }
+            let pool = driver.create_pool(0, 0).expect("a pool");
+            Self { pool, driver, streams }
         }
     }
 
     fn memory(&self, stream: usize) -> DeviceAddress {
-        unsafe { self.driver.allocate(64, self.streams[stream]) }.expect("memory")
+        unsafe { self.driver.allocate(64, self.pool, self.streams[stream]) }.expect("memory")
     }
 
     fn fill(&self, address: DeviceAddress, stream: usize) {
@@ -105,7 +107,7 @@ fn reads_and_writes_want_an_order() {
             assert_eq!(hazards.len(), 2, "{hazards:?}");
             for hazard in &hazards {
                 assert!(
-                    hazard.contains("fill (stream 2, command ") && hazard.contains("copy within (stream 1, command ")
+                    hazard.contains("fill (stream 3, command ") && hazard.contains("copy within (stream 2, command ")
                 );
                 assert!(hazard.contains("is not ordered behind") && hazard.ends_with("which touches the same bytes"));
             }
@@ -177,7 +179,7 @@ fn memory_is_used_before_it_is_freed() {
     assert_eq!(raw.hazards(), NONE);
     raw.fill(a, 0);
     let hazards = raw.hazards();
-    assert!(hazards.len() == 1 && hazards[0].contains("uses memory after free (stream 0, command "), "{hazards:?}");
+    assert!(hazards.len() == 1 && hazards[0].contains("uses memory after free (stream 1, command "), "{hazards:?}");
     assert!(!raw.free(a, 0));
     assert!(raw.hazards()[0].contains("uses memory after free"));
 }
@@ -213,7 +215,7 @@ fn memory_is_written_before_it_is_read() {
     let raw = Raw::new();
     let (a, b) = (raw.memory(0), raw.memory(0));
     raw.copy(b, a, 0);
-    assert_eq!(raw.hazards(), ["copy within (stream 0, command 3) reads memory that was never written"]);
+    assert_eq!(raw.hazards(), ["copy within (stream 1, command 3) reads memory that was never written"]);
     raw.fill(a, 0);
     raw.copy(b, a, 0);
     assert_eq!(raw.hazards(), NONE);
@@ -270,7 +272,7 @@ fn calls_want_the_context_of_their_stream() {
     let refused = unsafe {
         let other = raw.driver.retain_context(1).expect("a context");
         raw.driver.set_current_context(other).expect("it is current");
-        raw.driver.allocate(64, raw.streams[0])
+        raw.driver.allocate(64, raw.pool, raw.streams[0])
     };
     assert_eq!(refused.expect_err("another's").name, "CUDA_ERROR_INVALID_CONTEXT");
 }
@@ -293,7 +295,7 @@ fn kernels_are_checked_too_and_faults_stick() {
         let (mut address, stream) = (a, raw.streams[stream]);
         let mut parameters = [(&raw mut address).cast::<c_void>()];
         // SAFETY: there is one parameter, of eight bytes.
-        unsafe { raw.driver.launch(kernel, &dimensions, stream, parameters.as_mut_ptr()) }
+        unsafe { raw.driver.launch(kernel, false, &dimensions, stream, parameters.as_mut_ptr()) }
     };
     raw.fill(a, 0);
     launch(0).expect("it is issued");

@@ -122,7 +122,8 @@ fn foreign_memory_is_used_behind_its_producer() {
         let address = unsafe {
             let context = weft_cuda::driver::Devices::retain_context(&machine.driver, 0).expect("a context");
             weft_cuda::driver::Devices::set_current_context(&machine.driver, context).expect("it is current");
-            let address = machine.driver.allocate(WORDS * 8, theirs.handle()).expect("memory");
+            let pool = machine.driver.create_pool(0, 0).expect("a pool");
+            let address = machine.driver.allocate(WORDS * 8, pool, theirs.handle()).expect("memory");
             machine.driver.fill(address, Pattern::Word(4), WORDS * 2, theirs.handle()).expect("it is issued");
             address
         };

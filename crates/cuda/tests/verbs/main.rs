@@ -5,6 +5,7 @@ mod machine;
 #[path = "../../../engine/tests/watchdog/mod.rs"]
 mod watchdog;
 
+mod captures;
 mod copy;
 mod end;
 mod faults;

@@ -4,7 +4,6 @@ use super::{Core, Engine, Variable};
 use crate::EngineError;
 use crate::var::{AccessKind, VarNode};
 use smallvec::SmallVec;
-use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 /// Up to this many accesses, a new one is compared with each; more are sorted once, at the end.
@@ -12,33 +11,32 @@ const FEW: usize = 16;
 
 /// The accesses of one op: each variable once, all of one engine, none deleted.
 ///
-/// It borrows the variables, which therefore outlive the push.
+/// It borrows the engine and the variables, which therefore outlive the push.
 pub struct Accesses<'v> {
-    core: *const Core,
+    core: &'v Core,
     list: SmallVec<[(NonNull<VarNode>, AccessKind); 8]>,
     /// Whether a variable may be listed twice.
     unmerged: bool,
-    variables: PhantomData<&'v Variable>,
 }
 
 impl<'v> Accesses<'v> {
     /// No accesses yet, of variables of this engine.
     #[must_use]
     #[inline]
-    pub fn new(engine: &Engine) -> Self {
+    pub fn new(engine: &'v Engine) -> Self {
         Self::of(&engine.core)
     }
 
     #[inline]
-    pub(super) fn of(core: &Core) -> Self {
-        Self { core, list: SmallVec::new(), unmerged: false, variables: PhantomData }
+    pub(super) fn of(core: &'v Core) -> Self {
+        Self { core, list: SmallVec::new(), unmerged: false }
     }
 
     /// Adds an access. The same variable named twice merges: any mutation wins over reads, and
     /// a read with an overwrite is a mutation.
     #[inline]
     pub fn add(&mut self, variable: &'v Variable, kind: AccessKind) -> Result<(), EngineError> {
-        if !std::ptr::eq(std::sync::Arc::as_ptr(variable.core()), self.core) || variable.node().is_deleted() {
+        if !std::ptr::eq(&raw const **variable.core(), self.core) || variable.node().is_deleted() {
             return Err(self.refusal(variable));
         }
         variable.adopt();
@@ -56,12 +54,11 @@ impl<'v> Accesses<'v> {
     /// Why the variable is not taken.
     #[cold]
     fn refusal(&self, variable: &Variable) -> EngineError {
-        if std::ptr::eq(std::sync::Arc::as_ptr(variable.core()), self.core) {
+        if std::ptr::eq(&raw const **variable.core(), self.core) {
             return EngineError::VariableDeleted { variable: variable.label() };
         }
-        // SAFETY: made from a reference in of(), whose engine the caller pushes to next.
-        let engine = unsafe { &*self.core }.label.clone();
-        EngineError::WrongEngine { variable: variable.label(), owner: variable.engine_name().to_owned(), engine }
+        let (owner, engine) = (variable.engine_name().to_owned(), self.core.label.clone());
+        EngineError::WrongEngine { variable: variable.label(), owner, engine }
     }
 
     /// The accesses, each variable once, in the order in which they were named.
@@ -90,8 +87,17 @@ impl<'v> Accesses<'v> {
         self.unmerged = false;
     }
 
+    /// Refuses accesses of variables of another engine than this one.
     #[inline]
-    pub(super) fn is_of(&self, core: &Core) -> bool {
-        std::ptr::eq(self.core, core)
+    pub(super) fn check(&self, core: &Core) -> Result<(), EngineError> {
+        if std::ptr::eq(self.core, core) { Ok(()) } else { self.refuse(core) }
+    }
+
+    #[cold]
+    fn refuse(&self, core: &Core) -> Result<(), EngineError> {
+        let Some((first, _)) = self.list.first() else { return Ok(()) };
+        // SAFETY: the accesses borrow their variables.
+        let variable = unsafe { first.as_ref() }.label();
+        Err(EngineError::WrongEngine { variable, owner: self.core.label.clone(), engine: core.label.clone() })
     }
 }

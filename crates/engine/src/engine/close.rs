@@ -18,8 +18,7 @@ impl Engine {
         self.core.set_closed();
         let pool = self.core.pool();
         // Pushers that wait for room wait in vain.
-        pool.registrar.turn().parts().0.wake_for_room(0, 0);
-        pool.turned();
+        pool.turn().parts().0.wake_for_room(0, 0);
         if cancel {
             pool.cancel_unstarted();
         }

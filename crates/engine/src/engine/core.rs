@@ -131,11 +131,9 @@ impl Drop for Owner {
         // What dropped variables have left nobody else settles where there are no workers. Over a fork this thread has the
         // role already.
         if !pool.is_over()
-            && let Some(mut turn) = pool.registrar.try_turn()
+            && let Some(mut turn) = pool.try_turn()
         {
             turn.catch_up();
-            drop(turn);
-            pool.turned();
         }
         fork::adopt_orphan(&self.0);
     }

@@ -6,6 +6,7 @@
 //! values are as they were, unfinished ones have failed with [`Cause::Forked`](crate::Cause).
 
 use super::{Core, Engine};
+use crate::op::queue_names;
 use crate::pool::Pool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -49,30 +50,31 @@ pub fn take_orphans() -> Vec<Engine> {
 pub struct Fork {
     cores: Vec<Arc<Core>>,
     registry: MutexGuard<'static, Vec<Weak<Core>>>,
+    orphans: MutexGuard<'static, Vec<Arc<Core>>>,
+    queues: MutexGuard<'static, Vec<&'static str>>,
 }
 
 /// Call before forking; the answer goes to one of the two functions for afterwards.
 #[must_use]
 pub fn before() -> Fork {
-    let registry = cores();
+    let (registry, orphans, queues) = (cores(), orphans(), queue_names());
     let cores: Vec<_> = registry.iter().filter_map(Weak::upgrade).collect();
     for core in &cores {
-        let mut turn = core.pool().registrar.turn();
+        let mut turn = core.pool().turn();
         turn.catch_up();
         // The role stays taken until after the fork.
-        std::mem::forget(turn);
+        turn.keep();
     }
-    Fork { cores, registry }
+    Fork { cores, registry, orphans, queues }
 }
 
 /// Call in the parent after forking.
 pub fn after_in_parent(fork: Fork) {
-    let Fork { cores, registry } = fork;
-    drop(registry);
+    let Fork { cores, registry, orphans, queues } = fork;
+    drop((registry, orphans, queues)); // what runs at the end of a turn, or dies with an engine, may want them
     for core in cores {
-        // SAFETY: before() has taken this role and forgotten its turn.
-        drop(unsafe { core.pool().registrar.resume_turn() });
-        core.pool().turned();
+        // SAFETY: before() has taken this role and kept its turn.
+        drop(unsafe { core.pool().resume_turn() });
     }
 }
 
@@ -83,9 +85,27 @@ pub fn after_in_parent(fork: Fork) {
 /// The process was forked after [`before`], and has no other thread yet.
 pub unsafe fn after_in_child(fork: Fork) {
     Pool::forget_worker();
-    for core in &fork.cores {
+    let Fork { cores, registry, orphans, queues } = fork;
+    for core in &cores {
         // SAFETY: the caller's promise.
         unsafe { core.start_over() };
     }
-    drop(fork);
+    drop((registry, orphans, queues));
+    drop(cores);
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::TryLockError;
+
+    /// A thread that held one of them would not exist in the child, to let it go.
+    #[test]
+    fn no_lock_is_anybody_elses_over_a_fork() {
+        let fork = before();
+        assert!(matches!(CORES.try_lock(), Err(TryLockError::WouldBlock)));
+        assert!(matches!(ORPHANS.try_lock(), Err(TryLockError::WouldBlock)));
+        after_in_parent(fork);
+        assert!(take_orphans().is_empty());
+    }
 }

@@ -4,7 +4,8 @@ use super::{Accesses, Core, Engine, OnLimit, Tick, Wait};
 use crate::EngineError;
 use crate::op::{Extra, Op, OpFlags, OpKind, Payload, RawPayload, current};
 use crate::pool::Device;
-use crate::sched::{Outbox, SLOTS};
+use crate::quiet::drop_later;
+use crate::sched::SLOTS;
 use crate::sync::{Ordering, spin_hint, yield_now};
 use crate::trace::{Kind, Note};
 use crate::waiter::Waiter;
@@ -78,20 +79,20 @@ impl Core {
     #[inline]
     pub(super) fn push_cell(&self, fill: impl FnOnce(*mut Op, u64)) {
         let pool = self.pool();
-        let mut outboxes = None;
-        pool.registrar.push(fill, |ticket| self.wait_for_slot(ticket, outboxes.get_or_insert_default()));
-        if let Some(outboxes) = outboxes {
-            for outbox in outboxes {
-                pool.registrar.deliver(outbox);
-            }
-            pool.turned();
+        let mut was_full = false;
+        pool.registrar.push(fill, |ticket| {
+            was_full = true;
+            self.wait_for_slot(ticket);
+        });
+        if was_full {
+            pool.catch_up_later(); // with what make_room() has left
         }
     }
 
     /// Waits until the ring has some room again. If nobody makes it, because all workers are busy with
     /// their ops or the registrar has lost its processor, this thread does.
     #[cold]
-    fn wait_for_slot(&self, ticket: u64, outboxes: &mut Vec<Outbox>) {
+    fn wait_for_slot(&self, ticket: u64) {
         let pool = self.pool();
         let ring = &pool.registrar.ring;
         let mut seen = ring.registered();
@@ -103,10 +104,8 @@ impl Core {
             still = if now == seen { still + 1 } else { 0 };
             seen = now;
             if still > PATIENCE {
-                if let Some(turn) = pool.registrar.try_turn() {
-                    outboxes.extend(turn.make_room());
-                    pool.wake_workers(); // not inline: this thread's ticket is not published
-                }
+                pool.registrar.make_room();
+                pool.wake_workers(); // not inline: this thread's ticket is not published
                 yield_now();
                 still = PATIENCE; // whoever did not come will not come soon
             }
@@ -135,11 +134,10 @@ impl Core {
     /// The same, of ops alone.
     fn exact_excess(&self, bytes: u64) -> Option<(u64, u64, &'static str)> {
         let (pool, limit) = (self.pool(), self.settings.max_pending_ops);
-        let mut turn = pool.registrar.turn();
+        let mut turn = pool.turn();
         turn.catch_up();
         let pending = turn.parts().0.pending();
         drop(turn);
-        pool.turned();
         if pending >= limit { Some((pending + 1, limit, "ops")) } else { self.excess_bytes(bytes) }
     }
 
@@ -192,18 +190,17 @@ impl Engine {
                 &mut wait,
                 ("room for another op", "push", None),
                 |waiter: &std::sync::Arc<Waiter>| {
-                    let registrar = &self.core.pool().registrar;
-                    let mut turn = registrar.turn();
+                    let pool = self.core.pool();
+                    let mut turn = pool.turn();
                     turn.catch_up();
-                    let room = (turn.parts().0.pending() <= ops && registrar.bytes() <= held) || self.core.is_closed();
+                    let fits = turn.parts().0.pending() <= ops && pool.registrar.bytes() <= held;
+                    let room = fits || self.core.is_closed();
                     if room {
                         // Nobody sleeps on it yet.
                         let _ = waiter.answer(None);
                     } else {
                         turn.parts().0.room.push((std::sync::Arc::clone(waiter), ops, held));
                     }
-                    drop(turn);
-                    self.core.pool().turned();
                     Ok(())
                 },
             )?;
@@ -216,7 +213,7 @@ impl Engine {
 
     /// Pushes an op. It runs when its accesses are granted; pushing may wait only for room.
     ///
-    /// A push that fails has changed nothing, and drops the payload.
+    /// A push that fails has changed nothing, and drops the payload: later, while the thread is [quiet](crate::Quiet).
     #[inline]
     pub fn push<P: Payload>(
         &self,
@@ -245,8 +242,9 @@ impl Engine {
         pushed
     }
 
-    /// [`push_unlimited`](Self::push_unlimited) for callers that hold a lock of their own: no payload runs on
-    /// this thread before [`follow_up`](Self::follow_up), which they owe.
+    /// [`push_unlimited`](Self::push_unlimited) for callers that hold a lock of their own, and keep the thread
+    /// [quiet](crate::Quiet) meanwhile: no payload runs on this thread before [`follow_up`](Self::follow_up), which they
+    /// owe, and none is dropped before the thread is quiet no more.
     #[inline]
     pub fn enqueue<P: Payload>(
         &self,
@@ -254,8 +252,11 @@ impl Engine {
         accesses: &mut Accesses<'_>,
         options: &PushOptions<'_>,
     ) -> Result<(), EngineError> {
-        debug_assert!(accesses.is_of(&self.core), "accesses are checked against the engine they were made for");
         let core = &*self.core;
+        if let Err(error) = accesses.check(core) {
+            drop_later(payload);
+            return Err(error);
+        }
         let pool = core.pool();
         let list = accesses.merged();
         let mut flags = OpFlags::default();
@@ -267,9 +268,9 @@ impl Engine {
             let name = options.name.map(Into::into);
             extra = Some(Box::new(Extra { name, bytes: options.bytes, ..Extra::default() }));
         }
-        let lane = match payload.issues_on() {
+        let lane = match payload.queue() {
             None => pool.placement().lane(options.device),
-            Some(device) => pool.placement().issuing_lane(device),
+            Some(queue) => pool.placement().lane_in_order(queue),
         };
         if options.priority != 0 {
             flags.set(OpFlags::PRIORITISED);
@@ -306,12 +307,11 @@ impl Engine {
             unsafe { Op::fill(cell, OpKind::Run, number, payload, list, flags, options.priority, lane, extra) };
         });
         if let Some(payload) = refused {
-            drop(payload);
             if options.priority != 0 {
-                pool.registrar.turn().parts().0.settled_prioritised += 1;
+                pool.registrar.uncount_prioritised();
             }
-            pool.registrar.turn().catch_up();
-            pool.wake_workers();
+            pool.turn().catch_up();
+            drop_later(payload);
             return Err(core.closed_error());
         }
         pool.published(lane, P::HOSTED);

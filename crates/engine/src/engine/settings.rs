@@ -2,7 +2,7 @@
 
 use crate::EngineError;
 use crate::pool::{DirectHost, Host, Policy};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// What a push does that would exceed a limit.
@@ -24,7 +24,7 @@ pub struct Settings {
     pub policy: Policy,
     /// Ops that may be pending; pushes from inside ops are exempt.
     pub max_pending_ops: u64,
-    /// Bytes that pending ops may hold; pushes from inside ops are exempt.
+    /// Bytes that pending ops may hold; pushes from inside ops are exempt. A share of the memory by default.
     pub max_pending_bytes: u64,
     /// What a push over a limit does.
     pub on_limit: OnLimit,
@@ -42,13 +42,31 @@ impl Default for Settings {
             workers: None,
             policy: Policy::default(),
             max_pending_ops: 1 << 20,
-            max_pending_bytes: u64::MAX,
+            max_pending_bytes: share_of_memory(),
             on_limit: OnLimit::default(),
             name: None,
             stall_after: Some(Duration::from_secs(30)),
             host: Arc::new(DirectHost),
         }
     }
+}
+
+/// A sixteenth of the memory that this process may use, and no less than 256 MiB: ops that far ahead are enough to keep all
+/// workers busy, and more of them would only hold memory. Without limit where the system does not say what there is.
+fn share_of_memory() -> u64 {
+    static SHARE: OnceLock<u64> = OnceLock::new();
+    *SHARE.get_or_init(|| {
+        let total = || {
+            let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+            let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+            line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+        };
+        let group = || std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok()?.trim().parse::<u64>().ok();
+        match (total(), group()) {
+            (None, None) => u64::MAX,
+            (total, group) => (total.unwrap_or(u64::MAX).min(group.unwrap_or(u64::MAX)) / 16).max(256 << 20),
+        }
+    })
 }
 
 impl Settings {
@@ -67,7 +85,12 @@ impl Settings {
             _ if self.max_pending_bytes == 0 => {
                 Err(EngineError::InvalidArgument("max_pending_bytes must be at least 1".to_owned()))
             }
-            _ => Ok(()),
+            _ => match self.name.as_ref().and_then(|name| name.find('\0')) {
+                Some(at) => Err(EngineError::InvalidArgument(format!(
+                    "name must not contain a NUL character, and has one at {at}: threads are named after the engine"
+                ))),
+                None => Ok(()),
+            },
         }
     }
 }

@@ -96,16 +96,15 @@ impl Engine {
         if !vigil.is_due(patience) {
             return None;
         }
-        let mut turn = pool.registrar.turn();
+        let mut turn = pool.turn();
         turn.catch_up();
         let (tracker, _) = turn.parts();
         let (completed, pending) = (tracker.counts.completed, tracker.pending());
         // SAFETY: running ops are pending while we have the role.
         let running = pool.begun_ops().into_iter().map(|op| unsafe { (*op.as_ptr()).number });
         let stalled = vigil.look((completed, pending), running, patience);
+        drop(vigil); // before the turn, whose end runs what is a user's
         drop(turn);
-        drop(vigil);
-        pool.turned();
         stalled
     }
 
@@ -114,7 +113,7 @@ impl Engine {
     pub fn stall_report(&self) -> StallReport {
         let pool = self.core.pool();
         let vigil = vigil(pool); // waits stay, and what they wait for
-        let mut turn = pool.registrar.turn();
+        let mut turn = pool.turn();
         turn.catch_up();
         let (tracker, seat) = turn.parts();
         let ops = pool.begun_ops();
@@ -144,9 +143,8 @@ impl Engine {
             }));
         }
         let pending = tracker.pending();
+        drop(vigil); // as above
         drop(turn);
-        drop(vigil);
-        pool.turned();
         StallReport { running, waiting, pending }
     }
 }

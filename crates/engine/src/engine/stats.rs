@@ -33,12 +33,11 @@ impl Engine {
     pub fn stats(&self) -> Stats {
         let pool = self.core.pool();
         let running = pool.running().len() as u64;
-        let mut turn = pool.registrar.turn();
+        let mut turn = pool.turn();
         turn.catch_up();
         let counts = turn.parts().0.counts;
         let pending_bytes = pool.registrar.bytes();
         drop(turn);
-        pool.turned();
         Stats {
             pushed: counts.registered,
             completed: counts.completed,

@@ -119,10 +119,8 @@ impl Engine {
     pub fn start_trace(&self, limit: u64) -> Result<(), EngineError> {
         let pool = self.core.pool();
         let _ = ticks(); // the first look at the clock asks the system what it is worth
-        let mut turn = pool.registrar.turn();
+        let mut turn = pool.turn();
         if pool.recorder().is_some() {
-            drop(turn);
-            pool.turned();
             return Err(EngineError::Traced { engine: self.name().to_owned() });
         }
         let (owner, host) = (Arc::downgrade(pool), Arc::clone(&pool.host));
@@ -133,20 +131,17 @@ impl Engine {
         turn.parts().0.set_trace(Some(Registered::new(log, first)));
         pool.set_recorder(Some(recorder));
         self.core.set_trace(trace);
-        drop(turn);
-        pool.turned();
         Ok(())
     }
 
     /// What was recorded so far. The trace goes on.
     pub fn read_trace(&self) -> Result<Recording, EngineError> {
         let pool = self.core.pool();
-        let mut turn = pool.registrar.turn();
+        let mut turn = pool.turn();
         turn.catch_up();
         let (recorder, running) = (pool.recorder(), pool.running_in_trace());
         let errors = turn.parts().0.trace().map(|trace| trace.errors().to_vec()).unwrap_or_default();
         drop(turn);
-        pool.turned();
         let recorder = recorder.ok_or_else(|| EngineError::NotTraced { engine: self.name().to_owned() })?;
         Ok(Recording { engine: pool.address(), ..recorder.recording(&errors, &running) })
     }
@@ -154,7 +149,7 @@ impl Engine {
     /// Ends the trace and answers what was recorded. Ops that are pending have zeros for what has not happened.
     pub fn stop_trace(&self) -> Result<Recording, EngineError> {
         let pool = self.core.pool();
-        let mut turn = pool.registrar.turn();
+        let mut turn = pool.turn();
         self.core.set_trace(0);
         // Who saw it otherwise has a ticket: after this it is published, and nobody writes any more.
         turn.catch_up();
@@ -162,7 +157,6 @@ impl Engine {
         let trace = turn.parts().0.set_trace(None);
         let recorder = pool.set_recorder(None);
         drop(turn);
-        pool.turned();
         let (Some(recorder), Some(trace)) = (recorder, trace) else {
             return Err(EngineError::NotTraced { engine: self.name().to_owned() });
         };

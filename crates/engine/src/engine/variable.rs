@@ -59,11 +59,9 @@ impl Variable {
     #[cold]
     fn adopt_now(&self) {
         let core = &self.0.core;
-        let mut turn = core.pool().registrar.turn();
+        let mut turn = core.pool().turn();
         let (tracker, seat) = turn.parts();
         tracker.adopt(seat, self.node(), core.generation());
-        drop(turn);
-        core.pool().turned();
     }
 
     /// The given name.
@@ -177,8 +175,7 @@ impl Drop for Handle {
         });
         // An idle engine may keep the node a while; a closed one has no worker to free it.
         if self.core.is_closed() {
-            pool.registrar.turn().catch_up();
-            pool.turned();
+            pool.turn().catch_up();
         }
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn park_until(
             (0..PAUSES).for_each(|_| spin_hint());
         }
         // Nobody else may be free to register what is waited for, however much was pushed before it.
-        core.pool().registrar.turn().catch_up();
+        core.pool().turn().catch_up();
         core.pool().help();
         if waiter.is_done() {
             return Ok(waiter);
@@ -180,10 +180,9 @@ impl Engine {
     pub fn failure(&self, variable: &Variable) -> Option<Arc<Failure>> {
         variable.adopt();
         let pool = self.core.pool();
-        let mut turn = pool.registrar.turn();
+        let mut turn = pool.turn();
         let failure = variable.node().failure(turn.parts().1);
         drop(turn);
-        pool.turned();
         failure
     }
 
@@ -230,21 +229,19 @@ impl Engine {
             pool.pushed(0, false);
             // Nobody else may be free to register it.
             if !waiter.is_done() && kind == AccessKind::Exclusive {
-                pool.registrar.turn().catch_up();
-                pool.turned();
+                pool.turn().catch_up();
             }
             Ok(())
         });
         let waiter = match (outcome, listed) {
             (Ok(waiter), _) => waiter,
             (Err(error), Some(waiter)) => {
-                let mut turn = pool.registrar.turn();
+                let mut turn = pool.turn();
                 turn.catch_up();
                 let (tracker, seat) = turn.parts();
                 tracker.withdraw(seat, node, &waiter);
                 turn.catch_up();
                 drop(turn);
-                pool.turned();
                 core.trace_waited(recorded, Outcome::Cancelled);
                 return Err(error);
             }
@@ -270,7 +267,7 @@ impl Engine {
         waiter: &Arc<Waiter>,
     ) -> Result<(), EngineError> {
         let pool = self.core.pool();
-        let mut turn = pool.registrar.turn();
+        let mut turn = pool.turn();
         turn.catch_up();
         let (_, seat) = turn.parts();
         let cycle = match OpPtr::from_raw(probe) {
@@ -279,7 +276,6 @@ impl Engine {
             _ => None,
         };
         drop(turn);
-        pool.turned();
         match cycle {
             None => Ok(()),
             Some(ops) => {
@@ -322,12 +318,18 @@ impl Engine {
     /// Waits until all ops pushed before have finished.
     pub(super) fn drain(&self, wait: &mut Wait<'_>) -> Result<(), EngineError> {
         let pool = self.core.pool();
-        let (note, mut recorded) = ((wait.note, "wait_for_all"), None);
+        let (note, mut recorded, mut listed) = ((wait.note, "wait_for_all"), None, None);
         let outcome = park_until(&self.core, wait, (&format!("all ops of {}", self.name()), note.1, None), |waiter| {
+            listed = Some(Arc::clone(waiter));
             (_, recorded) = self.core.push_wait(OpKind::Fence, &[], waiter, None, note);
             pool.pushed(0, false);
             Ok(())
         });
+        if let (Err(_), Some(waiter)) = (&outcome, listed) {
+            let mut turn = pool.turn();
+            turn.catch_up(); // it is registered
+            turn.parts().0.epochs.withdraw(&waiter);
+        }
         self.core.trace_waited(recorded, if outcome.is_ok() { Outcome::Done } else { Outcome::Cancelled });
         outcome.map(drop)
     }
@@ -336,10 +338,9 @@ impl Engine {
     #[must_use]
     pub fn take_failures(&self) -> Vec<Arc<Failure>> {
         let pool = self.core.pool();
-        let mut turn = pool.registrar.turn();
+        let mut turn = pool.turn();
         let failures = turn.parts().0.report();
         drop(turn);
-        pool.turned();
         failures
     }
 }

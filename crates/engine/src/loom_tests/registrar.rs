@@ -117,7 +117,8 @@ fn countdown() {
     });
 }
 
-/// Two threads finish ops while a third holds the role for something else, as `stats` does.
+/// Two threads finish ops while a third holds the role for something else, as `stats` does, and a refused push. The end of
+/// its turn is all that it owes.
 #[test]
 fn finished_ops_are_settled_without_further_help() {
     loom::model(|| {
@@ -130,7 +131,6 @@ fn finished_ops_are_settled_without_further_help() {
         };
         let threads = [finish(first), finish(second)];
         drop(shared.registrar.turn());
-        shared.registrar.drive(None, &mut PullNothing { register: false });
         for thread in threads {
             thread.join().unwrap();
         }
@@ -154,11 +154,29 @@ fn a_wait_is_answered() {
             |_| thread::yield_now(),
         );
         shared.registrar.turn().catch_up();
-        shared.registrar.drive(None, &mut PullNothing { register: false });
         assert!(waiter.sleep(&parker, None));
         assert!(waiter.take().is_none());
         assert_eq!(shared.x.node().completed_version(), 1);
         finisher.join().unwrap();
+        shared.expect_settled(2);
+    });
+}
+
+/// A pusher that finds the ring full makes room and leaves what dies to the next holder of the role, which it is itself at
+/// the latest, while another thread finishes an op.
+#[test]
+fn who_makes_room_leaves_no_finished_op() {
+    loom::model(|| {
+        let shared = Shared::new();
+        let op = shared.start(&[&shared.x]);
+        let finisher = spawn(&shared, move |shared| {
+            shared.registrar.drive(Some(op), &mut PullNothing { register: false });
+        });
+        push(&shared.registrar, &[&shared.y]);
+        shared.registrar.make_room();
+        finisher.join().unwrap();
+        assert_eq!(shared.registrar.settled(), 1, "without further help");
+        shared.work();
         shared.expect_settled(2);
     });
 }

@@ -5,8 +5,9 @@
 use super::{Pace, Parker, Worker};
 use crate::loom_tests::{push, push_payload};
 use crate::op::{OpContext, OpPtr};
-use crate::pool::run::{Delivery, Pool};
+use crate::pool::delivery::Delivery;
 use crate::pool::seat::WorkerSeat;
+use crate::pool::state::Pool;
 use crate::pool::{DirectHost, Policy};
 use crossbeam_deque::Worker as Deque;
 use loom::sync::{Condvar, Mutex};

@@ -3,7 +3,7 @@
 
 use super::{fill, nothing};
 use crate::failure::Cause;
-use crate::op::{Chunk, Completion, Deferred, Deliver, OpContext, OpPtr, Place, Slab};
+use crate::op::{Chunk, Completion, Deferred, Deliver, Listing, OpContext, OpPtr, Slab};
 use crate::sync::{AtomicU32, Ordering};
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -130,7 +130,7 @@ fn neighbours() {
         slab.supply(Chunk::new());
         let cells: Vec<_> = std::iter::repeat_with(|| slab.take()).take(3).collect();
         let enter = |&cell: &*mut _| {
-            let place = Box::new(Place::new(OpPtr::from_raw(cell).expect("a cell")));
+            let place = Box::new(Listing::new(OpPtr::from_raw(cell).expect("a cell")));
             // SAFETY: it is new, and leaves below, before it is dropped.
             unsafe { deferred.enter(&place) };
             Leaving(place)
@@ -154,7 +154,7 @@ fn neighbours() {
 }
 
 /// A place on its way to another thread.
-struct Leaving(Box<Place>);
+struct Leaving(Box<Listing>);
 
 // SAFETY: its links are touched under the list's lock alone, which loom checks.
 unsafe impl Send for Leaving {}

@@ -1,6 +1,6 @@
 //! What a running payload is told, and how it may finish later.
 
-use super::deferred::{Deferred, Place};
+use super::deferred::{Deferred, Listing};
 use super::{Last, Op, OpPtr};
 use crate::error::EngineError;
 use crate::failure::Cause;
@@ -130,7 +130,7 @@ impl<'a> OpContext<'a> {
 /// come the op is running, so that a payload may use its token and go on; the later one delivers.
 struct Token {
     /// The op's, among those whose tokens are out.
-    place: Place,
+    place: Listing,
     /// Where to, until both ends have come: a token that was used keeps nothing of the engine.
     deliver: UnsafeCell<Option<Arc<dyn Deliver>>>,
     /// Whether somebody has taken the right to answer.
@@ -150,7 +150,7 @@ unsafe impl Send for Token {}
 impl Token {
     fn new(op: OpPtr, deliver: Arc<dyn Deliver>, label: String) -> Self {
         let (used, result, ends) = (AtomicBool::new(false), UnsafeCell::new(Ok(())), AtomicU32::new(0));
-        Self { place: Place::new(op), deliver: UnsafeCell::new(Some(deliver)), used, result, ends, label }
+        Self { place: Listing::new(op), deliver: UnsafeCell::new(Some(deliver)), used, result, ends, label }
     }
 
     /// Answers for the op, once. Gives back the result that came too late.

@@ -12,15 +12,15 @@ use std::sync::PoisonError;
 pub(crate) struct Deferred(Mutex<Head>);
 
 struct Head {
-    first: *const Place,
+    first: *const Listing,
     count: usize,
 }
 
 // SAFETY: who is in the list leaves it before it dies, so the pointer is one to something that is there.
 unsafe impl Send for Head {}
 
-/// A place in the list.
-pub(crate) struct Place {
+/// An op's place in the list.
+pub(crate) struct Listing {
     pub(super) op: OpPtr,
     /// Touched under the list's lock alone.
     links: UnsafeCell<Links>,
@@ -28,11 +28,11 @@ pub(crate) struct Place {
 
 #[derive(Clone, Copy)]
 struct Links {
-    previous: *const Place,
-    next: *const Place,
+    previous: *const Listing,
+    next: *const Listing,
 }
 
-impl Place {
+impl Listing {
     pub(crate) fn new(op: OpPtr) -> Self {
         Self { op, links: UnsafeCell::new(Links { previous: ptr::null(), next: ptr::null() }) }
     }
@@ -59,14 +59,14 @@ impl Deferred {
     /// # Safety
     ///
     /// The place is in no list. It stays where it is and lives until it leaves this one.
-    pub(crate) unsafe fn enter(&self, place: &Place) {
+    pub(crate) unsafe fn enter(&self, place: &Listing) {
         let mut head = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let first = std::mem::replace(&mut head.first, place);
         head.count += 1;
         // SAFETY: the lock is held, and both are in the list now.
         unsafe {
-            Place::relink(place, |links| *links = Links { previous: ptr::null(), next: first });
-            Place::relink(first, |links| links.previous = place);
+            Listing::relink(place, |links| *links = Links { previous: ptr::null(), next: first });
+            Listing::relink(first, |links| links.previous = place);
         }
     }
 
@@ -75,7 +75,7 @@ impl Deferred {
     /// # Safety
     ///
     /// The place has entered this list, and leaves it once.
-    pub(crate) unsafe fn leave(&self, place: &Place) {
+    pub(crate) unsafe fn leave(&self, place: &Listing) {
         let mut head = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         head.count -= 1;
         // SAFETY: the lock is held, and neighbours are in the list.
@@ -85,8 +85,8 @@ impl Deferred {
         }
         // SAFETY: as above.
         unsafe {
-            Place::relink(previous, |links| links.next = next);
-            Place::relink(next, |links| links.previous = previous);
+            Listing::relink(previous, |links| links.next = next);
+            Listing::relink(next, |links| links.previous = previous);
         }
     }
 

@@ -19,6 +19,7 @@ mod cell;
 mod context;
 mod current;
 mod deferred;
+mod in_order;
 mod payload;
 mod slab;
 
@@ -28,9 +29,11 @@ pub(crate) use context::{Deliver, clear_current, current, set_current};
 pub use current::CurrentOp;
 pub(crate) use deferred::Deferred;
 #[cfg(all(test, loom))]
-pub(crate) use deferred::Place;
+pub(crate) use deferred::Listing;
+pub use in_order::InOrder;
+pub(crate) use in_order::names as queue_names;
 pub(crate) use payload::RawPayload;
-pub use payload::{NativeFunction, Payload};
+pub use payload::{NativeFunction, Payload, PlaceOffset};
 pub(crate) use slab::{Chunk, Slab};
 
 #[cfg(all(test, not(loom)))]

@@ -1,27 +1,28 @@
 //! The work of an op, behind a trait, stored in place where it is small.
 
-use super::OpContext;
+use super::{InOrder, OpContext};
 use crate::failure::Cause;
 use std::ffi::c_void;
+use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit, align_of, size_of};
 
 /// What an op does when all its accesses are granted.
 ///
 /// Payloads of up to three words are stored inside the op; larger ones are boxed.
 /// Any `FnOnce(&mut OpContext) -> Result<(), Cause>` is a payload.
-pub trait Payload: Send + 'static {
+pub trait Payload: Sized + Send + 'static {
     /// Whether the payload must run inside the engine's [`Host`](crate::Host), as Python
     /// callables must hold the GIL.
     const HOSTED: bool = false;
 
     /// Where in it eight bytes lie that say where it was pushed, in a way of its own: for reports on engines that stand
     /// still (see [`Engine::stall_report`](crate::Engine::stall_report)).
-    const PLACE: Option<usize> = None;
+    const PLACE: Option<PlaceOffset<Self>> = None;
 
-    /// The device, counted from 0, on whose streams the payload puts work that it does not wait for. Such ops have a
-    /// worker of their own for each device, which takes them in the order of their pushes.
+    /// The queue in which it waits for its turn, if it is one whose order counts elsewhere: that of a device on whose
+    /// streams the payload puts work that it does not wait for, say.
     #[inline]
-    fn issues_on(&self) -> Option<u16> {
+    fn queue(&self) -> Option<InOrder> {
         None
     }
 
@@ -29,10 +30,73 @@ pub trait Payload: Send + 'static {
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause>;
 
     /// Takes leave without having run, as the op was skipped or cancelled: on any thread, outside of the host.
-    fn discard(self)
-    where
-        Self: Sized,
-    {
+    fn discard(self) {}
+}
+
+/// Where in a payload of this type the eight bytes of its [place](Payload::PLACE) lie.
+pub struct PlaceOffset<P> {
+    bytes: usize,
+    of: PhantomData<fn(&P)>,
+}
+
+impl<P> PlaceOffset<P> {
+    /// So many bytes behind its start, as `offset_of!` has it.
+    ///
+    /// ```
+    /// use weft_engine::PlaceOffset;
+    /// use std::mem::offset_of;
+    ///
+    /// struct Copy {
+    ///     from: usize,
+    ///     pushed_at: u64,
+    /// }
+    /// // SAFETY: a number of eight bytes lies there.
+    /// const PLACE: PlaceOffset<Copy> = unsafe { PlaceOffset::new(offset_of!(Copy, pushed_at)) };
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If a `P` ends before the eight bytes do; at compile time, in a constant.
+    ///
+    /// # Safety
+    ///
+    /// There are eight bytes in every `P`, from this one on, that belong to fields: initialised, without padding.
+    #[must_use]
+    pub const unsafe fn new(bytes: usize) -> Self {
+        assert!(
+            bytes <= size_of::<P>() && size_of::<P>() - bytes >= size_of::<u64>(),
+            "it lies outside of the payload"
+        );
+        Self { bytes, of: PhantomData }
+    }
+
+    /// The same place in a `Q`, of which the payload is a field that lies so many bytes behind its start.
+    ///
+    /// # Panics
+    ///
+    /// As for [`new`](Self::new).
+    ///
+    /// # Safety
+    ///
+    /// Every `Q` has a `P` there.
+    #[must_use]
+    pub const unsafe fn within<Q>(self, field: usize) -> PlaceOffset<Q> {
+        // SAFETY: new()'s caller has promised it of `P`, this one that a `Q` has one there.
+        unsafe { PlaceOffset::new(field + self.bytes) }
+    }
+}
+
+impl<P> Clone for PlaceOffset<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for PlaceOffset<P> {}
+
+impl<P> std::fmt::Debug for PlaceOffset<P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("PlaceOffset").field(&self.bytes).finish()
     }
 }
 
@@ -102,7 +166,11 @@ pub(crate) struct RawPayload {
 
 /// Where in the words the place of the push lies: in the payload, or behind its box.
 const fn place_of<P: Payload>() -> Option<usize> {
-    if fits::<P>() || P::PLACE.is_none() { P::PLACE } else { Some(size_of::<usize>()) }
+    match P::PLACE {
+        Some(offset) if fits::<P>() => Some(offset.bytes),
+        Some(_) => Some(size_of::<usize>()),
+        None => None,
+    }
 }
 
 const fn fits<P>() -> bool {
@@ -146,9 +214,9 @@ impl RawPayload {
             unsafe { (&raw mut words).cast::<P>().write(std::ptr::read(&raw const *payload)) };
         } else {
             if let Some(offset) = P::PLACE {
-                // SAFETY: `PLACE` is the offset of eight bytes inside the payload. Behind the box there is room for them.
+                // SAFETY: whoever made the offset has promised eight bytes there. Behind the box there is room for them.
                 unsafe {
-                    let place = (&raw const payload).cast::<u8>().add(offset).cast::<u64>().read_unaligned();
+                    let place = (&raw const payload).cast::<u8>().add(offset.bytes).cast::<u64>().read_unaligned();
                     (&raw mut words).cast::<usize>().add(1).cast::<u64>().write_unaligned(place);
                 }
             }

@@ -1,6 +1,6 @@
 //! Payloads lose their type and keep their value.
 
-use super::{Chunk, Deferred, Deliver, Op, OpContext, OpFlags, OpKind, OpPtr, Payload, RawPayload, Slab};
+use super::{Chunk, Deferred, Deliver, Op, OpContext, OpFlags, OpKind, OpPtr, Payload, PlaceOffset, RawPayload, Slab};
 use crate::failure::Cause;
 use std::any::Any;
 use std::mem::MaybeUninit;
@@ -80,7 +80,8 @@ struct Placed<const N: usize> {
 }
 
 impl<const N: usize> Payload for Placed<N> {
-    const PLACE: Option<usize> = Some(std::mem::offset_of!(Self, place));
+    // SAFETY: a number of eight bytes.
+    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(std::mem::offset_of!(Self, place)) });
 
     fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {
         assert!(self.rest.iter().all(|&byte| byte == 7));

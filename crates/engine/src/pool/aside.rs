@@ -35,7 +35,13 @@ impl Drop for Aside {
     }
 }
 
-/// Does work of a payload that [issues](crate::Payload::issues_on) and that is long for this thread, as a copy of much
+/// Whether the calling thread is a worker of some engine, which runs nothing but ops.
+#[must_use]
+pub fn is_worker() -> bool {
+    Pool::of_worker().is_some()
+}
+
+/// Does work of a payload that has its turn in a [queue](crate::Payload::queue) and that is long for this thread, as a copy of much
 /// memory is: ops pushed behind it are issued meanwhile, by another thread.
 pub fn aside<R>(work: impl FnOnce() -> R) -> R {
     let _aside = Aside::step();

@@ -3,7 +3,7 @@
 use super::seat::WorkerSeat;
 use crate::sched::queue_of;
 use crate::sync::{AtomicU64, AtomicUsize, CachePadded, Ordering, full_fence_after_rmw};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Workers beyond the configured ones that may stand in for workers blocked in a wait.
 const SPARES: usize = if cfg!(loom) { 0 } else { 256 };
@@ -19,6 +19,8 @@ pub(crate) struct Lane {
     idle: CachePadded<AtomicU64>,
     seats: Box<[OnceLock<WorkerSeat>]>,
     taken: AtomicUsize,
+    /// Numbers that were taken for workers whose threads could not be started.
+    returned: Mutex<Vec<usize>>,
     /// Stand-ins that are no longer needed: so many workers are to retire.
     excess: AtomicUsize,
     /// Workers that have stepped aside.
@@ -33,6 +35,7 @@ impl Lane {
             idle: CachePadded(AtomicU64::new(workers as u64 * DORMANT)),
             seats: (0..workers + SPARES).map(|_| OnceLock::new()).collect(),
             taken: AtomicUsize::new(0),
+            returned: Mutex::new(Vec::new()),
             excess: AtomicUsize::new(0),
             aside: AtomicUsize::new(0),
         }
@@ -65,6 +68,9 @@ impl Lane {
 
     /// A number for a new worker, if there is one left.
     pub(crate) fn take_seat(&self) -> Option<usize> {
+        if let Some(number) = self.returned().pop() {
+            return Some(number);
+        }
         // ORDERING: a number of its own for each caller.
         let number = self.taken.fetch_add(1, Ordering::AcqRel);
         if number < self.seats.len() {
@@ -75,13 +81,22 @@ impl Lane {
         None
     }
 
+    /// Gives a number back at which nobody sits: the thread could not be started.
+    pub(crate) fn return_seat(&self, number: usize) {
+        self.returned().push(number);
+    }
+
+    fn returned(&self) -> MutexGuard<'_, Vec<usize>> {
+        self.returned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn sit(&self, number: usize, seat: WorkerSeat) -> &WorkerSeat {
         self.seats[number].get_or_init(|| seat)
     }
 
     pub(crate) fn is_full(&self) -> bool {
         // ORDERING: a guess.
-        self.taken.load(Ordering::Relaxed) >= self.seats.len()
+        self.taken.load(Ordering::Relaxed) >= self.seats.len() && self.returned().is_empty()
     }
 
     /// Whether someone should be woken for new work: nobody searches and somebody sleeps.

@@ -9,22 +9,30 @@
 //! hosted ops. Then it spins, then it sleeps; `sleep.md` proves that it misses nothing.
 
 mod aside;
+mod blocked;
+mod delivery;
 mod device;
+mod gate;
 mod host;
+mod inline;
 mod lane;
 mod pace;
 mod policy;
 mod run;
 mod seat;
+mod state;
 mod timer;
 mod traced;
+mod turn;
 mod vigil;
+mod waking;
 mod worker;
 
-pub use aside::aside;
+pub use aside::{aside, is_worker};
+pub(crate) use blocked::BlockedWorker;
 pub use device::{Device, DeviceLane};
 pub(crate) use host::DirectHost;
 pub use host::Host;
 pub use policy::Policy;
-pub(crate) use run::{BlockedWorker, Pool};
+pub(crate) use state::Pool;
 pub(crate) use vigil::{Sleeping, Vigil};

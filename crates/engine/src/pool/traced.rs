@@ -1,8 +1,8 @@
 //! What the pool does for a trace: times, threads, ops that run.
 
 use super::lane::Lane;
-use super::run::Pool;
 use super::seat::WorkerSeat;
+use super::state::Pool;
 use crate::op::{OpFlags, OpPtr};
 use crate::sync::Ordering;
 use crate::trace::{Recorder, Running, thread_in};

@@ -1,10 +1,11 @@
 //! What a worker thread does from its start to its end.
 #![doc = include_str!("sleep.md")]
 
+use super::delivery::Delivery;
 use super::lane::Lane;
 use super::pace::Pace;
-use super::run::{Delivery, Pool};
 use super::seat::WorkerSeat;
+use super::state::Pool;
 use crate::op::{Deliver, OpPtr};
 use crate::sched::Pull;
 use crate::sync::{Parker, spin_hint};

@@ -2,63 +2,153 @@
 //!
 //! Ops are counted in the epoch that is open when they are registered. A wait for all closes it.
 //! The wait ends when its epoch and all before it are empty, whatever is pushed later.
+//!
+//! An epoch that is empty goes at once, wherever it stands: who waits for it waits for the one before. So there are never
+//! more of them than ops that have not ended, and the open one, however often somebody waits.
 
 use crate::waiter::Waiter;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-#[derive(Default)]
+/// No epoch.
+const NONE: u32 = u32::MAX;
+
 struct Epoch {
     pending: u64,
     waiters: Vec<Arc<Waiter>>,
+    /// The epoch before and the one after.
+    before: u32,
+    after: u32,
 }
 
 pub(crate) struct Epochs {
-    /// Number of the first epoch in `open`, modulo 2^32.
-    first: u32,
-    open: VecDeque<Epoch>,
+    places: Vec<Epoch>,
+    /// Places that hold no epoch.
+    free: Vec<u32>,
+    /// The open epoch, the last one.
+    open: u32,
 }
 
 impl Epochs {
     pub(crate) fn new() -> Self {
-        Self { first: 0, open: VecDeque::from([Epoch::default()]) }
+        let first = Epoch { pending: 0, waiters: Vec::new(), before: NONE, after: NONE };
+        Self { places: vec![first], free: Vec::new(), open: 0 }
+    }
+
+    #[inline]
+    fn at(&mut self, epoch: u32) -> &mut Epoch {
+        &mut self.places[epoch as usize]
     }
 
     /// Counts one op in; answers its epoch.
     #[inline]
-    #[allow(clippy::cast_possible_truncation)] // numbers wrap; fewer than 2^32 waits are open at once
     pub(crate) fn enter(&mut self) -> u32 {
-        let last = self.open.len() - 1;
-        self.open[last].pending += 1;
-        self.first.wrapping_add(last as u32)
+        let open = self.open;
+        self.at(open).pending += 1;
+        open
     }
 
     /// Counts one op of `epoch` out; waiters whose wait this ends go to `ended`.
     #[inline]
     pub(crate) fn leave(&mut self, epoch: u32, ended: impl FnMut(Arc<Waiter>)) {
-        let at = epoch.wrapping_sub(self.first) as usize;
-        let epoch = &mut self.open[at];
-        epoch.pending -= 1;
-        if epoch.pending == 0 && at == 0 && self.open.len() > 1 {
-            self.advance(ended);
+        let open = self.open;
+        let at = self.at(epoch);
+        at.pending -= 1;
+        if at.pending == 0 && epoch != open {
+            self.remove(epoch, ended);
         }
     }
 
     /// Closes the open epoch for `waiter`.
     pub(crate) fn close(&mut self, waiter: Arc<Waiter>, ended: impl FnMut(Arc<Waiter>)) {
-        let last = self.open.len() - 1;
-        self.open[last].waiters.push(waiter);
-        self.open.push_back(Epoch::default());
-        self.advance(ended);
+        let closed = self.open;
+        self.open = self.add(closed);
+        let open = self.open;
+        let epoch = self.at(closed);
+        epoch.after = open;
+        epoch.waiters.push(waiter);
+        if epoch.pending == 0 {
+            self.remove(closed, ended);
+        }
     }
 
-    /// Drops the empty epochs at the front; the last one stays open.
-    fn advance(&mut self, mut ended: impl FnMut(Arc<Waiter>)) {
-        while self.open.len() > 1 && self.open[0].pending == 0 {
-            if let Some(epoch) = self.open.pop_front() {
-                epoch.waiters.into_iter().for_each(&mut ended);
-            }
-            self.first = self.first.wrapping_add(1);
+    /// Forgets a waiter that waits no more.
+    pub(crate) fn withdraw(&mut self, waiter: &Arc<Waiter>) {
+        for epoch in &mut self.places {
+            epoch.waiters.retain(|other| !Arc::ptr_eq(other, waiter));
         }
+    }
+
+    fn add(&mut self, before: u32) -> u32 {
+        let epoch = Epoch { pending: 0, waiters: Vec::new(), before, after: NONE };
+        if let Some(place) = self.free.pop() {
+            *self.at(place) = epoch;
+            return place;
+        }
+        self.places.push(epoch);
+        u32::try_from(self.places.len() - 1).unwrap_or(NONE)
+    }
+
+    /// Takes a closed and empty epoch out. Its waiters go to the one before, or have waited long enough.
+    #[cold]
+    fn remove(&mut self, epoch: u32, ended: impl FnMut(Arc<Waiter>)) {
+        let Epoch { waiters, before, after, .. } = self.at(epoch);
+        let (waiters, before, after) = (std::mem::take(waiters), *before, *after);
+        if after != NONE {
+            self.at(after).before = before;
+        }
+        if before == NONE {
+            waiters.into_iter().for_each(ended);
+        } else {
+            let earlier = self.at(before);
+            earlier.after = after;
+            earlier.waiters.extend(waiters);
+        }
+        self.free.push(epoch);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::sync::Parker;
+
+    fn closed(epochs: &mut Epochs) -> (Arc<Waiter>, bool) {
+        let (waiter, mut ended) = (Waiter::new(&Parker::new()), false);
+        epochs.close(Arc::clone(&waiter), |_| ended = true);
+        (waiter, ended)
+    }
+
+    #[test]
+    fn a_wait_ends_with_all_ops_before_it_in_whatever_order_they_end() {
+        let mut epochs = Epochs::new();
+        let first = epochs.enter();
+        let (one, _) = closed(&mut epochs);
+        let second = epochs.enter();
+        let (two, ended) = closed(&mut epochs);
+        let third = epochs.enter();
+        assert!(!ended);
+        epochs.leave(second, |_| panic!("the first one is pending"));
+        epochs.leave(third, |_| panic!("nobody waits for it"));
+        let mut ended = Vec::new();
+        epochs.leave(first, |waiter| ended.push(waiter));
+        assert!(ended.iter().any(|waiter| Arc::ptr_eq(waiter, &one)));
+        assert!(ended.iter().any(|waiter| Arc::ptr_eq(waiter, &two)));
+        assert!(closed(&mut epochs).1, "nothing is pending");
+    }
+
+    #[test]
+    fn waits_that_give_up_leave_nothing_behind() {
+        let mut epochs = Epochs::new();
+        let long = epochs.enter();
+        for _ in 0..1000 {
+            let short = epochs.enter();
+            let (waiter, ended) = closed(&mut epochs);
+            assert!(!ended);
+            epochs.leave(short, |_| panic!("the long one is pending"));
+            epochs.withdraw(&waiter);
+            assert_eq!(Arc::strong_count(&waiter), 1);
+        }
+        assert!(epochs.places.len() <= 3, "{} places", epochs.places.len());
+        epochs.leave(long, |_| panic!("nobody waits"));
     }
 }

@@ -22,9 +22,31 @@
 //! # Why nothing is lost
 //!
 //! *A finished op.* The finisher puts it into the inbox, then tries to take the role. The holder
-//! gives the role back, then looks into the inbox. Both steps are `SeqCst` read-modify-writes, so
-//! at least one of the two sees the other (Dekker): the finisher takes the role, or the holder
-//! sees the op and takes the role again.
+//! gives the role back, then looks into the inbox. At least one of the two sees the other (Dekker): the finisher takes the
+//! role, or the holder sees the op and takes the role again. As a litmus test, in the form of herd7:
+//!
+//! ```text
+//! C finisher-and-holder
+//! { role = 1; inbox = 0; }
+//! P0 (atomic_int* role, atomic_int* inbox) {                         // the holder: Turn::give_back, Inbox::is_empty
+//!   atomic_exchange_explicit(role, 0, memory_order_seq_cst);         // a
+//!   int r0 = atomic_load_explicit(inbox, memory_order_seq_cst);      // b
+//! }
+//! P1 (atomic_int* role, atomic_int* inbox) {                         // the finisher: Inbox::put, Registrar::try_turn
+//!   atomic_exchange_explicit(inbox, 1, memory_order_seq_cst);        // c
+//!   int r1 = atomic_load_explicit(role, memory_order_seq_cst);       // d
+//! }
+//! ~exists (0:r0=0 /\ 1:r1=1)
+//! ```
+//!
+//! All four are `SeqCst`, so one total order S holds them and agrees with the order of each place. If `b` reads 0, it is
+//! before `c` in S; then `a < b < c < d`, and `d`, which is after `a`, does not read the 1 that `a` overwrote. If it reads
+//! the 1 of a later holder, that one's `a` is after `d`, hence after `c`, and its `b` sees the op. The same goes for the
+//! compare-exchange behind `d`, which reads what `d` read or something later. A relaxed `d` would not do: on aarch64 a
+//! plain load may be done before the store of the exclusive pair in `c`. loom cannot tell, as it has no `SeqCst`
+//! accesses; it checks the protocol with a fence behind `a` and `c` ([`full_fence_after_rmw`]), which is no weaker.
+//!
+//! [`full_fence_after_rmw`]: crate::sync::full_fence_after_rmw
 //!
 //! *A pushed op.* The pusher takes a ticket, then looks whether a worker is searching. A worker
 //! announces its sleep, then compares tickets with registrations; see `pool/sleep.md`.
@@ -33,19 +55,21 @@
 //! one in the same step. It is freed when it is settled, by the registrar. Between the two it has
 //! one owner (table in `op`).
 
+mod by_priority;
 mod epoch;
 mod inbox;
-mod order;
 mod outbox;
 mod queues;
 mod registrar;
 mod ring;
+mod traced;
 mod tracker;
+mod unreported;
+mod waits;
 mod walk;
 
-pub(crate) use outbox::Outbox;
 pub(crate) use queues::{LANES, queue_of};
-pub(crate) use registrar::{Pull, PullNothing, Registrar};
+pub(crate) use registrar::{Pull, PullNothing, Registrar, Turn};
 #[cfg(all(test, loom))]
 pub(crate) use ring::Ring;
 pub(crate) use ring::SLOTS;

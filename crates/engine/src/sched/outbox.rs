@@ -2,9 +2,9 @@
 
 use crate::failure::Failure;
 use crate::op::{Chunk, Op, OpPtr};
+use crate::quiet::quietly;
 use crate::var::VarNode;
 use crate::waiter::Waiter;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
@@ -43,12 +43,9 @@ impl Outbox {
             waiter.wake();
         }
         // A panicking drop ends nobody else's work, and must not unwind a pusher.
-        let quietly = |drop: &mut dyn FnMut()| {
-            let _ = catch_unwind(AssertUnwindSafe(drop));
-        };
         let mut failures = self.failures.into_iter();
         while failures.len() > 0 {
-            quietly(&mut || failures.by_ref().for_each(drop));
+            quietly(|| failures.by_ref().for_each(drop));
         }
         for node in self.nodes {
             // SAFETY: made by Box::into_raw; its last access and its last handle are gone.
@@ -58,7 +55,7 @@ impl Outbox {
         while !at.is_null() {
             // SAFETY: skipped ops are this outbox's; their payloads were never run.
             unsafe {
-                quietly(&mut || (*at).payload.assume_init_mut().discard());
+                quietly(|| (*at).payload.assume_init_mut().discard());
                 at = (*at).next;
             }
         }

@@ -4,7 +4,7 @@
 //! pending, ready ops go into the queue's ordered list, otherwise into its plain one: first come
 //! first served, or, in the lanes of what issues, those that were pushed first.
 
-use super::order::Ordered;
+use super::by_priority::Ordered;
 use super::registrar::Pull;
 use crate::op::{Op, OpPtr};
 use std::cmp::Ordering;
@@ -163,8 +163,9 @@ impl Queues {
         }
     }
 
-    /// Says whether ops are ordered by priority from now on. When that begins, plain ones are too. When it ends, none that
-    /// is left has a priority; those that go in the order of their pushes then do so with the ones to come.
+    /// Says whether ops are ordered by priority from now on. When ordering begins, the ops in plain lists go into the
+    /// ordered ones. When it ends, no op that is left has a priority. In a lane in the order of the pushes these ops then
+    /// go back into the plain list, so that they and later ones are in one order.
     #[inline]
     pub(crate) fn set_ordered(&mut self, ordered: bool) {
         if ordered == self.ordered {

@@ -5,7 +5,8 @@
 //! | free | anybody | takes it by one compare-exchange, or goes on |
 //! | held | the holder | settles, registers a bounded batch, hands ready ops out, gives it back |
 //!
-//! After giving it back the holder looks into the inbox once more (see `sched`).
+//! After giving it back the holder looks into the inbox once more (see `sched`). The guard does: a [`Turn`] that is
+//! dropped settles what came meanwhile, so nobody who takes the role can forget it.
 
 use super::inbox::Inbox;
 use super::outbox::Outbox;
@@ -13,6 +14,7 @@ use super::queues::{QUEUES, Queues};
 use super::ring::{Ring, SLOTS};
 use super::tracker::Tracker;
 use crate::op::{Chunk, Op, OpPtr, Slab};
+use crate::quiet::is_quiet;
 use crate::sync::{
     AtomicBool, AtomicU64, AtomicUsize, CachePadded, Ordering, UnsafeCell, full_fence_after_rmw, spin_hint, yield_now,
 };
@@ -95,7 +97,8 @@ pub(crate) struct Registrar {
 // SAFETY: the tracker is reached through the role alone, which one thread holds at a time.
 unsafe impl Sync for Registrar {}
 
-/// The role, held. Dropping it gives it back and does what was left to be done after.
+/// The role, held. Dropping it gives it back, does what was left to be done after, and settles what was left in the
+/// inbox meanwhile.
 pub(crate) struct Turn<'a> {
     registrar: &'a Registrar,
     seat: Seat,
@@ -146,6 +149,12 @@ impl Registrar {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Counts out an op with a priority that was not pushed after all.
+    pub(crate) fn uncount_prioritised(&self) {
+        // ORDERING: a count only; takes back what this thread has added.
+        self.prioritised.fetch_sub(1, Ordering::Relaxed);
+    }
+
     /// Counts an op with a priority that is about to be pushed.
     pub(crate) fn count_prioritised(&self) {
         // ORDERING: published with the op by the ring; the registrar reads it after taking the op.
@@ -184,12 +193,13 @@ impl Registrar {
     /// Takes the role if it is free.
     #[inline]
     pub(crate) fn try_turn(&self) -> Option<Turn<'_>> {
-        // ORDERING: a guess that spares the cache line.
-        if self.role.load(Ordering::Relaxed) {
+        // ORDERING: SeqCst, the finisher's half of the handshake, behind its put into the inbox; pairs with the swap
+        // in give_back(). It spares the cache line, and may send the finisher away, so it takes part; see `sched`.
+        if self.role.load(Ordering::SeqCst) {
             return None;
         }
-        // ORDERING: SeqCst: Acquire of the last holder's writes (pairs with give_back()), and the
-        // finisher's half of the handshake: it comes after the put into the inbox.
+        // ORDERING: SeqCst: Acquire of the last holder's writes (pairs with give_back()). One that fails has read what
+        // a holder wrote after the load above, and that one will look into the inbox.
         match self.role.compare_exchange(false, true, Ordering::SeqCst, Ordering::Relaxed) {
             Ok(_) => {
                 full_fence_after_rmw();
@@ -234,7 +244,7 @@ impl Registrar {
                 continue; // the holder may have looked before: try once more, now that it is visible
             };
             turn.work(finished.take(), pull);
-            drop(turn);
+            turn.end();
             if self.inbox.is_empty() {
                 return;
             }
@@ -374,20 +384,42 @@ impl Registrar {
     }
 }
 
+impl Registrar {
+    /// Registers what a full ring holds, for a pusher that has its ticket already, if the role is free. User code must
+    /// not run before that ticket is published, so what would run it stays with the tracker: for the next holder of the
+    /// role, who is the pusher itself at the latest.
+    pub(crate) fn make_room(&self) {
+        while let Some(mut turn) = self.try_turn() {
+            turn.work(None, &mut PullNothing { register: true });
+            turn.give_back(false);
+            std::mem::forget(turn);
+            if self.inbox.is_empty() {
+                break;
+            }
+        }
+    }
+}
+
 impl Turn<'_> {
-    /// Registers what a full ring holds, for a pusher that has its ticket already, and gives the role
-    /// back. User code must not run before that ticket is published, so what would run it is answered,
-    /// to be delivered then.
-    pub(crate) fn make_room(mut self) -> Option<Outbox> {
-        self.work(None, &mut PullNothing { register: true });
-        let (outbox, _) = self.give_back();
+    /// Gives the role back and does what was left to be done after. The caller looks into the inbox.
+    #[inline]
+    fn end(mut self) {
+        self.end_by_reference();
         std::mem::forget(self);
-        outbox
     }
 
-    /// Gives the role back. Answers what is to be done now, and whether the slab wants a chunk.
     #[inline]
-    fn give_back(&mut self) -> (Option<Outbox>, bool) {
+    fn end_by_reference(&mut self) {
+        let (outbox, low) = self.give_back(true);
+        if low || outbox.is_some() {
+            self.registrar.afterwards(outbox, low);
+        }
+    }
+
+    /// Gives the role back. Answers what is to be done now, unless it is to be left to others, and whether the slab
+    /// wants a chunk.
+    #[inline]
+    fn give_back(&mut self, deliver: bool) -> (Option<Outbox>, bool) {
         let registrar = self.registrar;
         let (tracker, _) = self.parts();
         let mut at = registrar.emptied.take();
@@ -399,7 +431,8 @@ impl Turn<'_> {
                 at = next;
             }
         }
-        let outbox = (!tracker.outbox.is_empty()).then(|| std::mem::take(&mut tracker.outbox));
+        let deliver = deliver && !tracker.outbox.is_empty() && !is_quiet();
+        let outbox = deliver.then(|| std::mem::take(&mut tracker.outbox));
         let low = tracker.slab.is_low();
         // ORDERING: SeqCst: Release of our writes (pairs with try_turn()), and the holder's half
         // of the handshake: it comes before the next look into the inbox.
@@ -412,9 +445,9 @@ impl Turn<'_> {
 impl Drop for Turn<'_> {
     #[inline]
     fn drop(&mut self) {
-        let (outbox, low) = self.give_back();
-        if low || outbox.is_some() {
-            self.registrar.afterwards(outbox, low);
+        self.end_by_reference();
+        if !self.registrar.inbox.is_empty() {
+            self.registrar.drive(None, &mut PullNothing { register: false });
         }
     }
 }
@@ -435,7 +468,7 @@ impl Registrar {
         if let Some(mut turn) = self.try_turn() {
             turn.parts().0.slab.supply(chunk);
             // The slab is no longer low, and what else there is to do was done a moment ago.
-            let rest = turn.give_back();
+            let rest = turn.give_back(true);
             std::mem::forget(turn);
             if let (Some(outbox), _) = rest {
                 self.deliver(outbox);
@@ -444,7 +477,7 @@ impl Registrar {
     }
 
     /// Does what had no place under the role.
-    pub(crate) fn deliver(&self, outbox: Outbox) {
+    fn deliver(&self, outbox: Outbox) {
         let mut at = outbox.deliver().map_or(std::ptr::null_mut(), OpPtr::as_ptr);
         while let Some(op) = OpPtr::from_raw(at) {
             // SAFETY: a skipped op is ours until it is in the inbox.
@@ -458,7 +491,13 @@ impl Drop for Registrar {
     fn drop(&mut self) {
         // Releases that nobody registered, and what they and skipped ops leave behind.
         for _ in 0..2 {
-            self.turn().catch_up();
+            let mut turn = self.turn();
+            turn.catch_up();
+            // Nobody comes after: what is to be delivered is so now, quiet or not.
+            let (tracker, _) = turn.parts();
+            let outbox = std::mem::take(&mut tracker.outbox);
+            drop(turn);
+            self.deliver(outbox);
         }
         let cells: Vec<_> = self.ring.cells().collect();
         self.tracker.with_mut(|tracker| {

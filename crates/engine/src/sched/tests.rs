@@ -1,7 +1,7 @@
 //! The registrar's own bookkeeping.
 
+use super::by_priority::{Ordered, PATIENCE};
 use super::epoch::Epochs;
-use super::order::{Ordered, PATIENCE};
 use super::queues::Queues;
 use super::registrar::Pull;
 use crate::op::{Chunk, Op, OpContext, OpFlags, OpKind, OpPtr, RawPayload, Slab};

@@ -3,12 +3,12 @@
 use super::epoch::Epochs;
 use super::outbox::Outbox;
 use super::queues::{Fifo, Queues};
+use super::unreported::Unreported;
 use crate::failure::{Cause, Failure};
 use crate::op::{Op, OpFlags, OpKind, OpPtr, Slab};
-use crate::trace::{Outcome, Registered};
+use crate::trace::Registered;
 use crate::var::{Access, Seat, Settled, VarNode};
 use crate::waiter::Waiter;
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// Counts since the engine was made.
@@ -34,7 +34,7 @@ pub(crate) struct Tracker {
     pub(crate) outbox: Outbox,
     pub(crate) counts: Counts,
     /// Failures nobody was told of yet.
-    pub(crate) unreported: Vec<Arc<Failure>>,
+    unreported: Unreported,
     /// Ready ops, until a worker pulls them.
     pub(crate) queues: Queues,
     /// Tickets settled since the counter was last published.
@@ -42,11 +42,11 @@ pub(crate) struct Tracker {
     /// Threads that wait for room, and the number of pending ops and bytes they wait for.
     pub(crate) room: Vec<(Arc<Waiter>, u64, u64)>,
     /// Ops that did not start are to fail instead.
-    cancelling: bool,
+    pub(super) cancelling: bool,
     /// What a trace is told.
-    trace: Option<Registered>,
+    pub(super) trace: Option<Registered>,
     /// Whether either is so, and ready ops are to be looked at.
-    watchful: bool,
+    pub(super) watchful: bool,
     /// Bytes held by settled ops since the counter was last read.
     pub(crate) freed_bytes: u64,
     /// Ops with a priority settled since the counter was last read.
@@ -67,7 +67,7 @@ impl Tracker {
             epochs: Epochs::new(),
             outbox: Outbox::default(),
             counts: Counts::default(),
-            unreported: Vec::new(),
+            unreported: Unreported::default(),
             queues,
             settled_tickets: 0,
             room: Vec::new(),
@@ -84,17 +84,6 @@ impl Tracker {
     /// From now on ops that did not start fail.
     pub(crate) fn cancel(&mut self) {
         (self.cancelling, self.watchful) = (true, true);
-    }
-
-    /// Tells this trace from now on, or none. Answers the one that was told so far.
-    pub(crate) fn set_trace(&mut self, trace: Option<Registered>) -> Option<Registered> {
-        self.watchful = self.cancelling || trace.is_some();
-        std::mem::replace(&mut self.trace, trace)
-    }
-
-    /// The trace that is told.
-    pub(crate) fn trace(&self) -> Option<&Registered> {
-        self.trace.as_ref()
     }
 
     /// Takes a published op in: counts it, enters its variables' queues.
@@ -124,21 +113,6 @@ impl Tracker {
                 self.lift_blockers(seat, op);
             }
         }
-    }
-
-    fn fence(&mut self, op: *mut Op) {
-        // SAFETY: as in register().
-        let waiter = unsafe { (*op).extra.take() }.and_then(|extra| extra.waiter);
-        let sleepers = &mut self.outbox.sleepers;
-        if let Some(waiter) = waiter {
-            self.epochs.close(waiter, |waiter| {
-                if waiter.answer(None) {
-                    sleepers.push(waiter);
-                }
-            });
-        }
-        // SAFETY: a fence has no accesses and no payload, and is known to nobody else.
-        unsafe { self.free(op) };
     }
 
     /// Puts what was granted into its queue, unless `take_over` takes it. Waits, releases and ops that
@@ -203,22 +177,6 @@ impl Tracker {
         self.outbox.skip(op);
     }
 
-    fn answer(&mut self, seat: &Seat, op: OpPtr) {
-        let (first, count) = Op::accesses(op.as_ptr());
-        // SAFETY: as in sort().
-        let waiter = unsafe { (*op.as_ptr()).extra.take() }.and_then(|extra| extra.waiter);
-        if let Some(waiter) = waiter {
-            // SAFETY: the op's accesses are as many, and live as long as it does.
-            let failure = (0..count).find_map(|index| unsafe { &*first.add(index) }.var().failure(seat));
-            if waiter.answer(failure) {
-                self.outbox.sleepers.push(waiter);
-            }
-        }
-        self.leave_variables(seat, op.as_ptr(), Settled::Done);
-        // SAFETY: a probe has no payload, and nobody else knows it.
-        unsafe { self.free(op.as_ptr()) };
-    }
-
     fn release(&mut self, seat: &Seat, op: OpPtr) {
         let (first, _) = Op::accesses(op.as_ptr());
         // SAFETY: a release has one access.
@@ -245,8 +203,7 @@ impl Tracker {
             Some(failure) if matches!(failure.cause(), Cause::Cancelled) => self.counts.cancelled += 1,
             Some(failure) => {
                 self.counts.failed += 1;
-                self.forget_reported();
-                self.unreported.push(Arc::clone(failure));
+                self.note_failure(Arc::clone(failure));
             }
         }
         self.leave(seat, op.as_ptr(), failure.as_ref(), late);
@@ -279,7 +236,7 @@ impl Tracker {
     }
 
     #[inline]
-    fn leave_variables(&mut self, seat: &Seat, op: *mut Op, settled: Settled<'_>) {
+    pub(super) fn leave_variables(&mut self, seat: &Seat, op: *mut Op, settled: Settled<'_>) {
         let (first, count) = Op::accesses(op);
         let list = &mut self.granted;
         for index in 0..count {
@@ -300,87 +257,13 @@ impl Tracker {
         }
     }
 
-    /// Grows whenever an op is registered or settled.
-    fn done(&self) -> u64 {
-        self.counts.registered + self.counts.completed
-    }
-
-    #[inline(never)] // out of the way of those without a trace
-    fn trace_ready(&mut self, op: OpPtr) {
-        let done = self.done();
-        if let Some(trace) = &mut self.trace {
-            // SAFETY: as in sort().
-            let (flags, number) = unsafe { ((*op.as_ptr()).flags, (*op.as_ptr()).number) };
-            if flags.has(OpFlags::TRACED) {
-                trace.ready(number, done);
-            }
-        }
-    }
-
-    /// An op is settled without having run.
-    #[cold]
-    fn trace_skip(&mut self, op: OpPtr, failure: &Failure) {
-        let done = self.done();
-        // SAFETY: as in sort().
-        let (flags, number) = unsafe { (&mut (*op.as_ptr()).flags, (*op.as_ptr()).number) };
-        if flags.has(OpFlags::TRACED) {
-            flags.clear(OpFlags::TRACED); // it is told here and not when it leaves
-            if let Some(trace) = &mut self.trace {
-                let cancelled = matches!(failure.cause(), Cause::Cancelled);
-                let outcome = if cancelled { Outcome::Cancelled } else { Outcome::Skipped };
-                trace.settled(number, outcome, done, None, true);
-                if !cancelled {
-                    trace.explain(number, format!("skipped, as {} failed", failure.op()));
-                }
-            }
-        }
-    }
-
-    #[inline(never)] // out of the way of those without a trace
-    fn trace_settled(&mut self, op: *mut Op, failure: Option<&Arc<Failure>>, late: bool) {
-        let done = self.done();
-        let Some(trace) = &mut self.trace else { return };
-        // SAFETY: as in settle().
-        let (flags, number) = unsafe { ((*op).flags, (*op).number) };
-        if flags.has(OpFlags::TRACED) {
-            let outcome = match failure.map(|failure| failure.cause()) {
-                None => Outcome::Done,
-                Some(Cause::Cancelled) => Outcome::Cancelled,
-                Some(_) => Outcome::Failed,
-            };
-            let did_run = outcome != Outcome::Cancelled;
-            // SAFETY: an op of a trace that lasts is timed when it runs; see `Pool::run`.
-            let ran = did_run.then(|| unsafe { (*op).last.ran });
-            trace.settled(number, outcome, done, ran, late);
-        }
-    }
-
-    /// Takes a probe out of the queue it waits in. Answers whether it was there.
-    pub(crate) fn withdraw(&mut self, seat: &Seat, var: NonNull<VarNode>, waiter: &Arc<Waiter>) -> bool {
-        // SAFETY: the caller holds a handle on the variable.
-        let node = unsafe { var.as_ref() };
-        let theirs = |access: &*mut Access| {
-            // SAFETY: queued accesses live, and so do their ops.
-            let extra = unsafe { (*(**access).owner::<Op>()).extra.as_ref() };
-            extra.and_then(|extra| extra.waiter.as_ref()).is_some_and(|theirs| Arc::ptr_eq(theirs, waiter))
-        };
-        let Some(access) = node.queued(seat).find(theirs) else { return false };
-        // SAFETY: as above.
-        let op = unsafe { (*access).owner::<Op>() };
-        let list = &mut self.granted;
-        node.withdraw(seat, access, |access| grant(list, access));
-        // SAFETY: a probe has no payload, and now nobody knows it.
-        unsafe { self.free(op) };
-        true
-    }
-
     /// Empties an op and gives its cell back.
     ///
     /// # Safety
     ///
     /// As for `Op::empty`.
     #[inline]
-    unsafe fn free(&mut self, op: *mut Op) {
+    pub(super) unsafe fn free(&mut self, op: *mut Op) {
         self.settled_tickets += 1;
         // SAFETY: the caller's promise.
         unsafe {
@@ -419,37 +302,20 @@ impl Tracker {
         self.counts.registered - self.counts.completed
     }
 
-    /// Wakes the threads that wait for this much room.
-    pub(crate) fn wake_for_room(&mut self, pending: u64, bytes: u64) {
-        let sleepers = &mut self.outbox.sleepers;
-        let fits = |(_, ops, held): &mut (Arc<Waiter>, u64, u64)| pending <= *ops && bytes <= *held;
-        for (waiter, ..) in self.room.extract_if(.., fits) {
-            if waiter.answer(None) {
-                sleepers.push(waiter);
-            }
-        }
-    }
-
     /// The failures nobody was told of, which now count as told.
     pub(crate) fn report(&mut self) -> Vec<Arc<Failure>> {
-        let mut failures = std::mem::take(&mut self.unreported);
-        // Dropping one may run user code.
-        self.outbox.failures.extend(failures.extract_if(.., |failure| !failure.report()));
-        failures
+        self.unreported.report(&mut self.outbox.failures)
     }
 
-    /// Forgets the failures that were told at a wait on their version.
-    pub(crate) fn forget_reported(&mut self) {
-        if self.unreported.len() == self.unreported.capacity() {
-            let outbox = &mut self.outbox.failures;
-            outbox.extend(self.unreported.extract_if(.., |failure| failure.is_reported()));
-        }
+    /// Keeps a failure for whoever asks for all.
+    pub(crate) fn note_failure(&mut self, failure: Arc<Failure>) {
+        self.unreported.push(failure, &mut self.outbox.failures);
     }
 }
 
 /// One access of an op was granted.
 #[inline]
-fn grant(granted: &mut Fifo, access: *mut Access) {
+pub(super) fn grant(granted: &mut Fifo, access: *mut Access) {
     // SAFETY: a queued access lives, and so does its op, which is the registrar's.
     unsafe {
         let op = (*access).owner::<Op>();

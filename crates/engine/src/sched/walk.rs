@@ -10,14 +10,25 @@ use crate::var::{Access, Seat, VarNode};
 use std::collections::HashMap;
 use std::ptr::NonNull;
 
-/// Ops that one push lifts at most, so that a push stays short.
-const LIFT_LIMIT: usize = 4096;
+/// Steps along queues that one push takes at most to lift what blocks it, so that a turn stays short. Those at the heads
+/// of the queues, which go next, are lifted first.
+const LIFT_STEPS: usize = 4096;
 
-/// The queued accesses that `access` waits for, or nothing if it is not queued: then it is granted.
-fn ahead_of(seat: &Seat, access: *mut Access) -> Option<Vec<*mut Access>> {
+/// The first of the queued accesses that `access` waits for, or nothing if it is granted. Each one looked at takes one of
+/// `steps`, and none is looked at when those are used up.
+fn ahead_of(seat: &Seat, access: *mut Access, steps: &mut usize) -> Option<Vec<*mut Access>> {
     let mut ahead = Vec::new();
+    if is_alone(seat, access) {
+        return None;
+    }
     // SAFETY: pending ops' accesses live.
     for queued in unsafe { (*access).var() }.queued(seat) {
+        if *steps == 0 {
+            // An exclusive one that does not have the variable is queued; of a read that is not known.
+            // SAFETY: as above.
+            return unsafe { (*access).kind().is_exclusive() }.then_some(ahead);
+        }
+        *steps -= 1;
         if queued == access {
             // SAFETY: as above.
             unsafe {
@@ -31,6 +42,15 @@ fn ahead_of(seat: &Seat, access: *mut Access) -> Option<Vec<*mut Access>> {
         ahead.push(queued);
     }
     None
+}
+
+/// Whether the variable is this access's alone.
+fn is_alone(seat: &Seat, access: *mut Access) -> bool {
+    // SAFETY: pending ops' accesses live.
+    unsafe {
+        let (writer, _, _) = (*access).var().holders(seat);
+        (*access).kind().is_exclusive() && writer == (*access).owner()
+    }
 }
 
 /// The owners of the accesses that wait for `access` to leave.
@@ -79,7 +99,9 @@ fn waits_for(seat: &Seat, op: OpPtr) -> Option<NonNull<VarNode>> {
     // SAFETY: pending ops' accesses live.
     let mut accesses = (0..count).map(|index| unsafe { first.add(index) });
     // SAFETY: as above.
-    accesses.find(|&access| ahead_of(seat, access).is_some()).map(|access| unsafe { (*access).var })
+    let is_queued = |access: &*mut Access| ahead_of(seat, *access, &mut usize::MAX.clone()).is_some();
+    // SAFETY: as above.
+    accesses.find(is_queued).map(|access| unsafe { (*access).var })
 }
 
 impl Tracker {
@@ -90,7 +112,7 @@ impl Tracker {
         // SAFETY: registered ops are alive; their priorities and flags are the registrar's.
         unsafe {
             let priority = (*op).priority;
-            let mut left = LIFT_LIMIT;
+            let mut steps = LIFT_STEPS;
             let mut todo = vec![op];
             while let Some(op) = todo.pop() {
                 let (first, count) = Op::accesses(op);
@@ -99,17 +121,16 @@ impl Tracker {
                     if !(*access).var().lift(seat, access, (*access).kind(), priority) {
                         continue;
                     }
-                    let Some(ahead) = ahead_of(seat, access) else { continue };
+                    let Some(ahead) = ahead_of(seat, access, &mut steps) else { continue };
                     let (writer, readers, _) = (*access).var().holders(seat);
                     let blockers = ahead.iter().map(|&ahead| (*ahead).owner::<Op>()).chain([writer.cast()]);
                     for blocker in blockers.filter(|blocker| !blocker.is_null()) {
-                        if left > 0 && self.lift(blocker, priority) {
-                            left -= 1;
+                        if self.lift(blocker, priority) {
                             todo.push(blocker);
                         }
                     }
                     if readers > 0 {
-                        self.lift_readers((*access).var, priority);
+                        self.lift_readers((*access).var, priority, &mut steps);
                     }
                 }
             }
@@ -135,18 +156,22 @@ impl Tracker {
     }
 
     /// Raises the ready ops that hold a granted read on `var`.
-    fn lift_readers(&mut self, var: NonNull<VarNode>, priority: i32) {
+    fn lift_readers(&mut self, var: NonNull<VarNode>, priority: i32, steps: &mut usize) {
+        let mut looked_at = 0;
         let low: Vec<OpPtr> = self
             .queues
             .ordered_ops()
-            .take(LIFT_LIMIT)
+            .take(*steps)
+            .inspect(|_| looked_at += 1)
             // SAFETY: listed ops are alive and the registrar's.
             .filter(|op| unsafe { (*op.as_ptr()).priority } < priority && Op::touches(op.as_ptr(), var))
             .collect();
         for op in low {
             self.queues.lift(op, priority);
         }
-        for op in self.granted.iter() {
+        *steps -= looked_at;
+        for op in self.granted.iter().take(*steps) {
+            *steps -= 1;
             // SAFETY: as above.
             unsafe {
                 if (*op.as_ptr()).priority < priority && Op::touches(op.as_ptr(), var) {

@@ -135,7 +135,7 @@ impl<T> AtomicPtr<T> {
 
 /// A `SeqCst` fence for the place right behind a `SeqCst` read-modify-write.
 ///
-/// In the memory model of Rust a `SeqCst` read-modify-write followed by a `SeqCst` load needs no
+/// In the memory model of Rust a `SeqCst` read-modify-write followed by a `SeqCst` load, and by no weaker one, needs no
 /// fence between them to take part in a store-load handshake (Dekker), and on x86 the first is
 /// a full barrier already. loom weakens `SeqCst` accesses to `AcqRel`, so there, and only there,
 /// the fence is spelled out.

@@ -24,7 +24,7 @@ impl Registered {
     }
 
     /// Whether an op that was pushed traced was so in this trace: one before it may have left some running.
-    fn has(&self, number: u32) -> bool {
+    pub(crate) fn has(&self, number: u32) -> bool {
         is_since(self.first, number)
     }
 

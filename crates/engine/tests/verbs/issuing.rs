@@ -1,14 +1,14 @@
-//! Ops that put work on a device's streams: in the order of their pushes, on a worker of their own.
+//! Queues by name, as of ops that put work on a device's streams: in the order of their pushes, on a worker of their own.
 
 use crate::{Answer, Log, Watchdog, engine, occupy, stealing};
 use std::sync::mpsc::{Receiver, channel};
-use weft_engine::{Engine, OpContext, Payload, Policy, Variable, aside};
+use weft_engine::{Engine, InOrder, OpContext, Payload, Policy, Variable, aside};
 
 /// A payload that issues on a device.
-struct Issue<F>(u16, F);
+struct Issue<F>(InOrder, F);
 
 impl<F: FnOnce() + Send + 'static> Payload for Issue<F> {
-    fn issues_on(&self) -> Option<u16> {
+    fn queue(&self) -> Option<InOrder> {
         Some(self.0)
     }
 
@@ -20,7 +20,7 @@ impl<F: FnOnce() + Send + 'static> Payload for Issue<F> {
 
 fn noting(log: &Log<usize>, at: usize) -> Issue<impl FnOnce() + Send + 'static> {
     let log = log.clone();
-    Issue(0, move || log.note(at))
+    Issue(InOrder::named("toy:0"), move || log.note(at))
 }
 
 /// Keeps the worker of a device's lane busy until the answered channel is dropped.
@@ -31,7 +31,7 @@ fn hold(engine: &Engine) -> std::sync::mpsc::Sender<()> {
         began.send(()).expect("the test waits");
         let _ = released.recv();
     };
-    engine.op(Issue(0, body)).push().expect("an open engine");
+    engine.op(Issue(InOrder::named("toy:0"), body)).push().expect("an open engine");
     begins.recv().expect("it begins");
     release
 }
@@ -85,8 +85,8 @@ fn ops_of_the_host_do_not_hold_them_up() {
         let engine = engine(policy, 1);
         let (blocked, own) = (engine.new_variable(None), engine.new_variable(None));
         let release = occupy(&engine, &blocked);
-        for device in [0, 1, 15] {
-            engine.op(Issue(device, || {})).mutate(&own).push().expect("an open engine");
+        for name in ["toy:0", "toy:1", "toy:15"] {
+            engine.op(Issue(InOrder::named(name), || {})).mutate(&own).push().expect("an open engine");
         }
         engine.wait_for_var(&own).expect("no op fails");
         assert!(!blocked.is_ready());
@@ -106,8 +106,11 @@ fn one_that_steps_aside_lets_others_go_on() {
             aside(|| comes.recv()).expect("the op behind it is issued meanwhile");
             noted.note(round);
         };
-        engine.op(Issue(0, long)).push().expect("an open engine");
-        engine.op(Issue(0, move || behind.send(()).expect("it waits"))).push().expect("an open engine");
+        engine.op(Issue(InOrder::named("toy:0"), long)).push().expect("an open engine");
+        engine
+            .op(Issue(InOrder::named("toy:0"), move || behind.send(()).expect("it waits")))
+            .push()
+            .expect("an open engine");
         engine.wait_for_all().expect("no op fails");
     }
     assert!(log.all().into_iter().eq(0..50));
@@ -137,11 +140,14 @@ fn so_many_step_aside_at_most() {
                     let _ = released.recv();
                 });
             };
-            engine.op(Issue(0, long)).push().expect("an open engine");
+            engine.op(Issue(InOrder::named("toy:0"), long)).push().expect("an open engine");
             release
         })
         .collect();
-    engine.op(Issue(0, move || began.send(3).expect("the test waits"))).push().expect("an open engine");
+    engine
+        .op(Issue(InOrder::named("toy:0"), move || began.send(3).expect("the test waits")))
+        .push()
+        .expect("an open engine");
     let mut first: Vec<_> = (0..3).map(|_| begins.recv().expect("it begins")).collect();
     first.sort_unstable();
     assert_eq!(first, [0, 1, 2], "the third one is not aside, and keeps the fourth waiting");
@@ -149,4 +155,28 @@ fn so_many_step_aside_at_most() {
     drop(releases);
     assert_eq!(begins.recv(), Ok(3));
     engine.wait_for_all().expect("no op fails");
+}
+
+/// More queues than an engine has lanes for them.
+#[test]
+fn queues_that_share_a_worker_keep_their_order() {
+    const QUEUES: usize = 100;
+    let _watchdog = Watchdog::new("queues that share a worker keep their order");
+    let queues: Vec<InOrder> = (0..QUEUES).map(|at| InOrder::named(&format!("shared:{at}"))).collect();
+    for policy in [Policy::WorkStealing, Policy::PerDevice] {
+        let (engine, log) = (engine(policy, 3), Log::default());
+        let variable = engine.new_variable(None);
+        let gate = crate::gate::shut(&engine, &variable);
+        for at in 0..20 * QUEUES {
+            let log = log.clone();
+            engine.op(Issue(queues[at % QUEUES], move || log.note(at))).read(&variable).push().expect("an open engine");
+        }
+        gate.complete(Ok(())).expect("a token used once");
+        engine.wait_for_all().expect("no op fails");
+        let all = log.all();
+        for queue in 0..QUEUES {
+            let mine = all.iter().copied().filter(|at| at % QUEUES == queue);
+            assert!(mine.eq((0..20).map(|round| round * QUEUES + queue)), "{policy}: queue {queue}");
+        }
+    }
 }

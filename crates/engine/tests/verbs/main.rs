@@ -20,6 +20,7 @@ mod stall;
 mod threads;
 mod trace;
 mod two_engines;
+mod unruly;
 mod wait;
 #[path = "../watchdog/mod.rs"]
 mod watchdog;

@@ -37,6 +37,7 @@ def add_to(names: _SubParsersAction[Any]) -> None:
     parser.add_argument(
         "--json", type=Path, metavar="OUT", help="the file; the page is beside it (default: gpu-DEVICE.json, here)"
     )
+    parser.add_argument("--seconds", type=positive, metavar="N", help="the most that all lines may take together")
     parser.add_argument("--smoke", action="store_true", help="tiny sizes: verify everything, measure nothing")
     parser.set_defaults(command=_gpu)
 
@@ -60,7 +61,7 @@ def _gpu(options: Namespace) -> int:
     if options.json is not None:
         check_suffix(options.json, (".json",))
     settings = Settings.smoke() if options.smoke else Settings()
-    settings = replace(settings, reps=options.reps or settings.reps)
+    settings = replace(settings, reps=options.reps or settings.reps, run_s=options.seconds or settings.run_s)
     setup = Setup(settings, weft.gpu(options.device))
     machine = describe(setup)
     lines = [line for line in LINES if line.key in options.lines]

@@ -35,6 +35,22 @@ impl Launches for RealDriver {
         Ok(FunctionHandle(function.expose_provenance()))
     }
 
+    unsafe fn load_function(&self, function: FunctionHandle) -> Answer {
+        // To ask for what is known of the code alone loads it.
+        let (mut registers, attribute) = (0, sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_NUM_REGS);
+        // SAFETY: the caller's promise; the value has a place.
+        let code = unsafe { (self.symbols.function_attribute)(&raw mut registers, attribute, pointer(function.0)) };
+        self.check("cuFuncGetAttribute", code)
+    }
+
+    unsafe fn dynamic_shared_memory(&self, function: FunctionHandle) -> Answer<u32> {
+        let (mut bytes, attribute) = (0, sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+        // SAFETY: the caller's promise; the value has a place.
+        let code = unsafe { (self.symbols.function_attribute)(&raw mut bytes, attribute, pointer(function.0)) };
+        self.check("cuFuncGetAttribute", code)?;
+        Ok(u32::try_from(bytes).unwrap_or(0))
+    }
+
     unsafe fn allow_shared_memory(&self, function: FunctionHandle, bytes: u32) -> Answer {
         let attribute = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
@@ -47,12 +63,31 @@ impl Launches for RealDriver {
     unsafe fn launch(
         &self,
         function: FunctionHandle,
+        cooperative: bool,
         dimensions: &Dimensions,
         stream: StreamHandle,
         parameters: *mut *mut c_void,
     ) -> Answer {
         let Dimensions { grid: [across, down, deep], block: [wide, high, thick], shared_memory } = *dimensions;
         let (function, stream) = (pointer(function.0), pointer(stream.0));
+        if cooperative {
+            // SAFETY: the caller's promise.
+            let code = unsafe {
+                (self.symbols.launch_cooperative)(
+                    function,
+                    across,
+                    down,
+                    deep,
+                    wide,
+                    high,
+                    thick,
+                    shared_memory,
+                    stream,
+                    parameters,
+                )
+            };
+            return self.check("cuLaunchCooperativeKernel", code);
+        }
         // SAFETY: the caller's promise.
         let code = unsafe {
             (self.symbols.launch)(

@@ -1,7 +1,7 @@
 //! Memory and copies of the real driver.
 
 use super::{RealDriver, SUCCESS, pointer};
-use crate::driver::{Answer, ContextHandle, DeviceAddress, Memory, Pattern, StreamHandle, Usage};
+use crate::driver::{Answer, ContextHandle, DeviceAddress, Memory, Pattern, PoolHandle, StreamHandle, Usage};
 use cudarc::driver::sys::{self, CUmemPool_attribute as PoolAttribute};
 use std::ffi::c_int;
 use std::ptr::{self, NonNull};
@@ -10,21 +10,38 @@ use std::ptr::{self, NonNull};
 const PORTABLE: u32 = 1;
 
 impl RealDriver {
-    fn pool(&self, device: usize) -> Answer<sys::CUmemoryPool> {
-        let mut pool = ptr::null_mut();
-        // SAFETY: the device is one of ours, and the pool has a place.
-        let code = unsafe { (self.symbols.default_pool)(&raw mut pool, self.devices[device]) };
-        self.check("cuDeviceGetDefaultMemPool", code)?;
-        Ok(pool)
+    fn on(&self, device: usize) -> sys::CUmemLocation {
+        sys::CUmemLocation { type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: self.devices[device] }
     }
 }
 
 impl Memory for RealDriver {
-    unsafe fn allocate(&self, bytes: usize, stream: StreamHandle) -> Answer<DeviceAddress> {
+    unsafe fn create_pool(&self, device: usize, keeps: u64) -> Answer<PoolHandle> {
+        let mut pool = ptr::null_mut();
+        // SAFETY: a description is plain numbers, of which 0 is the default for all but these.
+        let mut wanted: sys::CUmemPoolProps = unsafe { std::mem::zeroed() };
+        wanted.allocType = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+        wanted.location = self.on(device);
+        // SAFETY: the description is one, and the pool has a place.
+        self.check("cuMemPoolCreate", unsafe { (self.symbols.create_pool)(&raw mut pool, &raw const wanted) })?;
+        let (attribute, mut keeps) = (PoolAttribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, keeps);
+        // SAFETY: the pool is new; the value of this attribute is a 64-bit number.
+        let code = unsafe { (self.symbols.set_pool)(pool, attribute, (&raw mut keeps).cast()) };
+        self.check("cuMemPoolSetAttribute", code)?;
+        Ok(PoolHandle(pool.expose_provenance()))
+    }
+
+    unsafe fn destroy_pool(&self, pool: PoolHandle) -> Answer {
+        // SAFETY: the caller's promise.
+        self.check("cuMemPoolDestroy", unsafe { (self.symbols.destroy_pool)(pointer(pool.0)) })
+    }
+
+    #[inline]
+    unsafe fn allocate(&self, bytes: usize, pool: PoolHandle, stream: StreamHandle) -> Answer<DeviceAddress> {
         let mut address = 0;
         // SAFETY: the caller's promise; the address has a place.
-        let code = unsafe { (self.symbols.allocate)(&raw mut address, bytes, pointer(stream.0)) };
-        self.check("cuMemAllocAsync", code)?;
+        let code = unsafe { (self.symbols.allocate)(&raw mut address, bytes, pointer(pool.0), pointer(stream.0)) };
+        self.check("cuMemAllocFromPoolAsync", code)?;
         Ok(address)
     }
 
@@ -33,32 +50,24 @@ impl Memory for RealDriver {
         self.check("cuMemFreeAsync", unsafe { (self.symbols.free)(address, pointer(stream.0)) })
     }
 
-    unsafe fn keep_freed(&self, device: usize, bytes: u64) -> Answer {
-        let (pool, mut bytes) = (self.pool(device)?, bytes);
-        let attribute = PoolAttribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
-        // SAFETY: the value of this attribute is a 64-bit number.
-        let code = unsafe { (self.symbols.set_pool)(pool, attribute, (&raw mut bytes).cast()) };
-        self.check("cuMemPoolSetAttribute", code)
+    unsafe fn trim(&self, pool: PoolHandle) -> Answer {
+        // SAFETY: the caller's promise.
+        self.check("cuMemPoolTrimTo", unsafe { (self.symbols.trim_pool)(pointer(pool.0), 0) })
     }
 
-    unsafe fn trim(&self, device: usize) -> Answer {
-        // SAFETY: the pool is the device's.
-        self.check("cuMemPoolTrimTo", unsafe { (self.symbols.trim_pool)(self.pool(device)?, 0) })
-    }
-
-    unsafe fn usage(&self, device: usize) -> Answer<Usage> {
+    unsafe fn usage(&self, pool: PoolHandle) -> Answer<Usage> {
         let (mut free, mut total, mut held) = (0_usize, 0_usize, 0_u64);
         let attribute = PoolAttribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT;
         // SAFETY: all have a place; the value of this attribute is a 64-bit number.
         unsafe {
             self.check("cuMemGetInfo", (self.symbols.memory_info)(&raw mut free, &raw mut total))?;
-            let code = (self.symbols.ask_pool)(self.pool(device)?, attribute, (&raw mut held).cast());
+            let code = (self.symbols.ask_pool)(pointer(pool.0), attribute, (&raw mut held).cast());
             self.check("cuMemPoolGetAttribute", code)?;
         }
         Ok(Usage { free: free as u64, total: total as u64, held })
     }
 
-    unsafe fn share_with_peer(&self, device: usize, peer: usize) -> Answer<bool> {
+    unsafe fn share_with_peer(&self, pool: PoolHandle, device: usize, peer: usize) -> Answer<bool> {
         let mut can: c_int = 0;
         // SAFETY: both are devices of ours, and the answer has a place.
         let code = unsafe { (self.symbols.can_access_peer)(&raw mut can, self.devices[peer], self.devices[device]) };
@@ -67,16 +76,12 @@ impl Memory for RealDriver {
             return Ok(false);
         }
         let access = sys::CUmemAccessDesc {
-            location: sys::CUmemLocation {
-                type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
-                id: self.devices[peer],
-            },
+            location: self.on(peer),
             flags: sys::CUmemAccess_flags::CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
         };
-        // SAFETY: the pool is the device's, and the description one.
-        self.check("cuMemPoolSetAccess", unsafe {
-            (self.symbols.share_pool)(self.pool(device)?, &raw const access, 1)
-        })?;
+        // SAFETY: the caller's promise, and the description is one.
+        let code = unsafe { (self.symbols.share_pool)(pointer(pool.0), &raw const access, 1) };
+        self.check("cuMemPoolSetAccess", code)?;
         Ok(true)
     }
 

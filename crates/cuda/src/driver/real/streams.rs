@@ -1,11 +1,14 @@
 //! Devices, contexts, streams and events of the real driver.
 
 use super::{NOT_READY, RealDriver, pointer};
-use crate::driver::{Answer, ContextHandle, Devices, EventHandle, Properties, StreamHandle, Streams};
+use crate::driver::{Answer, CaptureMode, ContextHandle, Devices, EventHandle, Properties, StreamHandle, Streams};
+use crate::foreign::DEFAULT_STREAM;
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 
+/// `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT`.
+const CAPTURE_IMPLICIT: u32 = 906;
 /// A stream that does not wait for the default stream.
 const NON_BLOCKING: u32 = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
 const UNTIMED: u32 = sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32;
@@ -78,6 +81,16 @@ impl Devices for RealDriver {
         self.check("cuCtxSetCurrent", unsafe { (self.symbols.set_context)(pointer(context.0)) })
     }
 
+    #[inline]
+    fn exchange_capture_mode(&self, mode: CaptureMode) -> Answer<CaptureMode> {
+        // A number: the driver may know modes that the binding does not.
+        let mut mode = mode.0;
+        // SAFETY: the mode has a place, which holds a number of the same size.
+        let code = unsafe { (self.symbols.exchange_capture_mode)((&raw mut mode).cast()) };
+        self.check("cuThreadExchangeStreamCaptureMode", code)?;
+        Ok(CaptureMode(mode))
+    }
+
     fn priorities(&self) -> Answer<(i32, i32)> {
         let (mut least, mut greatest) = (0, 0);
         // SAFETY: both have a place.
@@ -131,6 +144,13 @@ impl Streams for RealDriver {
         // SAFETY: the caller's promise.
         let code = unsafe { (self.symbols.query_event)(pointer(event.0)) };
         if code == NOT_READY { Ok(false) } else { self.check("cuEventQuery", code).map(|()| true) }
+    }
+
+    fn is_default_stream_open(&self) -> Answer<bool> {
+        let mut status: u32 = 0;
+        // SAFETY: the state has a place; that stream is in every context.
+        let code = unsafe { (self.symbols.is_capturing)(pointer(DEFAULT_STREAM.0), (&raw mut status).cast()) };
+        if code == CAPTURE_IMPLICIT { Ok(false) } else { self.check("cuStreamIsCapturing", code).map(|()| true) }
     }
 
     unsafe fn elapsed(&self, start: EventHandle, end: EventHandle) -> Answer<f32> {

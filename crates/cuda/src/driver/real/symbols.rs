@@ -66,6 +66,8 @@ symbols! {
     release_context: cuDevicePrimaryCtxRelease_v2(sys::CUdevice);
     set_context: cuCtxSetCurrent(sys::CUcontext);
     context: cuCtxGetCurrent(*mut sys::CUcontext);
+    exchange_capture_mode: cuThreadExchangeStreamCaptureMode(*mut sys::CUstreamCaptureMode);
+    is_capturing: cuStreamIsCapturing(sys::CUstream, *mut sys::CUstreamCaptureStatus);
     priorities: cuCtxGetStreamPriorityRange(*mut c_int, *mut c_int);
     create_stream: cuStreamCreateWithPriority(*mut sys::CUstream, c_uint, c_int);
     destroy_stream: cuStreamDestroy_v2(sys::CUstream);
@@ -75,9 +77,10 @@ symbols! {
     record_event: cuEventRecord(sys::CUevent, sys::CUstream);
     query_event: cuEventQuery(sys::CUevent);
     elapsed: cuEventElapsedTime(*mut f32, sys::CUevent, sys::CUevent);
-    allocate: cuMemAllocAsync(*mut sys::CUdeviceptr, usize, sys::CUstream);
+    allocate: cuMemAllocFromPoolAsync(*mut sys::CUdeviceptr, usize, sys::CUmemoryPool, sys::CUstream);
     free: cuMemFreeAsync(sys::CUdeviceptr, sys::CUstream);
-    default_pool: cuDeviceGetDefaultMemPool(*mut sys::CUmemoryPool, sys::CUdevice);
+    create_pool: cuMemPoolCreate(*mut sys::CUmemoryPool, *const sys::CUmemPoolProps);
+    destroy_pool: cuMemPoolDestroy(sys::CUmemoryPool);
     set_pool: cuMemPoolSetAttribute(sys::CUmemoryPool, sys::CUmemPool_attribute, *mut c_void);
     ask_pool: cuMemPoolGetAttribute(sys::CUmemoryPool, sys::CUmemPool_attribute, *mut c_void);
     trim_pool: cuMemPoolTrimTo(sys::CUmemoryPool, usize);
@@ -99,10 +102,14 @@ symbols! {
     load_module: cuModuleLoadData(*mut sys::CUmodule, *const c_void);
     unload_module: cuModuleUnload(sys::CUmodule);
     function: cuModuleGetFunction(*mut sys::CUfunction, sys::CUmodule, *const c_char);
+    function_attribute: cuFuncGetAttribute(*mut c_int, sys::CUfunction_attribute, sys::CUfunction);
     set_function: cuFuncSetAttribute(sys::CUfunction, sys::CUfunction_attribute, c_int);
     launch: cuLaunchKernel(
         sys::CUfunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, sys::CUstream,
         *mut *mut c_void, *mut *mut c_void
+    );
+    launch_cooperative: cuLaunchCooperativeKernel(
+        sys::CUfunction, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, sys::CUstream, *mut *mut c_void
     );
     begin_capture: cuStreamBeginCapture_v2(sys::CUstream, sys::CUstreamCaptureMode);
     end_capture: cuStreamEndCapture(sys::CUstream, *mut sys::CUgraph);

@@ -11,6 +11,10 @@ pub enum FaultKind {
     Allocation,
     /// A copy is refused by the driver.
     Copy,
+    /// The driver does not say whether an event has happened.
+    Query,
+    /// A free is refused by the driver.
+    Free,
 }
 
 #[derive(Debug, Default)]

@@ -43,6 +43,14 @@ impl Launches for SimulatedDriver {
         }
     }
 
+    unsafe fn load_function(&self, _: FunctionHandle) -> Answer {
+        self.on("cuFuncGetAttribute").map(drop)
+    }
+
+    unsafe fn dynamic_shared_memory(&self, _: FunctionHandle) -> Answer<u32> {
+        self.on("cuFuncGetAttribute").map(|_| 48 << 10)
+    }
+
     unsafe fn allow_shared_memory(&self, _: FunctionHandle, bytes: u32) -> Answer {
         let (call, most) = ("cuFuncSetAttribute", 227 << 10);
         if bytes > most { refuse(call, INVALID_VALUE) } else { Ok(()) }
@@ -51,6 +59,7 @@ impl Launches for SimulatedDriver {
     unsafe fn launch(
         &self,
         function: FunctionHandle,
+        _: bool,
         dimensions: &Dimensions,
         stream: StreamHandle,
         parameters: *mut *mut c_void,

@@ -121,6 +121,17 @@ impl SimulatedDriver {
         self.state().faults.order(kind, nth, code);
     }
 
+    /// Another library begins a capture in CUDA's global mode, on a stream that waits for the default stream.
+    pub fn begin_capture_elsewhere(&self) {
+        self.state().captured_elsewhere = Some(false);
+    }
+
+    /// It ends its capture. Answers whether nobody has spoiled it.
+    #[must_use]
+    pub fn end_capture_elsewhere(&self) -> bool {
+        self.state().captured_elsewhere.take() == Some(false)
+    }
+
     /// Waits of streams for events, so far.
     #[must_use]
     pub fn waits(&self) -> u64 {
@@ -180,7 +191,7 @@ impl SimulatedDriver {
             events: state.events.iter().filter(|event| event.alive).count(),
             blocks: state.memory.live(),
             pinned: state.pinned.len(),
-            streams: state.streams.iter().filter(|stream| stream.alive).count(),
+            streams: state.streams.iter().skip(state.devices.len()).filter(|stream| stream.alive).count(),
             images: state.modules.len() + state.graphs.len() + state.executables.len(),
         }
     }

@@ -117,6 +117,10 @@ pub(super) struct State {
     pub(super) hazards: Vec<String>,
     pub(super) kernels: Vec<Arc<Kernel>>,
     pub(super) modules: HashSet<usize>,
+    /// The devices of pools.
+    pub(super) pools: HashMap<usize, usize>,
+    /// Another library captures, and whether that is spoiled.
+    pub(super) captured_elsewhere: Option<bool>,
     pub(super) graphs: HashMap<usize, Arc<Vec<Node>>>,
     /// Graphs that are ready, each with how often it was launched.
     pub(super) executables: HashMap<usize, (Arc<Executable>, u64)>,
@@ -138,7 +142,7 @@ const ROOM: usize = 1024;
 
 impl State {
     pub(super) fn new(settings: Settings) -> Self {
-        Self {
+        let mut made = Self {
             random: settings.seed.wrapping_mul(2).wrapping_add(1),
             devices: (0..settings.devices).map(|_| Device::default()).collect(),
             streams: Vec::new(),
@@ -151,6 +155,8 @@ impl State {
             hazards: Vec::new(),
             kernels: Vec::new(),
             modules: HashSet::new(),
+            pools: HashMap::new(),
+            captured_elsewhere: None,
             graphs: HashMap::new(),
             executables: HashMap::new(),
             next_handle: 1,
@@ -161,7 +167,12 @@ impl State {
             edges: 0,
             skipped_edge: None,
             settings,
+        };
+        // Their default streams.
+        for device in 0..settings.devices {
+            made.add_stream(device);
         }
+        made
     }
 
     pub(super) fn speeds(&self) -> Speeds {

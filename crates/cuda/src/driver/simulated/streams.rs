@@ -1,19 +1,23 @@
 //! Devices, contexts, streams and events of the simulated machine.
 
 use super::SimulatedDriver;
+use super::faults::FaultKind;
 use super::state::{Event, State};
-use crate::driver::{Answer, ContextHandle, Devices, EventHandle, Properties, StreamHandle, Streams};
+use crate::driver::{Answer, CaptureMode, ContextHandle, Devices, EventHandle, Properties, StreamHandle, Streams};
 use crate::error::DriverError;
+use crate::foreign::DEFAULT_STREAM;
 use std::cell::Cell;
 use std::sync::{Arc, MutexGuard};
 
 thread_local! {
+    static MODE: Cell<CaptureMode> = const { Cell::new(CaptureMode::GLOBAL) };
     static CURRENT: Cell<usize> = const { Cell::new(0) };
 }
 
 const INVALID_CONTEXT: u32 = 201;
 const INVALID_HANDLE: u32 = 400;
 const IN_CAPTURE: u32 = 900;
+const IMPLICIT: u32 = 906;
 
 /// The name that CUDA gives to a code.
 fn name(code: u32) -> &'static str {
@@ -28,6 +32,8 @@ fn name(code: u32) -> &'static str {
         700 => "CUDA_ERROR_ILLEGAL_ADDRESS",
         701 => "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
         719 => "CUDA_ERROR_LAUNCH_FAILED",
+        709 => "CUDA_ERROR_CONTEXT_IS_DESTROYED",
+        906 => "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
         900 => "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
         _ => "CUDA_ERROR_UNKNOWN",
     }
@@ -72,6 +78,12 @@ impl SimulatedDriver {
         if state.streams[stream.0 - 1].capture.is_some() { refuse(call, IN_CAPTURE) } else { Ok(state) }
     }
 
+    /// The stream that is meant: the default stream is that of the current context.
+    fn meant(&self, stream: StreamHandle) -> StreamHandle {
+        let device = CURRENT.get().wrapping_sub(self.context(0));
+        if stream == DEFAULT_STREAM { StreamHandle(device.wrapping_add(1)) } else { stream }
+    }
+
     pub(super) fn context(&self, device: usize) -> usize {
         // Any number that is another for each machine will do.
         Arc::as_ptr(&self.0).addr() + device
@@ -112,6 +124,10 @@ impl Devices for SimulatedDriver {
         Ok(())
     }
 
+    fn exchange_capture_mode(&self, mode: CaptureMode) -> Answer<CaptureMode> {
+        Ok(MODE.replace(mode))
+    }
+
     fn priorities(&self) -> Answer<(i32, i32)> {
         Ok((0, -5))
     }
@@ -149,7 +165,13 @@ impl Streams for SimulatedDriver {
 
     unsafe fn record_event(&self, event: EventHandle, stream: StreamHandle) -> Answer {
         let call = "cuEventRecord";
+        let is_default = stream == DEFAULT_STREAM;
+        let stream = self.meant(stream);
         let mut state = self.on_running(call, stream)?;
+        if is_default && let Some(spoiled) = &mut state.captured_elsewhere {
+            *spoiled = true;
+            return refuse(call, IMPLICIT);
+        }
         let at = live(&state, event, call)?;
         if state.events[at].device != state.streams[stream.0 - 1].device {
             return refuse(call, INVALID_HANDLE);
@@ -160,6 +182,7 @@ impl Streams for SimulatedDriver {
 
     unsafe fn wait_event(&self, stream: StreamHandle, event: EventHandle) -> Answer {
         let call = "cuStreamWaitEvent";
+        let stream = self.meant(stream);
         let mut state = self.on_running(call, stream)?;
         let at = live(&state, event, call)?;
         state.wait(stream.0 - 1, at);
@@ -169,6 +192,15 @@ impl Streams for SimulatedDriver {
     unsafe fn query_event(&self, event: EventHandle) -> Answer<bool> {
         let call = "cuEventQuery";
         let mut state = self.inside(call)?;
+        if MODE.get() != CaptureMode::RELAXED
+            && let Some(spoiled) = &mut state.captured_elsewhere
+        {
+            *spoiled = true;
+            return refuse(call, IN_CAPTURE);
+        }
+        if let Some(code) = state.faults.strike(FaultKind::Query) {
+            return refuse(call, code);
+        }
         let at = live(&state, event, call)?;
         // Whoever asks gives the device time to work.
         for _ in 0..state.draw(16) {
@@ -184,6 +216,10 @@ impl Streams for SimulatedDriver {
             state.see(at);
         }
         Ok(happened)
+    }
+
+    fn is_default_stream_open(&self) -> Answer<bool> {
+        Ok(self.inside("cuStreamIsCapturing")?.captured_elsewhere.is_none())
     }
 
     unsafe fn elapsed(&self, start: EventHandle, end: EventHandle) -> Answer<f32> {

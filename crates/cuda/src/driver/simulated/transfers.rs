@@ -4,7 +4,7 @@ use super::SimulatedDriver;
 use super::faults::FaultKind;
 use super::state::{Place, Work};
 use super::streams::refuse;
-use crate::driver::{Answer, ContextHandle, DeviceAddress, Memory, Pattern, StreamHandle, Usage};
+use crate::driver::{Answer, ContextHandle, DeviceAddress, Memory, Pattern, PoolHandle, StreamHandle, Usage};
 use crate::error::DriverError;
 use std::ptr::NonNull;
 
@@ -29,9 +29,27 @@ impl SimulatedDriver {
 }
 
 impl Memory for SimulatedDriver {
-    unsafe fn allocate(&self, bytes: usize, stream: StreamHandle) -> Answer<DeviceAddress> {
-        let call = "cuMemAllocAsync";
+    unsafe fn create_pool(&self, device: usize, keeps: u64) -> Answer<PoolHandle> {
+        let mut state = self.state();
+        if keeps >= state.settings.memory {
+            return refuse("cuMemPoolCreate", INVALID_VALUE); // nothing would be left for other libraries
+        }
+        let handle = state.new_handle();
+        state.pools.insert(handle, device);
+        Ok(PoolHandle(handle))
+    }
+
+    unsafe fn destroy_pool(&self, pool: PoolHandle) -> Answer {
+        let found = self.state().pools.remove(&pool.0);
+        found.map_or_else(|| refuse("cuMemPoolDestroy", INVALID_VALUE), |_| Ok(()))
+    }
+
+    unsafe fn allocate(&self, bytes: usize, pool: PoolHandle, stream: StreamHandle) -> Answer<DeviceAddress> {
+        let call = "cuMemAllocFromPoolAsync";
         let mut state = self.on_running(call, stream)?;
+        if state.pools.get(&pool.0) != Some(&state.streams[stream.0 - 1].device) {
+            return refuse(call, INVALID_VALUE);
+        }
         if let Some(code) = state.faults.strike(FaultKind::Allocation) {
             return refuse(call, code);
         }
@@ -57,6 +75,9 @@ impl Memory for SimulatedDriver {
     unsafe fn free(&self, address: DeviceAddress, stream: StreamHandle) -> Answer {
         let call = "cuMemFreeAsync";
         let mut state = self.on_running(call, stream)?;
+        if let Some(code) = state.faults.strike(FaultKind::Free) {
+            return refuse(call, code);
+        }
         let problem = match state.memory.find(&(address..address)) {
             Ok((start, block)) if start == address && !block.freeing => {
                 block.freeing = true;
@@ -74,21 +95,19 @@ impl Memory for SimulatedDriver {
         Ok(())
     }
 
-    unsafe fn keep_freed(&self, _: usize, _: u64) -> Answer {
+    unsafe fn trim(&self, _: PoolHandle) -> Answer {
         Ok(())
     }
 
-    unsafe fn trim(&self, _: usize) -> Answer {
-        Ok(())
-    }
-
-    unsafe fn usage(&self, device: usize) -> Answer<Usage> {
-        let state = self.inside("cuMemGetInfo")?;
+    unsafe fn usage(&self, pool: PoolHandle) -> Answer<Usage> {
+        let call = "cuMemGetInfo";
+        let state = self.inside(call)?;
+        let Some(&device) = state.pools.get(&pool.0) else { return refuse(call, INVALID_VALUE) };
         let (total, held) = (state.settings.memory, state.devices[device].in_use);
         Ok(Usage { free: total - held, total, held })
     }
 
-    unsafe fn share_with_peer(&self, _: usize, _: usize) -> Answer<bool> {
+    unsafe fn share_with_peer(&self, _: PoolHandle, _: usize, _: usize) -> Answer<bool> {
         Ok(true)
     }
 

@@ -5,6 +5,7 @@ mod serial;
 mod work_stealing;
 
 use super::Device;
+use crate::op::InOrder;
 use std::fmt;
 use std::str::FromStr;
 
@@ -26,8 +27,8 @@ pub(crate) trait Placement: Send + Sync {
     /// Lane of an op for this device.
     fn lane(&self, device: Device) -> u16;
 
-    /// Lane of what puts work on the streams of this device.
-    fn issuing_lane(&self, device: u16) -> u16;
+    /// Lane of a queue in the order of the pushes.
+    fn lane_in_order(&self, queue: InOrder) -> u16;
 
     /// Whether what is ready in a lane goes in the order of the pushes: it decides the order of work elsewhere, which
     /// who takes what from which cache does not.

@@ -1,14 +1,16 @@
-//! Two lanes for each device: work, and copies on a thread of their own, as is what issues.
+//! Two lanes for each device: work, and copies on a thread of their own, as is each queue whose order counts.
 
-use super::{Device, Placement};
+use super::{Device, InOrder, Placement};
 use crate::pool::DeviceLane;
 use crate::sched::LANES;
 
 pub(super) struct PerDevice;
 
-/// The first lane of what issues: those of copies are for it from here on.
+/// The first lane of a queue whose order counts, and how many there are: those of copies are for them from here on.
 #[allow(clippy::cast_possible_truncation)] // there are few
-const ISSUING: u16 = LANES as u16 / 2 + 1;
+const FIRST: u16 = LANES as u16 / 2 + 1;
+#[allow(clippy::cast_possible_truncation)] // as above
+const COUNT: u16 = LANES as u16 / 4;
 
 impl Placement for PerDevice {
     #[allow(clippy::cast_possible_truncation)] // the modulus is small
@@ -17,13 +19,13 @@ impl Placement for PerDevice {
         ((u32::from(device.index) * 2 + u32::from(device.lane == DeviceLane::Copy)) % LANES as u32) as u16
     }
 
-    #[allow(clippy::cast_possible_truncation)] // the modulus is small
-    fn issuing_lane(&self, device: u16) -> u16 {
-        ((u32::from(ISSUING) + 2 * u32::from(device)) % LANES as u32) as u16
+    fn lane_in_order(&self, queue: InOrder) -> u16 {
+        // More queues than lanes share.
+        if COUNT == 0 { 0 } else { FIRST + 2 * (queue.number() % COUNT) }
     }
 
     fn is_in_order(&self, lane: u16) -> bool {
-        lane >= ISSUING && lane % 2 == 1
+        lane >= FIRST && lane % 2 == 1
     }
 
     fn workers(&self, lane: u16, workers: usize) -> usize {

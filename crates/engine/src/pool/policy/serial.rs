@@ -1,6 +1,6 @@
 //! No worker at all.
 
-use super::{Device, Placement};
+use super::{Device, InOrder, Placement};
 
 pub(super) struct Serial;
 
@@ -9,7 +9,7 @@ impl Placement for Serial {
         0
     }
 
-    fn issuing_lane(&self, _: u16) -> u16 {
+    fn lane_in_order(&self, _: InOrder) -> u16 {
         0
     }
 

@@ -1,19 +1,22 @@
-//! One lane for everything, but for what issues: a lane for each device.
+//! One lane for everything, but for the queues whose order counts: a lane for each.
 
-use super::{Device, Placement};
+use super::{Device, InOrder, Placement};
 use crate::sched::LANES;
 
 pub(super) struct WorkStealing;
+
+/// Lanes behind the first one.
+#[allow(clippy::cast_possible_truncation)] // there are few
+const OTHERS: u16 = LANES as u16 - 1;
 
 impl Placement for WorkStealing {
     fn lane(&self, _: Device) -> u16 {
         0
     }
 
-    #[allow(clippy::cast_possible_truncation)] // the modulus is small
-    fn issuing_lane(&self, device: u16) -> u16 {
-        // More devices than lanes share.
-        ((u32::from(device) + 1) % LANES as u32) as u16
+    fn lane_in_order(&self, queue: InOrder) -> u16 {
+        // More queues than lanes share.
+        if OTHERS == 0 { 0 } else { 1 + queue.number() % OTHERS }
     }
 
     fn is_in_order(&self, lane: u16) -> bool {

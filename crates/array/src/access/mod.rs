@@ -1,0 +1,68 @@
+//! Which variables an access to some bytes of a buffer touches.
+//!
+//! A buffer has one variable for the whole, and variables for ranges that were written on their own. It is in one of
+//! two states, which change only by an op of their own:
+//!
+//! | state | an access to the whole | an access to a range | becomes |
+//! |---|---|---|---|
+//! | whole | the buffer's variable | to read: the buffer's variable | to write a range: *split*, by a barrier behind all before |
+//! | split | becomes whole first | reads the *base*, or the *gate*; and the variables of all ranges that it overlaps, its own among them if it writes; what it reads beyond them becomes ranges, too | whole, by a *join*: reads the ranges' variables, mutates the buffer's |
+//!
+//! The base is the buffer's variable. The gate is a variable of no values, which the barrier and the join take: who reads
+//! it comes between the two. An op that sees nothing of what was there at the split reads it instead of the base, and so
+//! owes nothing to the buffer's failure: it overwrites its range, or all that it sees was written since. An overwrite
+//! takes its range from those that it overlaps, which keep their failure and the rest: what it made has a variable of its
+//! own.
+//!
+//! Ranges that were read before the split, by ops that may be pending, must not hold up who writes to others. If that is
+//! all that has read the buffer since it was last written to, there are two barriers: one behind the writers, which makes
+//! a base of its own, a variable that fails as the buffer's does; and one behind the readers, which takes variables of
+//! their ranges.
+//!
+//! An op that has the whole of a buffer and writes to a range of it too has all of it.
+//!
+//! So writes to disjoint ranges run side by side, unless both lie in one that was named before; and two accesses to
+//! overlapping ranges meet at the variable of such a one. A range's failure reaches the whole through the join.
+//!
+//! What ranges there are is decided together with the push that follows from it, under one lock for all buffers
+//! (`memory::pushing`).
+
+mod array;
+mod enter;
+mod granted;
+mod presence;
+mod split;
+mod standing;
+mod telling;
+
+pub use array::Array;
+pub(crate) use enter::{enqueue, enter_whole};
+pub(crate) use granted::refuse;
+pub use granted::{granted, granting};
+pub(crate) use presence::{are_idle, is_all_there, note_written, place};
+pub use standing::{standing, stands_for};
+
+use weft_engine::AccessKind;
+
+/// What an op does with an array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Looks at it.
+    Read,
+    /// Changes it.
+    Mutate,
+    /// Writes all its elements without looking at them.
+    Overwrite,
+}
+
+impl Access {
+    /// What it is to the variable of a buffer of which the array is all.
+    #[inline]
+    pub(crate) fn kind(self) -> AccessKind {
+        match self {
+            Self::Read => AccessKind::Read,
+            Self::Mutate => AccessKind::Mutate,
+            Self::Overwrite => AccessKind::Overwrite,
+        }
+    }
+}

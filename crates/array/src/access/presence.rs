@@ -1,0 +1,89 @@
+//! What is known of arrays at the moment of a push: where they belong, whether they are there.
+
+use super::{Access, Array};
+use crate::memory::{Buffer, Pushing};
+use weft_engine::Engine;
+
+/// Whether nothing was ever pushed on a buffer.
+pub(crate) fn is_untouched(buffer: &Buffer) -> bool {
+    !buffer.ranges.get(&mut Pushing::lock()).is_used()
+}
+
+/// The device on which an op on these arrays runs: that of what it writes, or else of what it reads. What it writes
+/// belongs there from now on, unless that is the host's memory, and the device has one of its own.
+#[inline]
+pub(crate) fn place(pushing: &mut Pushing, arrays: &[(&Array, Access)]) -> u16 {
+    let (mut written, mut read, mut all_known) = (None, None, true);
+    for (array, access) in arrays {
+        let buffer = array.buffer();
+        let device = buffer.ranges.get(pushing).device;
+        let found = if *access == Access::Read { &mut read } else { &mut written };
+        *found = found.or(device.map(|device| (device, buffer.is_elsewhere())));
+        all_known &= *access == Access::Read || device.is_some();
+    }
+    let Some((device, elsewhere)) = written.or(read) else { return 0 };
+    if !all_known {
+        for (array, _) in arrays.iter().filter(|(_, access)| *access != Access::Read) {
+            if array.buffer().is_elsewhere() == elsewhere {
+                array.buffer().ranges.get(pushing).device.get_or_insert(device);
+            }
+        }
+    }
+    device
+}
+
+/// Whether an op on these arrays could run at this moment, before anything else is pushed: what it reads is there, and
+/// nobody has ever touched what it writes to.
+#[inline]
+pub(crate) fn is_all_there(pushing: &mut Pushing, engine: &Engine, arrays: &[(&Array, Access)]) -> bool {
+    !engine.is_closed()
+        && arrays.iter().all(|(array, access)| {
+            let buffer = array.buffer();
+            let ranges = buffer.ranges.get(pushing);
+            if *access == Access::Read {
+                !ranges.split
+                    && buffer.known_variable().is_none_or(|variable| variable.is_ready() && !variable.has_failed())
+            } else {
+                !ranges.is_used()
+            }
+        })
+}
+
+/// Notes that an op has written to these arrays, without a push.
+#[inline]
+pub(crate) fn note_written(pushing: &mut Pushing, arrays: &[(&Array, Access)]) {
+    for (array, _) in arrays {
+        let ranges = array.buffer().ranges.get(pushing);
+        ranges.version += 1;
+        ranges.producer = None;
+    }
+}
+
+/// Says on which device the buffer belongs.
+pub(crate) fn set_device(buffer: &Buffer, device: u16) {
+    buffer.ranges.get(&mut Pushing::lock()).device = Some(device);
+}
+
+/// The device on which the buffer belongs; the first one if nobody has said.
+pub(crate) fn device(buffer: &Buffer) -> u16 {
+    buffer.ranges.get(&mut Pushing::lock()).device.unwrap_or(0)
+}
+
+/// Whether the arrays are all of their buffers, row after row, and none of these is split: as most are.
+#[inline]
+pub(super) fn are_flat(pushing: &mut Pushing, arrays: &[(&Array, Access)]) -> bool {
+    arrays.iter().all(|(array, _)| array.is_flat() && !array.buffer().ranges.get(pushing).split)
+}
+
+/// Whether nothing is pending on these arrays, and nothing has failed: whoever holds the lock may do with them as an op
+/// would that has all of them.
+#[inline]
+pub(crate) fn are_idle(pushing: &mut Pushing, arrays: &[(&Array, Access)]) -> bool {
+    arrays.iter().all(|(array, access)| {
+        let buffer = array.buffer();
+        let ranges = buffer.ranges.get(pushing);
+        !ranges.split
+            && (*access == Access::Read || ranges.readers.is_empty())
+            && buffer.known_variable().is_none_or(|variable| variable.is_ready() && !variable.has_failed())
+    })
+}

@@ -1,0 +1,17 @@
+//! The door: the one way of a call from whoever asks for it to the engine, or into a recording.
+//!
+//! | destination | when | does |
+//! |---|---|---|
+//! | engine | otherwise | checks, decides what the op does to its arrays' ranges, pushes: all under one lock |
+//! | recording | this thread records | checks, appends; nothing runs |
+//!
+//! Which one it is says one word of the thread (`memory::recorded`). Small native ops do not need the engine if all that
+//! they read is there (`ops::at_once`).
+
+mod call;
+mod prepared;
+pub mod recording;
+
+pub use call::{Call, Repeatable, push, push_pair, submit};
+pub(crate) use call::{check, push_opaque, record};
+pub use prepared::Prepared;

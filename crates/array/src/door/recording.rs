@@ -1,0 +1,304 @@
+//! Recordings: what a thread asks for while it records, in order.
+
+use super::Call;
+use crate::memory::Buffer;
+use crate::memory::recorded::{Mode, Tag, mode, set_tag, tag, take_made};
+use crate::step::{Operands, Step};
+use crate::{Access, Array, ArrayError};
+use std::cell::{Cell, RefCell};
+use std::sync::{Arc, Weak};
+use weft_engine::{AccessKind, Device, Engine, PushOptions, Variable};
+
+/// A call as it was recorded.
+pub struct Recorded {
+    /// What it runs.
+    pub step: Step,
+    /// On what; a native step's inputs first, then its outputs.
+    pub arrays: Operands,
+    /// What it accesses besides.
+    pub variables: Vec<(Variable, AccessKind)>,
+    /// What it is called.
+    pub name: String,
+    /// Where it was asked for, in the way of the engine's payloads.
+    pub place: u64,
+    /// As of a push.
+    pub priority: i32,
+    /// As of a push.
+    pub device: Device,
+    /// As of a push.
+    pub always_run: bool,
+    /// Whether it runs where its arrays belong.
+    pub at_arrays: bool,
+}
+
+/// What was recorded so far.
+pub struct Tape {
+    tag: Arc<Tag>,
+    engine: Engine,
+    calls: Vec<Recorded>,
+    /// What was made from values that are known, each time anew.
+    constants: Vec<Arc<Buffer>>,
+    /// States whose values were looked at, and their versions then.
+    looked_at: Vec<(Array, u64)>,
+    /// Buffers made for it that last if somebody holds them.
+    made: Vec<Weak<Buffer>>,
+    /// Why nothing is to become of it.
+    failed: Option<String>,
+}
+
+impl Tape {
+    /// The engine of all calls.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The recording, which its arrays name.
+    #[must_use]
+    pub fn tag(&self) -> &Arc<Tag> {
+        &self.tag
+    }
+
+    /// The calls, in order.
+    #[must_use]
+    pub fn calls(&self) -> &[Recorded] {
+        &self.calls
+    }
+
+    /// What is made anew at each replay from values that are known.
+    #[must_use]
+    pub fn constants(&self) -> &[Arc<Buffer>] {
+        &self.constants
+    }
+
+    /// Arrays from outside whose values were looked at, and the versions of their buffers then.
+    #[must_use]
+    pub fn looked_at(&self) -> &[(Array, u64)] {
+        &self.looked_at
+    }
+
+    /// Whether the buffer was made for the recording, and nobody holds it but the recording: so it is made anew at each
+    /// replay.
+    #[must_use]
+    pub fn is_passing(&self, buffer: &Arc<Buffer>) -> bool {
+        let made = self.made.iter().any(|made| std::ptr::eq(made.as_ptr(), Arc::as_ptr(buffer)));
+        let same = |array: &Array| Arc::ptr_eq(array.buffer(), buffer);
+        let here = || {
+            let calls = self.calls.iter().flat_map(|call| &call.arrays).filter(|(array, _)| same(array)).count();
+            let looked_at = self.looked_at.iter().filter(|(array, _)| same(array)).count();
+            calls + looked_at + self.constants.iter().filter(|constant| Arc::ptr_eq(constant, buffer)).count()
+        };
+        made && Arc::strong_count(buffer) <= here()
+    }
+
+    /// The first call, from this one on, that changes what no call from there on has made.
+    #[must_use]
+    pub fn changing_since(&self, number: usize) -> Option<&Recorded> {
+        let calls = self.calls.get(number..)?;
+        let before = |array: &Array| {
+            let of = |(other, _): &(Array, Access)| Arc::ptr_eq(other.buffer(), array.buffer());
+            array.buffer().recording().is_none_or(|tag| !Arc::ptr_eq(tag, &self.tag))
+                || self.calls[..number].iter().any(|call| call.arrays.iter().any(of))
+                || calls.iter().find_map(|call| call.arrays.iter().find(|other| of(other))).is_some_and(|(_, first)| {
+                    *first != Access::Overwrite // an argument
+                })
+        };
+        calls.iter().find(|call| call.arrays.iter().any(|(array, access)| *access != Access::Read && before(array)))
+    }
+
+    /// Why nothing is to become of it, if that is so.
+    #[must_use]
+    pub fn failure(&self) -> Option<&str> {
+        self.failed.as_deref()
+    }
+
+    /// Takes the calls out.
+    #[must_use]
+    pub fn into_calls(self) -> Vec<Recorded> {
+        self.calls
+    }
+}
+
+/// What a trace would show of the call to come.
+struct Coming {
+    name: String,
+    place: u64,
+}
+
+thread_local! {
+    static TAPE: RefCell<Option<Box<Tape>>> = const { RefCell::new(None) };
+    static COMING: Cell<Option<Coming>> = const { Cell::new(None) };
+}
+
+/// Whether this thread records.
+#[must_use]
+#[inline]
+pub fn is_open() -> bool {
+    mode() == Mode::Records
+}
+
+/// From now on this thread records. The recording that is open already, if there is one, stays.
+pub fn begin(tag: Arc<Tag>, engine: &Engine) -> Result<(), ArrayError> {
+    if let Some(open) = self::tag() {
+        return Err(ArrayError::Capture(format!(
+            "recording '{}' is open on this thread, and recordings do not nest: call the function itself, or end it first",
+            open.name()
+        )));
+    }
+    if mode() == Mode::Captures {
+        let message = "a capture of a CUDA device is open on this thread: end it first";
+        return Err(ArrayError::Capture(message.to_owned()));
+    }
+    let (calls, constants, looked_at, made) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let tape = Tape { tag: Arc::clone(&tag), engine: engine.clone(), calls, constants, looked_at, made, failed: None };
+    drop(take_made());
+    TAPE.set(Some(Box::new(tape)));
+    COMING.set(None);
+    set_tag(Some(tag));
+    Ok(())
+}
+
+/// This thread records no more. Answers what it has recorded.
+#[must_use]
+pub fn end() -> Option<Box<Tape>> {
+    set_tag(None);
+    COMING.set(None);
+    let mut tape = TAPE.take();
+    if let Some(tape) = &mut tape {
+        tape.made = take_made();
+    }
+    tape
+}
+
+/// Asks what was recorded so far.
+pub fn with<T>(ask: impl FnOnce(&Tape) -> T) -> Option<T> {
+    TAPE.with_borrow(|tape| tape.as_deref().map(ask))
+}
+
+fn with_mut<T>(ask: impl FnOnce(&mut Tape) -> T) -> Option<T> {
+    TAPE.with_borrow_mut(|tape| tape.as_deref_mut().map(ask))
+}
+
+/// What the next call of this thread is called, and where it is asked for.
+pub fn announce(name: &str, place: u64) {
+    COMING.set(Some(Coming { name: name.to_owned(), place }));
+}
+
+/// Nothing is to become of the recording that is open.
+pub fn fail(message: &str) {
+    with_mut(|tape| {
+        tape.failed.get_or_insert_with(|| message.to_owned());
+    });
+}
+
+/// The buffer holds values that are known: it is made anew at each replay that changes it or hands it out.
+pub fn note_constant(buffer: &Arc<Buffer>) {
+    with_mut(|tape| tape.constants.push(Arc::clone(buffer)));
+}
+
+/// Whether an array's values can be looked at while this thread records: not if the recording makes or changes them.
+/// Answers the call that does, by name and place.
+pub fn look(array: &Array) -> Result<(), (String, u64)> {
+    let writes = |call: &&Recorded| {
+        call.arrays.iter().any(|(other, access)| *access != Access::Read && Arc::ptr_eq(other.buffer(), array.buffer()))
+    };
+    let looked = with_mut(|tape| {
+        if let Some(call) = tape.calls.iter().rev().find(writes) {
+            return Err((call.name.clone(), call.place));
+        }
+        if array.buffer().recording().is_some() {
+            return Err((String::new(), 0));
+        }
+        let known = tape.constants.iter().any(|buffer| Arc::ptr_eq(buffer, array.buffer()))
+            || tape.looked_at.iter().any(|(other, _)| Arc::ptr_eq(other.buffer(), array.buffer()));
+        if !known {
+            tape.looked_at.push((array.clone(), array.version()));
+        }
+        Ok(())
+    });
+    looked.unwrap_or(Ok(()))
+}
+
+/// Whether the recording of this thread makes or changes an array's memory.
+#[must_use]
+pub fn is_written(array: &Array) -> bool {
+    let writes = |call: &Recorded| {
+        call.arrays.iter().any(|(other, access)| *access != Access::Read && Arc::ptr_eq(other.buffer(), array.buffer()))
+    };
+    with(|tape| tape.calls.iter().any(writes)).unwrap_or(false)
+}
+
+/// Appends a call, whose arrays were checked.
+pub(crate) fn append(step: Step, call: &Call<'_>) -> Result<(), ArrayError> {
+    append_parts(step, call.engine, call.arrays, call.variables, &call.options, call.at_arrays)
+}
+
+/// Appends a call on variables alone.
+pub fn append_on_variables(
+    step: Step,
+    engine: &Engine,
+    variables: &[(&Variable, AccessKind)],
+    options: &PushOptions<'_>,
+) -> Result<(), ArrayError> {
+    append_parts(step, engine, &[], variables, options, false)
+}
+
+fn append_parts(
+    step: Step,
+    engine: &Engine,
+    arrays: &[(&Array, Access)],
+    variables: &[(&Variable, AccessKind)],
+    options: &PushOptions<'_>,
+    at_arrays: bool,
+) -> Result<(), ArrayError> {
+    let coming = COMING.take();
+    let (name, place) = coming.map_or((String::new(), 0), |coming| (coming.name, coming.place));
+    let name = options.name.map_or(name, ToOwned::to_owned);
+    let appended = with_mut(|tape| {
+        if !tape.engine.is_same(engine) {
+            return Err(ArrayError::Capture(format!(
+                "op '{name}' belongs to engine '{}' and recording '{}' to engine '{}': record each on its own",
+                engine.name(),
+                tape.tag.name(),
+                tape.engine.name()
+            )));
+        }
+        tape.calls.push(Recorded {
+            step,
+            arrays: arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect(),
+            variables: variables.iter().map(|(variable, kind)| ((*variable).clone(), *kind)).collect(),
+            name,
+            place,
+            priority: options.priority,
+            device: options.device,
+            always_run: options.always_run,
+            at_arrays,
+        });
+        Ok(())
+    });
+    appended.unwrap_or_else(|| Err(ArrayError::Capture("no recording is open on this thread".to_owned())))
+}
+
+/// Says why an op on an array of a device is not recorded.
+#[cold]
+pub(crate) fn refuse_device(array: &Array) -> ArrayError {
+    let device = array.buffer().memory_elsewhere().map_or("a device", |memory| memory.device());
+    ArrayError::Capture(format!(
+        "an array of shape {:?} is on {device}, and a recording of the host takes arrays of the host: weft.cuda.capture \
+         records ops on devices",
+        array.layout().shape.to_vec()
+    ))
+}
+
+/// Refuses an op that cannot be recorded, while this thread records.
+#[inline]
+pub(crate) fn refuse_push(name: Option<&str>) -> Result<(), ArrayError> {
+    if mode() == Mode::Records { refuse_now(name) } else { Ok(()) }
+}
+
+#[cold]
+fn refuse_now(name: Option<&str>) -> Result<(), ArrayError> {
+    let open = tag().map_or_else(String::new, |tag| format!(" '{}'", tag.name()));
+    let op = name.map_or_else(|| "this op".to_owned(), |name| format!("op '{name}'"));
+    Err(ArrayError::Capture(format!("recording{open} takes ops of the host, and {op} is none: do it before or after")))
+}

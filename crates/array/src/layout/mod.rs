@@ -1,0 +1,189 @@
+//! Where the elements of an array lie in its buffer.
+
+mod dtype;
+
+pub(crate) use dtype::Element;
+pub use dtype::{DType, Scalar};
+
+use crate::ArrayError;
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// Lengths of the axes.
+pub type Shape = SmallVec<[usize; 4]>;
+/// Bytes from one element to the next along each axis.
+pub type Strides = SmallVec<[isize; 4]>;
+
+/// Shape, strides and the place of the first element, in bytes from the start of the buffer.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Lengths of the axes.
+    pub shape: Shape,
+    /// Bytes from one element to the next along each axis.
+    pub strides: Strides,
+    /// Bytes before the first element.
+    pub offset: usize,
+}
+
+impl Clone for Layout {
+    /// Copies slices as a whole, which a vector's own clone does not.
+    #[inline]
+    fn clone(&self) -> Self {
+        let (shape, strides) = (Shape::from_slice(&self.shape), Strides::from_slice(&self.strides));
+        Self { shape, strides, offset: self.offset }
+    }
+}
+
+impl Layout {
+    /// Rows after rows, from the buffer's start.
+    pub fn contiguous(shape: &[usize], item: usize) -> Result<Self, ArrayError> {
+        let too_large = || ArrayError::TooLarge { shape: shape.to_vec(), item };
+        let mut strides = Strides::from_elem(0, shape.len());
+        let mut step = item;
+        for (stride, &length) in strides.iter_mut().zip(shape).rev() {
+            *stride = isize::try_from(step).map_err(|_| too_large())?;
+            // An axis of length 0 must not hide that the others are too long.
+            step = step.checked_mul(length.max(1)).ok_or_else(too_large)?;
+        }
+        isize::try_from(step).map_err(|_| too_large())?;
+        Ok(Self { shape: Shape::from_slice(shape), strides, offset: 0 })
+    }
+
+    /// Number of elements.
+    #[must_use]
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether the elements lie row after row without gaps.
+    #[must_use]
+    pub fn is_contiguous(&self, item: usize) -> bool {
+        let mut step = item;
+        for (&stride, &length) in self.strides.iter().zip(&self.shape).rev() {
+            if length == 0 {
+                return true;
+            }
+            if length != 1 {
+                if stride.unsigned_abs() != step || stride < 0 {
+                    return false;
+                }
+                step *= length;
+            }
+        }
+        true
+    }
+
+    /// Whether the elements are, in some order, all that lies between the first and the last byte, each once.
+    #[must_use]
+    pub fn is_dense(&self, item: usize) -> bool {
+        let axes = self.strides.iter().zip(&self.shape).filter(|(_, length)| **length != 1);
+        let mut axes: SmallVec<[(usize, usize); 4]> = axes.map(|(stride, &n)| (stride.unsigned_abs(), n)).collect();
+        axes.sort_unstable();
+        let mut step = item;
+        for (stride, length) in axes {
+            if stride != step {
+                return false;
+            }
+            step = step.saturating_mul(length);
+        }
+        true
+    }
+
+    /// The bytes that the elements reach, if that is inside the numbers' range.
+    fn reach(&self, item: usize) -> (i128, i128) {
+        let (mut start, mut end) = (self.offset as i128, self.offset as i128);
+        if self.shape.contains(&0) {
+            return (start, start);
+        }
+        for (&stride, &length) in self.strides.iter().zip(&self.shape) {
+            let far = stride as i128 * (length as i128 - 1);
+            if far < 0 { start += far } else { end += far }
+        }
+        (start, end + item as i128)
+    }
+
+    /// The bytes that the elements reach. The layout is one that [`check`](Self::check) has accepted.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // checked when the view was made
+    pub fn range(&self, item: usize) -> Range<usize> {
+        let (start, end) = self.reach(item);
+        start as usize..end as usize
+    }
+
+    /// Refuses a layout that reaches outside a buffer of so many bytes.
+    pub fn check(&self, item: usize, bytes: usize) -> Result<(), ArrayError> {
+        let (start, end) = self.reach(item);
+        if start < 0 || end > bytes as i128 { Err(ArrayError::OutOfBounds { start, end, bytes }) } else { Ok(()) }
+    }
+
+    /// The strides with which the elements are read as an array of a broadcast shape.
+    pub fn broadcast(&self, to: &[usize]) -> Result<Strides, ArrayError> {
+        let refuse = || ArrayError::Broadcast { from: self.shape.to_vec(), to: to.to_vec() };
+        let missing = to.len().checked_sub(self.shape.len()).ok_or_else(refuse)?;
+        let mut strides = Strides::from_elem(0, to.len());
+        for axis in 0..self.shape.len() {
+            match (self.shape[axis], to[missing + axis]) {
+                (from, to) if from == to => strides[missing + axis] = self.strides[axis],
+                (1, _) => {}
+                _ => return Err(refuse()),
+            }
+        }
+        Ok(strides)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Layout;
+
+    #[test]
+    fn contiguous_layouts_are_known() {
+        let layout = Layout::contiguous(&[2, 3, 4], 8).unwrap();
+        assert_eq!(layout.strides[..], [96, 32, 8]);
+        assert!(layout.is_contiguous(8));
+        assert_eq!(layout.range(8), 0..192);
+        assert!(Layout::contiguous(&[0, usize::MAX, 2], 8).is_err(), "too large in spite of the 0");
+        assert!(Layout::contiguous(&[], 8).unwrap().is_contiguous(8));
+    }
+
+    #[test]
+    fn dense_layouts_are_known() {
+        let dense = |shape: &[usize], strides: &[isize]| {
+            Layout { shape: shape.into(), strides: strides.into(), offset: 100 }.is_dense(4)
+        };
+        for (shape, strides) in
+            [([3, 2], [8, 4]), ([2, 3], [4, 8]), ([3, 2], [-8, -4]), ([3, 1], [4, 100]), ([1, 2], [0, -4])]
+        {
+            assert!(dense(&shape, &strides), "{shape:?} {strides:?}");
+        }
+        for (shape, strides) in [
+            ([3, 2], [12, 4]),
+            ([3, 2], [4, 4]),
+            ([3, 2], [0, 4]),
+            ([3, 2], [8, 8]),
+            ([2, 1], [8, 4]),
+            ([2, 2], [4, 12]),
+        ] {
+            assert!(!dense(&shape, &strides), "{shape:?} {strides:?}");
+        }
+    }
+
+    #[test]
+    fn views_stay_inside() {
+        let backwards = Layout { shape: [5].as_slice().into(), strides: [-8].as_slice().into(), offset: 32 };
+        assert_eq!(backwards.range(8), 0..40);
+        assert!(backwards.check(8, 40).is_ok());
+        assert!(backwards.check(8, 39).is_err());
+        let below = Layout { offset: 24, ..backwards };
+        assert!(below.check(8, 40).is_err());
+    }
+
+    #[test]
+    fn broadcasting_repeats() {
+        let row = Layout::contiguous(&[3], 4).unwrap();
+        assert_eq!(row.broadcast(&[2, 3]).unwrap()[..], [0, 4]);
+        assert!(row.broadcast(&[3, 2]).is_err());
+        assert!(Layout::contiguous(&[2, 3], 4).unwrap().broadcast(&[3]).is_err());
+    }
+}

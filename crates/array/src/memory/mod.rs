@@ -1,0 +1,18 @@
+//! Memory: blocks, what lies in them, the buffers that views share, and what was pushed on these.
+
+mod buffer;
+mod elsewhere;
+pub mod fork;
+mod pool;
+mod pushing;
+mod ranges;
+pub mod recorded;
+mod storage;
+
+pub use buffer::Buffer;
+pub use elsewhere::Elsewhere;
+pub use pool::Block;
+pub use pool::{MemoryStats, OutOfMemory, memory_stats, trim_memory};
+pub(crate) use pushing::Pushing;
+pub(crate) use ranges::{Part, RANGES, Ranges};
+pub use storage::{Arena, Storage, Within};

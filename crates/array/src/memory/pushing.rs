@@ -1,0 +1,43 @@
+//! The lock under which is decided what an op does to its arrays, together with its push.
+//!
+//! Ops on several buffers would else see them in different orders. Nothing that a user wrote runs under it: what the engine
+//! would run or drop here waits until it is given back.
+
+use std::cell::UnsafeCell;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use weft_engine::Quiet;
+
+/// The lock, held.
+pub(crate) struct Pushing {
+    // Dropped in this order: what has waited finds the lock free.
+    _guard: MutexGuard<'static, ()>,
+    _quiet: Quiet,
+}
+
+impl Pushing {
+    #[inline]
+    pub(crate) fn lock() -> Self {
+        static LOCK: Mutex<()> = Mutex::new(());
+        let quiet = Quiet::begin();
+        Self { _guard: LOCK.lock().unwrap_or_else(PoisonError::into_inner), _quiet: quiet }
+    }
+}
+
+/// What only the holder of the lock may touch.
+#[derive(Default)]
+pub(crate) struct Guarded<T>(UnsafeCell<T>);
+
+// SAFETY: reached with a `Pushing` alone, of which there is one.
+unsafe impl<T: Send> Sync for Guarded<T> {}
+
+impl<T> Guarded<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(UnsafeCell::new(value))
+    }
+
+    #[inline]
+    pub(crate) fn get<'a>(&'a self, _pushing: &'a mut Pushing) -> &'a mut T {
+        // SAFETY: there is one `Pushing`, and it is borrowed for as long as the answer is.
+        unsafe { &mut *self.0.get() }
+    }
+}

@@ -1,0 +1,156 @@
+//! What was pushed on a buffer: whether it is split, by ranges, and who has looked at it.
+//!
+//! The rules by which it changes are those of the room `access`.
+
+use super::Buffer;
+use smallvec::SmallVec;
+use std::any::Any;
+use std::ops::Range;
+use std::sync::Weak;
+use weft_engine::Variable;
+
+/// Ranges of one buffer before they are joined: looking through them takes time.
+pub(crate) const RANGES: usize = 256;
+
+/// Ranges that are kept of those who read a buffer that is whole.
+pub(crate) const READ: usize = 16;
+
+/// A range with a variable of its own.
+pub(crate) struct Part {
+    pub(crate) range: Range<usize>,
+    pub(crate) variable: Variable,
+    /// Whether it was written since the split: its variable tells all of its failure.
+    pub(crate) written: bool,
+    /// Whether the variable is that of another range too.
+    pub(crate) is_shared: bool,
+}
+
+impl Part {
+    pub(crate) fn overlaps(&self, range: &Range<usize>) -> bool {
+        self.range.start < range.end && range.start < self.range.end
+    }
+}
+
+/// What was read of a whole buffer since it was last written to.
+#[derive(Default)]
+pub(crate) struct Readers {
+    pub(crate) ranges: Vec<Range<usize>>,
+    /// All of it, or too many ranges.
+    pub(crate) whole: bool,
+}
+
+impl Readers {
+    #[inline]
+    pub(crate) fn add(&mut self, range: &Range<usize>) {
+        if self.whole || self.ranges.last() == Some(range) || self.ranges.contains(range) {
+            return;
+        }
+        if self.ranges.len() < READ {
+            self.ranges.push(range.clone());
+        } else {
+            self.add_whole();
+        }
+    }
+
+    #[inline]
+    pub(crate) fn add_whole(&mut self) {
+        self.whole = true;
+        self.ranges.clear();
+    }
+
+    /// Whether nobody has read it since.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.whole && self.ranges.is_empty()
+    }
+
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.whole = false;
+        self.ranges.clear();
+    }
+}
+
+/// What was pushed on a buffer.
+#[derive(Default)]
+pub(crate) struct Ranges {
+    pub(crate) split: bool,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) gate: Option<Variable>,
+    /// What stands for the buffer's variable while it is split, if that does not.
+    pub(crate) base: Option<Variable>,
+    pub(crate) readers: Readers,
+    /// Mutations pushed.
+    pub(crate) version: u64,
+    /// The op that fills the whole buffer, while nothing else has written to it since.
+    pub(crate) producer: Option<Weak<dyn Any + Send + Sync>>,
+    /// Whether anybody has looked at what it fills since.
+    pub(crate) seen: bool,
+    /// The device on which it belongs, once that is known.
+    pub(crate) device: Option<u16>,
+}
+
+impl Ranges {
+    /// Of a buffer that belongs on this device.
+    pub(crate) fn on(device: u16) -> Self {
+        Self { device: Some(device), ..Self::default() }
+    }
+
+    /// Whether anything was pushed on it: memory that someone else has filled may be read before it is written.
+    pub(crate) fn is_used(&self) -> bool {
+        self.version > 0 || self.seen
+    }
+
+    pub(crate) fn is_split(&self) -> bool {
+        self.split
+    }
+
+    /// Notes an op that is being pushed.
+    #[inline]
+    pub(crate) fn note(&mut self, reads: bool) {
+        if reads {
+            self.seen = true;
+        } else {
+            self.version += 1;
+            self.producer = None;
+        }
+    }
+
+    /// Notes an op that has the whole of it.
+    #[inline]
+    pub(crate) fn note_whole(&mut self, reads: bool) {
+        if reads {
+            self.readers.add_whole();
+        } else {
+            self.readers.clear(); // who comes next is behind it, and it is behind them
+        }
+    }
+
+    /// What of a range no such part covers.
+    pub(crate) fn gaps(&self, range: &Range<usize>, such: impl Fn(&Part) -> bool) -> SmallVec<[Range<usize>; 2]> {
+        let parts = self.parts.iter().filter(|part| part.overlaps(range) && such(part));
+        let mut ranges: SmallVec<[&Range<usize>; 8]> = parts.map(|part| &part.range).collect();
+        ranges.sort_unstable_by_key(|part| part.start);
+        let (mut from, mut gaps) = (range.start, SmallVec::new());
+        for part in ranges {
+            if part.start > from {
+                gaps.push(from..part.start);
+            }
+            from = from.max(part.end);
+        }
+        if from < range.end {
+            gaps.push(from..range.end);
+        }
+        gaps
+    }
+
+    /// Whether all of a range was written since the split.
+    pub(crate) fn is_written(&self, range: &Range<usize>) -> bool {
+        self.gaps(range, |part| part.written).is_empty()
+    }
+
+    /// The gate.
+    pub(crate) fn gate(&mut self, buffer: &Buffer) -> Variable {
+        self.gate.get_or_insert_with(|| buffer.engine().new_variable(None)).clone()
+    }
+}

@@ -1,0 +1,99 @@
+//! Storage that is filled later.
+
+use super::pool::{Block, OutOfMemory};
+use std::any::Any;
+use std::ptr::NonNull;
+use std::sync::{Arc, OnceLock};
+use weft_engine::Cause;
+
+/// Where bytes lie, once something was written.
+pub(super) enum Place {
+    /// In a block of one's own.
+    Own(Block),
+    /// In that of a temporary that nobody else could see any more.
+    Taken(Arc<Storage>),
+    /// In memory that someone else keeps.
+    Foreign { start: NonNull<u8>, _keeper: Box<dyn Any + Send + Sync> },
+    /// In an arena.
+    Within(Within),
+}
+
+/// Some bytes of an arena.
+#[derive(Clone)]
+pub struct Within {
+    arena: Arc<dyn Arena>,
+    offset: usize,
+}
+
+impl Within {
+    /// Those from `offset` on.
+    #[must_use]
+    pub fn new(arena: Arc<dyn Arena>, offset: usize) -> Self {
+        Self { arena, offset }
+    }
+}
+
+/// Memory that several buffers share, each for a while.
+pub trait Arena: Send + Sync {
+    /// The first byte. Allocates.
+    fn start(&self) -> Result<*mut u8, OutOfMemory>;
+}
+
+// SAFETY: memory is reached by ops whose accesses were granted, whichever thread they run on.
+unsafe impl Send for Place {}
+// SAFETY: as above.
+unsafe impl Sync for Place {}
+
+/// Bytes of the host that are allocated when they are first needed. Ops that write hold it; what only reads holds the buffer.
+pub struct Storage {
+    bytes: usize,
+    place: OnceLock<Place>,
+}
+
+impl Storage {
+    pub(super) fn new(bytes: usize, place: OnceLock<Place>) -> Arc<Self> {
+        Arc::new(Self { bytes, place })
+    }
+
+    /// The first byte. Allocates.
+    pub fn start(&self) -> Result<*mut u8, Cause> {
+        if let Some(place) = self.place.get() {
+            return place.start();
+        }
+        let block = Block::new(self.bytes).map_err(|error: OutOfMemory| Cause::Error(Box::new(error)))?;
+        self.place.get_or_init(|| Place::Own(block)).start()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Lies where `other` lies, unless it lies somewhere already. Answers whether it does.
+    pub(crate) fn take_place(&self, other: &Arc<Self>) -> bool {
+        let root = match other.place.get() {
+            Some(Place::Own(_)) => Arc::clone(other),
+            Some(Place::Taken(root)) => Arc::clone(root),
+            Some(Place::Foreign { .. } | Place::Within(_)) | None => return false,
+        };
+        root.bytes == self.bytes && self.place.set(Place::Taken(root)).is_ok()
+    }
+}
+
+impl Place {
+    fn start(&self) -> Result<*mut u8, Cause> {
+        match self {
+            Self::Own(block) => Ok(block.start()),
+            Self::Taken(root) => match root.place.get() {
+                Some(place) => place.start(),
+                None => unreachable!("what is taken lies somewhere"),
+            },
+            Self::Foreign { start, .. } => Ok(start.as_ptr()),
+            Self::Within(Within { arena, offset }) => {
+                let start = arena.start().map_err(|error| Cause::Error(Box::new(error)))?;
+                Ok(start.wrapping_add(*offset))
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! Small ops run where they are pushed, if what they read is there: handing one over takes longer than running it, as
+//! its cache lines have to travel.
+//!
+//! To everybody else it is as if the op had been pushed and had finished at that moment. The lock under which pushes
+//! happen is held meanwhile, so that nobody can change what is read; the loop is short.
+
+use crate::access::{is_all_there, note_written, place};
+use crate::layout::Element;
+use crate::memory::Pushing;
+use crate::step::{Operand, StridedLoop, signed};
+use crate::{Access, Array};
+use weft_engine::Engine;
+use weft_engine::trace::Note;
+
+/// Elements of such an op at most.
+pub(crate) const AT_ONCE: usize = 1024;
+/// Operands of such an op at most.
+const FEW: usize = 4;
+
+/// Runs the loop if its operands are few, of one shape, in rows, and there. Answers whether it has.
+#[inline]
+pub(crate) fn run_rows(
+    kernel: &StridedLoop,
+    engine: &Engine,
+    output: &Array,
+    inputs: &[Operand<'_>],
+    arrays: &[(&Array, Access)],
+    note: Note,
+) -> bool {
+    let size = output.layout().size();
+    if size > AT_ONCE || inputs.len() >= FEW || !output.is_flat() || output.buffer().is_readonly() {
+        return false;
+    }
+    let mut pointers = [std::ptr::null_mut(); FEW];
+    let mut steps = [0; FEW];
+    let mut elements = [Element([0; 16]); FEW];
+    for (at, input) in inputs.iter().enumerate() {
+        match input {
+            Operand::Scalar(scalar, dtype) => {
+                let Some(element) = scalar.element(*dtype) else { return false };
+                elements[at] = element;
+            }
+            Operand::Array(array) => {
+                let alike = array.is_contiguous()
+                    && array.layout().shape == output.layout().shape
+                    && !std::sync::Arc::ptr_eq(array.buffer(), output.buffer());
+                let Some(start) = array.buffer().start().ok().filter(|_| alike) else { return false };
+                pointers[at] = start.wrapping_add(array.layout().offset);
+                steps[at] = signed(array.dtype().size());
+            }
+        }
+    }
+    for (at, input) in inputs.iter().enumerate() {
+        if let Operand::Scalar(..) = input {
+            pointers[at] = elements[at].0.as_mut_ptr();
+        }
+    }
+    let mut pushing = Pushing::lock();
+    if !is_all_there(&mut pushing, engine, arrays) {
+        return false;
+    }
+    let Ok(start) = output.buffer().start() else { return false };
+    let count = inputs.len();
+    (pointers[count], steps[count]) = (start, signed(output.dtype().size()));
+    let span = engine.start_span();
+    // SAFETY: what is read is there and cannot change while the lock is held; nobody else knows what is written.
+    unsafe { kernel.call(&pointers[..=count], &[signed(size)], &steps[..=count]) };
+    if let Some(span) = span {
+        engine.record_run(note, span);
+    }
+    place(&mut pushing, arrays);
+    note_written(&mut pushing, &arrays[arrays.len() - 1..]);
+    true
+}

@@ -1,0 +1,131 @@
+//! Ops made of one strided loop.
+
+use super::at_once::{self, AT_ONCE};
+use super::large::{LARGE, push_large};
+use crate::access::{enqueue, is_all_there, note_written, place, refuse};
+use crate::door::{self, Call, recording};
+use crate::memory::Pushing;
+use crate::step::{Bound, Operand, Plan, RunBound, Step, Strided, StridedLoop};
+use crate::{Access, Array, ArrayError};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use weft_engine::trace::Kind;
+use weft_engine::{Engine, PushOptions};
+
+/// Results below this size are not counted as bytes held by pending ops.
+const COUNTED: usize = 4096;
+
+/// The arrays of an op, inputs first.
+type Arrays<'a> = SmallVec<[(&'a Array, Access); 3]>;
+
+/// Checks the arrays of an op. Answers them, and the bytes that are counted.
+#[inline]
+fn listed<'a>(engine: &Engine, outputs: &[&'a Array], inputs: &[Operand<'a>]) -> Result<(Arrays<'a>, u64), ArrayError> {
+    let (mut arrays, mut bytes) = (Arrays::new(), 0);
+    for input in inputs {
+        if let Operand::Array(array) = input {
+            door::check(engine, array)?;
+            arrays.push((array, Access::Read));
+        }
+    }
+    for output in outputs {
+        door::check(engine, output)?;
+        arrays.push((output, Access::Overwrite));
+        if output.bytes() >= COUNTED {
+            bytes += output.bytes() as u64;
+        }
+    }
+    refuse(arrays.iter().map(|(array, _)| *array))?;
+    Ok((arrays, bytes))
+}
+
+/// Pushes an op that runs `kernel` over operands broadcast to the outputs' shape, element by element.
+///
+/// The caller has waited for room for the outputs' bytes.
+#[inline]
+pub fn push_elementwise(
+    kernel: StridedLoop,
+    outputs: &[&Array],
+    inputs: &[Operand<'_>],
+    mut options: PushOptions<'_>,
+) -> Result<(), ArrayError> {
+    let Some(first) = outputs.first() else {
+        return Err(ArrayError::Invalid("there is no output".to_owned()));
+    };
+    kernel.check(inputs.iter().map(Operand::dtype), outputs.iter().map(|output| output.dtype()))?;
+    let engine = first.engine();
+    options.note = options.note.or(Kind::Compute);
+    let (arrays, bytes) = listed(engine, outputs, inputs)?;
+    options.bytes += bytes;
+    if recording::is_open() {
+        let step = Step::Strided(Arc::new(Strided::new(kernel, outputs, inputs)?));
+        return door::record(step, &Call::on(engine, &arrays, options));
+    }
+    if let [output] = outputs
+        && at_once::run_rows(&kernel, engine, output, inputs, &arrays, options.note)
+    {
+        return Ok(());
+    }
+    let plan = Plan::Own(Strided::new(kernel, outputs, inputs)?);
+    push_bound(Bound::new(plan, outputs, inputs)?, &Call::on(engine, &arrays, options), arrays.len() - outputs.len())
+}
+
+/// Pushes a step again, on arrays that have the layouts that it was made for.
+pub(crate) fn push_again(
+    strided: &Arc<Strided>,
+    Call { arrays, variables, after, mut options, .. }: Call<'_>,
+) -> Result<(), ArrayError> {
+    let read = arrays.len() - strided.kernel().outputs();
+    let mut left = arrays[..read].iter().map(|(array, _)| *array);
+    let mut inputs: SmallVec<[Operand<'_>; 3]> = SmallVec::new();
+    for (scalar, dtype) in strided.scalars().zip(strided.kernel().dtypes()) {
+        // The scalar itself is in the step.
+        let filler = || Operand::Scalar(crate::Scalar::Bool(false), *dtype);
+        inputs.push(if scalar.is_some() { filler() } else { left.next().map_or_else(filler, Operand::Array) });
+    }
+    let outputs: SmallVec<[&Array; 1]> = arrays[read..].iter().map(|(array, _)| *array).collect();
+    let Some(first) = outputs.first() else { return Ok(()) };
+    strided.kernel().check(inputs.iter().map(Operand::dtype), outputs.iter().map(|output| output.dtype()))?;
+    let engine = first.engine();
+    options.note = options.note.or(Kind::Compute);
+    let (arrays, bytes) = listed(engine, &outputs, &inputs)?;
+    options.bytes += bytes;
+    let bound = Bound::new(Plan::Shared(Arc::clone(strided)), &outputs, &inputs)?;
+    push_bound(bound, &Call { variables, after, ..Call::on(engine, &arrays, options) }, read)
+}
+
+#[inline]
+fn push_bound(step: Bound, call: &Call<'_>, read: usize) -> Result<(), ArrayError> {
+    if step.size() < LARGE { push_small(Box::new(step), call, read) } else { push_large(step, call, read) }
+}
+
+#[inline]
+fn push_small(mut step: Box<Bound>, call: &Call<'_>, read: usize) -> Result<(), ArrayError> {
+    let (engine, arrays) = (call.engine, call.arrays);
+    let mut options = call.options;
+    let mut pushing = Pushing::lock();
+    options.device.index = place(&mut pushing, arrays);
+    if step.size() <= AT_ONCE
+        && call.variables.is_empty()
+        && call.after.is_empty()
+        && is_all_there(&mut pushing, engine, arrays)
+    {
+        let span = engine.start_span();
+        if step.run().is_ok() {
+            if let Some(span) = span {
+                engine.record_run(options.note, span);
+            }
+            note_written(&mut pushing, &arrays[read..]);
+            return Ok(());
+        }
+    }
+    for (output, _) in &arrays[read..] {
+        if output.buffer().ranges.get(&mut pushing).is_used() {
+            step.rewrite(output.buffer());
+        }
+    }
+    let pushed = enqueue(&mut pushing, engine, (arrays, call.variables, call.after), &options, RunBound(step));
+    drop(pushing);
+    engine.follow_up();
+    Ok(pushed?)
+}

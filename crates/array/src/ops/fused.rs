@@ -1,0 +1,76 @@
+//! Ops made of several strided loops.
+
+use super::team::{self, Blocks};
+use crate::Array;
+use crate::door::{self, Call};
+use crate::step::Fused;
+use crate::{Access, ArrayError};
+use smallvec::SmallVec;
+use std::sync::{Arc, Mutex, PoisonError};
+use weft_engine::{Cause, Device, Engine, OpContext, Payload};
+
+/// Fused loops and their arrays, as a payload.
+struct Run {
+    step: Arc<Fused>,
+    arrays: SmallVec<[Array; 4]>,
+    device: Device,
+}
+
+/// The same at work.
+struct Work {
+    step: Arc<Fused>,
+    pointers: SmallVec<[*mut u8; 4]>,
+    /// Memory for blocks that nobody has in use.
+    slots: Mutex<Vec<crate::step::Slots>>,
+    /// What is read and written. Let go of when it was.
+    arrays: Mutex<SmallVec<[Array; 4]>>,
+}
+
+// SAFETY: it points into the memory of arrays that its op may access; blocks are disjoint.
+unsafe impl Send for Work {}
+// SAFETY: as above.
+unsafe impl Sync for Work {}
+
+impl Blocks for Work {
+    fn count(&self) -> usize {
+        self.step.blocks()
+    }
+
+    fn block(&self, number: usize) {
+        let kept = self.slots.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut slots = kept.unwrap_or_else(|| self.step.slots());
+        // SAFETY: the accesses are granted, and each block is run once.
+        unsafe { self.step.run_block(&self.pointers, number, &mut slots) };
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner).push(slots);
+    }
+
+    fn finish(&self) {
+        let arrays = std::mem::take(&mut *self.arrays.lock().unwrap_or_else(PoisonError::into_inner));
+        drop(arrays);
+    }
+}
+
+impl Payload for Run {
+    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        let start = |array: &Array| Ok(array.buffer().start()?.wrapping_add(array.layout().offset));
+        let pointers = self.arrays.iter().map(start).collect::<Result<SmallVec<[*mut u8; 4]>, Cause>>()?;
+        let Some(engine) = self.arrays.first().map(|array| array.engine().clone()) else { return Ok(()) };
+        let blocks = self.step.blocks();
+        let helpers = if blocks > 1 { engine.idle_workers(self.device).min(blocks - 1) } else { 0 };
+        let work = Work { step: self.step, pointers, slots: Mutex::default(), arrays: Mutex::new(self.arrays) };
+        team::run(
+            work,
+            context,
+            helpers,
+            || Engine::clone(&engine),
+            (self.device, weft_engine::trace::Note::default()),
+        );
+        Ok(())
+    }
+}
+
+/// Pushes fused loops on these arrays.
+pub(super) fn push_fused(step: &Arc<Fused>, call: &Call<'_>) -> Result<(), ArrayError> {
+    let arrays = call.arrays.iter().map(|(array, _): &(&Array, Access)| (*array).clone()).collect();
+    door::push(Run { step: Arc::clone(step), arrays, device: call.options.device }, call)
+}

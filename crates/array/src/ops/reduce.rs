@@ -1,0 +1,27 @@
+//! Ops that reduce.
+
+use crate::door::{self, Call, recording};
+use crate::step::{Reduce, Step, StridedLoop};
+use crate::{Access, Array, ArrayError, Scalar};
+use std::sync::Arc;
+use weft_engine::PushOptions;
+use weft_engine::trace::Kind;
+
+/// Pushes a reduction, from `identity` if there is one, of `input` over `axes` into `output`, whose shape is the input's with 1 for these axes.
+pub fn push_reduce(
+    kernel: StridedLoop,
+    identity: Option<Scalar>,
+    output: &Array,
+    input: &Array,
+    axes: &[usize],
+    mut options: PushOptions<'_>,
+) -> Result<(), ArrayError> {
+    options.note = options.note.or(Kind::Compute);
+    let step = Arc::new(Reduce::new(kernel, identity, output, input, axes)?);
+    let arrays = [(input, Access::Read), (output, Access::Overwrite)];
+    let call = Call::on(output.engine(), &arrays, options);
+    if recording::is_open() {
+        return door::record(Step::Reduce(step), &call);
+    }
+    door::push(super::again::on(Step::Reduce(step), &arrays), &call)
+}

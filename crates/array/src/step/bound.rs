@@ -1,0 +1,183 @@
+//! A strided loop with the arrays that it is to run on, once.
+
+use super::kernel::Pointers;
+use super::lifetimes::Lifetimes;
+use super::strided::{Copies, Operand, Strided};
+use super::walk::Walk;
+use crate::memory::{Buffer, Storage};
+use crate::{Array, ArrayError};
+use smallvec::SmallVec;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+use weft_engine::{Cause, Engine, OpContext, Payload};
+
+/// An input of a pushed op.
+pub(crate) enum Source {
+    Buffer { buffer: Arc<Buffer>, offset: usize },
+    Scalar,
+}
+
+/// A step that is one's own, or also somebody else's.
+#[allow(clippy::large_enum_variant)] // the large one is the usual one, and is moved into a box with its op
+pub(crate) enum Plan {
+    Own(Strided),
+    Shared(Arc<Strided>),
+}
+
+impl Deref for Plan {
+    type Target = Strided;
+
+    #[inline]
+    fn deref(&self) -> &Strided {
+        match self {
+            Self::Own(strided) => strided,
+            Self::Shared(strided) => strided,
+        }
+    }
+}
+
+/// What one op computes. It owns what it reads until it has run.
+pub(crate) struct Bound {
+    plan: Plan,
+    pub(crate) sources: SmallVec<[Source; 2]>,
+    outputs: SmallVec<[(Arc<Storage>, usize); 1]>,
+    /// Outputs that others have had before: while they are held, nobody takes their place.
+    rewritten: SmallVec<[Arc<Buffer>; 1]>,
+    /// Whether all arrays are whole buffers of one layout.
+    flat: bool,
+}
+
+impl Bound {
+    /// A step on these operands, which are those that it was made for or have their layouts.
+    #[inline]
+    pub(crate) fn new(plan: Plan, outputs: &[&Array], inputs: &[Operand<'_>]) -> Result<Self, ArrayError> {
+        let mut sources: SmallVec<[Source; 2]> = SmallVec::new();
+        for input in inputs {
+            sources.push(match input {
+                Operand::Scalar(..) => Source::Scalar,
+                Operand::Array(array) => {
+                    Source::Buffer { buffer: Arc::clone(array.buffer()), offset: array.layout().offset }
+                }
+            });
+        }
+        // A step of somebody else's may have been made for whole buffers and be bound to parts of larger ones.
+        let whole = || {
+            let input = |input: &Operand<'_>| matches!(input, Operand::Array(array) if !array.is_flat());
+            !inputs.iter().any(input) && outputs.iter().all(|output| output.is_flat())
+        };
+        let flat = plan.is_flat() && (matches!(plan, Plan::Own(_)) || whole());
+        let storage = |output: &&Array| Ok((Arc::clone(output.buffer().storage()?), output.layout().offset));
+        let outputs = outputs.iter().map(storage).collect::<Result<_, ArrayError>>()?;
+        Ok(Self { plan, sources, outputs, rewritten: SmallVec::new(), flat })
+    }
+
+    /// The engine, if one of the buffers that it reads knows it.
+    #[inline]
+    pub(crate) fn engine(&self) -> Option<&Engine> {
+        self.sources.iter().find_map(|source| match source {
+            Source::Buffer { buffer, .. } => Some(buffer.engine()),
+            Source::Scalar => None,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn strided(&self) -> &Strided {
+        &self.plan
+    }
+
+    /// Whether all arrays are whole buffers of one layout, so that a part of one is that part of all.
+    pub(crate) fn is_flat(&self) -> bool {
+        self.flat
+    }
+
+    /// Number of elements.
+    #[inline]
+    pub(crate) fn size(&self) -> usize {
+        self.plan.size()
+    }
+
+    /// Notes that an output is written once more.
+    pub(crate) fn rewrite(&mut self, buffer: &Arc<Buffer>) {
+        self.rewritten.push(Arc::clone(buffer));
+    }
+
+    /// Finds where the operands lie. Allocates what is to be written, or takes the place of something that nobody else
+    /// can see any more. It is the op `at` of those whose lifetimes these are.
+    pub(crate) fn prepare(&mut self, lifetimes: &mut Lifetimes, at: usize) -> Result<Prepared, Cause> {
+        if self.flat
+            && let [(storage, _)] = &self.outputs[..]
+        {
+            lifetimes.hand_on(at, &self.sources, storage);
+        }
+        let mut copies = Copies::new();
+        let buffers = self.sources.iter().filter_map(|source| match source {
+            Source::Buffer { buffer, offset } => Some(buffer.start().map(|start| start.wrapping_add(*offset))),
+            Source::Scalar => None,
+        });
+        let outputs =
+            self.outputs.iter().map(|(storage, offset)| storage.start().map(|start| start.wrapping_add(*offset)));
+        let mut arrays = buffers.chain(outputs);
+        let next = || arrays.next().unwrap_or_else(|| unreachable!("the loop has as many operands as it was made for"));
+        // SAFETY: the arrays have the layouts that the step was made for.
+        let pointers = unsafe { self.plan.pointers(next, &mut copies)? };
+        let overlap = self.plan.has_overlap();
+        let (kernel, walk) = (*self.plan.kernel(), self.plan.walk().clone());
+        Ok(Prepared { kernel, walk, pointers, overlap, _copies: copies })
+    }
+
+    /// Runs all of it. The caller's accesses are granted.
+    pub(crate) fn run(&mut self) -> Result<(), Cause> {
+        let mut lifetimes = Lifetimes::default();
+        lifetimes.note(0, self);
+        let prepared = self.prepare(&mut lifetimes, 0)?;
+        // SAFETY: as the caller says.
+        unsafe { prepared.run(0..prepared.walk.shape[0]) };
+        Ok(())
+    }
+
+    /// Hands out what it held, to be dropped.
+    pub(crate) fn release(&mut self) -> (SmallVec<[Source; 2]>, SmallVec<[Arc<Buffer>; 1]>) {
+        (std::mem::take(&mut self.sources), std::mem::take(&mut self.rewritten))
+    }
+}
+
+/// The payload of a small op.
+pub(crate) struct RunBound(pub(crate) Box<Bound>);
+
+impl Payload for RunBound {
+    fn run(mut self, _: &mut OpContext<'_>) -> Result<(), Cause> {
+        self.0.run()
+    }
+}
+
+/// A step ready to be run. What it was made of lives until then: scalars lie there.
+pub(crate) struct Prepared {
+    kernel: super::StridedLoop,
+    walk: Walk,
+    pointers: Pointers,
+    overlap: bool,
+    _copies: Copies,
+}
+
+// SAFETY: it points into storage that its op may access, into what it owns and into the step that it was made of.
+unsafe impl Send for Prepared {}
+// SAFETY: as above; its parts are disjoint.
+unsafe impl Sync for Prepared {}
+
+impl Prepared {
+    /// Whether an operand was copied because it overlaps the output: then all is run in one part.
+    pub(crate) fn has_overlap(&self) -> bool {
+        self.overlap
+    }
+
+    /// Runs the loop over a part of the outermost axis.
+    ///
+    /// # Safety
+    ///
+    /// The accesses are granted, or are those of a follower (see `ops::large`); the step is where it was.
+    #[inline]
+    pub(crate) unsafe fn run(&self, part: Range<usize>) {
+        // SAFETY: the caller's promise; operands were checked against the walk.
+        unsafe { self.walk.run(&self.kernel, &self.pointers, part) };
+    }
+}

@@ -1,0 +1,117 @@
+//! Strided loops that run one after the other over each block of their elements, so that what one writes the next finds
+//! in the cache. What nobody else reads is never longer than a block.
+
+use super::strided::Strided;
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Where an operand of one of the loops lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// In the array of this number, of those that the whole is bound to.
+    Array(usize),
+    /// In this slot of a block's own memory.
+    Slot(usize),
+}
+
+/// Alignment of slots: a cache line.
+const ALIGNMENT: usize = 64;
+
+/// Some strided loops over the same number of elements, each in rows.
+pub struct Fused {
+    size: usize,
+    block: usize,
+    loops: Vec<(Arc<Strided>, Range<usize>)>,
+    /// Where the operands that are arrays lie, and bytes of their elements.
+    operands: Vec<(Part, usize)>,
+    slots: usize,
+    /// Bytes of a slot.
+    slot: usize,
+}
+
+/// A block's own memory. Its length is 0: it is what was reserved, and not initialised.
+pub struct Slots(Vec<[u64; 8]>);
+
+impl Fused {
+    /// The loops with where their operands lie, inputs first, scalars left out; blocks of so many elements.
+    ///
+    /// Nothing if a loop is not in rows, or has another size.
+    #[must_use]
+    pub fn new(parts: Vec<(Arc<Strided>, Vec<Part>)>, block: usize) -> Option<Self> {
+        let size = parts.first()?.0.size();
+        let (mut loops, mut operands, mut slots, mut widest) = (Vec::new(), Vec::new(), 0, 1);
+        for (strided, places) in parts {
+            if strided.size() != size || !strided.is_in_rows() {
+                return None;
+            }
+            let items: SmallVec<[usize; 4]> = strided.items().collect();
+            if items.len() != places.len() {
+                return None;
+            }
+            let from = operands.len();
+            for (place, item) in places.into_iter().zip(items) {
+                if let Part::Slot(slot) = place {
+                    slots = slots.max(slot + 1);
+                    widest = widest.max(item);
+                }
+                operands.push((place, item));
+            }
+            loops.push((strided, from..operands.len()));
+        }
+        let slot = (block * widest).next_multiple_of(ALIGNMENT);
+        Some(Self { size, block, loops, operands, slots, slot })
+    }
+
+    /// Number of elements.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// How many blocks there are.
+    #[must_use]
+    pub fn blocks(&self) -> usize {
+        self.size.div_ceil(self.block)
+    }
+
+    /// Memory for one block after the other.
+    #[must_use]
+    pub fn slots(&self) -> Slots {
+        Slots(Vec::with_capacity(self.slots * self.slot / ALIGNMENT + 1))
+    }
+
+    /// Runs one block, where the arrays are.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Step::run`](super::Step::run).
+    pub unsafe fn run_block(&self, arrays: &[*mut u8], number: usize, slots: &mut Slots) {
+        let part = number * self.block..((number + 1) * self.block).min(self.size);
+        let own = slots.0.as_mut_ptr().cast::<u8>();
+        let own = own.wrapping_add(own.align_offset(ALIGNMENT));
+        let mut pointers: SmallVec<[*mut u8; 4]> = SmallVec::new();
+        for (strided, range) in &self.loops {
+            pointers.clear();
+            pointers.extend(self.operands[range.clone()].iter().map(|(place, item)| match place {
+                Part::Array(array) => arrays[*array].wrapping_add(part.start * item),
+                Part::Slot(slot) => own.wrapping_add(slot * self.slot),
+            }));
+            // SAFETY: the caller's promise; slots hold as many elements as a block has, of any type.
+            unsafe { strided.run_rows(&pointers, 0..part.len()) };
+        }
+    }
+
+    /// Runs all blocks.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Step::run`](super::Step::run).
+    pub unsafe fn run(&self, arrays: &[*mut u8]) {
+        let mut slots = self.slots();
+        for number in 0..self.blocks() {
+            // SAFETY: the caller's promise.
+            unsafe { self.run_block(arrays, number, &mut slots) };
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Strided loops.
+
+use super::walk::signed;
+use crate::ArrayError;
+use crate::layout::DType;
+use smallvec::SmallVec;
+use std::ffi::{c_char, c_void};
+
+/// A compiled loop over one axis, in the form of NumPy's inner loops: `args` point to the first elements of the
+/// operands, inputs first, `dimensions[0]` says how many there are, `steps` how many bytes apart.
+type Function =
+    unsafe extern "C" fn(args: *mut *mut c_char, dimensions: *const isize, steps: *const isize, data: *mut c_void);
+
+/// A strided loop and what it is called with.
+#[derive(Debug, Clone, Copy)]
+pub struct StridedLoop {
+    function: Function,
+    data: *mut c_void,
+    inputs: u8,
+    outputs: u8,
+    /// Of the operands, inputs first.
+    dtypes: [DType; OPERANDS],
+}
+
+/// Operands of a loop at most.
+const OPERANDS: usize = 8;
+
+// SAFETY: new() makes its caller vouch for calls from any thread.
+unsafe impl Send for StridedLoop {}
+// SAFETY: as above.
+unsafe impl Sync for StridedLoop {}
+
+/// Pointers to the first elements of the operands.
+pub(crate) type Pointers = SmallVec<[*mut u8; 4]>;
+
+impl StridedLoop {
+    /// A loop over operands of these types; nothing if there are more than eight.
+    ///
+    /// # Safety
+    ///
+    /// Calls are sound on any thread, at any time, several at once, if the operands are elements of these types,
+    /// aligned or not, and outputs overlap inputs only where they are the same elements.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // eight at most
+    pub const unsafe fn new(
+        function: Function,
+        data: *mut c_void,
+        inputs: &[DType],
+        outputs: &[DType],
+    ) -> Option<Self> {
+        if inputs.len() + outputs.len() > OPERANDS {
+            return None;
+        }
+        let mut dtypes = [DType::Bool; OPERANDS];
+        let mut at = 0;
+        while at < inputs.len() + outputs.len() {
+            dtypes[at] = if at < inputs.len() { inputs[at] } else { outputs[at - inputs.len()] };
+            at += 1;
+        }
+        Some(Self { function, data, inputs: inputs.len() as u8, outputs: outputs.len() as u8, dtypes })
+    }
+
+    /// How many operands it reads.
+    #[must_use]
+    #[inline]
+    pub const fn inputs(&self) -> usize {
+        self.inputs as usize
+    }
+
+    /// How many it writes.
+    #[must_use]
+    #[inline]
+    pub const fn outputs(&self) -> usize {
+        self.outputs as usize
+    }
+
+    /// The types of its operands, inputs first.
+    #[must_use]
+    #[inline]
+    pub fn dtypes(&self) -> &[DType] {
+        &self.dtypes[..self.inputs() + self.outputs()]
+    }
+
+    /// Refuses operands of other numbers or types than the loop's.
+    #[inline]
+    pub(crate) fn check(
+        &self,
+        inputs: impl ExactSizeIterator<Item = DType>,
+        outputs: impl ExactSizeIterator<Item = DType>,
+    ) -> Result<(), ArrayError> {
+        if inputs.len() != self.inputs() || outputs.len() != self.outputs() {
+            let message = format!("the loop has {} inputs and {} outputs", self.inputs, self.outputs);
+            return Err(ArrayError::Invalid(message));
+        }
+        for (at, (found, wanted)) in inputs.chain(outputs).zip(self.dtypes).enumerate() {
+            if found != wanted {
+                return Err(Self::refusal(at, found, wanted));
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn refusal(at: usize, found: DType, wanted: DType) -> ArrayError {
+        ArrayError::Invalid(format!("operand {at} of the loop is {}, not {}", wanted.name(), found.name()))
+    }
+
+    /// The address of its code and its data: what two loops that are the same share.
+    #[must_use]
+    pub fn identity(&self) -> (usize, usize) {
+        (self.function as usize, self.data.addr())
+    }
+
+    /// Calls the loop over `count` elements.
+    ///
+    /// # Safety
+    ///
+    /// `pointers` and `steps` are those of the loop's operands, which reach valid memory as [`new`](Self::new) says.
+    #[inline]
+    pub(crate) unsafe fn call(&self, pointers: &[*mut u8], dimensions: &[isize], steps: &[isize]) {
+        // The loops take the array of pointers as theirs to change.
+        let mut args: SmallVec<[*mut c_char; 4]> = pointers.iter().map(|pointer| pointer.cast()).collect();
+        // SAFETY: the caller's promise.
+        unsafe { (self.function)(args.as_mut_ptr(), dimensions.as_ptr(), steps.as_ptr(), self.data) };
+    }
+}
+
+/// # Safety
+///
+/// As for the loop that it is.
+unsafe extern "C" fn copy<const SIZE: usize>(
+    args: *mut *mut c_char,
+    dimensions: *const isize,
+    steps: *const isize,
+    _: *mut c_void,
+) {
+    // SAFETY: two operands and one axis, by the loop's contract; elements are moved as bytes, so that alignment
+    // does not matter.
+    unsafe {
+        let (count, from, to) = (*dimensions, *steps, *steps.add(1));
+        let (mut source, mut target) = (*args, *args.add(1));
+        if from == signed(SIZE) && to == signed(SIZE) {
+            std::ptr::copy(source, target, count.unsigned_abs() * SIZE);
+            return;
+        }
+        for _ in 0..count {
+            let element = source.cast::<[u8; SIZE]>().read();
+            target.cast::<[u8; SIZE]>().write(element);
+            source = source.wrapping_offset(from);
+            target = target.wrapping_offset(to);
+        }
+    }
+}
+
+/// The loop that copies elements of this type.
+#[must_use]
+pub fn copy_loop(dtype: DType) -> StridedLoop {
+    let function: Function = match dtype.size() {
+        1 => copy::<1>,
+        2 => copy::<2>,
+        4 => copy::<4>,
+        8 => copy::<8>,
+        _ => copy::<16>,
+    };
+    // SAFETY: it touches nothing but its operands, and looks at none of them.
+    match unsafe { StridedLoop::new(function, std::ptr::null_mut(), &[dtype], &[dtype]) } {
+        Some(kernel) => kernel,
+        None => unreachable!("two operands are not too many"),
+    }
+}

@@ -1,0 +1,70 @@
+//! Memory that ops which run together hand on to each other.
+//!
+//! Such ops run one after the other over each block, on elements of the same place in all operands. So what one of them
+//! reads for the last time may lie where it writes, or where any op after it does, if nobody else can see it: then no
+//! handle is left, and no op outside reads it. Whoever could clone a buffer holds it; so if the operands of these ops are
+//! all that do, that stays so.
+
+use super::bound::{Bound, Source};
+use crate::memory::{Buffer, Storage};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use weft_engine::handles;
+
+struct Use {
+    buffer: *const Buffer,
+    /// Operands that it is.
+    count: usize,
+    /// The last op that reads it.
+    last: usize,
+}
+
+/// What some ops, in their order, read, and what of it is free.
+#[derive(Default)]
+pub(crate) struct Lifetimes {
+    uses: SmallVec<[Use; 2]>,
+    free: Vec<Arc<Storage>>,
+}
+
+impl Lifetimes {
+    /// The op `at` is one of them.
+    pub(crate) fn note(&mut self, at: usize, step: &Bound) {
+        for source in &step.sources {
+            let Source::Buffer { buffer, .. } = source else { continue };
+            let buffer = Arc::as_ptr(buffer);
+            match self.uses.iter_mut().find(|known| known.buffer == buffer) {
+                Some(known) => (known.count, known.last) = (known.count + 1, at),
+                None => self.uses.push(Use { buffer, count: 1, last: at }),
+            }
+        }
+    }
+
+    /// Whether nobody sees the buffer any more once the op `at` has read it.
+    fn ends(&self, buffer: &Arc<Buffer>, at: usize) -> bool {
+        let known = self.uses.iter().find(|known| known.buffer == Arc::as_ptr(buffer));
+        known.is_some_and(|known| known.last == at && known.count == handles(buffer))
+    }
+
+    /// Gives what the op `at` writes, `output`, the place of something that is free by then, and notes what becomes free.
+    pub(crate) fn hand_on(&mut self, at: usize, sources: &[Source], output: &Arc<Storage>) {
+        let mut placed = false;
+        for source in sources {
+            if let Source::Buffer { buffer, .. } = source
+                && self.ends(buffer, at)
+            {
+                if let Ok(storage) = buffer.storage() {
+                    if !placed && output.take_place(storage) {
+                        placed = true;
+                    } else {
+                        self.free.push(Arc::clone(storage));
+                    }
+                }
+                // An op may name it twice.
+                self.uses.retain(|known| known.buffer != Arc::as_ptr(buffer));
+            }
+        }
+        if !placed && let Some(found) = self.free.iter().position(|free| output.take_place(free)) {
+            self.free.swap_remove(found);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Steps: what ops compute, apart from the memory on which they do.
+
+mod bound;
+mod fused;
+mod kernel;
+mod lifetimes;
+mod matmul;
+mod opaque;
+mod reduce;
+mod strided;
+mod walk;
+
+pub(crate) use bound::{Bound, Plan, Prepared, RunBound, Source};
+pub use fused::{Fused, Part, Slots};
+pub use kernel::{StridedLoop, copy_loop};
+pub(crate) use lifetimes::Lifetimes;
+pub use matmul::Matmul;
+pub use opaque::Opaque;
+pub(crate) use opaque::{Hosted, Native};
+pub use reduce::Reduce;
+pub use strided::{Operand, Strided};
+pub(crate) use walk::signed;
+
+use crate::{Access, Array};
+use std::sync::Arc;
+
+/// What a call runs: as often as it is asked to, on whatever memory has the layouts that it was made for.
+#[derive(Clone)]
+pub enum Step {
+    /// A strided loop, element by element.
+    Strided(Arc<Strided>),
+    /// A reduction.
+    Reduce(Arc<Reduce>),
+    /// A product of matrices.
+    Matmul(Arc<Matmul>),
+    /// Strided loops, block by block.
+    Fused(Arc<Fused>),
+    /// A callable, a native function: known by its accesses alone.
+    Opaque(Arc<dyn Opaque>),
+}
+
+impl Step {
+    /// The numbers that it was given instead of arrays, as bytes: two steps that differ in them are not the same.
+    #[must_use]
+    pub fn numbers(&self) -> Vec<[u8; 16]> {
+        if let Self::Strided(strided) = self { strided.numbers().copied().collect() } else { Vec::new() }
+    }
+
+    /// Whether it runs on any thread, on pointers alone.
+    #[must_use]
+    #[inline]
+    pub fn is_native(&self) -> bool {
+        !matches!(self, Self::Opaque(_))
+    }
+
+    /// Runs it where its arrays are: inputs first, then outputs. Opaque ones do nothing.
+    ///
+    /// # Safety
+    ///
+    /// Each pointer is to the first element of an operand of the layout that the step was made for, which nobody else
+    /// writes to, and of an output which nobody else reads.
+    #[inline]
+    pub unsafe fn run(&self, arrays: &[*mut u8]) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Self::Strided(step) => step.run(arrays),
+                Self::Reduce(step) => step.run(arrays),
+                Self::Matmul(step) => step.run(arrays),
+                Self::Fused(step) => step.run(arrays),
+                Self::Opaque(_) => {}
+            }
+        }
+    }
+}
+
+/// The operands of a step, each with what is done to it: inputs first.
+pub type Operands = Vec<(Array, Access)>;

@@ -1,0 +1,321 @@
+//! A strided loop over operands of certain layouts, apart from where these lie.
+
+use super::kernel::{Pointers, StridedLoop};
+use super::walk::{Walk, signed};
+use crate::layout::Element;
+use crate::{Array, ArrayError, DType, Scalar, Strides};
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What an op reads.
+#[derive(Clone, Copy)]
+pub enum Operand<'a> {
+    /// An array, broadcast to the shape of the result.
+    Array(&'a Array),
+    /// The same number for every element, of this type.
+    Scalar(Scalar, DType),
+}
+
+impl Strided {
+    /// The numbers that it was given instead of arrays, as bytes.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = &[u8; 16]> {
+        self.inputs.iter().filter_map(|input| if let Input::Scalar(number) = input { Some(&number.0) } else { None })
+    }
+}
+
+impl Operand<'_> {
+    #[inline]
+    pub(crate) fn dtype(&self) -> DType {
+        match self {
+            Self::Array(array) => array.dtype(),
+            Self::Scalar(_, dtype) => *dtype,
+        }
+    }
+}
+
+enum Input {
+    /// In the step itself.
+    Scalar(Element),
+    /// Where it is bound to. If the output overlaps it elsewhere, it is copied before anything is written.
+    Array { copied: bool },
+}
+
+/// One loop and how it walks over its operands. It runs as often as it is asked to, on whatever memory has the layouts
+/// that it was made for.
+pub struct Strided {
+    kernel: StridedLoop,
+    walk: Walk,
+    inputs: SmallVec<[Input; 2]>,
+    /// Bytes of the elements of each operand; 0 for a scalar.
+    items: SmallVec<[u8; 4]>,
+    /// Whether all arrays are whole buffers of one layout.
+    flat: bool,
+    /// Whether an input is copied.
+    overlap: bool,
+}
+
+/// What is copied before it is overwritten.
+pub(crate) type Copies = SmallVec<[Box<[u8]>; 1]>;
+
+#[allow(clippy::cast_possible_truncation)] // elements have 16 bytes at most
+#[inline]
+fn item_of(array: &Array) -> u8 {
+    array.dtype().size() as u8
+}
+
+impl Strided {
+    /// Checks the operands, whose types are the loop's. `outputs` is not empty.
+    #[inline]
+    pub(crate) fn new(kernel: StridedLoop, outputs: &[&Array], operands: &[Operand<'_>]) -> Result<Self, ArrayError> {
+        let shape = &outputs[0].layout().shape;
+        let mut items: SmallVec<[u8; 4]> = SmallVec::new();
+        let mut inputs: SmallVec<[Input; 2]> = SmallVec::new();
+        // Whether elements lie one after the other everywhere, and whether the arrays are all of their buffers.
+        let (mut in_rows, mut flat) = (true, true);
+        for operand in operands {
+            match operand {
+                Operand::Scalar(scalar, dtype) => {
+                    let refuse = || ArrayError::Invalid(format!("{scalar:?} is no {}", dtype.name()));
+                    inputs.push(Input::Scalar(scalar.element(*dtype).ok_or_else(refuse)?));
+                    items.push(0);
+                }
+                Operand::Array(array) => {
+                    in_rows &= array.is_contiguous() && array.layout().shape == *shape;
+                    flat &= array.is_flat();
+                    inputs.push(Input::Array { copied: false });
+                    items.push(item_of(array));
+                }
+            }
+        }
+        for (at, output) in outputs.iter().enumerate() {
+            check_output(output, &outputs[..at], shape)?;
+            in_rows &= output.is_contiguous();
+            flat &= output.is_flat();
+            items.push(item_of(output));
+        }
+        let walk = if in_rows { Walk::flat(outputs[0].layout().size(), &items) } else { general(outputs, operands)? };
+        let mut overlap = false;
+        for (operand, input) in operands.iter().zip(&mut inputs) {
+            if let (Operand::Array(array), Input::Array { copied }) = (operand, input) {
+                for output in outputs.iter().filter(|output| Arc::ptr_eq(output.buffer(), array.buffer())) {
+                    *copied |= is_elsewhere(output, array)?;
+                    overlap |= *copied;
+                }
+            }
+        }
+        Ok(Self { kernel, walk, inputs, items, flat: flat && in_rows, overlap })
+    }
+
+    /// The loop.
+    #[must_use]
+    pub fn kernel(&self) -> &StridedLoop {
+        &self.kernel
+    }
+
+    /// Number of elements.
+    #[must_use]
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.walk.size()
+    }
+
+    /// Whether all arrays are whole buffers of one layout, so that a part of one is that part of all.
+    #[must_use]
+    #[inline]
+    pub fn is_flat(&self) -> bool {
+        self.flat
+    }
+
+    /// Whether an operand is copied because it overlaps the output elsewhere.
+    #[must_use]
+    #[inline]
+    pub fn has_overlap(&self) -> bool {
+        self.overlap
+    }
+
+    /// Whether elements of all operands lie one after the other, or are the same: a part is a part of all of them.
+    #[must_use]
+    pub fn is_in_rows(&self) -> bool {
+        let item = |operand: usize| isize::from(self.items[operand]);
+        self.walk.shape.len() == 1
+            && !self.overlap
+            && (0..self.items.len()).all(|operand| self.walk.step(0, operand) == item(operand))
+    }
+
+    /// The scalars among its inputs: their bytes, or nothing for an array.
+    pub fn scalars(&self) -> impl Iterator<Item = Option<[u8; 16]>> + '_ {
+        self.inputs.iter().map(|input| match input {
+            Input::Scalar(element) => Some(element.0),
+            Input::Array { .. } => None,
+        })
+    }
+
+    /// Bytes of the elements of those of its operands that are arrays, inputs first.
+    pub fn items(&self) -> impl Iterator<Item = usize> + '_ {
+        let scalar = |at: usize| matches!(self.inputs.get(at), Some(Input::Scalar(_)));
+        self.items.iter().enumerate().filter(move |(at, _)| !scalar(*at)).map(|(_, item)| usize::from(*item))
+    }
+
+    /// Whether another step does the same with operands of the same layouts.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.kernel.identity() == other.kernel.identity()
+            && self.kernel.dtypes() == other.kernel.dtypes()
+            && self.walk == other.walk
+            && self.items == other.items
+            && self.overlap == other.overlap
+            && self.scalars().eq(other.scalars())
+    }
+
+    pub(crate) fn walk(&self) -> &Walk {
+        &self.walk
+    }
+
+    /// Whether an input is copied first.
+    #[inline]
+    pub(crate) fn is_copied(&self, input: usize) -> bool {
+        matches!(self.inputs[input], Input::Array { copied: true })
+    }
+
+    /// Pointers to the first elements of all operands, for those of the arrays among them. Those to scalars are into the
+    /// step, those to what is copied into `copies`.
+    ///
+    /// # Safety
+    ///
+    /// The pointers reach what the layouts say.
+    #[inline]
+    pub(crate) unsafe fn pointers<E>(
+        &self,
+        mut next: impl FnMut() -> Result<*mut u8, E>,
+        copies: &mut Copies,
+    ) -> Result<Pointers, E> {
+        let mut pointers = Pointers::new();
+        for (operand, input) in self.inputs.iter().enumerate() {
+            pointers.push(match input {
+                Input::Scalar(element) => element.0.as_ptr().cast_mut(), // loops only read their inputs
+                Input::Array { copied: false } => next()?,
+                // SAFETY: the caller's promise.
+                Input::Array { copied: true } => unsafe { self.copy(operand, next()?, copies) },
+            });
+        }
+        for _ in self.inputs.len()..self.items.len() {
+            pointers.push(next()?);
+        }
+        Ok(pointers)
+    }
+
+    /// Runs all of it where the arrays among its operands are, inputs first.
+    ///
+    /// # Safety
+    ///
+    /// Each pointer is to the first element of an operand of the layout that the step was made for, which nobody else
+    /// writes to, and of an output which nobody else reads.
+    #[inline]
+    pub unsafe fn run(&self, arrays: &[*mut u8]) {
+        let mut copies = Copies::new();
+        let mut arrays = arrays.iter();
+        let next = || arrays.next().copied().ok_or(());
+        // SAFETY: the caller's promise.
+        unsafe {
+            if let Ok(pointers) = self.pointers(next, &mut copies) {
+                self.run_part(&pointers, 0..self.walk.shape[0]);
+            }
+        }
+    }
+
+    /// Runs some elements of it, if it [is in rows](Self::is_in_rows).
+    ///
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run).
+    #[inline]
+    pub unsafe fn run_rows(&self, arrays: &[*mut u8], part: Range<usize>) {
+        let mut arrays = arrays.iter();
+        let next = || arrays.next().copied().ok_or(());
+        // SAFETY: the caller's promise.
+        unsafe {
+            if let Ok(pointers) = self.pointers(next, &mut Copies::new()) {
+                self.run_part(&pointers, part);
+            }
+        }
+    }
+
+    /// Runs a part of the outermost axis.
+    ///
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run); the pointers are to all operands.
+    #[inline]
+    pub(crate) unsafe fn run_part(&self, pointers: &[*mut u8], part: Range<usize>) {
+        // SAFETY: the caller's promise; operands were checked against the walk.
+        unsafe { self.walk.run(&self.kernel, pointers, part) };
+    }
+
+    /// Copies an operand to where the output does not reach.
+    ///
+    /// # Safety
+    ///
+    /// `from` is its first element.
+    unsafe fn copy(&self, operand: usize, from: *mut u8, copies: &mut Copies) -> *mut u8 {
+        let (mut low, mut high) = (0_isize, 0_isize);
+        for (axis, &length) in self.walk.shape.iter().enumerate() {
+            let far = self.walk.step(axis, operand) * (signed(length) - 1).max(0);
+            if far < 0 { low += far } else { high += far }
+        }
+        let length = (high - low).unsigned_abs() + usize::from(self.items[operand]);
+        // SAFETY: the operand's elements reach these bytes, which are inside its buffer.
+        let bytes = unsafe { std::slice::from_raw_parts(from.wrapping_offset(low), length) };
+        let mut bytes: Box<[u8]> = bytes.into();
+        let first = bytes.as_mut_ptr().wrapping_offset(-low);
+        copies.push(bytes); // what it points to stays where it is
+        first
+    }
+}
+
+/// Refuses an output to which the loop could not write each element for itself.
+#[inline]
+fn check_output(output: &Array, others: &[&Array], shape: &[usize]) -> Result<(), ArrayError> {
+    output.buffer().check_writable()?;
+    let layout = output.layout();
+    if layout.shape[..] != *shape {
+        let (from, to) = (layout.shape.to_vec(), shape.to_vec());
+        return Err(ArrayError::Broadcast { from, to });
+    }
+    let repeats = || layout.shape.iter().zip(&layout.strides).any(|(&length, &stride)| length > 1 && stride == 0);
+    if layout.size() > 0 && repeats() {
+        let message = "the output is a broadcast view: more than one of its elements are the same memory";
+        return Err(ArrayError::Invalid(message.to_owned()));
+    }
+    let (own, shares) = (output.range(), |other: &&&Array| Arc::ptr_eq(other.buffer(), output.buffer()));
+    if others.iter().filter(shares).any(|other| other.range().start < own.end && own.start < other.range().end) {
+        return Err(ArrayError::Invalid("two outputs overlap: give each its own memory".to_owned()));
+    }
+    Ok(())
+}
+
+/// A walk over operands of any layouts.
+fn general(outputs: &[&Array], inputs: &[Operand<'_>]) -> Result<Walk, ArrayError> {
+    let shape = &outputs[0].layout().shape;
+    let mut strides: SmallVec<[Strides; 3]> = SmallVec::new();
+    for input in inputs {
+        strides.push(match input {
+            Operand::Scalar(..) => Strides::from_elem(0, shape.len()),
+            Operand::Array(array) => array.layout().broadcast(shape)?,
+        });
+    }
+    strides.extend(outputs.iter().map(|output| output.layout().strides.clone()));
+    let strides: SmallVec<[&[isize]; 4]> = strides.iter().map(|strides| &strides[..]).collect();
+    Ok(Walk::new(shape, &strides))
+}
+
+/// Whether the output, on the same buffer, reaches bytes of the input at another element than the one that is
+/// computed from it.
+fn is_elsewhere(output: &Array, input: &Array) -> Result<bool, ArrayError> {
+    let (written, read) = (output.range(), input.range());
+    let overlap = written.start < read.end && read.start < written.end;
+    let same = output.layout().offset == input.layout().offset
+        && output.layout().strides == input.layout().broadcast(&output.layout().shape)?
+        && output.dtype().size() == input.dtype().size();
+    Ok(overlap && !same)
+}

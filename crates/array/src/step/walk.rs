@@ -1,0 +1,205 @@
+//! How loops walk over operands of any layout.
+
+use super::kernel::{Pointers, StridedLoop};
+use smallvec::SmallVec;
+
+/// How to walk over operands that have one shape together: as few axes as possible.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Walk {
+    /// Lengths of the axes, the outermost first; at least one.
+    pub(crate) shape: SmallVec<[usize; 2]>,
+    /// By axis, then by operand.
+    steps: SmallVec<[isize; 6]>,
+    operands: usize,
+}
+
+impl Walk {
+    /// A walk over operands with these strides, the output's first axis outermost where that is free to choose.
+    ///
+    /// `strides` holds those of each operand, all as long as `shape`; the last operand is the (first) output.
+    pub(crate) fn new(shape: &[usize], strides: &[&[isize]]) -> Self {
+        let operands = strides.len();
+        if let ([length], true) = (shape, operands <= 3) {
+            let steps = strides.iter().map(|strides| strides[0]).collect();
+            return Self { shape: [*length].as_slice().into(), steps, operands };
+        }
+        let mut axes: SmallVec<[usize; 4]> = (0..shape.len()).filter(|&axis| shape[axis] != 1).collect();
+        if let Some(output) = strides.last() {
+            // Memory order of the output; a stable sort, so that C order stays where strides are equal.
+            axes.sort_by_key(|&axis| std::cmp::Reverse(output[axis].unsigned_abs()));
+        }
+        let mut walk = Self { shape: SmallVec::new(), steps: SmallVec::new(), operands };
+        for axis in axes {
+            let length = shape[axis];
+            let last = walk.shape.len().checked_sub(1);
+            let merges = last.is_some_and(|last| {
+                (0..operands).all(|operand| {
+                    let outer = walk.steps[last * operands + operand];
+                    isize::try_from(length).ok().and_then(|length| strides[operand][axis].checked_mul(length))
+                        == Some(outer)
+                })
+            });
+            match last {
+                Some(last) if merges => {
+                    walk.shape[last] *= length;
+                    for (step, strides) in walk.steps[last * operands..].iter_mut().zip(strides) {
+                        *step = strides[axis];
+                    }
+                }
+                _ => {
+                    walk.shape.push(length);
+                    walk.steps.extend(strides.iter().map(|strides| strides[axis]));
+                }
+            }
+        }
+        if walk.shape.is_empty() {
+            walk.shape.push(1);
+            walk.steps.extend(std::iter::repeat_n(0, operands));
+        }
+        walk
+    }
+
+    /// A walk over operands whose elements lie one after the other, `items` bytes each; 0 for one element that is
+    /// the same for all.
+    #[inline]
+    pub(crate) fn flat(size: usize, items: &[u8]) -> Self {
+        let steps = items.iter().map(|&item| isize::from(item)).collect();
+        Self { shape: SmallVec::from_slice(&[size]), steps, operands: items.len() }
+    }
+
+    /// Number of elements.
+    pub(crate) fn size(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Elements for each step along the outermost axis.
+    pub(crate) fn row(&self) -> usize {
+        self.shape[1..].iter().product()
+    }
+
+    /// Bytes from one element of the operand to the next along the axis.
+    pub(crate) fn step(&self, axis: usize, operand: usize) -> isize {
+        self.steps[axis * self.operands + operand]
+    }
+
+    /// Calls the loop over a part of the outermost axis.
+    ///
+    /// # Safety
+    ///
+    /// As for [`StridedLoop::call`], for all elements of the part.
+    pub(crate) unsafe fn run(&self, kernel: &StridedLoop, pointers: &[*mut u8], part: std::ops::Range<usize>) {
+        let mut at: Pointers = (0..self.operands)
+            .map(|operand| pointers[operand].wrapping_offset(self.step(0, operand).wrapping_mul(signed(part.start))))
+            .collect();
+        if self.shape[1..].contains(&0) || part.is_empty() {
+            return;
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.axis(kernel, &mut at, 0, part.len()) };
+    }
+
+    /// Calls `visit` with pointers to each element of the operands.
+    pub(crate) fn each(&self, pointers: &[*mut u8], mut visit: impl FnMut(&[*mut u8])) {
+        self.each_row(pointers, |row, length, steps| {
+            let mut at: Pointers = row.into();
+            for index in 0..length {
+                for (operand, pointer) in at.iter_mut().enumerate() {
+                    *pointer = row[operand].wrapping_offset(steps[operand].wrapping_mul(signed(index)));
+                }
+                visit(&at);
+            }
+        });
+    }
+
+    /// Calls `visit` for each row along the innermost axis: pointers to its first elements, its length, its steps.
+    pub(crate) fn each_row(&self, pointers: &[*mut u8], mut visit: impl FnMut(&[*mut u8], usize, &[isize])) {
+        let inner = self.shape.len() - 1;
+        let steps = &self.steps[inner * self.operands..];
+        let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, inner);
+        if self.size() == 0 {
+            return;
+        }
+        let mut at: Pointers = pointers.into();
+        loop {
+            visit(&at, self.shape[inner], steps);
+            let mut axis = inner;
+            loop {
+                if axis == 0 {
+                    return;
+                }
+                axis -= 1;
+                index[axis] += 1;
+                let over = index[axis] == self.shape[axis];
+                let moved = if over { 1 - signed(self.shape[axis]) } else { 1 };
+                for (operand, pointer) in at.iter_mut().enumerate() {
+                    *pointer = pointer.wrapping_offset(self.step(axis, operand).wrapping_mul(moved));
+                }
+                if !over {
+                    break;
+                }
+                index[axis] = 0;
+            }
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for `run`.
+    unsafe fn axis(&self, kernel: &StridedLoop, at: &mut Pointers, axis: usize, length: usize) {
+        let steps = &self.steps[axis * self.operands..(axis + 1) * self.operands];
+        if axis + 1 == self.shape.len() {
+            // SAFETY: the caller's promise.
+            return unsafe { kernel.call(at, &[signed(length)], steps) };
+        }
+        let start = at.clone();
+        for index in 0..length {
+            for (operand, pointer) in at.iter_mut().enumerate() {
+                *pointer = start[operand].wrapping_offset(steps[operand].wrapping_mul(signed(index)));
+            }
+            // SAFETY: the caller's promise. The depth is the number of axes, which is small.
+            unsafe { self.axis(kernel, at, axis + 1, self.shape[axis + 1]) };
+        }
+        *at = start;
+    }
+}
+
+/// A length as NumPy's loops take it. Layouts were checked to be below `isize::MAX`.
+#[allow(clippy::cast_possible_wrap)]
+#[inline]
+pub(crate) const fn signed(length: usize) -> isize {
+    length as isize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Walk;
+    use crate::DType;
+    use crate::step::copy_loop;
+
+    #[test]
+    fn axes_merge_where_all_operands_allow_it() {
+        let rows: [isize; 3] = [96, 32, 8];
+        let walk = Walk::new(&[2, 3, 4], &[&rows, &rows]);
+        assert_eq!((&walk.shape[..], walk.step(0, 0)), (&[24][..], 8));
+        let columns: [isize; 3] = [8, 16, 48];
+        let walk = Walk::new(&[2, 3, 4], &[&rows, &columns]);
+        assert_eq!(walk.shape[..], [4, 3, 2], "in the output's order");
+        let repeated: [isize; 2] = [0, 8];
+        let walk = Walk::new(&[5, 4], &[&repeated, &[32, 8]]);
+        assert_eq!(walk.shape[..], [5, 4]);
+        assert_eq!(Walk::new(&[], &[&[], &[]]).size(), 1);
+    }
+
+    #[test]
+    fn a_transposed_copy_is_right() {
+        let source: Vec<u32> = (0..12).collect();
+        let mut target = vec![0_u32; 12];
+        let walk = Walk::new(&[4, 3], &[&[4, 16], &[12, 4]]);
+        let pointers = [source.as_ptr().cast_mut().cast::<u8>(), target.as_mut_ptr().cast::<u8>()];
+        let outer = walk.shape[0];
+        // SAFETY: both reach 12 elements.
+        unsafe { walk.run(&copy_loop(DType::UInt32), &pointers, 0..outer) };
+        let expected: Vec<u32> = (0..4).flat_map(|row| (0..3).map(move |column| column * 4 + row)).collect();
+        assert_eq!(target, expected);
+    }
+}

@@ -1,0 +1,230 @@
+//! `weft.graph.Node` and `weft.graph.NodeEntry`.
+
+use super::registry::{OpEntry, face};
+use super::values::{attributes_from_python, attributes_to_python};
+use crate::errors;
+use crate::location::Location;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use std::sync::Arc;
+use weft_graph::{Node, NodeEntry, NodeRef};
+
+/// A call of an op, or a variable.
+#[pyclass(module = "weft.graph", name = "Node", frozen)]
+pub(crate) struct PyNode(pub(crate) NodeRef);
+
+/// The record of whatever a caller gives for an op: an `OpEntry`, an `Op`, or a name.
+fn entry_of(py: Python<'_>, op: &Bound<'_, PyAny>) -> PyResult<Arc<weft_graph::Op>> {
+    if let Ok(entry) = op.cast::<OpEntry>() {
+        return Ok(entry.get().0.clone());
+    }
+    if let Ok(name) = op.cast::<PyString>() {
+        let found = py.import("weft.ops")?.getattr("get_op")?.call1((name,))?;
+        return entry_of(py, &found);
+    }
+    Ok(op.getattr("_entry")?.cast::<OpEntry>().map_err(PyErr::from)?.get().0.clone())
+}
+
+#[pymethods]
+impl PyNode {
+    #[new]
+    #[pyo3(signature = (op, name, attrs=None, inputs=Vec::new(), control_deps=Vec::new()))]
+    fn new(
+        py: Python<'_>,
+        op: Option<Bound<'_, PyAny>>,
+        name: &str,
+        attrs: Option<Bound<'_, PyDict>>,
+        inputs: Vec<PyRef<'_, PyNodeEntry>>,
+        control_deps: Vec<PyRef<'_, PyNode>>,
+    ) -> PyResult<Self> {
+        let control = control_deps.iter().map(|node| node.0.clone()).collect();
+        let place = Location::here(py).bits();
+        let texts = PyDict::new(py);
+        let node = match op {
+            None => {
+                if !inputs.is_empty() {
+                    let message = format!("variable '{name}' takes no inputs: give the node an op");
+                    return Err(errors::graph(py, weft_graph::GraphError::new(message)));
+                }
+                if let Some(attrs) = &attrs {
+                    texts.update(attrs.as_mapping())?;
+                }
+                Node::variable(name)
+            }
+            Some(op) => {
+                let given = PyDict::new(py);
+                if let Some(attrs) = attrs {
+                    for (key, value) in &attrs {
+                        let text = key.cast::<PyString>()?.to_string_lossy().into_owned();
+                        let noted = text.len() > 4 && text.starts_with("__") && text.ends_with("__");
+                        if noted { texts.set_item(key, value)? } else { given.set_item(key, value)? }
+                    }
+                }
+                let inputs = inputs.iter().map(|entry| entry.0.clone()).collect();
+                Node::call(entry_of(py, &op)?, name.into(), attributes_from_python(&given)?, inputs)
+                    .map_err(|error| errors::graph(py, error))?
+            }
+        };
+        set_texts(&node, &texts)?;
+        Ok(Self(Arc::new(node.at(place).after(control))))
+    }
+
+    /// The op; None of a variable.
+    #[getter]
+    pub(crate) fn op<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.0.op().map(|op| face(py, op)).transpose()
+    }
+
+    /// The name.
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// Whether it is a variable.
+    #[getter]
+    fn is_variable(&self) -> bool {
+        self.0.is_variable()
+    }
+
+    /// The attributes of the call.
+    #[getter]
+    fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        attributes_to_python(py, self.0.attributes())
+    }
+
+    /// The attributes of the call, and what is noted on the node.
+    #[getter]
+    fn attrs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = attributes_to_python(py, self.0.attributes())?;
+        for (key, text) in self.0.texts() {
+            dict.set_item(&*key, &*text)?;
+        }
+        Ok(dict)
+    }
+
+    /// The entries that it takes.
+    #[getter]
+    fn inputs(&self) -> Vec<PyNodeEntry> {
+        self.0.inputs().iter().cloned().map(PyNodeEntry).collect()
+    }
+
+    /// The nodes that come before although nothing of theirs is used.
+    #[getter]
+    fn control_deps(&self) -> Vec<PyNode> {
+        self.0.control().iter().cloned().map(PyNode).collect()
+    }
+
+    /// The number of results.
+    #[getter]
+    fn num_outputs(&self) -> u32 {
+        self.0.outputs()
+    }
+
+    /// The results.
+    #[getter]
+    fn outputs(&self) -> Vec<PyNodeEntry> {
+        (0..self.0.outputs()).map(|index| PyNodeEntry(NodeEntry::new(self.0.clone(), index))).collect()
+    }
+
+    /// The names of its inputs.
+    #[getter]
+    fn input_names(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let names = self.0.input_names().map_err(|error| errors::graph(py, error))?;
+        Ok(names.iter().map(ToString::to_string).collect())
+    }
+
+    /// The inputs that it changes.
+    #[getter]
+    fn mutates(&self, py: Python<'_>) -> PyResult<Vec<usize>> {
+        self.0.mutates().map_err(|error| errors::graph(py, error))
+    }
+
+    /// The line that made it, as `file:line`, if it is known.
+    #[getter]
+    fn line(&self, py: Python<'_>) -> Option<String> {
+        Location::of_bits(self.0.place()).describe(py)
+    }
+
+    /// What is noted under a key, or None.
+    fn attr(&self, key: &str) -> Option<String> {
+        self.0.text(key).map(|text| text.to_string())
+    }
+
+    /// Notes a text under a key.
+    fn set_attr(&self, key: &str, value: &str) {
+        self.0.set_text(key, value);
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| Arc::ptr_eq(&self.0, &other.get().0))
+    }
+
+    fn __hash__(&self) -> usize {
+        Arc::as_ptr(&self.0).addr() >> 4
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Node '{}' of {}>", self.0.name(), if self.0.is_variable() { "no op" } else { self.0.op_name() })
+    }
+}
+
+/// Notes texts on a node; what is no text is written as one.
+pub(crate) fn set_texts(node: &Node, texts: &Bound<'_, PyDict>) -> PyResult<()> {
+    for (key, value) in texts {
+        let text = match value.cast::<PyString>() {
+            Ok(text) => text.to_string_lossy().into_owned(),
+            Err(_) => super::values::value_from_python(&value)?.to_string(),
+        };
+        node.set_text(&key.cast::<PyString>()?.to_string_lossy(), &text);
+    }
+    Ok(())
+}
+
+/// A result of a node in one of its versions.
+#[pyclass(module = "weft.graph", name = "NodeEntry", frozen)]
+pub(crate) struct PyNodeEntry(pub(crate) NodeEntry);
+
+#[pymethods]
+impl PyNodeEntry {
+    #[new]
+    #[pyo3(signature = (node, index=0, version=0))]
+    fn new(py: Python<'_>, node: &PyNode, index: u32, version: u32) -> PyResult<Self> {
+        if index >= node.0.outputs() {
+            let message =
+                format!("{} has {} outputs, and output {index} was asked for", node.0.described(), node.0.outputs());
+            return Err(errors::graph(py, weft_graph::GraphError::new(message)));
+        }
+        Ok(Self(NodeEntry { node: node.0.clone(), index, version }))
+    }
+
+    /// What makes it.
+    #[getter]
+    fn node(&self) -> PyNode {
+        PyNode(self.0.node.clone())
+    }
+
+    /// Which of the node's results it is.
+    #[getter]
+    fn index(&self) -> u32 {
+        self.0.index
+    }
+
+    /// How often it was mutated before.
+    #[getter]
+    fn version(&self) -> u32 {
+        self.0.version
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| self.0 == other.get().0)
+    }
+
+    fn __hash__(&self) -> usize {
+        (self.0.key().0 >> 4) ^ self.0.index as usize
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<NodeEntry {} of '{}', version {}>", self.0.index, self.0.node.name(), self.0.version)
+    }
+}

@@ -1,0 +1,244 @@
+//! Rules that are Python's functions.
+
+use super::held::thrown;
+use super::nodes::PyNode;
+use super::symbols::SymbolCore;
+use super::values::{attributes_to_python, dtype_to_python, optional_dtype, shape_from_python, shape_to_python};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Mutex, PoisonError};
+use weft_graph::registry::{Call, GradientRule, LayoutRule, Layouts, RuleError, ShapeRule, TypeRule};
+use weft_graph::value::{Attributes, DType, Shape};
+use weft_graph::{NodeEntry, NodeRef};
+
+/// Answers that are remembered for an op: then they are forgotten all.
+const REMEMBERED: usize = 1 << 14;
+
+/// Answers of a function of Python, by the question.
+struct Memo<K, V>(Mutex<HashMap<K, V>>);
+
+impl<K: Hash + Eq, V: Clone> Memo<K, V> {
+    fn new() -> Self {
+        Self(Mutex::default())
+    }
+
+    fn get(&self, key: &K) -> Option<V> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    fn put(&self, key: K, value: V) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let forgotten = if known.len() >= REMEMBERED { std::mem::take(&mut *known) } else { HashMap::new() };
+        let replaced = known.insert(key, value);
+        drop(known); // what dies may be Python's
+        drop((forgotten, replaced));
+    }
+}
+
+type ShapeKey = (Attributes, Vec<Shape>, Vec<Shape>);
+type Both<T> = (Vec<T>, Vec<T>);
+
+/// `(attributes, ins, outs) -> (ins, outs)`.
+pub(super) struct PyShapeRule {
+    function: Py<PyAny>,
+    memo: Memo<ShapeKey, Both<Shape>>,
+}
+
+impl PyShapeRule {
+    pub(super) fn new(function: Py<PyAny>) -> Self {
+        Self { function, memo: Memo::new() }
+    }
+
+    fn ask(&self, key: &ShapeKey) -> PyResult<Both<Shape>> {
+        Python::attach(|py| {
+            let list = |shapes: &[Shape]| -> PyResult<_> {
+                let shapes: PyResult<Vec<_>> = shapes.iter().map(|shape| shape_to_python(py, shape)).collect();
+                PyList::new(py, shapes?)
+            };
+            let answer = self.function.call1(py, (attributes_to_python(py, &key.0)?, list(&key.1)?, list(&key.2)?))?;
+            let (ins, outs): (Vec<Bound<'_, PyAny>>, Vec<Bound<'_, PyAny>>) = answer.extract(py)?;
+            Ok((
+                ins.iter().map(shape_from_python).collect::<PyResult<_>>()?,
+                outs.iter().map(shape_from_python).collect::<PyResult<_>>()?,
+            ))
+        })
+    }
+}
+
+impl ShapeRule for PyShapeRule {
+    fn infer(&self, call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
+        let key = (call.attributes.clone(), ins.to_vec(), outs.to_vec());
+        let found = match self.memo.get(&key) {
+            Some(found) => found,
+            None => {
+                let found = self.ask(&key).map_err(thrown)?;
+                self.memo.put(key, found.clone());
+                found
+            }
+        };
+        copy_to(found.0, ins, "inputs")?;
+        copy_to(found.1, outs, "outputs")
+    }
+}
+
+fn copy_to<T>(from: Vec<T>, to: &mut [T], which: &str) -> Result<(), RuleError> {
+    if from.len() != to.len() {
+        return Err(format!("the rule answers for {} {which}, and there are {}", from.len(), to.len()).into());
+    }
+    to.iter_mut().zip(from).for_each(|(to, from)| *to = from);
+    Ok(())
+}
+
+type TypeKey = (Attributes, Vec<Option<DType>>, Vec<Option<DType>>);
+
+/// As `PyShapeRule`, for dtypes.
+pub(super) struct PyTypeRule {
+    function: Py<PyAny>,
+    memo: Memo<TypeKey, Both<Option<DType>>>,
+}
+
+impl PyTypeRule {
+    pub(super) fn new(function: Py<PyAny>) -> Self {
+        Self { function, memo: Memo::new() }
+    }
+
+    fn ask(&self, key: &TypeKey) -> PyResult<Both<Option<DType>>> {
+        Python::attach(|py| {
+            let list = |dtypes: &[Option<DType>]| dtype_list(py, dtypes);
+            let answer = self.function.call1(py, (attributes_to_python(py, &key.0)?, list(&key.1)?, list(&key.2)?))?;
+            let (ins, outs): (Vec<Bound<'_, PyAny>>, Vec<Bound<'_, PyAny>>) = answer.extract(py)?;
+            Ok((
+                ins.iter().map(optional_dtype).collect::<PyResult<_>>()?,
+                outs.iter().map(optional_dtype).collect::<PyResult<_>>()?,
+            ))
+        })
+    }
+}
+
+impl TypeRule for PyTypeRule {
+    fn infer(&self, call: &Call<'_>, ins: &mut [Option<DType>], outs: &mut [Option<DType>]) -> Result<(), RuleError> {
+        let key = (call.attributes.clone(), ins.to_vec(), outs.to_vec());
+        let found = match self.memo.get(&key) {
+            Some(found) => found,
+            None => {
+                let found = self.ask(&key).map_err(thrown)?;
+                self.memo.put(key, found.clone());
+                found
+            }
+        };
+        copy_to(found.0, ins, "inputs")?;
+        copy_to(found.1, outs, "outputs")
+    }
+}
+
+fn dtype_list<'py>(py: Python<'py>, dtypes: &[Option<DType>]) -> PyResult<Bound<'py, PyList>> {
+    let dtypes: PyResult<Vec<_>> =
+        dtypes.iter().map(|dtype| dtype.map(|dtype| dtype_to_python(py, dtype)).transpose()).collect();
+    PyList::new(py, dtypes?)
+}
+
+type ForwardKey = (Attributes, Vec<Shape>, Vec<Option<DType>>);
+
+/// `(attributes, shapes, dtypes) -> [(shape, dtype), ...]`: only forwards. Either of the lists may be None.
+pub(super) struct Forward {
+    function: Py<PyAny>,
+    memo: Memo<ForwardKey, Vec<(Shape, Option<DType>)>>,
+}
+
+impl Forward {
+    pub(super) fn new(function: Py<PyAny>) -> Self {
+        Self { function, memo: Memo::new() }
+    }
+
+    fn answer(&self, key: ForwardKey, with_shapes: bool) -> Result<Vec<(Shape, Option<DType>)>, RuleError> {
+        if let Some(found) = self.memo.get(&key) {
+            return Ok(found);
+        }
+        let found = Python::attach(|py| -> PyResult<Vec<(Shape, Option<DType>)>> {
+            let shapes = if with_shapes {
+                let shapes: PyResult<Vec<_>> = key.1.iter().map(|shape| shape_to_python(py, shape)).collect();
+                Some(PyList::new(py, shapes?)?)
+            } else {
+                None
+            };
+            let answer =
+                self.function.call1(py, (attributes_to_python(py, &key.0)?, shapes, dtype_list(py, &key.2)?))?;
+            let found: Vec<(Bound<'_, PyAny>, Bound<'_, PyAny>)> = answer.extract(py)?;
+            found.iter().map(|(shape, dtype)| Ok((shape_from_python(shape)?, optional_dtype(dtype)?))).collect()
+        })
+        .map_err(thrown)?;
+        self.memo.put(key, found.clone());
+        Ok(found)
+    }
+}
+
+impl ShapeRule for Forward {
+    fn infer(&self, call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
+        if !ins.iter().all(Shape::is_known) {
+            return Ok(());
+        }
+        let dtypes = if call.dtypes.is_empty() { vec![None; ins.len()] } else { call.dtypes.to_vec() };
+        let found = self.answer((call.attributes.clone(), ins.to_vec(), dtypes), true)?;
+        copy_to(found.into_iter().map(|(shape, _)| shape).collect(), outs, "outputs")
+    }
+}
+
+impl TypeRule for Forward {
+    fn infer(&self, call: &Call<'_>, ins: &mut [Option<DType>], outs: &mut [Option<DType>]) -> Result<(), RuleError> {
+        if !ins.iter().all(Option::is_some) {
+            return Ok(());
+        }
+        let known = call.shapes.len() == ins.len() && call.shapes.iter().all(Shape::is_known);
+        let shapes = if known { call.shapes.to_vec() } else { Vec::new() };
+        let found = self.answer((call.attributes.clone(), shapes, ins.to_vec()), known)?;
+        let found: Vec<_> = found.into_iter().map(|(_, dtype)| dtype).collect();
+        if found.len() == outs.len() {
+            outs.iter_mut().zip(found).filter(|(_, new)| new.is_some()).for_each(|(out, new)| *out = new);
+        }
+        Ok(())
+    }
+}
+
+/// `(node, out_grads) -> input grads`, called by `weft._graph.gradients`, which makes symbols of both.
+pub(super) struct PyGradient(pub(super) Py<PyAny>);
+
+impl GradientRule for PyGradient {
+    fn gradient(&self, node: &NodeRef, outs: &[Option<NodeEntry>]) -> Result<Vec<Option<NodeEntry>>, RuleError> {
+        Python::attach(|py| -> PyResult<_> {
+            let call = py.import("weft._graph.gradients")?.getattr("call_rule")?;
+            let grads = outs.iter().map(|grad| grad.clone().map(|entry| SymbolCore::of(vec![entry])));
+            let grads = PyList::new(
+                py,
+                grads.map(|grad| grad.map(|grad| Py::new(py, grad)).transpose()).collect::<PyResult<Vec<_>>>()?,
+            )?;
+            let found: Vec<Option<PyRef<'_, SymbolCore>>> =
+                call.call1((self.0.bind(py), PyNode(node.clone()), grads))?.extract()?;
+            found.iter().map(|grad| grad.as_ref().map(|grad| grad.single()).transpose()).collect()
+        })
+        .map_err(thrown)
+    }
+}
+
+/// `(attributes, ins, last_ins, outs) -> (ins, outs)`.
+pub(super) struct PyLayout(pub(super) Py<PyAny>);
+
+impl LayoutRule for PyLayout {
+    fn correct(
+        &self,
+        call: &Call<'_>,
+        ins: &Layouts,
+        last_ins: &Layouts,
+        outs: &Layouts,
+    ) -> Result<(Layouts, Layouts), RuleError> {
+        Python::attach(|py| -> PyResult<_> {
+            let list = |layouts: &Layouts| PyList::new(py, layouts.iter().map(|layout| layout.as_deref()));
+            let arguments = (attributes_to_python(py, call.attributes)?, list(ins)?, list(last_ins)?, list(outs)?);
+            let (ins, outs): (Vec<Option<String>>, Vec<Option<String>>) = self.0.call1(py, arguments)?.extract(py)?;
+            let shared = |layouts: Vec<Option<String>>| layouts.into_iter().map(|each| each.map(Into::into)).collect();
+            Ok((shared(ins), shared(outs)))
+        })
+        .map_err(thrown)
+    }
+}

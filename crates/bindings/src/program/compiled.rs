@@ -1,0 +1,216 @@
+//! `weft._core.Compiled`.
+
+use super::notes::Note;
+use crate::array::{NDArray, raised};
+use crate::engine::Engine;
+use crate::errors;
+use crate::location::Location;
+use crate::trace;
+use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use smallvec::SmallVec;
+use weft_array::{Access, Array, recording};
+use weft_engine::trace::Kind;
+use weft_program::{Options, Output, Program, ProgramError};
+
+/// A program: what was recorded, to be called with other arrays of the same layouts.
+#[pyclass(module = "weft._core", frozen, weakref)]
+pub(crate) struct Compiled {
+    program: Program,
+    engine: Py<Engine>,
+    states: Py<PyTuple>,
+    notes: Vec<Note>,
+}
+
+/// A refusal as an exception.
+pub(super) fn raised_program(py: Python<'_>, error: ProgramError) -> PyErr {
+    match error {
+        ProgramError::Array(error) => raised(py, error),
+        ProgramError::Arguments(message) => errors::argument_value(py, &message),
+        error => errors::capture(py, &error.to_string()),
+    }
+}
+
+impl Compiled {
+    pub(super) fn new(py: Python<'_>, program: Program, engine: Py<Engine>, notes: Vec<Note>) -> PyResult<Self> {
+        let states = program.recorded().states();
+        let states = states.map(|array| Py::new(py, NDArray::new(array.clone(), engine.clone_ref(py))));
+        let states = PyTuple::new(py, states.collect::<PyResult<Vec<_>>>()?)?.unbind();
+        Ok(Self { program, engine, states, notes })
+    }
+
+    /// One instruction, for `describe`.
+    fn described<'py>(
+        &self,
+        py: Python<'py>,
+        at: usize,
+        step: &weft_program::Description,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let recorded = self.program.recorded();
+        let told = PyDict::new(py);
+        told.set_item("name", &step.name)?;
+        told.set_item("location", Location::of_bits(step.place).describe(py))?;
+        let (inputs, outputs, accesses) = (PyList::empty(py), PyList::empty(py), PyList::empty(py));
+        for operand in &step.operands {
+            let view = PyDict::new(py);
+            let (kind, number) = recorded.kind_of(operand.entry);
+            view.set_item("buffer", operand.entry)?;
+            view.set_item("kind", kind)?;
+            view.set_item("number", number)?;
+            view.set_item("version", operand.version)?;
+            view.set_item("shape", PyTuple::new(py, &operand.layout.shape)?)?;
+            view.set_item("dtype", operand.dtype)?;
+            view.set_item("strides", PyTuple::new(py, &operand.layout.strides)?)?;
+            view.set_item("offset", operand.layout.offset)?;
+            view.set_item("arena_offset", self.program.arena_offset(operand.entry))?;
+            let access = match operand.access {
+                Access::Read => "read",
+                Access::Mutate => "mutate",
+                Access::Overwrite => "overwrite",
+            };
+            accesses.append(access)?;
+            if operand.access == Access::Read { inputs.append(view)? } else { outputs.append(view)? }
+        }
+        told.set_item("inputs", inputs)?;
+        told.set_item("outputs", outputs)?;
+        told.set_item("accesses", accesses)?;
+        told.set_item("dependencies", &step.dependencies)?;
+        told.set_item("bytes", step.bytes)?;
+        told.set_item("numbers", recorded.instructions()[at].step.numbers())?;
+        let note = self.notes.iter().find(|(number, ..)| *number == step.number);
+        told.set_item("op", note.map(|(_, op, _)| op.clone_ref(py)))?;
+        told.set_item("attributes", note.map(|(.., attributes)| attributes.clone_ref(py)))?;
+        told.set_item("number", at)?;
+        Ok(told)
+    }
+}
+
+#[pymethods]
+impl Compiled {
+    /// Calls the program. Answers its results, without waiting for them.
+    #[pyo3(signature = (arguments, *, priority=0, sequential=None))]
+    fn run<'py>(
+        &self,
+        arguments: &Bound<'py, PyTuple>,
+        priority: i32,
+        sequential: Option<bool>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let py = arguments.py();
+        if recording::is_open() {
+            let message =
+                "a program cannot be replayed while this thread records: call the function itself in the recording";
+            return Err(errors::capture(py, message));
+        }
+        let mut held: SmallVec<[Bound<'py, NDArray>; 8]> = SmallVec::new();
+        for argument in arguments {
+            held.push(argument.cast_into::<NDArray>().map_err(|error| {
+                let found = error.into_inner().get_type().to_string();
+                PyTypeError::new_err(format!("a program takes weft arrays, not {found}"))
+            })?);
+        }
+        let engine = self.engine.get();
+        engine.wait_for_room(py, 0)?;
+        let arrays: SmallVec<[&Array; 8]> = held.iter().map(|array| &array.get().inner).collect();
+        let note =
+            |name: &str, place: u64| trace::note(py, &engine.inner, Kind::Compute, name, Location::of_bits(place));
+        let options = Options { priority, sequential, note: Some(&note) };
+        let outputs = self.program.run(&arrays, &options).map_err(|error| raised_program(py, error))?;
+        if self.program.is_hosted() {
+            engine.hand_over(py);
+        }
+        let mut results: SmallVec<[Bound<'py, PyAny>; 4]> = SmallVec::new();
+        for output in outputs {
+            let result = match output {
+                Output::Argument(number) => held[number].clone().into_any(),
+                Output::State(number) => self.states.bind(py).get_item(number)?,
+                Output::Same(number) => results[number].clone(),
+                Output::Array(array) => Bound::new(py, NDArray::new(array, self.engine.clone_ref(py)))?.into_any(),
+            };
+            results.push(result);
+        }
+        PyTuple::new(py, results)
+    }
+
+    /// The engine of its ops.
+    #[getter]
+    fn engine(&self, py: Python<'_>) -> Py<Engine> {
+        self.engine.clone_ref(py)
+    }
+
+    /// The numbers of the arguments that the function refers to itself, too.
+    #[getter]
+    fn closed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.program.recorded().closed())
+    }
+
+    /// How many ops a call runs.
+    #[getter]
+    fn ops(&self) -> usize {
+        self.program.ops()
+    }
+
+    /// Bytes of the arena for what a call computes in between.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.program.figures().arena
+    }
+
+    /// Sum of the bytes of all that the recorded ops make.
+    #[getter]
+    fn eager_nbytes(&self) -> usize {
+        self.program.figures().eager
+    }
+
+    /// The most bytes that are alive at one moment, in recorded order.
+    #[getter]
+    fn eager_peak_nbytes(&self) -> usize {
+        self.program.figures().eager_peak
+    }
+
+    /// The most bytes of the arena that are alive at one moment, in the program's own order.
+    #[getter]
+    fn peak_live_nbytes(&self) -> usize {
+        self.program.figures().peak_live
+    }
+
+    /// The names of the ops, in order.
+    #[getter]
+    fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.program.recorded().instructions().iter().map(|instruction| &instruction.name))
+    }
+
+    /// Arrays from outside that it touches, in the order of their first use.
+    #[getter]
+    fn states(&self, py: Python<'_>) -> Py<PyTuple> {
+        self.states.clone_ref(py)
+    }
+
+    /// The versions now of the arrays from outside whose values decided what was recorded.
+    fn states_version<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.program.recorded().looked_at().iter().map(|(array, _)| array.version()))
+    }
+
+    /// Whether these arrays are as they were when their values were looked at.
+    fn states_unchanged(&self) -> bool {
+        self.program.recorded().looked_at().iter().all(|(array, version)| array.version() == *version)
+    }
+
+    /// What it does, op by op.
+    fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let steps = self.program.recorded().describe();
+        let told = steps.iter().enumerate().map(|(at, step)| self.described(py, at, step));
+        PyList::new(py, told.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    fn __repr__(&self) -> String {
+        let recorded = self.program.recorded();
+        format!("<weft._core.Compiled '{}', {} ops, {} bytes>", recorded.name(), self.ops(), self.nbytes())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.engine)?;
+        visit.call(&self.states)
+    }
+}

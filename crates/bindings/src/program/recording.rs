@@ -1,0 +1,265 @@
+//! `weft._core.Recording`.
+
+use super::compiled::{Compiled, raised_program};
+use super::notes;
+use crate::array::{NDArray, raised};
+use crate::engine::Engine;
+use crate::errors;
+use crate::location::Location;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use weft_array::recording::{self as tapes, Tape};
+use weft_array::{Array, Buffer, Tag};
+use weft_program::{Argument, Program, Recorded, Settings};
+
+thread_local! {
+    /// The recording for which this thread records.
+    static OPEN: RefCell<Option<Py<Recording>>> = const { RefCell::new(None) };
+}
+
+/// What a recording is made of, besides the calls.
+#[derive(Default)]
+struct Parts {
+    begun: bool,
+    tape: Option<Box<Tape>>,
+    notes: Vec<notes::Note>,
+    arguments: Vec<(Argument, Py<NDArray>)>,
+}
+
+/// What a thread asks for between `begin()` and `end()`, in order. Nothing of it runs.
+#[pyclass(module = "weft._core", frozen, weakref)]
+pub(crate) struct Recording {
+    engine: Py<Engine>,
+    tag: Arc<Tag>,
+    parts: Mutex<Parts>,
+}
+
+impl Recording {
+    fn parts(&self) -> MutexGuard<'_, Parts> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the recording on this thread, if it is this one that is open.
+    fn close(slf: &Bound<'_, Self>) -> Option<Box<Tape>> {
+        let is_own = OPEN.with_borrow(|open| open.as_ref().is_some_and(|open| open.is(slf)));
+        if !is_own {
+            return None;
+        }
+        let open = OPEN.take();
+        let tape = tapes::end();
+        drop(open);
+        tape
+    }
+
+    fn capture(&self, py: Python<'_>, what: &str) -> PyErr {
+        errors::capture(py, &format!("recording '{}' {what}", self.tag.name()))
+    }
+}
+
+#[pymethods]
+#[allow(clippy::needless_pass_by_value)] // Python's signatures
+impl Recording {
+    #[new]
+    #[pyo3(signature = (engine, name, *, keeps=false))]
+    fn new(engine: Py<Engine>, name: &str, keeps: bool) -> Self {
+        let tag = if keeps { Tag::keeping(name) } else { Tag::new(name) };
+        Self { engine, tag, parts: Mutex::default() }
+    }
+
+    /// How many calls this thread has recorded so far.
+    #[getter]
+    fn calls(&self) -> usize {
+        tapes::with(|tape| tape.calls().len()).unwrap_or(0)
+    }
+
+    /// The first op, from the call of this number on, that changes an array which none of them has made; in words.
+    fn changed_since(&self, py: Python<'_>, number: usize) -> Option<String> {
+        let (name, place) = tapes::with(|tape| {
+            let call = tape.changing_since(number)?;
+            Some((call.name.clone(), call.place))
+        })??;
+        let line = Location::of_bits(place).describe(py).map(|line| format!(" at {line}")).unwrap_or_default();
+        Some(format!("op '{name}'{line}"))
+    }
+
+    /// The name it was given.
+    #[getter]
+    fn name(&self) -> &str {
+        self.tag.name()
+    }
+
+    /// Lets this thread record.
+    fn begin(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let (py, own) = (slf.py(), slf.get());
+        if own.parts().begun {
+            return Err(own.capture(py, "was begun before: make a new one"));
+        }
+        tapes::begin(Arc::clone(&own.tag), &own.engine.get().inner).map_err(|error| raised(py, error))?;
+        own.parts().begun = true;
+        drop(notes::take());
+        OPEN.set(Some(slf.clone().unbind()));
+        Ok(())
+    }
+
+    /// Lets this thread run again what it pushes.
+    fn end(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let own = slf.get();
+        let Some(tape) = Self::close(slf) else {
+            return Err(own.capture(slf.py(), "is not open on this thread: it ends where it began, and once"));
+        };
+        let mut parts = own.parts();
+        parts.tape = Some(tape);
+        parts.notes = notes::take();
+        Ok(())
+    }
+
+    /// Ends it, if it is open on this thread, and forgets what was recorded.
+    fn abort(slf: &Bound<'_, Self>) {
+        let tape = Self::close(slf);
+        let parts = std::mem::take(&mut *slf.get().parts());
+        slf.get().parts().begun = true;
+        drop((tape, parts));
+    }
+
+    /// An array that stands for `array` in the recording. Those that share memory have placeholders that do.
+    #[pyo3(signature = (array, readonly=false))]
+    fn argument(&self, array: &Bound<'_, NDArray>, readonly: bool) -> PyResult<NDArray> {
+        let (py, given) = (array.py(), &array.get().inner);
+        if given.buffer().is_elsewhere() {
+            let what =
+                "takes arrays of the host, and an argument is on a device: weft.cuda.capture records ops on devices";
+            return Err(self.capture(py, what));
+        }
+        given.buffer().storage().map_err(|error| raised(py, error))?;
+        if !self.engine.get().inner.is_same(given.engine()) {
+            return Err(self.capture(py, "belongs to another engine than its argument"));
+        }
+        let known = self.parts().arguments.iter().find_map(|(known, _)| {
+            let same = Arc::ptr_eq(known.array.buffer(), given.buffer());
+            same.then(|| Arc::clone(known.placeholder.buffer()))
+        });
+        let readonly = readonly || given.buffer().is_readonly();
+        let buffer = match known {
+            Some(known) if known.is_readonly() == readonly => known,
+            Some(_) => return Err(self.capture(py, "has two arguments on one memory, of which one alone is read-only")),
+            None => {
+                let tag = Arc::clone(&self.tag);
+                Buffer::recorded(given.engine(), given.buffer().bytes(), readonly, tag)
+            }
+        };
+        let placeholder =
+            Array::on(buffer, given.layout().clone(), given.dtype()).map_err(|error| raised(py, error))?;
+        let argument = Argument { placeholder: placeholder.clone(), array: given.clone() };
+        self.parts().arguments.push((argument, array.clone().unbind()));
+        Ok(NDArray::new(placeholder, array.get().owner().clone_ref(py)))
+    }
+
+    /// Says that `array` holds values that are known: a replay that changes them or hands them out has a copy of its own.
+    fn constant(&self, array: &Bound<'_, NDArray>) -> PyResult<()> {
+        if !tapes::is_open() {
+            return Err(self.capture(array.py(), "is not open on this thread"));
+        }
+        tapes::note_constant(array.get().inner.buffer());
+        Ok(())
+    }
+
+    /// Arrays from outside that were touched so far, in the order of their first use.
+    fn states<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let mut found: Vec<Array> = Vec::new();
+        let parts = self.parts();
+        let mut look = |tape: &Tape| {
+            for (array, _) in tape.calls().iter().flat_map(|call| &call.arrays) {
+                let same = |other: &Array| Arc::ptr_eq(other.buffer(), array.buffer());
+                let outside = array.buffer().recording().is_none()
+                    && !tape.constants().iter().any(|constant| Arc::ptr_eq(constant, array.buffer()))
+                    && !parts.arguments.iter().any(|(argument, _)| same(&argument.array));
+                if outside && !found.iter().any(same) {
+                    found.push(array.clone());
+                }
+            }
+        };
+        match &parts.tape {
+            Some(tape) => look(tape),
+            None => drop(tapes::with(&mut look)),
+        }
+        drop(parts);
+        let arrays = found.into_iter().map(|array| Py::new(py, NDArray::new(array, self.engine.clone_ref(py))));
+        PyTuple::new(py, arrays.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Makes a program of what was recorded.
+    #[pyo3(signature = (results, *, sequential=false, memory="balanced", donate=Vec::new(), passes=None))]
+    fn finish(
+        &self,
+        results: &Bound<'_, PyTuple>,
+        sequential: bool,
+        memory: &str,
+        donate: Vec<usize>,
+        passes: Option<Vec<String>>,
+    ) -> PyResult<Compiled> {
+        let py = results.py();
+        let shown = results.iter().map(|item| Ok(item.cast_into::<NDArray>()?.get().inner.clone()));
+        let shown = shown.collect::<PyResult<Vec<Array>>>()?;
+        let settings =
+            Settings::new(sequential, memory, passes.as_deref()).map_err(|error| raised_program(py, error))?;
+        let mut parts = self.parts();
+        if let Some(number) = donate.iter().find(|number| **number >= parts.arguments.len()) {
+            let message = format!("donate names argument {number}, and there are {}", parts.arguments.len());
+            return Err(errors::argument_value(py, &message));
+        }
+        let Some(tape) = parts.tape.take() else {
+            drop(parts);
+            return Err(self.capture(py, "has not ended, or is finished"));
+        };
+        let (arguments, notes) = (std::mem::take(&mut parts.arguments), std::mem::take(&mut parts.notes));
+        drop(parts);
+        let arguments = arguments.into_iter().map(|(argument, _)| argument).collect();
+        let program = Recorded::new(*tape, arguments, &shown).and_then(|recorded| Program::new(recorded, settings));
+        let program = program.map_err(|error| raised_program(py, error))?;
+        Compiled::new(py, program, self.engine.clone_ref(py), notes)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<weft._core.Recording '{}'>", self.tag.name())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.engine)
+    }
+}
+
+/// The recording for which this thread records, if there is one.
+#[pyfunction]
+#[pyo3(name = "recording")]
+pub(crate) fn open_recording(py: Python<'_>) -> Option<Py<Recording>> {
+    OPEN.with_borrow(|open| open.as_ref().map(|open| open.clone_ref(py)))
+}
+
+/// Refuses to look at values that are not known: of what a recording makes, or changes.
+#[cold]
+pub(crate) fn check_look(py: Python<'_>, array: &Array) -> PyResult<()> {
+    let Err((name, place)) = tapes::look(array) else {
+        return match array.buffer().recording() {
+            None => Ok(()),
+            Some(_) => array.buffer().storage().map(drop).map_err(|error| raised(py, error)),
+        };
+    };
+    let described = format!("an array of shape {:?} and dtype {}", array.layout().shape.to_vec(), array.dtype().name());
+    let maker = if name.is_empty() {
+        "it is an argument".to_owned()
+    } else {
+        let line = Location::of_bits(place).describe(py).map(|line| format!(", at {line}")).unwrap_or_default();
+        format!("op '{name}' makes it{line}")
+    };
+    let asked = Location::here(py).describe(py).map(|line| format!(" (asked at {line})")).unwrap_or_default();
+    let open = tapes::with(|tape| tape.tag().name().to_owned()).unwrap_or_default();
+    let message = format!(
+        "the value of {described} is not known while '{open}' is recorded{asked}: {maker}, and nothing of a recording runs. \
+         Compute with arrays instead (weft.where, weft.cond), or look at values outside"
+    );
+    tapes::fail(&message);
+    Err(errors::capture(py, &message))
+}

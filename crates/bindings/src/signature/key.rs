@@ -1,0 +1,100 @@
+//! Arguments as words and objects.
+
+use super::leaves::Walk;
+use super::overlaps;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use smallvec::SmallVec;
+
+/// What a call is made of, as far as a program depends on it. Words say all but what only Python can compare.
+pub(super) struct Key<'py> {
+    pub(super) words: SmallVec<[u64; 64]>,
+    pub(super) objects: SmallVec<[Bound<'py, PyAny>; 4]>,
+    /// Arrays, weft's and NumPy's, in the order of the walk.
+    pub(super) leaves: SmallVec<[Bound<'py, PyAny>; 8]>,
+    hash: u64,
+}
+
+/// A key that is kept.
+pub(super) struct Kept {
+    words: Box<[u64]>,
+    pub(super) objects: Vec<Py<PyAny>>,
+    pub(super) hash: u64,
+}
+
+impl<'py> Key<'py> {
+    /// The key of a call with these arguments, in the order of the parameters.
+    pub(super) fn of(
+        arguments: &[Bound<'py, PyAny>],
+        statics: &[bool],
+        name: &dyn Fn(usize) -> String,
+        ambient: &[Bound<'py, PyAny>],
+    ) -> PyResult<Self> {
+        let mut key = Self { words: SmallVec::new(), objects: SmallVec::new(), leaves: SmallVec::new(), hash: 0 };
+        for value in ambient {
+            Walk { key: &mut key, name: &|| "what surrounds the call".to_owned(), opaque: true }.add(value)?;
+        }
+        for (at, value) in arguments.iter().enumerate() {
+            let opaque = statics.get(at).copied().unwrap_or(false);
+            Walk { key: &mut key, name: &|| name(at), opaque }.argument(value)?;
+        }
+        overlaps::among(&mut key);
+        key.hash = key.hashed()?;
+        Ok(key)
+    }
+
+    /// What one argument alone adds to a key, for Python to compare: bytes and objects.
+    pub(super) fn part(value: &Bound<'py, PyAny>, opaque: bool, name: &dyn Fn() -> String) -> PyResult<Py<PyTuple>> {
+        let mut key = Self { words: SmallVec::new(), objects: SmallVec::new(), leaves: SmallVec::new(), hash: 0 };
+        Walk { key: &mut key, name, opaque }.argument(value)?;
+        let py = value.py();
+        let objects = PyTuple::new(py, &key.objects)?;
+        let bytes: Vec<u8> = key.words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        Ok((pyo3::types::PyBytes::new(py, &bytes), objects).into_pyobject(py)?.unbind())
+    }
+
+    pub(super) fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    fn hashed(&self) -> PyResult<u64> {
+        let mut hash = 0_u64;
+        for &word in &self.words {
+            hash = mixed(hash, word);
+        }
+        for object in &self.objects {
+            hash = mixed(hash, object.hash()?.cast_unsigned() as u64);
+        }
+        Ok(hash)
+    }
+
+    pub(super) fn keep(&self) -> Kept {
+        Kept {
+            words: self.words.as_slice().into(),
+            objects: self.objects.iter().map(|object| object.clone().unbind()).collect(),
+            hash: self.hash,
+        }
+    }
+}
+
+impl Kept {
+    /// Whether a call of this key is one of the kept key.
+    pub(super) fn is(&self, key: &Key<'_>) -> PyResult<bool> {
+        if *self.words != *key.words || self.objects.len() != key.objects.len() {
+            return Ok(false);
+        }
+        for (kept, given) in self.objects.iter().zip(&key.objects) {
+            let kept = kept.bind(given.py());
+            if !kept.is(given) && !(kept.get_type().is(given.get_type()) && kept.eq(given)?) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// As `rustc` hashes its own tables: keys are not an attacker's.
+#[inline]
+fn mixed(hash: u64, word: u64) -> u64 {
+    (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95)
+}

@@ -1,0 +1,387 @@
+//! `weft._core.Signatures`: from a call to its program.
+
+use super::guards::Guard;
+use super::key::{Kept, Key};
+use super::overlaps::{self, Shared};
+use super::results::Results;
+use crate::array::NDArray;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString, PyTuple};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use weft_array::recording;
+
+/// Whether programs are switched off, and the functions that tell what surrounds a call: whether one trains, say.
+static SURROUNDINGS: RwLock<Surroundings> = RwLock::new(Surroundings { eager: 0, ambient: Vec::new() });
+
+struct Surroundings {
+    eager: usize,
+    ambient: Vec<Py<PyAny>>,
+}
+
+/// Switches all programs off, or on again; they count.
+#[pyfunction]
+pub(crate) fn set_eager(on: bool) {
+    let mut surroundings = SURROUNDINGS.write().unwrap_or_else(PoisonError::into_inner);
+    surroundings.eager = if on { surroundings.eager + 1 } else { surroundings.eager.saturating_sub(1) };
+}
+
+/// Makes what `read()` returns part of every signature from now on.
+#[pyfunction]
+pub(crate) fn ambient(read: Py<PyAny>) {
+    SURROUNDINGS.write().unwrap_or_else(PoisonError::into_inner).ambient.push(read);
+}
+
+/// A recorded program, and the calls that are its.
+struct Entry {
+    key: Kept,
+    shared: Shared,
+    guards: Vec<Guard>,
+    /// What answers the versions of the states whose values were read while recording, and what it answered.
+    versions: Option<(Py<PyAny>, Py<PyAny>)>,
+    run: Py<PyAny>,
+    results: Results,
+    program: Py<PyAny>,
+    used: Mutex<Used>,
+}
+
+#[derive(Default)]
+struct Used {
+    /// The number of the last call of the table that was this program's.
+    last: u64,
+    calls: u64,
+}
+
+#[derive(Default)]
+struct Table {
+    entries: HashMap<u64, Vec<Arc<Entry>>>,
+    calls: u64,
+}
+
+/// The programs of a function, by what its calls look like. `weft.program` returns a class made of it.
+#[pyclass(module = "weft._core", subclass, frozen, weakref)]
+pub(crate) struct Signatures {
+    name: String,
+    parameters: Vec<Py<PyString>>,
+    defaults: Vec<Option<Py<PyAny>>>,
+    statics: Vec<bool>,
+    /// Whether arguments can be placed here: none by position only, by name only, or of any number.
+    plain: bool,
+    verify: u64,
+    instance: Option<Py<PyAny>>,
+    table: Arc<Mutex<Table>>,
+}
+
+#[pymethods]
+impl Signatures {
+    #[new]
+    #[pyo3(signature = (name, parameters, defaults, statics, plain, verify, instance, of))]
+    #[allow(clippy::too_many_arguments)] // one caller, which has them all
+    fn new(
+        name: String,
+        parameters: Vec<Py<PyString>>,
+        defaults: Vec<Vec<Py<PyAny>>>,
+        statics: Vec<bool>,
+        plain: bool,
+        verify: u64,
+        instance: Option<Py<PyAny>>,
+        of: Option<PyRef<'_, Self>>,
+    ) -> Self {
+        let defaults = defaults.into_iter().map(|mut default| default.pop()).collect();
+        let table = of.map_or_else(Arc::default, |other| Arc::clone(&other.table));
+        Self { name, parameters, defaults, statics, plain, verify, instance, table }
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let this = slf.get();
+        let Some(surrounding) = this.surrounding(py)? else {
+            return slf.call_method1("_eagerly", (args, kwargs));
+        };
+        let arguments = match this.placed(args, kwargs)? {
+            Some(arguments) => arguments,
+            None => SmallVec::from_iter(slf.call_method1("_bind", (args, kwargs))?.cast::<PyTuple>()?),
+        };
+        let key = this.key(&arguments, &surrounding)?;
+        match this.find(py, &key)? {
+            Some(entry) => this.run(slf, &entry, &arguments, &key),
+            None => slf.call_method1("_record", (PyTuple::new(py, arguments)?,)),
+        }
+    }
+
+    /// The program of a call, or None if there is none yet.
+    fn _find<'py>(&self, py: Python<'py>, arguments: &Bound<'py, PyTuple>) -> PyResult<Option<Py<PyAny>>> {
+        let arguments: SmallVec<[_; 8]> = arguments.iter().collect();
+        let key = self.key(&arguments, &surroundings(py)?.unwrap_or_default())?;
+        Ok(self.find(py, &key)?.map(|entry| entry.program.clone_ref(py)))
+    }
+
+    /// What each argument adds to the signature of a call, and what surrounds it: to be compared.
+    fn _parts<'py>(&self, py: Python<'py>, arguments: &Bound<'py, PyTuple>) -> PyResult<Vec<Py<PyTuple>>> {
+        let statics = |at| self.statics.get(at).copied().unwrap_or(false);
+        let part = |(at, value): (usize, Bound<'py, PyAny>)| Key::part(&value, statics(at), &|| self.named(py, at));
+        arguments.iter().enumerate().map(part).collect()
+    }
+
+    /// The pairs of arrays of a call that share memory: their numbers, and the bytes between them.
+    fn _overlaps<'py>(&self, leaves: &Bound<'py, PyTuple>) -> Vec<(usize, usize, isize)> {
+        overlaps::pairs(&leaves.iter().collect::<Vec<_>>()).to_vec()
+    }
+
+    /// The arrays of a call, in the order in which its program takes them.
+    fn _leaves<'py>(&self, py: Python<'py>, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
+        let arguments: SmallVec<[_; 8]> = arguments.iter().collect();
+        PyTuple::new(py, &self.key(&arguments, &[])?.leaves)
+    }
+
+    /// Enters a program for calls with these arguments. Who comes second is told which program came first.
+    #[allow(clippy::too_many_arguments)] // as in `new`
+    fn _enter<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &Bound<'py, PyTuple>,
+        program: Py<PyAny>,
+        run: Py<PyAny>,
+        results: &Bound<'py, PyAny>,
+        guards: Vec<Bound<'py, PyAny>>,
+        states: Vec<Bound<'py, NDArray>>, // and arguments that the function refers to itself
+        versions: Option<(Py<PyAny>, Py<PyAny>)>,
+    ) -> PyResult<Py<PyAny>> {
+        let arguments: SmallVec<[_; 8]> = arguments.iter().collect();
+        let key = self.key(&arguments, &surroundings(py)?.unwrap_or_default())?;
+        if let Some(earlier) = self.find(py, &key)? {
+            return Ok(earlier.program.clone_ref(py));
+        }
+        let entry = Arc::new(Entry {
+            key: key.keep(),
+            shared: Shared::new(&states, &key),
+            guards: guards.iter().map(Guard::of).collect::<PyResult<_>>()?,
+            versions,
+            run,
+            results: Results::of(results)?,
+            program: program.clone_ref(py),
+            used: Mutex::default(),
+        });
+        self.count(&entry);
+        let mut table = self.table();
+        table.entries.entry(entry.key.hash).or_default().push(entry);
+        drop(table);
+        Ok(program)
+    }
+
+    /// The programs, the one used longest ago first.
+    fn _programs(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
+        let mut entries: Vec<_> = self.table().entries.values().flatten().cloned().collect();
+        entries.sort_by_key(|entry| entry.used.lock().unwrap_or_else(PoisonError::into_inner).last);
+        entries.iter().map(|entry| entry.program.clone_ref(py)).collect()
+    }
+
+    /// Forgets a program, or all of them.
+    #[pyo3(signature = (program=None))]
+    fn _forget(&self, py: Python<'_>, program: Option<Py<PyAny>>) {
+        let mut dropped = Vec::new(); // outside of the lock: what dies may be a user's
+        let mut table = self.table();
+        for entries in table.entries.values_mut() {
+            let (gone, kept): (Vec<_>, Vec<_>) = entries
+                .drain(..)
+                .partition(|entry| program.as_ref().is_none_or(|program| entry.program.bind(py).is(program)));
+            dropped.extend(gone);
+            *entries = kept;
+        }
+        table.entries.retain(|_, entries| !entries.is_empty());
+        drop(table);
+    }
+
+    /// Makes the result of a call of what its replay returned.
+    #[staticmethod]
+    fn _result<'py>(
+        results: &Bound<'py, PyAny>,
+        made: &Bound<'py, PyTuple>,
+        given: &Bound<'py, PyTuple>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Results::of(results)?.make(made, &given.iter().collect::<Vec<_>>())
+    }
+
+    #[getter]
+    fn _instance(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.instance.as_ref().map(|instance| instance.clone_ref(py))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.instance)?;
+        for default in &self.defaults {
+            visit.call(default)?;
+        }
+        if Arc::strong_count(&self.table) > 1 {
+            return Ok(()); // each handle would count what the others hold
+        }
+        let Ok(table) = self.table.try_lock() else { return Ok(()) };
+        for entry in table.entries.values().flatten().filter(|entry| Arc::strong_count(entry) == 1) {
+            entry.traverse(&visit)?;
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let gone = self.table.try_lock().ok().map(|mut table| std::mem::take(&mut table.entries));
+        drop(gone);
+    }
+}
+
+impl Entry {
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.key.objects.iter().try_for_each(|object| visit.call(object))?;
+        self.guards.iter().try_for_each(|guard| guard.traverse(visit))?;
+        if let Some((read, versions)) = &self.versions {
+            visit.call(read)?;
+            visit.call(versions)?;
+        }
+        visit.call(&self.run)?;
+        self.results.traverse(visit)?;
+        visit.call(&self.program)
+    }
+}
+
+/// What surrounds a call, or None if programs are switched off.
+fn surroundings(py: Python<'_>) -> PyResult<Option<SmallVec<[Bound<'_, PyAny>; 4]>>> {
+    static DEFAULTS: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+    let surroundings = SURROUNDINGS.read().unwrap_or_else(PoisonError::into_inner);
+    if surroundings.eager > 0 {
+        return Ok(None);
+    }
+    let reads: SmallVec<[_; 4]> = surroundings.ambient.iter().map(|read| read.bind(py).clone()).collect();
+    drop(surroundings); // before Python runs
+    let defaults =
+        DEFAULTS.get_or_try_init(py, || -> PyResult<_> { Ok(py.import("weft._default")?.dict().unbind()) })?;
+    let engine = defaults.bind(py).get_item(pyo3::intern!(py, "_engine"))?;
+    let mut found: SmallVec<[_; 4]> = reads.iter().map(|read| read.call0()).collect::<PyResult<_>>()?;
+    found.extend(engine);
+    Ok(Some(found))
+}
+
+impl Signatures {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What surrounds this call, or None if it just runs.
+    #[inline]
+    fn surrounding<'py>(&self, py: Python<'py>) -> PyResult<Option<SmallVec<[Bound<'py, PyAny>; 4]>>> {
+        if recording::is_open() { Ok(None) } else { surroundings(py) }
+    }
+
+    fn named(&self, py: Python<'_>, at: usize) -> String {
+        let name = self.parameters.get(at).map_or("?".into(), |name| name.bind(py).to_string_lossy().into_owned());
+        format!("{}: the argument '{name}'", self.name)
+    }
+
+    fn key<'py>(&self, arguments: &[Bound<'py, PyAny>], around: &[Bound<'py, PyAny>]) -> PyResult<Key<'py>> {
+        let named = |at| match arguments.first() {
+            Some(first) => self.named(first.py(), at),
+            None => String::new(),
+        };
+        Key::of(arguments, &self.statics, &named, around)
+    }
+
+    /// The arguments in the order of the parameters; None if only Python can say.
+    #[inline]
+    fn placed<'py>(
+        &self,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Option<SmallVec<[Bound<'py, PyAny>; 8]>>> {
+        let named = kwargs.map_or(0, |kwargs| kwargs.len());
+        if !self.plain || args.len() + named > self.parameters.len() {
+            return Ok(None);
+        }
+        let mut arguments: SmallVec<[_; 8]> = args.iter().collect();
+        let mut taken = 0;
+        for at in arguments.len()..self.parameters.len() {
+            let given = match kwargs {
+                Some(kwargs) => kwargs.get_item(self.parameters[at].bind(args.py()))?,
+                None => None,
+            };
+            match (given, &self.defaults[at]) {
+                (Some(given), _) => {
+                    taken += 1;
+                    arguments.push(given);
+                }
+                (None, Some(default)) => arguments.push(default.bind(args.py()).clone()),
+                (None, None) => return Ok(None),
+            }
+        }
+        Ok((taken == named).then_some(arguments))
+    }
+
+    /// Counts a call of a program. Answers how many there were.
+    #[inline]
+    fn count(&self, entry: &Entry) -> u64 {
+        let last = {
+            let mut table = self.table();
+            table.calls += 1;
+            table.calls
+        };
+        let mut used = entry.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.last = last;
+        used.calls += 1;
+        used.calls
+    }
+
+    /// The program of a call.
+    #[inline]
+    fn find(&self, py: Python<'_>, key: &Key<'_>) -> PyResult<Option<Arc<Entry>>> {
+        let candidates: SmallVec<[Arc<Entry>; 2]> = match self.table().entries.get(&key.hash()) {
+            Some(entries) => entries.iter().cloned().collect(),
+            None => return Ok(None),
+        };
+        for entry in candidates {
+            if entry.key.is(key)? && entry.shared.is(key) && self.holds(py, &entry)? {
+                return Ok(Some(entry));
+            }
+        }
+        Ok(None)
+    }
+
+    #[inline]
+    fn holds(&self, py: Python<'_>, entry: &Entry) -> PyResult<bool> {
+        for guard in &entry.guards {
+            if !guard.holds(py, self.instance.as_ref())? {
+                return Ok(false);
+            }
+        }
+        match &entry.versions {
+            Some((read, versions)) => read.bind(py).call0()?.eq(versions),
+            None => Ok(true),
+        }
+    }
+
+    fn run<'py>(
+        &self,
+        slf: &Bound<'py, Self>,
+        entry: &Entry,
+        arguments: &[Bound<'py, PyAny>],
+        key: &Key<'py>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let calls = self.count(entry);
+        if self.verify > 0 && calls.is_multiple_of(self.verify) {
+            return slf.call_method1("_verified", (&entry.program, PyTuple::new(py, arguments)?));
+        }
+        let hosts = key.leaves.iter().any(|leaf| !leaf.is_exact_instance_of::<NDArray>());
+        let given = if hosts {
+            slf.call_method1("_copied", (PyTuple::new(py, &key.leaves)?,))?.cast_into::<PyTuple>()?
+        } else {
+            PyTuple::new(py, &key.leaves)?
+        };
+        let made = entry.run.bind(py).call1((given,))?.cast_into::<PyTuple>()?;
+        entry.results.make(&made, &key.leaves)
+    }
+}

@@ -1,0 +1,110 @@
+//! Stretches in which nothing of a user's runs on a thread, and what is put off for their end.
+//!
+//! A caller that holds a lock of its own, and pushes under it, must not meet that lock again in a payload's `Drop`.
+//! While it is quiet, whatever of the engine's would run such code on its thread waits in a list of the thread.
+
+use crate::sync::thread_cell;
+use std::any::Any;
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+type Job = Box<dyn FnOnce()>;
+
+thread_cell! {
+    /// Stretches of this thread that have begun and not ended.
+    static DEPTH: u32 = 0;
+    /// Whether anything waits for their end.
+    static HAS_LATER: bool = false;
+    /// What does, the first one first.
+    static LATER: Vec<Job> = Vec::new();
+}
+
+/// For as long as it lives, the engine runs nothing that a user wrote on the calling thread: no payload, and no `Drop`
+/// of one. What was put off is done when the last one of the thread ends: let go of the locks before.
+///
+/// ```
+/// use weft_engine::Quiet;
+/// use std::sync::{Mutex, MutexGuard};
+///
+/// /// A lock under which ops are pushed. Fields are dropped in this order.
+/// struct Locked<'a> {
+///     guard: MutexGuard<'a, ()>,
+///     quiet: Quiet,
+/// }
+/// # let lock = Mutex::new(());
+/// # drop(Locked { guard: lock.lock().unwrap(), quiet: Quiet::begin() });
+/// ```
+#[must_use = "it is quiet for as long as this lives"]
+#[derive(Debug)]
+pub struct Quiet(PhantomData<*const ()>);
+
+impl Quiet {
+    /// From now on.
+    #[inline]
+    pub fn begin() -> Self {
+        DEPTH.with(|depth| depth.set(depth.get() + 1));
+        Self(PhantomData)
+    }
+}
+
+impl Drop for Quiet {
+    #[inline]
+    fn drop(&mut self) {
+        let depth = DEPTH.with(|depth| {
+            depth.set(depth.get() - 1);
+            depth.get()
+        });
+        // A list that was never made is not made here.
+        if depth == 0 && HAS_LATER.with(|has| has.replace(false)) {
+            catch_up();
+        }
+    }
+}
+
+#[cold]
+fn catch_up() {
+    for job in LATER.with(Cell::take) {
+        quietly(job);
+    }
+}
+
+/// Whether nothing of a user's may run on this thread now.
+#[inline]
+pub(crate) fn is_quiet() -> bool {
+    DEPTH.with(Cell::get) > 0
+}
+
+/// Does this, or puts it off while it is quiet.
+pub(crate) fn later(job: impl FnOnce() + 'static) {
+    if is_quiet() {
+        HAS_LATER.with(|has| has.set(true));
+        LATER.with(|later| {
+            let mut jobs = later.take();
+            jobs.push(Box::new(job));
+            later.set(jobs);
+        });
+    } else {
+        job();
+    }
+}
+
+/// Drops a value, or puts that off while it is [quiet](Quiet).
+pub fn drop_later<T: 'static>(value: T) {
+    later(move || drop(value));
+}
+
+/// Does what may panic, and ends the panic: it ends nobody else's work.
+pub(crate) fn quietly(work: impl FnOnce()) {
+    if let Err(thrown) = catch_unwind(AssertUnwindSafe(work)) {
+        dispose(thrown);
+    }
+}
+
+/// Drops what was thrown. What its own `Drop` throws is never dropped: that could go on for ever.
+pub(crate) fn dispose(thrown: Box<dyn Any + Send>) {
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(thrown))) {
+        mem::forget(again);
+    }
+}

@@ -1,0 +1,73 @@
+//! What is wrong with a graph, and where.
+
+use crate::registry::RuleError;
+
+/// Why a graph cannot be made, read or passed on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GraphError {
+    /// The graph, or what was asked of it, is wrong.
+    #[error("{message}")]
+    Graph {
+        /// What is wrong, and what to do.
+        message: String,
+        /// The place of the node that is meant, as its maker numbers places; 0 is none.
+        place: u64,
+    },
+    /// Shapes, or dtypes, contradict each other.
+    #[error("{message}")]
+    Shape {
+        /// The node, the input and both shapes.
+        message: String,
+        /// As above.
+        place: u64,
+    },
+    /// A gradient cannot be found.
+    #[error("{message}")]
+    Gradient {
+        /// Which, and what to do.
+        message: String,
+        /// As above.
+        place: u64,
+    },
+    /// Memory cannot be planned.
+    #[error("{message}")]
+    Plan {
+        /// What does not fit.
+        message: String,
+    },
+    /// A rule of an op refused its node.
+    #[error("{context}: {source}")]
+    Rule {
+        /// The node and its op.
+        context: String,
+        /// What the rule said.
+        source: RuleError,
+        /// As above.
+        place: u64,
+        /// Whether the rule was one for shapes or dtypes.
+        of_shapes: bool,
+    },
+}
+
+impl GraphError {
+    /// An error of the graph as such.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self::Graph { message: message.into(), place: 0 }
+    }
+
+    /// The place of the node that is meant; 0 is none.
+    #[must_use]
+    pub fn place(&self) -> u64 {
+        match self {
+            Self::Graph { place, .. }
+            | Self::Shape { place, .. }
+            | Self::Gradient { place, .. }
+            | Self::Rule { place, .. } => *place,
+            Self::Plan { .. } => 0,
+        }
+    }
+}
+
+/// What the functions of this crate return.
+pub type Result<T, E = GraphError> = std::result::Result<T, E>;

@@ -1,0 +1,7 @@
+//! Graphs: what is to be computed, with attributes that passes leave, and the same in numbers.
+
+mod attributed;
+mod indexed;
+
+pub use attributed::{AnyAttribute, Graph};
+pub use indexed::{EntryId, IndexedGraph};

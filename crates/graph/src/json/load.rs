@@ -1,0 +1,301 @@
+//! A graph from JSON. The file may say anything: what it says is checked before it is used.
+
+use super::old;
+use super::order::ordered;
+use crate::error::{GraphError, Result};
+use crate::graph::Graph;
+use crate::node::{Node, NodeEntry, NodeRef};
+use crate::registry::{Op, Registry, TextRule};
+use crate::value::{Attributes, DType, Value, parse};
+use serde_json::{Map, Value as Json};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Results that a node of an unknown op may have: more is damage.
+const MOST_RESULTS: u32 = 1 << 16;
+
+/// Finds ops by the names that a file has.
+pub type FindOp<'a> = dyn Fn(&str) -> Option<Arc<Op>> + 'a;
+
+/// How a file is read.
+#[derive(Clone, Copy)]
+pub struct LoadOptions<'a> {
+    /// Finds ops; a name that it does not know becomes an op without rules.
+    pub find: &'a FindOp<'a>,
+}
+
+impl Default for LoadOptions<'_> {
+    fn default() -> Self {
+        Self { find: &|name| Registry::global().find(name) }
+    }
+}
+
+struct Read {
+    op: String,
+    name: Arc<str>,
+    items: Vec<old::Item>,
+    inputs: Vec<(usize, u32, u32)>,
+    control: Vec<usize>,
+    subgraphs: Option<Arc<str>>,
+}
+
+/// Reads a graph.
+///
+/// # Errors
+///
+/// If the text is no JSON, or no graph; the message names the node.
+pub fn load(text: &str, options: LoadOptions<'_>) -> Result<Graph> {
+    let json: Json = serde_json::from_str(text).map_err(|error| {
+        GraphError::new(format!("this is no graph: {error} (line {}, column {})", error.line(), error.column()))
+    })?;
+    let Json::Object(file) = &json else { return Err(GraphError::new("this is no graph: JSON without 'nodes'")) };
+    let nodes = array(file, "nodes", "the graph")?;
+    let read: Vec<Read> =
+        nodes.iter().enumerate().map(|(at, node)| read_node(node, at, nodes.len())).collect::<Result<_>>()?;
+    let heads = match file.get("heads") {
+        Some(_) => array(file, "heads", "the graph")?,
+        None => return Err(GraphError::new("the graph has no 'heads': which values it computes is not known")),
+    };
+    let heads = heads.iter().map(|head| entry(head, nodes.len(), "the list of heads")).collect::<Result<Vec<_>>>()?;
+    check_counts(file, nodes.len())?;
+    build(&read, &heads, is_old(file)?, options)
+}
+
+fn build(read: &[Read], heads: &[(usize, u32, u32)], is_old: bool, options: LoadOptions<'_>) -> Result<Graph> {
+    let before: Vec<Vec<usize>> = read
+        .iter()
+        .map(|node| node.inputs.iter().map(|input| input.0).chain(node.control.iter().copied()).collect())
+        .collect();
+    let order = ordered(&before, |at| read[at].name.to_string())?;
+    let mut used = vec![1_u32; read.len()];
+    for &(node, index, _) in read.iter().flat_map(|node| &node.inputs).chain(heads) {
+        if index >= MOST_RESULTS {
+            return Err(GraphError::new(format!(
+                "result {index} of node '{}' is used: no op has so many",
+                read[node].name
+            )));
+        }
+        used[node] = used[node].max(index + 1);
+    }
+    let mut made: Vec<Option<NodeRef>> = vec![None; read.len()];
+    let mut unknown: HashMap<&str, Arc<Op>> = HashMap::new();
+    let mut known: HashMap<&str, Option<Arc<Op>>> = HashMap::new();
+    for at in order {
+        let source = &read[at];
+        let find = |made: &[Option<NodeRef>], &(node, index, version): &(usize, u32, u32)| {
+            let node = made[node].clone().ok_or_else(|| GraphError::new("the graph has a cycle"))?;
+            Ok::<_, GraphError>(NodeEntry { node, index, version })
+        };
+        let inputs: Vec<NodeEntry> = source.inputs.iter().map(|input| find(&made, input)).collect::<Result<_>>()?;
+        let control = source
+            .control
+            .iter()
+            .map(|&each| find(&made, &(each, 0, 0)).map(|entry| entry.node))
+            .collect::<Result<_>>()?;
+        let mut items = source.items.clone();
+        let (own, for_inputs) = if is_old { old::notes(&mut items) } else { Default::default() };
+        if is_old {
+            items.retain_mut(|(key, text)| {
+                if &**key != "__shape__" {
+                    return true;
+                }
+                old::shape(text).is_some_and(|now| {
+                    *text = now.into();
+                    true
+                })
+            });
+        }
+        let node = if source.op == "null" {
+            if !inputs.is_empty() {
+                return Err(GraphError::new(format!("node '{}' is a variable and has inputs", source.name)));
+            }
+            let node = Node::variable(&source.name);
+            items.iter().for_each(|(key, text)| node.set_text(key, text));
+            node
+        } else {
+            let op = known.entry(&source.op).or_insert_with(|| (options.find)(&source.op)).clone();
+            match op {
+                Some(op) => call(op, source, items, inputs, used[at])?,
+                None => {
+                    let op = unknown.entry(&source.op).or_insert_with(|| Op::unknown(&source.op)).clone();
+                    let node = Node::unknown(op, source.name.clone(), inputs, used[at]);
+                    items.iter().for_each(|(key, text)| node.set_text(key, text));
+                    node
+                }
+            }
+        };
+        own.iter().for_each(|(key, text)| node.set_text(key, text));
+        note_inputs(&node, for_inputs)?;
+        made[at] = Some(Arc::new(node.after(control).with_subgraphs(source.subgraphs.clone())));
+    }
+    let outputs = heads.iter().map(|&(node, index, version)| {
+        let node = made[node].clone().ok_or_else(|| GraphError::new("the graph has a cycle"))?;
+        check_index(&node, index)?;
+        Ok(NodeEntry { node, index, version })
+    });
+    Ok(Graph::new(outputs.collect::<Result<_>>()?))
+}
+
+fn check_index(node: &Node, index: u32) -> Result<()> {
+    if index < node.outputs() {
+        return Ok(());
+    }
+    let count = node.outputs();
+    Err(GraphError::new(format!("{} has {count} results, and result {index} is used", node.described())))
+}
+
+fn call(op: Arc<Op>, source: &Read, items: Vec<old::Item>, inputs: Vec<NodeEntry>, used: u32) -> Result<Node> {
+    for entry in &inputs {
+        check_index(&entry.node, entry.index)?;
+    }
+    let (notes, given): (Vec<_>, Vec<_>) =
+        items.into_iter().partition(|(key, _)| key.len() > 4 && key.starts_with("__") && key.ends_with("__"));
+    let attributes = match op.get::<TextRule>("parse") {
+        Some(rule) => rule(&given).map_err(|error| GraphError::Rule {
+            context: format!("node '{}' (op '{}')", source.name, op.name()),
+            source: error,
+            place: 0,
+            of_shapes: false,
+        })?,
+        None => Attributes::new(given.into_iter().map(|(key, text)| {
+            let dtype = if &*key == "dtype" { DType::named(&text) } else { None };
+            (key, dtype.map_or_else(|| parse(&text), Value::DType))
+        })),
+    };
+    let node = Node::call(op, source.name.clone(), attributes, inputs)?;
+    if used > node.outputs() {
+        check_index(&node, used - 1)?;
+    }
+    notes.iter().for_each(|(key, text)| node.set_text(key, text));
+    Ok(node)
+}
+
+fn note_inputs(node: &Node, notes: old::ForInputs) -> Result<()> {
+    for (input, key, text) in notes {
+        let names = node.input_names()?;
+        let at = names.iter().position(|name| **name == *input).or_else(|| {
+            let wanted = format!("_{input}");
+            node.inputs().iter().position(|entry| entry.node.name().ends_with(&wanted))
+        });
+        match at.and_then(|at| node.inputs().get(at)) {
+            Some(entry) if entry.node.is_variable() => entry.node.set_text(&key, &text),
+            _ => node.set_text(&format!("__{input}_{}__", key.trim_matches('_')), &text),
+        }
+    }
+    Ok(())
+}
+
+fn array<'a>(object: &'a Map<String, Json>, key: &str, owner: &str) -> Result<&'a Vec<Json>> {
+    match object.get(key) {
+        Some(Json::Array(values)) => Ok(values),
+        Some(_) => Err(GraphError::new(format!("{owner}: '{key}' is no list"))),
+        None => Err(GraphError::new(format!("{owner} has no '{key}'"))),
+    }
+}
+
+fn number(value: &Json, below: usize, owner: &str) -> Result<usize> {
+    let found = value.as_u64().and_then(|number| usize::try_from(number).ok());
+    match found {
+        Some(number) if number < below => Ok(number),
+        _ => Err(GraphError::new(format!(
+            "{owner} names node {value}: the graph has nodes 0 to {}",
+            below.saturating_sub(1)
+        ))),
+    }
+}
+
+fn small(value: &Json, owner: &str) -> Result<u32> {
+    value.as_u64().and_then(|number| u32::try_from(number).ok()).ok_or_else(|| {
+        GraphError::new(format!("{owner} has {value} where the number of a result, or a version, belongs"))
+    })
+}
+
+/// An entry of two or three numbers.
+fn entry(value: &Json, count: usize, owner: &str) -> Result<(usize, u32, u32)> {
+    match value.as_array().map(Vec::as_slice) {
+        Some([node, index]) => Ok((number(node, count, owner)?, small(index, owner)?, 0)),
+        Some([node, index, version]) => Ok((number(node, count, owner)?, small(index, owner)?, small(version, owner)?)),
+        _ => Err(GraphError::new(format!("{owner} has {value} where [node, result, version] belongs"))),
+    }
+}
+
+fn read_node(value: &Json, at: usize, count: usize) -> Result<Read> {
+    let Json::Object(node) = value else { return Err(GraphError::new(format!("node {at} is no object"))) };
+    let text = |key: &str| match node.get(key) {
+        Some(Json::String(text)) => Ok(text.clone()),
+        Some(_) => Err(GraphError::new(format!("node {at}: '{key}' is no text"))),
+        None => Err(GraphError::new(format!("node {at} has no '{key}'"))),
+    };
+    let (op, name) = (text("op")?, text("name")?);
+    let owner = format!("node {at} ('{name}')");
+    let mut items = Vec::new();
+    for key in ["param", "attr", "attrs"] {
+        match node.get(key) {
+            Some(Json::Object(found)) => {
+                items.extend(found.iter().map(|(key, value)| (Arc::from(&**key), as_text(value))))
+            }
+            Some(Json::Null) | None => {}
+            Some(_) => return Err(GraphError::new(format!("{owner}: '{key}' is no object"))),
+        }
+    }
+    let inputs = match node.get("inputs") {
+        Some(_) => {
+            array(node, "inputs", &owner)?.iter().map(|input| entry(input, count, &owner)).collect::<Result<_>>()?
+        }
+        None if op == "null" => Vec::new(),
+        None => return Err(GraphError::new(format!("{owner} has no 'inputs'"))),
+    };
+    let control = match node.get("control_deps") {
+        Some(_) => array(node, "control_deps", &owner)?
+            .iter()
+            .map(|each| number(each, count, &owner))
+            .collect::<Result<_>>()?,
+        None => Vec::new(),
+    };
+    let subgraphs = match node.get("subgraphs") {
+        Some(found @ Json::Array(_)) => Some(found.to_string().into()),
+        Some(_) => return Err(GraphError::new(format!("{owner}: 'subgraphs' is no list"))),
+        None => None,
+    };
+    Ok(Read { op, name: name.into(), items, inputs, control, subgraphs })
+}
+
+/// The text of an attribute; what is no text is taken as Python would write it.
+fn as_text(value: &Json) -> Arc<str> {
+    match value {
+        Json::String(text) => text.as_str().into(),
+        Json::Bool(value) => Value::Bool(*value).to_string().into(),
+        Json::Null => "None".into(),
+        other => other.to_string().into(),
+    }
+}
+
+/// Checks the lists that follow from the nodes, where the file has them.
+fn check_counts(file: &Map<String, Json>, count: usize) -> Result<()> {
+    if file.contains_key("arg_nodes") {
+        for each in array(file, "arg_nodes", "the graph")? {
+            number(each, count, "the list of arguments")?;
+        }
+    }
+    if file.contains_key("node_row_ptr") {
+        let starts = array(file, "node_row_ptr", "the graph")?;
+        if starts.len() != count + 1 || starts.iter().any(|each| each.as_u64().is_none()) {
+            return Err(GraphError::new(format!(
+                "'node_row_ptr' does not fit {count} nodes: it wants {} counts",
+                count + 1
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the file was written by MXNet before 2.0, or by who does not say.
+fn is_old(file: &Map<String, Json>) -> Result<bool> {
+    let attributes = match file.get("attrs") {
+        Some(Json::Object(attributes)) => attributes,
+        Some(Json::Null) | None => return Ok(true),
+        Some(_) => return Err(GraphError::new("the graph: 'attrs' is no object")),
+    };
+    let version = attributes.get("mxnet_version").and_then(|pair| pair.get(1)).and_then(Json::as_u64);
+    Ok(!attributes.contains_key("weft_version") && version.is_none_or(|version| version < 20_000))
+}

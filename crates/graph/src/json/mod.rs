@@ -1,0 +1,9 @@
+//! Files: NNVM's format, with the variants of MXNet 0.8 to 2.0.
+
+mod load;
+mod old;
+mod order;
+mod save;
+
+pub use load::{FindOp, LoadOptions, load};
+pub use save::save;

@@ -1,0 +1,34 @@
+//! Nodes of a file in an order in which inputs come first.
+
+use crate::error::{GraphError, Result};
+
+/// Orders nodes, given for each those that it rests on. Files keep such an order, so it is theirs unless it cannot be.
+///
+/// # Errors
+///
+/// If nodes rest on each other in a circle; `name` tells one of them.
+pub(super) fn ordered(before: &[Vec<usize>], name: impl Fn(usize) -> String) -> Result<Vec<usize>> {
+    if before.iter().enumerate().all(|(at, before)| before.iter().all(|&each| each < at)) {
+        return Ok((0..before.len()).collect());
+    }
+    let mut waiting: Vec<usize> = before.iter().map(Vec::len).collect();
+    let mut after: Vec<Vec<usize>> = vec![Vec::new(); before.len()];
+    for (at, before) in before.iter().enumerate() {
+        before.iter().for_each(|&each| after[each].push(at));
+    }
+    let mut order: Vec<usize> = (0..before.len()).filter(|&at| waiting[at] == 0).collect();
+    let mut next = 0;
+    while let Some(&done) = order.get(next) {
+        next += 1;
+        for &at in &after[done] {
+            waiting[at] -= 1;
+            if waiting[at] == 0 {
+                order.push(at);
+            }
+        }
+    }
+    match waiting.iter().position(|&count| count > 0) {
+        None => Ok(order),
+        Some(at) => Err(GraphError::new(format!("the graph has a cycle: node '{}' rests on itself", name(at)))),
+    }
+}

@@ -1,0 +1,12 @@
+//! Nodes: one call each, or a variable.
+
+mod call;
+mod drop;
+mod entry;
+mod rewrite;
+mod walk;
+
+pub use call::{Node, NodeRef};
+pub use entry::NodeEntry;
+pub use rewrite::Rewriter;
+pub use walk::post_order;

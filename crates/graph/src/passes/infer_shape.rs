@@ -1,0 +1,103 @@
+//! `InferShape`: the shape of each entry.
+
+use super::fixed_point::{Spread, call_of, no_rule};
+use super::infer_type::DTYPE;
+use crate::error::{GraphError, Result};
+use crate::graph::Graph;
+use crate::registry::SharedShapeRule;
+use crate::rules::shape_of;
+use crate::value::{DType, Shape, parse};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The attribute of a graph that has the shapes of all entries.
+pub const SHAPE: &str = "shape";
+/// The attribute of a graph that has the number of entries of which the shape is not all known.
+pub const NUM_UNKNOWN_SHAPES: &str = "shape_num_unknown_nodes";
+/// The value of `SHAPE`.
+pub type Shapes = Vec<Shape>;
+
+/// Finds shapes from those of variables: from `known`, by name, and from what is noted on them under `key`.
+///
+/// # Errors
+///
+/// If shapes contradict each other, a rule refuses them, or an op has no rule although its inputs are known.
+pub fn infer_shape(graph: &Graph, known: &HashMap<Arc<str>, Shape>, key: &str) -> Result<Graph> {
+    let indexed = graph.indexed()?;
+    let mut facts = vec![Shape::unknown(); indexed.num_entries()];
+    if let Some(before) = graph.get::<Shapes>(SHAPE).filter(|before| before.len() == facts.len()) {
+        facts.clone_from(&before);
+    }
+    let mut found = 0;
+    for &number in indexed.input_nodes() {
+        let node = &indexed.nodes()[number as usize];
+        let slot = &mut facts[indexed.entries_of(number).start];
+        let mut learn = |new: &Shape, whence: &str| match slot.joined(new) {
+            Some(joined) => {
+                *slot = joined;
+                Ok(())
+            }
+            None => Err(GraphError::Shape {
+                message: format!("{}: {whence} is {new}, and its shape is {slot}", node.described()),
+                place: node.place(),
+            }),
+        };
+        if let Some(text) = node.text(key) {
+            match shape_of(&parse(&text)) {
+                Some(shape) => learn(&shape, &format!("'{key}'"))?,
+                None => {
+                    return Err(GraphError::new(format!("{}: '{key}' is {text}, which is no shape", node.described())));
+                }
+            }
+        }
+        if let Some(shape) = known.get(&**node.name()) {
+            learn(shape, "the shape that was given")?;
+            found += 1;
+        }
+    }
+    if found < known.len() {
+        check_names(&indexed, known.keys())?;
+    }
+    let dtypes = graph.get::<Vec<Option<DType>>>(DTYPE);
+    let mut rules: HashMap<usize, Option<Arc<SharedShapeRule>>> = HashMap::new();
+    let mut spread = Spread::new(&indexed, facts);
+    let mut types: Vec<Option<DType>> = Vec::new();
+    spread.run(&mut |number, node, ins, outs| {
+        let Some(op) = node.op() else { return Ok(()) };
+        let rule = rules.entry(Arc::as_ptr(op).addr()).or_insert_with(|| op.get("infer_shape"));
+        let Some(rule) = rule else {
+            // Where nothing is known nothing was asked.
+            return if ins.iter().any(Shape::is_known) { Err(no_rule(node, "infer_shape")) } else { Ok(()) };
+        };
+        types.clear();
+        if let Some(dtypes) = &dtypes {
+            types.extend(indexed.inputs(number).iter().map(|&id| dtypes[indexed.entry_id(id)]));
+        }
+        match call_of(node, &[], &types) {
+            Some(call) => rule.infer(&call, ins, outs),
+            None => Ok(()),
+        }
+    })?;
+    let facts = spread.facts;
+    let unknown = facts.iter().filter(|shape| !shape.is_known()).count();
+    let mut result = graph.clone();
+    result.set(SHAPE, facts);
+    result.set(NUM_UNKNOWN_SHAPES, unknown);
+    Ok(result)
+}
+
+/// Refuses names that no variable has.
+pub(super) fn check_names<'a>(
+    indexed: &crate::graph::IndexedGraph,
+    names: impl Iterator<Item = &'a Arc<str>>,
+) -> Result<()> {
+    let all: Vec<&str> =
+        indexed.input_nodes().iter().map(|&number| &**indexed.nodes()[number as usize].name()).collect();
+    let known: std::collections::HashSet<&str> = all.iter().copied().collect();
+    for name in names {
+        if !known.contains(&**name) {
+            return Err(GraphError::new(format!("no variable is named '{name}': there are {}", all.join(", "))));
+        }
+    }
+    Ok(())
+}

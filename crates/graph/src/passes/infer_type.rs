@@ -1,0 +1,102 @@
+//! `InferType`: the dtype of each entry.
+
+use super::fixed_point::{Spread, call_of, no_rule};
+use super::infer_shape::{SHAPE, Shapes, check_names};
+use crate::error::{GraphError, Result};
+use crate::graph::Graph;
+use crate::registry::SharedTypeRule;
+use crate::value::{DType, Shape};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The attribute of a graph that has the dtypes of all entries.
+pub const DTYPE: &str = "dtype";
+/// The value of `DTYPE`.
+pub type DTypes = Vec<Option<DType>>;
+
+/// Finds dtypes from those of variables: from `known`, by name, and from what is noted on them under `key`. A variable of
+/// which nothing follows takes the dtype of what it meets, or float32.
+///
+/// # Errors
+///
+/// As for `infer_shape`.
+pub fn infer_type(graph: &Graph, known: &HashMap<Arc<str>, DType>, key: &str) -> Result<Graph> {
+    let indexed = graph.indexed()?;
+    let mut facts: DTypes = vec![None; indexed.num_entries()];
+    let mut found = 0;
+    for &number in indexed.input_nodes() {
+        let node = &indexed.nodes()[number as usize];
+        let slot = &mut facts[indexed.entries_of(number).start];
+        if let Some(text) = node.text(key) {
+            *slot = Some(named(&text).ok_or_else(|| {
+                GraphError::new(format!("{}: '{key}' is {text}, which is no dtype", node.described()))
+            })?);
+        }
+        if let Some(&dtype) = known.get(&**node.name()) {
+            if let Some(noted) = slot.filter(|&noted| noted != dtype) {
+                let message =
+                    format!("{}: the dtype that was given is {dtype}, and '{key}' is {noted}", node.described());
+                return Err(GraphError::Shape { message, place: node.place() });
+            }
+            *slot = Some(dtype);
+            found += 1;
+        }
+    }
+    if found < known.len() {
+        check_names(&indexed, known.keys())?;
+    }
+    let shapes = graph.get::<Shapes>(SHAPE);
+    let mut rules: HashMap<usize, Option<Arc<SharedTypeRule>>> = HashMap::new();
+    let mut sizes: Vec<Shape> = Vec::new();
+    let mut spread = Spread::new(&indexed, facts);
+    let mut ask = |number: u32, node: &crate::node::Node, ins: &mut [Option<DType>], outs: &mut [Option<DType>]| {
+        let Some(op) = node.op() else { return Ok(()) };
+        let rule = rules.entry(Arc::as_ptr(op).addr()).or_insert_with(|| op.get("infer_type"));
+        let Some(rule) = rule else {
+            return if ins.iter().any(Option::is_some) { Err(no_rule(node, "infer_type")) } else { Ok(()) };
+        };
+        sizes.clear();
+        if let Some(shapes) = &shapes {
+            sizes.extend(indexed.inputs(number).iter().map(|&id| shapes[indexed.entry_id(id)].clone()));
+        }
+        match call_of(node, &sizes, &[]) {
+            Some(call) => rule.infer(&call, ins, outs),
+            None => Ok(()),
+        }
+    };
+    spread.run(&mut ask)?;
+    if spread.facts.iter().any(Option::is_none) {
+        for number in (0_u32..).take(indexed.nodes().len()) {
+            assume(&indexed, &mut spread, number);
+            spread.visit(number, &mut ask)?;
+        }
+        for &number in indexed.input_nodes() {
+            spread.facts[indexed.entries_of(number).start].get_or_insert(DType::Float32);
+        }
+        spread.run(&mut ask)?;
+    }
+    let mut result = graph.clone();
+    let facts = spread.facts;
+    result.set(DTYPE, facts);
+    Ok(result)
+}
+
+/// Lets variables that meet in a node have the dtype of what they meet there, or float32.
+fn assume(indexed: &crate::graph::IndexedGraph, spread: &mut Spread<'_, Option<DType>>, number: u32) {
+    let inputs = indexed.inputs(number);
+    let met = inputs.iter().find_map(|&id| spread.facts[indexed.entry_id(id)]);
+    for id in inputs {
+        let entry = indexed.entry_id(*id);
+        if spread.facts[entry].is_none() && indexed.nodes()[id.node as usize].is_variable() {
+            spread.facts[entry] = Some(met.unwrap_or(DType::Float32));
+            spread.touch(id.node);
+        }
+    }
+}
+
+/// A dtype as files write it: its name, or MXNet's number.
+fn named(text: &str) -> Option<DType> {
+    let text = text.trim();
+    let name = text.strip_prefix("dtype(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(text);
+    DType::named(name.trim_matches(['\'', '"'])).or_else(|| DType::numbered(text.parse().ok()?))
+}

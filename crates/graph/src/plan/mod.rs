@@ -1,0 +1,35 @@
+//! The planner of memory: where values lie that live for a while, and in which order ops keep few of them alive.
+//!
+//! It needs no arrays and no registry: intervals and sizes are enough for offsets, a [`Network`] for the rest.
+//!
+//! | file | home of |
+//! |---|---|
+//! | `offsets` | [`plan_offsets`]: intervals in, offsets out |
+//! | `problem`, `place`, `portfolio` | intervals made ready, placements by rule, the best of several |
+//! | `search` | the exact search |
+//! | `network` | ops and values, and what follows from them |
+//! | `schedule`, `order` | when ops run; orders that keep few bytes live |
+//! | `storage`, `sharing` | which values share a storage; what sharing memory orders |
+//! | `arena` | [`plan_network`]: all of it |
+//! | `recompute` | [`recompute`]: ops that run again, so that their values need not be kept |
+//! | `error` | [`PlanError`] |
+
+mod arena;
+mod error;
+mod network;
+mod offsets;
+mod order;
+mod place;
+mod portfolio;
+mod problem;
+mod recompute;
+mod schedule;
+mod search;
+mod sharing;
+mod storage;
+
+pub use arena::{Memory, Plan, Settings, plan_network};
+pub use error::{Effort, PlanError};
+pub use network::{Network, Op, Pair, Share, Value};
+pub use offsets::{Options, Placement, plan_offsets};
+pub use recompute::{Recomputed, recompute};

@@ -1,0 +1,324 @@
+//! Values that are made again instead of kept: more work, a smaller arena.
+//!
+//! An op of the forward part that runs again is *copied*, and nobody may need the original's values any more: what the backward part reads comes from the copy, which runs when
+//! what it waits for besides is there. What a copy reads is copied, too, or is a *checkpoint*, which stays. Checkpoints
+//! that cut the forward part into segments give the arena of sqrt(n) for chains of n ops; others keep all that is dear.
+
+use super::arena::{Plan, Settings, plan_schedules};
+use super::error::PlanError;
+use super::network::{Linked, Network, Op, Share};
+use super::order::orders;
+use super::schedule::Schedule;
+use super::storage::Storages;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+/// A network, some of whose ops run again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recomputed {
+    /// The network; copies are its last ops, their values its last values.
+    pub network: Network,
+    /// For each copy, in the order of the network's last ops, the op that it runs again.
+    pub copies: Vec<usize>,
+    /// Its plan.
+    pub plan: Plan,
+}
+
+/// Plans a network, with ops that run again where that makes the *planned* arena smaller.
+///
+/// Only ops that are marked `again` do. Without a limit the smallest arena found is taken, without any copies if none is
+/// smaller; with a limit, in bytes, the cheapest set of copies that was found to fit.
+pub fn recompute(network: &Network, limit: Option<u64>, settings: &Settings<'_>) -> Result<Recomputed, PlanError> {
+    let mut settings = *settings;
+    settings.options.capacity = None;
+    let linked = Linked::new(network)?;
+    let serial = || orders(&linked, settings.workers).into_iter().map(Schedule::serial).collect();
+    let plan = plan_schedules(&linked, serial(), &settings)?;
+    let fits = |plan: &Plan| limit.is_some_and(|limit| plan.nbytes <= limit);
+    let mut best = Recomputed { network: network.clone(), copies: Vec::new(), plan };
+    if fits(&best.plan) {
+        return Ok(best);
+    }
+    let mut sets: Vec<Candidate> = Vec::new();
+    for again in candidates(&linked) {
+        let candidate = Candidate::new(&linked, again)?;
+        if !candidate.copies.is_empty() && !sets.iter().any(|other| other.again == candidate.again) {
+            sets.push(candidate);
+        }
+    }
+    // With a limit the cheapest that may fit come first; then, as without one, what keeps least.
+    sets.sort_by_key(|set| (set.cost, set.peak));
+    let (mut tried, mut rest): (Vec<_>, Vec<_>) =
+        sets.into_iter().partition(|set| limit.is_some_and(|limit| set.peak <= limit));
+    rest.extend(tried.drain(tried.len().min(PLANNED)..));
+    rest.sort_by_key(|set| (set.peak, set.cost));
+    rest.truncate(PLANNED);
+    tried.extend(rest.into_iter().filter(|set| set.peak < best.plan.nbytes));
+    for set in tried {
+        let planned = set.plan(&settings)?;
+        if fits(&planned.plan) {
+            return cheaper(&linked, set, planned, limit.unwrap_or(u64::MAX), &settings);
+        }
+        if planned.plan.nbytes < best.plan.nbytes {
+            best = planned;
+        }
+    }
+    match limit {
+        None => Ok(best),
+        Some(limit) => {
+            let (bound, op) = needed(network);
+            Err(PlanError::Limit { limit, best: best.plan.nbytes, bound, op: network.ops[op].name.clone() })
+        }
+    }
+}
+
+/// How many sets get offsets.
+const PLANNED: usize = 4;
+/// How many ops are tried, one by one, not to run again after all.
+const SPARED: usize = 16;
+
+/// A set of ops that run again, and what comes of it.
+struct Candidate {
+    again: Vec<bool>,
+    network: Network,
+    copies: Vec<usize>,
+    order: Vec<usize>,
+    peak: u64,
+    cost: u64,
+}
+
+impl Candidate {
+    fn new(linked: &Linked<'_>, again: Vec<bool>) -> Result<Self, PlanError> {
+        let (network, copies, order) = Copier::new(linked, &again).run();
+        let peak = {
+            let relinked = Linked::new(&network)?;
+            Storages::new(&relinked, &Schedule::serial(order.clone())).peak()
+        };
+        let cost = copies.iter().map(|&op| linked.cost(op)).sum();
+        Ok(Self { again, network, copies, order, peak, cost })
+    }
+
+    fn plan(&self, settings: &Settings<'_>) -> Result<Recomputed, PlanError> {
+        let relinked = Linked::new(&self.network)?;
+        let mut serial = orders(&relinked, settings.workers);
+        serial.push(self.order.clone());
+        let plan = plan_schedules(&relinked, serial.into_iter().map(Schedule::serial).collect(), settings)?;
+        Ok(Recomputed { network: self.network.clone(), copies: self.copies.clone(), plan })
+    }
+}
+
+/// Takes ops out of a set that fits, the dearest first, as long as it fits.
+fn cheaper(
+    linked: &Linked<'_>,
+    mut set: Candidate,
+    mut planned: Recomputed,
+    limit: u64,
+    settings: &Settings<'_>,
+) -> Result<Recomputed, PlanError> {
+    let mut dear = set.copies.clone();
+    dear.sort_by_key(|&op| Reverse(linked.cost(op)));
+    for op in dear.into_iter().take(SPARED) {
+        let mut again = set.again.clone();
+        again[op] = false;
+        let without = Candidate::new(linked, again)?;
+        if without.peak > limit || without.cost >= set.cost {
+            continue;
+        }
+        let plan = without.plan(settings)?;
+        if plan.plan.nbytes <= limit {
+            (set, planned) = (without, plan);
+        }
+    }
+    Ok(planned)
+}
+
+/// The most bytes that an op needs by itself, and that op.
+fn needed(network: &Network) -> (u64, usize) {
+    let size = |value: usize| if network.values[value].external { 0 } else { network.values[value].size };
+    let of = |op: &Op| {
+        let inputs: BTreeSet<usize> = op.inputs.iter().copied().collect();
+        let made =
+            op.outputs.iter().enumerate().filter(|&(place, _)| !op.pairs.iter().any(|pair| pair.output == place));
+        inputs.into_iter().chain(made.map(|(_, &value)| value)).map(size).sum::<u64>() + op.workspace
+    };
+    (0..network.ops.len())
+        .map(|op| (of(&network.ops[op]), op))
+        .max_by_key(|&(bytes, op)| (bytes, Reverse(op)))
+        .unwrap_or((0, 0))
+}
+
+/// The sets that are tried.
+fn candidates(linked: &Linked<'_>) -> Vec<Vec<bool>> {
+    let ops = &linked.network.ops;
+    let values = &linked.network.values;
+    let may = |op: usize| {
+        let called = &ops[op];
+        let fixed = called.inputs.iter().chain(&called.outputs).any(|&value| linked.mutated[value]);
+        let outside = called.outputs.iter().any(|&value| values[value].external || values[value].kept);
+        let mutates = called.pairs.iter().any(|pair| pair.share == Share::Mutation);
+        called.again && !fixed && !outside && !mutates
+    };
+    let given: Vec<u64> = (0..ops.len() as u64).collect();
+    let forward: Vec<usize> = linked.by_rank(&given).into_iter().filter(|&op| may(op)).collect();
+    let mut sets = vec![set(ops.len(), &forward)];
+    // By segments.
+    let crossing = crossing(linked, &forward);
+    let mut segments = 2;
+    while segments <= forward.len() {
+        let checkpoints = checkpoints(linked, &forward, &crossing, segments);
+        let again: Vec<usize> = forward.iter().copied().filter(|op| !checkpoints.contains(op)).collect();
+        sets.push(set(ops.len(), &again));
+        segments = (segments + 1).max(segments * 5 / 4);
+    }
+    // What costs least for its bytes.
+    let made = |op: usize| ops[op].outputs.iter().map(|&value| values[value].size).sum::<u64>();
+    let mut cheap = forward.clone();
+    cheap.sort_by(|&one, &other| {
+        let product = |op: usize, by: usize| u128::from(linked.cost(op)) * u128::from(made(by));
+        product(one, other).cmp(&product(other, one))
+    });
+    for quarter in 1..4 {
+        sets.push(set(ops.len(), &cheap[..cheap.len() * quarter / 4]));
+    }
+    sets
+}
+
+fn set(ops: usize, of: &[usize]) -> Vec<bool> {
+    let mut set = vec![false; ops];
+    of.iter().for_each(|&op| set[op] = true);
+    set
+}
+
+/// The bytes that forward ops behind each place read from before it.
+fn crossing(linked: &Linked<'_>, forward: &[usize]) -> Vec<u64> {
+    let mut place = vec![usize::MAX; linked.network.ops.len()];
+    forward.iter().enumerate().for_each(|(at, &op)| place[op] = at);
+    let mut change = vec![0_i128; forward.len() + 1];
+    for (at, &op) in forward.iter().enumerate() {
+        for &value in &linked.network.ops[op].outputs {
+            let readers =
+                linked.readers[value].iter().map(|&reader| place[reader]).filter(|&reader| reader != usize::MAX);
+            if let Some(last) = readers.max() {
+                change[at] += i128::from(linked.network.values[value].size);
+                change[last] -= i128::from(linked.network.values[value].size);
+            }
+        }
+    }
+    let mut live = 0;
+    let sums = change[..forward.len()].iter().map(|change| {
+        live += change;
+        u64::try_from(live).unwrap_or(0)
+    });
+    sums.collect()
+}
+
+/// The ops whose values stay, so that so many segments are cut where few bytes cross.
+fn checkpoints(linked: &Linked<'_>, forward: &[usize], crossing: &[u64], segments: usize) -> BTreeSet<usize> {
+    let made =
+        |op: usize| linked.network.ops[op].outputs.iter().map(|&value| linked.network.values[value].size).sum::<u64>();
+    let mut sums: Vec<u64> = Vec::with_capacity(forward.len());
+    for &op in forward {
+        sums.push(sums.last().copied().unwrap_or(0) + made(op));
+    }
+    let whole = u128::from(sums.last().copied().unwrap_or(0));
+    let at = |part: u128, of: u128| sums.partition_point(|&sum| u128::from(sum) * of < whole * part);
+    let mut stay = BTreeSet::new();
+    let mut place = vec![usize::MAX; linked.network.ops.len()];
+    forward.iter().enumerate().for_each(|(at, &op)| place[op] = at);
+    for segment in 1..segments as u128 {
+        // Within a quarter of a segment to either side.
+        let (low, middle, high) = (
+            at(4 * segment - 1, 4 * segments as u128),
+            at(segment, segments as u128),
+            at(4 * segment + 1, 4 * segments as u128),
+        );
+        let spans = low..=high.min(forward.len() - 1);
+        let Some(cut) = spans.min_by_key(|&at| (crossing[at], at.abs_diff(middle))) else { continue };
+        for &op in &forward[..=cut] {
+            let mut readers = linked.network.ops[op].outputs.iter().flat_map(|&value| &linked.readers[value]);
+            if readers.any(|&reader| place[reader] != usize::MAX && place[reader] > cut) {
+                stay.insert(op);
+            }
+        }
+    }
+    stay
+}
+
+/// Builds the network with copies, and an order in which each copy runs just before it is needed.
+struct Copier<'a> {
+    linked: &'a Linked<'a>,
+    again: &'a [bool],
+    network: Network,
+    copies: Vec<usize>,
+    /// The copy of each value.
+    copied: Vec<Option<usize>>,
+    order: Vec<usize>,
+}
+
+impl<'a> Copier<'a> {
+    fn new(linked: &'a Linked<'a>, again: &'a [bool]) -> Self {
+        let network = linked.network.clone();
+        let copied = vec![None; network.values.len()];
+        Self { linked, again, network, copies: Vec::new(), copied, order: Vec::new() }
+    }
+
+    fn run(mut self) -> (Network, Vec<usize>, Vec<usize>) {
+        let ops = &self.linked.network.ops;
+        let given: Vec<u64> = (0..ops.len() as u64).collect();
+        let late = self.late();
+        for op in self.linked.by_rank(&given) {
+            if late[op] {
+                // Copies wait for what else the op waits for, so that they do not run right after the originals.
+                let makers = ops[op].inputs.iter().filter_map(|&value| self.linked.maker[value]);
+                let after: Vec<usize> = makers.filter(|&maker| !ops[maker].again).collect();
+                for place in 0..ops[op].inputs.len() {
+                    let value = ops[op].inputs[place];
+                    if self.is_copied(value) {
+                        self.copy(value, &after);
+                        self.network.ops[op].inputs[place] = self.copied[value].unwrap_or(value);
+                    }
+                }
+            }
+            self.order.push(op);
+        }
+        (self.network, self.copies, self.order)
+    }
+
+    /// The ops that read copies: those of the backward part, from which no op that may run again can be reached.
+    fn late(&self) -> Vec<bool> {
+        let ops = &self.linked.network.ops;
+        let mut late = vec![true; ops.len()];
+        for op in self.linked.by_rank(&vec![0; ops.len()]).into_iter().rev() {
+            late[op] = !ops[op].again && self.linked.behind[op].iter().all(|&next| late[next]);
+        }
+        late
+    }
+
+    fn is_copied(&self, value: usize) -> bool {
+        self.linked.maker[value].is_some_and(|maker| self.again[maker])
+    }
+
+    /// Copies the op that makes a value, and before it those whose copies it needs.
+    fn copy(&mut self, value: usize, after: &[usize]) {
+        let mut stack = vec![(value, false)];
+        while let Some((value, ready)) = stack.pop() {
+            let Some(op) = self.linked.maker[value].filter(|_| self.copied[value].is_none()) else { continue };
+            let original = &self.linked.network.ops[op];
+            if !ready {
+                stack.push((value, true));
+                let needed = original.inputs.iter().copied().filter(|&input| self.is_copied(input));
+                stack.extend(needed.map(|input| (input, false)));
+                continue;
+            }
+            let inputs = original.inputs.iter().map(|&input| self.copied[input].unwrap_or(input)).collect();
+            for &output in &original.outputs {
+                self.copied[output] = Some(self.network.value(self.linked.network.values[output].clone()));
+            }
+            let outputs = original.outputs.iter().filter_map(|&output| self.copied[output]).collect();
+            let after = original.after.iter().chain(after).copied().collect();
+            let name = format!("{} again", original.name);
+            self.order.push(self.network.op(Op { name, inputs, outputs, after, again: false, ..original.clone() }));
+            self.copies.push(op);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Groups: what is said of a group is said of each member, later ones too.
+
+use super::{Op, RuleError};
+use crate::error::{GraphError, Result};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a group does to each of its members.
+pub type Trigger = Arc<dyn Fn(&Arc<Op>) -> Result<(), RuleError> + Send + Sync>;
+
+#[derive(Default)]
+struct State {
+    members: Vec<Arc<Op>>,
+    triggers: Vec<Trigger>,
+}
+
+/// Ops that share attributes.
+pub struct Group {
+    name: Arc<str>,
+    state: Mutex<State>,
+}
+
+impl Group {
+    pub(super) fn new(name: &str) -> Self {
+        Self { name: name.into(), state: Mutex::default() }
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// The members, in the order in which they came.
+    #[must_use]
+    pub fn members(&self) -> Vec<Arc<Op>> {
+        self.lock().members.clone()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does this to each member, and to each that is included later.
+    pub fn add_trigger(&self, trigger: Trigger) -> Result<()> {
+        let members = {
+            let mut state = self.lock();
+            state.triggers.push(trigger.clone());
+            state.members.clone()
+        };
+        members.iter().try_for_each(|op| self.pull(&trigger, op))
+    }
+
+    /// Makes an op a member, once.
+    pub fn include(&self, op: &Arc<Op>) -> Result<()> {
+        let triggers = {
+            let mut state = self.lock();
+            if state.members.iter().any(|known| Arc::ptr_eq(known, op)) {
+                return Ok(());
+            }
+            state.members.push(op.clone());
+            state.triggers.clone()
+        };
+        triggers.iter().try_for_each(|trigger| self.pull(trigger, op))
+    }
+
+    fn pull(&self, trigger: &Trigger, op: &Arc<Op>) -> Result<()> {
+        let context = || format!("group '{}', op '{}'", self.name, op.name());
+        trigger(op).map_err(|source| GraphError::Rule { context: context(), source, place: 0, of_shapes: false })
+    }
+}
+
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group").field("name", &self.name).finish_non_exhaustive()
+    }
+}

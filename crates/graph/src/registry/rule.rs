@@ -1,0 +1,146 @@
+//! What an op may say of itself, as types.
+
+use super::Op;
+use crate::node::{NodeEntry, NodeRef};
+use crate::value::{Attributes, DType, Shape};
+use std::error::Error;
+use std::fmt;
+use std::sync::Arc;
+
+/// What a rule refuses with.
+pub type RuleError = Box<dyn Error + Send + Sync>;
+
+/// A call that a rule is asked about.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// The op.
+    pub op: &'a Arc<Op>,
+    /// Its attributes.
+    pub attributes: &'a Attributes,
+    /// The shapes of inputs, as far as they are known.
+    pub shapes: &'a [Shape],
+    /// The dtypes of inputs, as far as they are known.
+    pub dtypes: &'a [Option<DType>],
+}
+
+/// Finds shapes from shapes, forwards and backwards.
+pub trait ShapeRule: Send + Sync {
+    /// Writes what follows into `ins` and `outs`; leaves what does not.
+    fn infer(&self, call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError>;
+}
+
+/// Finds dtypes from dtypes, forwards and backwards.
+pub trait TypeRule: Send + Sync {
+    /// Writes what follows into `ins` and `outs`; leaves what does not.
+    fn infer(&self, call: &Call<'_>, ins: &mut [Option<DType>], outs: &mut [Option<DType>]) -> Result<(), RuleError>;
+}
+
+impl<F> ShapeRule for F
+where
+    F: Fn(&Call<'_>, &mut [Shape], &mut [Shape]) -> Result<(), RuleError> + Send + Sync,
+{
+    fn infer(&self, call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
+        self(call, ins, outs)
+    }
+}
+
+impl<F> TypeRule for F
+where
+    F: Fn(&Call<'_>, &mut [Option<DType>], &mut [Option<DType>]) -> Result<(), RuleError> + Send + Sync,
+{
+    fn infer(&self, call: &Call<'_>, ins: &mut [Option<DType>], outs: &mut [Option<DType>]) -> Result<(), RuleError> {
+        self(call, ins, outs)
+    }
+}
+
+/// The value of `infer_shape`.
+pub type SharedShapeRule = Arc<dyn ShapeRule>;
+/// The value of `infer_type`.
+pub type SharedTypeRule = Arc<dyn TypeRule>;
+
+/// The value of `gradient`: entries of gradients of the inputs, from those of the outputs. None is zero.
+pub trait GradientRule: Send + Sync {
+    /// Composes the gradients of the inputs of `node`.
+    fn gradient(&self, node: &NodeRef, outs: &[Option<NodeEntry>]) -> Result<Vec<Option<NodeEntry>>, RuleError>;
+}
+
+impl<F> GradientRule for F
+where
+    F: Fn(&NodeRef, &[Option<NodeEntry>]) -> Result<Vec<Option<NodeEntry>>, RuleError> + Send + Sync,
+{
+    fn gradient(&self, node: &NodeRef, outs: &[Option<NodeEntry>]) -> Result<Vec<Option<NodeEntry>>, RuleError> {
+        self(node, outs)
+    }
+}
+
+/// The value of `gradient`, shared.
+pub type SharedGradient = Arc<dyn GradientRule>;
+
+/// Layouts of inputs and outputs: "NCHW", "NCHW16c"; None is any.
+pub type Layouts = Vec<Option<Arc<str>>>;
+
+/// The value of `layout`: from the layouts that inputs and outputs have, those that the op takes and makes.
+pub trait LayoutRule: Send + Sync {
+    /// Layouts of inputs and of outputs. `ins` are those wanted, `last_ins` those that the values have.
+    fn correct(
+        &self,
+        call: &Call<'_>,
+        ins: &Layouts,
+        last_ins: &Layouts,
+        outs: &Layouts,
+    ) -> Result<(Layouts, Layouts), RuleError>;
+}
+
+/// The value of `layout`, shared.
+pub type SharedLayout = Arc<dyn LayoutRule>;
+
+/// How much an op costs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Cost {
+    /// So long.
+    Seconds(f64),
+    /// So many operations on numbers, so many bytes to move.
+    Work {
+        /// Operations.
+        flops: f64,
+        /// Bytes.
+        bytes: f64,
+    },
+}
+
+/// The value of `cost`.
+pub type OpCost = Arc<dyn Fn(&Call<'_>) -> Result<Cost, RuleError> + Send + Sync>;
+
+/// The value of `set_input_attribute`: called with a variable that was made for input `index`, sets its attributes.
+pub type SetInputAttribute = Arc<dyn Fn(&Attributes, &NodeRef, usize) -> Result<(), RuleError> + Send + Sync>;
+
+/// The value of `parse`: attributes from the texts of a file.
+pub type TextRule = Arc<dyn Fn(&[(Arc<str>, Arc<str>)]) -> Result<Attributes, RuleError> + Send + Sync>;
+
+/// Something that an op says once for all, or for each set of attributes.
+#[derive(Clone)]
+pub enum Given<T> {
+    /// The same for all attributes.
+    Fixed(T),
+    /// It depends on the attributes.
+    By(Arc<dyn Fn(&Attributes) -> Result<T, RuleError> + Send + Sync>),
+}
+
+impl<T: Clone> Given<T> {
+    /// The value for these attributes.
+    pub fn of(&self, attributes: &Attributes) -> Result<T, RuleError> {
+        match self {
+            Self::Fixed(value) => Ok(value.clone()),
+            Self::By(function) => function(attributes),
+        }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Given<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(value) => value.fmt(f),
+            Self::By(_) => f.write_str("by attributes"),
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Values of attributes, shapes and dtypes: plain data, compared and hashed by value.
+
+mod attributes;
+mod dtype;
+mod literal;
+mod shape;
+mod variant;
+
+pub use attributes::Attributes;
+pub use dtype::DType;
+pub use literal::{parse, unquoted};
+pub use shape::{Shape, UNKNOWN};
+pub use variant::{Opaque, Value};

@@ -1,0 +1,21 @@
+//! What may be wrong with a program or with a call of one.
+
+use weft_array::ArrayError;
+
+/// Why a recording became no program, or a program was not run. Nothing was pushed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProgramError {
+    /// An array was refused.
+    #[error(transparent)]
+    Array(#[from] ArrayError),
+    /// There is no place for what it computes in between.
+    #[error(transparent)]
+    Plan(#[from] weft_graph::plan::PlanError),
+    /// The recording is none to be made a program of.
+    #[error("{0}")]
+    Recording(String),
+    /// The arguments are not like those that were recorded.
+    #[error("{0}")]
+    Arguments(String),
+}

@@ -1,0 +1,7 @@
+//! Where temporaries lie while a program runs.
+
+mod arena;
+mod offsets;
+
+pub(crate) use arena::{Gates, Lease};
+pub(crate) use offsets::{Life, place};

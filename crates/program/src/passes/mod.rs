@@ -1,0 +1,30 @@
+//! What is done to the instructions of a recording before they are run again and again.
+//!
+//! | pass | does |
+//! |---|---|
+//! | `dead` | drops native instructions whose results nobody sees; what somebody else wrote stays |
+//! | `common` | runs equal loops on equal inputs once |
+//! | `fuse` | lets neighbours among strided loops run block by block |
+//!
+//! Each can be left out, and changes no bit of any result.
+
+mod dead;
+mod equal;
+mod fuse;
+
+use crate::recorded::{Instruction, Recorded, Settings};
+
+/// Applies the passes that keep one instruction for each op.
+pub(crate) fn simplify(recorded: &mut Recorded, settings: &Settings) {
+    if settings.has("common") {
+        equal::merge_equal(recorded);
+    }
+    if settings.has("dead") {
+        dead::drop_dead(recorded);
+    }
+}
+
+/// The instructions to be pushed.
+pub(crate) fn lower(recorded: &Recorded, settings: &Settings) -> Vec<Instruction> {
+    if settings.has("fuse") && !settings.sequential { fuse::fuse(recorded) } else { recorded.instructions.clone() }
+}

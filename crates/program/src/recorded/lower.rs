@@ -1,0 +1,202 @@
+//! From what was recorded to entries and instructions.
+
+use super::{Argument, Entry, Instruction, Place, Recorded, Shown, Source, whole};
+use crate::ProgramError;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+use weft_array::recording::{self, Tape};
+use weft_array::{Access, Array, Buffer, Opaque, Operands, Step, standing};
+use weft_engine::{Cause, OpContext};
+
+/// Entries by the addresses of buffers.
+struct Entries<'a> {
+    tape: &'a Tape,
+    known: HashMap<usize, usize>,
+    list: Vec<Entry>,
+}
+
+fn address(buffer: &Arc<Buffer>) -> usize {
+    Arc::as_ptr(buffer).addr()
+}
+
+impl Entries<'_> {
+    fn add(&mut self, source: Source, bytes: usize) -> usize {
+        let (reach, is_result, is_shown) = (0..0, false, false);
+        self.list.push(Entry { source, bytes, reach, written: false, read: false, is_result, is_shown });
+        self.list.len() - 1
+    }
+
+    /// The entry of an array's memory.
+    fn of(&mut self, array: &Array) -> Result<usize, ProgramError> {
+        let buffer = array.buffer();
+        if let Some(&known) = self.known.get(&address(buffer)) {
+            return Ok(known);
+        }
+        let source = match buffer.recording() {
+            Some(tag) if Arc::ptr_eq(tag, self.tape.tag()) => Source::Fresh,
+            Some(tag) => {
+                let recording = tag.name().to_owned();
+                return Err(weft_array::ArrayError::Recorded { recording }.into());
+            }
+            None if self.tape.is_passing(buffer) => Source::Fresh,
+            None if self.tape.constants().iter().any(|constant| Arc::ptr_eq(constant, buffer)) => {
+                Source::Constant { array: whole(buffer)?, copied: false }
+            }
+            None => Source::State(array.clone()),
+        };
+        let entry = self.add(source, buffer.bytes());
+        self.known.insert(address(buffer), entry);
+        Ok(entry)
+    }
+
+    fn reach(&mut self, entry: usize, range: &Range<usize>) {
+        let reach = &mut self.list[entry].reach;
+        if !range.is_empty() {
+            *reach = if Range::is_empty(reach) {
+                range.clone()
+            } else {
+                reach.start.min(range.start)..reach.end.max(range.end)
+            };
+        }
+    }
+}
+
+impl Recorded {
+    /// Resolves the arrays of a recording: these arguments, these results.
+    pub fn new(tape: Tape, arguments: Vec<Argument>, results: &[Array]) -> Result<Self, ProgramError> {
+        if let Some(failure) = tape.failure() {
+            return Err(ProgramError::Recording(failure.to_owned()));
+        }
+        let closed = closed(&tape, &arguments, results);
+        let mut entries = Entries { tape: &tape, known: HashMap::new(), list: Vec::new() };
+        let mut argument_entries = Vec::new();
+        for (number, argument) in arguments.iter().enumerate() {
+            let placeholder = argument.placeholder.buffer();
+            let entry = match entries.known.get(&address(placeholder)) {
+                Some(&known) => known,
+                None => entries.add(Source::Argument(number), placeholder.bytes()),
+            };
+            entries.known.insert(address(placeholder), entry);
+            // Who closes over an argument means the argument.
+            entries.known.insert(address(argument.array.buffer()), entry);
+            entries.reach(entry, &argument.array.range());
+            argument_entries.push(entry);
+        }
+        let mut places = Vec::with_capacity(tape.calls().len());
+        for call in tape.calls() {
+            places.push(places_of(&mut entries, call)?);
+        }
+        let mut shown = Vec::with_capacity(results.len());
+        for array in results {
+            let entry = entries.of(array)?;
+            entries.reach(entry, &array.range());
+            entries.list[entry].is_result = true;
+            shown.push(Shown { entry, layout: array.layout().clone(), dtype: array.dtype() });
+        }
+        let mut list = entries.list;
+        for entry in &mut list {
+            let handed_out = entry.written || entry.is_result || entry.is_shown;
+            if let Source::Constant { copied, .. } = &mut entry.source {
+                *copied = handed_out;
+            }
+        }
+        let (name, engine) = (tape.tag().name().to_owned(), tape.engine().clone());
+        let looked_at = tape.looked_at().to_vec();
+        let calls = tape.into_calls().into_iter().zip(places).enumerate();
+        let instructions = calls.map(|(number, (call, places))| Instruction {
+            number,
+            step: standing_for(call.step, &call.arrays),
+            places,
+            variables: call.variables,
+            name: call.name,
+            place: call.place,
+            priority: call.priority,
+            device: call.device,
+            always_run: call.always_run,
+            at_arrays: call.at_arrays,
+        });
+        let instructions = instructions.collect();
+        // The first call's arrays are not kept for it.
+        let mut arguments = arguments;
+        for (number, argument) in arguments.iter_mut().enumerate() {
+            if !closed.contains(&number) {
+                argument.array = argument.placeholder.clone();
+            }
+        }
+        Ok(Self {
+            name,
+            engine,
+            arguments,
+            argument_entries,
+            entries: list,
+            instructions,
+            results: shown,
+            looked_at,
+            closed,
+        })
+    }
+}
+
+/// An opaque step that finds what stands for the arrays that it was recorded with.
+struct Standing {
+    step: Arc<dyn Opaque>,
+    recorded: Vec<Array>,
+}
+
+impl Opaque for Standing {
+    fn is_hosted(&self) -> bool {
+        self.step.is_hosted()
+    }
+
+    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        standing(&self.recorded, arrays, || self.step.run(arrays, context))
+    }
+
+    fn discard(&self) {
+        self.step.discard();
+    }
+
+    fn place(&self) -> u64 {
+        self.step.place()
+    }
+}
+
+fn standing_for(step: Step, arrays: &Operands) -> Step {
+    match step {
+        Step::Opaque(step) => {
+            let recorded = arrays.iter().map(|(array, _)| array.clone()).collect();
+            Step::Opaque(Arc::new(Standing { step, recorded }))
+        }
+        native => native,
+    }
+}
+
+fn places_of(entries: &mut Entries<'_>, call: &recording::Recorded) -> Result<Vec<Place>, ProgramError> {
+    let mut places = Vec::with_capacity(call.arrays.len());
+    for (array, access) in &call.arrays {
+        let (entry, range) = (entries.of(array)?, array.range());
+        entries.reach(entry, &range);
+        let known = &mut entries.list[entry];
+        known.written |= *access != Access::Read;
+        known.read |= *access != Access::Overwrite;
+        known.is_shown |= !call.step.is_native();
+        let (layout, dtype, access) = (array.layout().clone(), array.dtype(), *access);
+        places.push(Place { entry, layout, dtype, access, range });
+    }
+    Ok(places)
+}
+
+/// The arguments whose very arrays a recording touches, besides what stands for them.
+fn closed(tape: &Tape, arguments: &[Argument], results: &[Array]) -> Vec<usize> {
+    let touched: HashSet<usize> = tape
+        .calls()
+        .iter()
+        .flat_map(|call| call.arrays.iter().map(|(array, _)| array))
+        .chain(results)
+        .chain(tape.looked_at().iter().map(|(array, _)| array))
+        .map(|array| address(array.buffer()))
+        .collect();
+    let is_closed = |number: &usize| touched.contains(&address(arguments[*number].array.buffer()));
+    (0..arguments.len()).filter(is_closed).collect()
+}

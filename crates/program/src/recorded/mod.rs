@@ -1,0 +1,215 @@
+//! What a recording becomes before it is planned.
+//!
+//! An *entry* is the memory behind some arrays: an argument's, a state's, a constant's, or fresh at each replay. An
+//! *instruction* is a step with its *places*: layouts on entries. Views are no more than that; what depends on what
+//! follows from the bytes that places reach.
+
+mod dependencies;
+mod describe;
+mod lower;
+
+pub(crate) use dependencies::{depend, overlap};
+pub use describe::Description;
+
+use crate::ProgramError;
+use std::ops::Range;
+use std::sync::Arc;
+use weft_array::{Access, Array, Buffer, DType, Layout, Step};
+use weft_engine::{AccessKind, Device, Engine, Variable};
+
+/// An array that a recorded function takes.
+#[derive(Clone)]
+pub struct Argument {
+    /// What stood for it in the recording.
+    pub placeholder: Array,
+    /// What it was when it was recorded.
+    pub array: Array,
+}
+
+/// Where the memory of an entry comes from.
+pub(crate) enum Source {
+    /// That of the argument of this number.
+    Argument(usize),
+    /// Of an array from outside that is the same at each replay.
+    State(Array),
+    /// Of values that were known. If it is changed or handed out, each replay has its own copy.
+    Constant { array: Array, copied: bool },
+    /// New at each replay.
+    Fresh,
+}
+
+/// The memory behind some arrays.
+#[allow(clippy::struct_excessive_bools)] // each answers a question of its own
+pub(crate) struct Entry {
+    pub(crate) source: Source,
+    /// As it was recorded.
+    pub(crate) bytes: usize,
+    /// The bytes that are touched, as they were recorded.
+    pub(crate) reach: Range<usize>,
+    /// Whether it is written to, and whether anything looks at it.
+    pub(crate) written: bool,
+    pub(crate) read: bool,
+    /// Whether results show it.
+    pub(crate) is_result: bool,
+    /// Whether somebody else's code sees it, who may keep what he saw.
+    pub(crate) is_shown: bool,
+}
+
+impl Entry {
+    /// Whether nobody outside of a replay ever sees it.
+    pub(crate) fn is_temporary(&self) -> bool {
+        let own = match self.source {
+            Source::Fresh => true,
+            Source::Constant { copied, .. } => copied,
+            _ => false,
+        };
+        own && !self.is_result
+    }
+}
+
+/// One operand of an instruction.
+#[derive(Clone)]
+pub struct Place {
+    /// The number of the entry.
+    pub entry: usize,
+    /// Where in it the elements lie, as was recorded.
+    pub layout: Layout,
+    /// Their type.
+    pub dtype: DType,
+    /// What is done to them.
+    pub access: Access,
+    /// The bytes that they reach.
+    pub range: Range<usize>,
+}
+
+impl Place {
+    /// Whether it is all of the bytes that it reaches.
+    #[must_use]
+    pub fn is_dense(&self) -> bool {
+        self.layout.size() * self.dtype.size() == self.range.len() && self.layout.is_dense(self.dtype.size())
+    }
+}
+
+/// A step and its places.
+#[derive(Clone)]
+pub struct Instruction {
+    /// What it runs.
+    pub step: Step,
+    /// On what; a native step's inputs first.
+    pub places: Vec<Place>,
+    /// What it accesses besides.
+    pub variables: Vec<(Variable, AccessKind)>,
+    /// What it is called.
+    pub name: String,
+    /// Where it was asked for.
+    pub place: u64,
+    /// Its number in the recording.
+    pub number: usize,
+    pub(crate) priority: i32,
+    pub(crate) device: Device,
+    pub(crate) always_run: bool,
+    pub(crate) at_arrays: bool,
+}
+
+impl Instruction {
+    /// Whether it does more than to compute what its places show.
+    pub(crate) fn has_effects(&self) -> bool {
+        !self.step.is_native() || !self.variables.is_empty() || self.always_run
+    }
+}
+
+/// How a recording is to become a program.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Whether a replay runs its instructions one by one, in recorded order.
+    pub sequential: bool,
+    /// Passes to be applied.
+    passes: Vec<&'static str>,
+}
+
+/// The passes that there are, in their order.
+pub(crate) const PASSES: [&str; 3] = ["dead", "common", "fuse"];
+
+impl Settings {
+    /// Those of these names. `memory` says how much memory may be saved at the price of time.
+    pub fn new(sequential: bool, memory: &str, passes: Option<&[String]>) -> Result<Self, ProgramError> {
+        if !["min", "balanced", "speed"].contains(&memory) {
+            let message = format!("memory is \"min\", \"balanced\" or \"speed\", not {memory:?}");
+            return Err(ProgramError::Arguments(message));
+        }
+        let known = |name: &&&str| passes.is_none_or(|passes| passes.iter().any(|pass| pass == *name));
+        if let Some(unknown) = passes.into_iter().flatten().find(|pass| !PASSES.contains(&pass.as_str())) {
+            let message = format!("no pass is called {unknown:?}: there are {}", PASSES.join(", "));
+            return Err(ProgramError::Arguments(message));
+        }
+        let passes = PASSES.iter().filter(known).copied().collect();
+        Ok(Self { sequential, passes })
+    }
+
+    /// Whether a pass is to be applied.
+    pub(crate) fn has(&self, pass: &str) -> bool {
+        self.passes.contains(&pass)
+    }
+}
+
+/// What a result shows.
+pub(crate) struct Shown {
+    pub(crate) entry: usize,
+    pub(crate) layout: Layout,
+    pub(crate) dtype: DType,
+}
+
+/// A recording, its arrays resolved.
+pub struct Recorded {
+    pub(crate) name: String,
+    pub(crate) engine: Engine,
+    pub(crate) arguments: Vec<Argument>,
+    /// The entry of each argument.
+    pub(crate) argument_entries: Vec<usize>,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) instructions: Vec<Instruction>,
+    pub(crate) results: Vec<Shown>,
+    pub(crate) looked_at: Vec<(Array, u64)>,
+    /// The arguments that the function refers to itself, too.
+    pub(crate) closed: Vec<usize>,
+}
+
+impl Recorded {
+    /// Arrays from outside that it touches, in the order of their first use.
+    pub fn states(&self) -> impl Iterator<Item = &Array> {
+        self.entries.iter().filter_map(|entry| match &entry.source {
+            Source::State(array) => Some(array),
+            _ => None,
+        })
+    }
+
+    /// Arrays from outside whose values decided what was recorded, and their versions then.
+    #[must_use]
+    pub fn looked_at(&self) -> &[(Array, u64)] {
+        &self.looked_at
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The numbers of the arguments that the function refers to itself, too: a call is of this program if it is given the
+    /// same ones.
+    #[must_use]
+    pub fn closed(&self) -> &[usize] {
+        &self.closed
+    }
+
+    /// Its instructions, in recorded order.
+    #[must_use]
+    pub fn instructions(&self) -> &[Instruction] {
+        &self.instructions
+    }
+}
+
+/// All of a buffer as an array of bytes.
+pub(crate) fn whole(buffer: &Arc<Buffer>) -> Result<Array, weft_array::ArrayError> {
+    Array::on(Arc::clone(buffer), Layout::contiguous(&[buffer.bytes()], 1)?, DType::UInt8)
+}

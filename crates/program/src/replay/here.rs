@@ -1,0 +1,183 @@
+//! Calls of small programs, run by their caller: handing them over takes longer.
+//!
+//! If nothing is pending on what they touch, all instructions run one after the other, under one look at the arrays.
+
+use super::check::Moved;
+use super::program::Buffers;
+use crate::ProgramError;
+use crate::memory::{Life, place};
+use crate::recorded::{Recorded, Source};
+use smallvec::SmallVec;
+use std::ops::Range;
+use weft_array::{Access, Array, Block, Buffer, Step, run_idle};
+
+/// Elements of all instructions together, and instructions, at most: some tens of microseconds.
+const ELEMENTS: usize = 131_072;
+const INSTRUCTIONS: usize = 2048;
+
+/// Where an operand lies: an entry, bytes from its start.
+#[derive(Clone, Copy)]
+struct Operand {
+    entry: u32,
+    offset: usize,
+}
+
+/// A small program.
+pub(super) struct Here {
+    steps: Vec<(Step, Range<usize>)>,
+    operands: Vec<Operand>,
+    /// Temporaries, by entry, and where they lie.
+    temporaries: Vec<(usize, usize)>,
+    scratch: usize,
+    /// Entries from outside, and what is done to them.
+    outside: Vec<(usize, Access)>,
+    /// Entries that are new in each call and shown by results.
+    fresh: Vec<usize>,
+    /// Constants that are copied anew.
+    copied: Vec<usize>,
+}
+
+/// The elements that a step walks over.
+fn elements(step: &Step, bytes: usize) -> usize {
+    match step {
+        Step::Strided(strided) => strided.size(),
+        // Products take more than one operation for each element.
+        Step::Matmul(matmul) => matmul.operations(),
+        Step::Fused(fused) => fused.size(),
+        Step::Reduce(_) | Step::Opaque(_) => bytes,
+    }
+}
+
+impl Here {
+    /// Of a program that is small and native throughout.
+    pub(super) fn new(recorded: &Recorded) -> Option<Self> {
+        let instructions = &recorded.instructions;
+        let native = |instruction: &crate::Instruction| {
+            instruction.step.is_native() && instruction.variables.is_empty() && !instruction.always_run
+        };
+        let read = |instruction: &crate::Instruction| {
+            let of_reads = instruction.places.iter().filter(|place| place.access == Access::Read);
+            let bytes = of_reads.map(|place| place.layout.size()).sum();
+            elements(&instruction.step, bytes)
+        };
+        let total = instructions.iter().map(read).fold(0_usize, usize::saturating_add);
+        if instructions.len() > INSTRUCTIONS || !instructions.iter().all(native) || total > ELEMENTS {
+            return None;
+        }
+        let (mut steps, mut operands) = (Vec::new(), Vec::new());
+        let mut lives: Vec<Option<(usize, usize)>> = vec![None; recorded.entries.len()];
+        for (at, instruction) in instructions.iter().enumerate() {
+            let from = operands.len();
+            for place in &instruction.places {
+                let entry = u32::try_from(place.entry).ok()?;
+                operands.push(Operand { entry, offset: place.layout.offset });
+                let life = lives[place.entry].get_or_insert((at, at + 1));
+                life.1 = at + 1;
+            }
+            steps.push((instruction.step.clone(), from..operands.len()));
+        }
+        let (mut own, mut outside, mut fresh, mut copied) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (number, entry) in recorded.entries.iter().enumerate() {
+            let access = if entry.written { Access::Mutate } else { Access::Read };
+            match &entry.source {
+                Source::Argument(_) | Source::State(_) | Source::Constant { copied: false, .. } => {
+                    outside.push((number, access));
+                }
+                source => {
+                    let is_used = entry.is_result || lives[number].is_some();
+                    if let Source::Constant { .. } = source
+                        && is_used
+                    {
+                        copied.push(number);
+                        lives[number] = lives[number].map(|(_, last)| (0, last));
+                    }
+                    if entry.is_result {
+                        fresh.push(number);
+                    } else if let Some(life) = lives[number] {
+                        own.push((number, life));
+                    }
+                }
+            }
+        }
+        let life = |(number, (first, end)): &(usize, (usize, usize))| Life {
+            first: *first,
+            last: *end - 1,
+            bytes: recorded.entries[*number].bytes,
+        };
+        let (offsets, scratch) = place(&own.iter().map(life).collect::<Vec<_>>()).ok()?;
+        let temporaries = own.iter().zip(offsets).map(|((number, _), offset)| (*number, offset)).collect();
+        Some(Self { steps, operands, temporaries, scratch, outside, fresh, copied })
+    }
+
+    /// Runs it if nothing stands in its way.
+    pub(super) fn run(
+        &self,
+        recorded: &Recorded,
+        arguments: &[&Array],
+        moved: &Moved,
+    ) -> Result<Option<Buffers>, ProgramError> {
+        let mut bases: SmallVec<[*mut u8; 32]> = SmallVec::from_elem(std::ptr::null_mut(), recorded.entries.len());
+        let mut outside: SmallVec<[(&Array, Access); 8]> = SmallVec::new();
+        for (number, access) in &self.outside {
+            let array = match &recorded.entries[*number].source {
+                Source::Argument(first) => arguments[*first],
+                Source::State(array) | Source::Constant { array, .. } => array,
+                Source::Fresh => continue,
+            };
+            let Ok(start) = array.buffer().start() else { return Ok(None) };
+            bases[*number] = start.wrapping_offset(moved[*number]);
+            outside.push((array, *access));
+        }
+        let mut buffers = Buffers::new();
+        if !self.fresh.is_empty() {
+            buffers.resize(recorded.entries.len(), None);
+        }
+        for number in &self.fresh {
+            let buffer = Buffer::new(&recorded.engine, recorded.entries[*number].bytes);
+            let Ok(start) = buffer.start() else { return Ok(None) };
+            bases[*number] = start;
+            buffers[*number] = Some(buffer);
+        }
+        let block = if self.scratch > 0 {
+            let Ok(block) = Block::arena(self.scratch) else { return Ok(None) };
+            Some(block)
+        } else {
+            None
+        };
+        if let Some(block) = &block {
+            for (number, offset) in &self.temporaries {
+                bases[*number] = block.start().wrapping_add(*offset);
+            }
+        }
+        let ran = run_idle(&recorded.engine, &outside, || self.run_on(recorded, &bases));
+        drop(block);
+        match ran {
+            Ok(true) => Ok(Some(buffers)),
+            Ok(false) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Runs all instructions where the entries lie.
+    fn run_on(&self, recorded: &Recorded, bases: &[*mut u8]) {
+        for number in &self.copied {
+            if let Source::Constant { array, .. } = &recorded.entries[*number].source
+                && let Ok(from) = array.buffer().start()
+            {
+                // SAFETY: both have the bytes of the constant; nobody else knows the copy.
+                unsafe { from.copy_to_nonoverlapping(bases[*number], array.buffer().bytes()) };
+            }
+        }
+        let mut pointers: SmallVec<[*mut u8; 4]> = SmallVec::new();
+        for (step, range) in &self.steps {
+            pointers.clear();
+            pointers.extend(
+                self.operands[range.clone()]
+                    .iter()
+                    .map(|operand| bases[operand.entry as usize].wrapping_add(operand.offset)),
+            );
+            // SAFETY: the entries are there, as large as they were recorded, and nobody else has them: `run_idle`.
+            unsafe { step.run(&pointers) };
+        }
+    }
+}

@@ -1,0 +1,75 @@
+"""Functions of NumPy's that look at values before they know what they return: these wait, and compute where they are called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft._array.devices import device_of, place
+from weft._array.operands import as_array, engine_of, listed, values
+from weft._core import wrap
+from weft.errors import ArgumentValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weft._core import NDArray
+
+__all__ = ["eager"]
+
+
+def eager(func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `func`
+    """Wait for `arrays`, call NumPy's `func` on read-only views of them, and wrap the results.
+
+    For results whose shape depends on values.
+
+    Parameters
+    ----------
+    func : callable
+        Takes the arrays as NumPy arrays, and `kw`.
+    *arrays : array-like
+        The operands.
+    **kw
+        Passed on.
+
+    Returns
+    -------
+    NDArray or tuple of NDArray
+        What `func` returned, as independent arrays on the first one's device; a named tuple stays one.
+
+    Raises
+    ------
+    ArgumentValueError
+        If an array is on a device whose memory is not the host's.
+
+    Examples
+    --------
+    >>> import numpy, weft
+    >>> from weft._array.eager import eager
+    >>> eager(numpy.unique, weft.asarray([2, 1, 2]))
+    NDArray([1, 2])
+    """
+    engine = engine_of(*arrays)
+    found = [as_array(x, engine=engine) for x in arrays]
+    where = device_of(found[0])
+    if any(x._elsewhere for x in found):
+        raise ArgumentValueError(
+            f"the array is on {where}, and what this function returns depends on values, at which the CPU has to look: "
+            "copy the array there by x.to_device('cpu')"
+        )
+    views = [values(x) for x in found]
+    with np.errstate(all="ignore"):
+        result: object = func(*views, **kw)
+
+    def own(value: Any) -> NDArray:  # noqa: ANN401 - an array or a scalar
+        array = np.asarray(value)
+        if not array.flags.writeable or any(np.may_share_memory(array, each) for each in views):
+            array = array.copy()
+        return place(wrap(array, engine), where)
+
+    several = listed(result)
+    if several is not result:
+        return own(result)
+    make: Any = getattr(several, "_make", tuple)  # of a named tuple's class
+    return make(map(own, several))

@@ -1,0 +1,160 @@
+"""Means and variances: `mean`, `var`, `std`."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft._array.reductions import loop_of, reduce_by_loop, reduced, reduction
+from weft._array.shapes import Axis, Shape, axis_tuple
+from weft.ops import register_op
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from weft._array.calls import DType, Elements
+    from weft._array.operands import ArrayLike
+    from weft._core import NDArray
+
+__all__ = ["mean", "std", "var"]
+
+
+def mean_dtype(x: DType, given: DType | None) -> DType:
+    return given if given is not None else x if x.kind in "fc" else np.dtype("f8")
+
+
+def variance_dtype(x: DType, given: DType | None) -> DType:
+    dtype = mean_dtype(x, given)
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+def _mean(
+    out: Elements, x: Elements, *masks: Elements, axis: Shape | None = None, keepdims: bool = False, **_: object
+) -> None:
+    # np.mean warns of an empty slice through the warnings module, whose state all threads share.
+    count = _count(x, masks, axis, keepdims=keepdims)
+    options: dict[str, Any] = {"where": masks[0]} if masks else {}
+    total = np.add.reduce(x, axis=axis, dtype=out.dtype, keepdims=keepdims, **options)
+    np.true_divide(total, count, out=out, casting="unsafe")
+
+
+def variance(
+    out: Elements,
+    x: Elements,
+    *masks: Elements,
+    axis: Shape | None = None,
+    keepdims: bool = False,
+    correction: float = 0.0,
+    **_: object,
+) -> None:
+    options: dict[str, Any] = {"where": masks[0]} if masks else {}
+    count = _count(x, masks, axis, keepdims=keepdims)
+    dtype = np.result_type(out.dtype, np.complex64) if x.dtype.kind == "c" else out.dtype
+    total = np.add.reduce(x, axis=axis, dtype=dtype, keepdims=True, **options)
+    off: Elements = x - np.true_divide(total, _count(x, masks, axis, keepdims=True), dtype=dtype)
+    square = np.square(off.real) + np.square(off.imag) if dtype.kind == "c" else np.multiply(off, off)
+    squares = np.add.reduce(square, axis=axis, dtype=out.dtype, keepdims=keepdims, **options)
+    # Where nothing is left after the correction the standard asks for NaN; NumPy gives inf there.
+    divisor = np.where(count > correction, count - correction, np.nan).astype(out.dtype)
+    np.true_divide(squares, divisor, out=out, casting="unsafe")
+
+
+def _count(x: Elements, masks: tuple[Elements, ...], axis: Shape | None, *, keepdims: bool) -> Any:  # noqa: ANN401
+    if masks:
+        return np.count_nonzero(np.broadcast_to(masks[0], x.shape), axis=axis, keepdims=keepdims)
+    return math.prod(x.shape[i] for i in axis_tuple(axis, x.ndim))
+
+
+def _std(out: Elements, x: Elements, *masks: Elements, **attributes: Any) -> None:  # noqa: ANN401
+    variance(out, x, *masks, **attributes)
+    np.sqrt(out, out=out)
+
+
+def _push_mean(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:  # noqa: ANN401 - the op's
+    """Push the sum and the division of it, both by inner loops."""
+    result, x = outputs[0], operands[0]
+    divide = loop_of(np.true_divide, result.dtype)
+    if divide is None or len(operands) > 1 or not reduce_by_loop(np.add, result, x, **attributes):
+        return False
+    count = math.prod(x.shape[i] for i in axis_tuple(attributes["axis"], x.ndim))
+    divide.push((result,), (result, complex(count) if result.dtype.kind == "c" else float(count)))
+    return True
+
+
+_MEAN = register_op("mean", infer=reduction(mean_dtype))(_mean)
+_VAR = register_op("var", infer=reduction(variance_dtype))(variance)
+_STD = register_op("std", infer=reduction(variance_dtype))(_std)
+_MEAN.set_attribute("push", _push_mean)
+
+
+def mean(
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: NDArray | None = None,
+    *,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> NDArray:
+    """Return the arithmetic mean along `axis`, in float64 for integers; NaN for no elements. Parameters as in `weft.sum`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.mean([[1.0, 2.0], [3.0, 4.0]], axis=0)
+    NDArray([2., 3.])
+    """
+    return reduced(_MEAN, x, axis, out, where, dtype=dtype, keepdims=keepdims)
+
+
+def var(
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: NDArray | None = None,
+    *,
+    correction: float = 0.0,
+    ddof: float | None = None,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> NDArray:
+    """Return the variance along `axis`: the sum of squares about the mean divided by the count less `correction`.
+
+    Further parameters are as in `weft.sum`; `ddof` is NumPy's name for `correction`. NaN where nothing is left to divide by.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.var([1.0, 2.0, 3.0], correction=1).item()
+    1.0
+    """
+    correction = correction if ddof is None else ddof
+    return reduced(_VAR, x, axis, out, where, dtype=dtype, keepdims=keepdims, correction=correction)
+
+
+def std(
+    x: ArrayLike,
+    /,
+    axis: Axis = None,
+    dtype: DTypeLike | None = None,
+    out: NDArray | None = None,
+    *,
+    correction: float = 0.0,
+    ddof: float | None = None,
+    keepdims: bool = False,
+    where: ArrayLike | None = None,
+) -> NDArray:
+    """Return the standard deviation along `axis`, the square root of `var`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.std([1.0, 2.0, 3.0], correction=1).item()
+    1.0
+    """
+    correction = correction if ddof is None else ddof
+    return reduced(_STD, x, axis, out, where, dtype=dtype, keepdims=keepdims, correction=correction)

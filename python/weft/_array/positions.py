@@ -1,0 +1,131 @@
+"""Arrays of positions: `ix_`, `tril_indices`, `triu_indices`, `unravel_index`; and functions along an axis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+
+from weft._array.calls import Elements, one
+from weft._array.eager import eager
+from weft._array.operands import as_array, values
+from weft._array.shapes import as_shape
+from weft._core import NDArray, wrap
+from weft._default import get_engine
+from weft.ops import Aval, register_op
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weft._array.operands import ArrayLike
+    from weft._array.shapes import AnyShape, Shape
+
+__all__ = ["apply_along_axis", "ix_", "tril_indices", "triu_indices", "unravel_index"]
+
+_INDEX = np.dtype(np.int64)
+
+
+def ix_(*args: ArrayLike) -> tuple[NDArray, ...]:
+    """Return arrays that index the product of some positions on each axis.
+
+    Positions that are NDArrays of bool are waited for.
+
+    Examples
+    --------
+    >>> import weft
+    >>> x = weft.arange(10).reshape(2, 5)
+    >>> x[weft.ix_([0, 1], [2, 4])]
+    NDArray([[2, 4],
+             [7, 9]])
+    """
+    engine = next((x.engine for x in args if isinstance(x, NDArray)), None) or get_engine()
+    return tuple(wrap(each.copy(), engine) for each in np.ix_(*(values(as_array(x, engine=engine)) for x in args)))
+
+
+def tril_indices(n: SupportsIndex, k: SupportsIndex = 0, m: SupportsIndex | None = None) -> tuple[NDArray, NDArray]:
+    """Return the rows and the columns of a lower triangle, of a matrix of `n` rows and `m` columns.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.tril_indices(2)
+    (NDArray([0, 1, 1]), NDArray([0, 0, 1]))
+    """
+    return _pair(np.tril_indices(int(n), int(k), None if m is None else int(m)))
+
+
+def triu_indices(n: SupportsIndex, k: SupportsIndex = 0, m: SupportsIndex | None = None) -> tuple[NDArray, NDArray]:
+    """Return the rows and the columns of an upper triangle, of a matrix of `n` rows and `m` columns.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.triu_indices(2)
+    (NDArray([0, 0, 1]), NDArray([0, 1, 1]))
+    """
+    return _pair(np.triu_indices(int(n), int(k), None if m is None else int(m)))
+
+
+def _pair(found: Any) -> tuple[NDArray, NDArray]:  # noqa: ANN401 - two of NumPy's arrays
+    rows, columns = found
+    return wrap(rows, get_engine()), wrap(columns, get_engine())
+
+
+def _infer_unravel(x: Aval, **_: object) -> Aval:
+    if x.dtype.kind not in "iu":
+        raise TypeError(f"unravel_index() takes indices of an integer dtype, not {x.dtype}")
+    return Aval(x.shape, _INDEX)
+
+
+@register_op("unravel_index", infer=_infer_unravel)
+def _unravel(out: Elements, x: Elements, *, shape: Shape, axis: int) -> None:
+    np.copyto(out, np.unravel_index(x, shape)[axis])
+
+
+def unravel_index(indices: ArrayLike, shape: AnyShape) -> tuple[NDArray, ...]:
+    """Return the positions on each axis of elements that are counted through the flattened array.
+
+    Raises
+    ------
+    ValueError
+        When the op runs, if an index is out of bounds.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.unravel_index([1, 5], (2, 3))
+    (NDArray([0, 1]), NDArray([1, 2]))
+    """
+    x, lengths = as_array(indices), as_shape(shape)
+    return tuple(one(_unravel, x, shape=lengths, axis=axis) for axis in range(len(lengths)))
+
+
+def apply_along_axis(
+    func1d: Callable[..., Any],
+    axis: SupportsIndex,
+    x: ArrayLike,
+    /,
+    *args: Any,  # noqa: ANN401 - the function's own
+    **kwargs: Any,  # noqa: ANN401 - as above
+) -> NDArray:
+    """Return what a function makes of each slice of one axis. Waits for `x`: only the function knows the result's shape.
+
+    Parameters
+    ----------
+    func1d : callable
+        Takes a NumPy array of one axis, `args` and `kwargs`.
+    axis : int
+        The axis.
+    x : array-like
+        The array.
+    *args, **kwargs
+        Passed on.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.apply_along_axis(sum, 0, [[1, 2], [3, 4]])
+    NDArray([4, 6])
+    """
+    found: NDArray = eager(lambda values: np.apply_along_axis(func1d, int(axis), values, *args, **kwargs), x)
+    return found

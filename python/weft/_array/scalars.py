@@ -1,0 +1,79 @@
+"""Python scalars as elements: what a number becomes in an array of a dtype."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from weft._array.rules import DType
+
+__all__ = ["element", "number"]
+
+_SINGLE = 4
+_LARGEST = float(np.finfo(np.float32).max)
+_PARTS: dict[int, DType] = {8: np.dtype(np.float32), 16: np.dtype(np.float64)}
+
+
+def number(value: Any, dtype: DType) -> bool | int | float | complex:  # noqa: ANN401 - a Python scalar
+    """Return a Python scalar as an element of `dtype` is written.
+
+    Raises
+    ------
+    OverflowError
+        If `dtype` is one of integers, and `value` is out of its range.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from weft._array.scalars import number
+    >>> number(3, numpy.dtype("float32"))
+    3.0
+    """
+    kind = dtype.kind
+    if kind == "f":
+        value = float(value)
+        if dtype.itemsize == _SINGLE and abs(value) > _LARGEST:
+            with np.errstate(all="ignore"):
+                return float(np.float32(value))  # to infinity, or just not
+        return value  # type: ignore[no-any-return] # a float, just made
+    if kind in "iu":
+        value = int(value)
+        bits = 8 * dtype.itemsize - (kind == "i")
+        low = -(1 << bits) if kind == "i" else 0
+        if not low <= value < 1 << bits:
+            raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
+        return value  # type: ignore[no-any-return] # an int, just made
+    if kind == "b":
+        return bool(value)
+    value = complex(value)
+    part = _PARTS[dtype.itemsize]
+    return complex(number(value.real, part), number(value.imag, part))
+
+
+def element(value: Any, dtype: DType) -> bool | int | float | complex:  # noqa: ANN401 - a Python scalar
+    """Return a Python scalar as NumPy's assignment makes an element of `dtype` of it.
+
+    Raises
+    ------
+    OverflowError
+        If an integer is out of range.
+    TypeError
+        If a complex number is to become a real one.
+    ValueError
+        If NaN is to become an integer.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._array.scalars import element
+    >>> element(1.5, weft.int64)
+    1
+    """
+    if dtype.kind in "iufc" and isinstance(value, float) and (dtype.kind in "fc" or not math.isfinite(value)):
+        return number(value, dtype) if dtype.kind in "fc" else int(value)  # int() raises
+    if dtype.kind in "iuf" and isinstance(value, complex):
+        raise TypeError(f"cannot assign the complex number {value} to an array of {dtype}")
+    return number(value, dtype)

@@ -1,0 +1,1 @@
+"""What `weft.graph` is made of."""

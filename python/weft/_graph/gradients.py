@@ -1,0 +1,79 @@
+"""What a gradient's rule sees of a node in a pass, and how passes call it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weft._graph.forward import operands_of
+from weft._symbol.symbols import Symbol
+from weft.errors import GradientError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from weft._core import Node, SymbolCore
+
+__all__ = ["NodeView", "call_rule"]
+
+
+class NodeView:
+    """A node as a gradient's rule sees it.
+
+    Attributes
+    ----------
+    op : Op
+        The op.
+    name : str
+        The node's name.
+    inputs : tuple
+        The operands: symbols, and numbers where numbers were given.
+    outputs : tuple of Symbol
+        The results.
+    attributes : dict
+        The attributes of the call.
+    """
+
+    __slots__ = ("attributes", "inputs", "name", "op", "outputs")
+
+    def __init__(self, node: Node) -> None:
+        self.op = node.op
+        self.name = node.name
+        given = [Symbol.of_entries([entry]) for entry in node.inputs]
+        self.inputs, self.attributes = operands_of(node.attributes, given)
+        self.outputs = tuple(Symbol.of_entries([entry]) for entry in node.outputs)
+
+
+def call_rule(
+    rule: Callable[[Any, Sequence[Any]], Sequence[Any] | None], node: Node, grads: list[SymbolCore | None]
+) -> list[SymbolCore | None]:
+    """Call a rule with symbols, and return the gradients of the inputs that are no numbers.
+
+    Raises
+    ------
+    GradientError
+        If it answers for another number of operands.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._graph.gradients import call_rule
+    >>> y = weft.symbol.exp(weft.symbol.Variable("x"))
+    >>> rule = lambda node, grads: [grads[0] * node.outputs[0]]
+    >>> [grad is not None for grad in call_rule(rule, y.get_node(), [weft.symbol.Variable("g")._core])]
+    [True]
+    """
+    seen = NodeView(node)
+    answer = rule(seen, tuple(None if grad is None else Symbol(grad) for grad in grads))
+    found = [None] * len(seen.inputs) if answer is None else list(answer) if isinstance(answer, (list, tuple)) else [answer]
+    if len(found) != len(seen.inputs):
+        raise GradientError(
+            f"the gradient of node {node.name!r} (op {seen.op.name!r}) has {len(found)} answers for {len(seen.inputs)} operands"
+        )
+    cores: list[SymbolCore | None] = []
+    for operand, grad in zip(seen.inputs, found, strict=True):
+        if not isinstance(operand, Symbol):
+            continue
+        if grad is not None and not isinstance(grad, Symbol):
+            grad = operand * 0 + grad  # a number
+        cores.append(None if grad is None else grad._core)
+    return cores

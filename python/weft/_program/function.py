@@ -1,0 +1,342 @@
+"""A function with its programs."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import pickle
+import sys
+import weakref
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, cast
+
+import numpy as np
+
+from weft._array.rules import Aval
+from weft._core import NDArray, Signatures, empty
+from weft._default import get_engine
+from weft._program.blank import layouts_of
+from weft._program.history import Call, History
+from weft._program.program import Program
+from weft._program.record import copied, engine_for, inlining, record
+from weft._program.trees import arrays_of, describe, replaced
+from weft.errors import ArgumentTypeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from weft._core import Compiled
+    from weft._program.record import Options
+
+__all__ = ["ProgramFunction", "Settings"]
+
+_MISSING = inspect.Parameter.empty
+_PLAIN = inspect.Parameter.POSITIONAL_OR_KEYWORD
+
+
+class Settings:
+    """A function and what `weft.program` was told of it; its methods' instances share it.
+
+    Parameters
+    ----------
+    function : callable
+        What is recorded.
+    options : Options
+        How programs are planned.
+    static : frozenset of str
+        Parameters whose arguments count as what they are.
+    verify : int
+        Which calls are checked; 0 is none.
+    max_programs : int
+        How many programs are kept.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], options: Options, static: frozenset[str], verify: int, max_programs: int
+    ) -> None:
+        self.function, self.options, self.static = function, options, static
+        self.verify, self.max_programs = verify, max_programs
+        self.name: str = getattr(function, "__name__", type(function).__name__)
+        self.signature = inspect.signature(function)
+        self.parameters = tuple(self.signature.parameters.values())
+        names = [parameter.name for parameter in self.parameters]
+        for option, given in (("static_argnames", static), ("donate", options.donate)):
+            for name in sorted(given - set(names)):
+                listed = ", ".join(names) or "none"
+                raise ArgumentTypeError(f"weft.program: {option} names {name!r}, and {self.name} has {listed}")
+
+    def of(self, bound: bool) -> tuple[inspect.Parameter, ...]:  # noqa: FBT001 - whether `self` is there
+        """Return the parameters that a call gives arguments to."""
+        return self.parameters[1:] if bound else self.parameters
+
+
+class ProgramFunction(Signatures):
+    """A function whose calls are recorded once and replayed. Made by `weft.program`."""
+
+    # Calls come to the core first; it calls `_record` for what it has not seen, and the other methods of one underscore.
+    __wrapped__: Callable[..., Any]
+
+    def __new__(cls, settings: Settings, instance: object = None, of: ProgramFunction | None = None) -> Self:
+        """Take the place of a function, or of a method of an instance."""
+        parameters = settings.of(instance is not None)
+        return super().__new__(
+            cls,
+            settings.name,
+            [parameter.name for parameter in parameters],
+            [() if parameter.default is _MISSING else (parameter.default,) for parameter in parameters],
+            [parameter.name in settings.static for parameter in parameters],
+            all(parameter.kind is _PLAIN for parameter in parameters),
+            settings.verify,
+            instance,
+            of,
+        )
+
+    def __init__(self, settings: Settings, instance: object = None, of: ProgramFunction | None = None) -> None:
+        functools.update_wrapper(cast("Any", self), settings.function)
+        self._settings = settings
+        self._history = History(settings.name) if of is None else of._history
+        self._methods: dict[int, tuple[weakref.ref[Any], ProgramFunction]] = {}
+
+    # What a user calls.
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The recorded programs, that used last at the end."""
+        return tuple(self._programs())
+
+    def lower(self, *args: Any, **kwargs: Any) -> Program:  # noqa: ANN401 - the function's own
+        """Record and plan a call without running it.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            As for a call; `weft.Aval` may stand in place of an array.
+
+        Returns
+        -------
+        Program
+            The call's program, which later calls replay.
+
+        Examples
+        --------
+        >>> import numpy, weft
+        >>> @weft.program
+        ... def step(x, w):
+        ...     return weft.tanh(x @ w).sum()
+        >>> x = weft.Aval((64, 32), numpy.dtype("float32"))
+        >>> w = weft.Aval((32, 32), numpy.dtype("float32"))
+        >>> step.lower(x, w).ops >= 3
+        True
+        """
+        return self._lowered(self._bind(args, kwargs))
+
+    def why(self) -> str:
+        """Return why the last recording was made: what differed from the nearest call before.
+
+        Examples
+        --------
+        >>> import weft
+        >>> @weft.program
+        ... def scale(x, rate):
+        ...     return x * rate
+        >>> x = weft.ones(3)
+        >>> _ = scale(x, 0.5), scale(x, 0.25)
+        >>> scale.why()
+        'scale: rate was 0.5, and is 0.25'
+        """
+        return self._history.why()
+
+    def clear(self) -> None:
+        """Forget all programs: the next call is recorded, whatever was changed that nobody noticed."""
+        self._forget()
+        self._history.clear()
+        for _, method in tuple(self._methods.values()):
+            method.clear()
+
+    # What the core calls.
+
+    def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> tuple[Any, ...]:
+        """Return the arguments in the order of the parameters: as Python would bind them."""
+        self_there = self._instance is not None
+        try:
+            bound = self._settings.signature.bind(*((None,) if self_there else ()), *args, **(kwargs or {}))
+        except TypeError as error:
+            raise TypeError(f"{self._settings.name}(): {error}") from None
+        bound.apply_defaults()
+        return tuple(bound.arguments.values())[1 if self_there else 0 :]
+
+    def _eagerly(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:  # noqa: ANN401 - the function's own
+        """Call the function as it is: programs are switched off, or this thread records another program."""
+        inlining(self._settings.function, self._instance)
+        first = () if self._instance is None else (self._instance,)
+        return self._settings.function(*first, *args, **(kwargs or {}))
+
+    def _copied(self, leaves: tuple[Any, ...]) -> tuple[NDArray, ...]:
+        return copied(leaves, engine_for(leaves))
+
+    def _record(self, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - the function's own
+        """Make a program for a call that was not seen before, and call it."""
+        program = self._new(arguments, stacklevel=3)
+        if self._settings.verify == 1:
+            return self._verified(program, arguments)
+        leaves = self._leaves(arguments)
+        made = program._compiled.run(self._copied(leaves))  # noqa: SLF001 - of this package
+        return self._result(program._structure, made, leaves)  # noqa: SLF001 - likewise
+
+    def _verified(self, program: Program, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - as above
+        from weft._program.verify import verified  # noqa: PLC0415 - for those alone who ask for it
+
+        return verified(self, program, arguments)
+
+    # How programs are made.
+
+    def _lowered(self, arguments: tuple[Any, ...]) -> Program:
+        """Return the program of a call, with `Aval`s in place of arrays or without."""
+        given = tuple(_materialised(value) for value in arguments)
+        found: Program | None = self._find(given)
+        return found if found is not None else self._new(given, stacklevel=4)
+
+    def _new(self, arguments: tuple[Any, ...], stacklevel: int) -> Program:
+        settings = self._settings
+        names = [parameter.name for parameter in settings.of(self._instance is not None)]
+        by_name = dict(zip(names, arguments, strict=True))
+        parts = dict(zip(names, self._parts(arguments), strict=True))
+        recorded = record(
+            settings.name, settings.function, self._instance, by_name, settings.options, self._call_of
+        )
+        call = {name: (part, describe(by_name[name])) for name, part in parts.items()}
+        call |= {name.text: ((name.text, name.token), name.shown) for name in recorded.names}
+        leaves = self._leaves(arguments)
+        owners = recorded.arguments
+        overlaps = self._overlaps(leaves)
+        shared = [f"{owners[one]} and {owners[other]} share it" for one, other, _ in overlaps]
+        shared += [f"{owners[number]} is what the function itself refers to" for number in recorded.compiled.closed]
+        distances = tuple(by for _, _, by in overlaps)
+        call["memory"] = ((*shared, distances), ", ".join(shared) or "no two arrays'")
+        engine = engine_for(leaves)
+        call["engine"] = (id(engine), repr(engine))
+        source = _again, partial(_found_again, settings.name, self._reference()), _outlined(arguments)
+        program = Program(settings.name, recorded.compiled, recorded.structure, owners, source, layouts_of(leaves, overlaps))
+        entered: Program = self._enter(
+            arguments,
+            program,
+            recorded.compiled.run,
+            recorded.structure,
+            [name.guard for name in recorded.names],
+            [*recorded.compiled.states, *(leaves[number] for number in recorded.compiled.closed)],
+            _versions(recorded.compiled),
+        )
+        if entered is program:
+            self._history.enter(Call(call), by_name, stacklevel + 1, settings.max_programs)
+            kept = self._programs()
+            for old in kept[: max(0, len(kept) - settings.max_programs)]:
+                self._forget(old)
+        return entered
+
+    def _reference(self) -> Callable[[], ProgramFunction | None]:
+        """Return what finds this function again, and keeps neither it nor the instance."""
+        if self._instance is None:
+            return weakref.ref(self)
+        instance, name = weakref.ref(self._instance), self._settings.name
+        return lambda: getattr(instance(), name, None)
+
+    def _call_of(self, arguments: Sequence[Any]) -> Any:  # noqa: ANN401 - as above
+        """Call the function with arguments in the order of the parameters."""
+        args: list[Any] = [] if self._instance is None else [self._instance]
+        kwargs: dict[str, Any] = {}
+        for parameter, value in zip(self._settings.of(self._instance is not None), arguments, strict=True):
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                args.extend(value)
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                kwargs.update(value)
+            elif parameter.kind is parameter.KEYWORD_ONLY:
+                kwargs[parameter.name] = value
+            else:
+                args.append(value)
+        return self._settings.function(*args, **kwargs)
+
+    # What Python calls.
+
+    def __get__(self, instance: object, owner: type | None = None) -> ProgramFunction:
+        """Return the program function of an instance: each has programs of its own."""
+        if instance is None:
+            return self
+        entry = self._methods.get(id(instance))
+        if entry is None:
+            entry = self._method(instance)
+        return ProgramFunction(self._settings, instance, entry[1])
+
+    def _method(self, instance: object) -> tuple[weakref.ref[Any], ProgramFunction]:
+        """Make the place where programs of an instance are kept, which does not keep the instance."""
+        methods, key = self._methods, id(instance)
+        try:
+            reference = weakref.ref(instance, lambda _: methods.pop(key, None))
+        except TypeError:
+            raise ArgumentTypeError(
+                f"the method {self._settings.name!r} is a program, which needs to know when its instance goes: give "
+                f"{type(instance).__name__} a slot '__weakref__'"
+            ) from None
+        return methods.setdefault(key, (reference, ProgramFunction(self._settings)))
+
+    def __repr__(self) -> str:
+        """Name the function and how many programs it has."""
+        return f"<weft.program {self._settings.name!r}: {len(self._programs())} recorded>"
+
+    def __reduce__(self) -> tuple[Any, ...] | str:
+        """Pickle by reference, as functions are; programs are recorded anew."""
+        if self._instance is not None:
+            return getattr, (self._instance, self._settings.name)
+        function, name = self._settings.function, self.__qualname__
+        found: Any = sys.modules.get(self.__module__)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is self:
+            return name
+        if found is not function:
+            raise pickle.PicklingError(
+                f"the program {name!r} cannot be pickled: it is not found as {self.__module__}.{name}"
+            )
+        settings = self._settings
+        return _made_again, (function, settings.options, settings.static, settings.verify, settings.max_programs)
+
+
+def _versions(compiled: Compiled) -> tuple[Callable[[], object], object] | None:
+    """Return what tells the versions of the states whose values were read while recording, and what it tells now."""
+    now = compiled.states_version()
+    return (compiled.states_version, now) if now else None
+
+
+def _found_again(name: str, find: Callable[[], ProgramFunction | None]) -> ProgramFunction:
+    """Return the function of a program, to be pickled with it."""
+    found = find()
+    if found is None:
+        raise pickle.PicklingError(f"the program {name!r} cannot be pickled: its function is gone")
+    return found
+
+
+def _made_again(
+    function: Callable[..., Any], options: Options, static: frozenset[str], verify: int, max_programs: int
+) -> ProgramFunction:
+    return ProgramFunction(Settings(function, options, static, verify, max_programs))
+
+
+def _again(function: ProgramFunction, arguments: tuple[Any, ...]) -> Program:
+    """Record a program anew, where it was loaded."""
+    return function._lowered(arguments)  # noqa: SLF001 - of this module
+
+
+def _outlined(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return arguments without the arrays' values, so that a program keeps none."""
+    return tuple(replaced(value, cast("Any", lambda array: Aval(array.shape, np.dtype(array.dtype)))) for value in arguments)
+
+
+def _materialised(value: Any) -> Any:  # noqa: ANN401 - any argument
+    """Return a value with arrays in place of avals; they have no memory until something is written."""
+    if isinstance(value, Aval):
+        return empty(value.shape, value.dtype, get_engine())
+    if isinstance(value, (list, tuple)) and any(isinstance(part, (Aval, list, tuple, dict)) for part in value):
+        parts = [_materialised(part) for part in value]
+        return type(value)._make(parts) if hasattr(type(value), "_make") else type(value)(parts)  # type: ignore[attr-defined]
+    if isinstance(value, dict):
+        return {name: _materialised(part) for name, part in value.items()}
+    return value

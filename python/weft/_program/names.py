@@ -1,0 +1,256 @@
+"""What a function reads elsewhere: closure cells, globals and attributes of `self`.
+
+Rebinding one of these makes another program. They are read off the function's code once, and looked up before it is recorded;
+the core then compares them at each call. The methods that a method calls on `self`, and functions of the same module, are
+followed, too. What is behind an item (``params["w"]``), a call or a property is not noticed.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import types
+import weakref
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from weft._core import NDArray, Signatures
+from weft._program.trees import describe
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["Name", "names_of"]
+
+#: Libraries whose modules nobody rebinds names in while a program runs.
+_SETTLED = ("weft", "numpy", "cupy", "scipy", "math", "builtins")
+_EQUAL = (int, float, str)
+_KEPT = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type, type(None), bool)
+_MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name, and what it was bound to.
+
+    Parameters
+    ----------
+    text : str
+        As in the source: ``self.rate``.
+    shown : str
+        What it was bound to, in words.
+    token : object
+        Equal for two of the same name if it was bound to the same.
+    guard : tuple
+        For the core: kind of the root, where, first name, further ones, how to compare, with what.
+    """
+
+    text: str
+    shown: str
+    token: object
+    guard: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """One place in a code that reads a name: which kind of variable, its name, the attributes read from it."""
+
+    kind: str
+    name: str
+    path: tuple[str, ...]
+
+
+def names_of(function: Callable[..., Any], instance: object = None) -> list[Name]:
+    """Look up the names that a function reads, as they are now.
+
+    Parameters
+    ----------
+    function : callable
+        A function of Python; others read nothing that can be seen.
+    instance : object, optional
+        What its first parameter is bound to.
+
+    Returns
+    -------
+    list of Name
+        Each name once.
+    """
+    found: dict[tuple[Any, ...], Name] = {}
+    _follow(function, instance, (), found, set())
+    return list(found.values())
+
+
+def _follow(
+    function: Any,  # noqa: ANN401 - anything callable
+    instance: object,
+    prefix: tuple[str, ...],
+    found: dict[tuple[Any, ...], Name],
+    seen: set[tuple[int, int]],
+) -> None:
+    function = inspect.unwrap(function) if not isinstance(function, types.FunctionType) else function
+    function = getattr(function, "__func__", function)
+    if not isinstance(function, types.FunctionType) or (id(function.__code__), id(instance)) in seen:
+        return
+    seen.add((id(function.__code__), id(instance)))
+    code = function.__code__
+    own = code.co_varnames[0] if instance is not None and code.co_argcount else None
+    cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    for read in _reads(code):
+        if read.name == own and read.kind in {"local", "cell"}:
+            _attribute(read, instance, prefix, found, seen)
+        elif read.kind == "cell" and read.name in cells:
+            value = _contents(cells[read.name])
+            _enter(found, read, value, ("cell", cells[read.name], read.name))
+            _neighbour(value, function, found, seen)
+        elif read.kind == "global":
+            value = function.__globals__.get(read.name, _MISSING)
+            _enter(found, read, value, ("global", function.__globals__, read.name))
+            _neighbour(value, function, found, seen)
+
+
+def _neighbour(
+    value: object, function: types.FunctionType, found: dict[tuple[Any, ...], Name], seen: set[tuple[int, int]]
+) -> None:
+    """Follow a function of the same module."""
+    if isinstance(value, types.FunctionType) and value.__globals__ is function.__globals__:
+        _follow(value, None, (), found, seen)
+
+
+def _attribute(
+    read: _Read,
+    instance: object,
+    prefix: tuple[str, ...],
+    found: dict[tuple[Any, ...], Name],
+    seen: set[tuple[int, int]],
+) -> None:
+    """Enter a path from `self`, or follow the method that it names."""
+    if not read.path:
+        return
+    method = inspect.getattr_static(type(instance), read.path[0], None)
+    if isinstance(method, types.FunctionType) and read.path[0] not in getattr(instance, "__dict__", {}):
+        _follow(method, instance, prefix, found, seen)
+        return
+    _enter(found, read, instance, ("instance", None, "self"), prefix)
+
+
+def _enter(
+    found: dict[tuple[Any, ...], Name],
+    read: _Read,
+    value: object,
+    root: tuple[str, Any, str],
+    prefix: tuple[str, ...] = (),
+) -> None:
+    """Enter a name with as much of its path as is plain attributes."""
+    taken: list[str] = list(prefix)
+    if root[0] == "instance" or not _is_settled(value):
+        for name in read.path:
+            inner = _plain(value, name)
+            if inner is None:
+                break
+            value = inner[0]
+            taken.append(name)
+    if root[0] == "instance" and not taken:
+        return
+    key = (root[0], id(root[1]), root[2], tuple(taken))
+    if key not in found:
+        how, what = _compared(value)
+        token = (type(value), repr(value)) if how == "equal" else id(value)
+        shown = "unbound" if value is _MISSING else describe(value)
+        found[key] = Name(".".join((root[2], *taken)), shown, token, (*root, tuple(taken), how, what))
+
+
+def _compared(value: object) -> tuple[str, Any]:
+    """Return how a value is recognised, and what is kept for that."""
+    if value is _MISSING:
+        return "unbound", None
+    if type(value) in _EQUAL:
+        return "equal", value
+    if isinstance(value, (NDArray, *_KEPT)):
+        return "same", value
+    try:
+        return "alive", weakref.ref(value)
+    except TypeError:
+        return "same", value
+
+
+def _plain(value: object, name: str) -> tuple[Any] | None:
+    """Return an attribute that is read without running anything of a user's; None if it is not such."""
+    if isinstance(value, types.ModuleType):
+        return (value.__dict__[name],) if name in value.__dict__ else None
+    if isinstance(value, (NDArray, type, types.FunctionType, Signatures)):
+        return None
+    kind = type(value)
+    if kind.__getattribute__ is not object.__getattribute__:
+        return None
+    of_class = inspect.getattr_static(kind, name, _MISSING)
+    if isinstance(of_class, types.MemberDescriptorType):
+        inner = getattr(value, name, _MISSING)
+        return None if inner is _MISSING else (inner,)
+    if hasattr(type(of_class), "__set__"):
+        return None
+    own = getattr(value, "__dict__", {})
+    if name in own:
+        return (own[name],)
+    if of_class is _MISSING or hasattr(type(of_class), "__get__"):
+        return None
+    return (of_class,)
+
+
+def _is_settled(value: object) -> bool:
+    """Return whether a value is a module, of a library, that nobody rebinds names in."""
+    return isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in _SETTLED
+
+
+def _contents(cell: types.CellType) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return _MISSING
+
+
+@cache
+def _reads(code: types.CodeType) -> tuple[_Read, ...]:
+    """Return what a code reads before it writes it, nested functions included."""
+    written: set[tuple[str, tuple[str, ...]]] = set()
+    found: dict[_Read, None] = {}
+    for read, store in _occurrences(code):
+        key = read.name, read.path
+        if store:
+            written.add(key)
+        elif not any((read.name, read.path[:length]) in written for length in range(1, len(read.path) + 1)):
+            found[read] = None
+    return tuple(found)
+
+
+def _occurrences(code: types.CodeType) -> Iterator[tuple[_Read, bool]]:
+    """Yield what a code reads and writes, in order, and whether it writes."""
+    current: _Read | None = None
+    for instruction in dis.get_instructions(code):
+        name = instruction.opname
+        if name in {"CACHE", "COPY", "DUP_TOP", "PUSH_NULL", "EXTENDED_ARG"}:
+            continue
+        if name in {"LOAD_ATTR", "LOAD_METHOD"} and current is not None:
+            current = _Read(current.kind, current.name, (*current.path, instruction.argval))
+            continue
+        if name == "STORE_ATTR" and current is not None:
+            yield _Read(current.kind, current.name, (*current.path, instruction.argval)), True
+            current = None
+            continue
+        if current is not None:
+            yield current, False
+            current = None
+        if name == "LOAD_GLOBAL":
+            current = _Read("global", instruction.argval, ())
+        elif name in {"LOAD_DEREF", "LOAD_CLASSDEREF"}:
+            current = _Read("cell", instruction.argval, ())
+        elif name.startswith("LOAD_FAST"):
+            argument = instruction.argval
+            current = _Read("local", argument[-1] if isinstance(argument, tuple) else argument, ())
+    if current is not None:
+        yield current, False
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            for read, store in _occurrences(constant):
+                if read.kind != "local":
+                    yield read, store

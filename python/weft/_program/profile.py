@@ -1,0 +1,102 @@
+"""How long a program's ops take, and when they run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from weft._program.summary import aligned
+from weft._trace.recorder import Trace
+from weft._trace.units import seconds
+from weft.errors import ArgumentTypeError, ArgumentValueError
+
+if TYPE_CHECKING:
+    import os
+
+    from weft._core import NDArray
+    from weft._program.program import Program
+
+__all__ = ["OpTime", "Profile", "profile", "timeline"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpTime:
+    """The ops of one name, in one replay on average.
+
+    Parameters
+    ----------
+    name : str
+        The ops' name.
+    count : float
+        How many run in a replay.
+    seconds : float
+        How long they take together.
+    share : float
+        Of the time of all ops.
+    """
+
+    name: str
+    count: float
+    seconds: float
+    share: float
+
+
+class Profile:
+    """What `Program.profile` measured.
+
+    Attributes
+    ----------
+    replays : int
+        How many replays were timed.
+    seconds : float
+        How long one replay takes, with the wait.
+    ops : list of OpTime
+        The ops by name, those that take longest first.
+    """
+
+    def __init__(self, name: str, replays: int, took: float, ops: list[OpTime]) -> None:
+        self._name, self.replays, self.seconds, self.ops = name, replays, took, ops
+
+    def __str__(self) -> str:
+        """Return a table."""
+        rows: list[tuple[str, ...]] = [("op", "count", "time", "share")]
+        rows += [(op.name, f"{op.count:g}", seconds(op.seconds * 1e9), f"{op.share:.0%}") for op in self.ops]
+        head = f"program {self._name!r}: {seconds(self.seconds * 1e9)} for a replay, mean of {self.replays}"
+        return f"{head}\n{aligned(rows)}"
+
+    __repr__ = __str__
+
+
+def profile(program: Program, replays: int, warmup: int, inputs: tuple[NDArray, ...]) -> Profile:
+    """Replay a program and time its ops; those of the first `warmup` replays are not counted."""
+    for name, number, least in (("replays", replays, 1), ("warmup", warmup, 0)):
+        if not isinstance(number, int) or isinstance(number, bool):
+            raise ArgumentTypeError(f"profile: {name} is an int, not {type(number).__name__}")
+        if number < least:
+            raise ArgumentValueError(f"profile: {name} is at least {least}, not {number}")
+    engine = program._compiled.engine  # noqa: SLF001 - of this package
+    for _ in range(warmup):
+        program.replay(arguments=inputs)
+    engine.wait_for_all()
+    start = perf_counter()
+    for _ in range(replays):
+        program.replay(arguments=inputs)
+    engine.wait_for_all()
+    took = (perf_counter() - start) / replays
+    with Trace(engine=engine) as trace:
+        for _ in range(replays):
+            program.replay(arguments=inputs)
+    found = trace.summary().ops
+    total = sum(op.total for op in found) or 1
+    ops = [OpTime(op.name, op.count / replays, op.total / replays / 1e9, op.total / total) for op in found]
+    return Profile(program.name, replays, took, ops)
+
+
+def timeline(program: Program, path: str | os.PathLike[str], inputs: tuple[NDArray, ...]) -> None:
+    """Record one replay, and draw it."""
+    engine = program._compiled.engine  # noqa: SLF001 - of this package
+    program.replay(arguments=inputs)
+    engine.wait_for_all()
+    with Trace(path, engine=engine):
+        program.replay(arguments=inputs)

@@ -1,0 +1,211 @@
+"""A recorded program."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, final
+
+from weft.errors import ArgumentTypeError, ArgumentValueError, CaptureError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
+    from weft._core import Compiled, NDArray
+    from weft._program.blank import Layout
+    from weft._program.profile import Profile
+    from weft._program.summary import Summary
+    from weft._program.trees import Structure
+
+__all__ = ["Program"]
+
+
+@final
+class Program:
+    """What was recorded of one call, or of one block, with its plan.
+
+    Made by `weft.program` and `weft.capture`.
+
+    Attributes
+    ----------
+    name : str
+        The function's or the block's.
+    """
+
+    __slots__ = ("__weakref__", "_arguments", "_layouts", "_planned", "_source", "_structure", "name")
+
+    def __init__(
+        self,
+        name: str,
+        compiled: Compiled | None,
+        structure: Structure | None = None,
+        arguments: Sequence[str] = (),
+        source: tuple[Any, ...] | None = None,
+        layouts: Sequence[Layout] = (),
+    ) -> None:
+        self.name = name
+        self._planned = compiled
+        self._structure = structure
+        self._arguments = tuple(arguments)
+        self._source = source
+        self._layouts = layouts
+
+    @property
+    def _compiled(self) -> Compiled:
+        """What is replayed."""
+        if self._planned is None:
+            raise CaptureError(f"the block of the program {self.name!r} has not ended: use the program after it")
+        return self._planned
+
+    @property
+    def ops(self) -> int:
+        """The number of ops of a replay."""
+        return self._compiled.ops
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arena in which a replay keeps its intermediate results."""
+        return self._compiled.nbytes
+
+    @property
+    def eager_nbytes(self) -> int:
+        """Bytes of all results together, were each kept to the end."""
+        return self._compiled.eager_nbytes
+
+    @property
+    def eager_peak_nbytes(self) -> int:
+        """The most bytes that live at one time in the order in which the ops were recorded."""
+        return self._compiled.eager_peak_nbytes
+
+    @property
+    def peak_live_nbytes(self) -> int:
+        """The most bytes that live at one time in the program's own order."""
+        return self._compiled.peak_live_nbytes
+
+    @property
+    def states(self) -> tuple[NDArray, ...]:
+        """The arrays that the program reads or mutates where they lie: those that its function closes over."""
+        return self._compiled.states
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The names of the parameters whose arrays a replay takes, one for each array."""
+        return self._arguments
+
+    def replay(self, sequential: bool | None = None, *, arguments: Sequence[NDArray] = ()) -> tuple[NDArray, ...]:  # noqa: FBT001 - graph.md's
+        """Push the program once more, and return at once.
+
+        Parameters
+        ----------
+        sequential : bool, optional
+            Whether its ops run one by one, in the order in which they were recorded; by default as the program was made.
+        arguments : sequence of NDArray
+            One for each of `arguments`, of the same layouts as those recorded. A captured block takes none.
+
+        Returns
+        -------
+        tuple of NDArray
+            The results, new arrays at each replay.
+
+        Examples
+        --------
+        >>> import weft
+        >>> x = weft.zeros(3)
+        >>> with weft.capture("count") as program:
+        ...     x += 1
+        >>> for _ in range(5):
+        ...     _ = program.replay()
+        >>> x
+        NDArray([5., 5., 5.])
+        """
+        if sequential is not None and not isinstance(sequential, bool):
+            raise ArgumentTypeError(f"replay: sequential is a bool or None, not {type(sequential).__name__}")
+        if len(arguments) != len(self._arguments):
+            wanted = ", ".join(self._arguments) or "none"
+            raise ArgumentValueError(
+                f"the program {self.name!r} takes {len(self._arguments)} arrays ({wanted}), and {len(arguments)} were "
+                "given: call the function, or pass them by arguments="
+            )
+        return self._compiled.run(tuple(arguments), sequential=sequential)
+
+    def summary(self) -> Summary:
+        """Return a table of the ops and of the plan; it prints as text, and shows in a notebook.
+
+        Examples
+        --------
+        >>> import weft
+        >>> step = weft.program(lambda x: weft.tanh(x) + 1)
+        >>> print(step.lower(weft.ones(3)).summary())  # doctest: +ELLIPSIS
+        program ...
+        """
+        from weft._program.summary import Summary  # noqa: PLC0415 - for those alone who look
+
+        return Summary(self.name, self._compiled)
+
+    def profile(self, replays: int = 20, *, warmup: int = 3, arguments: Sequence[NDArray] = ()) -> Profile:
+        """Replay the program and time its ops.
+
+        Parameters
+        ----------
+        replays : int, default: 20
+            How many replays are timed.
+        warmup : int, default: 3
+            How many run before, and are not.
+        arguments : sequence of NDArray
+            As for `replay`; by default new arrays of zeros. States are mutated as by any replay.
+
+        Returns
+        -------
+        Profile
+            For each op its count, time and share; it prints as text.
+        """
+        from weft._program.profile import profile  # noqa: PLC0415 - as above
+
+        return profile(self, replays, warmup, self._inputs(arguments))
+
+    def timeline(self, path: str | os.PathLike[str], *, arguments: Sequence[NDArray] = ()) -> None:
+        """Replay the program once, and draw when its ops ran.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            The file; its suffix says the format, as for `weft.trace`: ``.html``, ``.json``, ``.png``, ``.svg``.
+        arguments : sequence of NDArray
+            As for `profile`.
+        """
+        from weft._program.profile import timeline  # noqa: PLC0415 - as above
+
+        timeline(self, path, self._inputs(arguments))
+
+    def draw(self, path: str | os.PathLike[str]) -> None:
+        """Draw the program's ops and what they need of each other.
+
+        Parameters
+        ----------
+        path : str or PathLike
+            The file: ``.dot`` for Graphviz, ``.svg`` for a picture.
+        """
+        from weft._program.drawing import draw  # noqa: PLC0415 - as above
+
+        draw(self.name, self._compiled, path)
+
+    def _inputs(self, arguments: Sequence[NDArray]) -> tuple[NDArray, ...]:
+        """Return `arguments`, or arrays of zeros in their place."""
+        if arguments or not self._arguments:
+            return tuple(arguments)
+        from weft._program.blank import blank  # noqa: PLC0415 - as above
+
+        return blank(self._layouts, self._compiled.engine)
+
+    def __repr__(self) -> str:
+        """Name the program and its figures."""
+        return f"<weft.Program {self.name!r}: {self.ops} ops, {self.nbytes} bytes>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as the function and what it was called with: it is recorded anew where it is loaded."""
+        if self._source is None:
+            raise TypeError(
+                f"the program {self.name!r} was captured as a block, and a block cannot be pickled: make it a function "
+                "with weft.program"
+            )
+        return self._source[0], tuple(part() if isinstance(part, partial) else part for part in self._source[1:])

@@ -1,0 +1,271 @@
+"""Nested arguments and results: lists, tuples, dicts, named tuples, dataclasses, slices; arrays are their leaves."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from weft._core import NDArray
+from weft.errors import ArgumentTypeError, CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = [
+    "Structure",
+    "arrays_of",
+    "check_kept",
+    "describe",
+    "leaves_of",
+    "replaced",
+    "structure_of",
+    "unflattened",
+]
+
+#: What a call returns, as `weft._core.Signatures` reads it: a kind, what it says, and its parts.
+Structure: TypeAlias = "tuple[Any, ...]"
+
+
+def _parts(value: object) -> list[Any] | None:
+    """Return what a container holds, in order; None if the value is no container."""
+    kind = type(value)
+    if isinstance(value, tuple) and (kind is tuple or hasattr(kind, "_fields")):
+        return list(value)
+    if kind is list:
+        return list(value)  # type: ignore[call-overload,no-any-return] # a list, as just seen
+    if kind is dict:
+        return list(value.values())  # type: ignore[attr-defined] # likewise
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, field.name) for field in dataclasses.fields(value)]
+    return None
+
+
+def _rebuilt(value: Any, parts: list[Any]) -> Any:  # noqa: ANN401 - a container
+    """Return a container like `value` that holds `parts`."""
+    kind: Any = type(value)
+    if isinstance(value, tuple):
+        return kind._make(parts) if hasattr(kind, "_fields") else tuple(parts)
+    if kind is list:
+        return parts
+    if kind is dict:
+        return dict(zip(value, parts, strict=True))
+    return _dataclass(kind, tuple(field.name for field in dataclasses.fields(value)), *parts)
+
+
+def _dataclass(kind: type[Any], names: tuple[str, ...], *parts: object) -> Any:  # noqa: ANN401 - an instance of `kind`
+    """Return an instance with these fields, without running what its class does when one is made."""
+    made = object.__new__(kind)
+    for name, part in zip(names, parts, strict=True):
+        object.__setattr__(made, name, part)
+    return made
+
+
+def _walk(value: object) -> Iterator[object]:
+    parts = _parts(value)
+    if parts is None:
+        yield value
+        return
+    for part in parts:
+        yield from _walk(part)
+
+
+def arrays_of(value: object) -> list[Any]:
+    """Return the arrays in `value`, weft's and NumPy's, in the order in which programs take them.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._program.trees import arrays_of
+    >>> len(arrays_of({"w": weft.ones(2), "layers": [weft.ones(3), 1.5]}))
+    2
+    """
+    return [leaf for leaf in _walk(value) if isinstance(leaf, (NDArray, np.ndarray))]
+
+
+def replaced(value: Any, replace: Callable[[Any], NDArray]) -> Any:  # noqa: ANN401 - any argument
+    """Return `value` with other arrays in it; what holds no array stays the same object, but for lists and dicts.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._program.trees import replaced
+    >>> replaced(("a", [weft.ones(2)]), lambda x: x + 1)
+    ('a', [NDArray([2., 2.])])
+    """
+    if isinstance(value, (NDArray, np.ndarray)):
+        return replace(value)
+    parts = _parts(value)
+    if parts is None:
+        return value
+    found = [replaced(part, replace) for part in parts]
+    same = all(new is old for new, old in zip(found, parts, strict=True))
+    return value if same and not isinstance(value, (list, dict)) else _rebuilt(value, found)
+
+
+def leaves_of(value: object) -> list[Any]:
+    """Return all that is in `value` and is no container, in order.
+
+    Examples
+    --------
+    >>> from weft._program.trees import leaves_of
+    >>> leaves_of((1, [2, {"a": 3}]))
+    [1, 2, 3]
+    """
+    return list(_walk(value))
+
+
+def unflattened(value: Any, leaves: Iterator[Any]) -> Any:  # noqa: ANN401 - any structure
+    """Return a structure like `value` with these leaves.
+
+    Examples
+    --------
+    >>> from weft._program.trees import unflattened
+    >>> unflattened((1, [2, {"a": 3}]), iter("xyz"))
+    ('x', ['y', {'a': 'z'}])
+    """
+    parts = _parts(value)
+    return next(leaves) if parts is None else _rebuilt(value, [unflattened(part, leaves) for part in parts])
+
+
+def check_kept(name: str, value: object, copy: object) -> None:
+    """Raise if a recorded function has changed a list, a dict or a dataclass that it was given: no replay would.
+
+    Parameters
+    ----------
+    name : str
+        The argument's name.
+    value : object
+        What the function was given, by now.
+    copy : object
+        What it was given, made anew.
+
+    Raises
+    ------
+    CaptureError
+        If they differ.
+    """
+    ours, theirs = _parts(copy), _parts(value)
+    if ours is None or theirs is None:
+        return
+    keys = list(value) == list(copy) if isinstance(value, dict) and isinstance(copy, dict) else True
+    if not keys or len(ours) != len(theirs):
+        raise _changed(name, value)
+    for mine, other in zip(ours, theirs, strict=True):
+        if _parts(mine) is None:
+            if mine is not other:
+                raise _changed(name, value)
+        elif type(mine) is not type(other):
+            raise _changed(name, value)
+        else:
+            check_kept(name, other, mine)
+
+
+def _changed(name: str, value: object) -> CaptureError:
+    return CaptureError(
+        f"the function changed the {type(value).__name__} in its argument {name!r}, which a replay would not do: "
+        "return what is new, or write into the arrays"
+    )
+
+
+def structure_of(
+    result: object, made: list[NDArray], given: dict[int, int], always: Callable[[NDArray], bool]
+) -> Structure:
+    """Describe a result, and collect the arrays that a replay is to make.
+
+    Parameters
+    ----------
+    result : object
+        What the function returned.
+    made : list of NDArray
+        Gets the arrays that are neither arguments nor states.
+    given : dict
+        By identity, which argument an array is.
+    always : callable
+        Whether an array is one that was there before, and stays what it is.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If the result holds what is neither an array nor a value that never changes.
+    """
+    if isinstance(result, NDArray):
+        if id(result) in given:
+            return "given", given[id(result)]
+        if always(result):
+            return "always", result
+        for at, array in enumerate(made):
+            if array is result:
+                return "made", at
+        made.append(result)
+        return "made", len(made) - 1
+    parts = _parts(result)
+    if parts is not None:
+        return _container(result, [structure_of(part, made, given, always) for part in parts])
+    if isinstance(result, np.ndarray):
+        return "built", partial(np.array, result), ()
+    if isinstance(result, (bool, int, float, complex, str, bytes, np.generic, np.dtype, type, type(None), slice)):
+        return "always", result
+    if isinstance(result, frozenset) or type(result).__hash__ not in {None, object.__hash__}:
+        return "always", result
+    raise ArgumentTypeError(
+        f"a program returns arrays, numbers, strings, and lists, tuples, dicts and dataclasses of them, not "
+        f"{type(result).__name__}"
+    )
+
+
+def _container(result: Any, parts: list[Structure]) -> Structure:  # noqa: ANN401 - a container
+    kind: Any = type(result)
+    if kind in {list, tuple}:
+        return kind.__name__, None, parts
+    if kind is dict:
+        return "dict", list(result), parts
+    if isinstance(result, tuple):
+        return "built", partial(_named, kind), parts
+    return "built", partial(_dataclass, kind, tuple(field.name for field in dataclasses.fields(result))), parts
+
+
+def _named(kind: Any, *parts: object) -> Any:  # noqa: ANN401 - a named tuple
+    return kind._make(parts)
+
+
+def describe(value: object) -> str:
+    """Return what a signature knows of a value, in words.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._program.trees import describe
+    >>> describe([weft.ones((2, 3)), 0.5])
+    '[float64[2, 3], 0.5]'
+    """
+    if isinstance(value, (NDArray, np.ndarray)):
+        return _array(value)
+    parts = _parts(value)
+    if parts is None:
+        return _shortened(repr(value))
+    inner = [describe(part) for part in parts]
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name!r}: {part}" for name, part in zip(value, inner, strict=True)) + "}"
+    if isinstance(value, list):
+        return f"[{', '.join(inner)}]"
+    name = "" if type(value) is tuple else type(value).__name__
+    return f"{name}({', '.join(inner)})"
+
+
+def _array(array: Any) -> str:  # noqa: ANN401 - NumPy's or weft's
+    text = f"{array.dtype}[{', '.join(map(str, array.shape))}]"
+    if isinstance(array, np.ndarray):
+        return f"NumPy {text}" + ("" if array.flags.c_contiguous else f" with strides {array.strides}")
+    notes = [] if array._contiguous else [f"strides {array.strides}"]
+    if array.readonly:
+        notes.append("read-only")
+    if str(array.device) != "cpu:0":
+        notes.append(f"device {array.device}")
+    return text + (f" with {', '.join(notes)}" if notes else "")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."  # noqa: PLR2004 - half a line

@@ -1,0 +1,144 @@
+"""Calls checked against eager ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft._core import NDArray
+from weft._program.eagerly import eager
+from weft._program.record import record
+from weft._program.trees import leaves_of
+from weft.errors import CaptureError
+
+if TYPE_CHECKING:
+    from weft._program.function import ProgramFunction
+    from weft._program.program import Program
+
+__all__ = ["verified"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Bits:
+    """An array's values, or why it has none."""
+
+    facts: tuple[Any, ...]
+    data: bytes
+
+    @classmethod
+    def of(cls, value: object) -> _Bits:
+        if not isinstance(value, (NDArray, np.ndarray, np.generic)):
+            return cls((type(value), repr(value)), b"")
+        try:
+            array = np.asarray(value)
+        except Exception as error:  # noqa: BLE001 - whatever an op raised is what is compared
+            return cls((type(error), str(error)), b"")
+        return cls((array.shape, array.dtype), array.tobytes())
+
+
+def verified(function: ProgramFunction, program: Program, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - the function's own
+    """Call a function eagerly, put everything back that this changed, replay its program, and compare bits.
+
+    Returns
+    -------
+    object
+        What the replay returned.
+
+    Raises
+    ------
+    CaptureError
+        If a result, an argument or a state differs in a bit; the first op that differs is named.
+    """
+    leaves = function._leaves(arguments)  # noqa: SLF001 - of this package
+    named = [(f"argument {name!r}", leaf) for name, leaf in zip(program.arguments, leaves, strict=True)]
+    named += [(f"state {number}", state) for number, state in enumerate(program.states)]
+    watched = [(name, array) for name, array in named if isinstance(array, NDArray)]
+    before = [_copy(array) for _, array in watched]
+    versions = [array.version for _, array in watched]
+    with eager():
+        expected = function._call_of(arguments)  # noqa: SLF001 - likewise
+    wanted = [_Bits.of(leaf) for leaf in leaves_of(expected)] + [_Bits.of(array) for _, array in watched]
+    for (_, array), copy, version in zip(watched, before, versions, strict=True):
+        if array.version != version and copy is not None:
+            array.copyfrom(copy)
+    made = program._compiled.run(function._copied(leaves))  # noqa: SLF001 - likewise
+    result = function._result(program._structure, made, leaves)  # noqa: SLF001 - likewise
+    results = leaves_of(result)
+    found = [_Bits.of(leaf) for leaf in results] + [_Bits.of(array) for _, array in watched]
+    if found != wanted:
+        names = [f"result {number}" for number in range(len(results))] + [name for name, _ in watched]
+        raise CaptureError(_difference(function, program, arguments, names, found, wanted))
+    return result
+
+
+def _copy(array: NDArray) -> NDArray | None:
+    """Return a copy, or None of an array that has failed."""
+    return None if array.exception() is not None else array.copy()
+
+
+def _difference(
+    function: ProgramFunction,
+    program: Program,
+    arguments: tuple[Any, ...],
+    names: list[str],
+    found: list[_Bits],
+    wanted: list[_Bits],
+) -> str:
+    """Say what differs, and from which op on."""
+    if len(found) != len(wanted):
+        what = f"it returns {len(found) - len(names)} more values"
+    else:
+        what = next(name for name, ours, theirs in zip(names, found, wanted, strict=False) if ours != theirs) + " differs"
+    ours, theirs = _steps(program._compiled), _steps(_anew(function, arguments))  # noqa: SLF001 - of this package
+    for number, (one, other) in enumerate(zip(ours, theirs, strict=False)):
+        if one != other:
+            return (
+                f"the program {program.name!r} is not what its function does: {what}, and op {number}, {one[0]!r}"
+                f"{_at(one)}, is {other[0]!r}{_at(other)} by now; what the function depends on has changed unnoticed: "
+                "pass it as an argument, or call clear()"
+            )
+    if len(ours) != len(theirs):
+        longer = max(ours, theirs, key=len)[min(len(ours), len(theirs))]
+        return (
+            f"the program {program.name!r} is not what its function does: {what}, and op {min(len(ours), len(theirs))}, "
+            f"{longer[0]!r}{_at(longer)}, is in one of them alone"
+        )
+    return f"the program {program.name!r} does not give what its function gives: {what}, though both are the same ops"
+
+
+def _anew(function: ProgramFunction, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - the core's program
+    settings = function._settings  # noqa: SLF001 - of this package
+    names = [parameter.name for parameter in settings.of(function._instance is not None)]  # noqa: SLF001 - likewise
+    by_name = dict(zip(names, arguments, strict=True))
+    return record(
+        settings.name,
+        settings.function,
+        function._instance,  # noqa: SLF001 - likewise
+        by_name,
+        settings.options,
+        function._call_of,  # noqa: SLF001 - likewise
+    ).compiled
+
+
+def _steps(compiled: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401 - the core's program
+    """Return what is compared of each op; its name first, its line last."""
+
+    def layout(view: dict[str, Any]) -> tuple[Any, ...]:
+        return view["kind"], view["number"], view["shape"], view["dtype"], view["strides"], view["offset"]
+
+    return [
+        (
+            step["name"],
+            tuple(map(layout, step["inputs"])),
+            tuple(map(layout, step["outputs"])),
+            repr(step["numbers"]),
+            step["location"],
+        )
+        for step in compiled.describe()
+    ]
+
+
+def _at(step: tuple[Any, ...]) -> str:
+    return f" ({step[-1]})" if step[-1] else ""

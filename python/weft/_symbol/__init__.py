@@ -1,0 +1,1 @@
+"""Symbols: names for them, composition, and what is bound."""

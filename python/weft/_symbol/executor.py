@@ -1,0 +1,360 @@
+"""`weft.symbol.Executor`: a symbol on arrays of its own, run forwards and backwards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weft._array.creation import ones_like, zeros
+from weft._array.devices import as_device
+from weft._array.operands import as_array
+from weft._core import GraphCore, NDArray, SymbolCore
+from weft._symbol.evaluation import Schedule
+from weft.errors import ArgumentValueError, GraphError, ShapeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from weft._symbol.symbols import Symbol
+
+__all__ = ["Executor", "bind", "simple_bind"]
+
+_REQUESTS = ("write", "add", "null")
+
+
+class Executor:
+    """A symbol bound to arrays: made by `Symbol.bind` and `Symbol.simple_bind`.
+
+    Attributes
+    ----------
+    arg_dict, grad_dict, aux_dict : dict of str to NDArray
+        The arguments, the gradients that are asked for, and the auxiliary states: read and written in place.
+    arg_arrays, grad_arrays, aux_arrays : list
+        The same in the order of `list_arguments` and `list_auxiliary_states`; None where no gradient is asked for.
+    grad_req : dict of str to str
+        "write", "add" or "null" for each argument.
+
+    Examples
+    --------
+    >>> import weft
+    >>> x = weft.symbol.Variable("x")
+    >>> executor = (x * x).bind({"x": weft.asarray([3.0])}, args_grad={"x": weft.zeros(1)})
+    >>> executor.forward(is_train=True)
+    [NDArray([9.])]
+    >>> executor.backward()
+    >>> executor.grad_dict["x"]
+    NDArray([6.])
+    """
+
+    def __init__(
+        self,
+        symbol: Symbol,
+        args: dict[str, NDArray],
+        grads: dict[str, NDArray],
+        requests: dict[str, str],
+        states: dict[str, NDArray],
+        device: Any,
+        groups: Mapping[str, Any] | None,
+    ) -> None:
+        self._symbol, self._device, self._groups = symbol, device, groups
+        self.arg_dict, self.grad_dict, self.aux_dict = args, grads, states
+        self.grad_req = requests
+        self._wanted = [name for name in args if name in grads and requests[name] != "null"]
+        self._monitor: Callable[[str, NDArray], object] | None = None
+        self._heads = [f"__head_gradient_{at}__" for at in range(len(symbol))]
+        self._forward = Schedule(_placed(symbol.graph, device, groups))
+        self._backward: Schedule | None = None
+        self._values: dict[str, list[Any]] | None = None
+        self._outputs: list[NDArray] | None = None
+        self._order = symbol.list_arguments(), symbol.list_auxiliary_states()
+
+    @property
+    def arg_arrays(self) -> list[NDArray]:
+        """The arguments in the order of `list_arguments`."""
+        return [self.arg_dict[name] for name in self._order[0]]
+
+    @property
+    def grad_arrays(self) -> list[NDArray | None]:
+        """The gradients in the order of `list_arguments`."""
+        return [self.grad_dict.get(name) for name in self._order[0]]
+
+    @property
+    def aux_arrays(self) -> list[NDArray]:
+        """The auxiliary states in the order of `list_auxiliary_states`."""
+        return [self.aux_dict[name] for name in self._order[1]]
+
+    @property
+    def outputs(self) -> list[NDArray]:
+        """The results of the last `forward`.
+
+        Raises
+        ------
+        GraphError
+            If there was none.
+        """
+        if self._outputs is None:
+            raise GraphError("an executor has outputs once forward() has been called")
+        return self._outputs
+
+    @property
+    def output_dict(self) -> dict[str, NDArray]:
+        """The results of the last `forward`, by name."""
+        return dict(zip(self._symbol.list_outputs(), self.outputs, strict=True))
+
+    def forward(self, is_train: bool = False, **inputs: Any) -> list[NDArray]:  # noqa: FBT001, FBT002 - as in MXNet
+        """Compute the outputs, without waiting.
+
+        Parameters
+        ----------
+        is_train : bool, default: False
+            Whether `backward` follows, and ops behave as in training.
+        **inputs : array-like
+            New values for arguments, which are written in place.
+
+        Returns
+        -------
+        list of NDArray
+            The outputs.
+
+        Raises
+        ------
+        GraphError
+            If there is no such argument.
+        ShapeError
+            If a value has another shape than its argument.
+        """
+        for name, value in inputs.items():
+            target = self.arg_dict.get(name, self.aux_dict.get(name))
+            if target is None:
+                raise GraphError(f"the executor has no argument {name!r}: it has {', '.join(self.arg_dict)}")
+            given = as_array(value, target)
+            if given.shape != target.shape:
+                raise ShapeError(
+                    f"argument {name!r} has the shape {target.shape}, and one of {given.shape} was given: reshape() makes "
+                    "an executor for other shapes"
+                )
+            if given is not target:
+                target[...] = given
+        arrays = {**self.arg_dict, **self.aux_dict}
+        schedule = self._forward
+        if is_train and self._wanted:
+            schedule = self._training()
+            arrays.update(dict.fromkeys(self._heads))
+        values = schedule.values(arrays)
+        count = len(self._forward.steps) if schedule is self._forward else self._count
+        schedule.run(values, schedule.steps[:count], self._monitor)
+        self._outputs = [values[at] for at in schedule.outputs[: len(self._symbol)]]
+        self._values = {"": values} if schedule is not self._forward else None
+        return self._outputs
+
+    def _training(self) -> Schedule:
+        """Return forwards and backwards as one schedule: what backwards needs of forwards is kept."""
+        if self._backward is None:
+            from weft._symbol.symbols import Symbol  # noqa: PLC0415 - which knows this module
+            from weft.graph import gradient_symbol  # noqa: PLC0415 - as above
+
+            heads = [Symbol(SymbolCore.variable(name, None)) for name in self._heads]
+            grads = gradient_symbol(self._symbol, self._wanted, heads)
+            both = Symbol(SymbolCore.group([self._symbol._core, grads._core]))  # noqa: SLF001 - their own
+            self._backward = Schedule(_placed(both.graph, self._device, self._groups))
+            known = Schedule(_placed(self._symbol.graph, self._device, self._groups))
+            self._count = len(known.steps)
+        return self._backward
+
+    def backward(self, out_grads: Any = None) -> None:
+        """Compute the gradients of the arguments into `grad_dict`, without waiting.
+
+        Parameters
+        ----------
+        out_grads : NDArray or list of NDArray, optional
+            The gradients of the outputs, by default ones.
+
+        Raises
+        ------
+        GraphError
+            If ``forward(is_train=True)`` did not go before, or there are not as many gradients as outputs.
+        """
+        if not self._wanted:
+            return
+        if self._values is None or self._backward is None:
+            raise GraphError("backward() comes after forward(is_train=True), which keeps what it needs")
+        values, schedule = self._values[""], self._backward
+        given = [None] * len(self._heads) if out_grads is None else [out_grads] if isinstance(out_grads, NDArray) else list(out_grads)
+        if len(given) != len(self._heads):
+            raise GraphError(f"the symbol has {len(self._heads)} outputs, and {len(given)} gradients of outputs were given")
+        for name, grad, output in zip(self._heads, given, self.outputs, strict=True):
+            at = schedule.variables.get(name)
+            if at is not None:
+                values[at] = ones_like(output) if grad is None else as_array(grad, output)
+        schedule.run(values, schedule.steps[self._count :], self._monitor)
+        for name, at in zip(self._wanted, schedule.outputs[len(self._symbol) :], strict=True):
+            target = self.grad_dict[name]
+            target[...] = target + values[at] if self.grad_req[name] == "add" else values[at]
+
+    def set_monitor_callback(self, callback: Callable[[str, NDArray], object] | None, monitor_all: bool = False) -> None:  # noqa: FBT001, FBT002 - as in MXNet
+        """Call ``callback(name, array)`` for each result of each node as it is pushed; with `monitor_all`, arguments too."""
+        if callback is None or not monitor_all:
+            self._monitor = callback
+            return
+        seen: set[str] = set()
+
+        def watch(name: str, array: NDArray) -> None:
+            if not seen:
+                for each, value in {**self.arg_dict, **self.aux_dict}.items():
+                    callback(each, value)
+            seen.add(name)
+            callback(name, array)
+
+        self._monitor = watch
+
+    def reshape(self, *, partial_shaping: bool = False, allow_up_sizing: bool = False, **shapes: Any) -> Executor:
+        """Return an executor for other shapes of arguments: arrays whose shape stays are shared with this one.
+
+        Parameters
+        ----------
+        partial_shaping : bool, default: False
+            Whether shapes of arguments that are not named may change as well.
+        allow_up_sizing : bool, default: False
+            Whether arrays may become larger.
+        **shapes : tuple of int
+            The new shapes.
+
+        Raises
+        ------
+        ArgumentValueError
+            If an array would change that must not.
+        """
+        found = self._symbol.infer_shape(**shapes)
+        if found[0] is None:
+            raise ShapeError(f"shapes do not follow from {', '.join(shapes)}: give more of them")
+
+        def fitted(name: str, array: NDArray, shape: tuple[int, ...]) -> NDArray:
+            if array.shape == shape:
+                return array
+            if not partial_shaping and name not in shapes:
+                raise ArgumentValueError(
+                    f"the shape of {name!r} would change from {array.shape} to {shape}: say partial_shaping=True if it may"
+                )
+            size = 1
+            for length in shape:
+                size *= length
+            if size > array.size:
+                if not allow_up_sizing:
+                    raise ArgumentValueError(
+                        f"{name!r} would grow from {array.shape} to {shape}: say allow_up_sizing=True if it may"
+                    )
+                return zeros(shape, dtype=array.dtype, device=array.device)
+            return array.reshape(-1)[:size].reshape(shape)
+
+        args = {n: fitted(n, self.arg_dict[n], s) for n, s in zip(self._order[0], found[0], strict=True)}
+        grads = {
+            n: fitted(n, self.grad_dict[n], s) for n, s in zip(self._order[0], found[0], strict=True) if n in self.grad_dict
+        }
+        states = {n: fitted(n, self.aux_dict[n], s) for n, s in zip(self._order[1], found[2], strict=True)}
+        return Executor(self._symbol, args, grads, self.grad_req, states, self._device, self._groups)
+
+    def copy_params_from(self, arg_params: Mapping[str, Any], aux_params: Mapping[str, Any] | None = None, *, allow_extra_params: bool = False) -> None:
+        """Copy values into arguments and auxiliary states, in place.
+
+        Raises
+        ------
+        GraphError
+            If a name is not known and `allow_extra_params` is false.
+        """
+        for given, known in ((arg_params, self.arg_dict), (aux_params or {}, self.aux_dict)):
+            for name, value in given.items():
+                if name in known:
+                    known[name][...] = as_array(value, known[name])
+                elif not allow_extra_params:
+                    raise GraphError(f"the executor has no {name!r}: it has {', '.join(known)}")
+
+
+def _placed(graph: GraphCore, device: Any, groups: Mapping[str, Any] | None) -> GraphCore:
+    if not groups:
+        return graph
+    from weft.graph import place_groups  # noqa: PLC0415 - which knows this module
+
+    return place_groups(graph, device, groups)
+
+
+def _listed(what: str, names: Sequence[str], given: Any, *, complete: bool) -> dict[str, Any]:
+    """Return what was given for names, as a dict."""
+    if given is None:
+        given = {}
+    if not isinstance(given, dict):
+        found = list(given)
+        if len(found) != len(names):
+            raise GraphError(f"the symbol has {len(names)} {what} ({', '.join(names)}), and {len(found)} were given")
+        given = dict(zip(names, found, strict=True))
+    missing = [name for name in names if name not in given]
+    if complete and missing:
+        raise GraphError(f"no array is given for {what}: {', '.join(missing)}")
+    return {name: given[name] for name in names if given.get(name) is not None}
+
+
+def _requests(names: Sequence[str], given: Any) -> dict[str, str]:
+    if isinstance(given, str):
+        found = dict.fromkeys(names, given)
+    elif isinstance(given, dict):
+        found = {name: given.get(name, "null") for name in names}
+    else:
+        found = dict(_listed("arguments", names, given, complete=True))
+    for name, request in found.items():
+        if request not in _REQUESTS:
+            raise ArgumentValueError(f"grad_req of {name!r} is one of {', '.join(_REQUESTS)}, and {request!r} was given")
+    return found
+
+
+def bind(symbol: Symbol, args: Any, grads: Any, requests: Any, states: Any, device: Any, groups: Any) -> Executor:
+    """Return an executor on given arrays: see `Symbol.bind`."""
+    names = symbol.list_arguments()
+    found = {name: as_array(each) for name, each in _listed("arguments", names, args, complete=True).items()}
+    known = _listed("arguments", names, grads, complete=False)
+    for name, grad in known.items():
+        if not isinstance(grad, NDArray) or grad.shape != found[name].shape:
+            shape = getattr(grad, "shape", None)
+            raise ShapeError(f"the gradient of {name!r} is an NDArray of shape {found[name].shape}, and got shape {shape}")
+    held = {n: as_array(x) for n, x in _listed("auxiliary states", symbol.list_auxiliary_states(), states, complete=True).items()}
+    symbol.infer_shape_partial(**{name: each.shape for name, each in {**found, **held}.items()})
+    return Executor(symbol, found, known, _requests(names, requests), held, device, groups)
+
+
+def simple_bind(symbol: Symbol, device: Any, requests: Any, types: Any, groups: Any, shapes: dict[str, Any]) -> Executor:
+    """Return an executor on new arrays: see `Symbol.simple_bind`."""
+    names, aux = symbol.list_arguments(), symbol.list_auxiliary_states()
+    known = {name: shape for name, shape in shapes.items() if name in names or name in aux}
+    unknown = [name for name in shapes if name not in known]
+    if unknown:
+        raise GraphError(f"no variable is named {', '.join(unknown)}: there are {', '.join(names + aux)}")
+    found = symbol.infer_shape_partial(**known)
+    for name, shape in zip([*names, *aux], [*found[0], *found[2]], strict=True):
+        if shape is None or None in shape:
+            raise ShapeError(f"the shape of {name!r} does not follow from {', '.join(shapes) or 'nothing'}: give it, too")
+    dtypes = symbol.infer_type(**types)
+    wanted = _requests(names, requests)
+    where = _devices(symbol, device, groups)
+
+    def made(listed: Sequence[str], sizes: list[Any], kinds: list[Any]) -> dict[str, NDArray]:
+        return {
+            name: zeros(shape, dtype=dtype, device=where.get(name, device))
+            for name, shape, dtype in zip(listed, sizes, kinds, strict=True)
+        }
+
+    args = made(names, found[0], dtypes[0])
+    grads = {
+        name: zeros(each.shape, dtype=each.dtype, device=each.device)
+        for name, each in args.items()
+        if wanted[name] != "null"
+    }
+    return Executor(symbol, args, grads, wanted, made(aux, found[2], dtypes[2]), device, groups)
+
+
+def _devices(symbol: Symbol, device: Any, groups: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the devices of variables that belong to a group."""
+    if not groups:
+        return {}
+    found: dict[str, Any] = {}
+    for name, texts in symbol.attr_dict().items():
+        group = texts.get("__ctx_group__")
+        if group is not None:
+            found[name] = as_device(groups[group]) if group in groups else device
+    return found

@@ -1,0 +1,175 @@
+"""Symbols: computations that are composed first and run later.
+
+Every op of the registry is a function here, by its name: ``weft.symbol.exp(x, name="e")``. An input that is not given
+becomes a variable ``<node>_<input>``. weft's own functions take symbols as well: ``weft.exp(x)`` does the same.
+
+Examples
+--------
+>>> import weft
+>>> x = weft.symbol.Variable("x", shape=(2, 3))
+>>> y = weft.sum(weft.exp(x), axis=1)
+>>> y.eval(x=weft.zeros((2, 3)))
+[NDArray([3., 3.])]
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from weft._core import SymbolCore, format_value, graph_load_json
+from weft._symbol.composing import function_of
+from weft._symbol.executor import Executor
+from weft._symbol.naming import HIDDEN, AttrScope, NameManager, Prefix, current_texts, named
+from weft._symbol.symbols import Symbol
+from weft.ops import get_op, list_ops
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "AttrScope",
+    "Executor",
+    "Group",
+    "NameManager",
+    "Prefix",
+    "Symbol",
+    "Variable",
+    "create",
+    "load",
+    "load_json",
+    "var",
+]
+
+
+def Variable(  # noqa: N802 - its name in NNVM and MXNet
+    name: str,
+    shape: Any = None,  # noqa: ANN401 - a shape, of which lengths may be None
+    dtype: Any = None,  # noqa: ANN401 - a dtype-like
+    init: Any = None,  # noqa: ANN401 - an initializer, or its name
+    *,
+    attr: dict[str, str] | None = None,
+    **attrs: Any,  # noqa: ANN401 - written as texts
+) -> Symbol:
+    """Return a variable: what is given when the symbol is bound or evaluated.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    shape : tuple of int, optional
+        What is known of its shape; None stands for a length that is not.
+    dtype : dtype-like, optional
+        Its dtype.
+    init : object, optional
+        How it is initialised.
+    attr : dict of str, optional
+        Texts to note on it.
+    **attrs
+        ``lr_mult``, ``wd_mult``, ``ctx_group`` and the like, or keys that begin and end with two underscores.
+
+    Raises
+    ------
+    ArgumentValueError
+        If a keyword is none of those.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.symbol.Variable("x", shape=(None, 3), dtype="float64").list_attr()
+    {'__dtype__': 'float64', '__shape__': '(None, 3)'}
+    """
+    from weft.errors import ArgumentTypeError, ArgumentValueError  # noqa: PLC0415 - for the mistaken
+    from weft.ops import as_dtype  # noqa: PLC0415 - as above
+
+    if not isinstance(name, str):
+        raise ArgumentTypeError(f"a variable's name is a text, and {name!r} was given")
+    texts: dict[str, Any] = {**current_texts(), **(attr or {})}
+    if shape is not None:
+        texts["__shape__"] = format_value(tuple(shape) if not isinstance(shape, int) else (shape,))
+    if dtype is not None:
+        texts["__dtype__"] = as_dtype(dtype).name
+    if init is not None:
+        texts["__init__"] = init if isinstance(init, str) else init.dumps() if hasattr(init, "dumps") else repr(init)
+    for key, value in attrs.items():
+        if key not in HIDDEN and not (key.startswith("__") and key.endswith("__")):
+            raise ArgumentValueError(
+                f"Variable({name!r}) has no argument {key!r}: to note a text write attr={{{key!r}: ...}}, or __{key}__="
+            )
+        texts[key] = value if isinstance(value, str) else format_value(value)
+    spelled = {f"__{key}__" if key in HIDDEN else key: text for key, text in texts.items()}
+    return Symbol(SymbolCore.variable(named(name, "variable"), spelled or None))
+
+
+var = Variable
+
+
+def Group(symbols: Any) -> Symbol:  # noqa: N802, ANN401 - its name in NNVM and MXNet; symbols
+    """Return a symbol of all outputs of several symbols.
+
+    Examples
+    --------
+    >>> import weft
+    >>> x = weft.symbol.Variable("x")
+    >>> weft.symbol.Group([x + 1, x * 2]).eval(x=[1, 2])
+    [NDArray([2, 3]), NDArray([2, 4])]
+    """
+    found = list(symbols)
+    for each in found:
+        if not isinstance(each, Symbol):
+            raise TypeError(f"a group is made of symbols, and {type(each).__name__} was given")
+    return Symbol(SymbolCore.group([each._core for each in found]))  # noqa: SLF001 - their own
+
+
+def create(op_name: str, name: str | None = None, **attributes: Any) -> Symbol:  # noqa: ANN401 - the op's
+    """Return a call of an op whose inputs come later, by calling the symbol.
+
+    Examples
+    --------
+    >>> import weft
+    >>> product = weft.symbol.create("matmul", name="product")
+    >>> product(weft.symbol.Variable("x")).list_arguments()
+    ['x', 'product_x2']
+    """
+    op = get_op(op_name)
+    return Symbol(SymbolCore.atom(op._entry, named(name, op.name), attributes, current_texts() or None))  # noqa: SLF001
+
+
+def load_json(text: str) -> Symbol:
+    """Return the symbol that a text in NNVM's format describes.
+
+    Raises
+    ------
+    GraphError
+        If the text is damaged; the message names the node.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.symbol.load_json((weft.symbol.Variable("x") + 1).tojson()).list_arguments()
+    ['x']
+    """
+    return Symbol(graph_load_json(text).symbol())
+
+
+def load(path: str | Path) -> Symbol:
+    """Return the symbol in a file."""
+    return load_json(Path(path).read_text(encoding="utf-8"))
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """Return the function that composes a call of the op of this name."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    try:
+        op = get_op(name)
+    except KeyError:
+        raise AttributeError(f"weft.symbol has no {name!r}, and no op is named so") from None
+    function = getattr(sys.modules["weft"], name, None)
+    return function_of(op, function if callable(function) else None)
+
+
+def __dir__() -> list[str]:
+    """Return the names of this module, and those of all ops."""
+    return sorted({*__all__, *list_ops()})

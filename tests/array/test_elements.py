@@ -1,0 +1,95 @@
+"""Single elements, and arrays of none but one: what a script for NumPy takes for granted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+
+
+def test_two_elements_are_swapped() -> None:
+    x = weft.asarray([1, 2, 3])
+    x[0], x[1] = x[1], x[0]
+    assert x.tolist() == [2, 1, 3]
+
+
+def test_bubble_sort() -> None:
+    x = weft.asarray([5, 3, 8, 1])
+    for end in range(len(x) - 1, 0, -1):
+        for i in range(end):
+            if x[i] > x[i + 1]:
+                x[i], x[i + 1] = x[i + 1], x[i]
+    assert x.tolist() == [1, 3, 5, 8]
+
+
+@pytest.mark.parametrize("key", [(1, 2), (-1, 0), (np.int64(1), 2), (np.array(1), 0)], ids=repr)
+def test_integers_name_a_value(key: Any) -> None:
+    values = np.arange(6.0).reshape(2, 3)
+    x = weft.asarray(values)
+    element = x[key]
+    x[...] = -1
+    assert element.shape == ()
+    assert element.item() == values[key]
+
+
+def test_a_value_is_taken_in_its_turn() -> None:
+    with weft.Engine(workers=1) as engine:
+        x = weft.zeros(3, engine=engine)
+        x += 1
+        element = x[1]
+        x += 1
+        assert element.item() == 1
+        assert not element._shares_buffer(x)
+
+
+def test_an_ellipsis_names_a_view() -> None:
+    x = weft.asarray([1, 2])
+    shown = x[0, ...]
+    x[0] = 5
+    assert shown.item() == 5
+    assert weft.asarray(7)[...].shape == ()
+
+
+def test_iteration_gives_values() -> None:
+    x = weft.asarray([3, 1, 2])
+    first, second, third = x
+    x[...] = 0
+    assert (first.item(), second.item(), third.item()) == (3, 1, 2)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("name", ["less", "less_equal", "greater", "greater_equal", "equal", "not_equal"])
+def test_signed_integers_are_compared_with_uint64(dtype: str, name: str) -> None:
+    signed = np.array([-1, 0, 5], dtype)
+    unsigned = np.array([2**64 - 1, 0, 4], np.uint64)
+    x, y = weft.asarray(signed), weft.asarray(unsigned)
+    assert getattr(weft, name)(x, y).tolist() == getattr(np, name)(signed, unsigned).tolist()
+    assert getattr(weft, name)(y, x).tolist() == getattr(np, name)(unsigned, signed).tolist()
+
+
+WITHOUT_AXES = [
+    *("sum", "prod", "max", "min", "all", "any", "ptp", "count_nonzero", "cumsum", "cumprod", "argmax", "argmin"),
+    *("argsort", "nansum", "nanmean", "nanmax", "nanargmax", "squeeze"),
+]
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("name", WITHOUT_AXES)
+def test_an_array_without_axes_has_the_first_and_the_last(name: str, axis: int) -> None:
+    expected = np.asarray(getattr(np, name)(np.array(3.0), axis=axis))
+    found = getattr(weft, name)(weft.asarray(3.0), axis=axis)
+    assert (found.shape, found.dtype, found.tolist()) == (expected.shape, expected.dtype, expected.tolist())
+
+
+def test_an_array_without_axes_has_no_second() -> None:
+    for name in WITHOUT_AXES:
+        with pytest.raises(np.exceptions.AxisError):
+            getattr(weft, name)(weft.asarray(3.0), axis=1)
+
+
+@pytest.mark.parametrize("k", [2**62, 2**63, 2**70, -(2**63), -(2**70), 3, -2])
+def test_a_diagonal_outside_of_the_matrix(k: int) -> None:
+    assert not weft.eye(2, 3, k=k).numpy().any()

@@ -1,0 +1,87 @@
+"""Names as a script for NumPy uses them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+
+import weft
+
+DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+DTYPES += ["float32", "float64", "complex64", "complex128"]
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_dtypes_are_scalar_types(name: str) -> None:
+    kind = getattr(weft, name)
+    assert kind is getattr(np, name)
+    assert kind(1) == 1
+    assert (kind == None) is False  # noqa: E711 - a dtype of NumPy's equals None, which stands for float64
+    assert weft.zeros(2, dtype=kind).dtype == kind
+
+
+def test_a_name_that_only_numpy_has() -> None:
+    with pytest.raises(AttributeError, match=r"no attribute 'polyfit': np.polyfit\(x\) takes NDArrays"):
+        weft.polyfit  # noqa: B018
+    with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
+        weft.nonsense  # noqa: B018
+
+
+def test_arrays_are_not_hashable_as_numpys_are_not() -> None:
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(weft.ones(2))
+
+
+def test_several_arrays_are_awaited() -> None:
+    async def main() -> list[float]:
+        x, y = weft.ones(3) + 1, weft.ones(2) * 3
+        await weft.wait_async(x, y)
+        return [*x.tolist(), *y.tolist()]
+
+    assert asyncio.run(main()) == [2, 2, 2, 3, 3]
+
+
+def test_several_failures_are_awaited() -> None:
+    def fail(text: str) -> weft.NDArray:
+        x = weft.zeros(2)
+
+        def raises(_: object) -> None:
+            raise ValueError(text)
+
+        weft._core.push_compute(raises, (), (), (x,), name="raises")
+        return x
+
+    async def main() -> None:
+        await weft.wait_async(fail("one"), weft.ones(2), fail("two"))
+
+    with pytest.raises(ExceptionGroup) as caught:
+        asyncio.run(main())
+    assert [str(error) for error in caught.value.exceptions] == ["one", "two"]
+    with pytest.raises(TypeError, match="what to wait for"):
+        asyncio.run(weft.wait_async())
+
+
+def test_the_older_protocol_describes_the_memory() -> None:
+    class Only:
+        def __init__(self, x: weft.NDArray) -> None:
+            self.kept = x
+            self.__array_interface__ = x.__array_interface__
+
+    x = weft.asarray([[1, 2, 3], [4, 5, 6]], dtype="int16") * 2
+    found = np.asarray(Only(x))
+    assert found.tolist() == [[2, 4, 6], [8, 10, 12]]
+    assert not found.flags.writeable
+    assert np.asarray(Only(x[:, ::2])).tolist() == [[2, 6], [8, 12]]
+
+
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("other", DTYPES)
+def test_numpys_scalars_count_as_arrays_do(name: str, other: str) -> None:
+    values = np.array([1, 0, 3], name)
+    scalar = np.dtype(other).type(2)
+    expected = values * scalar
+    for found in (weft.asarray(values) * scalar, scalar * weft.asarray(values)):
+        assert found.dtype == expected.dtype
+        assert np.array_equal(found.numpy(), expected)

@@ -1,0 +1,330 @@
+"""Programs in programs, loops and branches, blocks, switches, methods, pickling."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.errors import ArgumentValueError, CaptureError
+
+
+def accumulate(total: Any, x: Any) -> Any:
+    total = total * 0.5 + x
+    return total, weft.tanh(total)
+
+
+def test_scan_is_a_loop() -> None:
+    xs = weft.random.default_rng(3).random((5, 4))
+    total, rows = weft.zeros(4), []
+    for x in xs:
+        total, row = accumulate(total, x)
+        rows.append(row.tolist())
+    calls = []
+
+    def body(total: Any, x: Any) -> Any:
+        calls.append(1)
+        return accumulate(total, x)
+
+    for _ in range(2):
+        last, found = weft.scan(body, weft.zeros(4), xs)
+        assert last.tolist() == total.tolist()
+        assert found.tolist() == rows
+    assert len(calls) == 1, "the body is recorded once"
+    step = weft.program(lambda init, xs: weft.scan(accumulate, init, xs))
+    for _ in range(2):
+        last, found = step(weft.zeros(4), xs)
+        assert last.tolist() == total.tolist()
+        assert found.tolist() == rows
+
+
+def test_scan_of_nested_arrays() -> None:
+    def body(carry: Any, x: Any) -> Any:
+        return {"sum": carry["sum"] + x["a"], "count": carry["count"] + 1}, (x["a"] * x["b"], None)
+
+    xs = {"a": weft.arange(3.0), "b": weft.arange(3.0) + 1}
+    carry, (products, nothing) = weft.scan(body, {"sum": weft.asarray(0.0), "count": weft.asarray(0)}, xs)
+    assert carry["sum"].item() == 3.0
+    assert carry["count"].item() == 3
+    assert products.tolist() == [0.0, 2.0, 6.0]
+    assert nothing is None
+    doubled, ys = weft.scan(lambda c, _: (c * 2, None), weft.asarray(1.0), None, length=10)
+    assert doubled.item() == 1024.0
+    assert ys is None
+
+
+def test_scan_refuses_what_it_cannot_walk() -> None:
+    with pytest.raises(ArgumentValueError, match="rows"):
+        weft.scan(accumulate, weft.zeros(2), [weft.ones((3, 2)), weft.ones((4, 2))])
+    with pytest.raises(ArgumentValueError, match="length"):
+        weft.scan(accumulate, weft.zeros(2), None)
+    with pytest.raises(ArgumentValueError, match=r"float64\[2\]"):
+        weft.scan(lambda c, x: (c[:1], x), weft.zeros(2), weft.ones((3, 2)))
+    with pytest.raises(TypeError, match="pair"):
+        weft.scan(lambda c, x: c, weft.zeros(2), weft.ones((3, 2)))
+
+
+def test_cond_chooses() -> None:
+    called = []
+
+    def branch(name: str) -> Any:
+        def run(x: Any) -> Any:
+            called.append(name)
+            return {"y": x * 2 if name == "up" else x - 1}
+
+        return run
+
+    up, down = branch("up"), branch("down")
+    assert weft.cond(weft.asarray(True), up, down, weft.ones(2))["y"].tolist() == [2.0, 2.0]
+    assert weft.cond(False, up, down, weft.ones(2))["y"].tolist() == [0.0, 0.0]
+    assert called == ["up", "down"], "outside of programs one branch runs"
+    step = weft.program(lambda x: weft.cond(x.sum() > 0, up, down, x))
+    for _ in range(2):
+        assert step(weft.ones(2))["y"].tolist() == [2.0, 2.0]
+        assert step(-weft.ones(2))["y"].tolist() == [-2.0, -2.0]
+    assert len(step.programs) == 1
+
+
+def test_cond_refuses_branches_that_differ_or_change_arrays() -> None:
+    w = weft.ones(2)
+
+    def change(x: Any) -> Any:
+        x += 1
+        return x
+
+    def change_state(x: Any) -> Any:
+        w.fill(0.0)
+        return x
+
+    for f in (change, change_state):
+        step = weft.program(lambda x, f=f: weft.cond(x.sum() > 0, f, lambda x: x, x), static_argnames="f")
+        with pytest.raises(CaptureError, match=r"cond.*test_control"):
+            step(weft.ones(2))
+    step = weft.program(lambda x: weft.cond(x.sum() > 0, lambda x: x, lambda x: x[:1], x))
+    with pytest.raises(ArgumentValueError, match=r"float64\[2\].*float64\[1\]"):
+        step(weft.ones(2))
+    local = weft.program(lambda x: weft.cond(x.sum() > 0, lambda x: change(x * 1), lambda x: x, x))
+    assert local(weft.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_programs_are_inlined() -> None:
+    inner = weft.program(lambda x: weft.tanh(x) * 2)
+    outer = weft.program(lambda x: inner(inner(x)))
+    x = weft.ones(3)
+    wanted = (weft.tanh(weft.tanh(x) * 2) * 2).tolist()
+    assert outer(x).tolist() == wanted
+    assert outer(x).tolist() == wanted
+    assert not inner.programs
+    assert len(outer.programs) == 1
+
+
+def test_a_block_is_a_program() -> None:
+    x, w = weft.ones(3), weft.full(3, 0.5)
+    with weft.capture("step") as program:
+        y = x * 2
+        w += y
+        z = y[1:]
+    assert w.tolist() == [0.5] * 3, "nothing runs in the block"
+    for number in range(1, 4):
+        program.replay()
+        assert w.tolist() == [0.5 + 2 * number] * 3
+        assert y.tolist() == [2.0] * 3, "arrays that are held are the program's own"
+        assert z.tolist() == [2.0] * 2
+    x.fill(2.0)
+    program.replay(sequential=True)
+    assert y.tolist() == [4.0] * 3
+    assert {id(state) for state in program.states} or program.states
+    assert program.name == "step"
+
+
+def test_eager_switches_programs_off() -> None:
+    ran = []
+
+    @weft.program
+    def step(x: Any) -> Any:
+        ran.append(float(x.sum()) if not recording else None)
+        return x * 2
+
+    recording = False
+    with weft.eager():
+        with weft.eager():
+            assert step(weft.ones(2)).tolist() == [2.0, 2.0]
+        assert step(weft.ones(3)).tolist() == [2.0] * 3
+    assert ran == [2.0, 3.0]
+    assert not step.programs
+    recording = True
+    step(weft.ones(2)), step(weft.ones(2))
+    assert ran == [2.0, 3.0, None]
+
+
+class Net:
+    """A model of one layer."""
+
+    def __init__(self) -> None:
+        self.w = weft.ones((2, 2))
+
+    @weft.program
+    def forward(self, x: Any, scale: float = 1.0) -> Any:
+        """Compute the layer."""
+        return x @ self.w * scale
+
+
+def test_methods_bind() -> None:
+    net = Net()
+    x = weft.ones((1, 2))
+    assert net.forward(x).tolist() == [[2.0, 2.0]]
+    assert net.forward(x, scale=2.0).tolist() == [[4.0, 4.0]]
+    assert net.forward.lower(x) in net.forward.programs
+    assert len(net.forward.programs) == 2
+    assert "scale was 1.0, and is 2.0" in net.forward.why()
+    assert net.forward.__doc__ == "Compute the layer."
+    assert net.forward.__name__ == "forward"
+    net.forward.clear()
+    assert not net.forward.programs
+
+
+@weft.program
+def module_step(x: Any) -> Any:
+    return weft.tanh(x) + 1
+
+
+def plain_step(x: Any) -> Any:
+    return weft.tanh(x) + 1
+
+
+program_of_plain = weft.program(plain_step, sequential=True)
+
+
+def test_programs_pickle() -> None:
+    x = weft.ones(3)
+    assert pickle.loads(pickle.dumps(module_step)) is module_step
+    again = pickle.loads(pickle.dumps(program_of_plain))
+    assert again(x).tolist() == program_of_plain(x).tolist()
+    recorded = module_step.lower(x)
+    module_step.clear()
+    loaded = pickle.loads(pickle.dumps(recorded))
+    assert loaded.replay(arguments=[x])[0].tolist() == module_step(x).tolist()
+    net = pickle.loads(pickle.dumps(Net()))
+    assert net.forward(weft.ones((1, 2))).tolist() == [[2.0, 2.0]]
+    with pytest.raises(pickle.PicklingError, match="lambda"):
+        pickle.dumps(weft.program(lambda x: x))
+    with weft.capture("block") as block:
+        x += 1
+    with pytest.raises(TypeError, match="block"):
+        pickle.dumps(block)
+
+
+def test_lower_takes_avals() -> None:
+    calls = []
+
+    @weft.program
+    def step(x: Any, layers: Any) -> Any:
+        calls.append(1)
+        for w in layers:
+            x = weft.tanh(x @ w)
+        return x.sum()
+
+    f4 = np.dtype("float32")
+    layers = [weft.Aval((8, 8), f4), weft.Aval((8, 4), f4)]
+    program = step.lower(weft.Aval((2, 8), f4), layers)
+    assert program.ops >= 3
+    result = step(weft.ones((2, 8), dtype=f4), [weft.ones((8, 8), dtype=f4), weft.ones((8, 4), dtype=f4)])
+    assert result.shape == ()
+    assert step.programs == (program,)
+    assert calls == [1]
+
+
+def test_asyncio_awaits_results() -> None:
+    step = weft.program(lambda x: weft.tanh(x) + 1)
+
+    async def main() -> list[Any]:
+        results = await asyncio.gather(*(await_array(step(weft.full(3, float(k)))) for k in range(4)))
+        return [result.tolist() for result in results]
+
+    async def await_array(x: weft.NDArray) -> weft.NDArray:
+        return await x
+
+    assert asyncio.run(main()) == [(weft.tanh(weft.full(3, float(k))) + 1).tolist() for k in range(4)]
+
+
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_verified_calls_see_what_nobody_noticed(every: int) -> None:
+    rates, w = [2.0], weft.ones(3)
+
+    @weft.program(verify=every)
+    def step(x: Any) -> Any:
+        nonlocal w
+        w += x
+        return w * rates[0]
+
+    x = weft.ones(3)
+    for number in range(1, 7):
+        assert step(x).tolist() == [2.0 * (1 + number)] * 3
+    rates[0] = 3.0
+    found = []
+    for _ in range(every):
+        try:
+            step(x)
+        except CaptureError as error:
+            found.append(str(error))
+    assert len(found) == 1
+    assert "op 1, 'multiply'" in found[0] or "multiply" in found[0]
+    assert "test_control.py" in found[0]
+
+
+def test_verified_calls_name_an_op_that_another_one_has_replaced() -> None:
+    use = [weft.tanh]
+    step = weft.program(lambda x: use[0](x + 1), verify=2)
+    x = weft.ones(3)
+    step(x), step(x), step(x)
+    use[0] = weft.sin
+    with pytest.raises(CaptureError, match=r"'tanh'.*'sin'"):
+        step(x)
+
+
+def test_verified_calls_change_nothing_else() -> None:
+    rng = weft.random.default_rng(5)
+    same = weft.random.default_rng(5)
+    step = weft.program(lambda x: x.fill(1.0) or x + rng.random(3), verify=1)
+    x = weft.zeros(3)
+    for _ in range(3):
+        assert step(x).tolist() == (1.0 + same.random(3)).tolist()
+
+
+def test_figures_and_pictures(tmp_path: Any) -> None:
+    @weft.program
+    def step(x: Any, w: Any) -> Any:
+        for _ in range(4):
+            x = weft.tanh(x @ w)
+        return x.sum()
+
+    x, w = weft.ones((64, 64)), weft.ones((64, 64))
+    program = step.lower(x, w)
+    assert program.eager_nbytes >= program.eager_peak_nbytes >= program.peak_live_nbytes
+    assert 0 < program.nbytes < program.eager_nbytes
+    assert program.states == ()
+    text = str(program.summary())
+    assert "matmul" in text
+    assert "argument 1: float64[64, 64]" in text
+    assert "matmul" in program.summary()._repr_html_()
+    profile = program.profile(replays=3, warmup=1)
+    assert sum(op.share for op in profile.ops) == pytest.approx(1.0)
+    assert profile.seconds > 0
+    assert "matmul" in str(profile)
+    for name, part in (("a.dot", "digraph"), ("a.svg", "<svg"), ("b.json", "traceEvents"), ("b.html", "<html")):
+        path = tmp_path / name
+        (program.draw if name.startswith("a") else program.timeline)(path)
+        assert part in path.read_text(encoding="utf-8")
+    with pytest.raises(ArgumentValueError, match="svg"):
+        program.draw(tmp_path / "a.bmp")
+
+
+def test_profile_makes_arguments_of_any_layout() -> None:
+    base = weft.arange(40.0)
+    step = weft.program(lambda x, y, z: x + y + z)
+    program = step.lower(base[10::-1], base[5:16], base[:22:2])
+    assert program.profile(replays=2, warmup=0).replays == 2

@@ -1,0 +1,173 @@
+"""Random programs, eager and recorded, four calls each: the same bits.
+
+Set ``WEFT_RANDOM_PROGRAMS`` to run so many times as many.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import weft
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import MakeEngine
+
+MANY = int(os.environ.get("WEFT_RANDOM_PROGRAMS", "1"))
+SIZE = 24
+CALLS = 4
+
+BINARY: list[Callable[[Any, Any], Any]] = [
+    lambda a, b: a + b,
+    lambda a, b: a - b,
+    lambda a, b: a * b,
+    weft.maximum,
+    weft.minimum,
+    weft.arctan2,
+]
+UNARY: list[Callable[[Any], Any]] = [weft.tanh, weft.negative, weft.abs, weft.sin, lambda a: a * 0.5, lambda a: 1.0 - a]
+
+
+@dataclass
+class Ran:
+    """A run of a program: the arrays that it may name, the generator, what its tasks saw."""
+
+    arrays: list[weft.NDArray]
+    rng: weft.random.Generator
+    seen: list[bytes] = field(default_factory=list)
+
+
+def build(seed: int, length: int) -> list[Callable[[Ran], None]]:
+    """Return the steps of a program: each names arrays by number and does the same at every run."""
+    chance = random.Random(seed)
+    count = 5  # arrays so far
+    steps: list[Callable[[Ran], None]] = []
+    for _ in range(length):
+        kind = chance.choices(
+            ["binary", "unary", "in place", "slice", "view", "assign", "reduce", "draw", "task", "matmul", "astype"],
+            [6, 5, 4, 4, 2, 3, 1, 1, 1, 1, 1],
+        )[0]
+        one, other, third = (chance.randrange(count) for _ in range(3))
+        low, high = sorted(chance.sample(range(SIZE + 1), 2))
+        reach = high - low
+        start = chance.randrange(SIZE - reach + 1)
+        function = chance.choice(BINARY)
+        alone = chance.choice(UNARY)
+
+        def step(
+            ran: Ran,
+            kind: str = kind,
+            one: int = one,
+            other: int = other,
+            third: int = third,
+            low: int = low,
+            high: int = high,
+            start: int = start,
+            reach: int = reach,
+            function: Any = function,
+            alone: Any = alone,
+        ) -> None:
+            arrays = ran.arrays
+            a, b, c = arrays[one], arrays[other], arrays[third]
+            if kind == "binary":
+                arrays.append(function(a, b))
+            elif kind == "unary":
+                arrays.append(alone(a))
+            elif kind == "in place":
+                a *= 0.5
+                a += b
+            elif kind == "slice":
+                c[low:high] = function(a[start : start + reach], b[low:high])
+            elif kind == "view":
+                arrays.append(a[::-1])
+            elif kind == "assign":
+                a[start : start + reach] = a[low:high]
+            elif kind == "reduce":
+                arrays.append(a - b.sum() / SIZE)
+            elif kind == "draw":
+                arrays.append(ran.rng.random(SIZE) + a)
+            elif kind == "task":
+                note(ran.seen, a)
+                blend(b, a)
+            elif kind == "matmul":
+                arrays.append((a.reshape(4, 6) @ b.reshape(6, 4)).ravel().repeat(2)[:SIZE])
+            else:
+                arrays.append(a.astype("float32").astype("float64"))
+
+        if kind in {"binary", "unary", "view", "reduce", "draw", "matmul", "astype"}:
+            count += 1
+        steps.append(step)
+    return steps
+
+
+def note(seen: list[bytes], x: weft.NDArray) -> None:
+    """Push a callable that looks at values."""
+    x.engine.push(lambda: seen.append(np.asarray(x).tobytes()), [x])
+
+
+def blend(y: weft.NDArray, x: weft.NDArray) -> None:
+    """Push a callable that changes an array."""
+
+    def run() -> None:
+        out, given = np.asarray(y), np.asarray(x)
+        np.tanh(out + 0.25 * given, out=out)
+
+    y.engine.push(run, [x], [y])
+
+
+def start(engine: weft.Engine, seed: int) -> tuple[list[weft.NDArray], Ran]:
+    """Return arguments, of which some overlap, and states."""
+    rng = np.random.default_rng(seed)
+    base = weft.asarray(rng.normal(size=2 * SIZE), engine=engine)
+    arguments = [base[:SIZE], base[SIZE // 2 : SIZE // 2 + SIZE], weft.asarray(rng.normal(size=SIZE), engine=engine)]
+    states = [weft.asarray(rng.normal(size=SIZE), engine=engine) for _ in range(2)]
+    return arguments, Ran(states, weft.random.default_rng(seed, engine=engine))
+
+
+def outcome(engine: weft.Engine, seed: int, length: int, **options: Any) -> list[bytes]:
+    """Run a program four times, eagerly if there are no options, and return all that can be seen of it."""
+    steps = build(seed, length)
+    arguments, lasting = start(engine, seed)
+
+    def body(*given: weft.NDArray) -> list[weft.NDArray]:
+        ran = Ran([*given, *lasting.arrays], lasting.rng, lasting.seen)
+        for step in steps:
+            step(ran)
+        return [ran.arrays[-1], *ran.arrays[5 :: max(1, length // 4)]]
+
+    call = weft.program(body, **options) if options else body
+    found: list[bytes] = []
+    for number in range(CALLS):
+        results = call(*arguments)
+        if number == 1:
+            arguments[2] = arguments[2] * 2.0  # elsewhere in memory
+        if number == 2:
+            for result in results:
+                result.wait_to_read()
+        found.extend(result.tobytes() for result in results)
+    everything = [*arguments, *lasting.arrays]
+    engine.wait_for_all()
+    # Who reads may run beside who reads: the order of what tasks saw says nothing.
+    return [*found, *(array.tobytes() for array in everything), lasting.rng.random(2).tobytes(), *sorted(lasting.seen)]
+
+
+@pytest.mark.parametrize(("policy", "workers"), [("serial", 1), ("work_stealing", 1), ("work_stealing", 2), ("work_stealing", 8)])
+def test_replays_are_what_eager_calls_are(make_engine: MakeEngine, policy: str, workers: int) -> None:
+    chance = random.Random(workers)
+    for _ in range(40 * MANY):
+        seed, length = chance.randrange(10**9), chance.choice([3, 10, 40, 160])
+        engine, other = make_engine(workers, policy), make_engine(workers, policy)
+        wanted = outcome(engine, seed, length)
+        options: dict[str, Any] = {"sequential": chance.random() < 0.2, "memory": chance.choice(["min", "balanced", "speed"])}
+        if chance.random() < 0.2:
+            options["passes"] = ()
+        assert outcome(other, seed, length, **options) == wanted, f"seed {seed}, length {length}, {options}"
+        engine.close()
+        other.close()

@@ -1,0 +1,465 @@
+"""Traps that recorders fell into: none of them is one here."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft.errors import CaptureError
+
+RATE = 2.0
+
+
+def ones(*shape: int) -> weft.NDArray:
+    return weft.ones(shape or (3,))
+
+
+# Results overwritten by the next replay.
+
+
+def test_results_last() -> None:
+    step = weft.program(lambda x: (x * 2, x + 1))
+    results = [step(weft.full(4, float(number))) for number in range(6)]
+    for number, (twice, more) in enumerate(results):
+        assert twice.tolist() == [2.0 * number] * 4
+        assert more.tolist() == [number + 1.0] * 4
+
+
+def test_equal_results_have_memory_of_their_own() -> None:
+    step = weft.program(lambda x: (x + 1, x + 1))
+    for _ in range(3):
+        one, other = step(ones())
+        one += 1
+        assert other.tolist() == [2.0] * 3
+
+
+def test_a_result_named_twice_is_one_array() -> None:
+    def both(x: Any) -> Any:
+        y = x + 1
+        return y, [y]
+
+    for one, [other] in (both(ones()), *(weft.program(both)(ones()) for _ in range(2))):
+        assert one is other
+
+
+def test_arguments_states_and_views_stay_what_they_are() -> None:
+    w = ones()
+
+    @weft.program
+    def step(x: Any) -> Any:
+        w.fill(7.0)
+        return x, w, x[1:], w[:2], {"same": x}
+
+    for _ in range(3):
+        x = ones()
+        same, state, part, part_of_state, inner = step(x)
+        assert same is x
+        assert inner["same"] is x
+        assert state is w
+        part += 1
+        part_of_state += 1
+        assert x.tolist() == [1.0, 2.0, 2.0]
+        assert w.tolist() == [8.0, 8.0, 7.0]
+
+
+# What was frozen at the first call.
+
+
+def test_branches_on_arguments_are_taken_anew() -> None:
+    step = weft.program(lambda x, up: x + 1 if up else x - 1)
+    assert [step(ones(), up).tolist()[0] for up in (True, False, True)] == [2.0, 0.0, 2.0]
+    assert [step(ones(), up=up).tolist()[0] for up in (True, False, True)] == [2.0, 0.0, 2.0]
+
+
+def test_globals_that_are_bound_anew_are_noticed() -> None:
+    global RATE  # noqa: PLW0603 - the subject
+    step = weft.program(lambda x: x * RATE)
+    found = []
+    for rate in (2.0, 2.0, 3.0, -0.0, 0.0):
+        RATE = rate
+        found.append(step(ones()).tolist()[0])
+    assert [repr(value) for value in found] == ["2.0", "2.0", "3.0", "-0.0", "0.0"]
+    assert "RATE" in step.why()
+    assert len(step.programs) == 4
+
+
+def test_closure_cells_that_are_bound_anew_are_noticed() -> None:
+    w, rate = ones(), 2.0
+
+    @weft.program
+    def step(x: Any) -> Any:
+        return [part * rate for part in (x, w)]
+
+    assert step(ones())[1].tolist() == [2.0] * 3
+    w = weft.full(3, 5.0)
+    assert step(ones())[1].tolist() == [10.0] * 3
+    assert "w" in step.why()
+    rate = 1.0
+    assert step(ones())[1].tolist() == [5.0] * 3
+    assert "rate was 2.0, and is 1.0" in step.why()
+    w += 1  # in place: no other program
+    assert step(ones())[1].tolist() == [6.0] * 3
+    assert len(step.programs) == 3
+
+
+def test_a_closure_that_is_deleted_is_the_functions_error() -> None:
+    w = ones()
+    step = weft.program(lambda x: x + w)
+    assert step(ones()).tolist() == [2.0] * 3
+    del w
+    with pytest.raises(NameError, match="w"):
+        step(ones())
+    w = weft.full(3, 2.0)
+    assert step(ones()).tolist() == [3.0] * 3
+
+
+class Layer:
+    def __init__(self) -> None:
+        self.w = ones()
+
+
+class Net:
+    def __init__(self) -> None:
+        self.layer, self.rate, self.calls = Layer(), 0.5, 0
+
+    @weft.program
+    def step(self, x: Any) -> Any:
+        return self.scaled(x) + self.layer.w
+
+    def scaled(self, x: Any) -> Any:
+        return x * self.rate
+
+    @weft.program
+    def count(self, x: Any) -> Any:
+        self.calls += 1
+        return x * self.calls
+
+
+def test_attribute_paths_that_are_bound_anew_are_noticed() -> None:
+    net = Net()
+    assert net.step(ones()).tolist() == [1.5] * 3
+    assert net.step(ones()).tolist() == [1.5] * 3
+    assert len(net.step.programs) == 1
+    net.layer.w = weft.full(3, 2.0)
+    assert net.step(ones()).tolist() == [2.5] * 3
+    net.layer = Layer()
+    assert net.step(ones()).tolist() == [1.5] * 3
+    net.rate = 1.0
+    assert net.step(ones()).tolist() == [2.0] * 3
+    assert "self.rate was 0.5, and is 1.0" in net.step.why()
+
+
+def test_a_counter_in_python_is_not_frozen() -> None:
+    net = Net()
+    assert [net.count(ones()).tolist()[0] for _ in range(3)] == [1.0, 2.0, 3.0]
+    with pytest.warns(weft.errors.RecordingWarning, match=r"self\.calls"):
+        for _ in range(8):
+            net.count(ones())
+
+
+def test_instances_have_programs_of_their_own() -> None:
+    one, other = Net(), Net()
+    other.rate = 2.0
+    assert one.step(ones()).tolist() == [1.5] * 3
+    assert other.step(ones()).tolist() == [3.0] * 3
+    assert one.step(ones()).tolist() == [1.5] * 3
+    assert len(one.step.programs) == len(other.step.programs) == 1
+    assert not Net.step.programs
+    gone = weakref.ref(one)
+    del one
+    gc.collect()
+    assert gone() is None, "a program keeps no instance"
+
+
+def test_what_inlined_programs_read_is_noticed() -> None:
+    rate, net = 2.0, Net()
+    inner = weft.program(lambda x: x * rate)
+    outer = weft.program(lambda x: inner(x) + net.step(x))
+    assert outer(ones()).tolist() == [3.5] * 3
+    rate = 3.0
+    assert outer(ones()).tolist() == [4.5] * 3
+    net.rate = 1.0
+    assert outer(ones()).tolist() == [5.0] * 3
+    assert not inner.programs
+
+
+def test_clear_for_what_is_not_noticed() -> None:
+    rates = [2.0]
+    step = weft.program(lambda x: x * rates[0])
+    assert step(ones()).tolist() == [2.0] * 3
+    rates[0] = 3.0
+    assert step(ones()).tolist() == [2.0] * 3
+    step.clear()
+    assert not step.programs
+    assert step(ones()).tolist() == [3.0] * 3
+
+
+def test_draws_go_on() -> None:
+    def draw(rng: Any) -> Any:
+        return rng.normal(size=4), rng.random(size=2)
+
+    eager, recorded = weft.random.default_rng(7), weft.random.default_rng(7)
+    step = weft.program(lambda: draw(recorded))
+    for _ in range(4):
+        for wanted, found in zip(draw(eager), step(), strict=True):
+            assert wanted.numpy().tobytes() == found.numpy().tobytes()
+
+
+def test_unseeded_generators_are_refused() -> None:
+    step = weft.program(lambda x: x + weft.random.default_rng().random(size=3))
+    with pytest.raises(CaptureError, match="seed"):
+        step(ones())
+    seeded = weft.random.default_rng(1)
+    weft.program(lambda x: x + seeded.random(size=3))(ones())
+
+
+def test_tasks_run_at_each_replay() -> None:
+    seen = []
+
+    @weft.task
+    def show(x: weft.Read[weft.NDArray]) -> None:
+        seen.append(np.asarray(x).tolist())
+
+    @weft.program
+    def step(x: Any) -> Any:
+        y = x * 2
+        show(y)
+        return y
+
+    for number in range(3):
+        step(weft.full(1, float(number)))
+    weft.wait_all()
+    assert seen == [[0.0], [2.0], [4.0]]
+
+
+def test_the_value_of_a_state_that_is_read_is_part_of_the_signature() -> None:
+    limit = weft.asarray(1.0)
+
+    @weft.program
+    def step(x: Any) -> Any:
+        return x + 1 if float(limit) > 0 else x - 1
+
+    assert step(ones()).tolist() == [2.0] * 3
+    assert step(ones()).tolist() == [2.0] * 3
+    assert len(step.programs) == 1
+    limit -= 2
+    assert step(ones()).tolist() == [0.0] * 3
+    assert step(ones()).tolist() == [0.0] * 3
+    assert len(step.programs) == 2
+
+
+# Addresses, mutation, aliases.
+
+
+def test_inputs_at_other_addresses() -> None:
+    step = weft.program(lambda x: x * 2)
+    buffer = weft.arange(20.0)
+    for start in range(0, 15, 3):
+        assert step(buffer[start : start + 3]).tolist() == [2.0 * (start + at) for at in range(3)]
+    assert len(step.programs) == 1
+
+
+def test_mutations_of_arguments_are_theirs() -> None:
+    @weft.program
+    def step(x: Any, y: Any) -> None:
+        x += y
+        y[1:] = x[:-1]
+
+    for _ in range(3):
+        x, y = weft.arange(4.0), ones(4)
+        x_expected, y_expected = np.arange(4.0), np.ones(4)
+        assert step(x, y) is None
+        x_expected += y_expected
+        y_expected[1:] = x_expected[:-1]
+        assert x.tolist() == x_expected.tolist()
+        assert y.tolist() == y_expected.tolist()
+
+
+@pytest.mark.parametrize("starts", [(0, 0), (0, 1), (1, 0), (0, 4), (2, 3)])
+def test_overlapping_arguments(starts: tuple[int, int]) -> None:
+    def body(x: Any, y: Any) -> None:
+        x += 1
+        y *= 3
+        x += y
+
+    step = weft.program(body)
+    for shift in range(3):
+        ours, theirs = weft.arange(12.0), np.arange(12.0)
+        one, other = (slice(start + shift, start + shift + 4) for start in starts)
+        step(ours[one], ours[other])
+        body(theirs[one], theirs[other])
+        assert ours.tolist() == theirs.tolist()
+    assert len(step.programs) == 1
+
+
+def test_arrays_of_numpy_are_copied_and_read_only() -> None:
+    step = weft.program(lambda x: x * 2)
+    x = np.ones(3)
+    result = step(x)
+    x[:] = 9
+    assert result.tolist() == [2.0] * 3
+    assert step(x).tolist() == [18.0] * 3
+    assert len(step.programs) == 1
+
+    @weft.program
+    def mutate(x: Any) -> None:
+        x += 1
+
+    with pytest.raises(ValueError, match="read-only"):
+        mutate(np.ones(3))
+    mutate(ones())
+
+
+def test_donated_arrays_raise_when_they_are_used() -> None:
+    step = weft.program(lambda w, x: w + x, donate=("w",))
+    for _ in range(3):
+        w = ones(64)
+        assert step(w, ones(64)).tolist() == [2.0] * 64
+        with pytest.raises(ValueError, match="donat"):
+            w.tolist()
+
+
+def test_shared_arrays_are_not_donated() -> None:
+    step = weft.program(lambda w, x: w + x, donate=("w",))
+    for _ in range(3):
+        w = ones(64)
+        part = w[:2]
+        step(w, ones(64))
+        assert part.tolist() == [1.0, 1.0]
+
+
+# Captures that fail.
+
+
+def test_a_capture_error_names_the_op_and_the_line_and_the_argument() -> None:
+    @weft.program
+    def step(features: Any, rate: float) -> Any:
+        h = weft.tanh(features)
+        return h if h.sum() > rate else features
+
+    with pytest.raises(CaptureError, match="test_traps.py:") as caught:
+        step(ones(), 0.5)
+    notes = "\n".join(caught.value.__notes__)
+    assert "features: float64[3]" in notes
+    assert "rate: 0.5" in notes
+
+
+def test_a_caught_capture_error_fails_the_recording() -> None:
+    @weft.program
+    def step(x: Any) -> Any:
+        try:
+            float(x.sum())
+        except CaptureError:
+            return x
+        return x + 1
+
+    with pytest.raises(CaptureError, match="not known"):
+        step(ones())
+    assert not step.programs
+
+
+def test_nothing_has_changed_when_a_recording_fails() -> None:
+    w = ones()
+
+    @weft.program
+    def step(x: Any) -> Any:
+        w.fill(9.0)
+        x += 1
+        raise ZeroDivisionError
+
+    x = ones()
+    with pytest.raises(ZeroDivisionError):
+        step(x)
+    assert w.tolist() == x.tolist() == [1.0] * 3
+    assert (x + 1).tolist() == [2.0] * 3, "this thread records no more"
+
+
+def test_repr_never_raises() -> None:
+    shown = []
+
+    @weft.program
+    def step(x: Any) -> Any:
+        y = x + 1
+        shown.extend([repr(x), repr(y), str(y)])
+        return y
+
+    step(ones())
+    assert all("3" in text for text in shown)
+
+
+def test_an_array_stored_elsewhere_raises_when_it_is_used() -> None:
+    kept = []
+
+    @weft.program
+    def step(x: Any) -> Any:
+        kept.append(x + 1)
+        return x * 2
+
+    step(ones())
+    for use in (lambda y: y + 1, lambda y: y.tolist(), lambda y: step(y)):
+        with pytest.raises(CaptureError, match="step"):
+            use(kept[0])
+    assert step(ones()).tolist() == [2.0] * 3
+
+
+def test_a_changed_container_is_refused_by_name() -> None:
+    @weft.program
+    def step(parameters: Any) -> Any:
+        parameters["w"] = parameters["w"] + 1
+
+    with pytest.raises(CaptureError, match="'parameters'"):
+        step({"w": ones()})
+
+    @weft.program
+    def in_place(parameters: Any) -> None:
+        parameters["w"] += 1  # the array changes, and stays
+
+    given = {"w": ones()}
+    in_place(given)
+    assert given["w"].tolist() == [2.0] * 3
+
+
+# Threads.
+
+
+def test_other_threads_pushes_are_not_recorded() -> None:
+    w = ones()
+
+    @weft.program
+    def step(x: Any) -> Any:
+        def other() -> None:
+            nonlocal_w = w
+            nonlocal_w += 1
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        return x * 2
+
+    step(ones())
+    step(ones())
+    assert w.tolist() == [2.0] * 3
+
+
+def test_threads_call_together() -> None:
+    step = weft.program(lambda x, y: weft.tanh(x) @ y)
+    x, y = weft.random.default_rng(1).random((8, 8)), weft.random.default_rng(2).random((8, 8))
+    wanted = (weft.tanh(x) @ y).numpy().tobytes()
+    found: list[bytes] = []
+
+    def call() -> None:
+        found.extend(step(x, y).numpy().tobytes() for _ in range(20))
+
+    threads = [threading.Thread(target=call) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [wanted] * 120
+    assert len(step.programs) == 1
