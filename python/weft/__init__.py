@@ -48,6 +48,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 # isort: off - `name as name` makes a name public: it is said here and nowhere else
 from weft import (
+    autograd as autograd,
     cuda as cuda,
     errors as errors,
     fft as fft,
@@ -78,6 +79,7 @@ from weft._device import Device as Device, cpu as cpu, gpu as gpu
 from weft._executor import Executor as Executor
 from weft._exit import install as _install
 from weft._notebook import attach as _attach_notebook, load_ipython_extension as load_ipython_extension
+from weft._gradient import attach as _attach_rules
 from weft._program.block import capture as capture
 from weft._program.control import cond as cond, scan as scan
 from weft._program.eagerly import eager as eager
@@ -88,6 +90,13 @@ from weft._trace.entry import trace as trace
 from weft._trace.progress import progress as progress
 from weft._trace.recorder import Trace as Trace
 from weft._wait import wait as wait, wait_async as wait_async
+from weft.autograd import (
+    checkpoint as checkpoint,
+    grad as grad,
+    jvp as jvp,
+    value_and_grad as value_and_grad,
+    vjp as vjp,
+)
 from weft.ops import Aval as Aval, register_op as register_op
 
 # isort: on
@@ -124,3 +133,4 @@ _install()
 _attach_methods()
 _attach_interop()
 _attach_notebook()
+_attach_rules()

@@ -54,6 +54,10 @@ pub(crate) fn capture(py: Python<'_>, message: &str) -> PyErr {
     of_class(py, "CaptureError", (message,))
 }
 
+pub(crate) fn gradient(py: Python<'_>, message: &str) -> PyErr {
+    of_class(py, "GradientError", (message,))
+}
+
 pub(crate) fn nested_push(py: Python<'_>, message: &str) -> PyErr {
     of_class(py, "NestedPushError", (message,))
 }

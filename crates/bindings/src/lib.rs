@@ -26,6 +26,7 @@ mod process;
 mod program;
 mod signature;
 mod stall;
+mod tape;
 mod trace;
 mod variable;
 mod wait;
@@ -90,6 +91,8 @@ mod _core {
     #[pymodule_export]
     use super::graph::plan::plan_offsets;
     #[pymodule_export]
+    use super::graph::plan::plan_offsets;
+    #[pymodule_export]
     use super::graph::registry::{GroupEntry, OpEntry, all_ops, canonical_key, find_op, known_keys};
     #[pymodule_export]
     use super::graph::symbols::SymbolCore;
@@ -103,6 +106,17 @@ mod _core {
     use super::program::{Compiled, Recording, note_call, open_recording};
     #[pymodule_export]
     use super::signature::{Signatures, ambient, set_eager};
+    #[pymodule_export]
+    use super::tape::listen::{tape_mode, tape_pause};
+    #[pymodule_export]
+    use super::tape::record::{
+        tape_apart, tape_check_target, tape_entry, tape_forget, tape_hears, tape_keep, tape_leaf, tape_note,
+        tape_operator, tape_patch,
+    };
+    #[pymodule_export]
+    use super::tape::walk::tape_walk;
+    #[pymodule_export]
+    use super::tape::{Node, Outline};
     #[pymodule_export]
     use super::variable::Variable;
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weft._array.rules import DType
-    from weft._core import Engine, NDArray
+    from weft._core import Engine, NDArray, Outline
 
 __all__ = ["as_device", "device_of", "new", "place"]
 
@@ -43,7 +43,7 @@ def as_device(device: Device | str | None) -> Device:
     return device if isinstance(device, Device) else Device(device)
 
 
-def device_of(x: NDArray) -> Device:
+def device_of(x: NDArray | Outline) -> Device:
     """Return the device of an array.
 
     Examples

@@ -20,7 +20,8 @@ from weft._array import door, operands, places, plans
 from weft._array.copies import copy_cast
 from weft._array.rules import Aval, broadcast_shapes, scalar_dtype
 from weft._array.symbolic import Composing, compose
-from weft._core import NDArray, beside
+from weft._core import NDArray, beside, tape_hears
+from weft._tape.hearing import hear
 
 if TYPE_CHECKING:
     from weft._array.plans import Plan
@@ -68,7 +69,9 @@ def call(
     NDArray([2, 3])
     """
     try:
-        if op.ufunc is None:
+        if tape_hears(arrays if out is None else (*arrays, *operands.listed(out))):
+            results = hear(op, arrays, out, attributes, _push)
+        elif op.ufunc is None:
             results = _computed(op, arrays, out, engine, attributes)
         elif attributes:
             results = _elementwise(op, arrays, out, **attributes)
@@ -77,6 +80,15 @@ def call(
     except Composing:
         return compose(op, arrays, attributes, out)
     return results[0] if op.nout == 1 else results
+
+
+def _push(op: Op, arrays: tuple[Any, ...], out: Any, attributes: dict[str, Any]) -> tuple[NDArray, ...]:  # noqa: ANN401 - as above
+    """Push a call that the tape hears."""
+    if op.ufunc is None:
+        return _computed(op, arrays, out, None, attributes)
+    if attributes:
+        return _elementwise(op, arrays, out, **attributes)
+    return _straight(op, arrays, out) or _elementwise(op, arrays, out)
 
 
 def _straight(op: Op, arrays: tuple[Any, ...], out: Any) -> tuple[NDArray, ...] | None:  # noqa: ANN401 - as above

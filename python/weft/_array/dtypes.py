@@ -15,8 +15,10 @@ import numpy as np
 from weft._array.copies import copy_cast
 from weft._array.devices import as_device, device_of, new
 from weft._array.operands import ArrayLike, as_array
-from weft._array.rules import as_dtype
+from weft._array.rules import Aval, as_dtype
 from weft._core import NDArray
+from weft._tape.hearing import hear_view
+from weft.ops import register_op
 
 if TYPE_CHECKING:
     import builtins
@@ -141,7 +143,19 @@ def astype(
         raise TypeError(f"cannot cast an array of dtype {array.dtype} to {wanted}: take real() or imag() first")
     result = new(array.shape, wanted, array.engine, where)
     copy_cast(result, array)
+    if array._known:
+        hear_view(_astype, array, result, {"dtype": wanted})
     return result
+
+
+def _astype_rule(x: Aval, *, dtype: DType) -> Aval:
+    return Aval(x.shape, dtype)
+
+
+@register_op("astype", infer=_astype_rule)
+def _astype(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, dtype: DType) -> None:
+    del dtype  # that of `out`
+    np.copyto(out, x if x.dtype.kind != "c" or out.dtype.kind in "cb" else x.real, casting="unsafe")
 
 
 def can_cast(from_: npt.DTypeLike | NDArray, to: npt.DTypeLike, /, casting: Any = "safe") -> builtins.bool:  # noqa: ANN401 - NumPy's literals

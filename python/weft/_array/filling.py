@@ -10,10 +10,14 @@ from weft._array.copies import copy_cast
 from weft._array.places import broadcast_or_none
 from weft._array.scalars import element
 from weft._array.views import view
-from weft._core import Loop, NDArray
+from weft._core import Loop, NDArray, tape_hears
+from weft._tape.hearing import hear_write
+from weft.ops import register_op
 
 if TYPE_CHECKING:
-    from weft._array.rules import DType
+    from collections.abc import Callable
+
+    from weft._array.rules import Aval, DType
 
 __all__ = ["assign", "check_assigned", "fill"]
 
@@ -37,6 +41,9 @@ def fill(target: NDArray, value: Any) -> None:  # noqa: ANN401 - a scalar or an 
         return
     dtype = target.dtype
     value = element(value, dtype)
+    if target._known and tape_hears((target,)):
+        _hear_write(target, value, lambda: fill(target, value))
+        return
     if target._elsewhere:
         from weft._cuda.elementwise import filling  # noqa: PLC0415 - for those alone who have a device
 
@@ -72,10 +79,26 @@ def assign(target: NDArray, x: NDArray) -> None:
              [1., 2.]])
     """
     check_assigned(target.dtype, target.shape, x)
+    if (target._known or x._known) and tape_hears((target, x)):
+        _hear_write(target, x, lambda: assign(target, x))
+        return
     extra = x.ndim - target.ndim
     if extra > 0:  # leading axes of length 1, as NumPy lets pass
         x = view(x, x.shape[extra:], x.strides[extra:])
     copy_cast(target, x)
+
+
+def _hear_write(target: NDArray, value: Any, push: Callable[[], None]) -> None:  # noqa: ANN401 - as above
+    hear_write(_ASSIGN, target, (value,), {}, push)
+
+
+def _assign_rule(value: Aval) -> Aval:
+    return value
+
+
+@register_op("assign", infer=_assign_rule)
+def _ASSIGN(out: np.ndarray[Any, Any], value: np.ndarray[Any, Any]) -> None:  # noqa: N802 - an op
+    np.copyto(out, value)
 
 
 def check_assigned(dtype: DType, shape: tuple[int, ...], x: NDArray) -> None:

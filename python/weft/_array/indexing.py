@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import operator
 from functools import partial
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -17,21 +18,26 @@ from weft._array.calls import one
 from weft._array.filling import check_assigned, fill
 from weft._array.keys import Advanced, Basic, check_bounds, parse
 from weft._array.manipulation import ravel
-from weft._array.operands import ArrayLike, as_array, values
+from weft._array.operands import ArrayLike, as_array, is_host, listed, values
 from weft._array.places import check_writable
 from weft._array.rules import Aval, broadcast_shapes
 from weft._array.scalars import element
 from weft._array.shapes import axis_index, is_only_axis
 from weft._array.views import view
-from weft._core import NDArray, beside, copy_elements, push_compute
+from weft._core import NDArray, beside, copy_elements, push_compute, tape_hears
+from weft._tape.hearing import hear_view, hear_write
 from weft.ops import register_op
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from weft._array.keys import Index
 
 __all__ = ["take", "take_along_axis"]
 
 _ARRAY = object()  # where the next array goes in a key
+_INDEX = "array"  # the same in an attribute, which is written to files
+_INDICES = ((1 << 32) - 1) & ~3  # what the rule of `setitem` looks at: neither the array nor the value
 
 
 def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
@@ -56,13 +62,20 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
     >>> x[1, ::2], x[[1, 0], 0]
     (NDArray([4, 6]), NDArray([4, 1]))
     """
-    part = x._part(key)
+    part = None if x._known else x._part(key)
     if part is not None:
         return part if part.ndim else _value(part)
     found = parse(key, x.shape, x.strides)
     if isinstance(found, Basic):
         shown = view(x, found.shape, found.strides, found.offset)
-        return _value(shown) if not found.shape and _is_of_integers(key) else shown
+        if not found.shape and _is_of_integers(key):
+            shown = _value(shown)
+        if x._known:
+            hear_view(_getitem, x, shown, {"key": encode(key, x.ndim)})
+        return shown
+    if x._known and tape_hears((x,)):
+        indices, spec = _split(found.entries)
+        return one(_getitem, x, *indices, key=spec)
     if found.shape is None:
         known = parse(tuple(map(_positions, found.entries)), x.shape, x.strides)
         assert isinstance(known, Advanced)  # noqa: S101 - for the type checker: it has arrays in it
@@ -104,7 +117,7 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any
     NDArray([1, 0, 0])
     """
     check_writable(x)
-    part = x._part(key)
+    part = None if x._known else x._part(key)
     scalar: bool | int | float | complex | None = None
     source: NDArray | None = None
     if isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic):
@@ -117,7 +130,12 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any
     found = parse(key, x.shape, x.strides)
     if isinstance(found, Basic):
         target = view(x, found.shape, found.strides, found.offset)
+        if x._known:
+            hear_view(_getitem, x, target, {"key": encode(key, x.ndim)})
         fill(target, scalar if source is None else source)
+        return
+    if tape_hears((x, source)):
+        _hear_scatter(x, found.entries, scalar if source is None else source)
         return
     arrays = tuple(entry for entry in found.entries if isinstance(entry, NDArray))
     run = partial(_scatter, _template(found.entries), scalar)
@@ -127,6 +145,104 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any
     if found.shape is not None:
         check_assigned(x.dtype, found.shape, source)
     push_compute(run, (), (*arrays, source), (x,), name="setitem")
+
+
+def _hear_scatter(x: NDArray, entries: tuple[Index, ...], value: Any) -> None:  # noqa: ANN401 - a scalar or an array
+    indices, spec = _split(entries)
+    known = decode(spec, indices)
+    hear_write(_setitem, x, (x, value, *indices), {"key": spec}, lambda: set_item(x, known, value), _INDICES)
+
+
+def _split(entries: tuple[Index, ...]) -> tuple[tuple[NDArray, ...], tuple[Any, ...]]:
+    """Return the arrays of an advanced key, masks as positions, and the key with marks in their places."""
+    indices: list[NDArray] = []
+    spec: list[Any] = []
+    like = next((entry for entry in entries if isinstance(entry, NDArray)), None)
+    for entry in entries:
+        known: Any = _positions(entry)
+        if is_host(known) and known.dtype.kind == "b":
+            for positions in np.nonzero(known) if known.ndim else (np.zeros(int(known), np.intp),):
+                indices.append(as_array(positions, like))
+                spec.append(_INDEX)
+            if not known.ndim:
+                spec.insert(-1, None)  # a mask without axes makes one
+        elif isinstance(known, NDArray) or is_host(known):
+            indices.append(as_array(known, like))
+            spec.append(_INDEX)
+        else:
+            spec.append(_ends(known) if known.__class__ is slice else known)
+    return tuple(indices), tuple(spec)
+
+
+def encode(key: Any, ndim: int) -> tuple[Any, ...]:  # noqa: ANN401 - a basic key
+    """Return a key of integers, slices and new axes as an attribute of an op: slices as (start, stop, step)."""
+    entries: tuple[Any, ...] = listed(key)
+    taken = sum(each is not None and each is not Ellipsis for each in entries)
+    found: list[Any] = []
+    for each in entries if any(entry is Ellipsis for entry in entries) else (*entries, Ellipsis):
+        if each is Ellipsis:
+            found.extend([(None, None, None)] * (ndim - taken))
+        elif each.__class__ is slice:
+            found.append(tuple(map(_number, _ends(each))))
+        else:
+            found.append(_number(each))
+    return tuple(found)
+
+
+def _ends(entry: Any) -> tuple[Any, Any, Any]:  # noqa: ANN401 - a slice
+    return entry.start, entry.stop, entry.step
+
+
+def _number(entry: Any) -> int | None:  # noqa: ANN401 - part of a key
+    return None if entry is None else operator.index(entry)
+
+
+def decode(key: tuple[Any, ...], arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """Return the key that an attribute stands for, with `arrays` at its marks.
+
+    Examples
+    --------
+    >>> from weft._array.indexing import decode
+    >>> decode((0, (1, None, 2), "array"), ["x"])
+    (0, slice(1, None, 2), 'x')
+    """
+    rest = iter(arrays)
+    return tuple(next(rest) if each == _INDEX else _slice(each) for each in key)
+
+
+def _slice(entry: Any) -> Any:  # noqa: ANN401 - part of a key
+    return slice(entry[0], entry[1], entry[2]) if entry.__class__ is tuple else entry
+
+
+def _getitem_rule(x: Aval, *indices: Aval, key: tuple[Any, ...]) -> Aval:
+    # Shapes alone count: positions are looked at when the op runs.
+    places = [np.broadcast_to(np.intp(0), each.shape) for each in indices]
+    return Aval(np.broadcast_to(np.int8(0), x.shape)[decode(key, places)].shape, x.dtype)
+
+
+@register_op("getitem", infer=_getitem_rule)
+def _getitem(
+    out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *indices: np.ndarray[Any, Any], key: tuple[Any, ...]
+) -> None:
+    out[...] = x[decode(key, indices)]
+
+
+def _setitem_rule(x: Aval, value: Aval, *indices: Aval, key: tuple[Any, ...]) -> Aval:
+    place = _getitem_rule(x, *indices, key=key)
+    broadcast_shapes(place.shape, value.shape)
+    return Aval(x.shape, x.dtype)
+
+
+@register_op("setitem", infer=_setitem_rule)
+def _setitem(
+    out: np.ndarray[Any, Any],
+    x: np.ndarray[Any, Any],
+    value: Any,  # noqa: ANN401 - an array or a number
+    *indices: np.ndarray[Any, Any],
+    key: tuple[Any, ...],
+) -> None:
+    np.copyto(out, x)
+    out[decode(key, indices)] = value
 
 
 def _is_of_integers(key: Any) -> bool:  # noqa: ANN401 - a basic key that names one element

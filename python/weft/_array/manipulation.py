@@ -26,6 +26,7 @@ from weft._array.shapes import (
 from weft._array.symbolic import is_symbol
 from weft._array.views import Layout, register_view, view
 from weft._core import copy_elements
+from weft._tape.hearing import hear_view
 from weft.ops import Aval, broadcast_shapes as joined, register_op
 
 if TYPE_CHECKING:
@@ -181,7 +182,10 @@ def reshape(x: ArrayLike, /, shape: AnyShape, *, copy: bool | None = None) -> ND
     else:
         strides = reshape_strides(x.shape, x.strides, x.itemsize, new)
     if strides is not None:
-        return view(x, new, strides)
+        result = view(x, new, strides)
+        if x._known:
+            hear_view(_reshape, x, result, {"shape": new})
+        return result
     if copy is False:
         raise ValueError(f"an array of shape {x.shape} and strides {x.strides} has no view of shape {new}")
     return one(_reshape, x, shape=new)

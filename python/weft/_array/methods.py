@@ -27,7 +27,9 @@ from weft._array.shapes import AnyShape, as_shape, axis_index, is_index
 from weft._array.sorting import shows_order
 from weft._array.views import view
 from weft._array.waiting import await_array
-from weft._core import NDArray, push_compute, set_dispatch
+from weft._core import NDArray, push_compute, set_dispatch, tape_hears
+from weft._tape.hearing import hear_view
+from weft.ops import get_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,6 +58,9 @@ def attach() -> None:
     setattr(NDArray, "__await__", await_array)  # noqa: B010 - as above
     setattr(NDArray, "__getitem__", get_item)  # noqa: B010 - as above
     setattr(NDArray, "__setitem__", set_item)  # noqa: B010 - as above
+    from weft._tape.leaves import requires_grad  # noqa: PLC0415 - as above
+
+    setattr(NDArray, "requires_grad", requires_grad)  # noqa: B010 - as above
     for name, get in _PROPERTIES.items():
         setattr(NDArray, name, property(get, doc=get.__doc__))
 
@@ -268,6 +273,11 @@ def sort(self: NDArray, axis: SupportsIndex = -1, kind: str | None = None, *, st
     check_writable(self)
     at = axis_index(axis, self.ndim)
     stable = stable if kind is None else kind in ("stable", "mergesort")
+    if tape_hears((self,)):
+        from weft._array.sorting import sort as sorted_copy  # noqa: PLC0415 - the method has its name
+
+        assign(self, sorted_copy(self.copy(), at, stable=stable))  # whose order its gradient needs
+        return
     push_compute(partial(_sort_in_place, axis=at, stable=stable), (), (), (self,), name="sort")
 
 
@@ -363,7 +373,10 @@ def __rdivmod__(self: NDArray, other: Any) -> Any:  # noqa: ANN401, N807 - an op
 
 def _transposed(self: NDArray) -> NDArray:
     """Return a view of a matrix with its axes swapped; of any other array, with all axes reversed."""
-    return self._strided(self.shape[::-1], self.strides[::-1])
+    result = self._strided(self.shape[::-1], self.strides[::-1])
+    if self._known:
+        hear_view(get_op("permute_dims"), self, result, {"axes": tuple(reversed(range(self.ndim)))})
+    return result
 
 
 def _matrix_transposed(self: NDArray) -> NDArray:
@@ -371,7 +384,11 @@ def _matrix_transposed(self: NDArray) -> NDArray:
     if self.ndim < 2:  # noqa: PLR2004 - a matrix
         raise ValueError(f"matrix transpose with ndim < 2 is undefined: the shape is {self.shape}")
     shape, strides = self.shape, self.strides
-    return self._strided((*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2]))
+    result = self._strided((*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2]))
+    if self._known:
+        axes = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
+        hear_view(get_op("permute_dims"), self, result, {"axes": axes})
+    return result
 
 
 _fill.__name__, _astype.__name__, _take.__name__, _repeat.__name__ = "fill", "astype", "take", "repeat"

@@ -11,7 +11,7 @@ from weft._array.dispatch import call
 from weft._array.filling import assign
 from weft._array.places import check_target
 from weft._array.plans import LOOPED
-from weft._core import NDArray
+from weft._core import NDArray, tape_hears
 from weft.ops import get_op
 
 if TYPE_CHECKING:
@@ -107,6 +107,10 @@ def _kinds(exponent: Any) -> str:  # noqa: ANN401 - int or float: type checkers 
 def _matmul(name: str, left: Any, right: Any) -> Any:  # noqa: ANN401 - operands of any class
     from weft._array.products import matmul  # noqa: PLC0415 - products are imported after the operators
 
+    if name == "imatmul" and left._known and tape_hears((left, right)):
+        left, right, target = left.copy(), right.copy() if right is left else right, left  # the gradient needs both
+        assign(target, matmul(left, right))
+        return target
     result = matmul(left, right)
     if name == "matmul":
         return result

@@ -10,6 +10,7 @@ from weft._array.calls import one, several
 from weft._array.operands import as_array
 from weft._array.rules import Aval
 from weft._array.views import view
+from weft._tape.hearing import hear_view
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -41,6 +42,20 @@ def _angle(out: np.ndarray[Any, Any], z: np.ndarray[Any, Any], *, deg: bool) -> 
 _angle.set_attribute("kernels", "angle")
 
 
+def _part_rule(x: Aval) -> Aval:
+    return Aval(x.shape, _PART.get(x.dtype, x.dtype))
+
+
+@register_op("real", infer=_part_rule)
+def _real(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> None:
+    np.copyto(out, x.real)
+
+
+@register_op("imag", infer=_part_rule)
+def _imag(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> None:
+    np.copyto(out, x.imag)
+
+
 def real(x: ArrayLike, /) -> NDArray:
     """Return the real part of each element.
 
@@ -61,7 +76,12 @@ def real(x: ArrayLike, /) -> NDArray:
     NDArray([1.])
     """
     array = as_array(x)
-    return view(array, array.shape, array.strides, 0, _PART[array.dtype]) if array.dtype in _PART else array
+    if array.dtype not in _PART:
+        return array
+    result = view(array, array.shape, array.strides, 0, _PART[array.dtype])
+    if array._known:
+        hear_view(_real, array, result, {})
+    return result
 
 
 def imag(x: ArrayLike, /) -> NDArray:
@@ -88,7 +108,10 @@ def imag(x: ArrayLike, /) -> NDArray:
         from weft._array.creation import zeros_like  # noqa: PLC0415 - the other way round at import
 
         return zeros_like(array)
-    return view(array, array.shape, array.strides, array.itemsize // 2 if array.size else 0, _PART[array.dtype])
+    result = view(array, array.shape, array.strides, array.itemsize // 2 if array.size else 0, _PART[array.dtype])
+    if array._known:
+        hear_view(_imag, array, result, {})
+    return result
 
 
 def angle(z: ArrayLike, /, deg: bool = False) -> NDArray:  # noqa: FBT001, FBT002 - NumPy's signature

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from weft._core import Engine
     from weft.ops import Op
 
-__all__ = ["broadcast_or_none", "check_target", "check_writable", "computed", "elementwise", "is_plain"]
+__all__ = ["broadcast_or_none", "check_target", "check_writable", "computed", "elementwise", "is_plain", "targets_of"]
 
 
 def is_plain(out: object, dtypes: tuple[DType, ...], arrays: tuple[Any, ...]) -> TypeGuard[NDArray]:
@@ -38,7 +38,7 @@ def elementwise(
     shape = broadcast_shapes(*shapes) if mask is None else broadcast_shapes(*shapes, mask.shape)
     if out is None:
         return tuple([beside(arrays[0], shape, dtype) for dtype in dtypes])
-    targets = _targets(out, len(dtypes))
+    targets = targets_of(out, len(dtypes))
     for target, dtype in zip(targets, dtypes, strict=True):
         if target is not None:
             check_target(name, target, shape, dtype)
@@ -61,7 +61,7 @@ def computed(
         return made, made
     results: list[NDArray] = []
     final: list[NDArray] = []
-    targets = _targets(out, len(avals))
+    targets = targets_of(out, len(avals))
     for position, (target, aval) in enumerate(zip(targets, avals, strict=True)):
         if target is not None and _fits(op, position, target, aval, given):
             result = target
@@ -84,7 +84,7 @@ def _fits(op: Op, position: int, target: NDArray, aval: Aval, given: tuple[Opera
     return any(result == position and given[operand] is target for operand, result in op.inplace)
 
 
-def _targets(out: Any, count: int) -> tuple[NDArray | None, ...]:  # noqa: ANN401 - what a caller gave
+def targets_of(out: Any, count: int) -> tuple[NDArray | None, ...]:  # noqa: ANN401 - what a caller gave
     """Return `count` places for results, None where the result is to be new."""
     given = (None,) * count if out is None else listed(out)
     if len(given) != count:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from weft._array.dispatch import call
 from weft._core import NDArray, beside
+from weft._tape.hearing import hear_unary
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ def unary(name: str, ufunc: np.ufunc, text: str, x: str, result: str, aliases: t
             if plan is not None and plan.loop is not None:
                 result = beside(x, x.shape, plan.outputs[0])
                 plan.loop.push((result,), (x,))
+                if x._known:
+                    hear_unary(op, x, result)
                 return result
         found: NDArray
         if where is True and dtype is None:

@@ -13,6 +13,7 @@ import numpy as np
 from weft._array.shapes import Shape, contiguous_strides
 from weft._array.symbolic import compose
 from weft._core import NDArray
+from weft._tape.hearing import hear_view
 from weft.ops import Aval, register_op
 
 if TYPE_CHECKING:
@@ -83,7 +84,10 @@ def register_view(
             if x.__class__ is not NDArray:
                 return compose(op, (x,), attributes)  # a symbol, of a symbol
             shape, strides, offset = layout(x.shape, x.strides, **attributes)
-            return view(x, shape, strides, 0 if 0 in shape else offset)  # nothing lies anywhere
+            result = view(x, shape, strides, 0 if 0 in shape else offset)  # nothing lies anywhere
+            if x._known:
+                hear_view(op, x, result, attributes)
+            return result
 
         op = register_op(name, infer=infer, aliases=aliases)(compute)
         op.set_attribute("view", show)

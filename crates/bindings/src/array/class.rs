@@ -9,6 +9,7 @@ use crate::cuda::fences::{self, Until};
 use crate::cuda::{capture, hosted, transfers};
 use crate::engine::Engine;
 use crate::errors;
+use crate::tape;
 use crate::wait;
 use pyo3::basic::CompareOp;
 use pyo3::ffi;
@@ -29,12 +30,18 @@ use weft_array::{Array, Layout, Shape, granted, recording, stands_for};
 pub(crate) struct NDArray {
     pub(crate) inner: Array,
     engine: Py<Engine>,
+    pub(crate) tape: tape::Handle,
 }
 
 impl NDArray {
     #[inline]
     pub(crate) fn new(inner: Array, engine: Py<Engine>) -> Self {
-        Self { inner, engine }
+        Self { inner, engine, tape: tape::Handle::default() }
+    }
+
+    /// One that the tape knows.
+    pub(crate) fn with_tape(inner: Array, engine: Py<Engine>, tape: tape::Handle) -> Self {
+        Self { inner, engine, tape }
     }
 
     #[inline]
@@ -413,21 +420,21 @@ impl NDArray {
 
     #[pyo3(signature = (shape, strides, offset=0, dtype=None))]
     fn _strided(
-        &self,
-        py: Python<'_>,
+        slf: &Bound<'_, Self>,
         shape: Vec<usize>,
         strides: Vec<isize>,
         offset: isize,
         dtype: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let dtype = dtype.map_or_else(|| Ok(self.inner.dtype()), dtypes::from_python)?;
-        let start = self.inner.layout().offset.wrapping_add_signed(offset);
+        let (py, own) = (slf.py(), slf.get());
+        let dtype = dtype.map_or_else(|| Ok(own.inner.dtype()), dtypes::from_python)?;
+        let start = own.inner.layout().offset.wrapping_add_signed(offset);
         if shape.len() != strides.len() {
             return Err(pyo3::exceptions::PyValueError::new_err("shape and strides must be equally long"));
         }
         let layout = Layout { shape: shape.into(), strides: strides.into(), offset: start };
-        let view = Array::on(self.inner.buffer().clone(), layout, dtype).map_err(|error| raised(py, error))?;
-        Ok(Self::new(view, self.engine.clone_ref(py)))
+        let view = Array::on(own.inner.buffer().clone(), layout, dtype).map_err(|error| raised(py, error))?;
+        Ok(Self::with_tape(view, own.engine.clone_ref(py), tape::Handle::view_of(slf)))
     }
 
     /// The view that a key of integers and slices names; nothing for any other key, and for one that does not fit.
@@ -515,6 +522,12 @@ impl NDArray {
         self.inner.buffer().is_elsewhere()
     }
 
+    /// Whether the tape may know something of its value.
+    #[getter]
+    fn _known(&self) -> bool {
+        self.tape.is_known()
+    }
+
     /// The name of the recording in which alone it has a place, or None.
     #[getter]
     fn _recording(&self) -> Option<&str> {
@@ -553,6 +566,11 @@ impl NDArray {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.engine)
+        visit.call(&self.engine)?;
+        self.tape.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.tape.clear();
     }
 }

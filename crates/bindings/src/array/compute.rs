@@ -11,6 +11,7 @@ use crate::cuda::{capture, hosted};
 use crate::exceptions::Exceptions;
 use crate::location::Location;
 use crate::program::refuse_answering;
+use crate::tape::record;
 use crate::trace;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -153,5 +154,11 @@ pub(crate) fn push_compute(
     // On the CPU it computes with NumPy, on a device with CuPy: not with both.
     let elsewhere = arrays.iter().all(|(array, _)| array.buffer().is_elsewhere());
     let request = Call { anywhere: elsewhere, ..Call::on(&engine.inner, &arrays, options) };
-    submit(compute, &request).map_err(|error| raised(py, error))
+    submit(compute, &request).map_err(|error| raised(py, error))?;
+    for (array, access) in &held {
+        if *access != Access::Read {
+            record::wrote(py, array.get());
+        }
+    }
+    Ok(())
 }

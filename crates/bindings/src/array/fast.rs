@@ -5,6 +5,7 @@ use super::strided::Loop;
 use super::{dtypes, raised};
 use crate::cuda::elementwise::CudaLoop;
 use crate::cuda::operators;
+use crate::tape::record;
 use crate::trace;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -248,6 +249,7 @@ pub(super) fn binary<'py>(
         if !is_replaced(ON_DEVICE, operator)
             && let Some(result) = operators::binary(array, other, operator, reflected)?
         {
+            heard(array, Some(other), operator, reflected, &result)?;
             return Ok(result.into_any());
         }
     } else if let Some(fast) = cached(operator, dtype) {
@@ -258,7 +260,9 @@ pub(super) fn binary<'py>(
             let output =
                 Array::empty(&own.owner().get().inner, &shape, fast.result).map_err(|error| raised(py, error))?;
             operands.push(py, fast, &output, own, reflected)?;
-            return Ok(Py::new(py, NDArray::new(output, own.owner().clone_ref(py)))?.into_any());
+            let result = Py::new(py, NDArray::new(output, own.owner().clone_ref(py)))?;
+            heard(array, Some(other), operator, reflected, &result)?;
+            return Ok(result.into_any());
         }
     }
     let (left, right) = if reflected { (other, array.as_any()) } else { (array.as_any(), other) };
@@ -274,7 +278,9 @@ pub(super) fn in_place<'py>(
 ) -> PyResult<()> {
     let (py, own) = (array.py(), array.get());
     let dtype = own.inner.dtype();
-    if own.inner.buffer().is_elsewhere() {
+    if is_known(own, other) {
+        // The tape wants to be asked before.
+    } else if own.inner.buffer().is_elsewhere() {
         if !is_replaced(ON_DEVICE, operator) && operators::in_place(array, other, operator)? {
             return Ok(());
         }
@@ -301,6 +307,7 @@ pub(super) fn unary(array: &Bound<'_, NDArray>, operator: Operator) -> PyResult<
         if !is_replaced(ON_DEVICE, operator)
             && let Some(result) = operators::unary(array, operator)?
         {
+            heard(array, None, operator, false, &result)?;
             return Ok(result.into_any());
         }
     } else if let Some(fast) = cached(operator, own.inner.dtype()) {
@@ -309,9 +316,35 @@ pub(super) fn unary(array: &Bound<'_, NDArray>, operator: Operator) -> PyResult<
         own.owner().get().wait_for_room(py, output.bytes() as u64)?;
         push_elementwise(fast.kernel, &[&output], &[Operand::Array(&own.inner)], fast.options(py, &output))
             .map_err(|error| raised(py, error))?;
-        return Ok(Py::new(py, NDArray::new(output, own.owner().clone_ref(py)))?.into_any());
+        let result = Py::new(py, NDArray::new(output, own.owner().clone_ref(py)))?;
+        heard(array, None, operator, false, &result)?;
+        return Ok(result.into_any());
     }
     dispatch(py, operator.name(false), array.as_any(), None)
+}
+
+/// Whether the tape may know something of an operand.
+#[inline]
+fn is_known(own: &NDArray, other: &Bound<'_, PyAny>) -> bool {
+    own.tape.is_known() || other.cast::<NDArray>().is_ok_and(|other| other.get().tape.is_known())
+}
+
+/// Lets the tape hear of an operator that was pushed.
+#[inline]
+fn heard(
+    array: &Bound<'_, NDArray>,
+    other: Option<&Bound<'_, PyAny>>,
+    operator: Operator,
+    reflected: bool,
+    result: &Py<NDArray>,
+) -> PyResult<()> {
+    if !array.get().tape.is_known()
+        && !other.is_some_and(|other| other.cast::<NDArray>().is_ok_and(|other| other.get().tape.is_known()))
+    {
+        return Ok(());
+    }
+    let own = Some(array.as_any());
+    record::note_operator(array.py(), operator, if reflected { [other, own] } else { [own, other] }, result)
 }
 
 /// The other operand of an operator.

@@ -4,6 +4,7 @@ use super::class::NDArray;
 use super::{dtypes, raised};
 use crate::cuda;
 use crate::engine::Engine;
+use crate::tape::record;
 use crate::trace;
 use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
 use pyo3::ffi;
@@ -152,7 +153,10 @@ pub(crate) fn copy_elements(output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>)
         note: trace::of_arrays(py, to.inner.engine(), Kind::Copy, "copy"),
         ..PushOptions::default()
     };
-    push_elementwise(kernel, &[&to.inner], &[Operand::Array(&from.inner)], options).map_err(|error| raised(py, error))
+    push_elementwise(kernel, &[&to.inner], &[Operand::Array(&from.inner)], options)
+        .map_err(|error| raised(py, error))?;
+    record::wrote(py, to);
+    Ok(())
 }
 
 /// Bytes of arrays in this process, those below 4 KiB left out: allocated, in_use, cached, peak.

@@ -3,6 +3,7 @@
 use super::class::NDArray;
 use super::{dtypes, fast, raised};
 use crate::cuda::elementwise::CudaLoop;
+use crate::tape::record;
 use crate::trace;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -130,6 +131,9 @@ impl Loop {
                 Err(scalar) => Operand::Scalar(*scalar, self.dtypes[at]),
             })
             .collect();
+        for output in &outputs {
+            record::wrote(py, output.get());
+        }
         let outputs: SmallVec<[&Array; 1]> = outputs.iter().map(|output| &output.get().inner).collect();
         let fills = self.name == "positive" && operands.iter().all(|input| matches!(input, Operand::Scalar(..)));
         let options = Self::options(py, outputs[0], if fills { "fill" } else { &self.name });

@@ -1,0 +1,233 @@
+//! What all views of one memory share.
+
+use super::handle::Entry;
+use super::node::{Input, Node, Saved, Value};
+use super::record;
+use crate::array::{NDArray, dtypes};
+use crate::location::Location;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+use weft_array::{Array, DType, Layout};
+
+/// Elements that a heard op has written.
+pub(crate) struct Piece {
+    pub(crate) entry: Entry,
+    layout: Layout,
+    dtype: DType,
+    range: Range<usize>,
+    generation: u64,
+}
+
+impl Piece {
+    /// Whether it is just what `array` shows.
+    pub(crate) fn shows(&self, array: &Array) -> bool {
+        self.dtype == array.dtype() && self.layout == *array.layout()
+    }
+
+    fn clone_ref(&self, py: Python<'_>) -> Self {
+        Self {
+            entry: self.entry.clone_ref(py),
+            layout: self.layout.clone(),
+            dtype: self.dtype,
+            range: self.range.clone(),
+            generation: self.generation,
+        }
+    }
+}
+
+struct Write {
+    range: Range<usize>,
+    place: Location,
+}
+
+#[derive(Default)]
+struct Log {
+    /// Counts pieces.
+    generation: u64,
+    pieces: Vec<Piece>,
+    /// Kept while values are saved.
+    writes: Vec<Write>,
+    /// Writes that are not kept any more.
+    gone: u64,
+    saved: u64,
+}
+
+/// Memory as the tape sees it: which heard ops wrote to it, and who wrote to it since values were saved.
+#[pyclass(module = "weft._core", frozen, name = "_Family")]
+#[derive(Default)]
+pub(crate) struct Family {
+    log: Mutex<Log>,
+    /// Of the same memory, where this one is for handles that are kept apart.
+    original: Option<Py<Family>>,
+}
+
+/// What has become of saved values.
+pub(crate) enum Fate {
+    There,
+    /// Where, if that is known.
+    Overwritten(Option<Location>),
+}
+
+fn meet(a: &Range<usize>, b: &Range<usize>) -> bool {
+    a.start < b.end && b.start < a.end
+}
+
+impl Family {
+    /// One for handles on the memory of `original` whose entries are their own.
+    pub(crate) fn apart(original: Py<Self>) -> Self {
+        Self { log: Mutex::default(), original: Some(original) }
+    }
+
+    fn home(&self) -> &Self {
+        self.original.as_ref().map_or(self, |original| original.get().home())
+    }
+
+    /// The pieces written after `generation` that meet the elements of `array`, and the generation now; None if that is
+    /// the same.
+    pub(crate) fn pieces_since(&self, py: Python<'_>, generation: u64, array: &Array) -> Option<(Vec<Piece>, u64)> {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        if log.generation == generation {
+            return None;
+        }
+        let range = array.range();
+        let later = log.pieces.iter().filter(|piece| piece.generation > generation && meet(&piece.range, &range));
+        Some((later.map(|piece| piece.clone_ref(py)).collect(), log.generation))
+    }
+
+    /// How many pieces were written.
+    pub(crate) fn generation(&self) -> u64 {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).generation
+    }
+
+    /// Notes that a heard op has written the elements of `array`; answers the generation.
+    pub(crate) fn add(&self, array: &Array, entry: Entry) -> u64 {
+        let range = array.range();
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.generation += 1;
+        let generation = log.generation;
+        let whole = array.is_contiguous();
+        let hidden =
+            |old: &mut Piece| old.shows(array) || whole && range.start <= old.range.start && old.range.end <= range.end;
+        let before: Vec<Piece> = log.pieces.extract_if(.., hidden).collect();
+        let (layout, dtype) = (array.layout().clone(), array.dtype());
+        log.pieces.push(Piece { entry, layout, dtype, range, generation });
+        drop(log);
+        drop(before); // which may run Python
+        generation
+    }
+
+    /// The leaf among the pieces that meet the elements of `array`.
+    pub(crate) fn leaf_at(&self, py: Python<'_>, array: &Array) -> Option<Py<Node>> {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let range = array.range();
+        let found = log.pieces.iter().find(|piece| meet(&piece.range, &range) && piece.entry.node.get().is_leaf());
+        found.map(|piece| piece.entry.node.clone_ref(py))
+    }
+
+    /// Takes the leaf `node` out.
+    pub(crate) fn remove(&self, node: &Py<Node>) {
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.generation += 1;
+        let gone: Vec<Piece> = log.pieces.extract_if(.., |piece| piece.entry.node.is(node)).collect();
+        drop(log);
+        drop(gone);
+    }
+
+    /// Notes that the elements of `array` were written, if somebody has saved some.
+    pub(crate) fn wrote(&self, py: Python<'_>, array: &Array) {
+        let mut log = self.home().log.lock().unwrap_or_else(PoisonError::into_inner);
+        if log.saved > 0 {
+            log.writes.push(Write { range: array.range(), place: Location::here(py) });
+        }
+    }
+
+    /// Notes that values are saved; answers how many writes there have been.
+    pub(crate) fn save(&self) -> u64 {
+        let mut log = self.home().log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.saved += 1;
+        log.gone + log.writes.len() as u64
+    }
+
+    /// Notes that saved values are given up.
+    pub(crate) fn give_up(&self) {
+        let mut log = self.home().log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.saved -= 1;
+        if log.saved == 0 {
+            log.gone += log.writes.len() as u64;
+            log.writes = Vec::new();
+        }
+    }
+
+    /// Whether the elements of `array`, saved at version `version` after `written` writes, are still there.
+    pub(crate) fn fate(&self, array: &Array, version: u64, written: u64) -> Fate {
+        let now = array.version();
+        if now == version {
+            return Fate::There;
+        }
+        let log = self.home().log.lock().unwrap_or_else(PoisonError::into_inner);
+        let later = &log.writes[usize::try_from(written.saturating_sub(log.gone)).unwrap_or(0).min(log.writes.len())..];
+        let range = array.range();
+        match later.iter().find(|write| meet(&write.range, &range)) {
+            Some(write) => Fate::Overwritten(Some(write.place)),
+            // Writes that nobody told of may have been anywhere.
+            None if (later.len() as u64) < now - version => Fate::Overwritten(None),
+            None => Fate::There,
+        }
+    }
+}
+
+#[pymethods]
+impl Family {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.original)?;
+        // Whoever holds the lock keeps what is in it: then nothing is garbage here.
+        if let Ok(log) = self.log.try_lock() {
+            for piece in &log.pieces {
+                visit.call(&piece.entry.node)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let pieces = std::mem::take(&mut log.pieces);
+        drop(log);
+        drop(pieces);
+    }
+}
+
+/// The value of an array that shows `base` with `pieces` written over it, as an op of its own.
+pub(crate) fn patched(py: Python<'_>, array: &NDArray, base: Option<Entry>, pieces: &[Piece]) -> PyResult<Entry> {
+    let describe = |layout: &Layout, dtype: DType| -> PyResult<Py<PyTuple>> {
+        let shape = PyTuple::new(py, &layout.shape)?;
+        let strides = PyTuple::new(py, &layout.strides)?;
+        Ok((shape, strides, layout.offset, dtypes::to_python(py, dtype)?).into_pyobject(py)?.unbind())
+    };
+    let attributes = PyDict::new(py);
+    attributes.set_item("nbytes", array.inner.buffer().bytes())?;
+    attributes.set_item("layout", describe(array.inner.layout(), array.inner.dtype())?)?;
+    let layouts = pieces.iter().map(|piece| describe(&piece.layout, piece.dtype)).collect::<PyResult<Vec<_>>>()?;
+    attributes.set_item("pieces", PyList::new(py, layouts)?.to_tuple())?;
+    let outline = |shape: &[usize], dtype| Value::Outline(record::outline(py, array, shape, dtype));
+    let mut inputs = vec![Input { entry: base, value: outline(&array.inner.layout().shape, array.inner.dtype()) }];
+    inputs.extend(pieces.iter().map(|piece| Input {
+        entry: Some(piece.entry.clone_ref(py)),
+        value: outline(&piece.layout.shape, piece.dtype),
+    }));
+    let outputs = [Value::Outline(record::outline(py, array, &array.inner.layout().shape, array.inner.dtype()))];
+    let op = record::patch(py)?;
+    let node = Node::of_op(py, op, Some(attributes.into_any().unbind()), inputs.into(), outputs.into_iter().collect());
+    Ok(Entry { node: Py::new(py, node)?, index: 0 })
+}
+
+/// Saves the value of an array.
+pub(crate) fn save(py: Python<'_>, array: &NDArray) -> PyResult<Saved> {
+    let family = array.tape.family(py)?.clone_ref(py);
+    let written = family.get().save();
+    let version = array.inner.version();
+    Ok(Saved { array: array.inner.clone(), engine: array.owner().clone_ref(py), family, version, written })
+}

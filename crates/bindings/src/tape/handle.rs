@@ -1,0 +1,135 @@
+//! What a handle on an array knows of the tape.
+
+use super::family::{self, Family, Piece};
+use super::node::Node;
+use crate::array::NDArray;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// A value: result `index` of a node.
+pub(crate) struct Entry {
+    pub(crate) node: Py<Node>,
+    pub(crate) index: usize,
+}
+
+impl Entry {
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
+        Self { node: self.node.clone_ref(py), index: self.index }
+    }
+}
+
+/// The tape's part of an array's handle.
+#[derive(Default)]
+pub(crate) struct Handle {
+    /// Made when there is something to know.
+    state: OnceLock<Box<State>>,
+    /// The handle that this one is a view of; that one is no view.
+    root: Option<Py<NDArray>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// With the generation of the family up to which it holds.
+    entry: Mutex<Option<(Entry, u64)>>,
+    /// Of roots alone.
+    family: OnceLock<Py<Family>>,
+}
+
+impl Handle {
+    /// That of a view of `array`.
+    pub(crate) fn view_of(array: &Bound<'_, NDArray>) -> Self {
+        let root =
+            array.get().tape.root.as_ref().map_or_else(|| array.clone().unbind(), |root| root.clone_ref(array.py()));
+        Self { state: OnceLock::new(), root: Some(root) }
+    }
+
+    fn root(&self) -> &Self {
+        self.root.as_ref().map_or(self, |root| &root.get().tape)
+    }
+
+    /// Whether the tape may know something of the value; if not, it does not.
+    #[inline]
+    pub(crate) fn is_known(&self) -> bool {
+        self.state.get().is_some() || self.root.as_ref().is_some_and(|root| root.get().tape.state.get().is_some())
+    }
+
+    fn state(&self) -> &State {
+        self.state.get_or_init(Box::default)
+    }
+
+    /// What the views of its memory share, if they share something.
+    pub(crate) fn known_family(&self) -> Option<&Py<Family>> {
+        self.root().state.get()?.family.get()
+    }
+
+    /// What the views of its memory share.
+    pub(crate) fn family(&self, py: Python<'_>) -> PyResult<&Py<Family>> {
+        let state = self.root().state();
+        if let Some(known) = state.family.get() {
+            return Ok(known);
+        }
+        let made = Py::new(py, Family::default())?;
+        Ok(state.family.get_or_init(|| made))
+    }
+
+    /// Lets the views of this memory share `family` from the start.
+    pub(crate) fn of_family(family: Py<Family>) -> Self {
+        let handle = Self::default();
+        let _ = handle.state().family.set(family); // it is new
+        handle
+    }
+
+    pub(crate) fn set(&self, entry: Option<(Entry, u64)>) {
+        let mut held = self.state().entry.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *held, entry);
+        drop(held);
+        drop(before); // which may run Python
+    }
+
+    fn entry(&self, py: Python<'_>) -> Option<(Entry, u64)> {
+        let held = self.state.get()?.entry.lock().unwrap_or_else(PoisonError::into_inner);
+        held.as_ref().map(|(entry, generation)| (entry.clone_ref(py), *generation))
+    }
+
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.root)?;
+        let Some(state) = self.state.get() else { return Ok(()) };
+        visit.call(state.family.get())?;
+        // Whoever holds the lock keeps what is in it: then nothing is garbage here.
+        match state.entry.try_lock() {
+            Ok(held) => visit.call(held.as_ref().map(|(entry, _)| &entry.node)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn clear(&self) {
+        if self.state.get().is_some() {
+            self.set(None);
+        }
+    }
+}
+
+/// The entry of the value that a handle shows now, if the tape knows it.
+pub(crate) fn entry_of(py: Python<'_>, array: &NDArray) -> PyResult<Option<Entry>> {
+    if !array.tape.is_known() {
+        return Ok(None);
+    }
+    let own = array.tape.entry(py);
+    let Some(family) = array.tape.known_family() else { return Ok(own.map(|(entry, _)| entry)) };
+    let seen = own.as_ref().map_or(0, |(_, generation)| *generation);
+    let Some((pieces, generation)) = family.get().pieces_since(py, seen, &array.inner) else {
+        return Ok(own.map(|(entry, _)| entry));
+    };
+    let entry = match pieces.last() {
+        None => match own {
+            None => return Ok(None),
+            Some((entry, _)) => entry,
+        },
+        Some(last) if last.shows(&array.inner) => last.entry.clone_ref(py),
+        Some(_) => family::patched(py, array, own.map(|(entry, _)| entry), &pieces)?,
+    };
+    array.tape.set(Some((entry.clone_ref(py), generation)));
+    drop::<Vec<Piece>>(pieces);
+    Ok(Some(entry))
+}

@@ -1,0 +1,61 @@
+//! Whether the tape listens.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use std::cell::Cell;
+
+thread_local! {
+    /// What holds for this thread, bit by bit; one byte, as the reserve for such variables is small.
+    static FLAGS: Cell<u8> = const { Cell::new(0) };
+}
+
+/// Ops are not heard: another one is computed by them.
+const PAUSED: u8 = 1;
+/// A node is being dropped.
+const DROPPING: u8 = 2;
+
+fn set(flag: u8, value: bool) -> bool {
+    let before = FLAGS.get();
+    FLAGS.set(if value { before | flag } else { before & !flag });
+    before & flag != 0
+}
+
+/// Answers whether this thread drops no other node now.
+pub(crate) fn begin_dropping() -> bool {
+    !set(DROPPING, true)
+}
+
+pub(crate) fn end_dropping() {
+    set(DROPPING, false);
+}
+
+/// The context variable of the mode: True, False, or None where nobody has said.
+static MODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// Names the context variable that says whether the tape listens in this task.
+#[pyfunction]
+pub(crate) fn tape_mode(variable: Bound<'_, PyAny>) {
+    let _ = MODE.set(variable.py(), variable.unbind()); // who comes second has named the same one
+}
+
+/// Stops this thread's ops from being heard, or lets them be; returns what was before.
+#[pyfunction]
+pub(crate) fn tape_pause(paused: bool) -> bool {
+    set(PAUSED, paused)
+}
+
+#[inline]
+pub(crate) fn is_paused() -> bool {
+    FLAGS.get() & PAUSED != 0
+}
+
+/// Whether ops over known arrays are to be heard.
+pub(crate) fn listens(py: Python<'_>) -> PyResult<bool> {
+    if is_paused() {
+        return Ok(false);
+    }
+    match MODE.get(py) {
+        Some(mode) => Ok(!mode.call_method0(py, pyo3::intern!(py, "get"))?.is(&*pyo3::types::PyBool::new(py, false))),
+        None => Ok(true),
+    }
+}

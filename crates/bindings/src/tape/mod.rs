@@ -1,0 +1,28 @@
+//! The tape: what listens when ops are pushed over arrays that need a gradient.
+//!
+//! A *node* is one op that was heard: what it read, with the nodes that made it, and what of that its gradient rule will look
+//! at. A handle on an array knows its *entry*: the node, and which of its results, that made the value it shows. Nodes hold
+//! their inputs' nodes and never handles, so what nobody can differentiate any more goes away by itself.
+//!
+//! | module | home of |
+//! |---|---|
+//! | `handle` | what an array's handle knows: its entry, the handle that it is a view of |
+//! | `family` | what all views of one memory share: pieces written by heard ops, writes since values were saved |
+//! | `node` | nodes, saved values, what rules see of them |
+//! | `listen` | who listens: pauses of this thread, the mode of the task |
+//! | `record` | from a push to a node |
+//! | `walk` | the order in which gradients are computed |
+//!
+//! Untracked arrays pay one look at two words per operand. Rules, sums of gradients and errors' texts are Python's
+//! (`weft._tape`).
+
+pub(crate) mod family;
+pub(crate) mod handle;
+pub(crate) mod listen;
+pub(crate) mod node;
+pub(crate) mod record;
+pub(crate) mod walk;
+
+pub(crate) use family::Family;
+pub(crate) use handle::Handle;
+pub(crate) use node::{Node, Outline};

@@ -1,0 +1,432 @@
+//! Nodes: ops that the tape has heard.
+
+use super::family::{Family, Fate};
+use super::handle::{Entry, Handle};
+use super::listen;
+use crate::array::{NDArray, dtypes};
+use crate::engine::Engine;
+use crate::errors;
+use crate::location::Location;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use smallvec::SmallVec;
+use std::sync::{Mutex, PoisonError};
+use weft_array::{Array, DType, Shape};
+
+pub(crate) type Inputs = SmallVec<[Input; 2]>;
+pub(crate) type Outputs = SmallVec<[Value; 1]>;
+
+/// What a node has read: the entry if it needs a gradient, and what the rule sees of it.
+pub(crate) struct Input {
+    pub(crate) entry: Option<Entry>,
+    pub(crate) value: Value,
+}
+
+/// What a rule sees of an input or a result.
+pub(crate) enum Value {
+    Saved(Saved),
+    Outline(Outline),
+    /// No array.
+    Other(Py<PyAny>),
+}
+
+/// A value that a rule looks at.
+pub(crate) struct Saved {
+    pub(crate) array: Array,
+    pub(crate) engine: Py<Engine>,
+    pub(crate) family: Py<Family>,
+    pub(crate) version: u64,
+    pub(crate) written: u64,
+}
+
+impl Drop for Saved {
+    fn drop(&mut self) {
+        self.family.get().give_up();
+    }
+}
+
+/// What is known of an array whose values were not saved: shape, dtype and where it was.
+#[pyclass(module = "weft._core", frozen, name = "Outline")]
+pub(crate) struct Outline {
+    pub(crate) shape: Shape,
+    pub(crate) dtype: DType,
+    pub(crate) device: u16,
+    pub(crate) engine: Py<Engine>,
+}
+
+impl Outline {
+    fn clone_ref(&self, py: Python<'_>) -> Self {
+        let (shape, dtype, device) = (self.shape.clone(), self.dtype, self.device);
+        Self { shape, dtype, device, engine: self.engine.clone_ref(py) }
+    }
+}
+
+#[pymethods]
+impl Outline {
+    /// The lengths of the axes.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.shape)
+    }
+
+    /// The type of the elements, a `numpy.dtype`.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        dtypes::to_python(py, self.dtype)
+    }
+
+    /// The number of axes.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// The number of elements.
+    #[getter]
+    fn size(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// The array's engine.
+    #[getter]
+    fn engine(&self, py: Python<'_>) -> Py<Engine> {
+        self.engine.clone_ref(py)
+    }
+
+    /// The number of the array's device.
+    #[getter]
+    fn _device(&self) -> u16 {
+        self.device
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.engine)
+    }
+}
+
+struct Parts {
+    attributes: Option<Py<PyAny>>,
+    inputs: Inputs,
+    outputs: Outputs,
+}
+
+/// One op that the tape has heard, or a leaf: an array whose gradient is wanted.
+#[pyclass(module = "weft._core", frozen, weakref, name = "Node")]
+pub(crate) struct Node {
+    /// Larger than those of all that it depends on.
+    order: u64,
+    /// None of a leaf.
+    op: Option<Py<PyAny>>,
+    place: Location,
+    /// A weak reference to the handle of a leaf.
+    leaf: Option<Py<PyAny>>,
+    /// Gone once its gradient was computed for good.
+    parts: Mutex<Option<Parts>>,
+}
+
+/// Nodes are numbered in the order of their pushes.
+static ORDER: Mutex<u64> = Mutex::new(0);
+
+fn next_order() -> u64 {
+    let mut order = ORDER.lock().unwrap_or_else(PoisonError::into_inner);
+    *order += 1;
+    *order
+}
+
+/// What nodes that are being dropped held: chains of nodes are longer than the stack is deep.
+static FALLING: Mutex<Vec<Parts>> = Mutex::new(Vec::new());
+
+/// Drops `parts`, and all that only they hold, one after the other.
+fn drop_flat(parts: Parts) {
+    if listen::begin_dropping() {
+        let mut next = Some(parts);
+        while let Some(parts) = next {
+            drop(parts);
+            next = FALLING.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        }
+        listen::end_dropping();
+    } else {
+        FALLING.lock().unwrap_or_else(PoisonError::into_inner).push(parts);
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        if let Some(parts) = self.parts.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            drop_flat(parts);
+        }
+    }
+}
+
+impl Node {
+    pub(crate) fn of_op(
+        py: Python<'_>,
+        op: Py<PyAny>,
+        attributes: Option<Py<PyAny>>,
+        inputs: Inputs,
+        outputs: Outputs,
+    ) -> Self {
+        let parts = Mutex::new(Some(Parts { attributes, inputs, outputs }));
+        Self { order: next_order(), op: Some(op), place: Location::here(py), leaf: None, parts }
+    }
+
+    pub(crate) fn of_leaf(py: Python<'_>, outline: Outline) -> Self {
+        let outputs = Outputs::from_iter([Value::Outline(outline)]);
+        let parts = Mutex::new(Some(Parts { attributes: None, inputs: Inputs::new(), outputs }));
+        Self { order: next_order(), op: None, place: Location::here(py), leaf: None, parts }
+    }
+
+    pub(crate) fn with_handle(mut self, handle: Py<PyAny>) -> Self {
+        self.leaf = Some(handle);
+        self
+    }
+
+    pub(crate) fn is_leaf(&self) -> bool {
+        self.op.is_none()
+    }
+
+    pub(crate) fn order(&self) -> u64 {
+        self.order
+    }
+
+    /// The nodes of its inputs.
+    pub(crate) fn producers(&self, py: Python<'_>) -> Vec<Py<Self>> {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let inputs = parts.iter().flat_map(|parts| parts.inputs.iter());
+        inputs.filter_map(|input| input.entry.as_ref().map(|entry| entry.node.clone_ref(py))).collect()
+    }
+
+    /// What is known of one of its results.
+    pub(crate) fn outline_of(&self, py: Python<'_>, index: usize) -> Option<Outline> {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        parts.as_ref()?.outputs.get(index)?.outline(py)
+    }
+
+    /// An error if its gradient was computed for good.
+    pub(crate) fn check(&self, py: Python<'_>) -> PyResult<()> {
+        let gone = self.parts.lock().unwrap_or_else(PoisonError::into_inner).is_none();
+        if gone { Err(self.released(py)) } else { Ok(()) }
+    }
+
+    fn name(&self, py: Python<'_>) -> String {
+        let name = self.op.as_ref().and_then(|op| op.getattr(py, "name").ok()?.extract(py).ok());
+        name.unwrap_or_else(|| "leaf".to_owned())
+    }
+
+    fn released(&self, py: Python<'_>) -> PyErr {
+        let name = self.name(py);
+        let place = self.place.describe(py).map(|place| format!(" at {place}")).unwrap_or_default();
+        errors::gradient(
+            py,
+            &format!(
+                "the gradient of {name}(){place} was computed before, and what it needs was freed: pass retain=True to the \
+                 first call to go backward twice"
+            ),
+        )
+    }
+
+    /// What a rule sees.
+    fn shown(&self, py: Python<'_>, value: &Value, entry: Option<Entry>, what: &str) -> PyResult<Py<PyAny>> {
+        match value {
+            Value::Other(other) => Ok(other.clone_ref(py)),
+            Value::Outline(outline) => Ok(Py::new(py, outline.clone_ref(py))?.into_any()),
+            Value::Saved(saved) => {
+                if let Fate::Overwritten(place) = saved.family.get().fate(&saved.array, saved.version, saved.written) {
+                    return Err(self.overwritten(py, saved, place, what));
+                }
+                let tape = Handle::of_family(Py::new(py, Family::apart(saved.family.clone_ref(py)))?);
+                if let Some(entry) = entry {
+                    tape.set(Some((entry, 0)));
+                }
+                let array = NDArray::with_tape(saved.array.clone(), saved.engine.clone_ref(py), tape);
+                Ok(Py::new(py, array)?.into_any())
+            }
+        }
+    }
+
+    fn overwritten(&self, py: Python<'_>, saved: &Saved, place: Option<Location>, what: &str) -> PyErr {
+        let at = |place: Location| place.describe(py).unwrap_or_else(|| "an unknown place".to_owned());
+        let writer = match place {
+            Some(place) => format!("overwritten at {}", at(place)),
+            None => "overwritten since, nobody knows where".to_owned(),
+        };
+        errors::gradient(
+            py,
+            &format!(
+                "the gradient of {}() needs its {what} of shape {} and dtype {}, which was saved at {} and {writer}: \
+                 write to a copy instead",
+                self.name(py),
+                PyTuple::new(py, &saved.array.layout().shape)
+                    .map_or_else(|_| "?".to_owned(), |shape| shape.to_string()),
+                saved.array.dtype().name(),
+                at(self.place),
+            ),
+        )
+    }
+}
+
+#[pymethods]
+impl Node {
+    /// The op; None of a leaf.
+    #[getter]
+    fn op(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        self.op.as_ref().map(|op| op.clone_ref(py))
+    }
+
+    /// A number that is larger than those of all nodes that this one depends on.
+    #[getter(order)]
+    fn order_number(&self) -> u64 {
+        self.order
+    }
+
+    /// Whether it is an array whose gradient is wanted.
+    #[getter(is_leaf)]
+    fn leaf_or_not(&self) -> bool {
+        self.is_leaf()
+    }
+
+    /// The handle of a leaf, if it is still there.
+    #[getter]
+    fn leaf(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        let Some(leaf) = &self.leaf else { return Ok(None) };
+        let found = leaf.call0(py)?;
+        Ok((!found.is_none(py)).then_some(found))
+    }
+
+    /// Where it was pushed: `file.py:12`.
+    #[getter]
+    fn place(&self, py: Python<'_>) -> Option<String> {
+        self.place.describe(py)
+    }
+
+    /// The op's attributes.
+    #[getter]
+    fn attributes(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        match parts.as_ref().ok_or(()) {
+            Ok(Parts { attributes: Some(attributes), .. }) => Ok(attributes.clone_ref(py)),
+            Ok(_) => Ok(pyo3::types::PyDict::new(py).into_any().unbind()),
+            Err(()) => Err(self.released(py)),
+        }
+    }
+
+    /// Its inputs: arrays whose values were saved, outlines of others, numbers.
+    #[getter]
+    fn inputs(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(parts) = parts.as_ref() else { return Err(self.released(py)) };
+        let shown = parts.inputs.iter().enumerate().map(|(at, input)| {
+            let entry = input.entry.as_ref().map(|entry| entry.clone_ref(py));
+            self.shown(py, &input.value, entry, &format!("operand {at}"))
+        });
+        Ok(PyTuple::new(py, shown.collect::<PyResult<Vec<_>>>()?)?.unbind())
+    }
+
+    /// Its results: arrays whose values were saved, outlines of others.
+    #[getter]
+    fn outputs(slf: &Bound<'_, Self>) -> PyResult<Py<PyTuple>> {
+        let (py, own) = (slf.py(), slf.get());
+        let parts = own.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(parts) = parts.as_ref() else { return Err(own.released(py)) };
+        let shown = parts.outputs.iter().enumerate().map(|(index, value)| {
+            let entry = Entry { node: slf.clone().unbind(), index };
+            own.shown(py, value, Some(entry), &format!("result {index}"))
+        });
+        Ok(PyTuple::new(py, shown.collect::<PyResult<Vec<_>>>()?)?.unbind())
+    }
+
+    /// For each input, (node, index) if it needs a gradient, or None.
+    #[getter]
+    fn entries(&self, py: Python<'_>) -> PyResult<Py<PyTuple>> {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(parts) = parts.as_ref() else { return Err(self.released(py)) };
+        let entries = parts.inputs.iter().map(|input| {
+            let entry = input.entry.as_ref().map(|entry| (entry.node.clone_ref(py), entry.index));
+            Ok(entry.into_pyobject(py)?.unbind())
+        });
+        Ok(PyTuple::new(py, entries.collect::<PyResult<Vec<Py<PyAny>>>>()?)?.unbind())
+    }
+
+    /// Outlines of its results.
+    #[getter]
+    fn outlines(&self, py: Python<'_>) -> PyResult<Vec<Outline>> {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(parts) = parts.as_ref() else { return Err(self.released(py)) };
+        Ok(parts.outputs.iter().filter_map(|value| value.outline(py)).collect())
+    }
+
+    /// Outlines of its inputs; None of what is no array.
+    #[getter]
+    fn input_outlines(&self, py: Python<'_>) -> PyResult<Vec<Option<Outline>>> {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(parts) = parts.as_ref() else { return Err(self.released(py)) };
+        Ok(parts.inputs.iter().map(|input| input.value.outline(py)).collect())
+    }
+
+    /// Frees what was saved. Its gradient cannot be computed any more.
+    fn release(&self) {
+        if self.is_leaf() {
+            return;
+        }
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(parts) = parts {
+            drop_flat(parts);
+        }
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> String {
+        let place = self.place.describe(py).map(|place| format!(" at {place}")).unwrap_or_default();
+        format!("<weft._core.Node {}{place}>", self.name(py))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.op)?;
+        visit.call(&self.leaf)?;
+        // Whoever holds the lock keeps what is in it: then nothing is garbage here.
+        let Ok(parts) = self.parts.try_lock() else { return Ok(()) };
+        let Some(parts) = parts.as_ref() else { return Ok(()) };
+        visit.call(&parts.attributes)?;
+        for input in &parts.inputs {
+            visit.call(input.entry.as_ref().map(|entry| &entry.node))?;
+            input.value.traverse(&visit)?;
+        }
+        for output in &parts.outputs {
+            output.traverse(&visit)?;
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(parts) = parts {
+            drop_flat(parts);
+        }
+    }
+}
+
+impl Value {
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Self::Saved(saved) => {
+                visit.call(&saved.engine)?;
+                visit.call(&saved.family)
+            }
+            Self::Outline(outline) => visit.call(&outline.engine),
+            Self::Other(other) => visit.call(other),
+        }
+    }
+
+    fn outline(&self, py: Python<'_>) -> Option<Outline> {
+        match self {
+            Self::Saved(saved) => Some(Outline {
+                shape: saved.array.layout().shape.clone(),
+                dtype: saved.array.dtype(),
+                device: saved.array.device(),
+                engine: saved.engine.clone_ref(py),
+            }),
+            Self::Outline(outline) => Some(outline.clone_ref(py)),
+            Self::Other(_) => None,
+        }
+    }
+}

@@ -1,0 +1,199 @@
+"""The walk from results back to leaves: rules give gradients of inputs, which are summed where ways meet."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from weft._array.creation import full, ones
+from weft._array.devices import device_of
+from weft._array.dtypes import astype
+from weft._core import NDArray, Node, Outline, tape_entry, tape_walk
+from weft._tape.modes import paused
+from weft._tape.structures import several
+from weft.errors import GradientError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+__all__ = ["Head", "entry_of", "head_of", "like", "walk"]
+
+#: Where a walk begins: a node's result, and its gradient.
+Head = tuple[Node, int, NDArray]
+
+
+class Seen:
+    """What a rule sees of a node of the tape."""
+
+    __slots__ = ("_node", "_outputs", "attributes", "inputs", "needs")
+
+    def __init__(self, node: Node, needs: tuple[bool, ...]) -> None:
+        self._node = node
+        self.inputs: tuple[Any, ...] = node.inputs
+        self.attributes: dict[str, Any] = node.attributes
+        self.needs = needs
+        self._outputs: tuple[Any, ...] | None = None
+
+    @property
+    def outputs(self) -> tuple[Any, ...]:
+        """The results."""
+        if self._outputs is None:
+            self._outputs = self._node.outputs
+        return self._outputs
+
+
+def entry_of(y: NDArray) -> tuple[Node, int]:
+    """Return the node that made `y`; GradientError if there is none."""
+    found = tape_entry(y)
+    if found is None:
+        raise GradientError(
+            f"an array of shape {y.shape} and dtype {y.dtype} depends on no array that requires a gradient: set "
+            "requires_grad before it is computed, and compute it where the tape listens (autograd.training is not False, "
+            "and no block of no_grad is open)"
+        )
+    return found
+
+
+def head_of(y: NDArray, dy: Any) -> Head:  # noqa: ANN401 - array-like
+    """Return where a walk from `y` begins; GradientError if that is no scalar and no gradient is given."""
+    if not isinstance(y, NDArray):
+        raise GradientError(f"gradients are those of an NDArray, not of {type(y).__name__}")
+    node, index = entry_of(y)
+    if dy is None:
+        if y.size != 1:
+            raise GradientError(
+                f"the loss is no scalar: an array of shape {y.shape}. Reduce it, as by sum(), or give the gradient of it as dy"
+            )
+        return node, index, ones(y.shape, y.dtype, device=y.device, engine=y.engine)
+    return node, index, like(dy, y, "dy")
+
+
+def like(given: Any, y: NDArray | Outline, name: str) -> NDArray:  # noqa: ANN401 - array-like
+    """Return a gradient that was given for `y`; GradientError if its shape or dtype does not fit."""
+    from weft._array.operands import as_array  # noqa: PLC0415 - as below
+
+    found = given if isinstance(given, NDArray) else as_array(given, engine=y.engine)
+    if found.shape != y.shape or (found.dtype.kind not in "fc" and not _is_plain(given)):
+        raise GradientError(
+            f"{name} has the shape {found.shape} and the dtype {found.dtype}, and what it is the gradient of the shape "
+            f"{y.shape} and the dtype {y.dtype}"
+        )
+    if found.dtype.kind == "c" and y.dtype.kind != "c":
+        raise GradientError(f"{name} is complex, and what it is the gradient of is of dtype {y.dtype}")
+    return found if found.dtype == y.dtype else astype(found, y.dtype)
+
+
+def _is_plain(given: object) -> bool:
+    return not hasattr(given, "dtype")
+
+
+def walk(
+    heads: Sequence[Head], wanted: Iterable[Node] | None = None, *, retain: bool = False, heard: bool | None = None
+) -> Iterator[tuple[Node, int, NDArray | None]]:
+    """Yield each leaf, as node and result, with its gradient as soon as that is complete, the last layer's first.
+
+    None is zero.
+
+    Parameters
+    ----------
+    heads : sequence of (Node, int, NDArray)
+        Where to begin. A result named twice counts twice.
+    wanted : iterable of Node, optional
+        The nodes to go to; by default all leaves.
+    retain : bool
+        Whether saved values stay, so that the same walk can be made again.
+    heard : bool, optional
+        Whether the tape hears the walk, so that its results have gradients; by default if other leaves are on the way.
+    """
+    targets = None if wanted is None else list(wanted)
+    nodes, leaves, others = tape_walk([node for node, _, _ in heads], targets)
+    heard = others and targets is not None if heard is None else heard
+    sums = _Sums(in_place=not heard)
+    for node, index, gradient in heads:
+        sums.add((node, index), gradient)
+    ready: dict[int, list[Node]] = {}
+    for leaf, at in leaves:
+        ready.setdefault(at, []).append(leaf)
+    yield from _ready(ready.get(len(nodes), ()), sums)
+    quiet = nullcontext if heard else paused
+    for at, node in enumerate(nodes):
+        with quiet():
+            _step(node, sums)
+        if not retain and not heard:
+            node.release()
+        yield from _ready(ready.get(at, ()), sums)
+
+
+def _ready(leaves: Iterable[Node], sums: _Sums) -> Iterator[tuple[Node, int, NDArray | None]]:
+    for leaf in leaves:
+        for index in range(len(leaf.outlines)):
+            yield leaf, index, sums.take((leaf, index))
+
+
+class _Sums:
+    """Gradients that were added up so far, by node and result."""
+
+    def __init__(self, *, in_place: bool) -> None:
+        self._held: dict[tuple[Node, int], NDArray] = {}
+        self._own: set[tuple[Node, int]] = set()  # sums that nobody else can have seen
+        self._in_place = in_place
+
+    def add(self, entry: tuple[Node, int], gradient: NDArray) -> None:
+        known = self._held.get(entry)
+        if known is None:
+            self._held[entry] = gradient
+        elif entry in self._own:
+            with paused():
+                known += gradient
+        else:
+            self._held[entry] = known + gradient
+            if self._in_place:
+                self._own.add(entry)
+
+    def take(self, entry: tuple[Node, int]) -> NDArray | None:
+        return self._held.pop(entry, None)
+
+
+def _step(node: Node, sums: _Sums) -> None:
+    """Ask the rule of `node` for the gradients of its inputs, and add them up."""
+    entries = node.entries
+    outlines = node.outlines
+    given = [sums.take((node, index)) for index in range(len(outlines))]
+    if all(each is None for each in given):
+        return
+    op: Any = node.op
+    rule = op.attribute("gradient", None)
+    where = f"{op.name}() at {node.place or 'an unknown place'}"
+    if rule is None:
+        raise GradientError(
+            f"{where} has no gradient: give the op one by set_attribute('gradient', rule), or compute what it reads by "
+            "weft.autograd.stop_gradient()"
+        )
+    grads = [_zeros(outline) if each is None else each for each, outline in zip(given, outlines, strict=True)]
+    needs = tuple(entry is not None for entry in entries)
+    found = several(rule(Seen(node, needs), grads))
+    if len(found) != len(entries):
+        raise GradientError(
+            f"the gradient rule of {where} returned {len(found)} gradients for {len(entries)} inputs: it returns one for "
+            "each, None where it is zero"
+        )
+    for at, (entry, gradient, seen) in enumerate(zip(entries, found, node.input_outlines, strict=True)):
+        if entry is None or gradient is None or seen is None:
+            continue
+        if not isinstance(gradient, NDArray) or gradient.shape != seen.shape:
+            what = f"of shape {gradient.shape}" if isinstance(gradient, NDArray) else type(gradient).__name__
+            raise GradientError(
+                f"the gradient rule of {where} returned {what} for input {at}, which has the shape {seen.shape}"
+            )
+        if gradient.dtype != seen.dtype:
+            if gradient.dtype.kind not in "fc" or (gradient.dtype.kind == "c" and seen.dtype.kind != "c"):
+                raise GradientError(
+                    f"the gradient rule of {where} returned a gradient of dtype {gradient.dtype} for input {at}, which "
+                    f"has the dtype {seen.dtype}"
+                )
+            gradient = astype(gradient, seen.dtype)  # noqa: PLW2901 - from here on the right one
+        sums.add(entry, gradient)
+
+
+def _zeros(outline: Outline) -> NDArray:
+    return full(outline.shape, 0, outline.dtype, device=device_of(outline), engine=outline.engine)

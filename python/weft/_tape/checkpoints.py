@@ -1,0 +1,136 @@
+"""`checkpoint`: what a function computes is computed again when its gradient is asked for, instead of kept."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from weft._core import NDArray, Node, tape_apart, tape_entry, tape_hears, tape_keep, tape_note, tape_pause
+from weft._tape.backward import Head, walk
+from weft._tape.leaves import apart
+from weft._tape.modes import LISTENING, listening
+from weft._tape.structures import flatten, map_arrays
+from weft.ops import get_op
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["checkpoint"]
+
+
+def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that computes the same as `fn`, and keeps nothing for its gradient but its arguments.
+
+    When its gradient is computed `fn` is called again: that takes its time once more, and saves the memory of all that it
+    computes on the way. Arrays that it does not get as arguments, such as a layer's parameters, have their gradients too.
+
+    Parameters
+    ----------
+    fn : callable
+        Takes and returns arrays, or nested lists, tuples, dicts and dataclasses of them; called again, it computes the
+        same.
+
+    Returns
+    -------
+    callable
+        Takes what `fn` takes.
+
+    Examples
+    --------
+    >>> import weft
+    >>> block = weft.checkpoint(lambda x: weft.tanh(weft.sin(x) * x))
+    >>> weft.grad(lambda x: weft.sum(block(block(x))))(weft.zeros(2))
+    NDArray([0., 0.])
+    """
+
+    @functools.wraps(fn)
+    def again(*args: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `fn`
+        return _call(fn, args, kw)
+
+    return again
+
+
+def _call(fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> Any:  # noqa: ANN401 - as `fn`
+    if LISTENING.get() is False:
+        return fn(*args, **kw)
+    leaves, build = flatten((args, kw))
+    places = [at for at, x in enumerate(leaves) if isinstance(x, NDArray)]
+    inputs: list[NDArray] = [leaves[at] for at in places]
+
+    def run(arrays: Sequence[NDArray], *, heard: bool) -> tuple[Any, list[Node]]:
+        """Call the function over handles of its own, and return its result with the nodes of those that have gradients."""
+        found = list(leaves)
+        nodes: list[Node] = []
+        for at, x in zip(places, arrays, strict=True):
+            op = get_op("tape.identity") if heard and tape_entry(x) is not None else None
+            found[at], node = tape_apart(x, op, leaf=x.dtype.kind in "fc")
+            if node is not None:
+                nodes.append(node)
+        given, named = build(found)
+        return fn(*given, **named), nodes
+
+    before = tape_keep(None, ()).order  # nodes of the call have larger ones
+    result, nodes = run(inputs, heard=False)
+    results, rebuild = flatten(result)
+    heads = [found[0] for y in results if isinstance(y, NDArray) and (found := tape_entry(y)) is not None]
+    outside = _outside(heads, nodes, before)
+    if not outside and not tape_hears(tuple(inputs)):
+        return map_arrays(apart, result)
+    floating = [x for x in inputs if x.dtype.kind in "fc"]
+    made = [apart(y) if isinstance(y, NDArray) else y for y in results]
+    arrays = tuple(y for y in made if isinstance(y, NDArray))
+    # The arguments are saved, so that writing to them before is an error.
+    reads = (1 << min(len(floating), 32)) - 1
+    tape_note(_Again(run, inputs, outside), None, (*floating, *outside), arrays, reads, False)
+    return rebuild(made)
+
+
+def _outside(heads: list[Node], own: list[Node], before: int) -> list[tuple[Node, int]]:
+    """Return the entries, made before the call, that its results depend on beside its arguments."""
+    found: dict[tuple[Node, int], None] = {}
+    known = set(own)
+    rest = [node for node in heads if node not in known]
+    while rest:
+        node = rest.pop()
+        if node in known:
+            continue
+        known.add(node)
+        for entry in node.entries:
+            if entry is not None and entry[0] not in known:
+                if entry[0].order < before:
+                    found[entry] = None
+                else:
+                    rest.append(entry[0])
+    return list(found)
+
+
+class _Again:
+    """What the tape knows of the call: the op of a node."""
+
+    name = "checkpoint"
+
+    def __init__(self, run: Callable[..., Any], inputs: list[NDArray], outside: list[tuple[Node, int]]) -> None:
+        self._run = run
+        self._others = [None if x.dtype.kind in "fc" else x for x in inputs]
+        self._outside = outside
+
+    def attribute(self, key: str, default: object = None) -> Any:  # noqa: ANN401 - as `Op.attribute`
+        """Return the rule, as an op does."""
+        return self._rule if key == "gradient" else default
+
+    def _rule(self, node: Any, grads: Sequence[Any]) -> Any:  # noqa: ANN401 - a rule
+        saved = iter(node.inputs)
+        arrays = [next(saved) if x is None else x for x in self._others]
+        heard = not tape_pause(False)
+        try:
+            with listening(mode=True):
+                result, nodes = self._run(arrays, heard=heard)
+                results = [y for y in flatten(result)[0] if isinstance(y, NDArray)]
+                heads: list[Head] = [
+                    (*found, g) for y, g in zip(results, grads, strict=True) if (found := tape_entry(y)) is not None
+                ]
+                wanted = [*nodes, *dict.fromkeys(entry[0] for entry in self._outside)]
+                answer = {(each, index): gradient for each, index, gradient in walk(heads, wanted, heard=heard)}
+        finally:
+            tape_pause(not heard)
+        return (*(answer.get((each, 0)) for each in nodes), *(answer.get(entry) for entry in self._outside))

@@ -1,0 +1,139 @@
+"""What the tape hears of a call: its op, what its rule will look at, where its results are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from weft._array import operands, places
+from weft._core import NDArray, tape_check_target, tape_entry, tape_hears, tape_note, tape_pause
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    from weft.ops import Op
+
+    Push: TypeAlias = Callable[[Op, tuple[Any, ...], Any, dict[str, Any]], tuple[NDArray, ...]]
+
+__all__ = ["EVERYTHING", "hear", "hear_unary", "hear_write", "reads_of"]
+
+#: What a rule reads of which nothing is said: all operands and all results.
+EVERYTHING = (1 << 64) - 1
+
+
+def reads_of(op: Op, arrays: tuple[Any, ...]) -> int | None:
+    """Return what the rule of `op` looks at, bit by bit: operands, and from bit 32 on results. None if it has no gradient.
+
+    That may depend on which operands need a gradient: of a product, each looks at the other.
+    """
+    found: int | tuple[int, ...] | None = op.attribute("gradient_reads", EVERYTHING)
+    if not isinstance(found, tuple):
+        return found
+    mask = 0
+    for x, reads in zip(arrays, found, strict=False):
+        if isinstance(x, NDArray) and x._known and tape_entry(x) is not None:
+            mask |= reads
+    return mask
+
+
+def hear(
+    op: Op,
+    arrays: tuple[Any, ...],
+    out: Any,  # noqa: ANN401 - an array, or a tuple of arrays and None
+    attributes: dict[str, Any],
+    push: Push,
+) -> tuple[NDArray, ...]:
+    """Push a call by ``push(op, arrays, out, attributes)``, unheard, and note it."""
+    if op.ufunc is not None and attributes.get("where") is not None:
+        return _hear_masked(op, arrays, out, attributes, push)
+    given = operands.coerce(arrays, out)
+    reads = reads_of(op, given)
+    seen = given
+    targets: tuple[NDArray, ...] = ()
+    if out is not None:
+        targets = tuple(x for x in operands.listed(out) if isinstance(x, NDArray))
+        for target in targets:
+            tape_check_target(op.name, target)
+        if reads:
+            seen = _kept(given, targets, reads)
+    before = tape_pause(True)
+    try:
+        results = push(op, given, out, attributes)
+    finally:
+        tape_pause(before)
+    if reads is not None:
+        tape_note(op, attributes or None, seen, results, reads, bool(targets))
+    elif targets:
+        tape_note(op, None, (), results, 0, True)
+    return results
+
+
+def hear_unary(op: Op, x: NDArray, result: NDArray) -> None:
+    """Note, if the tape listens, that `result` is what `op` has for `x`: a new array, already pushed."""
+    if tape_hears((x,)):
+        reads = op.attribute("gradient_reads", EVERYTHING)
+        if reads is not None:
+            tape_note(op, None, (x,), (result,), reads, False)
+
+
+def _hear_masked(
+    op: Op,
+    arrays: tuple[Any, ...],
+    out: Any,  # noqa: ANN401 - as above
+    attributes: dict[str, Any],
+    push: Push,
+) -> tuple[NDArray, ...]:
+    """Push an op on some of the elements: on ones in place of the others, among which the results are chosen."""
+    from weft._array.searching import where  # noqa: PLC0415 - which is a function of arrays
+
+    given = operands.coerce(arrays, out)
+    like = next(x for x in given if isinstance(x, NDArray))
+    chosen = operands.as_array(attributes["where"], like)
+    if chosen.dtype.kind != "b":
+        raise TypeError(f"where= takes booleans, and an array of dtype {chosen.dtype} was given")
+    inputs = tuple(where(chosen, x, 1) if isinstance(x, NDArray) else x for x in given)
+    results = hear(op, inputs, None, {name: value for name, value in attributes.items() if name != "where"}, push)
+    final: list[NDArray] = []
+    for result, target in zip(results, places.targets_of(out, len(results)), strict=True):
+        if target is None:
+            final.append(where(chosen, result, 0))  # type: ignore[arg-type] # three operands give an array
+        else:
+            places.check_target(op.name, target, result.shape, result.dtype)
+            target[...] = where(chosen, result, target)
+            final.append(target)
+    return tuple(final)
+
+
+def _kept(inputs: tuple[Any, ...], targets: tuple[NDArray, ...], reads: int) -> tuple[Any, ...]:
+    """Return the operands with copies of those that are about to be overwritten, and whose values the rule looks at."""
+
+    def kept(at: int, x: Any) -> Any:  # noqa: ANN401 - operands
+        overwritten = isinstance(x, NDArray) and any(x._shares_buffer(target) for target in targets)
+        return x.copy() if overwritten and reads >> at & 1 else x
+
+    return tuple(kept(at, x) for at, x in enumerate(inputs))
+
+
+def hear_view(op: Op, x: NDArray, result: NDArray, attributes: dict[str, Any]) -> None:
+    """Note, if the tape listens, that `result` is the view of `x` that `op` gives."""
+    if tape_hears((x,)):
+        tape_note(op, attributes, (x,), (result,), 0, False)
+
+
+def hear_write(
+    op: Op,
+    target: NDArray,
+    inputs: tuple[Any, ...],
+    attributes: dict[str, Any],
+    push: Callable[[], None],
+    reads: int = 0,
+) -> None:
+    """Push, by `push`, what overwrites `target` by the value that `op` has for `inputs`, and note it."""
+    tape_check_target(op.name, target)
+    seen = _kept(inputs, (target,), reads)
+    before = tape_pause(True)
+    try:
+        push()
+    finally:
+        tape_pause(before)
+    tape_note(op, attributes, seen, (target,), reads, True)

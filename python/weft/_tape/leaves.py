@@ -1,0 +1,84 @@
+"""Arrays that require a gradient, and arrays that are set apart from it."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft._array.operands import as_array
+from weft._core import NDArray, Node, tape_apart, tape_entry, tape_forget, tape_hears, tape_leaf
+from weft._tape.modes import paused
+from weft.errors import GradientError
+from weft.ops import get_op
+
+if TYPE_CHECKING:
+    from weft._array.operands import ArrayLike
+
+__all__ = ["apart", "as_leaf", "check_differentiable", "requires_grad", "stop_gradient"]
+
+
+def check_differentiable(x: NDArray, name: str) -> None:
+    """Raise GradientError unless elements of this dtype have derivatives."""
+    if x.dtype.kind not in "fc":
+        raise GradientError(
+            f"{name} has the dtype {x.dtype}, and only floating-point and complex numbers have gradients: cast it by "
+            f"astype(), or leave it out"
+        )
+
+
+def _requires_grad(self: NDArray) -> bool:
+    """Whether gradients are wanted for this array, or for one that it was computed from; True makes it a leaf.
+
+    A leaf keeps its values while the tape listens: what writes to it does so in a block of `weft.autograd.no_grad`.
+    """
+    return tape_entry(self) is not None
+
+
+def _require_grad(self: NDArray, value: bool) -> None:  # noqa: FBT001 - an attribute's setter
+    if not value:
+        tape_forget(self)
+    elif tape_entry(self) is None:
+        check_differentiable(self, f"an array of shape {self.shape}")
+        tape_leaf(self, weakref.ref(self))
+
+
+requires_grad = property(_requires_grad, _require_grad, doc=_requires_grad.__doc__)
+
+
+def as_leaf(x: ArrayLike, name: str) -> tuple[NDArray, Node]:
+    """Return a handle of its own on an array-like, whose gradient can be asked for by the node."""
+    if isinstance(x, bool | int | str | bytes | np.integer | np.bool_) or x is None:
+        raise GradientError(
+            f"{name} is {x!r}, and only arrays of floating-point or complex numbers, and such numbers, have gradients: "
+            "write 2.0 for 2, or do not name it in argnums"
+        )
+    array = as_array(x)
+    check_differentiable(array, name)
+    outer = tape_hears((array,))
+    handle, node = tape_apart(array, get_op("tape.identity") if outer else None, leaf=True)
+    assert node is not None  # noqa: S101 - for the type checker: a leaf has one
+    return handle, node
+
+
+def apart(x: Any) -> Any:  # noqa: ANN401 - an array, or anything else as it is
+    """Return a handle on the same values that the tape does not know."""
+    return tape_apart(x, None, leaf=False)[0] if isinstance(x, NDArray) and x._known else x
+
+
+def stop_gradient(x: ArrayLike, /) -> NDArray:
+    """Return the array as a constant: what is computed from it has no gradient for what it was computed from.
+
+    The result shares the memory of `x`, and nothing is copied.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.grad(lambda x: x * weft.autograd.stop_gradient(x))(3.0)
+    NDArray(3.)
+    """
+    with paused():
+        array = as_array(x)
+    found: NDArray = tape_apart(array, None, leaf=False)[0]
+    return found

@@ -1,0 +1,271 @@
+"""`grad`, `value_and_grad`, `vjp` and `jvp`: functions that return gradients of functions."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+from weft._array.creation import zeros_like
+from weft._core import NDArray, Node, tape_entry, tape_walk
+from weft._tape.backward import Head, head_of, like, walk
+from weft._tape.leaves import apart, as_leaf
+from weft._tape.modes import listening
+from weft._tape.structures import flatten, map_arrays
+from weft.errors import GradientError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["grad", "jvp", "value_and_grad", "vjp"]
+
+
+def grad(
+    fn: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,  # noqa: FBT001, FBT002 - as in JAX
+) -> Callable[..., Any]:
+    """Return a function that returns the gradients of `fn`, which returns a scalar.
+
+    Parameters
+    ----------
+    fn : callable
+        Takes arrays, or nested lists, tuples, dicts and dataclasses of them, and returns a real scalar.
+    argnums : int or sequence of int, default: 0
+        Which positional arguments to differentiate by: their gradients have their structure, and those of several come
+        as a tuple.
+    has_aux : bool, default: False
+        Whether `fn` returns ``(scalar, aux)``; then the result is ``(gradients, aux)``.
+
+    Returns
+    -------
+    callable
+        Takes what `fn` takes. The gradient of a complex argument is that of the real and the imaginary part, as the real
+        and the imaginary part of one number.
+
+    Raises
+    ------
+    GradientError
+        From the returned function, if `fn` returns no scalar, an argument is of integers, an op on the way has no
+        gradient, or a value that is needed was overwritten.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.grad(lambda x: weft.sum(x**3))(weft.asarray([1.0, 2.0]))
+    NDArray([ 3., 12.])
+    >>> weft.grad(weft.grad(lambda x: x**3))(2.0)
+    NDArray(12.)
+    """
+    both = value_and_grad(fn, argnums, has_aux)
+
+    @functools.wraps(fn)
+    def gradient(*args: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `fn`
+        value, found = both(*args, **kw)
+        return (found, value[1]) if has_aux else found
+
+    return gradient
+
+
+def value_and_grad(
+    fn: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,  # noqa: FBT001, FBT002 - as in JAX
+) -> Callable[..., Any]:
+    """Return a function that returns what `fn` returns and its gradients; parameters as in `grad`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.value_and_grad(lambda p: weft.sum(p["w"] * p["b"]))({"w": weft.ones(2), "b": 3.0})
+    (NDArray(6.), {'w': NDArray([3., 3.]), 'b': NDArray(2.)})
+    """
+    several = not isinstance(argnums, SupportsIndex)
+    numbers = (operator.index(argnums),) if isinstance(argnums, SupportsIndex) else tuple(map(operator.index, argnums))
+
+    @functools.wraps(fn)
+    def both(*args: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `fn`
+        for number in numbers:
+            if not -len(args) <= number < len(args):
+                raise GradientError(
+                    f"argnums={argnums} names argument {number}, and {len(args)} were given by position"
+                )
+        places = [number % len(args) for number in numbers]
+        call = _Call(fn, args, kw, places, has_aux=has_aux)
+        found = call.gradients([_scalar(call.result, fn)])
+        value = (call.value, call.aux) if has_aux else call.value
+        return value, found if several else found[0]
+
+    return both
+
+
+def _scalar(y: Any, fn: Callable[..., Any]) -> Any:  # noqa: ANN401 - what a user's function returned
+    if isinstance(y, NDArray):
+        if y.size != 1:
+            raise GradientError(
+                f"grad() takes functions that return a scalar, and this one returned an array of shape {y.shape}: use "
+                "vjp(), or sum it"
+            )
+        if y.dtype.kind == "c":
+            raise GradientError(
+                "grad() takes functions that return a real scalar, and this one returned a complex one: use vjp()"
+            )
+    elif not isinstance(y, float):
+        name = getattr(fn, "__name__", "the function")
+        raise GradientError(f"grad() takes functions that return a scalar, and {name} returned {type(y).__name__}")
+    return None
+
+
+class _Call:
+    """One call of a function over leaves of its own."""
+
+    def __init__(
+        self, fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any], places: Sequence[int], *, has_aux: bool
+    ) -> None:
+        given = list(args)
+        self.nodes: list[Node] = []
+        self.handles: list[NDArray] = []
+        self._builds: list[tuple[Callable[[list[Any]], Any], int]] = []
+        for place in places:
+            leaves, build = flatten(given[place])
+            made = [as_leaf(leaf, f"argument {place}") for leaf in leaves]
+            self.handles.extend(handle for handle, _ in made)
+            self.nodes.extend(node for _, node in made)
+            self._builds.append((build, len(made)))
+            given[place] = build([handle for handle, _ in made])
+        with listening(mode=True):
+            returned: Any = fn(*given, **kw)
+        self.aux: Any = None
+        if has_aux:
+            if returned.__class__ is not tuple or len(returned) != 2:  # noqa: PLR2004 - a pair
+                raise GradientError(
+                    "with has_aux=True the function returns a pair: what is differentiated, and the rest"
+                )
+            returned, aux = returned
+            self.aux = map_arrays(self._outer, aux)
+        self.result: Any = returned
+        self.value = map_arrays(self._outer, returned)
+
+    def _outer(self, x: Any) -> Any:  # noqa: ANN401 - part of what a function returned
+        """Return a result as what is outside of the call may know it: without the leaves of this call."""
+        found = tape_entry(x) if isinstance(x, NDArray) else None
+        return apart(x) if found is None or not tape_walk([found[0]], self.nodes)[2] else x
+
+    def build(self, found: list[Any]) -> tuple[Any, ...]:
+        """Return one structure for each argument."""
+        rest = iter(found)
+        return tuple(build([next(rest) for _ in range(count)]) for build, count in self._builds)
+
+    def gradients(self, dys: list[Any], *, retain: bool = False, heard: bool | None = None) -> tuple[Any, ...]:
+        """Return the gradients of the results, given those of each, in the arguments' structures."""
+        heads: list[Head] = []
+        for y, dy in zip(flatten(self.result)[0], dys, strict=True):
+            if isinstance(y, NDArray) and tape_entry(y) is not None:
+                heads.append(head_of(y, dy))
+        with listening(mode=True):
+            by_node = {node: gradient for node, _, gradient in walk(heads, self.nodes, retain=retain, heard=heard)}
+            found = [by_node.get(node) for node in self.nodes]
+            return self.build(
+                [zeros_like(x) if each is None else each for each, x in zip(found, self.handles, strict=True)]
+            )
+
+
+def vjp(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:  # noqa: ANN401 - structures of arrays
+    """Call `fn`, and return its result and a function from gradients of the result to gradients of the arguments.
+
+    Parameters
+    ----------
+    fn : callable
+        Takes arrays, or structures of them, and returns such.
+    *primals : array-like or structure of them
+        Its arguments.
+    has_aux : bool, default: False
+        Whether `fn` returns ``(result, aux)``; then so does this, with the function between them.
+
+    Returns
+    -------
+    (result, callable)
+        The callable takes what has the result's structure and returns a tuple with one gradient for each argument. It may
+        be called several times; what it needs is kept for as long as it is.
+
+    Examples
+    --------
+    >>> import weft
+    >>> y, pull = weft.vjp(lambda x: x * x, weft.asarray([1.0, 2.0]))
+    >>> pull(weft.asarray([1.0, 10.0]))
+    (NDArray([ 2., 40.]),)
+    """
+    call = _Call(fn, primals, {}, range(len(primals)), has_aux=has_aux)
+
+    def pull(dy: Any) -> tuple[Any, ...]:  # noqa: ANN401 - of the result's structure
+        dys = _matching(call.result, dy, "the gradient of the result")
+        return call.gradients(dys, retain=True)
+
+    return (call.value, pull, call.aux) if has_aux else (call.value, pull)
+
+
+def jvp(
+    fn: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool = False,  # noqa: FBT001, FBT002 - as in JAX
+) -> tuple[Any, ...]:
+    """Call `fn` and return its result with the result's change for a change of the arguments.
+
+    It is computed from the gradient, by differentiating that in turn: rules are written once, for gradients.
+
+    Parameters
+    ----------
+    fn : callable
+        Takes arrays, or structures of them, and returns such.
+    primals, tangents : sequence of array-like, or of structures of them
+        The arguments, and their changes.
+    has_aux : bool, default: False
+        Whether `fn` returns ``(result, aux)``; then `aux` comes third.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.jvp(lambda x: x**3, (2.0,), (1.0,))
+    (NDArray(8.), NDArray(12.))
+    """
+    if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list) or len(primals) != len(tangents):
+        raise GradientError("jvp() takes a tuple of arguments and one of as many tangents")
+    call = _Call(fn, tuple(primals), {}, range(len(primals)), has_aux=has_aux)
+    changes = _matching(call.build(list(call.handles)), tuple(tangents), "tangents")
+    results, build = flatten(call.result)
+    made = [as_leaf(zeros_like(apart(y)), "a result") for y in results]
+    with listening(mode=True):
+        gradients = flatten(call.gradients([handle for handle, _ in made], retain=True, heard=True))[0]
+        heads = [
+            (*found, like(change, gradient, "a tangent"))
+            for gradient, change in zip(gradients, changes, strict=True)
+            if (found := tape_entry(gradient)) is not None
+        ]
+        by_node = {node: change for node, _, change in walk(heads, [node for _, node in made])}
+        changed = [by_node.get(node) for _, node in made]
+        moved = [zeros_like(apart(y)) if each is None else each for each, y in zip(changed, results, strict=True)]
+    return (call.value, build(moved), call.aux) if has_aux else (call.value, build(moved))
+
+
+def _matching(result: Any, given: Any, name: str) -> list[Any]:  # noqa: ANN401 - structures of arrays
+    """Return the leaves of `given`, which has the structure of `result`."""
+    wanted, build = flatten(result)
+    leaves, _ = flatten(given)
+    if len(leaves) != len(wanted) or repr(_shape_of(given)) != repr(_shape_of(result)):
+        raise GradientError(
+            f"{name} has another structure than what it belongs to: {_shape_of(given)} for {_shape_of(result)}"
+        )
+    del build
+    return leaves
+
+
+def _shape_of(tree: Any) -> Any:  # noqa: ANN401 - any structure
+    """Return the structure without its leaves."""
+    leaves, build = flatten(tree)
+    return build([_Place()] * len(leaves))
+
+
+class _Place:
+    def __repr__(self) -> str:
+        return "*"
