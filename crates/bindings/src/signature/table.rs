@@ -132,7 +132,8 @@ impl Signatures {
     }
 
     /// The pairs of arrays of a call that share memory: their numbers, and the bytes between them.
-    fn _overlaps<'py>(&self, leaves: &Bound<'py, PyTuple>) -> Vec<(usize, usize, isize)> {
+    #[staticmethod]
+    fn _overlaps(leaves: &Bound<'_, PyTuple>) -> Vec<(usize, usize, isize)> {
         overlaps::pairs(&leaves.iter().collect::<Vec<_>>()).to_vec()
     }
 
@@ -365,19 +366,19 @@ impl Signatures {
 
     fn run<'py>(
         &self,
-        slf: &Bound<'py, Self>,
+        function: &Bound<'py, Self>,
         entry: &Entry,
         arguments: &[Bound<'py, PyAny>],
         key: &Key<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
+        let py = function.py();
         let calls = self.count(entry);
         if self.verify > 0 && calls.is_multiple_of(self.verify) {
-            return slf.call_method1("_verified", (&entry.program, PyTuple::new(py, arguments)?));
+            return function.call_method1("_verified", (&entry.program, PyTuple::new(py, arguments)?));
         }
         let hosts = key.leaves.iter().any(|leaf| !leaf.is_exact_instance_of::<NDArray>());
         let given = if hosts {
-            slf.call_method1("_copied", (PyTuple::new(py, &key.leaves)?,))?.cast_into::<PyTuple>()?
+            function.call_method1("_copied", (PyTuple::new(py, &key.leaves)?,))?.cast_into::<PyTuple>()?
         } else {
             PyTuple::new(py, &key.leaves)?
         };
