@@ -76,6 +76,7 @@ pub(crate) struct Signatures {
 }
 
 #[pymethods]
+#[allow(clippy::needless_pass_by_value)] // as pyo3 has it
 impl Signatures {
     #[new]
     #[pyo3(signature = (name, parameters, defaults, statics, plain, verify, instance, of))]
@@ -103,7 +104,7 @@ impl Signatures {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let this = slf.get();
-        let Some(surrounding) = this.surrounding(py)? else {
+        let Some(surrounding) = Self::surrounding(py)? else {
             return slf.call_method1("_eagerly", (args, kwargs));
         };
         let arguments = match this.placed(args, kwargs)? {
@@ -263,7 +264,7 @@ fn surroundings(py: Python<'_>) -> PyResult<Option<SmallVec<[Bound<'_, PyAny>; 4
     let defaults =
         DEFAULTS.get_or_try_init(py, || -> PyResult<_> { Ok(py.import("weft._default")?.dict().unbind()) })?;
     let engine = defaults.bind(py).get_item(pyo3::intern!(py, "_engine"))?;
-    let mut found: SmallVec<[_; 4]> = reads.iter().map(|read| read.call0()).collect::<PyResult<_>>()?;
+    let mut found: SmallVec<[_; 4]> = reads.iter().map(PyAnyMethods::call0).collect::<PyResult<_>>()?;
     found.extend(engine);
     Ok(Some(found))
 }
@@ -275,7 +276,7 @@ impl Signatures {
 
     /// What surrounds this call, or None if it just runs.
     #[inline]
-    fn surrounding<'py>(&self, py: Python<'py>) -> PyResult<Option<SmallVec<[Bound<'py, PyAny>; 4]>>> {
+    fn surrounding(py: Python<'_>) -> PyResult<Option<SmallVec<[Bound<'_, PyAny>; 4]>>> {
         if recording::is_open() { Ok(None) } else { surroundings(py) }
     }
 
@@ -299,7 +300,7 @@ impl Signatures {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Option<SmallVec<[Bound<'py, PyAny>; 8]>>> {
-        let named = kwargs.map_or(0, |kwargs| kwargs.len());
+        let named = kwargs.map_or(0, PyDictMethods::len);
         if !self.plain || args.len() + named > self.parameters.len() {
             return Ok(None);
         }
