@@ -163,7 +163,7 @@ def outcome(engine: weft.Engine, seed: int, length: int, **options: Any) -> list
 )
 def test_replays_are_what_eager_calls_are(make_engine: MakeEngine, policy: str, workers: int) -> None:
     chance = random.Random(workers)
-    for _ in range(40 * MANY):
+    for _ in range(60 * MANY):
         seed, length = chance.randrange(10**9), chance.choice([3, 10, 40, 160])
         engine, other = make_engine(workers, policy), make_engine(workers, policy)
         wanted = outcome(engine, seed, length)

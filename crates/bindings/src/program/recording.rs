@@ -71,11 +71,13 @@ impl Recording {
 
     /// How many calls this thread has recorded so far.
     #[getter]
+    #[allow(clippy::unused_self)] // it is the one that is open
     fn calls(&self) -> usize {
         tapes::with(|tape| tape.calls().len()).unwrap_or(0)
     }
 
     /// The first op, from the call of this number on, that changes an array which none of them has made; in words.
+    #[allow(clippy::unused_self)] // likewise
     fn changed_since(&self, py: Python<'_>, number: usize) -> Option<String> {
         let (name, place) = tapes::with(|tape| {
             let call = tape.changing_since(number)?;

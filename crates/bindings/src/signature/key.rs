@@ -85,7 +85,7 @@ impl Kept {
         }
         for (kept, given) in self.objects.iter().zip(&key.objects) {
             let kept = kept.bind(given.py());
-            if !kept.is(given) && !(kept.get_type().is(given.get_type()) && kept.eq(given)?) {
+            if !(kept.is(given) || kept.get_type().is(given.get_type()) && kept.eq(given)?) {
                 return Ok(false);
             }
         }

@@ -24,14 +24,15 @@ impl Span {
 #[inline]
 pub(super) fn among(key: &mut Key<'_>) {
     for (first, at, distance) in pairs(&key.leaves) {
-        key.words.extend([u64::MAX, first as u64, at as u64, distance as u64]);
+        key.words.extend([u64::MAX, first as u64, at as u64, distance.cast_unsigned() as u64]);
     }
 }
 
 /// The pairs of arrays that share a buffer: the first one on it, another one, and the bytes between them.
 #[inline]
 pub(super) fn pairs(leaves: &[Bound<'_, PyAny>]) -> SmallVec<[(usize, usize, isize); 2]> {
-    let (mut seen, mut found): (SmallVec<[(usize, usize, usize); 16]>, _) = (SmallVec::new(), SmallVec::new());
+    let mut seen: SmallVec<[(usize, usize, usize); 16]> = SmallVec::new();
+    let mut found = SmallVec::new();
     for (at, leaf) in leaves.iter().enumerate() {
         if let Ok(array) = leaf.cast_exact::<NDArray>() {
             let array = &array.get().inner;

@@ -76,6 +76,7 @@ pub(crate) struct Signatures {
 }
 
 #[pymethods]
+#[allow(clippy::needless_pass_by_value)] // as pyo3 has it
 impl Signatures {
     #[new]
     #[pyo3(signature = (name, parameters, defaults, statics, plain, verify, instance, of))]
@@ -103,7 +104,7 @@ impl Signatures {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let this = slf.get();
-        let Some(surrounding) = this.surrounding(py)? else {
+        let Some(surrounding) = Self::surrounding(py)? else {
             return slf.call_method1("_eagerly", (args, kwargs));
         };
         let arguments = match this.placed(args, kwargs)? {
@@ -132,7 +133,8 @@ impl Signatures {
     }
 
     /// The pairs of arrays of a call that share memory: their numbers, and the bytes between them.
-    fn _overlaps<'py>(&self, leaves: &Bound<'py, PyTuple>) -> Vec<(usize, usize, isize)> {
+    #[staticmethod]
+    fn _overlaps(leaves: &Bound<'_, PyTuple>) -> Vec<(usize, usize, isize)> {
         overlaps::pairs(&leaves.iter().collect::<Vec<_>>()).to_vec()
     }
 
@@ -262,7 +264,7 @@ fn surroundings(py: Python<'_>) -> PyResult<Option<SmallVec<[Bound<'_, PyAny>; 4
     let defaults =
         DEFAULTS.get_or_try_init(py, || -> PyResult<_> { Ok(py.import("weft._default")?.dict().unbind()) })?;
     let engine = defaults.bind(py).get_item(pyo3::intern!(py, "_engine"))?;
-    let mut found: SmallVec<[_; 4]> = reads.iter().map(|read| read.call0()).collect::<PyResult<_>>()?;
+    let mut found: SmallVec<[_; 4]> = reads.iter().map(PyAnyMethods::call0).collect::<PyResult<_>>()?;
     found.extend(engine);
     Ok(Some(found))
 }
@@ -274,7 +276,7 @@ impl Signatures {
 
     /// What surrounds this call, or None if it just runs.
     #[inline]
-    fn surrounding<'py>(&self, py: Python<'py>) -> PyResult<Option<SmallVec<[Bound<'py, PyAny>; 4]>>> {
+    fn surrounding(py: Python<'_>) -> PyResult<Option<SmallVec<[Bound<'_, PyAny>; 4]>>> {
         if recording::is_open() { Ok(None) } else { surroundings(py) }
     }
 
@@ -298,7 +300,7 @@ impl Signatures {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Option<SmallVec<[Bound<'py, PyAny>; 8]>>> {
-        let named = kwargs.map_or(0, |kwargs| kwargs.len());
+        let named = kwargs.map_or(0, PyDictMethods::len);
         if !self.plain || args.len() + named > self.parameters.len() {
             return Ok(None);
         }
@@ -365,19 +367,19 @@ impl Signatures {
 
     fn run<'py>(
         &self,
-        slf: &Bound<'py, Self>,
+        function: &Bound<'py, Self>,
         entry: &Entry,
         arguments: &[Bound<'py, PyAny>],
         key: &Key<'py>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
+        let py = function.py();
         let calls = self.count(entry);
         if self.verify > 0 && calls.is_multiple_of(self.verify) {
-            return slf.call_method1("_verified", (&entry.program, PyTuple::new(py, arguments)?));
+            return function.call_method1("_verified", (&entry.program, PyTuple::new(py, arguments)?));
         }
         let hosts = key.leaves.iter().any(|leaf| !leaf.is_exact_instance_of::<NDArray>());
         let given = if hosts {
-            slf.call_method1("_copied", (PyTuple::new(py, &key.leaves)?,))?.cast_into::<PyTuple>()?
+            function.call_method1("_copied", (PyTuple::new(py, &key.leaves)?,))?.cast_into::<PyTuple>()?
         } else {
             PyTuple::new(py, &key.leaves)?
         };
