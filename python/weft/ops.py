@@ -250,15 +250,8 @@ class Op:
         --------
         >>> import weft
         >>> op = weft.ops.get_op("sin").describe("The sine.").add_argument("x", "array", "Angles in radians.")
-        >>> print(op.docstring)
-        The sine.
-        <BLANKLINE>
-
-        Parameters
-        ----------
-        x : array
-            Angles in radians.
-        <BLANKLINE>
+        >>> op.docstring.splitlines()[0]
+        'The sine.'
         """
         self._entry.describe(text)
         return self
