@@ -34,7 +34,7 @@ from sklearn.model_selection import train_test_split
 from threadpoolctl import threadpool_limits
 
 import weft
-from two_devices import arithmetic
+from two_devices import arithmetic, program as programs
 from two_devices.devices import Devices, find_devices
 from two_devices.network import accuracy
 from two_devices.training import Data, Outcome, Plan, train
@@ -220,7 +220,30 @@ def main() -> int:
     agree = devices.on_gpu or tell_by_hand(outcomes, held_out, console)
     if agree:
         draw(data, plan, options.timeline, devices, console)
-    return 0 if agree and tell_arrays(outcomes, held_out, console) else 1
+    if not (agree and tell_arrays(outcomes, held_out, console)):
+        return 1
+    with threadpool_limits(limits=1, user_api="blas"):
+        return 0 if tell_program(data, replace(plan, epochs=min(plan.epochs, 5)), console) else 1
+
+
+def tell_program(data: Data, plan: Plan, console: Console) -> bool:
+    """Train on one device by eager steps and by a program, print what came of it, and return whether the weights agree."""
+    found = programs.compare(data, plan)
+    program, saved = found.program, 1 - found.program.nbytes / found.program.eager_nbytes
+    console.print("\nThe training step on one device, as a program")
+    console.print(f"ops in a replay     {program.ops}")
+    console.print(
+        f"arena               {program.nbytes / 1e6:.1f} MB, {program.eager_nbytes / 1e6:.1f} MB for all results "
+        f"({saved:.0%} saved)"
+    )
+    console.print(
+        f"time for a step     {1e3 * found.eager:.2f} ms eager, {1e3 * found.replayed:.2f} ms replayed (medians)"
+    )
+    if not found.same:
+        console.print("[red]final weights       differ between eager steps and replays")
+        return False
+    console.print("final weights       the same, eager and replayed, bit for bit")
+    return True
 
 
 def tell_by_hand(outcomes: dict[str, list[Outcome]], held_out: Data, console: Console) -> bool:

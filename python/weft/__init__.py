@@ -79,6 +79,7 @@ from weft._device import Device as Device, cpu as cpu, gpu as gpu
 from weft._executor import Executor as Executor
 from weft._exit import install as _install
 from weft._gradient import attach as _attach_rules
+from weft._notebook import attach as _attach_notebook, load_ipython_extension as load_ipython_extension
 from weft._program.block import capture as capture
 from weft._program.control import cond as cond, scan as scan
 from weft._program.eagerly import eager as eager
@@ -132,3 +133,4 @@ _install()
 _attach_methods()
 _attach_interop()
 _attach_rules()
+_attach_notebook()

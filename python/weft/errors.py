@@ -349,7 +349,7 @@ class CudaOutOfMemoryError(CudaError, MemoryError):
 
 
 class CaptureError(WeftError, RuntimeError):
-    """An op in the block of `weft.cuda.capture` cannot be recorded, or a graph cannot be replayed now.
+    """An op cannot be recorded, a value is not known while recording, or a graph cannot be replayed now.
 
     The message names the op and says what to do, such as to copy outside of the block into an array that the graph reads.
     An op that was refused has changed nothing. If what is recorded of an op is incomplete, the end of the block raises, too,
@@ -367,7 +367,7 @@ class CaptureError(WeftError, RuntimeError):
     """
 
 
-class RecordingWarning(WeftError, RuntimeWarning):
+class RecordingWarning(WeftError, RuntimeWarning):  # noqa: N818 - a warning
     """One argument of a `weft.program` alone has made many programs: each call records anew instead of replaying.
 
     The message names the argument and says what to pass instead. To make it an error, use ``warnings.simplefilter``.

@@ -460,8 +460,9 @@ def attribute_map(key: str) -> dict[str, Any]:
     >>> weft.ops.attribute_map("FInplaceOption")["add"]
     ((0, 0), (1, 0))
     """
-    found = ((op.name, op.attribute(key, _MISSING)) for op in all_ops())
-    return {name: value for name, value in found if value is not _MISSING}
+    absent = object()
+    found = ((op.name, op.attribute(key, absent)) for op in all_ops())
+    return {name: value for name, value in found if value is not absent}
 
 
 def group(name: str) -> Group:

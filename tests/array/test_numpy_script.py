@@ -149,9 +149,9 @@ def test_the_statement_does_the_same(statement: str) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("np.sum(x, axis=0.5)", "axes are an integer or several of them, not 0.5"),
-        ("np.sort(x, axis=0.5)", "an axis is an integer, not 0.5"),
-        ("np.zeros(3.0)", "a shape is an integer or a sequence of integers, not 3.0"),
+        ("np.sum(x, axis=0.5)", "axes are an integer or several of them, not the float 0.5"),
+        ("np.sort(x, axis=0.5)", "an axis is an integer, not the float 0.5"),
+        ("np.zeros(3.0)", "a shape is an integer or a sequence of integers, not the float 3.0"),
         ("np.zeros((2, 'a'))", "integer"),
         ("np.sum(x, 0, nonsense=1)", "nonsense"),
         ("np.reshape(x, (2, 3), 'F')", "argument"),

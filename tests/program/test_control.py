@@ -65,7 +65,7 @@ def test_scan_refuses_what_it_cannot_walk() -> None:
     with pytest.raises(ArgumentValueError, match=r"float64\[2\]"):
         weft.scan(lambda c, x: (c[:1], x), weft.zeros(2), weft.ones((3, 2)))
     with pytest.raises(TypeError, match="pair"):
-        weft.scan(lambda c, x: c, weft.zeros(2), weft.ones((3, 2)))
+        weft.scan(weft.add, weft.zeros(2), weft.ones((3, 2)))
 
 
 def test_cond_chooses() -> None:
@@ -321,6 +321,21 @@ def test_figures_and_pictures(tmp_path: Any) -> None:
         assert part in path.read_text(encoding="utf-8")
     with pytest.raises(ArgumentValueError, match="svg"):
         program.draw(tmp_path / "a.bmp")
+
+
+def test_a_program_is_a_graph() -> None:
+    @weft.program
+    def step(x: Any, w: Any) -> Any:
+        h = weft.tanh(x @ w)
+        w -= x.T @ h
+        return h.sum()
+
+    graph = step.lower(weft.ones((4, 3)), weft.ones((3, 3))).graph
+    assert isinstance(graph, weft.graph.Graph)
+    names = [node.name for node in graph.indexed_graph().nodes]
+    assert {name for name in names if name.startswith(("x", "w"))} == {"x_0", "w_1"}
+    assert [entry.node.name.partition("_")[0] for entry in graph.outputs] == ["subtract", "add"]
+    assert graph.outputs[0].version == 1
 
 
 def test_profile_makes_arguments_of_any_layout() -> None:

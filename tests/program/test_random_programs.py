@@ -44,7 +44,7 @@ class Ran:
     seen: list[bytes] = field(default_factory=list)
 
 
-def build(seed: int, length: int) -> list[Callable[[Ran], None]]:
+def build(seed: int, length: int) -> list[Callable[[Ran], None]]:  # noqa: C901 - one branch for each kind of step
     """Return the steps of a program: each names arrays by number and does the same at every run."""
     chance = random.Random(seed)
     count = 5  # arrays so far
@@ -61,7 +61,7 @@ def build(seed: int, length: int) -> list[Callable[[Ran], None]]:
         function = chance.choice(BINARY)
         alone = chance.choice(UNARY)
 
-        def step(
+        def step(  # noqa: C901 - as above
             ran: Ran,
             kind: str = kind,
             one: int = one,
@@ -158,14 +158,19 @@ def outcome(engine: weft.Engine, seed: int, length: int, **options: Any) -> list
     return [*found, *(array.tobytes() for array in everything), lasting.rng.random(2).tobytes(), *sorted(lasting.seen)]
 
 
-@pytest.mark.parametrize(("policy", "workers"), [("serial", 1), ("work_stealing", 1), ("work_stealing", 2), ("work_stealing", 8)])
+@pytest.mark.parametrize(
+    ("policy", "workers"), [("serial", 1), ("work_stealing", 1), ("work_stealing", 2), ("work_stealing", 8)]
+)
 def test_replays_are_what_eager_calls_are(make_engine: MakeEngine, policy: str, workers: int) -> None:
     chance = random.Random(workers)
     for _ in range(40 * MANY):
         seed, length = chance.randrange(10**9), chance.choice([3, 10, 40, 160])
         engine, other = make_engine(workers, policy), make_engine(workers, policy)
         wanted = outcome(engine, seed, length)
-        options: dict[str, Any] = {"sequential": chance.random() < 0.2, "memory": chance.choice(["min", "balanced", "speed"])}
+        options: dict[str, Any] = {
+            "sequential": chance.random() < 0.2,
+            "memory": chance.choice(["min", "balanced", "speed"]),
+        }
         if chance.random() < 0.2:
             options["passes"] = ()
         assert outcome(other, seed, length, **options) == wanted, f"seed {seed}, length {length}, {options}"

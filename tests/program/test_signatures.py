@@ -70,7 +70,7 @@ SAME = {
     "floats": (0.1 + 0.2, 0.30000000000000004),
     "nan": (float("nan"), float("nan")),
     "nan in a tuple": ((1.0, float("nan")), (1.0, float("nan"))),
-    "strings": ("tanh", "".join(["ta", "nh"])),
+    "strings": ("tanh", str(b"tanh", "ascii")),
     "large integers": (10**30, 10**29 * 10),
     "slices": (slice(0, 3, None), slice(0, 3, None)),
     "enums": (Mode.TRAIN, Mode.TRAIN),
@@ -175,9 +175,9 @@ def test_wrong_arguments_are_pythons_error(call: Any) -> None:
 def test_objects_of_identity_are_refused_by_name(value: Any) -> None:
     @weft.program
     def step(x: Any, config: Any) -> Any:
-        return x * 2
+        return x * len(config) * 2
 
-    with pytest.raises(TypeError, match="'config'.*static_argnames"):
+    with pytest.raises(TypeError, match=r"'config'.*static_argnames"):
         step(weft.ones(2), {"inner": [value]})
     assert step(weft.ones(2), {"inner": ["a name"]}).tolist() == [2.0, 2.0]
 
@@ -196,7 +196,7 @@ def test_static_arguments_may_be_objects() -> None:
 
 @pytest.mark.parametrize("value", [{1, 2}, bytearray(b"a")])
 def test_unhashable_arguments_are_refused_by_name(value: Any) -> None:
-    step = weft.program(lambda x, names: x)
+    step = weft.program(lambda x, names: (x, names)[0])
     with pytest.raises(TypeError, match="'names'"):
         step(weft.ones(2), value)
     step(weft.ones(2), frozenset({1, 2}))
@@ -204,8 +204,8 @@ def test_unhashable_arguments_are_refused_by_name(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [[1], {"a": 1}, {1}, weft.ones(2)])
 def test_unhashable_static_arguments_are_refused_by_name(value: Any) -> None:
-    step = weft.program(lambda x, names: x, static_argnames=["names"])
-    with pytest.raises(TypeError, match="'names'.*hashable"):
+    step = weft.program(lambda x, names: (x, names)[0], static_argnames=["names"])
+    with pytest.raises(TypeError, match=r"'names'.*hashable"):
         step(weft.ones(2), value)
     step(weft.ones(2), (1,))
 
@@ -288,5 +288,4 @@ def test_an_argument_that_makes_many_programs_is_named_once(count: int, recwarn:
 def test_shapes_are_not_taken_for_rates() -> None:
     step = weft.program(lambda x, rate: x * rate)
     with pytest.warns(weft.errors.RecordingWarning, match="x alone.*pad"):
-        for size in range(8):
-            step(weft.ones(size), 0.5)
+        assert [step(weft.ones(size), 0.5).size for size in range(8)] == list(range(8))

@@ -159,8 +159,7 @@ def test_a_counter_in_python_is_not_frozen() -> None:
     net = Net()
     assert [net.count(ones()).tolist()[0] for _ in range(3)] == [1.0, 2.0, 3.0]
     with pytest.warns(weft.errors.RecordingWarning, match=r"self\.calls"):
-        for _ in range(8):
-            net.count(ones())
+        assert [net.count(ones()).tolist()[0] for _ in range(8)] == [4.0 + number for number in range(8)]
 
 
 def test_instances_have_programs_of_their_own() -> None:
@@ -316,24 +315,6 @@ def test_arrays_of_numpy_are_copied_and_read_only() -> None:
     mutate(ones())
 
 
-def test_donated_arrays_raise_when_they_are_used() -> None:
-    step = weft.program(lambda w, x: w + x, donate=("w",))
-    for _ in range(3):
-        w = ones(64)
-        assert step(w, ones(64)).tolist() == [2.0] * 64
-        with pytest.raises(ValueError, match="donat"):
-            w.tolist()
-
-
-def test_shared_arrays_are_not_donated() -> None:
-    step = weft.program(lambda w, x: w + x, donate=("w",))
-    for _ in range(3):
-        w = ones(64)
-        part = w[:2]
-        step(w, ones(64))
-        assert part.tolist() == [1.0, 1.0]
-
-
 # Captures that fail.
 
 
@@ -343,7 +324,7 @@ def test_a_capture_error_names_the_op_and_the_line_and_the_argument() -> None:
         h = weft.tanh(features)
         return h if h.sum() > rate else features
 
-    with pytest.raises(CaptureError, match="test_traps.py:") as caught:
+    with pytest.raises(CaptureError, match=r"test_traps\.py:") as caught:
         step(ones(), 0.5)
     notes = "\n".join(caught.value.__notes__)
     assert "features: float64[3]" in notes
@@ -402,7 +383,7 @@ def test_an_array_stored_elsewhere_raises_when_it_is_used() -> None:
         return x * 2
 
     step(ones())
-    for use in (lambda y: y + 1, lambda y: y.tolist(), lambda y: step(y)):
+    for use in (lambda y: y + 1, lambda y: y.tolist(), step):
         with pytest.raises(CaptureError, match="step"):
             use(kept[0])
     assert step(ones()).tolist() == [2.0] * 3

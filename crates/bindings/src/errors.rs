@@ -163,11 +163,11 @@ pub(crate) fn graph(py: Python<'_>, error: GraphError) -> PyErr {
                 Err(source) => of_class(py, class, (format!("{context}: {source}{place}"),)),
             }
         }
+        GraphError::Plan(error) => plan(py, &error),
         error => {
             let class = match &error {
                 GraphError::Shape { .. } => "ShapeError",
                 GraphError::Gradient { .. } => "GradientError",
-                GraphError::Plan { .. } => "PlanError",
                 _ => "GraphError",
             };
             of_class(py, class, (format!("{error}{place}"),))

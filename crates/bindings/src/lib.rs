@@ -82,7 +82,12 @@ mod _core {
     #[pymodule_export]
     use super::graph::nodes::{PyNode, PyNodeEntry};
     #[pymodule_export]
-    use super::graph::passes::{graph_infer_shape, graph_infer_type, graph_load_json, graph_save_json};
+    use super::graph::passes::{
+        graph_apply_pass, graph_calls, graph_correct_layout, graph_draw, graph_eliminate_common, graph_eliminate_dead,
+        graph_find_pass, graph_fold_constants, graph_gradient, graph_infer_shape, graph_infer_type, graph_inferred,
+        graph_is_of_kind, graph_list_passes, graph_load_json, graph_order_mutation, graph_place_device,
+        graph_plan_memory, graph_print_ir, graph_register_pass, graph_save_json,
+    };
     #[pymodule_export]
     use super::graph::plan::plan_offsets;
     #[pymodule_export]
@@ -109,7 +114,7 @@ mod _core {
     #[pymodule_export]
     use super::tape::walk::tape_walk;
     #[pymodule_export]
-    use super::tape::{Node, Outline};
+    use super::tape::{Outline, TapeNode};
     #[pymodule_export]
     use super::variable::Variable;
 

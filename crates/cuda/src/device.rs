@@ -304,6 +304,7 @@ impl Device {
         let context = &self.0.context;
         let _entered = context.enter()?;
         context.free_pinned();
+        context.streams().iter().for_each(Stream::free_kept);
         // SAFETY: the context is current.
         unsafe { context.driver().trim(context.pool) }.map_err(|error| context.refused("trimming", error))
     }
@@ -311,6 +312,10 @@ impl Device {
     /// Waits for the frees that are on their way, and gives back what is kept. Nobody holds a turn here.
     pub(crate) fn make_room(&self) -> Result<(), CudaError> {
         issue_waiting(&self.0.context);
+        {
+            let _entered = self.0.context.enter()?;
+            self.0.context.streams().iter().for_each(Stream::free_kept);
+        }
         match self.synchronize(&mut Wait { timeout: Some(PATIENCE), ..Wait::default() }) {
             Ok(()) | Err(CudaError::Timeout { .. }) => self.trim(),
             Err(error) => Err(error),

@@ -75,7 +75,7 @@
 //!
 //! | memory | is held by | dies |
 //! |---|---|---|
-//! | a device block | its buffer | when the buffer's last handle goes, all its ops are issued; the free is issued behind their fences, in stream order; was it lent to other libraries, behind the default stream too |
+//! | a device block | its buffer, then the stream of its last op, which keeps some for what comes next on it | when the buffer's last handle goes, all its ops are issued; the stream comes behind their fences, and then the block may be used again there, or its free is issued; was it lent to other libraries, it is freed behind the default stream too |
 //! | memory of other libraries | what the buffer on it was given | when the fences are done of all that used the buffer |
 //! | a buffer in a graph | the graph | with the graph, whose replays have left their fences with the buffer |
 //! | a buffer that a graph alone knows, its kernels, what it keeps for foreign code | the graph | when its last replay has ended |
@@ -130,6 +130,7 @@ mod foreign;
 pub mod fork;
 mod graph;
 mod issue;
+mod kept;
 mod kernel;
 mod label;
 mod landing;

@@ -1,11 +1,12 @@
 //! Device memory in stream order: allocated for the op that fills it, freed behind the ops that used it.
 //!
 //! A free is issued, not waited for: on the stream of one of the last ops, behind the fences of the others. So nothing
-//! polls and nothing synchronises; the device's pool hands the memory on to what comes next.
+//! polls and nothing synchronises; the device's pool hands the memory on to what comes next. Some blocks do not even go back
+//! there: their stream keeps them (`kept`).
 
 use crate::context::Context;
 use crate::device::Device;
-use crate::driver::DeviceAddress;
+use crate::driver::{DeviceAddress, StreamHandle};
 use crate::error::{CudaError, DriverError};
 use crate::fence::Fence;
 use crate::foreign::DEFAULT_STREAM;
@@ -92,6 +93,10 @@ pub(crate) struct Block {
 /// Allocates for what comes next on the stream. Inside of the context.
 pub(crate) fn allocate(device: &Device, bytes: usize, stream: &Stream, label: &Label) -> Result<Block, CudaError> {
     let context = device.context();
+    if let Some(block) = stream.take_kept(bytes) {
+        context.memory.allocated(bytes);
+        return Ok(block);
+    }
     // SAFETY: the context is current, and the stream is one of its own.
     let attempt = || unsafe { context.driver().allocate(bytes, context.pool, stream.handle()) };
     let mut answer = attempt();
@@ -172,9 +177,9 @@ impl Freed {
             context.memory.lost(self.block.bytes);
             return None;
         }
-        // SAFETY: the block is ours, and the stream is behind all who used it.
-        if unsafe { context.driver().free(self.block.address, self.stream.handle()) }.is_err() {
-            context.memory.lost(self.block.bytes);
+        // What others were shown they may still hold on to, by mistake: it does not become one of ours at once.
+        if self.lent || !self.stream.keep(self.block) {
+            free(&context, self.block, self.stream.handle());
         }
         None
     }
@@ -186,6 +191,14 @@ impl Freed {
             unsafe { turn.follow_foreign(DEFAULT_STREAM, &Label::from("free")) }?;
         }
         Ok(())
+    }
+}
+
+/// Frees a block of which the stream is behind all users. Inside of the context.
+pub(crate) fn free(context: &Context, block: Block, stream: StreamHandle) {
+    // SAFETY: whoever has the block owes its free; the stream is behind all who used it.
+    if unsafe { context.driver().free(block.address, stream) }.is_err() {
+        context.memory.lost(block.bytes);
     }
 }
 

@@ -4,8 +4,10 @@ use crate::context::Context;
 use crate::driver::StreamHandle;
 use crate::error::CudaError;
 use crate::fence::{Fence, FenceCell};
+use crate::kept::KeptBlocks;
 use crate::label::Label;
 use crate::ledger::Ledger;
+use crate::memory::{Block, free};
 use crate::retired::Retired;
 use std::any::Any;
 use std::fmt;
@@ -23,6 +25,7 @@ struct Inner {
     /// Whoever holds its lock may issue.
     behind: Mutex<Behind>,
     ledger: Mutex<Ledger>,
+    kept: KeptBlocks,
 }
 
 /// A handle on a stream; clones share it.
@@ -78,8 +81,9 @@ impl Stream {
 
     fn with(context: &Arc<Context>, handle: StreamHandle, keeper: Option<Box<dyn Any + Send + Sync>>) -> Self {
         let number = context.runtime.number_stream();
-        let (behind, ledger) = Default::default();
-        let stream = Self(Arc::new(Inner { context: Arc::clone(context), handle, number, keeper, behind, ledger }));
+        let (behind, ledger, kept) = Default::default();
+        let context_of = Arc::clone(context);
+        let stream = Self(Arc::new(Inner { context: context_of, handle, number, keeper, behind, ledger, kept }));
         context.register(&stream);
         stream
     }
@@ -127,6 +131,28 @@ impl Stream {
             Err(TryLockError::WouldBlock) => return None,
         };
         Some(Turn { stream: self, behind })
+    }
+
+    /// A block for what comes next on the stream, if it has kept one of this size.
+    #[inline]
+    pub(crate) fn take_kept(&self, bytes: usize) -> Option<Block> {
+        self.0.kept.take(bytes).map(|address| Block { address, bytes })
+    }
+
+    /// Keeps a block that this stream is behind all users of. Answers whether it does: streams of other libraries go when
+    /// they go.
+    #[inline]
+    pub(crate) fn keep(&self, block: Block) -> bool {
+        self.0.keeper.is_none() && self.0.kept.keep(block, self.0.context.properties.memory)
+    }
+
+    /// Frees the blocks that it keeps. Inside of the context.
+    pub(crate) fn free_kept(&self) {
+        let turn = self.turn();
+        for block in self.0.kept.drain() {
+            free(&self.0.context, block, self.handle());
+        }
+        drop(turn);
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {
@@ -287,6 +313,11 @@ impl Drop for Inner {
     fn drop(&mut self) {
         if self.context.runtime.is_abandoned() {
             return;
+        }
+        if let Ok(_entered) = self.context.enter() {
+            for block in self.kept.drain() {
+                free(&self.context, block, self.handle);
+            }
         }
         let spare = self.ledger.get_mut().unwrap_or_else(PoisonError::into_inner).take_spare();
         let events = spare.iter().map(|cell| cell.event).collect();

@@ -103,7 +103,7 @@ fn in_words(time: Duration) -> String {
         seconds if seconds >= 1e-3 => (seconds * 1e3, "ms"),
         seconds => (seconds * 1e6, "us"),
     };
-    let decimals = if value < 9.95 { 1 } else { 0 };
+    let decimals = usize::from(value < 9.95);
     let written = format!("{value:.decimals$}");
     format!("{} {unit}", written.strip_suffix(".0").unwrap_or(&written))
 }

@@ -1,5 +1,7 @@
 //! What is wrong with a graph, and where.
 
+use crate::node::Node;
+use crate::plan::PlanError;
 use crate::registry::RuleError;
 
 /// Why a graph cannot be made, read or passed on.
@@ -31,11 +33,8 @@ pub enum GraphError {
         place: u64,
     },
     /// Memory cannot be planned.
-    #[error("{message}")]
-    Plan {
-        /// What does not fit.
-        message: String,
-    },
+    #[error(transparent)]
+    Plan(#[from] PlanError),
     /// A rule of an op refused its node.
     #[error("{context}: {source}")]
     Rule {
@@ -56,6 +55,11 @@ impl GraphError {
         Self::Graph { message: message.into(), place: 0 }
     }
 
+    /// An error about a node.
+    pub fn at(node: &Node, message: impl Into<String>) -> Self {
+        Self::Graph { message: format!("{}: {}", node.described(), message.into()), place: node.place() }
+    }
+
     /// The place of the node that is meant; 0 is none.
     #[must_use]
     pub fn place(&self) -> u64 {
@@ -64,7 +68,7 @@ impl GraphError {
             | Self::Shape { place, .. }
             | Self::Gradient { place, .. }
             | Self::Rule { place, .. } => *place,
-            Self::Plan { .. } => 0,
+            Self::Plan(_) => 0,
         }
     }
 }

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft._array.blas import add_device
 from weft._core import _FIRST_CUDA_DEVICE, copy_elements, cuda_empty, empty
 from weft._device import Device, cpu, gpu
 
@@ -84,7 +83,5 @@ def place(x: NDArray, device: Device) -> NDArray:
         moved = cuda_empty(x.shape, x.dtype, x.engine, device.index)
         copy_elements(moved, x)
         return moved
-    if device.index:
-        add_device(x.engine, device.index)
     x._place(device._number)
     return x

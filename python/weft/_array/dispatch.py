@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array import door, operands, places, plans
-from weft._array.blas import share_cores
 from weft._array.copies import copy_cast
 from weft._array.rules import Aval, broadcast_shapes, scalar_dtype
 from weft._array.symbolic import Composing, compose
@@ -30,6 +29,9 @@ if TYPE_CHECKING:
     from weft.ops import Op
 
 __all__ = ["call"]
+
+#: For how many combinations of operands and attributes an op remembers what its rule has said.
+_REMEMBERED = 256
 
 
 def call(
@@ -155,6 +157,34 @@ def _mask(where: Any, given: tuple[Any, ...]) -> NDArray | None:  # noqa: ANN401
     return mask
 
 
+def _infer(op: Op, given: tuple[operands.Operand, ...], attributes: dict[str, Any]) -> tuple[Aval, ...]:
+    """Return what the op's rule says of its results; rules are asked once for the same operands and attributes."""
+    try:
+        key = tuple([(x.shape, x.dtype) if isinstance(x, NDArray) else x.__class__ for x in given])
+        whole = (key, *attributes.items(), *map(type, attributes.values())) if attributes else key
+        avals: tuple[Aval, ...] | None = op.plans.get(whole)
+    except TypeError:  # an attribute that is not hashable
+        whole, avals = None, None
+    if avals is None:
+        inferred = op.infer(
+            *[
+                Aval(x.shape, x.dtype) if isinstance(x, NDArray) else Aval((), scalar_dtype(x.__class__), weak=True)
+                for x in given
+            ],
+            **attributes,
+        )
+        avals = inferred if isinstance(inferred, tuple) else (inferred,)
+        if whole is not None:
+            if len(op.plans) >= _REMEMBERED:
+                op.plans.clear()
+            op.plans[whole] = avals
+    return avals
+
+
+def _engine_of(given: tuple[operands.Operand, ...], out: object) -> Engine:
+    return operands.engine_of(*given, *operands.listed(out))
+
+
 def _computed(
     op: Op,
     arrays: tuple[Any, ...],
@@ -164,19 +194,13 @@ def _computed(
 ) -> tuple[NDArray, ...]:
     """Push an op that has no ufunc."""
     given = operands.coerce(arrays, out)
-    engine = operands.engine_of(*given, *operands.listed(out)) if engine is None else engine
-    share_cores(engine)
-    inferred = op.infer(
-        *[
-            Aval(x.shape, x.dtype) if isinstance(x, NDArray) else Aval((), scalar_dtype(x.__class__), weak=True)
-            for x in given
-        ],
-        **attributes,
-    )
-    avals = inferred if isinstance(inferred, tuple) else (inferred,)
+    if engine is None:
+        engine = given[0].engine if given and isinstance(given[0], NDArray) else _engine_of(given, out)
+    avals = _infer(op, given, attributes)
     results, final = places.computed(op, given, avals, out, engine)
     door.submit(door.Call(op, given, results, attributes))
-    for target, result in zip(final, results, strict=True):
-        if target is not result:
-            copy_cast(target, result)
+    if final is not results:
+        for target, result in zip(final, results, strict=True):
+            if target is not result:
+                copy_cast(target, result)
     return final

@@ -139,10 +139,12 @@ def _as_users(call: Call, plan: Plan, inputs: tuple[NDArray, ...]) -> None:
 def _as_callable(call: Call, *, on_device: bool) -> None:
     """Push an op as the Python callable that computes it."""
     op, given = call.op, call.given
-    mutated = tuple(x for at, x in enumerate(given) if at in op.mutates and isinstance(x, NDArray))
-    inputs = tuple(x for at, x in enumerate(given) if at not in op.mutates and isinstance(x, NDArray))
-    for x in mutated:
-        check_writable(x)
+    inputs = tuple([x for at, x in enumerate(given) if isinstance(x, NDArray) and at not in op.mutates])
+    mutated: tuple[NDArray, ...] = ()
+    if op.mutates:
+        mutated = tuple([x for at, x in enumerate(given) if isinstance(x, NDArray) and at in op.mutates])
+        for x in mutated:
+            check_writable(x)
     compute = op.compute["cpu"]
     if on_device:
         from weft._cuda.hosted import compute_of  # noqa: PLC0415 - for those alone who have a device

@@ -62,7 +62,13 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
     >>> x[1, ::2], x[[1, 0], 0]
     (NDArray([4, 6]), NDArray([4, 1]))
     """
-    found = _first_axis(x, key) or parse(key, x.shape, x.strides)
+    part = x._part(key)
+    if part is not None:
+        part = part if part.ndim else _value(part)
+        if x._known:
+            hear_view(_getitem, x, part, {"key": encode(key, x.ndim)})
+        return part
+    found = parse(key, x.shape, x.strides)
     if isinstance(found, Basic):
         shown = view(x, found.shape, found.strides, found.offset)
         if not found.shape and _is_of_integers(key):
@@ -114,13 +120,19 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any
     NDArray([1, 0, 0])
     """
     check_writable(x)
-    found = _first_axis(x, key) or parse(key, x.shape, x.strides)
+    part = x._part(key)
     scalar: bool | int | float | complex | None = None
     source: NDArray | None = None
     if isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic):
         scalar = element(value, x.dtype)  # may raise: before anything is pushed
     else:
         source = as_array(value, x)
+    if part is not None:
+        if x._known:
+            hear_view(_getitem, x, part, {"key": encode(key, x.ndim)})
+        fill(part, scalar if source is None else source)
+        return
+    found = parse(key, x.shape, x.strides)
     if isinstance(found, Basic):
         target = view(x, found.shape, found.strides, found.offset)
         if x._known:
@@ -236,24 +248,6 @@ def _setitem(
 ) -> None:
     np.copyto(out, x)
     out[decode(key, indices)] = value
-
-
-def _first_axis(x: NDArray, key: Any) -> Basic | None:  # noqa: ANN401 - any key
-    """Return what an integer or a slice alone means, the commonest keys; None where `parse` must look, or complain."""
-    kind = key.__class__
-    if kind is not int and kind is not slice:
-        return None
-    shape, strides = x.shape, x.strides
-    if not shape:
-        return None
-    size, stride = shape[0], strides[0]
-    if kind is int:
-        if not -size <= key < size:
-            return None
-        return Basic(shape[1:], strides[1:], (key + size if key < 0 else key) * stride)
-    start, stop, step = key.indices(size)
-    length = len(range(start, stop, step))
-    return Basic((length, *shape[1:]), (step * stride, *strides[1:]), start * stride if length else 0)
 
 
 def _is_of_integers(key: Any) -> bool:  # noqa: ANN401 - a basic key that names one element

@@ -17,7 +17,7 @@ from weft._array.copies import copy_cast
 from weft._array.manipulation import _selected, atleast_1d, atleast_2d, atleast_3d, expand_dims, ravel, unstack
 from weft._array.operands import as_array
 from weft._array.shapes import AnyShape, Shape, as_shape, axis_index, is_index, joined_shape
-from weft._array.views import Layout, register_view
+from weft._array.views import Layout, register_view, view
 from weft._core import NDArray
 from weft.ops import Aval, as_dtype, register_op, result_dtype
 
@@ -91,10 +91,12 @@ def _push_concat(outputs: tuple[NDArray], parts: Sequence[NDArray], *, axis: int
     """Copy each part into its slice of the result."""
     result, start = outputs[0], 0
     at = axis_index(axis, result.ndim)
+    strides = result.strides
     for part in parts:
+        shape = part.shape
         if part.size:
-            copy_cast(_narrowed(result, axis=at, start=start, length=part.shape[at]), part)
-        start += part.shape[at]
+            copy_cast(view(result, shape, strides, start * strides[at]), part)
+        start += shape[at]
     return True
 
 
@@ -424,6 +426,11 @@ def _as_arrays(arrays: Sequence[ArrayLike] | NDArray) -> list[NDArray]:
     """Return what is to be joined as arrays on one engine: that of the first that has one."""
     if isinstance(arrays, NDArray):
         return list(unstack(arrays))
+    for x in arrays:
+        if not isinstance(x, NDArray):
+            break
+    else:
+        return [*arrays]
     like = next((x for x in arrays if isinstance(x, NDArray)), None)
     return [as_array(x, like) for x in arrays]
 

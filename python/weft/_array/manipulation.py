@@ -175,7 +175,12 @@ def reshape(x: ArrayLike, /, shape: AnyShape, *, copy: bool | None = None) -> ND
     if is_symbol(x):
         return one(_reshape, x, shape=as_shape(shape))
     new = resolve_shape(shape, x.size, x.shape)
-    strides = None if copy else reshape_strides(x.shape, x.strides, x.itemsize, new)
+    if copy:
+        strides = None
+    elif x._contiguous:
+        strides = contiguous_strides(new, x.itemsize)
+    else:
+        strides = reshape_strides(x.shape, x.strides, x.itemsize, new)
     if strides is not None:
         result = view(x, new, strides)
         if x._known:

@@ -24,6 +24,7 @@ from weft._array.places import check_writable
 from weft._array.rounding import round as rounded
 from weft._array.rules import as_dtype
 from weft._array.shapes import AnyShape, as_shape, axis_index, is_index
+from weft._array.sorting import shows_order
 from weft._array.views import view
 from weft._array.waiting import await_array
 from weft._core import NDArray, push_compute, set_dispatch, tape_hears
@@ -282,7 +283,7 @@ def sort(self: NDArray, axis: SupportsIndex = -1, kind: str | None = None, *, st
 
 def _sort_in_place(x: Any, *, axis: int, stable: bool) -> None:  # noqa: ANN401 - NumPy's or CuPy's
     if isinstance(x, np.ndarray):
-        x.sort(axis=axis, stable=stable)
+        x.sort(axis=axis, stable=stable and shows_order(x))
     else:  # CuPy sorts no views in place, and always stably
         x[...] = np.sort(x, axis=axis)
 

@@ -53,7 +53,12 @@ def computed(
     op: Op, given: tuple[Operand, ...], avals: tuple[Aval, ...], out: object, engine: Engine
 ) -> tuple[tuple[NDArray, ...], tuple[NDArray, ...]]:
     """Return where an op without a ufunc computes its results, and where they go from there, if that is another place."""
-    like = next((x for x in given if isinstance(x, NDArray)), None)
+    like = given[0] if given and isinstance(given[0], NDArray) else None
+    if like is None:
+        like = next((x for x in given if isinstance(x, NDArray)), None)
+    if out is None and like is not None:
+        made = tuple([beside(like, aval.shape, aval.dtype) for aval in avals])
+        return made, made
     results: list[NDArray] = []
     final: list[NDArray] = []
     targets = targets_of(out, len(avals))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from functools import cache
 from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
 
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
@@ -50,7 +51,9 @@ def as_shape(shape: AnyShape) -> Shape:
     try:
         return tuple([operator.index(n) for n in shape])
     except TypeError:
-        raise TypeError(f"a shape is an integer or a sequence of integers, not {shape!r}") from None
+        raise TypeError(
+            f"a shape is an integer or a sequence of integers, not the {type(shape).__name__} {shape!r}"
+        ) from None
 
 
 def axis_index(axis: SupportsIndex, ndim: int) -> int:
@@ -58,8 +61,13 @@ def axis_index(axis: SupportsIndex, ndim: int) -> int:
     try:
         index = operator.index(axis)
     except TypeError:
-        raise TypeError(f"an axis is an integer, not {axis!r}") from None
+        raise TypeError(f"an axis is an integer, not the {type(axis).__name__} {axis!r}") from None
     return index if ndim.__class__ is UnknownRank else normalize_axis_index(index, ndim)
+
+
+@cache
+def _every(ndim: int) -> Shape:
+    return tuple(range(ndim))
 
 
 def axis_tuple(axis: Axis, ndim: int) -> Shape:
@@ -67,13 +75,15 @@ def axis_tuple(axis: Axis, ndim: int) -> Shape:
     if ndim.__class__ is UnknownRank:
         return None if axis is None else as_shape(axis)  # type: ignore[return-value] # a rule reads None as all axes
     if axis is None:
-        return tuple(range(ndim))
+        return _every(ndim)
     if is_index(axis):
         return (axis_index(axis, ndim),)
+    if axis.__class__ is tuple and axis == _every(ndim):  # given by whoever has called this already
+        return _every(ndim)
     try:
         found = [operator.index(each) for each in axis]
     except TypeError:
-        raise TypeError(f"axes are an integer or several of them, not {axis!r}") from None
+        raise TypeError(f"axes are an integer or several of them, not the {type(axis).__name__} {axis!r}") from None
     return tuple(sorted(normalize_axis_tuple(found, ndim)))
 
 
@@ -96,6 +106,8 @@ def reduced_shape(shape: Shape, axes: Shape, *, keepdims: bool) -> Shape:
 
 def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
     """Return the strides in bytes of a C-ordered array."""
+    if len(shape) == 1:
+        return (itemsize,)
     strides: list[int] = []
     step = itemsize
     for n in reversed(shape):
@@ -106,6 +118,8 @@ def contiguous_strides(shape: Shape, itemsize: int) -> Shape:
 
 def resolve_shape(shape: AnyShape, size: int, old: Shape) -> Shape:
     """Return the shape with a single -1 replaced by what is left of `size` elements; ValueError if it cannot fit."""
+    if shape.__class__ is int and shape in (size, -1):
+        return (size,)
     new = as_shape(shape)
     unknown = [i for i, n in enumerate(new) if n == -1]
     if len(unknown) > 1:

@@ -45,8 +45,7 @@ class UnknownRank:
         )
 
     __index__ = __int__ = __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __sub__ = __rsub__ = _refuse
-    __bool__ = __eq__ = __ne__ = _refuse  # type: ignore[assignment]
-    __hash__ = None  # type: ignore[assignment]
+    __bool__ = _refuse  # type: ignore[assignment]
 
 
 def is_symbol(x: object) -> bool:

@@ -68,7 +68,7 @@ def blank(layouts: Sequence[Layout], engine: Engine) -> tuple[NDArray, ...]:
         low, high = min(low for low, _ in reaches), max(high for _, high in reaches)
         made[owner] = zeros(high - low, dtype=np.uint8, engine=engine), low
     return tuple(
-        made[layout.owner][0]._strided(  # noqa: SLF001 - the core's own package
+        made[layout.owner][0]._strided(
             layout.shape, layout.strides, layout.distance - made[layout.owner][1], layout.dtype
         )
         for layout in layouts

@@ -94,4 +94,4 @@ class _Block:
             return
         self._recording.end()
         compiled = self._recording.finish((), sequential=self._sequential, memory=self._memory)
-        self._program._planned = compiled  # noqa: SLF001 - of this package
+        self._program._planned = compiled

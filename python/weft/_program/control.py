@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from weft._array.joining import stack
@@ -12,7 +13,7 @@ from weft._core import NDArray
 from weft._program import record
 from weft._program.entry import program
 from weft._program.function import ProgramFunction
-from weft._program.trees import arrays_of, leaves_of, replaced, unflattened
+from weft._program.trees import arrays_of, class_of, leaves_of, replaced, unflattened
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
@@ -67,19 +68,22 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, *, length
     """
     rows = _length(xs, length)
     body = _body(f)
-    carry, ys = init, []
+    carry: Any = init
+    ys: list[Any] = []
     known = [(x.shape, x.dtype) for x in arrays_of(init)]
     for row in range(rows):
-        part = replaced(xs, lambda x, row=row: as_array(x)[row])
-        returned = body(carry, part)
-        if not isinstance(returned, tuple) or len(returned) != 2:  # noqa: PLR2004 - carry and row
+        part = replaced(xs, partial(_row, row))
+        returned: Any = body(carry, part)
+        if class_of(returned) is not tuple or len(returned) != 2:  # noqa: PLR2004 - carry and row
             raise ArgumentTypeError(
                 f"scan: the body returns a pair, the carry and a row, and it returned {type(returned).__name__}"
             )
-        carry, y = returned
+        carry, y = returned[0], returned[1]
         found = [(x.shape, x.dtype) for x in arrays_of(carry)]
         if found != known:
-            raise ArgumentValueError(f"scan: the body was given a carry of {_shown(known)}, and returned one of {_shown(found)}")
+            raise ArgumentValueError(
+                f"scan: the body was given a carry of {_shown(known)}, and returned one of {_shown(found)}"
+            )
         ys.append(y)
     return carry, _stacked(ys)
 
@@ -135,6 +139,10 @@ def cond(p: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) -> An
         raise ArgumentValueError(f"cond: one branch returns {len(ours)} values, the other {len(theirs)}")
     choice = p.reshape(())
     return unflattened(taken, iter([_chosen(choice, *pair) for pair in zip(ours, theirs, strict=True)]))
+
+
+def _row(row: int, x: Any) -> NDArray:  # noqa: ANN401 - an array
+    return as_array(x)[row]
 
 
 def _chosen(choice: NDArray, one: Any, other: Any) -> Any:  # noqa: ANN401 - leaves of a result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft._program.summary import shown_view
 from weft.errors import ArgumentValueError
@@ -12,7 +12,7 @@ from weft.errors import ArgumentValueError
 if TYPE_CHECKING:
     import os
 
-    from weft._core import Compiled
+    from weft._core import Compiled, _Step
 
 __all__ = ["draw"]
 
@@ -38,14 +38,14 @@ def draw(name: str, compiled: Compiled, path: str | os.PathLike[str]) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def _told(step: dict[str, Any]) -> str:
+def _told(step: _Step) -> str:
     """Return what an op reads and writes, line by line."""
     reads = [f"reads {shown_view(view)}" for view in step["inputs"]]
     writes = [f"writes {shown_view(view)}" for view in step["outputs"]]
     return "\n".join([*reads, *writes, step["location"] or ""]).strip()
 
 
-def _dot(name: str, steps: list[dict[str, Any]]) -> str:
+def _dot(name: str, steps: list[_Step]) -> str:
     lines = [f"digraph {_quoted(name)} {{", '  node [shape=box, fontname="Helvetica,Arial,sans-serif", fontsize=11];']
     for step in steps:
         label = step["name"] + "".join(f"\n{shown_view(view)}" for view in step["outputs"])
@@ -58,13 +58,13 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
-def _svg(name: str, steps: list[dict[str, Any]]) -> str:
+def _svg(name: str, steps: list[_Step]) -> str:
     places = _places(steps)
     width = max((x for x, _ in places), default=0) + _WIDTH + 2 * _GAP
     height = max((y for _, y in places), default=0) + _HEIGHT + 2 * _GAP
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        'font-family="Helvetica,Arial,sans-serif" font-size="11" text-anchor="middle">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}">',
+        '<g font-family="Helvetica,Arial,sans-serif" font-size="11" text-anchor="middle">',
         f"<title>{escape(name)}</title>",
         '<g fill="none" stroke="#9aa3ad">',
     ]
@@ -73,7 +73,9 @@ def _svg(name: str, steps: list[dict[str, Any]]) -> str:
             left, top = places[before]
             start, end = left + _WIDTH / 2, x + _WIDTH / 2
             top, middle = top + _HEIGHT, (top + _HEIGHT + y) / 2
-            parts.append(f'<path d="M{start:.0f} {top:.0f}C{start:.0f} {middle:.0f} {end:.0f} {middle:.0f} {end:.0f} {y:.0f}"/>')
+            parts.append(
+                f'<path d="M{start:.0f} {top:.0f}C{start:.0f} {middle:.0f} {end:.0f} {middle:.0f} {end:.0f} {y:.0f}"/>'
+            )
     parts.append("</g>")
     for step, (x, y) in zip(steps, places, strict=True):
         result = ", ".join(shown_view(view) for view in step["outputs"])
@@ -83,10 +85,10 @@ def _svg(name: str, steps: list[dict[str, Any]]) -> str:
             f'<text x="{x + _WIDTH / 2:.0f}" y="{y + 17:.0f}">{escape(step["name"])}</text>',
             f'<text x="{x + _WIDTH / 2:.0f}" y="{y + 32:.0f}" fill="#566">{escape(result[:30])}</text></g>',
         ]
-    return "\n".join([*parts, "</svg>", ""])
+    return "\n".join([*parts, "</g>", "</svg>", ""])
 
 
-def _places(steps: list[dict[str, Any]]) -> list[tuple[float, float]]:
+def _places(steps: list[_Step]) -> list[tuple[float, float]]:
     """Return where the boxes lie: by layer, and in a layer below what they wait for."""
     layers: list[int] = []
     for step in steps:

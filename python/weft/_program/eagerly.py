@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from weft._core import set_eager
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
 __all__ = ["eager"]
 
 
 @contextmanager
-def eager() -> Iterator[None]:
+def eager() -> Generator[None]:
     """Switch all programs of the process off for a block, to debug: their functions run as if they were not decorated.
 
     Inside, breakpoints, ``print`` and values work in the function as anywhere else. Blocks may nest; programs are on again

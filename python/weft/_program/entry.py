@@ -123,8 +123,9 @@ def program(
     1
     """
     if function is None:
+        made: Any = program
         return functools.partial(
-            program,
+            made,
             static_argnames=static_argnames,
             donate=donate,
             memory=memory,
@@ -139,7 +140,7 @@ def program(
     if not isinstance(sequential, bool):
         raise ArgumentTypeError(f"weft.program: sequential is a bool, not {type(sequential).__name__}")
     for option, number, least in (("verify", verify, 0), ("max_programs", max_programs, 1)):
-        if not isinstance(number, int) or isinstance(number, bool):
+        if type(number) is not int:
             raise ArgumentTypeError(f"weft.program: {option} is an int, not {type(number).__name__}")
         if number < least:
             raise ArgumentValueError(f"weft.program: {option} is at least {least}, not {number}")
@@ -168,6 +169,8 @@ def _check_callable(function: object) -> None:
         )
     name = getattr(function, "__name__", type(function).__name__)
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        raise ArgumentTypeError(f"weft.program: {name!r} is a coroutine function: record the part of it that does not await")
+        raise ArgumentTypeError(
+            f"weft.program: {name!r} is a coroutine function: record the part of it that does not await"
+        )
     if inspect.isgeneratorfunction(function):
         raise ArgumentTypeError(f"weft.program: {name!r} is a generator function: make it a plain function")

@@ -19,11 +19,11 @@ from weft._program.blank import layouts_of
 from weft._program.history import Call, History
 from weft._program.program import Program
 from weft._program.record import copied, engine_for, inlining, record
-from weft._program.trees import arrays_of, describe, replaced
+from weft._program.trees import describe, leaves_of, replaced, unflattened
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from weft._core import Compiled
     from weft._program.record import Options
@@ -75,9 +75,10 @@ class ProgramFunction(Signatures):
 
     # Calls come to the core first; it calls `_record` for what it has not seen, and the other methods of one underscore.
     __wrapped__: Callable[..., Any]
+    __qualname__: str
 
     def __new__(cls, settings: Settings, instance: object = None, of: ProgramFunction | None = None) -> Self:
-        """Take the place of a function, or of a method of an instance."""
+        """Take the place of a function, or of a method of an instance, which has the programs of `of`."""
         parameters = settings.of(instance is not None)
         return super().__new__(
             cls,
@@ -91,10 +92,10 @@ class ProgramFunction(Signatures):
             of,
         )
 
-    def __init__(self, settings: Settings, instance: object = None, of: ProgramFunction | None = None) -> None:
+    def __init__(self, settings: Settings, instance: object = None, of: ProgramFunction | None = None) -> None:  # noqa: ARG002 - as `__new__`
         functools.update_wrapper(cast("Any", self), settings.function)
         self._settings = settings
-        self._history = History(settings.name) if of is None else of._history
+        self.history: History = History(settings.name) if of is None else of.history
         self._methods: dict[int, tuple[weakref.ref[Any], ProgramFunction]] = {}
 
     # What a user calls.
@@ -144,12 +145,12 @@ class ProgramFunction(Signatures):
         >>> scale.why()
         'scale: rate was 0.5, and is 0.25'
         """
-        return self._history.why()
+        return self.history.why()
 
     def clear(self) -> None:
         """Forget all programs: the next call is recorded, whatever was changed that nobody noticed."""
         self._forget()
-        self._history.clear()
+        self.history.clear()
         for _, method in tuple(self._methods.values()):
             method.clear()
 
@@ -180,8 +181,8 @@ class ProgramFunction(Signatures):
         if self._settings.verify == 1:
             return self._verified(program, arguments)
         leaves = self._leaves(arguments)
-        made = program._compiled.run(self._copied(leaves))  # noqa: SLF001 - of this package
-        return self._result(program._structure, made, leaves)  # noqa: SLF001 - likewise
+        made = program._compiled.run(self._copied(leaves))
+        return self._result(program._structured, made, leaves)
 
     def _verified(self, program: Program, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - as above
         from weft._program.verify import verified  # noqa: PLC0415 - for those alone who ask for it
@@ -201,10 +202,8 @@ class ProgramFunction(Signatures):
         names = [parameter.name for parameter in settings.of(self._instance is not None)]
         by_name = dict(zip(names, arguments, strict=True))
         parts = dict(zip(names, self._parts(arguments), strict=True))
-        recorded = record(
-            settings.name, settings.function, self._instance, by_name, settings.options, self._call_of
-        )
-        call = {name: (part, describe(by_name[name])) for name, part in parts.items()}
+        recorded = record(settings.name, settings.function, self._instance, by_name, settings.options, self._call_of)
+        call: dict[str, tuple[Hashable, str]] = {name: (part, describe(by_name[name])) for name, part in parts.items()}
         call |= {name.text: ((name.text, name.token), name.shown) for name in recorded.names}
         leaves = self._leaves(arguments)
         owners = recorded.arguments
@@ -216,7 +215,9 @@ class ProgramFunction(Signatures):
         engine = engine_for(leaves)
         call["engine"] = (id(engine), repr(engine))
         source = _again, partial(_found_again, settings.name, self._reference()), _outlined(arguments)
-        program = Program(settings.name, recorded.compiled, recorded.structure, owners, source, layouts_of(leaves, overlaps))
+        program = Program(
+            settings.name, recorded.compiled, recorded.structure, owners, source, layouts_of(leaves, overlaps)
+        )
         entered: Program = self._enter(
             arguments,
             program,
@@ -227,7 +228,7 @@ class ProgramFunction(Signatures):
             _versions(recorded.compiled),
         )
         if entered is program:
-            self._history.enter(Call(call), by_name, stacklevel + 1, settings.max_programs)
+            self.history.enter(Call(call), by_name, stacklevel + 1, settings.max_programs)
             kept = self._programs()
             for old in kept[: max(0, len(kept) - settings.max_programs)]:
                 self._forget(old)
@@ -287,7 +288,7 @@ class ProgramFunction(Signatures):
         if self._instance is not None:
             return getattr, (self._instance, self._settings.name)
         function, name = self._settings.function, self.__qualname__
-        found: Any = sys.modules.get(self.__module__)
+        found: object = sys.modules.get(self.__module__)
         for part in name.split("."):
             found = getattr(found, part, None)
         if found is self:
@@ -322,21 +323,22 @@ def _made_again(
 
 def _again(function: ProgramFunction, arguments: tuple[Any, ...]) -> Program:
     """Record a program anew, where it was loaded."""
-    return function._lowered(arguments)  # noqa: SLF001 - of this module
+    return function._lowered(arguments)
 
 
 def _outlined(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return arguments without the arrays' values, so that a program keeps none."""
-    return tuple(replaced(value, cast("Any", lambda array: Aval(array.shape, np.dtype(array.dtype)))) for value in arguments)
+    return tuple(replaced(value, cast("Any", _aval_of)) for value in arguments)
+
+
+def _aval_of(array: Any) -> Aval:  # noqa: ANN401 - NumPy's or weft's
+    return Aval(array.shape, np.dtype(array.dtype))
 
 
 def _materialised(value: Any) -> Any:  # noqa: ANN401 - any argument
     """Return a value with arrays in place of avals; they have no memory until something is written."""
-    if isinstance(value, Aval):
-        return empty(value.shape, value.dtype, get_engine())
-    if isinstance(value, (list, tuple)) and any(isinstance(part, (Aval, list, tuple, dict)) for part in value):
-        parts = [_materialised(part) for part in value]
-        return type(value)._make(parts) if hasattr(type(value), "_make") else type(value)(parts)  # type: ignore[attr-defined]
-    if isinstance(value, dict):
-        return {name: _materialised(part) for name, part in value.items()}
-    return value
+    leaves = [
+        empty(leaf.shape, np.dtype(leaf.dtype), get_engine()) if isinstance(leaf, Aval) else leaf
+        for leaf in leaves_of(value, Aval)
+    ]
+    return unflattened(value, iter(leaves), Aval)

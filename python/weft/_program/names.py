@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from weft._core import NDArray, Signatures
-from weft._program.trees import describe
+from weft._program.trees import class_of, describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +27,8 @@ __all__ = ["Name", "names_of"]
 _SETTLED = ("weft", "numpy", "cupy", "scipy", "math", "builtins")
 _EQUAL = (int, float, str)
 _KEPT = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type, type(None), bool)
+#: Instructions that leave what was read where it is.
+_TRANSPARENT = frozenset({"CACHE", "COPY", "DUP_TOP", "PUSH_NULL", "EXTENDED_ARG"})
 _MISSING = object()
 
 
@@ -174,25 +176,25 @@ def _compared(value: object) -> tuple[str, Any]:
         return "same", value
 
 
-def _plain(value: object, name: str) -> tuple[Any] | None:
+def _plain(value: Any, name: str) -> tuple[Any] | None:  # noqa: ANN401, PLR0911 - any object; one line for each way to be read
     """Return an attribute that is read without running anything of a user's; None if it is not such."""
     if isinstance(value, types.ModuleType):
         return (value.__dict__[name],) if name in value.__dict__ else None
     if isinstance(value, (NDArray, type, types.FunctionType, Signatures)):
         return None
-    kind = type(value)
+    kind = class_of(value)
     if kind.__getattribute__ is not object.__getattribute__:
         return None
     of_class = inspect.getattr_static(kind, name, _MISSING)
     if isinstance(of_class, types.MemberDescriptorType):
         inner = getattr(value, name, _MISSING)
         return None if inner is _MISSING else (inner,)
-    if hasattr(type(of_class), "__set__"):
+    if hasattr(class_of(of_class), "__set__"):
         return None
     own = getattr(value, "__dict__", {})
     if name in own:
         return (own[name],)
-    if of_class is _MISSING or hasattr(type(of_class), "__get__"):
+    if of_class is _MISSING or hasattr(class_of(of_class), "__get__"):
         return None
     return (of_class,)
 
@@ -228,29 +230,30 @@ def _occurrences(code: types.CodeType) -> Iterator[tuple[_Read, bool]]:
     current: _Read | None = None
     for instruction in dis.get_instructions(code):
         name = instruction.opname
-        if name in {"CACHE", "COPY", "DUP_TOP", "PUSH_NULL", "EXTENDED_ARG"}:
+        if name in _TRANSPARENT:
             continue
-        if name in {"LOAD_ATTR", "LOAD_METHOD"} and current is not None:
-            current = _Read(current.kind, current.name, (*current.path, instruction.argval))
-            continue
-        if name == "STORE_ATTR" and current is not None:
-            yield _Read(current.kind, current.name, (*current.path, instruction.argval)), True
-            current = None
-            continue
+        if current is not None and name in {"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR"}:
+            current = _Read(current.kind, current.name, (*current.path, str(instruction.argval)))
+            if name != "STORE_ATTR":
+                continue
         if current is not None:
-            yield current, False
-            current = None
-        if name == "LOAD_GLOBAL":
-            current = _Read("global", instruction.argval, ())
-        elif name in {"LOAD_DEREF", "LOAD_CLASSDEREF"}:
-            current = _Read("cell", instruction.argval, ())
-        elif name.startswith("LOAD_FAST"):
-            argument = instruction.argval
-            current = _Read("local", argument[-1] if isinstance(argument, tuple) else argument, ())
+            yield current, name == "STORE_ATTR"
+        current = _begun(instruction)
     if current is not None:
         yield current, False
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            for read, store in _occurrences(constant):
-                if read.kind != "local":
-                    yield read, store
+            yield from (found for found in _occurrences(constant) if found[0].kind != "local")
+
+
+def _begun(instruction: dis.Instruction) -> _Read | None:
+    """Return the read that an instruction begins, if it reads a variable."""
+    name, argument = instruction.opname, instruction.argval
+    if name == "LOAD_GLOBAL":
+        return _Read("global", str(argument), ())
+    if name in {"LOAD_DEREF", "LOAD_CLASSDEREF"}:
+        return _Read("cell", str(argument), ())
+    if name.startswith("LOAD_FAST"):
+        last = argument if isinstance(argument, str) else argument[-1]  # there may be two in one instruction
+        return _Read("local", str(last), ())
+    return None

@@ -71,11 +71,11 @@ class Profile:
 def profile(program: Program, replays: int, warmup: int, inputs: tuple[NDArray, ...]) -> Profile:
     """Replay a program and time its ops; those of the first `warmup` replays are not counted."""
     for name, number, least in (("replays", replays, 1), ("warmup", warmup, 0)):
-        if not isinstance(number, int) or isinstance(number, bool):
+        if type(number) is not int:
             raise ArgumentTypeError(f"profile: {name} is an int, not {type(number).__name__}")
         if number < least:
             raise ArgumentValueError(f"profile: {name} is at least {least}, not {number}")
-    engine = program._compiled.engine  # noqa: SLF001 - of this package
+    engine = program._compiled.engine
     for _ in range(warmup):
         program.replay(arguments=inputs)
     engine.wait_for_all()
@@ -95,7 +95,7 @@ def profile(program: Program, replays: int, warmup: int, inputs: tuple[NDArray, 
 
 def timeline(program: Program, path: str | os.PathLike[str], inputs: tuple[NDArray, ...]) -> None:
     """Record one replay, and draw it."""
-    engine = program._compiled.engine  # noqa: SLF001 - of this package
+    engine = program._compiled.engine
     program.replay(arguments=inputs)
     engine.wait_for_all()
     with Trace(path, engine=engine):

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
 from weft.errors import ArgumentTypeError, ArgumentValueError, CaptureError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from weft._core import Compiled, NDArray
     from weft._program.blank import Layout
+    from weft._program.function import ProgramFunction
     from weft._program.profile import Profile
     from weft._program.summary import Summary
     from weft._program.trees import Structure
+    from weft.graph import Graph
 
 __all__ = ["Program"]
 
@@ -40,7 +41,7 @@ class Program:
         compiled: Compiled | None,
         structure: Structure | None = None,
         arguments: Sequence[str] = (),
-        source: tuple[Any, ...] | None = None,
+        source: tuple[Callable[..., Program], Callable[[], ProgramFunction], tuple[Any, ...]] | None = None,
         layouts: Sequence[Layout] = (),
     ) -> None:
         self.name = name
@@ -49,6 +50,12 @@ class Program:
         self._arguments = tuple(arguments)
         self._source = source
         self._layouts = layouts
+
+    @property
+    def _structured(self) -> Structure:
+        """What a call returns, made of what a replay returns."""
+        assert self._structure is not None  # noqa: S101 - for the type checker: of a block nothing is called
+        return self._structure
 
     @property
     def _compiled(self) -> Compiled:
@@ -86,6 +93,13 @@ class Program:
     def states(self) -> tuple[NDArray, ...]:
         """The arrays that the program reads or mutates where they lie: those that its function closes over."""
         return self._compiled.states
+
+    @property
+    def graph(self) -> Graph:
+        """The ops as a graph: entries are buffers in their versions, what must wait for what else are control dependencies."""
+        from weft._program.graphs import graph_of  # noqa: PLC0415 - for those alone who look
+
+        return graph_of(self._compiled, self._arguments)
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -208,4 +222,5 @@ class Program:
                 f"the program {self.name!r} was captured as a block, and a block cannot be pickled: make it a function "
                 "with weft.program"
             )
-        return self._source[0], tuple(part() if isinstance(part, partial) else part for part in self._source[1:])
+        again, function, arguments = self._source
+        return again, (function(), arguments)

@@ -19,7 +19,7 @@ from weft._program.trees import arrays_of, check_kept, describe, replaced, struc
 from weft.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from weft._core import Compiled, Engine
     from weft._program.trees import Structure
@@ -104,7 +104,7 @@ def noting(names: dict[Any, Name] | None) -> None:
 
 
 @contextmanager
-def unchanging(what: str) -> Iterator[None]:
+def unchanging(what: str) -> Generator[None]:
     """Refuse, while this thread records, a block that changes arrays which it did not make.
 
     Raises

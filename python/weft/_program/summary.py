@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft._trace.units import amount
 
 if TYPE_CHECKING:
-    from weft._core import Compiled
+    from collections.abc import Sequence
+
+    from weft._core import Compiled, _View
 
 __all__ = ["Summary", "aligned", "shown_view"]
 
 
-def aligned(rows: list[tuple[str, ...]]) -> str:
+def aligned(rows: Sequence[tuple[str, ...]]) -> str:
     """Return rows as text, their columns padded with blanks.
 
     Examples
@@ -28,7 +30,7 @@ def aligned(rows: list[tuple[str, ...]]) -> str:
     )
 
 
-def shown_view(view: dict[str, Any]) -> str:
+def shown_view(view: _View) -> str:
     """Return an operand in words: what it is and its layout."""
     text = f"{view['dtype']}[{', '.join(map(str, view['shape']))}]"
     kind = view["kind"]
@@ -80,7 +82,7 @@ class Summary:
 
     def __str__(self) -> str:
         """Return the figures and the table."""
-        return f"program {self._name!r}\n{aligned(self.figures)}\n\n{aligned([self._HEADER, *self.rows])}"  # type: ignore[list-item] # pairs are rows, too
+        return f"program {self._name!r}\n{aligned(self.figures)}\n\n{aligned([self._HEADER, *self.rows])}"
 
     __repr__ = __str__
 
@@ -96,6 +98,6 @@ class Summary:
         return f"<b>program {escape(self._name)}</b>{table(figures)}{table([self._HEADER, *self.rows])}"
 
 
-def _offsets(views: list[dict[str, Any]]) -> str:
+def _offsets(views: Sequence[_View]) -> str:
     """Return where in the arena results lie."""
     return " ".join("" if view["arena_offset"] is None else str(view["arena_offset"]) for view in views).strip()

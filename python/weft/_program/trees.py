@@ -18,6 +18,7 @@ __all__ = [
     "Structure",
     "arrays_of",
     "check_kept",
+    "class_of",
     "describe",
     "leaves_of",
     "replaced",
@@ -29,30 +30,50 @@ __all__ = [
 Structure: TypeAlias = "tuple[Any, ...]"
 
 
-def _parts(value: object) -> list[Any] | None:
+def class_of(value: object) -> Any:  # noqa: ANN401 - a class, of which type checkers need know no more
+    """Return the class of a value.
+
+    Examples
+    --------
+    >>> from weft._program.trees import class_of
+    >>> class_of(1.5)
+    <class 'float'>
+    """
+    return type(value)
+
+
+def _parts(value: Any) -> list[Any] | None:  # noqa: ANN401 - anything
     """Return what a container holds, in order; None if the value is no container."""
-    kind = type(value)
-    if isinstance(value, tuple) and (kind is tuple or hasattr(kind, "_fields")):
+    kind = class_of(value)
+    if kind is list or kind is tuple or _is_named(kind):
         return list(value)
-    if kind is list:
-        return list(value)  # type: ignore[call-overload,no-any-return] # a list, as just seen
     if kind is dict:
-        return list(value.values())  # type: ignore[attr-defined] # likewise
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return [getattr(value, field.name) for field in dataclasses.fields(value)]
+        return list(value.values())
+    if hasattr(kind, "__dataclass_fields__"):
+        return [getattr(value, name) for name in _fields(kind)]
     return None
+
+
+def _is_named(kind: Any) -> bool:  # noqa: ANN401 - a class
+    """Return whether a class is of named tuples."""
+    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+
+
+def _fields(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a dataclass
+    listed: Callable[[Any], tuple[dataclasses.Field[Any], ...]] = dataclasses.fields
+    return tuple(field.name for field in listed(kind))
 
 
 def _rebuilt(value: Any, parts: list[Any]) -> Any:  # noqa: ANN401 - a container
     """Return a container like `value` that holds `parts`."""
-    kind: Any = type(value)
-    if isinstance(value, tuple):
-        return kind._make(parts) if hasattr(kind, "_fields") else tuple(parts)
+    kind = class_of(value)
     if kind is list:
         return parts
+    if kind is tuple:
+        return tuple(parts)
     if kind is dict:
         return dict(zip(value, parts, strict=True))
-    return _dataclass(kind, tuple(field.name for field in dataclasses.fields(value)), *parts)
+    return kind._make(parts) if _is_named(kind) else _dataclass(kind, _fields(kind), *parts)
 
 
 def _dataclass(kind: type[Any], names: tuple[str, ...], *parts: object) -> Any:  # noqa: ANN401 - an instance of `kind`
@@ -63,13 +84,13 @@ def _dataclass(kind: type[Any], names: tuple[str, ...], *parts: object) -> Any: 
     return made
 
 
-def _walk(value: object) -> Iterator[object]:
-    parts = _parts(value)
+def _walk(value: object, whole: type[Any] = NDArray) -> Iterator[object]:
+    parts = None if isinstance(value, whole) else _parts(value)
     if parts is None:
         yield value
         return
     for part in parts:
-        yield from _walk(part)
+        yield from _walk(part, whole)
 
 
 def arrays_of(value: object) -> list[Any]:
@@ -102,11 +123,11 @@ def replaced(value: Any, replace: Callable[[Any], NDArray]) -> Any:  # noqa: ANN
         return value
     found = [replaced(part, replace) for part in parts]
     same = all(new is old for new, old in zip(found, parts, strict=True))
-    return value if same and not isinstance(value, (list, dict)) else _rebuilt(value, found)
+    return value if same and type(value) not in {list, dict} else _rebuilt(value, found)
 
 
-def leaves_of(value: object) -> list[Any]:
-    """Return all that is in `value` and is no container, in order.
+def leaves_of(value: object, whole: type[Any] = NDArray) -> list[Any]:
+    """Return all that is in `value` and is no container, in order; what is of the class `whole` is none.
 
     Examples
     --------
@@ -114,10 +135,10 @@ def leaves_of(value: object) -> list[Any]:
     >>> leaves_of((1, [2, {"a": 3}]))
     [1, 2, 3]
     """
-    return list(_walk(value))
+    return list(_walk(value, whole))
 
 
-def unflattened(value: Any, leaves: Iterator[Any]) -> Any:  # noqa: ANN401 - any structure
+def unflattened(value: Any, leaves: Iterator[Any], whole: type[Any] = NDArray) -> Any:  # noqa: ANN401 - any structure
     """Return a structure like `value` with these leaves.
 
     Examples
@@ -126,11 +147,11 @@ def unflattened(value: Any, leaves: Iterator[Any]) -> Any:  # noqa: ANN401 - any
     >>> unflattened((1, [2, {"a": 3}]), iter("xyz"))
     ('x', ['y', {'a': 'z'}])
     """
-    parts = _parts(value)
-    return next(leaves) if parts is None else _rebuilt(value, [unflattened(part, leaves) for part in parts])
+    parts = None if isinstance(value, whole) else _parts(value)
+    return next(leaves) if parts is None else _rebuilt(value, [unflattened(part, leaves, whole) for part in parts])
 
 
-def check_kept(name: str, value: object, copy: object) -> None:
+def check_kept(name: str, value: Any, copy: Any) -> None:  # noqa: ANN401 - any argument
     """Raise if a recorded function has changed a list, a dict or a dataclass that it was given: no replay would.
 
     Parameters
@@ -150,14 +171,14 @@ def check_kept(name: str, value: object, copy: object) -> None:
     ours, theirs = _parts(copy), _parts(value)
     if ours is None or theirs is None:
         return
-    keys = list(value) == list(copy) if isinstance(value, dict) and isinstance(copy, dict) else True
+    keys = class_of(value) is not dict or class_of(copy) is not dict or list(value) == list(copy)
     if not keys or len(ours) != len(theirs):
         raise _changed(name, value)
     for mine, other in zip(ours, theirs, strict=True):
         if _parts(mine) is None:
             if mine is not other:
                 raise _changed(name, value)
-        elif type(mine) is not type(other):
+        elif class_of(mine) is not class_of(other):
             raise _changed(name, value)
         else:
             check_kept(name, other, mine)
@@ -192,46 +213,57 @@ def structure_of(
         If the result holds what is neither an array nor a value that never changes.
     """
     if isinstance(result, NDArray):
-        if id(result) in given:
-            return "given", given[id(result)]
-        if always(result):
-            return "always", result
-        for at, array in enumerate(made):
-            if array is result:
-                return "made", at
-        made.append(result)
-        return "made", len(made) - 1
+        return _array_of(result, made, given, always)
     parts = _parts(result)
     if parts is not None:
         return _container(result, [structure_of(part, made, given, always) for part in parts])
     if isinstance(result, np.ndarray):
         return "built", partial(np.array, result), ()
-    if isinstance(result, (bool, int, float, complex, str, bytes, np.generic, np.dtype, type, type(None), slice)):
-        return "always", result
-    if isinstance(result, frozenset) or type(result).__hash__ not in {None, object.__hash__}:
-        return "always", result
-    raise ArgumentTypeError(
-        f"a program returns arrays, numbers, strings, and lists, tuples, dicts and dataclasses of them, not "
-        f"{type(result).__name__}"
-    )
+    if not _is_value(result):
+        raise ArgumentTypeError(
+            f"a program returns arrays, numbers, strings, and lists, tuples, dicts and dataclasses of them, not "
+            f"{type(result).__name__}"
+        )
+    return "always", result
+
+
+def _array_of(
+    array: NDArray, made: list[NDArray], given: dict[int, int], always: Callable[[NDArray], bool]
+) -> Structure:
+    if id(array) in given:
+        return "given", given[id(array)]
+    if always(array):
+        return "always", array
+    for at, known in enumerate(made):
+        if known is array:
+            return "made", at
+    made.append(array)
+    return "made", len(made) - 1
+
+
+def _is_value(result: Any) -> bool:  # noqa: ANN401 - anything
+    """Return whether a result never changes, and is equal to more than itself."""
+    kind = class_of(result)
+    hashes: Any = kind.__hash__
+    return issubclass(kind, (type, type(None), slice)) or (hashes is not None and hashes is not object.__hash__)
 
 
 def _container(result: Any, parts: list[Structure]) -> Structure:  # noqa: ANN401 - a container
-    kind: Any = type(result)
-    if kind in {list, tuple}:
-        return kind.__name__, None, parts
+    kind = class_of(result)
+    if kind is list or kind is tuple:
+        return str(kind.__name__), None, parts
     if kind is dict:
         return "dict", list(result), parts
-    if isinstance(result, tuple):
+    if _is_named(kind):
         return "built", partial(_named, kind), parts
-    return "built", partial(_dataclass, kind, tuple(field.name for field in dataclasses.fields(result))), parts
+    return "built", partial(_dataclass, kind, _fields(kind)), parts
 
 
 def _named(kind: Any, *parts: object) -> Any:  # noqa: ANN401 - a named tuple
     return kind._make(parts)
 
 
-def describe(value: object) -> str:
+def describe(value: Any) -> str:  # noqa: ANN401 - anything
     """Return what a signature knows of a value, in words.
 
     Examples
@@ -247,11 +279,11 @@ def describe(value: object) -> str:
     if parts is None:
         return _shortened(repr(value))
     inner = [describe(part) for part in parts]
-    if isinstance(value, dict):
+    if class_of(value) is dict:
         return "{" + ", ".join(f"{name!r}: {part}" for name, part in zip(value, inner, strict=True)) + "}"
-    if isinstance(value, list):
+    if class_of(value) is list:
         return f"[{', '.join(inner)}]"
-    name = "" if type(value) is tuple else type(value).__name__
+    name: str = "" if type(value) is tuple else type(value).__name__
     return f"{name}({', '.join(inner)})"
 
 

@@ -10,10 +10,11 @@ import numpy as np
 from weft._core import NDArray
 from weft._program.eagerly import eager
 from weft._program.record import record
-from weft._program.trees import leaves_of
+from weft._program.trees import class_of, leaves_of
 from weft.errors import CaptureError
 
 if TYPE_CHECKING:
+    from weft._core import Compiled, _View
     from weft._program.function import ProgramFunction
     from weft._program.program import Program
 
@@ -28,14 +29,18 @@ class _Bits:
     data: bytes
 
     @classmethod
-    def of(cls, value: object) -> _Bits:
+    def of(cls, value: Any) -> _Bits:  # noqa: ANN401 - anything
         if not isinstance(value, (NDArray, np.ndarray, np.generic)):
-            return cls((type(value), repr(value)), b"")
+            return cls((class_of(value), repr(value)), b"")
         try:
-            array = np.asarray(value)
+            array = _host(value)
         except Exception as error:  # noqa: BLE001 - whatever an op raised is what is compared
             return cls((type(error), str(error)), b"")
-        return cls((array.shape, array.dtype), array.tobytes())
+        return cls((array.shape, str(array.dtype)), array.tobytes())
+
+
+def _host(value: Any) -> Any:  # noqa: ANN401 - what NumPy takes
+    return np.asarray(value)
 
 
 def verified(function: ProgramFunction, program: Program, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - the function's own
@@ -51,20 +56,20 @@ def verified(function: ProgramFunction, program: Program, arguments: tuple[Any, 
     CaptureError
         If a result, an argument or a state differs in a bit; the first op that differs is named.
     """
-    leaves = function._leaves(arguments)  # noqa: SLF001 - of this package
+    leaves = function._leaves(arguments)
     named = [(f"argument {name!r}", leaf) for name, leaf in zip(program.arguments, leaves, strict=True)]
     named += [(f"state {number}", state) for number, state in enumerate(program.states)]
     watched = [(name, array) for name, array in named if isinstance(array, NDArray)]
     before = [_copy(array) for _, array in watched]
     versions = [array.version for _, array in watched]
     with eager():
-        expected = function._call_of(arguments)  # noqa: SLF001 - likewise
+        expected = function._call_of(arguments)
     wanted = [_Bits.of(leaf) for leaf in leaves_of(expected)] + [_Bits.of(array) for _, array in watched]
     for (_, array), copy, version in zip(watched, before, versions, strict=True):
         if array.version != version and copy is not None:
             array.copyfrom(copy)
-    made = program._compiled.run(function._copied(leaves))  # noqa: SLF001 - likewise
-    result = function._result(program._structure, made, leaves)  # noqa: SLF001 - likewise
+    made = program._compiled.run(function._copied(leaves))
+    result = function._result(program._structured, made, leaves)
     results = leaves_of(result)
     found = [_Bits.of(leaf) for leaf in results] + [_Bits.of(array) for _, array in watched]
     if found != wanted:
@@ -90,8 +95,10 @@ def _difference(
     if len(found) != len(wanted):
         what = f"it returns {len(found) - len(names)} more values"
     else:
-        what = next(name for name, ours, theirs in zip(names, found, wanted, strict=False) if ours != theirs) + " differs"
-    ours, theirs = _steps(program._compiled), _steps(_anew(function, arguments))  # noqa: SLF001 - of this package
+        what = (
+            next(name for name, ours, theirs in zip(names, found, wanted, strict=False) if ours != theirs) + " differs"
+        )
+    ours, theirs = _steps(program._compiled), _steps(_anew(function, arguments))
     for number, (one, other) in enumerate(zip(ours, theirs, strict=False)):
         if one != other:
             return (
@@ -108,24 +115,24 @@ def _difference(
     return f"the program {program.name!r} does not give what its function gives: {what}, though both are the same ops"
 
 
-def _anew(function: ProgramFunction, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - the core's program
-    settings = function._settings  # noqa: SLF001 - of this package
-    names = [parameter.name for parameter in settings.of(function._instance is not None)]  # noqa: SLF001 - likewise
+def _anew(function: ProgramFunction, arguments: tuple[Any, ...]) -> Compiled:
+    settings = function._settings
+    names = [parameter.name for parameter in settings.of(function._instance is not None)]
     by_name = dict(zip(names, arguments, strict=True))
     return record(
         settings.name,
         settings.function,
-        function._instance,  # noqa: SLF001 - likewise
+        function._instance,
         by_name,
         settings.options,
-        function._call_of,  # noqa: SLF001 - likewise
+        function._call_of,
     ).compiled
 
 
-def _steps(compiled: Any) -> list[tuple[Any, ...]]:  # noqa: ANN401 - the core's program
+def _steps(compiled: Compiled) -> list[tuple[Any, ...]]:
     """Return what is compared of each op; its name first, its line last."""
 
-    def layout(view: dict[str, Any]) -> tuple[Any, ...]:
+    def layout(view: _View) -> tuple[Any, ...]:
         return view["kind"], view["number"], view["shape"], view["dtype"], view["strides"], view["offset"]
 
     return [

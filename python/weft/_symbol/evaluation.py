@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft._array.operands import as_array
-from weft._core import Input, NDArray
+from weft._core import Input, graph_calls
 from weft.errors import GraphError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from weft._core import GraphCore, Node
+    from weft._core import GraphCore, NDArray
     from weft._symbol.symbols import Symbol
+    from weft.ops import Op
 
 __all__ = ["Schedule", "evaluate"]
 
@@ -20,18 +21,18 @@ __all__ = ["Schedule", "evaluate"]
 class _Step:
     """One call: what is called, on what, and where its results go."""
 
-    __slots__ = ("attributes", "call", "inputs", "name", "node", "results", "template")
+    __slots__ = ("attributes", "call", "count", "first", "inputs", "name", "op", "template")
 
-    def __init__(self, node: Node, inputs: tuple[int, ...], results: range) -> None:
-        self.node, self.name = node, node.name
-        op = node.op
-        attributes = node.attributes
-        self.template = attributes.pop("operands", None)
+    def __init__(
+        self, name: str, op: Op, attributes: dict[str, Any], inputs: tuple[int, ...], first: int, count: int
+    ) -> None:
+        self.name, self.op, self.inputs, self.first, self.count = name, op, inputs, first, count
+        self.template = attributes.get("operands")
         self.attributes = attributes
+        if self.template is not None:
+            self.attributes = {key: each for key, each in attributes.items() if key != "operands"}
         show: Callable[..., Any] | None = op.attribute("view", None)
         self.call: Callable[..., Any] = op if show is None else show
-        self.inputs = inputs
-        self.results = results
 
     def operands(self, values: list[Any]) -> list[Any]:
         found = [values[at] for at in self.inputs]
@@ -55,28 +56,21 @@ class Schedule:
     [NDArray([2., 2.])]
     """
 
-    __slots__ = ("count", "nodes", "outputs", "starts", "steps", "variables")
+    __slots__ = ("count", "outputs", "steps", "variables")
 
     def __init__(self, graph: GraphCore) -> None:
         indexed = graph.indexed()
-        self.nodes = nodes = indexed.nodes
         self.count = indexed.num_node_entries
-        edges, starts = indexed.inputs(), indexed.input_starts
-        first = 0
-        self.starts: list[int] = []
-        self.steps: list[_Step] = []
-        self.variables: dict[str, int] = {}
-        for number, node in enumerate(nodes):
-            self.starts.append(first)
-            if node.is_variable:
-                if node.name in self.variables:
-                    raise GraphError(f"two variables are named {node.name!r}: which array is meant by the name is not known")
-                self.variables[node.name] = first
-            else:
-                inputs = tuple(self.starts[at] + index for at, index, _ in edges[starts[number] : starts[number + 1]])
-                self.steps.append(_Step(node, inputs, range(first, first + node.num_outputs)))
-            first += node.num_outputs
-        self.outputs = [self.starts[at] + index for at, index, _ in indexed.outputs]
+        variables, calls = graph_calls(graph)
+        self.variables = dict(variables)
+        if len(self.variables) < len(variables):
+            seen: set[str] = set()
+            for name, _ in variables:
+                if name in seen:
+                    raise GraphError(f"two variables are named {name!r}: which array is meant by the name is not known")
+                seen.add(name)
+        self.steps = [_Step(*call) for call in calls]
+        self.outputs = [indexed.entry_id(at, index) for at, index, _ in indexed.outputs]
 
     def values(self, arrays: Mapping[str, Any]) -> list[Any]:
         """Return a place for the value of each entry, with `arrays` in those of variables.
@@ -103,15 +97,20 @@ class Schedule:
         """Make the calls, and put their results into `values`."""
         for step in self.steps if steps is None else steps:
             result = step.call(*step.operands(values), **step.attributes)
-            if len(step.results) == 1:
-                values[step.results.start] = result[0] if isinstance(result, tuple) else result
+            if step.count == 1:
+                values[step.first] = result[0] if isinstance(result, tuple) else result
             else:
-                values[step.results.start : step.results.stop] = result
+                values[step.first : step.first + step.count] = result
             if watch is not None:
-                names = step.node.op.attribute("output_names", ("output",)) if len(step.results) == 1 else ()
-                for index, at in enumerate(step.results):
-                    name = names[index] if not callable(names) and index < len(names) else f"output{index}"
-                    watch(f"{step.name}_{name}", values[at])
+                for index in range(step.count):
+                    watch(_result_name(step, index), values[step.first + index])
+
+
+def _result_name(step: _Step, index: int) -> str:
+    names = step.op.attribute("output_names", ("output",) if step.count == 1 else ())
+    if callable(names):
+        names = names(step.attributes)
+    return f"{step.name}_{names[index] if index < len(names) else f'output{index}'}"
 
 
 def evaluate(symbol: Symbol, arrays: Mapping[str, Any]) -> list[NDArray]:

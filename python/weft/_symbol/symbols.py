@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array.symbolic import Symbolic, UnknownRank
-from weft._core import GraphCore, SymbolCore, format_value, graph_infer_shape, graph_infer_type, graph_load_json, graph_save_json
+from weft._core import GraphCore, SymbolCore, format_value, graph_infer_shape, graph_infer_type, graph_inferred, graph_load_json, graph_save_json
 from weft._symbol.naming import HIDDEN
 from weft.errors import GraphError
 
@@ -417,16 +417,8 @@ class Symbol(Symbolic):
         return {name: each for name, each in zip(names, args, strict=False) if each is not None}
 
     def _inferred(self, key: str, graph: GraphCore) -> tuple[list[Any], list[Any], list[Any]]:
-        indexed = graph.indexed()
-        values: Any = graph.attribute(key)
-        nodes = indexed.nodes
-        by_name = {nodes[at].name: values[indexed.entry_id(at)] for at in indexed.input_nodes}
-        outputs = [values[indexed.entry_id(node, index)] for node, index, _ in indexed.outputs]
-        return (
-            [by_name[name] for name in self.list_arguments()],
-            outputs,
-            [by_name[name] for name in self.list_auxiliary_states()],
-        )
+        arguments, outputs, states = graph_inferred(graph, key)
+        return arguments, outputs, states
 
     @property
     def shape(self) -> Shape:
@@ -475,9 +467,9 @@ class Symbol(Symbolic):
         >>> (x * x).gradient(["x"]).eval(x=weft.asarray([3.0]))
         [NDArray([6.])]
         """
-        from weft.graph import gradient_of_symbol  # noqa: PLC0415 - which knows this module
+        from weft.graph import gradient_symbol  # noqa: PLC0415 - which knows this module
 
-        return gradient_of_symbol(self, [wrt] if isinstance(wrt, str) else wrt)
+        return gradient_symbol(self, [wrt] if isinstance(wrt, str) else wrt, None)
 
     def eval(self, **arrays: Any) -> list[NDArray]:
         """Compute the outputs from arrays for the variables; names that it does not have are ignored.
@@ -565,8 +557,9 @@ class Symbol(Symbolic):
         --------
         >>> import weft
         >>> x, w = weft.symbol.Variable("x"), weft.symbol.Variable("w")
-        >>> print(weft.symbol.exp(x @ w, name="e").summary(x=(2, 3), w=(3, 4)).splitlines()[-1])
-        parameters: 12 (48 bytes)...
+        >>> w = weft.symbol.Variable("w", shape=(3, 4))
+        >>> print((x @ w).summary(x=(2, 3)).splitlines()[-1])
+        parameters: 12 (48 bytes); results: 32 bytes
         """
         from weft._symbol.summary import summarize  # noqa: PLC0415 - which knows this module
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from weft._trace.summary import Summary
     from weft._trace.views import Views
 
-__all__ = ["write_page"]
+__all__ = ["page_of", "write_page"]
 
 #: In this order: classes before what uses them.
 _SCRIPTS = ("trace", "units", "viewport", "layout", "lanes", "scale", "arrows", "search", "details", "main")
@@ -42,18 +42,30 @@ def write_page(path: Path, views: Views) -> None:
     views : Views
         What it shows.
     """
+    path.write_text(page_of(path.stem, views), encoding="utf-8")
+
+
+def page_of(title: str, views: Views) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    title : str
+        Its title.
+    views : Views
+        What it shows.
+    """
     columns, table = _columns(views)
     about = {**_about(views), "columns": table}
     parts = files("weft._trace").joinpath("timeline")
-    page = Template(parts.joinpath("page.html").read_text(encoding="utf-8")).substitute(
-        title=_escaped(path.stem),
+    return Template(parts.joinpath("page.html").read_text(encoding="utf-8")).substitute(
+        title=_escaped(title),
         style=parts.joinpath("page.css").read_text(encoding="utf-8"),
         script="\n".join(parts.joinpath(f"{name}.js").read_text(encoding="utf-8") for name in _SCRIPTS),
         # In a script element "</script" would end it, whoever named an op so.
         trace=json.dumps(about, separators=(",", ":")).replace("<", "\\u003c"),
         columns=base64.b64encode(columns).decode(),
     )
-    path.write_text(page, encoding="utf-8")
 
 
 def _about(views: Views) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 from weft._core import Engine
 from weft._default import get_engine
 from weft._trace import formats
+from weft._trace.markup import framed, table
 from weft._trace.ranges import profiler_ranges
 from weft.errors import ArgumentTypeError, ArgumentValueError, EngineClosedError, TraceError
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from weft._trace.views import Views
 
 __all__ = ["Trace"]
+
+_HEIGHT = 480  # of a timeline in a notebook, in pixels
 
 
 class Trace:
@@ -77,6 +80,14 @@ class Trace:
         if self._views is None:
             return "<weft.Trace, not started>"
         return f"<weft.Trace of {len(self.ops):,} entries>"
+
+    def _repr_html_(self) -> str:
+        """Return the timeline as notebooks show it: a page that zooms, pans and searches."""
+        if self._recording or self._views is None:
+            return table([], [(repr(self),)])
+        from weft._trace.page import page_of  # noqa: PLC0415 - for those alone who have a notebook
+
+        return framed(page_of("weft", self._views), _HEIGHT) + self._views.summary._repr_html_()
 
     def start(self) -> Self:
         """Start to record.

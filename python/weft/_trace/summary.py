@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._trace.extra import need
+from weft._trace.markup import table
 from weft._trace.measures import covered, shared
 from weft._trace.record import NO_OP, NONE, Kind, Outcome, Record
 from weft._trace.units import amount, seconds
@@ -185,6 +186,10 @@ class Summary:
         width = max(len(name) for name, _ in self._figures())
         figures = [f"{name.ljust(width)}  {value}" for name, value in self._figures()]
         return "\n".join([aligned[0], rule, *aligned[1:], "", *figures])
+
+    def _repr_html_(self) -> str:
+        """Return the tables as notebooks show them."""
+        return table([self._columns()], self._rows()) + table([], self._figures())
 
     def __rich__(self) -> Any:  # noqa: ANN401 - rich ships types, but need not be there
         """Return the tables that rich prints."""

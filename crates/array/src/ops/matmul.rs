@@ -1,11 +1,12 @@
 //! Ops that multiply matrices.
 
+use super::team::{self, Blocks};
 use crate::door::{self, Call, recording};
 use crate::step::{Matmul, Step, StridedLoop};
 use crate::{Access, Array, ArrayError};
 use std::sync::Arc;
-use weft_engine::PushOptions;
-use weft_engine::trace::Kind;
+use weft_engine::trace::{Kind, Note};
+use weft_engine::{Cause, Device, OpContext, Payload, PushOptions};
 
 /// Pushes `output = left @ right` for arrays of at least two axes, none of them empty; the axes before those two
 /// are broadcast to the output's.
@@ -23,5 +24,51 @@ pub fn push_matmul(
     if recording::is_open() {
         return door::record(Step::Matmul(step), &call);
     }
+    if step.blocks() > 1 {
+        return door::push(Shared { step, arrays: arrays.map(|(array, _)| array.clone()), note: options.note }, &call);
+    }
     door::push(super::again::on(Step::Matmul(step), &arrays), &call)
+}
+
+/// A product that falls into blocks, as a payload: idle workers help with them.
+struct Shared {
+    step: Arc<Matmul>,
+    /// The two inputs and the output.
+    arrays: [Array; 3],
+    note: Note,
+}
+
+impl Payload for Shared {
+    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        let mut starts = [0; 3];
+        for (start, array) in starts.iter_mut().zip(&self.arrays) {
+            *start = array.buffer().start()?.wrapping_add(array.layout().offset).expose_provenance();
+        }
+        let engine = self.arrays[2].engine().clone();
+        let device = Device { index: self.arrays[2].device(), ..Device::default() };
+        let helpers = engine.idle_workers(device).min(self.step.blocks() - 1);
+        let note = self.note;
+        team::run(Product { starts, of: self }, context, helpers, || engine, (device, note));
+        Ok(())
+    }
+}
+
+struct Product {
+    /// Addresses of the first elements.
+    starts: [usize; 3],
+    of: Shared,
+}
+
+impl Blocks for Product {
+    fn count(&self) -> usize {
+        self.of.step.blocks()
+    }
+
+    fn block(&self, number: usize) {
+        let pointers = self.starts.map(std::ptr::with_exposed_provenance_mut);
+        // SAFETY: the accesses are granted for as long as the op lasts, and each block is run once.
+        unsafe { self.of.step.run_block(&pointers, number) };
+    }
+
+    fn finish(&self) {}
 }

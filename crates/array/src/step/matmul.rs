@@ -1,8 +1,11 @@
-//! Products of matrices by NumPy's loop, which calls BLAS.
+//! Products of matrices: of floating-point numbers by the crate `gemm`, of all others by NumPy's loop.
+//!
+//! A large product falls into blocks of its output, which may run side by side. Where the blocks end depends on the shape
+//! alone, and so do the bits of the result: not on who computes them, nor on how many.
 
 use super::kernel::StridedLoop;
 use super::walk::{Walk, signed};
-use crate::{Array, ArrayError};
+use crate::{Array, ArrayError, DType};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -15,7 +18,14 @@ pub struct Matmul {
     lengths: [isize; 3],
     /// Bytes from row to row and from column to column: of the left one, the right one, the output.
     steps: [isize; 6],
+    /// What they are numbers of, if that has products here.
+    native: Option<DType>,
+    /// Into how many blocks the output's rows and its columns fall.
+    blocks: [usize; 2],
 }
+
+/// Rows, and columns, of a block of the output at most: it is large enough for what is packed for it to be used often.
+const BLOCK: usize = 512;
 
 impl Matmul {
     /// `output = left @ right` for arrays of at least two axes, none of them empty; the axes before those two are
@@ -50,7 +60,21 @@ impl Matmul {
         let stack = Walk::new(stacks, &[&strides[0], &strides[1], &strides[2]]);
         let lengths = [signed(core(0, 2)), signed(core(0, 1)), signed(core(1, 1))];
         let steps = [steps[0], steps[1], steps[2], steps[3], steps[4], steps[5]];
-        Ok(Self { kernel, stack, lengths, steps })
+        let size = signed(output.dtype().size());
+        let native = match output.dtype() {
+            found @ (DType::Float32 | DType::Float64 | DType::Complex64 | DType::Complex128) => Some(found),
+            _ => None,
+        };
+        let native = native.filter(|_| steps.iter().all(|step| step % size == 0));
+        let count = |length: isize| if native.is_some() { length.unsigned_abs().div_ceil(BLOCK).max(1) } else { 1 };
+        let blocks = [count(lengths[0]), count(lengths[2])];
+        Ok(Self { kernel, stack, lengths, steps, native, blocks })
+    }
+
+    /// How many blocks may run side by side.
+    #[must_use]
+    pub fn blocks(&self) -> usize {
+        self.blocks[0] * self.blocks[1]
     }
 
     /// How many products of numbers it adds up.
@@ -66,12 +90,101 @@ impl Matmul {
     ///
     /// There are three pointers, as [`Step::run`](super::Step::run) asks for.
     pub unsafe fn run(&self, arrays: &[*mut u8]) {
-        let ([rows, inner, columns], own) = (self.lengths, self.steps);
-        self.stack.each_row(arrays, |pointers, length, steps| {
+        for block in 0..self.blocks() {
+            // SAFETY: the caller's promise.
+            unsafe { self.run_block(arrays, block) };
+        }
+    }
+
+    /// Runs one block of it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run); no two threads run the same block.
+    pub unsafe fn run_block(&self, arrays: &[*mut u8], block: usize) {
+        let ([_, inner, _], own) = (self.lengths, self.steps);
+        let (rows, first_row) = part(self.lengths[0], self.blocks[0], block / self.blocks[1]);
+        let (columns, first_column) = part(self.lengths[2], self.blocks[1], block % self.blocks[1]);
+        let &[left, right, output] = arrays else { return };
+        let arrays = [
+            left.wrapping_offset(first_row * own[0]),
+            right.wrapping_offset(first_column * own[3]),
+            output.wrapping_offset(first_row * own[4] + first_column * own[5]),
+        ];
+        self.stack.each_row(&arrays, |pointers, length, steps| {
+            if let Some(dtype) = self.native
+                && pointers.iter().all(|pointer| pointer.addr().is_multiple_of(dtype.size()))
+            {
+                for index in 0..signed(length) {
+                    let at = |which: usize| pointers[which].wrapping_offset(index * steps[which]);
+                    // SAFETY: the caller's promise; steps are whole numbers of elements.
+                    unsafe { multiply(dtype, [rows, inner, columns], [at(0), at(1), at(2)], own) };
+                }
+                return;
+            }
             let dimensions = [signed(length), rows, inner, columns];
             let steps = [steps[0], steps[1], steps[2], own[0], own[1], own[2], own[3], own[4], own[5]];
             // SAFETY: the caller's promise; the loop takes these dimensions and steps, and they stay inside.
             unsafe { self.kernel.call(pointers, &dimensions, &steps) };
         });
+    }
+}
+
+/// How long one of so many equal parts of a length is, and where it starts.
+fn part(length: isize, parts: usize, which: usize) -> (isize, isize) {
+    let size = length.unsigned_abs().div_ceil(parts).next_multiple_of(ROUND);
+    let start = (which * size).min(length.unsigned_abs());
+    (signed(size.min(length.unsigned_abs() - start)), signed(start))
+}
+
+/// Parts are whole numbers of the rows that a kernel takes together.
+const ROUND: usize = 16;
+
+/// Writes a product of `[rows, inner, columns]` to the last pointer.
+///
+/// # Safety
+///
+/// The pointers are aligned, and the steps stay inside of the matrices; the output is nobody else's.
+unsafe fn multiply(
+    dtype: DType,
+    [rows, inner, columns]: [isize; 3],
+    [left, right, output]: [*mut u8; 3],
+    steps: [isize; 6],
+) {
+    macro_rules! by_gemm {
+        ($type:ty, $zero:expr, $one:expr) => {{
+            let step = |at: usize| steps[at] / size_of::<$type>().cast_signed();
+            // SAFETY: the caller's promise.
+            unsafe {
+                gemm::gemm::<$type>(
+                    rows.unsigned_abs(),
+                    columns.unsigned_abs(),
+                    inner.unsigned_abs(),
+                    output.cast(),
+                    step(5),
+                    step(4),
+                    false,
+                    left.cast_const().cast(),
+                    step(1),
+                    step(0),
+                    right.cast_const().cast(),
+                    step(3),
+                    step(2),
+                    $zero,
+                    $one,
+                    false,
+                    false,
+                    false,
+                    gemm::Parallelism::None,
+                );
+            }
+        }};
+    }
+    match dtype {
+        DType::Float32 => by_gemm!(f32, 0.0, 1.0),
+        DType::Float64 => by_gemm!(f64, 0.0, 1.0),
+        DType::Complex64 => by_gemm!(gemm::c32, gemm::c32::new(0.0, 0.0), gemm::c32::new(1.0, 0.0)),
+        DType::Complex128 => by_gemm!(gemm::c64, gemm::c64::new(0.0, 0.0), gemm::c64::new(1.0, 0.0)),
+        _ => {}
     }
 }

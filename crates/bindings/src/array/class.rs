@@ -15,11 +15,11 @@ use pyo3::basic::CompareOp;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyInt, PySlice, PyTuple};
 use std::borrow::Cow;
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
-use weft_array::{Array, Layout, granted, recording, stands_for};
+use weft_array::{Array, Layout, Shape, granted, recording, stands_for};
 
 /// An asynchronous n-dimensional array: operations on it push ops and return at once.
 ///
@@ -435,6 +435,48 @@ impl NDArray {
         let layout = Layout { shape: shape.into(), strides: strides.into(), offset: start };
         let view = Array::on(own.inner.buffer().clone(), layout, dtype).map_err(|error| raised(py, error))?;
         Ok(Self::with_tape(view, own.engine.clone_ref(py), tape::Handle::view_of(slf)))
+    }
+
+    /// The view that a key of integers and slices names; nothing for any other key, and for one that does not fit.
+    fn _part(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let (py, own) = (slf.py(), slf.get());
+        let layout = own.inner.layout();
+        let several = key.cast_exact::<PyTuple>().ok();
+        let count = several.map_or(1, |keys| keys.len());
+        if count > layout.shape.len() {
+            return Ok(None);
+        }
+        let mut part = Layout { shape: Shape::new(), strides: layout.strides[..0].into(), offset: layout.offset };
+        for at in 0..count {
+            let (length, stride) = (layout.shape[at], layout.strides[at]);
+            let key = match several {
+                Some(keys) => keys.get_item(at)?,
+                None => key.clone(),
+            };
+            let start = if let Ok(index) = key.cast_exact::<PyInt>() {
+                let Ok(index) = index.extract::<isize>() else { return Ok(None) };
+                let from_front = if index < 0 { index.wrapping_add_unsigned(length) } else { index };
+                if usize::try_from(from_front).map_or(true, |index| index >= length) {
+                    return Ok(None);
+                }
+                from_front
+            } else if let Ok(slice) = key.cast_exact::<PySlice>() {
+                let found = slice.indices(length.cast_signed())?;
+                part.shape.push(found.slicelength);
+                part.strides.push(found.step.wrapping_mul(stride));
+                found.start
+            } else {
+                return Ok(None);
+            };
+            part.offset = part.offset.wrapping_add_signed(start.wrapping_mul(stride));
+        }
+        part.shape.extend_from_slice(&layout.shape[count..]);
+        part.strides.extend_from_slice(&layout.strides[count..]);
+        if part.shape.contains(&0) {
+            part.offset = layout.offset; // nothing lies anywhere
+        }
+        let view = Array::on(own.inner.buffer().clone(), part, own.inner.dtype()).map_err(|error| raised(py, error))?;
+        Ok(Some(Self::with_tape(view, own.engine.clone_ref(py), tape::Handle::view_of(slf))))
     }
 
     /// The memory; of an array on a device, a copy of its elements.

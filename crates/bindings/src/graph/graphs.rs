@@ -45,8 +45,15 @@ fn to_python<'py>(py: Python<'py>, value: &AnyAttribute) -> PyResult<Bound<'py, 
     Ok(py.None().into_bound(py))
 }
 
+/// The text of an item of an attribute that Python has left.
+pub(crate) fn items(py: Python<'_>, value: &AnyAttribute, at: usize) -> Option<String> {
+    let held = object(py, value)?;
+    let found = held.get_item(at).ok()?;
+    Some(found.str().ok()?.to_string_lossy().into_owned())
+}
+
 /// What Python gave for an attribute: of one that passes know, what they make.
-fn from_python(name: &str, value: &Bound<'_, PyAny>) -> AnyAttribute {
+pub(crate) fn from_python(name: &str, value: &Bound<'_, PyAny>) -> AnyAttribute {
     if let Ok(objects) = value.extract::<Vec<Bound<'_, PyAny>>>() {
         let wanted = match name {
             SHAPE => objects
@@ -69,6 +76,11 @@ fn from_python(name: &str, value: &Bound<'_, PyAny>) -> AnyAttribute {
         if let Some(found) = wanted {
             return found;
         }
+    }
+    if let ("shape_num_unknown_nodes" | "storage_allocated_bytes" | "storage_peak_live_bytes", Ok(number)) =
+        (name, value.extract::<usize>())
+    {
+        return Arc::new(number);
     }
     if let Ok(text) = value.cast::<PyString>() {
         return Arc::new(Arc::<str>::from(&*text.to_string_lossy()));

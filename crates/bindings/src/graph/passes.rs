@@ -1,12 +1,21 @@
 //! Passes as functions.
 
-use super::graphs::GraphCore;
-use super::values::{dtype_from_python, shape_from_python};
+use super::graphs::{GraphCore, from_python, items};
+use super::held::thrown;
+use super::nodes::{PyNode, PyNodeEntry};
+use super::registry::{OpEntry, face};
+use super::symbols::SymbolCore;
+use super::values::{attributes_to_python, dtype_from_python, dtype_to_python, shape_from_python, shape_to_python};
 use crate::errors;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList, PyTuple};
 use std::collections::HashMap;
-use weft_graph::{GraphError, json, passes};
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use weft_graph::passes::{self, DTYPE, DTypes, External, GradientOptions, Pass, Passes, SHAPE, Shapes};
+use weft_graph::plan::Memory;
+use weft_graph::registry::RuleError;
+use weft_graph::{GraphError, NodeEntry, NodeRef, json};
 
 fn done(py: Python<'_>, result: Result<weft_graph::Graph, GraphError>) -> PyResult<GraphCore> {
     result.map(GraphCore).map_err(|error| errors::graph(py, error))
@@ -52,4 +61,264 @@ pub(crate) fn graph_infer_type(
         dtypes.insert(name.extract::<String>()?.into(), dtype_from_python(&dtype)?);
     }
     done(py, passes::infer_type(&graph.0, &dtypes, key))
+}
+
+/// The shapes, or dtypes, of arguments, outputs and auxiliary states.
+#[pyfunction]
+pub(crate) fn graph_inferred<'py>(py: Python<'py>, graph: &GraphCore, key: &str) -> PyResult<Vec<Bound<'py, PyList>>> {
+    let raise = |error| errors::graph(py, error);
+    let indexed = graph.0.indexed().map_err(raise)?;
+    let variables = |mutable: bool| -> Vec<usize> {
+        let found =
+            indexed.input_nodes().iter().filter(|number| indexed.mutable_input_nodes().contains(number) == mutable);
+        found.map(|&number| indexed.entries_of(number).start).collect()
+    };
+    let parts = [variables(false), indexed.outputs().iter().map(|&id| indexed.entry_id(id)).collect(), variables(true)];
+    if key == SHAPE {
+        let shapes = graph.0.wanted::<Shapes>(SHAPE, "infer_shape").map_err(raise)?;
+        let list = |part: &Vec<usize>| {
+            let found: PyResult<Vec<_>> = part.iter().map(|&at| shape_to_python(py, &shapes[at])).collect();
+            PyList::new(py, found?)
+        };
+        return parts.iter().map(list).collect();
+    }
+    let dtypes = graph.0.wanted::<DTypes>(DTYPE, "infer_type").map_err(raise)?;
+    let list = |part: &Vec<usize>| {
+        let found: PyResult<Vec<_>> =
+            part.iter().map(|&at| dtypes[at].map(|dtype| dtype_to_python(py, dtype)).transpose()).collect();
+        PyList::new(py, found?)
+    };
+    parts.iter().map(list).collect()
+}
+
+/// Calls as columns: name, op, attributes, entries of inputs, first entry, number of results.
+type CallRow<'py> = (String, Bound<'py, PyAny>, Bound<'py, PyDict>, Bound<'py, PyTuple>, usize, u32);
+
+/// The graph as what is to be called in turn: variables with their entries, and calls.
+#[pyfunction]
+#[allow(clippy::type_complexity)] // two tables
+pub(crate) fn graph_calls<'py>(
+    py: Python<'py>,
+    graph: &GraphCore,
+) -> PyResult<(Vec<(String, usize)>, Vec<CallRow<'py>>)> {
+    let indexed = graph.0.indexed().map_err(|error| errors::graph(py, error))?;
+    let (mut variables, mut calls) = (Vec::new(), Vec::new());
+    let mut faces: HashMap<usize, Bound<'py, PyAny>> = HashMap::new();
+    let mut known: HashMap<weft_graph::value::Attributes, Bound<'py, PyDict>> = HashMap::new();
+    for (number, node) in (0_u32..).zip(indexed.nodes()) {
+        let first = indexed.entries_of(number).start;
+        let Some(op) = node.op() else {
+            variables.push((node.name().to_string(), first));
+            continue;
+        };
+        let of = match faces.entry(Arc::as_ptr(op).addr()) {
+            Entry::Occupied(found) => found.get().clone(),
+            Entry::Vacant(place) => place.insert(face(py, op)?).clone(),
+        };
+        let attributes = match known.get(node.attributes()) {
+            Some(found) => found.clone(),
+            None => {
+                let made = attributes_to_python(py, node.attributes())?;
+                known.insert(node.attributes().clone(), made.clone());
+                made
+            }
+        };
+        let inputs =
+            PyTuple::new(py, indexed.inputs(number).iter().map(|&id| indexed.entry_id(id)).collect::<Vec<_>>())?;
+        calls.push((node.name().to_string(), of, attributes, inputs, first, node.outputs()));
+    }
+    Ok((variables, calls))
+}
+
+/// Adds control dependencies that keep mutations in order.
+#[pyfunction]
+pub(crate) fn graph_order_mutation(py: Python<'_>, graph: &GraphCore) -> PyResult<GraphCore> {
+    done(py, passes::order_mutation(&graph.0))
+}
+
+/// Places nodes on devices.
+#[pyfunction]
+pub(crate) fn graph_place_device(
+    py: Python<'_>,
+    graph: &GraphCore,
+    key: &str,
+    assign: HashMap<String, String>,
+    copy: &OpEntry,
+    default: Option<&str>,
+) -> PyResult<GraphCore> {
+    done(py, passes::place_device(&graph.0, key, &assign, &copy.0, default))
+}
+
+/// Plans memory.
+#[pyfunction]
+pub(crate) fn graph_plan_memory(
+    py: Python<'_>,
+    graph: &GraphCore,
+    memory: &str,
+    outputs: bool,
+    named: Vec<String>,
+) -> PyResult<GraphCore> {
+    let memory = match memory {
+        "min" => Memory::Min,
+        "balanced" => Memory::Balanced,
+        "speed" => Memory::Speed,
+        other => {
+            let message = format!("memory is one of 'min', 'balanced' and 'speed', and '{other}' was given");
+            return Err(errors::argument_value(py, &message));
+        }
+    };
+    let external = match (outputs, named.is_empty()) {
+        (true, _) => External::Outputs,
+        (false, true) => External::None,
+        (false, false) => External::Named(named.into_iter().collect()),
+    };
+    done(py, passes::plan_memory(&graph.0, memory, &external))
+}
+
+/// Brings layouts together.
+#[pyfunction]
+pub(crate) fn graph_correct_layout(
+    py: Python<'_>,
+    graph: &GraphCore,
+    layouts: HashMap<String, String>,
+) -> PyResult<GraphCore> {
+    done(py, passes::correct_layout(&graph.0, &layouts))
+}
+
+/// Merges equal calls.
+#[pyfunction]
+pub(crate) fn graph_eliminate_common(py: Python<'_>, graph: &GraphCore) -> PyResult<GraphCore> {
+    done(py, passes::eliminate_common(&graph.0))
+}
+
+/// Drops what nobody needs.
+#[pyfunction]
+pub(crate) fn graph_eliminate_dead(py: Python<'_>, graph: &GraphCore) -> PyResult<GraphCore> {
+    done(py, passes::eliminate_dead(&graph.0))
+}
+
+/// Computes what rests on constants; `evaluate(node)` answers with entries, or None.
+#[pyfunction]
+pub(crate) fn graph_fold_constants(
+    py: Python<'_>,
+    graph: &GraphCore,
+    evaluate: &Bound<'_, PyAny>,
+) -> PyResult<GraphCore> {
+    let mut ask = |node: &NodeRef| {
+        let answer = evaluate.call1((PyNode(node.clone()),)).map_err(thrown)?;
+        let entries: Option<Vec<PyRef<'_, PyNodeEntry>>> = answer.extract().map_err(thrown)?;
+        Ok(entries.map(|entries| entries.iter().map(|entry| entry.0.clone()).collect()))
+    };
+    done(py, passes::fold_constants(&graph.0, &mut ask))
+}
+
+/// The graph as text.
+#[pyfunction]
+pub(crate) fn graph_print_ir(
+    py: Python<'_>,
+    graph: &GraphCore,
+    entries: Vec<String>,
+    nodes: Vec<String>,
+) -> PyResult<String> {
+    let entries: Vec<&str> = entries.iter().map(String::as_str).collect();
+    let nodes: Vec<&str> = nodes.iter().map(String::as_str).collect();
+    passes::print_ir(&graph.0, &entries, &nodes, &|value, at| items(py, value, at))
+        .map_err(|error| errors::graph(py, error))
+}
+
+/// The graph in Graphviz' language, or as SVG.
+#[pyfunction]
+pub(crate) fn graph_draw(py: Python<'_>, graph: &GraphCore, svg: bool) -> PyResult<String> {
+    let drawn = if svg { passes::svg(&graph.0) } else { passes::dot(&graph.0) };
+    drawn.map_err(|error| errors::graph(py, error))
+}
+
+/// Composes gradients.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)] // as many as the pass has
+pub(crate) fn graph_gradient(
+    py: Python<'_>,
+    ys: &SymbolCore,
+    xs: &SymbolCore,
+    heads: Vec<Option<PyRef<'_, SymbolCore>>>,
+    aggregate: Option<Bound<'_, PyAny>>,
+    mirror: Option<Bound<'_, PyAny>>,
+    hint: Option<Bound<'_, PyAny>>,
+) -> PyResult<GraphCore> {
+    let heads: Vec<Option<NodeEntry>> =
+        heads.iter().map(|head| head.as_ref().map(|head| head.single()).transpose()).collect::<PyResult<_>>()?;
+    let single = |answer: Bound<'_, PyAny>| -> PyResult<NodeEntry> {
+        answer.cast::<SymbolCore>().map_err(PyErr::from)?.get().single()
+    };
+    let symbol = |entry: NodeEntry| SymbolCore::of(vec![entry]);
+    let add = aggregate.map(|function| {
+        move |entries: Vec<NodeEntry>| -> Result<NodeEntry, RuleError> {
+            let symbols: Vec<SymbolCore> = entries.into_iter().map(symbol).collect();
+            function.call1((symbols,)).and_then(single).map_err(thrown)
+        }
+    });
+    let again = mirror.map(|function| {
+        move |node: &NodeRef| -> Result<bool, RuleError> {
+            function.call1((PyNode(node.clone()),)).and_then(|answer| answer.is_truthy()).map_err(thrown)
+        }
+    });
+    let note = hint.map(|function| {
+        move |grad: NodeEntry, like: &NodeEntry| -> Result<NodeEntry, RuleError> {
+            function.call1((symbol(grad), symbol(like.clone()))).and_then(single).map_err(thrown)
+        }
+    });
+    let options = GradientOptions {
+        aggregate: add.as_ref().map(|function| function as _),
+        mirror: again.as_ref().map(|function| function as _),
+        hint: note.as_ref().map(|function| function as _),
+    };
+    done(py, passes::gradient(ys.0.outputs(), xs.0.outputs(), &heads, &options))
+}
+
+/// Adds a pass: `body(graph) -> graph`.
+#[pyfunction]
+pub(crate) fn graph_register_pass(
+    py: Python<'_>,
+    name: &str,
+    body: Py<PyAny>,
+    change_graph: bool,
+    requires: Vec<String>,
+    provides: Vec<String>,
+    op_attributes: Vec<String>,
+) -> PyResult<()> {
+    let body = move |graph: &weft_graph::Graph| {
+        Python::attach(|py| -> PyResult<_> {
+            let answer = body.call1(py, (GraphCore(graph.clone()),))?;
+            Ok(answer.bind(py).cast::<GraphCore>().map_err(PyErr::from)?.get().0.clone())
+        })
+        .map_err(thrown)
+    };
+    let pass = Pass { name: name.into(), body: Arc::new(body), change_graph, requires, provides, op_attributes };
+    Passes::global().register(pass).map_err(|error| errors::graph(py, error))
+}
+
+/// The names of all passes.
+#[pyfunction]
+pub(crate) fn graph_list_passes() -> Vec<String> {
+    Passes::global().names().iter().map(ToString::to_string).collect()
+}
+
+/// What a pass requires, provides and wants of ops; whether it changes graphs.
+#[pyfunction]
+#[allow(clippy::type_complexity)] // the columns of a table
+pub(crate) fn graph_find_pass(py: Python<'_>, name: &str) -> PyResult<(bool, Vec<String>, Vec<String>, Vec<String>)> {
+    let pass = Passes::global().find(name).map_err(|error| errors::graph(py, error))?;
+    Ok((pass.change_graph, pass.requires, pass.provides, pass.op_attributes))
+}
+
+/// Applies the pass of this name.
+#[pyfunction]
+pub(crate) fn graph_apply_pass(py: Python<'_>, graph: &GraphCore, name: &str) -> PyResult<GraphCore> {
+    done(py, Passes::global().apply(&graph.0, name))
+}
+
+/// Whether a value is of the kind that an attribute of this name is.
+#[pyfunction]
+pub(crate) fn graph_is_of_kind(name: &str, value: &Bound<'_, PyAny>) -> bool {
+    passes::is_of_kind(name, &from_python(name, value))
 }

@@ -9,9 +9,9 @@ use pyo3::types::PyList;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
-use weft_graph::registry::{Call, GradientRule, LayoutRule, Layouts, RuleError, ShapeRule, TypeRule};
+use weft_graph::NodeEntry;
+use weft_graph::registry::{Call, Differentiated, GradientRule, LayoutRule, Layouts, RuleError, ShapeRule, TypeRule};
 use weft_graph::value::{Attributes, DType, Shape};
-use weft_graph::{NodeEntry, NodeRef};
 
 /// Answers that are remembered for an op: then they are forgotten all.
 const REMEMBERED: usize = 1 << 14;
@@ -205,16 +205,24 @@ impl TypeRule for Forward {
 pub(super) struct PyGradient(pub(super) Py<PyAny>);
 
 impl GradientRule for PyGradient {
-    fn gradient(&self, node: &NodeRef, outs: &[Option<NodeEntry>]) -> Result<Vec<Option<NodeEntry>>, RuleError> {
+    fn gradient(
+        &self,
+        of: &Differentiated<'_>,
+        outs: &[Option<NodeEntry>],
+    ) -> Result<Vec<Option<NodeEntry>>, RuleError> {
         Python::attach(|py| -> PyResult<_> {
             let call = py.import("weft._graph.gradients")?.getattr("call_rule")?;
+            let symbols = |entries: &[NodeEntry]| -> Vec<SymbolCore> {
+                entries.iter().map(|entry| SymbolCore::of(vec![entry.clone()])).collect()
+            };
             let grads = outs.iter().map(|grad| grad.clone().map(|entry| SymbolCore::of(vec![entry])));
             let grads = PyList::new(
                 py,
                 grads.map(|grad| grad.map(|grad| Py::new(py, grad)).transpose()).collect::<PyResult<Vec<_>>>()?,
             )?;
-            let found: Vec<Option<PyRef<'_, SymbolCore>>> =
-                call.call1((self.0.bind(py), PyNode(node.clone()), grads))?.extract()?;
+            let found: Vec<Option<PyRef<'_, SymbolCore>>> = call
+                .call1((self.0.bind(py), PyNode(of.node.clone()), symbols(of.inputs), symbols(of.outputs), grads))?
+                .extract()?;
             found.iter().map(|grad| grad.as_ref().map(|grad| grad.single()).transpose()).collect()
         })
         .map_err(thrown)

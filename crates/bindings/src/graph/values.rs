@@ -4,7 +4,7 @@ use super::held::Hashed;
 use crate::errors;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyComplex, PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyDict, PyEllipsis, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple, PyType};
 use std::sync::Arc;
 use weft_graph::value::{Attributes, DType, Shape, UNKNOWN, Value};
 

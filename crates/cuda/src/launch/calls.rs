@@ -44,12 +44,11 @@ impl Launch {
         let (context, other, label) =
             (device.context(), device.new_stream()?, Label::bare("timing the driver's calls"));
         let request = Request { stream: self.inner.stream.as_ref(), ..Request::new(self.label(), self.accesses()) };
-        let mut times = CallTimes::default();
+        let mut found = CallTimes::default();
         let fence = device.issue(&request, |issuing| {
-            // SAFETY: as in put().
             self.packed(issuing, |parameters| {
                 // SAFETY: as in put().
-                times.launch = mean(count, || unsafe { self.call(issuing, parameters) })?;
+                found.launch = mean(count, || unsafe { self.call(issuing, parameters) })?;
                 Ok::<_, CudaError>(())
             })
         })?;
@@ -63,13 +62,13 @@ impl Launch {
             // SAFETY: as in put(); the event is ours, as are the blocks, which nothing uses, and each is freed once.
             let timed = unsafe {
                 self.packed(issuing, |parameters| {
-                    times.launch_and_event = mean(count, || {
+                    found.launch_and_event = mean(count, || {
                         self.call(issuing, parameters)?;
                         driver.record_event(event, stream).map_err(refused)
                     })?;
-                    times.query = mean(count, || driver.query_event(event).map(drop).map_err(refused))?;
-                    times.wait = mean(count, || driver.wait_event(other.handle(), event).map_err(refused))?;
-                    times.allocate = mean(count, || {
+                    found.query = mean(count, || driver.query_event(event).map(drop).map_err(refused))?;
+                    found.wait = mean(count, || driver.wait_event(other.handle(), event).map_err(refused))?;
+                    found.allocate = mean(count, || {
                         blocks.push(driver.allocate(BYTES, context.pool, stream).map_err(refused)?);
                         Ok(())
                     })?;
@@ -77,18 +76,18 @@ impl Launch {
                 })
             };
             let mut blocks = blocks.into_iter();
-            // SAFETY: as above.
             let freed = mean(u32::try_from(blocks.len()).unwrap_or(count), || match blocks.next() {
+                // SAFETY: as above.
                 Some(block) => unsafe { driver.free(block, stream) }.map_err(refused),
                 None => Ok(()),
             });
             // SAFETY: as above. A stream that waits for an event keeps what it needs of it.
             let _ = unsafe { driver.destroy_event(event) };
             timed?;
-            times.free = freed?;
+            found.free = freed?;
             Ok(())
         })?;
         fence.wait(wait)?;
-        Ok(times)
+        Ok(found)
     }
 }

@@ -105,3 +105,53 @@ fn pinned_blocks_are_used_again() {
     assert!(machine.driver.holdings().pinned < blocks);
     machine.check();
 }
+
+/// What a stream has freed it uses again, without a word to the driver, and gives up when others need it.
+#[test]
+fn blocks_are_used_again_by_their_stream() {
+    let _watchdog = Watchdog::new("blocks are used again by their stream");
+    for seed in 0..10 {
+        let machine = Machine::new(Settings { seed, ..Settings::default() }, 2);
+        let (x, device) = (machine.array(0, WORDS), machine.device(0));
+        machine.fill(&x, 1);
+        let mut last = machine.array(0, WORDS);
+        machine.fill(&last, 0);
+        for factor in 0..1000 {
+            let fresh = machine.array(0, WORDS);
+            machine.launch("scale", &fresh, &x, factor);
+            machine.launch("axpy", &fresh, &last, 1);
+            last = fresh;
+        }
+        machine.engine.wait_for_all().expect("no op fails");
+        assert!(machine.driver.allocations() < 100, "{} allocations", machine.driver.allocations());
+        assert_eq!(machine.value(&last)[0] & 0xffff_ffff, 999 * 1000 / 2);
+        device.synchronize(&mut Wait::default()).expect("it ends");
+        let kept = machine.driver.holdings().blocks;
+        machine.cuda.trim().expect("it is trimmed");
+        machine.driver.run_until_idle();
+        let left = machine.driver.holdings().blocks;
+        assert!(
+            left < kept && left as u64 == device.memory_stats().expect("figures").blocks,
+            "{kept} blocks, then {left}"
+        );
+        machine.check();
+    }
+}
+
+/// Memory that streams keep is given to an allocation of another size.
+#[test]
+fn kept_blocks_make_room() {
+    let _watchdog = Watchdog::new("kept blocks make room");
+    let memory = WORDS as u64 * 8 * 1024;
+    let machine = Machine::new(Settings { memory, ..Settings::default() }, 1);
+    let x = machine.array(0, WORDS);
+    machine.fill(&x, 3);
+    for factor in 0..20 {
+        let out = machine.array(0, WORDS);
+        machine.launch("scale", &out, &x, factor);
+    }
+    let large = machine.array(0, WORDS * 1023);
+    machine.fill(&large, 1);
+    assert_eq!(machine.value(&large)[0], 0x1_0000_0001);
+    machine.check();
+}

@@ -39,6 +39,7 @@ fn each_wait_is_needed() {
         let machine = machine();
         machine.driver.drop_wait(nth);
         let blocks = program(&machine);
+        machine.cuda.trim().expect("kept blocks are freed");
         machine.driver.run_until_idle();
         let hazards = machine.driver.take_hazards();
         let told = |hazard: &String| {
@@ -46,6 +47,8 @@ fn each_wait_is_needed() {
         };
         assert!(hazards.iter().any(told), "wait {nth} of {waits} was left out: {hazards:?}");
         drop(blocks);
+        machine.cuda.trim().expect("kept blocks are freed");
+        machine.driver.run_until_idle();
         let _ = machine.driver.take_hazards();
     }
 }

@@ -133,6 +133,7 @@ fn each_wait_of_slices_is_needed() {
         let told = |hazard: &String| hazard.contains("is not ordered behind") || hazard.contains("never written");
         assert!(hazards.iter().any(told), "wait {nth} of {waits} was left out: {hazards:?}");
         drop(kept);
+        machine.cuda.trim().expect("kept blocks are freed");
         machine.driver.run_until_idle();
         let _ = machine.driver.take_hazards();
     }

@@ -1,10 +1,9 @@
 //! A graph from JSON. The file may say anything: what it says is checked before it is used.
 
 use super::old;
-use super::order::ordered;
 use crate::error::{GraphError, Result};
 use crate::graph::Graph;
-use crate::node::{Node, NodeEntry, NodeRef};
+use crate::node::{Node, NodeEntry, NodeRef, ordered};
 use crate::registry::{Op, Registry, TextRule};
 use crate::value::{Attributes, DType, Value, parse};
 use serde_json::{Map, Value as Json};
@@ -66,7 +65,8 @@ fn build(read: &[Read], heads: &[(usize, u32, u32)], is_old: bool, options: Load
         .iter()
         .map(|node| node.inputs.iter().map(|input| input.0).chain(node.control.iter().copied()).collect())
         .collect();
-    let order = ordered(&before, |at| read[at].name.to_string())?;
+    let order = ordered(&before)
+        .map_err(|at| GraphError::new(format!("the graph has a cycle: node '{}' rests on itself", read[at].name)))?;
     let mut used = vec![1_u32; read.len()];
     for &(node, index, _) in read.iter().flat_map(|node| &node.inputs).chain(heads) {
         if index >= MOST_RESULTS {
@@ -78,8 +78,8 @@ fn build(read: &[Read], heads: &[(usize, u32, u32)], is_old: bool, options: Load
         used[node] = used[node].max(index + 1);
     }
     let mut made: Vec<Option<NodeRef>> = vec![None; read.len()];
-    let mut unknown: HashMap<&str, Arc<Op>> = HashMap::new();
-    let mut known: HashMap<&str, Option<Arc<Op>>> = HashMap::new();
+    let mut unknown: HashMap<String, Arc<Op>> = HashMap::new();
+    let mut known: HashMap<String, Option<Arc<Op>>> = HashMap::new();
     for at in order {
         let source = &read[at];
         let find = |made: &[Option<NodeRef>], &(node, index, version): &(usize, u32, u32)| {
@@ -113,11 +113,14 @@ fn build(read: &[Read], heads: &[(usize, u32, u32)], is_old: bool, options: Load
             items.iter().for_each(|(key, text)| node.set_text(key, text));
             node
         } else {
-            let op = known.entry(&source.op).or_insert_with(|| (options.find)(&source.op)).clone();
+            let op = match known.get(&source.op) {
+                Some(op) => op.clone(),
+                None => known.entry(source.op.clone()).or_insert((options.find)(&source.op)).clone(),
+            };
             match op {
                 Some(op) => call(op, source, items, inputs, used[at])?,
                 None => {
-                    let op = unknown.entry(&source.op).or_insert_with(|| Op::unknown(&source.op)).clone();
+                    let op = unknown.entry(source.op.clone()).or_insert_with(|| Op::unknown(&source.op)).clone();
                     let node = Node::unknown(op, source.name.clone(), inputs, used[at]);
                     items.iter().for_each(|(key, text)| node.set_text(key, text));
                     node

@@ -2,7 +2,6 @@
 
 mod load;
 mod old;
-mod order;
 mod save;
 
 pub use load::{FindOp, LoadOptions, load};

@@ -6,7 +6,7 @@ use crate::registry::Op;
 use crate::value::Attributes;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// A shared node.
 pub type NodeRef = Arc<Node>;
@@ -25,6 +25,8 @@ pub struct Node {
     outputs: u32,
     place: u64,
     texts: RwLock<Option<Box<Texts>>>,
+    /// Of a variable: how often calls that were composed mutate it.
+    mutations: Mutex<u32>,
     /// Graphs inside the node, in JSON: kept as they were read.
     subgraphs: Option<Arc<str>>,
 }
@@ -82,6 +84,7 @@ impl Node {
             outputs,
             place: 0,
             texts: RwLock::default(),
+            mutations: Mutex::default(),
             subgraphs: None,
         }
     }
@@ -97,6 +100,7 @@ impl Node {
             control,
             outputs: self.outputs,
             place: self.place,
+            mutations: Mutex::new(self.version()),
             texts: RwLock::new(self.texts.read().unwrap_or_else(PoisonError::into_inner).clone()),
             subgraphs: self.subgraphs.clone(),
         }
@@ -188,6 +192,17 @@ impl Node {
     #[must_use]
     pub fn subgraphs(&self) -> Option<&Arc<str>> {
         self.subgraphs.as_ref()
+    }
+
+    /// How often calls that were composed mutate this variable.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        *self.mutations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts one more mutation of this variable.
+    pub fn mutate(&self) {
+        *self.mutations.lock().unwrap_or_else(PoisonError::into_inner) += 1;
     }
 
     /// What is noted on the node under this key.

@@ -3,10 +3,12 @@
 mod call;
 mod drop;
 mod entry;
+mod order;
 mod rewrite;
 mod walk;
 
 pub use call::{Node, NodeRef};
 pub use entry::NodeEntry;
+pub use order::ordered;
 pub use rewrite::Rewriter;
 pub use walk::post_order;

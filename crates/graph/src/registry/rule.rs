@@ -60,16 +60,36 @@ pub type SharedTypeRule = Arc<dyn TypeRule>;
 
 /// The value of `gradient`: entries of gradients of the inputs, from those of the outputs. None is zero.
 pub trait GradientRule: Send + Sync {
-    /// Composes the gradients of the inputs of `node`.
-    fn gradient(&self, node: &NodeRef, outs: &[Option<NodeEntry>]) -> Result<Vec<Option<NodeEntry>>, RuleError>;
+    /// Composes the gradients of the inputs of a call from those of its outputs.
+    fn gradient(
+        &self,
+        of: &Differentiated<'_>,
+        grads: &[Option<NodeEntry>],
+    ) -> Result<Vec<Option<NodeEntry>>, RuleError>;
+}
+
+/// A call whose gradient is asked for. Its inputs and outputs are those of the node, or others of the same values that
+/// are computed again.
+#[derive(Debug, Clone, Copy)]
+pub struct Differentiated<'a> {
+    /// The call.
+    pub node: &'a NodeRef,
+    /// Its inputs.
+    pub inputs: &'a [NodeEntry],
+    /// Its outputs.
+    pub outputs: &'a [NodeEntry],
 }
 
 impl<F> GradientRule for F
 where
-    F: Fn(&NodeRef, &[Option<NodeEntry>]) -> Result<Vec<Option<NodeEntry>>, RuleError> + Send + Sync,
+    F: Fn(&Differentiated<'_>, &[Option<NodeEntry>]) -> Result<Vec<Option<NodeEntry>>, RuleError> + Send + Sync,
 {
-    fn gradient(&self, node: &NodeRef, outs: &[Option<NodeEntry>]) -> Result<Vec<Option<NodeEntry>>, RuleError> {
-        self(node, outs)
+    fn gradient(
+        &self,
+        of: &Differentiated<'_>,
+        grads: &[Option<NodeEntry>],
+    ) -> Result<Vec<Option<NodeEntry>>, RuleError> {
+        self(of, grads)
     }
 }
 

@@ -38,6 +38,9 @@ pub(super) fn dense(call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> R
         }
     }
     let mut wide = UNKNOWN;
+    if flatten {
+        learn(out, &Shape::new([UNKNOWN, units]))?;
+    }
     if let Some(own) = x.lengths() {
         let Some((&first, others)) = own.split_first() else { return refuse("a scalar is no batch of data") };
         wide = if flatten { product(others) } else { own[own.len() - 1] };

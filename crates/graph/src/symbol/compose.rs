@@ -30,7 +30,8 @@ impl Symbol {
         arguments: &Arguments,
         place: u64,
     ) -> Result<Self> {
-        let inputs = inputs_of(op, name, &attributes, arguments)?;
+        let mut inputs = inputs_of(op, name, &attributes, arguments)?;
+        version(&mut inputs, &op.mutates(&attributes)?);
         let visible = u32::try_from(op.visible_outputs(&attributes)?).unwrap_or(u32::MAX);
         let node = Node::call(op.clone(), name.clone(), attributes, inputs)?.at(place);
         Ok(Self::of_node(Arc::new(node), visible))
@@ -54,11 +55,12 @@ impl Symbol {
             && let Some(op) = atom.op()
         {
             let name = name.unwrap_or(atom.name());
-            let inputs = inputs_of(op, name, atom.attributes(), arguments)?;
+            let mut inputs = inputs_of(op, name, atom.attributes(), arguments)?;
             let wanted = op.num_inputs(atom.attributes())?;
             if wanted.is_some_and(|wanted| wanted != inputs.len()) {
                 return Err(arity(op, name, wanted, inputs.len()));
             }
+            version(&mut inputs, &op.mutates(atom.attributes())?);
             let node = Arc::new(atom.rebuilt(inputs, atom.control().to_vec()).renamed(name.clone()));
             let outputs = self.outputs.iter().map(|entry| NodeEntry { node: node.clone(), ..*entry });
             return Ok(Self::new(outputs.collect()));
@@ -102,6 +104,16 @@ impl Symbol {
             }
         }
         Ok(Self::new(self.outputs.iter().map(|entry| rewriter.entry(entry)).collect()))
+    }
+}
+
+/// Says in which version variables are taken, and counts their mutations.
+fn version(inputs: &mut [NodeEntry], mutates: &[usize]) {
+    for entry in inputs.iter_mut().filter(|entry| entry.node.is_variable()) {
+        entry.version = entry.node.version();
+    }
+    for entry in mutates.iter().filter_map(|&at| inputs.get(at)).filter(|entry| entry.node.is_variable()) {
+        entry.node.mutate();
     }
 }
 

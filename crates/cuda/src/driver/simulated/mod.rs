@@ -132,6 +132,12 @@ impl SimulatedDriver {
         self.state().captured_elsewhere.take() == Some(false)
     }
 
+    /// Allocations of device memory, so far.
+    #[must_use]
+    pub fn allocations(&self) -> u64 {
+        self.state().allocations
+    }
+
     /// Waits of streams for events, so far.
     #[must_use]
     pub fn waits(&self) -> u64 {

@@ -127,6 +127,8 @@ pub(super) struct State {
     next_handle: usize,
     pub(super) faults: Faults,
     pub(super) spans: Vec<Span>,
+    /// Allocations of device memory.
+    pub(super) allocations: u64,
     /// Waits for events, and the one to be left out.
     pub(super) waits: u64,
     pub(super) skipped_wait: Option<u64>,
@@ -162,6 +164,7 @@ impl State {
             next_handle: 1,
             faults: Faults::default(),
             spans: Vec::new(),
+            allocations: 0,
             waits: 0,
             skipped_wait: None,
             edges: 0,

@@ -61,6 +61,7 @@ impl Memory for SimulatedDriver {
         if state.devices[index].in_use + bytes as u64 > limit {
             return refuse(call, DriverError::OUT_OF_MEMORY);
         }
+        state.allocations += 1;
         state.devices[index].in_use += bytes as u64;
         let address = state.memory.add(index, bytes);
         let name = state.issue(at, "allocation", None, Work::Nothing);

@@ -1,13 +1,11 @@
-//! Nodes of a file in an order in which inputs come first.
+//! An order in which what comes before comes first.
 
-use crate::error::{GraphError, Result};
-
-/// Orders nodes, given for each those that it rests on. Files keep such an order, so it is theirs unless it cannot be.
+/// Orders items, given for each those that come before it: as they are where that will do.
 ///
 /// # Errors
 ///
-/// If nodes rest on each other in a circle; `name` tells one of them.
-pub(super) fn ordered(before: &[Vec<usize>], name: impl Fn(usize) -> String) -> Result<Vec<usize>> {
+/// One of those that come before themselves.
+pub fn ordered(before: &[Vec<usize>]) -> Result<Vec<usize>, usize> {
     if before.iter().enumerate().all(|(at, before)| before.iter().all(|&each| each < at)) {
         return Ok((0..before.len()).collect());
     }
@@ -29,6 +27,6 @@ pub(super) fn ordered(before: &[Vec<usize>], name: impl Fn(usize) -> String) -> 
     }
     match waiting.iter().position(|&count| count > 0) {
         None => Ok(order),
-        Some(at) => Err(GraphError::new(format!("the graph has a cycle: node '{}' rests on itself", name(at)))),
+        Some(at) => Err(at),
     }
 }

@@ -1,0 +1,154 @@
+//! `CorrectLayout`: each op gets its inputs as it takes them; what was only for that goes where two meet.
+
+use crate::error::{GraphError, Result};
+use crate::graph::Graph;
+use crate::node::{Node, NodeEntry, NodeRef};
+use crate::registry::{Call, Layouts, Registry, SharedLayout};
+use crate::value::{Attributes, Value};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The layout of each entry.
+pub const LAYOUT: &str = "layout";
+/// Layouts of variables, by name.
+pub type LayoutMap = HashMap<String, String>;
+
+type Layout = Option<Arc<str>>;
+
+/// Asks each op for the layouts that it takes and makes, and inserts transforms where others come. An op without a rule
+/// takes values as the graph was written for them, and so do the outputs.
+///
+/// # Errors
+///
+/// If a rule refuses, or a transform is needed for which there is no op.
+pub fn correct_layout(graph: &Graph, variables: &LayoutMap) -> Result<Graph> {
+    let indexed = graph.indexed()?;
+    let mut work =
+        Work { made: Vec::new(), layouts: HashMap::new(), transforms: HashMap::new(), sources: HashMap::new() };
+    // The layouts that values would have if nothing were done.
+    let mut written: Vec<Layout> = vec![None; indexed.num_entries()];
+    for (number, node) in (0_u32..).zip(indexed.nodes()) {
+        let Some(op) = node.op() else {
+            let layout: Layout = variables.get(&**node.name()).map(|layout| layout.as_str().into());
+            written[indexed.entries_of(number).start].clone_from(&layout);
+            work.layouts.insert(NodeEntry::new(node.clone(), 0).key(), layout);
+            work.made.push(node.clone());
+            continue;
+        };
+        let ids = indexed.inputs(number);
+        let last: Layouts = ids.iter().map(|&id| written[indexed.entry_id(id)].clone()).collect();
+        let current: Vec<NodeEntry> = ids.iter().map(|id| work.entry(id.node, id.index, id.version)).collect();
+        let have: Layouts = current.iter().map(|entry| work.layout(entry)).collect();
+        let none: Layouts = vec![None; node.outputs() as usize];
+        let ask = |ins: &Layouts, last: &Layouts| match op.get::<SharedLayout>("layout") {
+            Some(rule) => {
+                let call = Call { op, attributes: node.attributes(), shapes: &[], dtypes: &[] };
+                let answer = rule.correct(&call, ins, last, &none).map_err(|source| GraphError::Rule {
+                    context: format!("the layout of {}", node.described()),
+                    source,
+                    place: node.place(),
+                    of_shapes: false,
+                })?;
+                if answer.0.len() != ids.len() || answer.1.len() != none.len() {
+                    return Err(GraphError::at(
+                        node,
+                        "its layout rule answers for another number of inputs or outputs",
+                    ));
+                }
+                Ok(answer)
+            }
+            None => Ok((last.clone(), none.clone())),
+        };
+        let (wanted, outs) = ask(&have, &last)?;
+        let originally = ask(&last, &last)?.1;
+        let mut inputs = Vec::with_capacity(ids.len());
+        for (entry, (has, wants)) in current.into_iter().zip(have.iter().zip(&wanted)) {
+            inputs.push(match (has, wants) {
+                (Some(has), Some(wants)) if has != wants => work.transformed(&entry, has, wants)?,
+                _ => entry,
+            });
+        }
+        let control: Vec<NodeRef> =
+            indexed.control(number).iter().map(|&each| work.made[each as usize].clone()).collect();
+        let new = Arc::new(node.rebuilt(inputs, control));
+        for (index, (out, before)) in (0_u32..).zip(outs.into_iter().zip(originally)) {
+            written[indexed.entries_of(number).start + index as usize] = before;
+            work.layouts.insert(NodeEntry::new(new.clone(), index).key(), out);
+        }
+        work.made.push(new);
+    }
+    let mut outputs = Vec::new();
+    for &id in indexed.outputs() {
+        let entry = work.entry(id.node, id.index, id.version);
+        outputs.push(match (work.layout(&entry), &written[indexed.entry_id(id)]) {
+            (Some(has), Some(wants)) if has != *wants => work.transformed(&entry, &has, wants)?,
+            _ => entry,
+        });
+    }
+    let mut result = Graph::new(outputs);
+    let made = result.indexed()?;
+    let mut layouts: Vec<Layout> = Vec::with_capacity(made.num_entries());
+    for node in made.nodes() {
+        layouts.extend((0..node.outputs()).map(|index| work.layout(&NodeEntry::new(node.clone(), index))));
+    }
+    result.set(LAYOUT, layouts);
+    Ok(result)
+}
+
+struct Work {
+    made: Vec<NodeRef>,
+    layouts: HashMap<(usize, u32), Layout>,
+    transforms: HashMap<((usize, u32), Arc<str>), NodeEntry>,
+    /// What a transform was made of.
+    sources: HashMap<(usize, u32), NodeEntry>,
+}
+
+impl Work {
+    fn entry(&self, node: u32, index: u32, version: u32) -> NodeEntry {
+        NodeEntry { node: self.made[node as usize].clone(), index, version }
+    }
+
+    fn layout(&self, entry: &NodeEntry) -> Layout {
+        self.layouts.get(&entry.key()).cloned().flatten()
+    }
+
+    /// The entry in another layout: made once, and not of a transform but of what that was made of.
+    fn transformed(&mut self, entry: &NodeEntry, from: &Arc<str>, to: &Arc<str>) -> Result<NodeEntry> {
+        if let Some(source) = self.sources.get(&entry.key()).cloned()
+            && let Some(before) = self.layout(&source)
+        {
+            return if before == *to { Ok(source) } else { self.transformed(&source, &before, to) };
+        }
+        if let Some(known) = self.transforms.get(&(entry.key(), to.clone())) {
+            return Ok(known.clone());
+        }
+        let name: Arc<str> = format!("{}_{from}_to_{to}", entry.node.name()).into();
+        let (op, attributes) = transform(from, to)?;
+        let found = Registry::global().find(op).ok_or_else(|| {
+            GraphError::at(&entry.node, format!("its layout is {from}, {to} is wanted, and no op '{op}' is registered"))
+        })?;
+        let made = NodeEntry::new(Arc::new(Node::call(found, name, attributes, vec![entry.clone()])?), 0);
+        self.layouts.insert(made.key(), Some(to.clone()));
+        self.sources.insert(made.key(), entry.clone());
+        self.transforms.insert((entry.key(), to.clone()), made.clone());
+        Ok(made)
+    }
+}
+
+/// The op that brings one layout into another: a permutation where axes alone move.
+fn transform(from: &str, to: &str) -> Result<(&'static str, Attributes)> {
+    let plain = |layout: &str| layout.bytes().all(|axis| axis.is_ascii_uppercase());
+    if plain(from) && plain(to) {
+        let axes: Option<Vec<i64>> =
+            to.chars().map(|axis| from.find(axis).and_then(|at| i64::try_from(at).ok())).collect();
+        return match axes {
+            Some(axes) if from.len() == to.len() => {
+                Ok(("permute_dims", Attributes::new([("axes".into(), Value::integers(axes))])))
+            }
+            _ => Err(GraphError::new(format!("layout {from} cannot become {to}: their axes differ"))),
+        };
+    }
+    let attributes =
+        Attributes::new([("src_layout".into(), Value::text(from)), ("dst_layout".into(), Value::text(to))]);
+    Ok(("layout_transform", attributes))
+}

@@ -1,0 +1,80 @@
+//! `OrderMutation`: what reads a variable comes before the call that mutates it next, and after the one before.
+
+use crate::error::{GraphError, Result};
+use crate::graph::Graph;
+use crate::node::{NodeRef, Rewriter};
+use std::collections::{BTreeMap, HashMap};
+
+#[derive(Default)]
+struct Uses {
+    readers: Vec<u32>,
+    writers: Vec<u32>,
+}
+
+/// Adds control dependencies that keep mutations in the order of versions. Calls that mutate the same version go in the
+/// order of the graph.
+///
+/// # Errors
+///
+/// If versions contradict each other: a call reads what comes after itself.
+pub fn order_mutation(graph: &Graph) -> Result<Graph> {
+    let indexed = graph.indexed()?;
+    let nodes = indexed.nodes();
+    let mut uses: HashMap<u32, BTreeMap<u32, Uses>> = HashMap::new();
+    for (number, node) in (0_u32..).zip(nodes) {
+        let mutated = node.mutates()?;
+        for (at, id) in indexed.inputs(number).iter().enumerate() {
+            if !indexed.mutable_input_nodes().contains(&id.node) {
+                continue;
+            }
+            let version = uses.entry(id.node).or_default().entry(id.version).or_default();
+            if mutated.contains(&at) { version.writers.push(number) } else { version.readers.push(number) }
+        }
+    }
+    let mut before: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
+    for versions in uses.values() {
+        let mut last: Option<u32> = None;
+        let mut readers: Vec<u32> = Vec::new();
+        for version in versions.values() {
+            if let Some(last) = last {
+                version
+                    .readers
+                    .iter()
+                    .filter(|&&reader| reader != last)
+                    .for_each(|&reader| before[reader as usize].push(last));
+            }
+            readers.extend(&version.readers);
+            for &writer in &version.writers {
+                before[writer as usize].extend(readers.drain(..).filter(|&reader| reader != writer));
+                before[writer as usize].extend(last.filter(|&last| last != writer));
+                last = Some(writer);
+            }
+        }
+    }
+    let mut edges: Vec<Vec<usize>> = Vec::with_capacity(nodes.len());
+    for (number, added) in (0_u32..).zip(&before) {
+        let own = indexed.inputs(number).iter().map(|id| id.node).chain(indexed.control(number).iter().copied());
+        edges.push(own.chain(added.iter().copied()).map(|each| each as usize).collect());
+    }
+    let order = crate::node::ordered(&edges)
+        .map_err(|at| GraphError::at(&nodes[at], "it reads a version that comes after it"))?;
+    let mut rewriter = Rewriter::default();
+    for at in order {
+        let node: &NodeRef = &nodes[at];
+        if before[at].is_empty() {
+            rewriter.follow(node);
+            continue;
+        }
+        let mut control = rewriter.control(node);
+        before[at].sort_unstable();
+        before[at].dedup();
+        for &each in &before[at] {
+            let each = rewriter.node(&nodes[each as usize]);
+            if !control.iter().any(|known| std::sync::Arc::ptr_eq(known, &each)) {
+                control.push(each);
+            }
+        }
+        rewriter.replace_node(node, std::sync::Arc::new(node.rebuilt(rewriter.inputs(node), control)));
+    }
+    Ok(Graph::new(graph.outputs().iter().map(|entry| rewriter.entry(entry)).collect()))
+}

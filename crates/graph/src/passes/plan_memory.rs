@@ -1,0 +1,191 @@
+//! `PlanMemory`: where each value lies, by the one planner.
+
+use super::infer_shape::{SHAPE, Shapes};
+use super::infer_type::{DTYPE, DTypes};
+use crate::error::{GraphError, Result};
+use crate::graph::{Graph, IndexedGraph};
+use crate::plan::{Memory, Network, Op as PlanOp, Pair, Plan, Settings, Share, Value, plan_network};
+use crate::registry::{Call, Cost, Given, OpCost};
+use std::collections::HashSet;
+
+/// The storage of each entry; `OUTSIDE` for what lies in nobody's arena.
+pub const STORAGE_ID: &str = "storage_id";
+/// Where each entry lies in the arena, in bytes.
+pub const STORAGE_OFFSET: &str = "storage_offset";
+/// For each entry the input of its node in whose place it is made; -1 for none, -2 for what is outside.
+pub const STORAGE_INPLACE_INDEX: &str = "storage_inplace_index";
+/// The bytes of the arena.
+pub const STORAGE_ALLOCATED_BYTES: &str = "storage_allocated_bytes";
+/// The most bytes of these values that are live at once.
+pub const STORAGE_PEAK_LIVE_BYTES: &str = "storage_peak_live_bytes";
+/// The storage of what lies in nobody's arena.
+pub const OUTSIDE: i64 = -2;
+
+/// What is outside, besides arguments.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum External {
+    /// Nothing.
+    #[default]
+    None,
+    /// The outputs.
+    Outputs,
+    /// Values of these names.
+    Named(HashSet<String>),
+}
+
+/// Plans intermediates and outputs of a graph whose shapes and dtypes are known.
+///
+/// # Errors
+///
+/// If they are not, or a mutation is not ordered (`order_mutation` orders them).
+pub fn plan_memory(graph: &Graph, memory: Memory, external: &External) -> Result<Graph> {
+    let shapes = graph.wanted::<Shapes>(SHAPE, "infer_shape")?;
+    let dtypes = graph.wanted::<DTypes>(DTYPE, "infer_type")?;
+    let indexed = graph.indexed()?;
+    if shapes.len() != indexed.num_entries() || dtypes.len() != indexed.num_entries() {
+        return Err(GraphError::new("the graph has shapes, or dtypes, of another graph: infer them anew"));
+    }
+    let network = network(&indexed, &shapes, &dtypes, external)?;
+    let plan = plan_network(&network, &Settings { memory, ..Settings::default() })?;
+    Ok(attributed(graph, &indexed, &network, &plan))
+}
+
+fn network(
+    indexed: &IndexedGraph,
+    shapes: &[crate::value::Shape],
+    dtypes: &DTypes,
+    external: &External,
+) -> Result<Network> {
+    let outputs: HashSet<usize> = indexed.outputs().iter().map(|&id| indexed.entry_id(id)).collect();
+    let mut network = Network::default();
+    let mut op_of: Vec<usize> = vec![usize::MAX; indexed.nodes().len()];
+    for (number, node) in (0_u32..).zip(indexed.nodes()) {
+        for (index, entry) in indexed.entries_of(number).enumerate() {
+            let (Some(elements), Some(dtype)) = (shapes[entry].elements(), dtypes[entry]) else {
+                return Err(GraphError::at(
+                    node,
+                    format!(
+                        "memory is planned for known sizes, and output {index} has shape {}: infer it",
+                        shapes[entry]
+                    ),
+                ));
+            };
+            let elements = u64::try_from(elements).unwrap_or(0);
+            let size = elements
+                .checked_mul(dtype.size() as u64)
+                .ok_or_else(|| GraphError::at(node, "it has more bytes than can be counted"))?;
+            let outside = node.is_variable()
+                || match external {
+                    External::None => false,
+                    External::Outputs => outputs.contains(&entry),
+                    External::Named(names) => {
+                        let index = u32::try_from(index).unwrap_or(u32::MAX);
+                        names.contains(&**node.name()) || names.contains(&node.output_name(index)?)
+                    }
+                };
+            network.value(Value { size, external: outside, kept: outputs.contains(&entry) && !outside });
+        }
+        let Some(op) = node.op() else { continue };
+        let inputs: Vec<usize> = indexed.inputs(number).iter().map(|&id| indexed.entry_id(id)).collect();
+        let mut after: Vec<usize> = indexed
+            .control(number)
+            .iter()
+            .map(|&each| op_of[each as usize])
+            .filter(|&each| each != usize::MAX)
+            .collect();
+        after.dedup();
+        let identities = op.inplace_identity(node.attributes())?;
+        let ignored = op.ignores(node.attributes())?;
+        let mut pairs = Vec::new();
+        for (at, (input, output)) in op.inplace(node.attributes())?.into_iter().enumerate() {
+            let (Some(&from), Some(to)) = (inputs.get(input), indexed.entries_of(number).nth(output)) else { continue };
+            if network.values[to].size > network.values[from].size {
+                continue;
+            }
+            let identity = identities.get(at).copied().unwrap_or(false);
+            pairs.push(Pair { input, output, share: if identity { Share::Identity } else { Share::InPlace } });
+        }
+        let known = inputs.iter().map(|&entry| shapes[entry].clone()).collect::<Vec<_>>();
+        let kinds: Vec<_> = inputs.iter().map(|&entry| dtypes[entry]).collect();
+        let call = Call { op, attributes: node.attributes(), shapes: &known, dtypes: &kinds };
+        // A value that an op ignores is not read: it may be gone by then.
+        let read: Vec<usize> = (0..inputs.len()).filter(|at| !ignored.contains(at)).collect();
+        pairs.retain_mut(|pair| match read.iter().position(|&at| at == pair.input) {
+            Some(at) => {
+                pair.input = at;
+                true
+            }
+            None => false,
+        });
+        op_of[number as usize] = network.op(PlanOp {
+            name: node.name().to_string(),
+            inputs: read.iter().map(|&at| inputs[at]).collect(),
+            outputs: indexed.entries_of(number).collect(),
+            after: after
+                .into_iter()
+                .chain(
+                    ignored.iter().filter_map(|&at| indexed.inputs(number).get(at)).map(|id| op_of[id.node as usize]),
+                )
+                .filter(|&each| each != usize::MAX)
+                .collect(),
+            pairs,
+            workspace: workspace(&call)?,
+            cost: cost(&call),
+            again: false,
+        });
+    }
+    Ok(network)
+}
+
+/// Bytes that a call needs while it runs.
+fn workspace(call: &Call<'_>) -> Result<u64> {
+    match call.op.get::<Given<usize>>("workspace") {
+        Some(given) => given.of(call.attributes).map(|bytes| bytes as u64).map_err(|source| GraphError::Rule {
+            context: format!("op '{}', workspace", call.op.name()),
+            source,
+            place: 0,
+            of_shapes: false,
+        }),
+        None => Ok(0),
+    }
+}
+
+/// How long a call takes, in nanoseconds of a machine of 10 GFLOP/s and 10 GB/s.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // saturates
+fn cost(call: &Call<'_>) -> u64 {
+    let found = call.op.get::<OpCost>("cost").and_then(|rule| rule(call).ok());
+    match found {
+        Some(Cost::Seconds(seconds)) => (seconds * 1e9) as u64,
+        Some(Cost::Work { flops, bytes }) => ((flops + bytes) / 10.0) as u64,
+        None => call
+            .shapes
+            .iter()
+            .filter_map(crate::value::Shape::elements)
+            .map(|each| each.max(0) as u64)
+            .max()
+            .unwrap_or(1),
+    }
+}
+
+fn attributed(graph: &Graph, indexed: &IndexedGraph, network: &Network, plan: &Plan) -> Graph {
+    let count = indexed.num_entries();
+    let signed = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
+    let mut storages = vec![OUTSIDE; count];
+    let mut offsets = vec![-1_i64; count];
+    let mut taken = vec![OUTSIDE; count];
+    let mut numbers = std::collections::HashMap::new();
+    for entry in 0..count {
+        let Some(offset) = plan.offsets[entry].filter(|_| !network.values[entry].external) else { continue };
+        let next = numbers.len();
+        storages[entry] = signed(*numbers.entry(plan.storages[entry]).or_insert(next));
+        offsets[entry] = i64::try_from(offset).unwrap_or(i64::MAX);
+        taken[entry] = plan.taken[entry].map_or(-1, signed);
+    }
+    let mut result = graph.clone();
+    result.set(STORAGE_ID, storages);
+    result.set(STORAGE_OFFSET, offsets);
+    result.set(STORAGE_INPLACE_INDEX, taken);
+    result.set(STORAGE_ALLOCATED_BYTES, usize::try_from(plan.nbytes).unwrap_or(usize::MAX));
+    result.set(STORAGE_PEAK_LIVE_BYTES, usize::try_from(plan.peak_live_nbytes).unwrap_or(usize::MAX));
+    result
+}

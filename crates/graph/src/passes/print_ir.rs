@@ -1,0 +1,91 @@
+//! `PrintGraphIR`: a graph as text.
+
+use crate::error::Result;
+use crate::graph::{AnyAttribute, Graph};
+use crate::value::{DType, Shape};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// The text of one item of an attribute that this crate does not know.
+pub type Item<'a> = dyn Fn(&AnyAttribute, usize) -> Option<String> + 'a;
+
+/// The text of item `at` of an attribute.
+#[must_use]
+pub fn item(value: &AnyAttribute, at: usize, other: &Item<'_>) -> Option<String> {
+    if let Some(shapes) = value.downcast_ref::<Vec<Shape>>() {
+        return shapes.get(at).map(ToString::to_string);
+    }
+    if let Some(dtypes) = value.downcast_ref::<Vec<Option<DType>>>() {
+        return dtypes.get(at).map(|dtype| dtype.map_or_else(|| "?".into(), |dtype| dtype.to_string()));
+    }
+    if let Some(numbers) = value.downcast_ref::<Vec<i64>>() {
+        return numbers.get(at).map(ToString::to_string);
+    }
+    if let Some(texts) = value.downcast_ref::<Vec<Option<Arc<str>>>>() {
+        return texts.get(at).map(|text| text.as_deref().unwrap_or("-").to_string());
+    }
+    other(value, at)
+}
+
+/// Prints a graph, a line for each node, with these attributes of entries and of nodes.
+///
+/// # Errors
+///
+/// If the graph has no such attribute.
+pub fn print_ir(graph: &Graph, entries: &[&str], nodes: &[&str], other: &Item<'_>) -> Result<String> {
+    let indexed = graph.indexed()?;
+    let find = |name: &&str| match graph.attribute(name) {
+        Some(value) => Ok((name.to_string(), value)),
+        None => Err(crate::error::GraphError::new(format!("the graph has no attribute '{name}' to print"))),
+    };
+    let entries: Vec<_> = entries.iter().map(find).collect::<Result<_>>()?;
+    let nodes: Vec<_> = nodes.iter().map(find).collect::<Result<_>>()?;
+    let variables: Vec<_> =
+        indexed.input_nodes().iter().map(|&number| format!("%{}", indexed.nodes()[number as usize].name())).collect();
+    let mut text = format!("Graph({}) {{\n", variables.join(", "));
+    let named = |node: u32, index: u32| {
+        let source = &indexed.nodes()[node as usize];
+        match (source.is_variable(), source.outputs()) {
+            (true, _) => format!("%{}", source.name()),
+            (false, 1) => format!("%{node}"),
+            _ => format!("%{node}.{index}"),
+        }
+    };
+    // Writing to a string does not fail.
+    for (number, node) in (0_u32..).zip(indexed.nodes()) {
+        if node.is_variable() {
+            let _ = write!(text, "  %{}", node.name());
+        } else {
+            let inputs: Vec<_> = indexed.inputs(number).iter().map(|id| named(id.node, id.index)).collect();
+            let _ = write!(text, "  %{number} = {}({})", node.op_name(), inputs.join(", "));
+            for (key, value) in node.attributes().iter() {
+                let _ = write!(text, ", {key}='{value}'");
+            }
+        }
+        for (key, value) in node.texts() {
+            let _ = write!(text, ", {key}='{value}'");
+        }
+        if !indexed.control(number).is_empty() {
+            let before: Vec<_> = indexed.control(number).iter().map(|&each| named(each, 0)).collect();
+            let _ = write!(text, ", after=[{}]", before.join(", "));
+        }
+        for (name, value) in &entries {
+            let found: Vec<_> =
+                indexed.entries_of(number).map(|at| item(value, at, other).unwrap_or_else(|| "?".into())).collect();
+            let _ = match found.as_slice() {
+                [one] => write!(text, ", {name}={one}"),
+                several => write!(text, ", {name}=[{}]", several.join(", ")),
+            };
+        }
+        for (name, value) in &nodes {
+            let _ = write!(text, ", {name}={}", item(value, number as usize, other).unwrap_or_else(|| "?".into()));
+        }
+        if !node.is_variable() {
+            let _ = write!(text, "  # {}", node.name());
+        }
+        text.push('\n');
+    }
+    let outputs: Vec<_> = indexed.outputs().iter().map(|id| named(id.node, id.index)).collect();
+    let _ = write!(text, "  ret {}\n}}\n", outputs.join(", "));
+    Ok(text)
+}

@@ -1,0 +1,80 @@
+"""``weft graph FILE``: a model file as a table, with its memory plan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from argparse import Namespace, _SubParsersAction
+
+__all__ = ["add_to"]
+
+
+def add_to(commands: _SubParsersAction[Any]) -> None:
+    """Add the command to a parser's."""
+    parser = commands.add_parser(
+        "graph",
+        help="print a model file, with its memory plan",
+        description="Print a model file in NNVM's format: a table of its nodes or, with --ir, its text; and, where the "
+        "shapes that are given determine all others, the plan of its memory.",
+    )
+    parser.add_argument("file", type=Path, help="the file, such as net-symbol.json")
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NAME=N,N,...",
+        help="the shape of a variable; may be given several times",
+    )
+    parser.add_argument("--ir", action="store_true", help="print the graph as text instead of a table")
+    parser.add_argument("--draw", type=Path, metavar="PATH", help="write a picture, .dot or .svg")
+    parser.set_defaults(command=_graph)
+
+
+def _graph(options: Namespace) -> int:
+    from weft import graph, symbol  # noqa: PLC0415 - for this command alone
+
+    shapes = dict(_shape(text) for text in options.shape)
+    net = symbol.load(options.file)
+    unknown = sorted({node.op.name for node in net.get_internals().graph.indexed().nodes if _is_unknown(node)})
+    known = graph.Graph(net)
+    if not unknown:
+        known = graph.infer_type(graph.infer_shape(known, shapes))
+    if options.draw is not None:
+        graph.draw(known, options.draw)
+    if options.ir or unknown:
+        print(graph.print_ir(known, [] if unknown else ["shape", "dtype"]), end="")
+    else:
+        print(net.summary(**shapes))
+    if unknown:
+        print(f"no memory plan: no op is registered as {', '.join(unknown)}")
+    elif known.attrs["shape_num_unknown_nodes"]:
+        print(f"no memory plan: {known.attrs['shape_num_unknown_nodes']} shapes do not follow; give more by --shape")
+    else:
+        plan = graph.plan_memory(known).attrs
+        live, arena = plan["storage_peak_live_bytes"], plan["storage_allocated_bytes"]
+        storages = len({each for each in plan["storage_id"] if each >= 0})
+        print(f"memory plan: {arena} bytes in {storages} storages; at most {live} bytes are live at once")
+    return 0
+
+
+def _is_unknown(node: Any) -> bool:  # noqa: ANN401 - a node
+    return not node.is_variable and not node.op._entry.is_registered  # noqa: SLF001 - its record
+
+
+def _shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """Read ``name=2,3``.
+
+    Raises
+    ------
+    ArgumentValueError
+        If it is not that.
+    """
+    from weft.errors import ArgumentValueError  # noqa: PLC0415 - for the mistaken
+
+    name, _, lengths = text.partition("=")
+    parts = [part for part in lengths.strip("()").split(",") if part.strip()]
+    if not name or not all(part.strip().isdecimal() for part in parts):
+        raise ArgumentValueError(f"--shape {text}: write a name and lengths, as in data=1,3,224,224")
+    return name, tuple(int(part) for part in parts)

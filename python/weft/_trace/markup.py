@@ -1,0 +1,27 @@
+"""Tables and pages as notebooks show them."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["framed", "table"]
+
+
+def framed(page: str, height: int) -> str:
+    """Return a whole page as a part of another one, whose styles and scripts it does not meet."""
+    text = html.escape(page)
+    return f'<iframe srcdoc="{text}" style="width: 100%; height: {height}px; border: 0" title="weft"></iframe>'
+
+
+def table(head: Iterable[tuple[str, ...]], rows: Iterable[tuple[object, ...]]) -> str:
+    """Return a table of HTML, whatever the texts in it are."""
+
+    def line(cells: tuple[object, ...], kind: str) -> str:
+        return "<tr>" + "".join(f"<{kind}>{html.escape(str(cell))}</{kind}>" for cell in cells) + "</tr>"
+
+    above = "".join(line(cells, "th") for cells in head)
+    return f"<table><thead>{above}</thead><tbody>{''.join(line(cells, 'td') for cells in rows)}</tbody></table>"
