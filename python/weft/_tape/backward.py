@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weft._array.creation import full, ones
 from weft._array.devices import device_of
 from weft._array.dtypes import astype
-from weft._core import NDArray, TapeNode, Outline, tape_entry, tape_walk
+from weft._core import NDArray, Outline, TapeNode, tape_entry, tape_walk
 from weft._tape.modes import paused
 from weft._tape.structures import several
 from weft.errors import GradientError
