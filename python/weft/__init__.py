@@ -78,8 +78,8 @@ from weft._default import get_engine as get_engine, set_engine as set_engine
 from weft._device import Device as Device, cpu as cpu, gpu as gpu
 from weft._executor import Executor as Executor
 from weft._exit import install as _install
-from weft._notebook import attach as _attach_notebook, load_ipython_extension as load_ipython_extension
 from weft._gradient import attach as _attach_rules
+from weft._notebook import attach as _attach_notebook, load_ipython_extension as load_ipython_extension
 from weft._program.block import capture as capture
 from weft._program.control import cond as cond, scan as scan
 from weft._program.eagerly import eager as eager
@@ -132,5 +132,5 @@ if _debug_build:
 _install()
 _attach_methods()
 _attach_interop()
-_attach_notebook()
 _attach_rules()
+_attach_notebook()

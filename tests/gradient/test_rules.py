@@ -14,9 +14,9 @@ from gradient.cases import CASES, Case, listed
 from weft._tape.structures import flatten
 
 _STEP = 1e-6
-#: Ops that only the tape makes, which the tests of the tape reach.
+#: Ops that only rules, the tape and passes make, which their tests reach.
 _INNER = {
-    "broadcast_like", "cast_like", "concat_part", "matmul_left", "matmul_right", "quantile_follow", "quantile_gradient",
+    "broadcast_like", "cast_like", "copy_to", "ones_like", "concat_part", "matmul_left", "matmul_right", "quantile_follow", "quantile_gradient",
     "reshape_like", "sum_like", "tape.identity", "tape.patch", "tape.view", "zeros_like",
 }  # fmt: skip
 

@@ -91,8 +91,6 @@ mod _core {
     #[pymodule_export]
     use super::graph::plan::plan_offsets;
     #[pymodule_export]
-    use super::graph::plan::plan_offsets;
-    #[pymodule_export]
     use super::graph::registry::{GroupEntry, OpEntry, all_ops, canonical_key, find_op, known_keys};
     #[pymodule_export]
     use super::graph::symbols::SymbolCore;
@@ -116,7 +114,7 @@ mod _core {
     #[pymodule_export]
     use super::tape::walk::tape_walk;
     #[pymodule_export]
-    use super::tape::{Node, Outline};
+    use super::tape::{Outline, TapeNode};
     #[pymodule_export]
     use super::variable::Variable;
 

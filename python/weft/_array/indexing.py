@@ -64,7 +64,10 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
     """
     part = None if x._known else x._part(key)
     if part is not None:
-        return part if part.ndim else _value(part)
+        part = part if part.ndim else _value(part)
+        if x._known:
+            hear_view(_getitem, x, part, {"key": encode(key, x.ndim)})
+        return part
     found = parse(key, x.shape, x.strides)
     if isinstance(found, Basic):
         shown = view(x, found.shape, found.strides, found.offset)
@@ -125,6 +128,8 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any
     else:
         source = as_array(value, x)
     if part is not None:
+        if x._known:
+            hear_view(_getitem, x, part, {"key": encode(key, x.ndim)})
         fill(part, scalar if source is None else source)
         return
     found = parse(key, x.shape, x.strides)

@@ -141,7 +141,7 @@ def _pad_by(x: NDArray, mode: str, widths: tuple[tuple[int, int], ...], options:
     from weft._array.joining import concat  # noqa: PLC0415 - what is differentiated
     from weft._array.manipulation import broadcast_to  # noqa: PLC0415 - as above
     from weft._array.order_statistics import median  # noqa: PLC0415 - as above
-    from weft._array.reductions import (
+    from weft._array.reductions import (  # noqa: PLC0415 - what is differentiated
         max as greatest,
         min as least,
     )

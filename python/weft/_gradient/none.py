@@ -27,7 +27,7 @@ no_gradient(
 #: Neighbours of numbers, as the machine has them.
 no_gradient("nextafter", "spacing")
 #: Of no operand.
-no_gradient("arange", "eye", "fft.fftfreq", "fft.rfftfreq", "linspace")
+no_gradient("arange", "constant", "eye", "fft.fftfreq", "fft.rfftfreq", "linspace")
 #: Draws: their parameters are no operands of a derivative. What a loss needs of it is computed from draws of a fixed distribution.
 no_gradient(
     "random.beta", "random.binomial", "random.bytes", "random.chisquare", "random.choice", "random.dirichlet",

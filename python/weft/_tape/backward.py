@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weft._array.creation import full, ones
 from weft._array.devices import device_of
 from weft._array.dtypes import astype
-from weft._core import NDArray, Node, Outline, tape_entry, tape_walk
+from weft._core import NDArray, Outline, TapeNode, tape_entry, tape_walk
 from weft._tape.modes import paused
 from weft._tape.structures import several
 from weft.errors import GradientError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Head", "entry_of", "head_of", "like", "walk"]
 
 #: Where a walk begins: a node's result, and its gradient.
-Head = tuple[Node, int, NDArray]
+Head = tuple[TapeNode, int, NDArray]
 
 
 class Seen:
@@ -27,7 +27,7 @@ class Seen:
 
     __slots__ = ("_node", "_outputs", "attributes", "inputs", "needs")
 
-    def __init__(self, node: Node, needs: tuple[bool, ...]) -> None:
+    def __init__(self, node: TapeNode, needs: tuple[bool, ...]) -> None:
         self._node = node
         self.inputs: tuple[Any, ...] = node.inputs
         self.attributes: dict[str, Any] = node.attributes
@@ -42,7 +42,7 @@ class Seen:
         return self._outputs
 
 
-def entry_of(y: NDArray) -> tuple[Node, int]:
+def entry_of(y: NDArray) -> tuple[TapeNode, int]:
     """Return the node that made `y`; GradientError if there is none."""
     found = tape_entry(y)
     if found is None:
@@ -88,17 +88,17 @@ def _is_plain(given: object) -> bool:
 
 
 def walk(
-    heads: Sequence[Head], wanted: Iterable[Node] | None = None, *, retain: bool = False, heard: bool | None = None
-) -> Iterator[tuple[Node, int, NDArray | None]]:
+    heads: Sequence[Head], wanted: Iterable[TapeNode] | None = None, *, retain: bool = False, heard: bool | None = None
+) -> Iterator[tuple[TapeNode, int, NDArray | None]]:
     """Yield each leaf, as node and result, with its gradient as soon as that is complete, the last layer's first.
 
     None is zero.
 
     Parameters
     ----------
-    heads : sequence of (Node, int, NDArray)
+    heads : sequence of (TapeNode, int, NDArray)
         Where to begin. A result named twice counts twice.
-    wanted : iterable of Node, optional
+    wanted : iterable of TapeNode, optional
         The nodes to go to; by default all leaves.
     retain : bool
         Whether saved values stay, so that the same walk can be made again.
@@ -111,7 +111,7 @@ def walk(
     sums = _Sums(in_place=not heard)
     for node, index, gradient in heads:
         sums.add((node, index), gradient)
-    ready: dict[int, list[Node]] = {}
+    ready: dict[int, list[TapeNode]] = {}
     for leaf, at in leaves:
         ready.setdefault(at, []).append(leaf)
     yield from _ready(ready.get(len(nodes), ()), sums)
@@ -124,7 +124,7 @@ def walk(
         yield from _ready(ready.get(at, ()), sums)
 
 
-def _ready(leaves: Iterable[Node], sums: _Sums) -> Iterator[tuple[Node, int, NDArray | None]]:
+def _ready(leaves: Iterable[TapeNode], sums: _Sums) -> Iterator[tuple[TapeNode, int, NDArray | None]]:
     for leaf in leaves:
         for index in range(len(leaf.outlines)):
             yield leaf, index, sums.take((leaf, index))
@@ -134,11 +134,11 @@ class _Sums:
     """Gradients that were added up so far, by node and result."""
 
     def __init__(self, *, in_place: bool) -> None:
-        self._held: dict[tuple[Node, int], NDArray] = {}
-        self._own: set[tuple[Node, int]] = set()  # sums that nobody else can have seen
+        self._held: dict[tuple[TapeNode, int], NDArray] = {}
+        self._own: set[tuple[TapeNode, int]] = set()  # sums that nobody else can have seen
         self._in_place = in_place
 
-    def add(self, entry: tuple[Node, int], gradient: NDArray) -> None:
+    def add(self, entry: tuple[TapeNode, int], gradient: NDArray) -> None:
         known = self._held.get(entry)
         if known is None:
             self._held[entry] = gradient
@@ -150,11 +150,11 @@ class _Sums:
             if self._in_place:
                 self._own.add(entry)
 
-    def take(self, entry: tuple[Node, int]) -> NDArray | None:
+    def take(self, entry: tuple[TapeNode, int]) -> NDArray | None:
         return self._held.pop(entry, None)
 
 
-def _step(node: Node, sums: _Sums) -> None:
+def _step(node: TapeNode, sums: _Sums) -> None:
     """Ask the rule of `node` for the gradients of its inputs, and add them up."""
     entries = node.entries
     outlines = node.outlines

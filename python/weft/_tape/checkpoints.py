@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from weft._core import NDArray, Node, tape_apart, tape_entry, tape_hears, tape_keep, tape_note, tape_pause
+from weft._core import NDArray, TapeNode, tape_apart, tape_entry, tape_hears, tape_keep, tape_note, tape_pause
 from weft._tape.backward import Head, walk
 from weft._tape.leaves import apart
 from weft._tape.modes import LISTENING, listening
@@ -57,10 +57,10 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> 
     places = [at for at, x in enumerate(leaves) if isinstance(x, NDArray)]
     inputs: list[NDArray] = [leaves[at] for at in places]
 
-    def run(arrays: Sequence[NDArray], *, heard: bool) -> tuple[Any, list[Node]]:
+    def run(arrays: Sequence[NDArray], *, heard: bool) -> tuple[Any, list[TapeNode]]:
         """Call the function over handles of its own, and return its result with the nodes of those that have gradients."""
         found = list(leaves)
-        nodes: list[Node] = []
+        nodes: list[TapeNode] = []
         for at, x in zip(places, arrays, strict=True):
             op = get_op("tape.identity") if heard and tape_entry(x) is not None else None
             found[at], node = tape_apart(x, op, leaf=x.dtype.kind in "fc")
@@ -85,9 +85,9 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> 
     return rebuild(made)
 
 
-def _outside(heads: list[Node], own: list[Node], before: int) -> list[tuple[Node, int]]:
+def _outside(heads: list[TapeNode], own: list[TapeNode], before: int) -> list[tuple[TapeNode, int]]:
     """Return the entries, made before the call, that its results depend on beside its arguments."""
-    found: dict[tuple[Node, int], None] = {}
+    found: dict[tuple[TapeNode, int], None] = {}
     known = set(own)
     rest = [node for node in heads if node not in known]
     while rest:
@@ -109,7 +109,7 @@ class _Again:
 
     name = "checkpoint"
 
-    def __init__(self, run: Callable[..., Any], inputs: list[NDArray], outside: list[tuple[Node, int]]) -> None:
+    def __init__(self, run: Callable[..., Any], inputs: list[NDArray], outside: list[tuple[TapeNode, int]]) -> None:
         self._run = run
         self._others = [None if x.dtype.kind in "fc" else x for x in inputs]
         self._outside = outside

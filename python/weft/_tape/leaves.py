@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array.operands import as_array
-from weft._core import NDArray, Node, tape_apart, tape_entry, tape_forget, tape_hears, tape_leaf
+from weft._core import NDArray, TapeNode, tape_apart, tape_entry, tape_forget, tape_hears, tape_leaf
 from weft._tape.modes import paused
 from weft.errors import GradientError
 from weft.ops import get_op
@@ -47,7 +47,7 @@ def _require_grad(self: NDArray, value: bool) -> None:  # noqa: FBT001 - an attr
 requires_grad = property(_requires_grad, _require_grad, doc=_requires_grad.__doc__)
 
 
-def as_leaf(x: ArrayLike, name: str) -> tuple[NDArray, Node]:
+def as_leaf(x: ArrayLike, name: str) -> tuple[NDArray, TapeNode]:
     """Return a handle of its own on an array-like, whose gradient can be asked for by the node."""
     if isinstance(x, bool | int | str | bytes | np.integer | np.bool_) or x is None:
         raise GradientError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft._array.operands import as_array
-from weft._core import NDArray, Node, tape_hears, tape_keep, tape_note
+from weft._core import NDArray, TapeNode, tape_hears, tape_keep, tape_note
 from weft._tape.modes import paused
 from weft._tape.structures import several
 from weft.errors import GradientError
@@ -40,7 +40,7 @@ class Operator:
     NDArray([0.5, 0.5])
     """
 
-    _node: Node | None = None
+    _node: TapeNode | None = None
     _kept: tuple[Any, ...] = ()
 
     def forward(self, *arrays: Any) -> Any:  # noqa: ANN401 - arrays

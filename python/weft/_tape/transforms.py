@@ -7,7 +7,7 @@ import operator
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from weft._array.creation import zeros_like
-from weft._core import NDArray, Node, tape_entry, tape_walk
+from weft._core import NDArray, TapeNode, tape_entry, tape_walk
 from weft._tape.backward import Head, head_of, like, walk
 from weft._tape.leaves import apart, as_leaf
 from weft._tape.modes import listening
@@ -123,7 +123,7 @@ class _Call:
         self, fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any], places: Sequence[int], *, has_aux: bool
     ) -> None:
         given = list(args)
-        self.nodes: list[Node] = []
+        self.nodes: list[TapeNode] = []
         self.handles: list[NDArray] = []
         self._builds: list[tuple[Callable[[list[Any]], Any], int]] = []
         for place in places:

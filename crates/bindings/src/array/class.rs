@@ -438,8 +438,9 @@ impl NDArray {
     }
 
     /// The view that a key of integers and slices names; nothing for any other key, and for one that does not fit.
-    fn _part(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
-        let layout = self.inner.layout();
+    fn _part(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let (py, own) = (slf.py(), slf.get());
+        let layout = own.inner.layout();
         let several = key.cast_exact::<PyTuple>().ok();
         let count = several.map_or(1, |keys| keys.len());
         if count > layout.shape.len() {
@@ -474,9 +475,8 @@ impl NDArray {
         if part.shape.contains(&0) {
             part.offset = layout.offset; // nothing lies anywhere
         }
-        let view =
-            Array::on(self.inner.buffer().clone(), part, self.inner.dtype()).map_err(|error| raised(py, error))?;
-        Ok(Some(Self::new(view, self.engine.clone_ref(py))))
+        let view = Array::on(own.inner.buffer().clone(), part, own.inner.dtype()).map_err(|error| raised(py, error))?;
+        Ok(Some(Self::with_tape(view, own.engine.clone_ref(py), tape::Handle::view_of(slf))))
     }
 
     /// The memory; of an array on a device, a copy of its elements.

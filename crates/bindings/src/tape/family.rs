@@ -1,7 +1,7 @@
 //! What all views of one memory share.
 
 use super::handle::Entry;
-use super::node::{Input, Node, Saved, Value};
+use super::node::{Input, Saved, TapeNode, Value};
 use super::record;
 use crate::array::{NDArray, dtypes};
 use crate::location::Location;
@@ -120,7 +120,7 @@ impl Family {
     }
 
     /// The leaf among the pieces that meet the elements of `array`.
-    pub(crate) fn leaf_at(&self, py: Python<'_>, array: &Array) -> Option<Py<Node>> {
+    pub(crate) fn leaf_at(&self, py: Python<'_>, array: &Array) -> Option<Py<TapeNode>> {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let range = array.range();
         let found = log.pieces.iter().find(|piece| meet(&piece.range, &range) && piece.entry.node.get().is_leaf());
@@ -128,7 +128,7 @@ impl Family {
     }
 
     /// Takes the leaf `node` out.
-    pub(crate) fn remove(&self, node: &Py<Node>) {
+    pub(crate) fn remove(&self, node: &Py<TapeNode>) {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.generation += 1;
         let gone: Vec<Piece> = log.pieces.extract_if(.., |piece| piece.entry.node.is(node)).collect();
@@ -220,7 +220,8 @@ pub(crate) fn patched(py: Python<'_>, array: &NDArray, base: Option<Entry>, piec
     }));
     let outputs = [Value::Outline(record::outline(py, array, &array.inner.layout().shape, array.inner.dtype()))];
     let op = record::patch(py)?;
-    let node = Node::of_op(py, op, Some(attributes.into_any().unbind()), inputs.into(), outputs.into_iter().collect());
+    let node =
+        TapeNode::of_op(py, op, Some(attributes.into_any().unbind()), inputs.into(), outputs.into_iter().collect());
     Ok(Entry { node: Py::new(py, node)?, index: 0 })
 }
 

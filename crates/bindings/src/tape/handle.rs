@@ -1,7 +1,7 @@
 //! What a handle on an array knows of the tape.
 
 use super::family::{self, Family, Piece};
-use super::node::Node;
+use super::node::TapeNode;
 use crate::array::NDArray;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// A value: result `index` of a node.
 pub(crate) struct Entry {
-    pub(crate) node: Py<Node>,
+    pub(crate) node: Py<TapeNode>,
     pub(crate) index: usize,
 }
 

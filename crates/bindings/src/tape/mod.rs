@@ -25,4 +25,4 @@ pub(crate) mod walk;
 
 pub(crate) use family::Family;
 pub(crate) use handle::Handle;
-pub(crate) use node::{Node, Outline};
+pub(crate) use node::{Outline, TapeNode};

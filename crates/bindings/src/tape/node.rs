@@ -112,8 +112,8 @@ struct Parts {
 }
 
 /// One op that the tape has heard, or a leaf: an array whose gradient is wanted.
-#[pyclass(module = "weft._core", frozen, weakref, name = "Node")]
-pub(crate) struct Node {
+#[pyclass(module = "weft._core", frozen, weakref, name = "TapeNode")]
+pub(crate) struct TapeNode {
     /// Larger than those of all that it depends on.
     order: u64,
     /// None of a leaf.
@@ -151,7 +151,7 @@ fn drop_flat(parts: Parts) {
     }
 }
 
-impl Drop for Node {
+impl Drop for TapeNode {
     fn drop(&mut self) {
         if let Some(parts) = self.parts.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
             drop_flat(parts);
@@ -159,7 +159,7 @@ impl Drop for Node {
     }
 }
 
-impl Node {
+impl TapeNode {
     pub(crate) fn of_op(
         py: Python<'_>,
         op: Py<PyAny>,
@@ -267,7 +267,7 @@ impl Node {
 }
 
 #[pymethods]
-impl Node {
+impl TapeNode {
     /// The op; None of a leaf.
     #[getter]
     fn op(&self, py: Python<'_>) -> Option<Py<PyAny>> {
@@ -377,7 +377,7 @@ impl Node {
 
     fn __repr__(&self, py: Python<'_>) -> String {
         let place = self.place.describe(py).map(|place| format!(" at {place}")).unwrap_or_default();
-        format!("<weft._core.Node {}{place}>", self.name(py))
+        format!("<weft._core.TapeNode {}{place}>", self.name(py))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

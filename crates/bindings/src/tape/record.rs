@@ -4,7 +4,7 @@ use super::Family;
 use super::family;
 use super::handle::{Entry, Handle, entry_of};
 use super::listen;
-use super::node::{Input, Inputs, Node, Outline, Outputs, Value};
+use super::node::{Input, Inputs, Outline, Outputs, TapeNode, Value};
 use crate::array::NDArray;
 use crate::array::fast::{self, OPERATORS, Operator};
 use crate::errors;
@@ -65,7 +65,7 @@ fn value(py: Python<'_>, array: &NDArray, read: bool) -> PyResult<Value> {
 
 fn input(py: Python<'_>, operand: &Bound<'_, PyAny>, read: bool) -> PyResult<Input> {
     let Ok(array) = operand.cast::<NDArray>() else {
-        if let Ok((node, index)) = operand.extract::<(Py<Node>, usize)>() {
+        if let Ok((node, index)) = operand.extract::<(Py<TapeNode>, usize)>() {
             let value = node.get().outline_of(py, index).map_or_else(|| Value::Other(py.None()), Value::Outline);
             return Ok(Input { entry: Some(Entry { node, index }), value });
         }
@@ -140,7 +140,7 @@ fn note(
     given: bool,
 ) -> PyResult<()> {
     let outputs = results.iter().enumerate().map(|(at, result)| value(py, result.get(), reads(mask, RESULTS + at)));
-    let node = Py::new(py, Node::of_op(py, op, attributes, inputs, outputs.collect::<PyResult<Outputs>>()?))?;
+    let node = Py::new(py, TapeNode::of_op(py, op, attributes, inputs, outputs.collect::<PyResult<Outputs>>()?))?;
     for (index, result) in results.iter().enumerate() {
         let own = result.get();
         if !has_gradient(own.inner.dtype()) {
@@ -161,10 +161,10 @@ fn generation_of(array: &NDArray) -> u64 {
 
 /// Keeps values for a rule, which finds them in the inputs of the node that this returns, and which `op` names.
 #[pyfunction]
-pub(crate) fn tape_keep(op: Bound<'_, PyAny>, arrays: &Bound<'_, PyTuple>) -> PyResult<Node> {
+pub(crate) fn tape_keep(op: Bound<'_, PyAny>, arrays: &Bound<'_, PyTuple>) -> PyResult<TapeNode> {
     let py = op.py();
     let inputs = arrays.iter().map(|array| input(py, &array, true)).collect::<PyResult<Inputs>>()?;
-    Ok(Node::of_op(py, op.unbind(), None, inputs, Outputs::new()))
+    Ok(TapeNode::of_op(py, op.unbind(), None, inputs, Outputs::new()))
 }
 
 /// Notes `result = array (operator) other`, from the type slot.
@@ -224,10 +224,10 @@ pub(crate) fn wrote(py: Python<'_>, array: &NDArray) {
 
 /// Makes `array` a leaf; the leaf knows it weakly.
 #[pyfunction]
-pub(crate) fn tape_leaf(array: &Bound<'_, NDArray>, handle: Py<PyAny>) -> PyResult<Py<Node>> {
+pub(crate) fn tape_leaf(array: &Bound<'_, NDArray>, handle: Py<PyAny>) -> PyResult<Py<TapeNode>> {
     let (py, own) = (array.py(), array.get());
     let outline = outline(py, own, &own.inner.layout().shape, own.inner.dtype());
-    let node = Py::new(py, Node::of_leaf(py, outline).with_handle(handle))?;
+    let node = Py::new(py, TapeNode::of_leaf(py, outline).with_handle(handle))?;
     let entry = Entry { node: node.clone_ref(py), index: 0 };
     let generation = own.tape.family(py)?.get().add(&own.inner, entry.clone_ref(py));
     own.tape.set(Some((entry, generation)));
@@ -255,16 +255,16 @@ pub(crate) fn tape_apart(
     array: &Bound<'_, NDArray>,
     op: Option<Py<PyAny>>,
     leaf: bool,
-) -> PyResult<(Py<NDArray>, Option<Py<Node>>)> {
+) -> PyResult<(Py<NDArray>, Option<Py<TapeNode>>)> {
     let (py, own) = (array.py(), array.get());
     let seen = outline(py, own, &own.inner.layout().shape, own.inner.dtype());
     let node = match op {
         Some(op) => {
             let inputs = Inputs::from_iter([Input { entry: entry_of(py, own)?, value: Value::Outline(seen) }]);
             let result = outline(py, own, &own.inner.layout().shape, own.inner.dtype());
-            Some(Node::of_op(py, op, None, inputs, Outputs::from_iter([Value::Outline(result)])))
+            Some(TapeNode::of_op(py, op, None, inputs, Outputs::from_iter([Value::Outline(result)])))
         }
-        None => leaf.then(|| Node::of_leaf(py, seen)),
+        None => leaf.then(|| TapeNode::of_leaf(py, seen)),
     };
     let family = Py::new(py, Family::apart(own.tape.family(py)?.clone_ref(py)))?;
     let tape = Handle::of_family(family.clone_ref(py));
@@ -279,6 +279,6 @@ pub(crate) fn tape_apart(
 
 /// (node, index) of the value that `array` shows, or None.
 #[pyfunction]
-pub(crate) fn tape_entry(array: &Bound<'_, NDArray>) -> PyResult<Option<(Py<Node>, usize)>> {
+pub(crate) fn tape_entry(array: &Bound<'_, NDArray>) -> PyResult<Option<(Py<TapeNode>, usize)>> {
     Ok(entry_of(array.py(), array.get())?.map(|entry| (entry.node, entry.index)))
 }

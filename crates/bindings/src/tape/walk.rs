@@ -1,30 +1,30 @@
 //! The order in which gradients are computed.
 
-use super::node::Node;
+use super::node::TapeNode;
 use pyo3::prelude::*;
 use std::collections::HashMap;
 
 /// Nodes in order, leaves with the place in that list, and whether there are other leaves.
-type Walk = (Vec<Py<Node>>, Vec<(Py<Node>, usize)>, bool);
+type Walk = (Vec<Py<TapeNode>>, Vec<(Py<TapeNode>, usize)>, bool);
 
 /// From `heads` back: the nodes on the way to `wanted` (to any leaf, if there are none), the latest first; for each leaf among
 /// them, the place in that list of the last node that adds to it, or the list's length; and whether other leaves were met.
 #[pyfunction]
 #[pyo3(signature = (heads, wanted=None))]
 #[allow(clippy::needless_pass_by_value)] // extracted from sequences
-pub(crate) fn tape_walk(py: Python<'_>, heads: Vec<Py<Node>>, wanted: Option<Vec<Py<Node>>>) -> PyResult<Walk> {
+pub(crate) fn tape_walk(py: Python<'_>, heads: Vec<Py<TapeNode>>, wanted: Option<Vec<Py<TapeNode>>>) -> PyResult<Walk> {
     struct Met {
-        node: Py<Node>,
+        node: Py<TapeNode>,
         producers: Vec<usize>,
         needed: bool,
     }
     let mut known: HashMap<usize, usize> = HashMap::new();
     let mut met: Vec<Met> = Vec::new();
-    let is_wanted = |node: &Py<Node>| match &wanted {
+    let is_wanted = |node: &Py<TapeNode>| match &wanted {
         Some(wanted) => wanted.iter().any(|each| each.is(node)),
         None => node.get().is_leaf(),
     };
-    let mut enter = |node: Py<Node>, met: &mut Vec<Met>| {
+    let mut enter = |node: Py<TapeNode>, met: &mut Vec<Met>| {
         *known.entry(node.as_ptr().addr()).or_insert_with(|| {
             met.push(Met { needed: is_wanted(&node), node, producers: Vec::new() });
             met.len() - 1
