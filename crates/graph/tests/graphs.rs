@@ -63,7 +63,7 @@ proptest! {
         let graph = Graph::of(&call(&same(), "n", Symbol::variable("x")));
         let mut text = save(&graph).unwrap();
         let at = at % text.len();
-        text.replace_range(at..at + 1, &with);
+        text.replace_range(at..=at, &with);
         if let Ok(graph) = load(&text, LoadOptions::default()) {
             prop_assert!(save(&graph).is_ok());
         }

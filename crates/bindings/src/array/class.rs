@@ -442,7 +442,7 @@ impl NDArray {
         let (py, own) = (slf.py(), slf.get());
         let layout = own.inner.layout();
         let several = key.cast_exact::<PyTuple>().ok();
-        let count = several.map_or(1, |keys| keys.len());
+        let count = several.map_or(1, PyTupleMethods::len);
         if count > layout.shape.len() {
             return Ok(None);
         }

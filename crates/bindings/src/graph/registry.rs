@@ -139,10 +139,10 @@ fn wrong(py: Python<'_>, op: &str, key: &str, wanted: &str, value: &Bound<'_, Py
 /// The value of a key that passes use, as they use it; None for any other key.
 fn typed(py: Python<'_>, op: &str, key: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<Anything>> {
     let function = value.is_callable().then(|| value.clone().unbind());
-    let named = value.cast::<PyString>().ok().map(|name| name.to_string_lossy().into_owned());
+    let word = value.cast::<PyString>().ok().map(|name| name.to_string_lossy().into_owned());
     let made: Anything = match (key, function) {
         ("infer_shape", Some(function)) => Arc::new(Arc::new(PyShapeRule::new(function)) as SharedShapeRule),
-        ("infer_shape", None) => match named.as_deref().and_then(rules::shape_rule) {
+        ("infer_shape", None) => match word.as_deref().and_then(rules::shape_rule) {
             Some(rule) => Arc::new(rule),
             None => {
                 let wanted = format!("a function, or the name of a rule ({})", rules::SHAPE_RULES.join(", "));
@@ -150,7 +150,7 @@ fn typed(py: Python<'_>, op: &str, key: &str, value: &Bound<'_, PyAny>) -> PyRes
             }
         },
         ("infer_type", Some(function)) => Arc::new(Arc::new(PyTypeRule::new(function)) as SharedTypeRule),
-        ("infer_type", None) => match named.as_deref().and_then(rules::type_rule) {
+        ("infer_type", None) => match word.as_deref().and_then(rules::type_rule) {
             Some(rule) => Arc::new(rule),
             None => {
                 let wanted = format!("a function, or the name of a rule ({})", rules::TYPE_RULES.join(", "));
@@ -296,7 +296,7 @@ impl GroupEntry {
     fn add_trigger(&self, py: Python<'_>, function: Py<PyAny>) -> PyResult<()> {
         let trigger =
             move |op: &Arc<Op>| Python::attach(|py| function.call1(py, (face(py, op)?,)).map(drop)).map_err(thrown);
-        self.0.add_trigger(Arc::new(trigger)).map_err(|error| errors::graph(py, error))
+        self.0.add_trigger(&(Arc::new(trigger) as _)).map_err(|error| errors::graph(py, error))
     }
 
     fn members(&self, py: Python<'_>) -> PyResult<Vec<Py<PyAny>>> {

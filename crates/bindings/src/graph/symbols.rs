@@ -58,7 +58,7 @@ impl SymbolCore {
         if let Some(texts) = texts {
             set_texts(&node, texts)?;
         }
-        Ok(Self(Symbol::of_node(Arc::new(node), 1)))
+        Ok(Self(Symbol::of_node(&Arc::new(node), 1)))
     }
 
     #[staticmethod]

@@ -117,14 +117,13 @@ fn build(read: &[Read], heads: &[(usize, u32, u32)], is_old: bool, options: Load
                 Some(op) => op.clone(),
                 None => known.entry(source.op.clone()).or_insert((options.find)(&source.op)).clone(),
             };
-            match op {
-                Some(op) => call(op, source, items, inputs, used[at])?,
-                None => {
-                    let op = unknown.entry(source.op.clone()).or_insert_with(|| Op::unknown(&source.op)).clone();
-                    let node = Node::unknown(op, source.name.clone(), inputs, used[at]);
-                    items.iter().for_each(|(key, text)| node.set_text(key, text));
-                    node
-                }
+            if let Some(op) = op {
+                call(op, source, items, inputs, used[at])?
+            } else {
+                let op = unknown.entry(source.op.clone()).or_insert_with(|| Op::unknown(&source.op)).clone();
+                let node = Node::unknown(op, source.name.clone(), inputs, used[at]);
+                items.iter().for_each(|(key, text)| node.set_text(key, text));
+                node
             }
         };
         own.iter().for_each(|(key, text)| node.set_text(key, text));
@@ -235,7 +234,7 @@ fn read_node(value: &Json, at: usize, count: usize) -> Result<Read> {
     for key in ["param", "attr", "attrs"] {
         match node.get(key) {
             Some(Json::Object(found)) => {
-                items.extend(found.iter().map(|(key, value)| (Arc::from(&**key), as_text(value))))
+                items.extend(found.iter().map(|(key, value)| (Arc::from(&**key), as_text(value))));
             }
             Some(Json::Null) | None => {}
             Some(_) => return Err(GraphError::new(format!("{owner}: '{key}' is no object"))),
@@ -292,7 +291,7 @@ fn check_counts(file: &Map<String, Json>, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Whether the file was written by MXNet before 2.0, or by who does not say.
+/// Whether the file was written by `MXNet` before 2.0, or by who does not say.
 fn is_old(file: &Map<String, Json>) -> Result<bool> {
     let attributes = match file.get("attrs") {
         Some(Json::Object(attributes)) => attributes,

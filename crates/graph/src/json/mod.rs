@@ -1,4 +1,4 @@
-//! Files: NNVM's format, with the variants of MXNet 0.8 to 2.0.
+//! Files: NNVM's format, with the variants of `MXNet` 0.8 to 2.0.
 
 mod load;
 mod old;

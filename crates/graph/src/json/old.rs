@@ -1,4 +1,4 @@
-//! What files of MXNet before 2.0 say otherwise.
+//! What files of `MXNet` before 2.0 say otherwise.
 
 use crate::rules::shape_of;
 use crate::value::{self, Shape, Value};

@@ -264,6 +264,10 @@ impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Its inputs only by name: a chain may be long.
         let inputs: Vec<_> = self.inputs.iter().map(|entry| &entry.node.name).collect();
-        f.debug_struct("Node").field("op", &self.op_name()).field("name", &self.name).field("inputs", &inputs).finish()
+        f.debug_struct("Node")
+            .field("op", &self.op_name())
+            .field("name", &self.name)
+            .field("inputs", &inputs)
+            .finish_non_exhaustive()
     }
 }

@@ -21,16 +21,13 @@ pub fn post_order(outputs: &[NodeEntry]) -> Vec<NodeRef> {
                 Some(entry) => Some(&entry.node),
                 None => node.control().get(at - node.inputs().len()),
             };
-            match before {
-                Some(before) => {
-                    if seen.insert(Arc::as_ptr(before).addr()) {
-                        stack.push((before, 0));
-                    }
+            if let Some(before) = before {
+                if seen.insert(Arc::as_ptr(before).addr()) {
+                    stack.push((before, 0));
                 }
-                None => {
-                    order.push(node.clone());
-                    stack.pop();
-                }
+            } else {
+                order.push(node.clone());
+                stack.pop();
             }
         }
     }

@@ -8,6 +8,7 @@ use crate::registry::SharedShapeRule;
 use crate::rules::shape_of;
 use crate::value::{DType, Shape, parse};
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 /// The attribute of a graph that has the shapes of all entries.
@@ -22,7 +23,7 @@ pub type Shapes = Vec<Shape>;
 /// # Errors
 ///
 /// If shapes contradict each other, a rule refuses them, or an op has no rule although its inputs are known.
-pub fn infer_shape(graph: &Graph, known: &HashMap<Arc<str>, Shape>, key: &str) -> Result<Graph> {
+pub fn infer_shape<S: BuildHasher>(graph: &Graph, known: &HashMap<Arc<str>, Shape, S>, key: &str) -> Result<Graph> {
     let indexed = graph.indexed()?;
     let mut facts = vec![Shape::unknown(); indexed.num_entries()];
     if let Some(before) = graph.get::<Shapes>(SHAPE).filter(|before| before.len() == facts.len()) {

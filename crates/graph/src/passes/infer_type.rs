@@ -7,6 +7,7 @@ use crate::graph::Graph;
 use crate::registry::SharedTypeRule;
 use crate::value::{DType, Shape};
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 /// The attribute of a graph that has the dtypes of all entries.
@@ -20,7 +21,7 @@ pub type DTypes = Vec<Option<DType>>;
 /// # Errors
 ///
 /// As for `infer_shape`.
-pub fn infer_type(graph: &Graph, known: &HashMap<Arc<str>, DType>, key: &str) -> Result<Graph> {
+pub fn infer_type<S: BuildHasher>(graph: &Graph, known: &HashMap<Arc<str>, DType, S>, key: &str) -> Result<Graph> {
     let indexed = graph.indexed()?;
     let mut facts: DTypes = vec![None; indexed.num_entries()];
     let mut found = 0;
@@ -94,7 +95,7 @@ fn assume(indexed: &crate::graph::IndexedGraph, spread: &mut Spread<'_, Option<D
     }
 }
 
-/// A dtype as files write it: its name, or MXNet's number.
+/// A dtype as files write it: its name, or `MXNet`'s number.
 fn named(text: &str) -> Option<DType> {
     let text = text.trim();
     let name = text.strip_prefix("dtype(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(text);

@@ -6,6 +6,7 @@ use crate::node::{Node, NodeEntry, NodeRef};
 use crate::registry::Op;
 use crate::value::{Attributes, Value};
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
 /// The device of each node.
@@ -21,10 +22,10 @@ pub type Devices = Vec<Option<Arc<str>>>;
 /// # Errors
 ///
 /// If a group has no device.
-pub fn place_device(
+pub fn place_device<S: BuildHasher>(
     graph: &Graph,
     key: &str,
-    assign: &HashMap<String, String>,
+    assign: &HashMap<String, String, S>,
     copy: &Arc<Op>,
     default: Option<&str>,
 ) -> Result<Graph> {
@@ -37,16 +38,15 @@ pub fn place_device(
             devices.push(None);
             continue;
         };
-        match assign.get(&*group) {
-            Some(device) => devices.push(Some(device.as_str().into())),
-            None => {
-                let mut known: Vec<_> = assign.keys().map(String::as_str).collect();
-                known.sort_unstable();
-                return Err(GraphError::at(
-                    node,
-                    format!("its group '{group}' has no device: devices are assigned to {}", known.join(", ")),
-                ));
-            }
+        if let Some(device) = assign.get(&*group) {
+            devices.push(Some(device.as_str().into()));
+        } else {
+            let mut known: Vec<_> = assign.keys().map(String::as_str).collect();
+            known.sort_unstable();
+            return Err(GraphError::at(
+                node,
+                format!("its group '{group}' has no device: devices are assigned to {}", known.join(", ")),
+            ));
         }
     }
     for number in 0..nodes.len() {
@@ -83,17 +83,16 @@ fn inserted(graph: &Graph, devices: &Devices, copy: &Arc<Op>) -> Result<Graph> {
                 Some(device) if there.is_some() && there != own => {
                     changed = true;
                     let key = (id.node, id.index, device.clone());
-                    let node = match copies.get(&key) {
-                        Some(known) => known.clone(),
-                        None => {
-                            let name = format!("{}_copy_{}_{device}", entry.node.name(), id.index).into();
-                            let attributes = Attributes::new([("device".into(), Value::Text(device.clone()))]);
-                            let input = NodeEntry { node: source.clone(), ..*entry };
-                            let made = Arc::new(Node::call(copy.clone(), name, attributes, vec![input])?);
-                            places.insert(Arc::as_ptr(&made).addr(), own.clone());
-                            copies.insert(key, made.clone());
-                            made
-                        }
+                    let node = if let Some(known) = copies.get(&key) {
+                        known.clone()
+                    } else {
+                        let name = format!("{}_copy_{}_{device}", entry.node.name(), id.index).into();
+                        let attributes = Attributes::new([("device".into(), Value::Text(device.clone()))]);
+                        let input = NodeEntry { node: source.clone(), ..*entry };
+                        let made = Arc::new(Node::call(copy.clone(), name, attributes, vec![input])?);
+                        places.insert(Arc::as_ptr(&made).addr(), own.clone());
+                        copies.insert(key, made.clone());
+                        made
                     };
                     NodeEntry::new(node, 0)
                 }

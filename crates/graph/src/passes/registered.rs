@@ -43,8 +43,7 @@ pub fn is_of_kind(name: &str, value: &AnyAttribute) -> bool {
     match name {
         SHAPE => value.is::<Shapes>(),
         DTYPE => value.is::<DTypes>(),
-        DEVICE => value.is::<Devices>(),
-        correct_layout::LAYOUT => value.is::<Devices>(),
+        DEVICE | correct_layout::LAYOUT => value.is::<Devices>(),
         plan_memory::STORAGE_ID | plan_memory::STORAGE_OFFSET | plan_memory::STORAGE_INPLACE_INDEX => {
             value.is::<Vec<i64>>()
         }

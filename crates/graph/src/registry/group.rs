@@ -42,13 +42,13 @@ impl Group {
     }
 
     /// Does this to each member, and to each that is included later.
-    pub fn add_trigger(&self, trigger: Trigger) -> Result<()> {
+    pub fn add_trigger(&self, trigger: &Trigger) -> Result<()> {
         let members = {
             let mut state = self.lock();
             state.triggers.push(trigger.clone());
             state.members.clone()
         };
-        members.iter().try_for_each(|op| self.pull(&trigger, op))
+        members.iter().try_for_each(|op| self.pull(trigger, op))
     }
 
     /// Makes an op a member, once.

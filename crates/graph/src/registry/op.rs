@@ -173,10 +173,7 @@ impl Op {
         if let Some(inputs) = Self::operands(attributes) {
             return Ok(Some(inputs.len()));
         }
-        Ok(match self.given::<Option<usize>>("num_inputs", attributes)? {
-            Some(count) => count,
-            None => None,
-        })
+        Ok(self.given::<Option<usize>>("num_inputs", attributes)?.flatten())
     }
 
     /// How many results it has; 1 where it does not say.

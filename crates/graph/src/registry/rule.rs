@@ -96,7 +96,7 @@ where
 /// The value of `gradient`, shared.
 pub type SharedGradient = Arc<dyn GradientRule>;
 
-/// Layouts of inputs and outputs: "NCHW", "NCHW16c"; None is any.
+/// Layouts of inputs and outputs: "NCHW", "`NCHW16c`"; None is any.
 pub type Layouts = Vec<Option<Arc<str>>>;
 
 /// The value of `layout`: from the layouts that inputs and outputs have, those that the op takes and makes.
@@ -137,13 +137,16 @@ pub type SetInputAttribute = Arc<dyn Fn(&Attributes, &NodeRef, usize) -> Result<
 /// The value of `parse`: attributes from the texts of a file.
 pub type TextRule = Arc<dyn Fn(&[(Arc<str>, Arc<str>)]) -> Result<Attributes, RuleError> + Send + Sync>;
 
+/// What an op says of some attributes.
+pub type Saying<T> = Arc<dyn Fn(&Attributes) -> Result<T, RuleError> + Send + Sync>;
+
 /// Something that an op says once for all, or for each set of attributes.
 #[derive(Clone)]
 pub enum Given<T> {
     /// The same for all attributes.
     Fixed(T),
     /// It depends on the attributes.
-    By(Arc<dyn Fn(&Attributes) -> Result<T, RuleError> + Send + Sync>),
+    By(Saying<T>),
 }
 
 impl<T: Clone> Given<T> {

@@ -22,15 +22,14 @@ pub(super) fn concat(call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> 
         let open = shape
             .lengths()
             .map(|own| Shape::new(own.iter().enumerate().map(|(i, &n)| if i == at { UNKNOWN } else { n })));
-        match open.map_or(Some(rest.clone()), |open| rest.joined(&open)) {
-            Some(joined) => rest = joined,
-            None => {
-                let listed: Vec<_> = ins.iter().map(ToString::to_string).collect();
-                return refuse(format!(
-                    "shapes {} cannot be joined along axis {number}: other axes differ",
-                    listed.join(", ")
-                ));
-            }
+        if let Some(joined) = open.map_or(Some(rest.clone()), |open| rest.joined(&open)) {
+            rest = joined;
+        } else {
+            let listed: Vec<_> = ins.iter().map(ToString::to_string).collect();
+            return refuse(format!(
+                "shapes {} cannot be joined along axis {number}: other axes differ",
+                listed.join(", ")
+            ));
         }
     }
     for shape in ins.iter_mut().chain([&mut *out]) {

@@ -34,13 +34,13 @@ impl Symbol {
         version(&mut inputs, &op.mutates(&attributes)?);
         let visible = u32::try_from(op.visible_outputs(&attributes)?).unwrap_or(u32::MAX);
         let node = Node::call(op.clone(), name.clone(), attributes, inputs)?.at(place);
-        Ok(Self::of_node(Arc::new(node), visible))
+        Ok(Self::of_node(&Arc::new(node), visible))
     }
 
     /// A call whose inputs come later, by `composed`.
     pub fn atom(op: &Arc<Op>, name: &Arc<str>, attributes: Attributes, place: u64) -> Result<Self> {
         let visible = u32::try_from(op.visible_outputs(&attributes)?).unwrap_or(u32::MAX);
-        Ok(Self::of_node(Arc::new(Node::atom(op.clone(), name.clone(), attributes)?.at(place)), visible))
+        Ok(Self::of_node(&Arc::new(Node::atom(op.clone(), name.clone(), attributes)?.at(place)), visible))
     }
 
     /// This symbol with arguments in the place of its variables, or of its inputs if it is an atom. `name` is then the
@@ -168,20 +168,19 @@ fn inputs_of(op: &Arc<Op>, name: &Arc<str>, attributes: &Attributes, arguments: 
     let note = op.get::<SetInputAttribute>("set_input_attribute");
     let mut inputs = Vec::with_capacity(count);
     for (at, slot) in slots.into_iter().enumerate() {
-        inputs.push(match slot {
-            Some(entry) => entry,
-            None => {
-                let variable = Arc::new(Node::variable(&format!("{name}_{}", names[at])));
-                if let Some(note) = &note {
-                    note(attributes, &variable, at).map_err(|source| GraphError::Rule {
-                        context: format!("node '{name}' (op '{}'), input '{}'", op.name(), names[at]),
-                        source,
-                        place: 0,
-                        of_shapes: false,
-                    })?;
-                }
-                NodeEntry::new(variable, 0)
+        inputs.push(if let Some(entry) = slot {
+            entry
+        } else {
+            let variable = Arc::new(Node::variable(&format!("{name}_{}", names[at])));
+            if let Some(note) = &note {
+                note(attributes, &variable, at).map_err(|source| GraphError::Rule {
+                    context: format!("node '{name}' (op '{}'), input '{}'", op.name(), names[at]),
+                    source,
+                    place: 0,
+                    of_shapes: false,
+                })?;
             }
+            NodeEntry::new(variable, 0)
         });
     }
     Ok(inputs)

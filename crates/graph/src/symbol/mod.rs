@@ -26,12 +26,12 @@ impl Symbol {
     /// A variable.
     #[must_use]
     pub fn variable(name: &str) -> Self {
-        Self::of_node(Arc::new(Node::variable(name)), 1)
+        Self::of_node(&Arc::new(Node::variable(name)), 1)
     }
 
     /// The first results of a node.
     #[must_use]
-    pub fn of_node(node: NodeRef, visible: u32) -> Self {
+    pub fn of_node(node: &NodeRef, visible: u32) -> Self {
         Self { outputs: (0..visible).map(|index| NodeEntry::new(node.clone(), index)).collect() }
     }
 

@@ -75,6 +75,7 @@ impl Attributes {
     }
 
     /// All of them, by name.
+    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Arc<str>, &Value)> {
         self.0.items.iter().map(|(name, value)| (name, value))
     }

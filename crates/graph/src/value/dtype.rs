@@ -90,7 +90,7 @@ impl DType {
         Self::ALL.into_iter().find(|each| each.name() == name)
     }
 
-    /// The type that MXNet's files write as this number.
+    /// The type that `MXNet`'s files write as this number.
     #[must_use]
     pub fn numbered(number: i64) -> Option<Self> {
         const NUMBERS: [DType; 8] = [

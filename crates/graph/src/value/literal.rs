@@ -168,8 +168,8 @@ impl Reader<'_> {
             .rest
             .find(|each: char| matches!(each, '(' | ')' | '[' | ']' | ',' | '\'' | '"') || each.is_whitespace());
         let (word, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
-        if rest.starts_with('(') {
-            self.rest = &rest[1..];
+        if let Some(rest) = rest.strip_prefix('(') {
+            self.rest = rest;
             return match word {
                 "dtype" => {
                     let (name, rest) = self.rest.split_once(')')?;
@@ -202,12 +202,11 @@ impl Reader<'_> {
                 .is_some_and(|first| first.is_ascii_digit() || matches!(first, b'-' | b'+' | b'.')) =>
             {
                 let long = word.strip_suffix('L').unwrap_or(word); // Python 2 wrote some files
-                match long.parse() {
-                    Ok(value) => Some(Value::Int(value)),
-                    Err(_) => {
-                        let plain = word.bytes().all(|each| each.is_ascii_digit() || b"+-.eE".contains(&each));
-                        plain.then(|| word.parse().ok().map(Value::Float)).flatten()
-                    }
+                if let Ok(value) = long.parse() {
+                    Some(Value::Int(value))
+                } else {
+                    let plain = word.bytes().all(|each| each.is_ascii_digit() || b"+-.eE".contains(&each));
+                    plain.then(|| word.parse().ok().map(Value::Float)).flatten()
                 }
             }
             _ => None,

@@ -47,6 +47,7 @@ pub enum Value {
 
 impl Value {
     /// A text.
+    #[must_use]
     pub fn text(text: &str) -> Self {
         Self::Text(text.into())
     }
