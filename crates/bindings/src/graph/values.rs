@@ -151,10 +151,12 @@ pub(crate) struct Operand;
 #[pymethods]
 impl Operand {
     #[new]
+    #[allow(clippy::new_ret_no_self)] // there is one of it
     fn new(py: Python<'_>) -> PyResult<Py<PyAny>> {
         operand(py).map(|made| made.clone().unbind())
     }
 
+    #[allow(clippy::unused_self)] // Python calls it so
     fn __repr__(&self) -> &'static str {
         "Input()"
     }
