@@ -26,7 +26,8 @@ pub(crate) fn plan_offsets(
     let size: Vec<u64> = size.to_vec(py)?.into_iter().map(i64::cast_unsigned).collect();
     let (placement, raised) = py.detach(|| {
         let raised = RefCell::new(None);
-        let interrupted = || match Python::attach(Python::check_signals) {
+        #[allow(clippy::redundant_closure_for_method_calls)] // the method itself is for one lifetime
+        let interrupted = || match Python::attach(|py| py.check_signals()) {
             Ok(()) => false,
             Err(error) => {
                 raised.replace(Some(error));
