@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Never, Self, SupportsIndex, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import disjoint_base
 
 from weft._access import Access
 from weft._array.flat import Flat
@@ -36,6 +37,7 @@ __all__ = [
     "Outline",
     "RawKernel",
     "Recording",
+    "Signatures",
     "SymbolCore",
     "TapeNode",
     "Variable",
@@ -51,6 +53,7 @@ __all__ = [
     "_overwrite",
     "_read",
     "all_ops",
+    "ambient",
     "beside",
     "cache_cuda_loop",
     "cache_loop",
@@ -105,6 +108,7 @@ __all__ = [
     "push_compute",
     "recording",
     "set_dispatch",
+    "set_eager",
     "tape_apart",
     "tape_check_target",
     "tape_entry",
@@ -511,7 +515,6 @@ class NDArray:
         /,
         min: ArrayLike | None = None,  # noqa: A002 - the standard's name
         max: ArrayLike | None = None,  # noqa: A002 - the standard's name
-        *,
         out: NDArray | None = None,
     ) -> NDArray: ...
     def conj(
@@ -571,12 +574,11 @@ class NDArray:
     ) -> NDArray: ...
     def ptp(self, /, axis: Axis = None, out: NDArray | None = None, *, keepdims: bool = False) -> NDArray: ...
     def repeat(self, repeats: ArrayLike, axis: SupportsIndex | None = None) -> NDArray: ...
-    def round(self, /, decimals: SupportsIndex = 0, *, out: NDArray | None = None) -> NDArray: ...
+    def round(self, /, decimals: SupportsIndex = 0, out: NDArray | None = None) -> NDArray: ...
     def searchsorted(
         _self,  # noqa: N805 - x1
         x2: ArrayLike,
         /,
-        *,
         side: Literal["left", "right"] = "left",
         sorter: ArrayLike | None = None,
     ) -> NDArray: ...
@@ -821,6 +823,7 @@ class Compiled:
 
 def recording() -> Recording | None: ...
 
+@disjoint_base
 class Signatures:
     def __new__(
         cls,
@@ -926,7 +929,7 @@ class OpEntry:
 @final
 class GroupEntry:
     def __new__(cls, name: str) -> Self: ...
-    def add_trigger(self, function: object) -> None: ...
+    def add_trigger(self, function: Callable[[Any], object]) -> None: ...
     def members(self) -> list[Any]: ...
 
 @final
@@ -1079,9 +1082,9 @@ def graph_gradient(
     ys: SymbolCore,
     xs: SymbolCore,
     heads: Sequence[SymbolCore | None],
-    aggregate: object,
-    mirror: object,
-    hint: object,
+    aggregate: Callable[[list[SymbolCore]], SymbolCore] | None,
+    mirror: Callable[[Node], bool] | None,
+    hint: Callable[[SymbolCore, SymbolCore], SymbolCore] | None,
 ) -> GraphCore: ...
 def graph_register_pass(
     name: str,

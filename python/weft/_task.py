@@ -185,7 +185,8 @@ def _task(
         for (kind, parameter, access), argument in zip(parameters, arguments, strict=True):
             found = _tracked(target, argument, label, parameter, access)
             variables[kind].append(found)
-            if isinstance(argument, np.ndarray):
+            of_numpy: bool = isinstance(argument, np.ndarray)
+            if of_numpy:
                 shown.add(id(argument))
             elif found is argument and isinstance(found, NDArray):
                 replaced = True

@@ -25,6 +25,7 @@ from weft._core import (
     IndexedGraph,
     Node,
     NodeEntry,
+    SymbolCore,
     graph_correct_layout,
     graph_draw,
     graph_eliminate_common,
@@ -358,8 +359,12 @@ def gradient(
     if ys_out_grad is not None:
         given = [ys_out_grad] if isinstance(ys_out_grad, (Symbol, NodeEntry)) else list(ys_out_grad)
         heads = [None if each is None else _entries(graph, each, "gradients")._core for each in given]
-    add = None if aggregate is None else lambda cores: aggregate([Symbol(core) for core in cores])._core
-    note = None if hint is None else lambda grad, of: hint(Symbol(grad), Symbol(of))._core
+    add: Callable[[list[SymbolCore]], SymbolCore] | None = (
+        None if aggregate is None else lambda cores: aggregate([Symbol(core) for core in cores])._core
+    )
+    note: Callable[[SymbolCore, SymbolCore], SymbolCore] | None = (
+        None if hint is None else lambda grad, of: hint(Symbol(grad), Symbol(of))._core
+    )
     core = graph_gradient(symbol_ys._core, symbol_xs._core, heads, add, mirror, note)
     return Graph._of(core)
 

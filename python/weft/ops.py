@@ -115,6 +115,8 @@ class Op:
         "ufunc",
     )
 
+    infer: Infer
+
     def __init__(
         self,
         name: str,

@@ -32,7 +32,8 @@ def _infer_interp(x: Aval, xp: Aval, fp: Aval, **_: object) -> Aval:
 
 @register_op("interp", infer=_infer_interp)
 def _interp(out: Elements, x: Elements, xp: Elements, fp: Elements, **options: Any) -> None:  # noqa: ANN401 - NumPy's
-    np.copyto(out, np.interp(x, xp, fp, **options))
+    found: Elements = np.interp(x, xp, fp, **options)
+    np.copyto(out, found)
 
 
 def interp(

@@ -14,6 +14,8 @@ from weft._array.shapes import axis_index, is_index
 from weft._core import beside
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from weft._array.operands import ArrayLike
     from weft._core import NDArray
 
@@ -36,7 +38,7 @@ def copy(x: ArrayLike, /) -> NDArray:
     return astype(x, x.dtype)
 
 
-def delete(x: ArrayLike, obj: Any, /, axis: SupportsIndex | None = None) -> NDArray:  # noqa: ANN401 - an index
+def delete(x: ArrayLike, obj: slice | npt.ArrayLike, /, axis: SupportsIndex | None = None) -> NDArray:
     """Return a copy without the slices at some places of an axis; without an axis, of the flattened array.
 
     Parameters
@@ -64,7 +66,9 @@ def delete(x: ArrayLike, obj: Any, /, axis: SupportsIndex | None = None) -> NDAr
     return take(x, kept, axis=at)
 
 
-def insert(x: ArrayLike, obj: Any, values: ArrayLike, /, axis: SupportsIndex | None = None) -> NDArray:  # noqa: ANN401 - as above
+def insert(
+    x: ArrayLike, obj: slice | npt.ArrayLike, values: ArrayLike, /, axis: SupportsIndex | None = None
+) -> NDArray:
     """Return a copy with values put in before some places of an axis; without an axis, of the flattened array.
 
     Parameters

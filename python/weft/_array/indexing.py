@@ -252,7 +252,8 @@ def _setitem(
 
 def _is_of_integers(key: Any) -> bool:  # noqa: ANN401 - a basic key that names one element
     """Return whether a key names it by integers alone: ``...`` in it asks for a view."""
-    return key is not Ellipsis and not (isinstance(key, tuple) and any(each is Ellipsis for each in key))
+    parts: tuple[Any, ...] = key  # if it is a tuple
+    return key is not Ellipsis and not (isinstance(key, tuple) and any(each is Ellipsis for each in parts))
 
 
 def _value(x: NDArray) -> NDArray:

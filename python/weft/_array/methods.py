@@ -282,7 +282,8 @@ def sort(self: NDArray, axis: SupportsIndex = -1, kind: str | None = None, *, st
 
 
 def _sort_in_place(x: Any, *, axis: int, stable: bool) -> None:  # noqa: ANN401 - NumPy's or CuPy's
-    if isinstance(x, np.ndarray):
+    on_host: bool = isinstance(x, np.ndarray)
+    if on_host:
         x.sort(axis=axis, stable=stable and shows_order(x))
     else:  # CuPy sorts no views in place, and always stably
         x[...] = np.sort(x, axis=axis)

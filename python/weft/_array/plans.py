@@ -51,6 +51,10 @@ class Plan:
 
     __slots__ = ("inputs", "loop", "native", "outputs", "replaced", "scalars", "signature")
 
+    inputs: tuple[DType, ...]
+    outputs: tuple[DType, ...]
+    signature: tuple[DType, ...] | None
+
     def __init__(self, op: Op, kinds: tuple[Any, ...], dtype: DType | None) -> None:
         ufunc = op.ufunc
         assert ufunc is not None  # noqa: S101 - for the type checker: only such ops have plans

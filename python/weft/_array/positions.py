@@ -127,5 +127,9 @@ def apply_along_axis(
     >>> weft.apply_along_axis(sum, 0, [[1, 2], [3, 4]])
     NDArray([4, 6])
     """
-    found: NDArray = eager(lambda values: np.apply_along_axis(func1d, int(axis), values, *args, **kwargs), x)
+
+    def along(host: Elements) -> Elements:
+        return np.apply_along_axis(func1d, int(axis), host, *args, **kwargs)
+
+    found: NDArray = eager(along, x)
     return found

@@ -89,6 +89,6 @@ def _types_alone(op: Op, attributes: dict[str, Any], dtypes: list[Any]) -> list[
 def _infer(op: Op, attributes: dict[str, Any], shapes: Sequence[Any], dtypes: Sequence[Any]) -> tuple[Aval, ...]:
     inputs = [Aval(tuple(shape), dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
     operands, rest = operands_of(attributes, inputs)
-    avals = [x if isinstance(x, Aval) else Aval((), scalar_dtype(type(x)), weak=True) for x in operands]
+    avals = [x if isinstance(x, Aval) else Aval((), scalar_dtype(x.__class__), weak=True) for x in operands]
     found = op.infer(*avals, **rest)
     return found if isinstance(found, tuple) else (found,)

@@ -59,10 +59,9 @@ def call_rule(
         If it answers for another number of operands.
     """
     seen = NodeView(node, inputs, outputs)
-    answer = rule(seen, tuple(None if grad is None else Symbol(grad) for grad in grads))
-    found = (
-        [None] * len(seen.inputs) if answer is None else list(answer) if isinstance(answer, (list, tuple)) else [answer]
-    )
+    answer: Any = rule(seen, tuple(None if grad is None else Symbol(grad) for grad in grads))
+    several: bool = isinstance(answer, (list, tuple))
+    found: list[Any] = [None] * len(seen.inputs) if answer is None else list(answer) if several else [answer]
     if len(found) != len(seen.inputs):
         raise GradientError(
             f"the gradient of node {node.name!r} (op {seen.op.name!r}) has {len(found)} answers for {len(seen.inputs)} operands"

@@ -61,6 +61,11 @@ def _infer_like(x: Aval) -> Aval:
     return Aval(x.shape, x.dtype)
 
 
+def _no_gradient(node: Any, grads: Any) -> tuple[None]:  # noqa: ANN401 - a rule
+    del node, grads
+    return (None,)
+
+
 # Below the level of a registration by who has more to say of them.
 @register_op("ones_like", infer=_infer_like, level=5)
 def _ones_like(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any]) -> None:
@@ -78,4 +83,4 @@ for _op in (_ones_like, _zeros_like):
     _op.set_attribute("infer_shape", "like_first")
     _op.set_attribute("infer_type", "like_first")
     _op.set_attribute("ignores", (0,))
-    _op.set_attribute("gradient", lambda node, grads: (None,))  # noqa: ARG005 - a rule
+    _op.set_attribute("gradient", _no_gradient)

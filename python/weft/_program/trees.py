@@ -56,7 +56,8 @@ def _parts(value: Any) -> list[Any] | None:  # noqa: ANN401 - anything
 
 def _is_named(kind: Any) -> bool:  # noqa: ANN401 - a class
     """Return whether a class is of named tuples."""
-    return issubclass(kind, tuple) and hasattr(kind, "_fields")
+    of_tuples: bool = issubclass(kind, tuple)
+    return of_tuples and hasattr(kind, "_fields")
 
 
 def _fields(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a dataclass

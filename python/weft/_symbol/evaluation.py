@@ -9,7 +9,7 @@ from weft._core import Input, graph_calls
 from weft.errors import GraphError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from weft._core import GraphCore, NDArray
     from weft._symbol.symbols import Symbol
@@ -107,9 +107,9 @@ class Schedule:
 
 
 def _result_name(step: _Step, index: int) -> str:
-    names = step.op.attribute("output_names", ("output",) if step.count == 1 else ())
-    if callable(names):
-        names = names(step.attributes)
+    given: Any = step.op.attribute("output_names", ("output",) if step.count == 1 else ())
+    is_rule: bool = callable(given)
+    names: Sequence[str] = given(step.attributes) if is_rule else given
     return f"{step.name}_{names[index] if index < len(names) else f'output{index}'}"
 
 

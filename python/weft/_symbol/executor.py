@@ -301,7 +301,8 @@ def _listed(what: str, names: Sequence[str], given: Any, *, complete: bool) -> d
     """Return what was given for names, as a dict."""
     if given is None:
         given = {}
-    if not isinstance(given, dict):
+    by_name: bool = isinstance(given, dict)
+    if not by_name:
         found = list(given)
         if len(found) != len(names):
             raise GraphError(f"the symbol has {len(names)} {what} ({', '.join(names)}), and {len(found)} were given")
@@ -313,9 +314,11 @@ def _listed(what: str, names: Sequence[str], given: Any, *, complete: bool) -> d
 
 
 def _requests(names: Sequence[str], given: Any) -> dict[str, str]:
+    by_name: bool = isinstance(given, dict)
+    found: dict[str, str]
     if isinstance(given, str):
         found = dict.fromkeys(names, given)
-    elif isinstance(given, dict):
+    elif by_name:
         found = {name: given.get(name, "null") for name in names}
     else:
         found = dict(_listed("arguments", names, given, complete=True))

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -317,8 +318,7 @@ class Symbol(Symbolic):
         if name in _METHODS:
             import weft  # noqa: PLC0415 - which imports this module
 
-            function = getattr(weft, name)
-            return lambda *args, **kw: function(self, *args, **kw)
+            return partial(getattr(weft, name), self)
         raise AttributeError(f"a symbol has no attribute {name!r}")
 
     @property
