@@ -185,9 +185,9 @@ def _task(
         for (kind, parameter, access), argument in zip(parameters, arguments, strict=True):
             found = _tracked(target, argument, label, parameter, access)
             variables[kind].append(found)
-            of_numpy: bool = isinstance(argument, np.ndarray)
-            if of_numpy:
-                shown.add(id(argument))
+            given: object = argument
+            if isinstance(argument, np.ndarray):
+                shown.add(id(given))
             elif found is argument and isinstance(found, NDArray):
                 replaced = True
         if shown:

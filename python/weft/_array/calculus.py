@@ -15,12 +15,16 @@ from weft._array.views import view
 from weft.ops import Aval, register_op, result_dtype
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from weft._array.operands import ArrayLike
     from weft._array.shapes import Axis
     from weft._core import NDArray
 
 __all__ = ["convolve", "gradient", "interp", "trapezoid"]
 
+#: Whose overloads leave open what it returns for options that are passed on.
+_interpolated: Callable[..., Elements] = np.interp
 _DOUBLE, _COMPLEX = np.dtype(np.float64), np.dtype(np.complex128)
 
 
@@ -32,8 +36,7 @@ def _infer_interp(x: Aval, xp: Aval, fp: Aval, **_: object) -> Aval:
 
 @register_op("interp", infer=_infer_interp)
 def _interp(out: Elements, x: Elements, xp: Elements, fp: Elements, **options: Any) -> None:  # noqa: ANN401 - NumPy's
-    found: Elements = np.interp(x, xp, fp, **options)
-    np.copyto(out, found)
+    np.copyto(out, _interpolated(x, xp, fp, **options))
 
 
 def interp(

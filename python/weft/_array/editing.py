@@ -62,7 +62,7 @@ def delete(x: ArrayLike, obj: slice | npt.ArrayLike, /, axis: SupportsIndex | No
     NDArray([20, 40])
     """
     x, at = _along(x, axis)
-    kept = np.delete(np.arange(x.shape[at]), obj if isinstance(obj, slice) else np.asarray(obj))
+    kept = np.delete(np.arange(x.shape[at], dtype=np.int64), obj if isinstance(obj, slice) else np.asarray(obj))
     return take(x, kept, axis=at)
 
 
@@ -95,7 +95,7 @@ def insert(
     """
     x, at = _along(x, axis)
     length = x.shape[at]
-    places: np.ndarray[Any, Any] = np.arange(length)[obj] if isinstance(obj, slice) else np.asarray(obj)
+    places: np.ndarray[Any, Any] = np.arange(length, dtype=np.int64)[obj] if isinstance(obj, slice) else np.asarray(obj)
     single = places.ndim == 0
     if places.dtype.kind == "b":
         places, single = np.flatnonzero(places), False

@@ -282,9 +282,9 @@ def sort(self: NDArray, axis: SupportsIndex = -1, kind: str | None = None, *, st
 
 
 def _sort_in_place(x: Any, *, axis: int, stable: bool) -> None:  # noqa: ANN401 - NumPy's or CuPy's
-    on_host: bool = isinstance(x, np.ndarray)
-    if on_host:
-        x.sort(axis=axis, stable=stable and shows_order(x))
+    host: np.ndarray[Any, Any] = x  # if it is NumPy's
+    if isinstance(x, np.ndarray):
+        host.sort(axis=axis, stable=stable and shows_order(host))
     else:  # CuPy sorts no views in place, and always stably
         x[...] = np.sort(x, axis=axis)
 

@@ -60,8 +60,14 @@ def call_rule(
     """
     seen = NodeView(node, inputs, outputs)
     answer: Any = rule(seen, tuple(None if grad is None else Symbol(grad) for grad in grads))
-    several: bool = isinstance(answer, (list, tuple))
-    found: list[Any] = [None] * len(seen.inputs) if answer is None else list(answer) if several else [answer]
+    several: Sequence[Any] = answer  # if it is a list or a tuple
+    found: list[Any] = (
+        [None] * len(seen.inputs)
+        if answer is None
+        else list(several)
+        if isinstance(answer, (list, tuple))
+        else [answer]
+    )
     if len(found) != len(seen.inputs):
         raise GradientError(
             f"the gradient of node {node.name!r} (op {seen.op.name!r}) has {len(found)} answers for {len(seen.inputs)} operands"

@@ -56,8 +56,7 @@ def _parts(value: Any) -> list[Any] | None:  # noqa: ANN401 - anything
 
 def _is_named(kind: Any) -> bool:  # noqa: ANN401 - a class
     """Return whether a class is of named tuples."""
-    of_tuples: bool = issubclass(kind, tuple)
-    return of_tuples and hasattr(kind, "_fields")
+    return tuple in kind.__mro__ and hasattr(kind, "_fields")
 
 
 def _fields(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 - a dataclass

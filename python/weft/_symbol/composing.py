@@ -61,7 +61,7 @@ def _template(op: Op, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
             found.append(x.item())
         else:
             raise GraphError(
-                f"{op.name}() has a symbol and {x.__class__.__name__} among its operands: let a variable stand for the array, "
+                f"{op.name}() has a symbol and {type(arrays[len(found)]).__name__} among its operands: let a variable stand for the array, "
                 "and give the array to eval() or bind()"
             )
     return tuple(found)

@@ -108,8 +108,8 @@ class Schedule:
 
 def _result_name(step: _Step, index: int) -> str:
     given: Any = step.op.attribute("output_names", ("output",) if step.count == 1 else ())
-    is_rule: bool = callable(given)
-    names: Sequence[str] = given(step.attributes) if is_rule else given
+    rule: Callable[..., Sequence[str]] = given  # if it is one
+    names: Sequence[str] = rule(step.attributes) if callable(given) else given
     return f"{step.name}_{names[index] if index < len(names) else f'output{index}'}"
 
 
