@@ -226,6 +226,19 @@ def test_a_state_changed_by_what_is_heard_is_refused_and_stays() -> None:
     assert total.tolist() == [4.0, 9.0]
 
 
+def test_a_gradient_that_was_computed_inside_is_refused_as_eagerly() -> None:
+    def step(w: weft.NDArray) -> weft.NDArray:
+        loss = (w * w).sum()
+        list(autograd.backward(loss))
+        return loss
+
+    program = weft.program(step)
+    assert program(leaf([1.0, 2.0])).item() == 5.0
+    for function in (step, program, program):
+        with pytest.raises(GradientError, match="computed before"):
+            autograd.grad(function)(weft.ones(2))
+
+
 def test_one_leaf_given_twice_has_one_gradient() -> None:
     @weft.program
     def step(a: weft.NDArray, b: weft.NDArray) -> weft.NDArray:

@@ -20,7 +20,7 @@ from weft._program.history import Call, History
 from weft._program.program import Program
 from weft._program.record import copied, engine_for, inlining, record
 from weft._program.trees import describe, leaves_of, replaced, unflattened
-from weft._tape.leaves import is_leaf
+from weft._tape.leaves import is_own_leaf
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class ProgramFunction(Signatures):
         return self._call_of(arguments)
 
     def _is_on_tape(self, arguments: tuple[Any, ...]) -> bool:
-        """Return whether an argument was computed from a leaf, to which a walk in the function would go on.
+        """Return whether an argument was computed from a leaf, or is one of `weft.grad`: walks from outside come to it.
 
         So it is where a leaf shares memory with another argument: a recording has no one array for both.
         """
@@ -207,7 +207,7 @@ class ProgramFunction(Signatures):
         graded = [isinstance(leaf, NDArray) and leaf.requires_grad for leaf in leaves]
         if not any(graded):
             return False
-        if any(known and not is_leaf(leaf) for known, leaf in zip(graded, leaves, strict=True)):
+        if any(known and not is_own_leaf(leaf) for known, leaf in zip(graded, leaves, strict=True)):
             return True
         return any(graded[one] or graded[other] for one, other, _ in self._overlaps(leaves))
 

@@ -16,7 +16,16 @@ from weft.ops import get_op
 if TYPE_CHECKING:
     from weft._array.operands import ArrayLike
 
-__all__ = ["apart", "as_leaf", "check_differentiable", "is_leaf", "is_open", "requires_grad", "stop_gradient"]
+__all__ = [
+    "apart",
+    "as_leaf",
+    "check_differentiable",
+    "is_leaf",
+    "is_open",
+    "is_own_leaf",
+    "requires_grad",
+    "stop_gradient",
+]
 
 
 def check_differentiable(x: NDArray, name: str) -> None:
@@ -48,6 +57,12 @@ def is_leaf(x: NDArray) -> bool:
     """Return whether gradients are wanted for this very array."""
     found = tape_entry(x)
     return found is not None and found[0].is_leaf
+
+
+def is_own_leaf(x: NDArray) -> bool:
+    """Return whether somebody has set `requires_grad` of this very array: no argument of a function under `weft.grad`."""
+    found = tape_entry(x)
+    return found is not None and found[0].leaf is not None
 
 
 def is_open(x: NDArray) -> bool:
