@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     ("options", "error"),
     [
         ({"static_argnames": "nothing"}, "static_argnames.*'nothing'"),
-        ({"donate": ("x", "nothing")}, "donate.*'nothing'"),
         ({"static_argnames": [1]}, "static_argnames"),
         ({"memory": "most"}, "memory.*'balanced'"),
         ({"sequential": 1}, "sequential"),
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 def test_options(options: dict[str, Any], error: str) -> None:
     with pytest.raises((ArgumentTypeError, ArgumentValueError), match=error):
         weft.program(lambda x: x, **options)
-    assert weft.program(lambda x: x, static_argnames="x", donate=(), memory="min", max_programs=1)(1) == 1
+    assert weft.program(lambda x: x, static_argnames="x", memory="min", max_programs=1)(1) == 1
 
 
 async def coroutine() -> None:

@@ -105,7 +105,7 @@ mod _core {
     #[pymodule_export]
     use super::signature::{Signatures, ambient, set_eager};
     #[pymodule_export]
-    use super::tape::listen::{tape_mode, tape_pause};
+    use super::tape::listen::{tape_mode, tape_pause, tape_surroundings};
     #[pymodule_export]
     use super::tape::record::{
         tape_apart, tape_check_target, tape_entry, tape_forget, tape_hears, tape_keep, tape_leaf, tape_note,

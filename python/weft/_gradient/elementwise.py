@@ -173,10 +173,13 @@ def _extreme(name: str, better: Callable[[Any, Any], Any], *, past_nan: bool) ->
 
     def weight(x: Any, other: Any, like: Any) -> Any:
         chosen = cast_like(better(x, other), like) + 0.5 * cast_like(e.equal(x, other), like)
-        unordered, missing = e.not_equal(x, x), e.not_equal(other, other)
-        if past_nan:  # a number counts, rather than NaN
-            return choose(unordered, 0.0, choose(missing, 1.0, chosen))
-        return choose(unordered, 1.0, chosen)
+        unordered = e.not_equal(x, x)
+        if not past_nan:
+            return choose(unordered, 1.0, chosen)
+        # A number counts, rather than NaN.
+        if isinstance(other, bool | int | float | complex):
+            return choose(unordered, 0.0, chosen if other == other else chosen * 0.0 + 1.0)  # noqa: PLR0124 - NaN is not
+        return choose(unordered, 0.0, choose(e.not_equal(other, other), 1.0, chosen))
 
     _binary(name, weight, lambda x1, x2, y: weight(x2, x1, y), outputs=(0,))
 

@@ -26,7 +26,6 @@ def program(
     /,
     *,
     static_argnames: str | Iterable[str] = (),
-    donate: str | Iterable[str] = (),
     memory: Literal["min", "balanced", "speed"] = "balanced",
     sequential: bool = False,
     verify: int = 0,
@@ -37,7 +36,6 @@ def program(
 def program(
     *,
     static_argnames: str | Iterable[str] = (),
-    donate: str | Iterable[str] = (),
     memory: Literal["min", "balanced", "speed"] = "balanced",
     sequential: bool = False,
     verify: int = 0,
@@ -49,7 +47,6 @@ def program(
     /,
     *,
     static_argnames: str | Iterable[str] = (),
-    donate: str | Iterable[str] = (),
     memory: str = "balanced",
     sequential: bool = False,
     verify: int = 0,
@@ -62,8 +59,8 @@ def program(
     that the function closes over, draws, failures. A call pushes one op and returns at once. The function's Python runs
     once for each program.
 
-    A call is of another program if an array differs in shape, dtype, strides, device, writability, or in what it shares
-    memory with; if any other argument differs in value or type; if a name that the function reads (a closure cell, a
+    A call is of another program if an array differs in shape, dtype, strides, device, writability, `requires_grad`, or in
+    what it shares memory with; if `weft.autograd.training` differs; if any other argument differs in value or type; if a name that the function reads (a closure cell, a
     global, an attribute path of ``self``) was bound anew. Lists, tuples, dicts, named tuples and dataclasses count by what
     they hold. NumPy arrays are copied at the call; inside they are read-only NDArrays.
 
@@ -73,8 +70,6 @@ def program(
         A function or a method. Without it, a decorator is returned.
     static_argnames : str or iterable of str, optional
         Parameters whose arguments are compared by ``==``, and may be objects that are equal to themselves alone.
-    donate : str or iterable of str, optional
-        Parameters whose arrays' memory a call may take for results. The arrays must not be used afterwards, which raises.
     memory : {"balanced", "min", "speed"}, default: "balanced"
         How much longer the critical path may become for a smaller arena: 5 %, by any amount, not at all.
     sequential : bool, default: False
@@ -127,7 +122,6 @@ def program(
         return functools.partial(
             made,
             static_argnames=static_argnames,
-            donate=donate,
             memory=memory,
             sequential=sequential,
             verify=verify,
@@ -144,9 +138,7 @@ def program(
             raise ArgumentTypeError(f"weft.program: {option} is an int, not {type(number).__name__}")
         if number < least:
             raise ArgumentValueError(f"weft.program: {option} is at least {least}, not {number}")
-    options = Options(
-        frozenset(_names("donate", donate)), memory, sequential, None if passes is None else _names("passes", passes)
-    )
+    options = Options(memory, sequential, None if passes is None else _names("passes", passes))
     return ProgramFunction(
         Settings(function, options, frozenset(_names("static_argnames", static_argnames)), verify, max_programs)
     )

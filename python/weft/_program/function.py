@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from weft._array.rules import Aval
-from weft._core import NDArray, Signatures, empty
+from weft._core import NDArray, Signatures, empty, tape_surroundings
 from weft._default import get_engine
 from weft._program.blank import layouts_of
 from weft._program.history import Call, History
 from weft._program.program import Program
 from weft._program.record import copied, engine_for, inlining, record
 from weft._program.trees import describe, leaves_of, replaced, unflattened
+from weft._tape.leaves import is_own_leaf
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
@@ -60,10 +61,9 @@ class Settings:
         self.signature = inspect.signature(function)
         self.parameters = tuple(self.signature.parameters.values())
         names = [parameter.name for parameter in self.parameters]
-        for option, given in (("static_argnames", static), ("donate", options.donate)):
-            for name in sorted(given - set(names)):
-                listed = ", ".join(names) or "none"
-                raise ArgumentTypeError(f"weft.program: {option} names {name!r}, and {self.name} has {listed}")
+        for name in sorted(static - set(names)):
+            listed = ", ".join(names) or "none"
+            raise ArgumentTypeError(f"weft.program: static_argnames names {name!r}, and {self.name} has {listed}")
 
     def of(self, bound: bool) -> tuple[inspect.Parameter, ...]:  # noqa: FBT001 - whether `self` is there
         """Return the parameters that a call gives arguments to."""
@@ -177,12 +177,39 @@ class ProgramFunction(Signatures):
 
     def _record(self, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - the function's own
         """Make a program for a call that was not seen before, and call it."""
+        if self._is_on_tape(arguments):
+            return self._heard(arguments)
         program = self._new(arguments, stacklevel=3)
+        if program._heard:
+            return self._heard(arguments)
         if self._settings.verify == 1:
             return self._verified(program, arguments)
         leaves = self._leaves(arguments)
         made = program._compiled.run(self._copied(leaves))
         return self._result(program._structured, made, leaves)
+
+    def _heard(self, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - as above
+        """Call the function as it is, because the tape listens and goes on from what it returns."""
+        leaves = self._leaves(arguments)
+        if not all(isinstance(leaf, NDArray) for leaf in leaves):
+            given = iter(self._copied(leaves))
+            arguments = tuple(replaced(value, lambda _: next(given)) for value in arguments)
+        return self._call_of(arguments)
+
+    def _is_on_tape(self, arguments: tuple[Any, ...]) -> bool:
+        """Return whether an argument was computed from a leaf, or is one of `weft.grad`: walks from outside come to it.
+
+        So it is where a leaf shares memory with another argument: a recording has no one array for both.
+        """
+        if not tape_surroundings() & 1:
+            return False
+        leaves = self._leaves(arguments)
+        graded = [isinstance(leaf, NDArray) and leaf.requires_grad for leaf in leaves]
+        if not any(graded):
+            return False
+        if any(known and not is_own_leaf(leaf) for known, leaf in zip(graded, leaves, strict=True)):
+            return True
+        return any(graded[one] or graded[other] for one, other, _ in self._overlaps(leaves))
 
     def _verified(self, program: Program, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - as above
         from weft._program.verify import verified  # noqa: PLC0415 - for those alone who ask for it
@@ -214,9 +241,15 @@ class ProgramFunction(Signatures):
         call["memory"] = ((*shared, distances), ", ".join(shared) or "no two arrays'")
         engine = engine_for(leaves)
         call["engine"] = (id(engine), repr(engine))
+        around = tape_surroundings()
+        call["autograd.training"] = (around >> 1, repr(bool(around >> 1)))
+        call["the tape"] = (around & 1, "listening" if around & 1 else "not listening")
         source = _again, partial(_found_again, settings.name, self._reference()), _outlined(arguments)
         program = Program(
             settings.name, recorded.compiled, recorded.structure, owners, source, layouts_of(leaves, overlaps)
+        )
+        program._heard = recorded.heard or any(
+            isinstance(leaves[number], NDArray) and leaves[number].requires_grad for number in recorded.compiled.closed
         )
         entered: Program = self._enter(
             arguments,
@@ -226,6 +259,7 @@ class ProgramFunction(Signatures):
             [name.guard for name in recorded.names],
             [*recorded.compiled.states, *(leaves[number] for number in recorded.compiled.closed)],
             _versions(recorded.compiled),
+            program._heard,
         )
         if entered is program:
             self.history.enter(Call(call), by_name, stacklevel + 1, settings.max_programs)

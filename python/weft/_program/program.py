@@ -33,7 +33,7 @@ class Program:
         The function's or the block's.
     """
 
-    __slots__ = ("__weakref__", "_arguments", "_layouts", "_planned", "_source", "_structure", "name")
+    __slots__ = ("__weakref__", "_arguments", "_heard", "_layouts", "_planned", "_source", "_structure", "name")
 
     def __init__(
         self,
@@ -50,6 +50,7 @@ class Program:
         self._arguments = tuple(arguments)
         self._source = source
         self._layouts = layouts
+        self._heard = False  # whether calls run as Python, as the tape goes on from what they return
 
     @property
     def _structured(self) -> Structure:

@@ -16,6 +16,7 @@ from weft._core import NDArray
 from weft._default import get_engine
 from weft._program.names import Name, names_of
 from weft._program.trees import arrays_of, check_kept, describe, replaced, structure_of
+from weft._tape.leaves import is_leaf, is_open
 from weft.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -43,7 +44,6 @@ _threads = threading.local()
 class Options:
     """How programs are planned and run, as given to `weft.program`."""
 
-    donate: frozenset[str] = frozenset()
     memory: str = "balanced"
     sequential: bool = False
     passes: tuple[str, ...] | None = None
@@ -63,12 +63,15 @@ class Recorded:
         What the function, and programs inlined in it, read elsewhere: as it was before the recording.
     arguments : sequence of str
         For each array that a replay takes, the parameter that it comes from.
+    heard : bool
+        Whether gradients may be asked for of what a call returns or changes: a replay would not be on the tape.
     """
 
     compiled: Compiled
     structure: Structure
     names: Sequence[Name]
     arguments: Sequence[str]
+    heard: bool
 
 
 def engine_for(leaves: Sequence[Any]) -> Engine:
@@ -166,6 +169,9 @@ def record(
             recording.argument(array, readonly=isinstance(leaf, np.ndarray))
             for array, leaf in zip(given, leaves, strict=True)
         ]
+        for placeholder, leaf in zip(placeholders, leaves, strict=True):
+            if isinstance(leaf, NDArray) and leaf.requires_grad:
+                placeholder.requires_grad = True
         passed = list(_replaced(arguments, iter(placeholders)))
         kept = list(_replaced(arguments, iter(placeholders)))
         result = call(passed)
@@ -189,6 +195,7 @@ def record(
         known.extend(recording.states())
         places = {id(placeholder): at for at, placeholder in enumerate(placeholders)}
         structure = structure_of(result, made, places, lambda array: any(array is each for each in known))
+        heard = any(is_open(array) for array in (*made, *(x for x in (*placeholders, *known) if not is_leaf(x))))
     except BaseException:
         recording.abort()
         raise
@@ -197,10 +204,9 @@ def record(
         tuple(made),
         sequential=options.sequential,
         memory=options.memory,
-        donate=tuple(at for at, owner in enumerate(owners) if owner in options.donate),
         passes=options.passes,
     )
-    return Recorded(compiled, structure, tuple(names.values()), owners)
+    return Recorded(compiled, structure, tuple(names.values()), owners, heard)
 
 
 def _replaced(arguments: dict[str, Any], placeholders: Iterator[NDArray]) -> Iterator[Any]:

@@ -292,6 +292,8 @@ def _array(array: Any) -> str:  # noqa: ANN401 - NumPy's or weft's
     if isinstance(array, np.ndarray):
         return f"NumPy {text}" + ("" if array.flags.c_contiguous else f" with strides {array.strides}")
     notes = [] if array._contiguous else [f"strides {array.strides}"]
+    if array.requires_grad:
+        notes.append("requires_grad")
     if array.readonly:
         notes.append("read-only")
     if str(array.device) != "cpu:0":

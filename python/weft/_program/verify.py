@@ -11,6 +11,7 @@ from weft._core import NDArray
 from weft._program.eagerly import eager
 from weft._program.record import record
 from weft._program.trees import class_of, leaves_of
+from weft._tape.modes import paused
 from weft.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -60,14 +61,16 @@ def verified(function: ProgramFunction, program: Program, arguments: tuple[Any, 
     named = [(f"argument {name!r}", leaf) for name, leaf in zip(program.arguments, leaves, strict=True)]
     named += [(f"state {number}", state) for number, state in enumerate(program.states)]
     watched = [(name, array) for name, array in named if isinstance(array, NDArray)]
-    before = [_copy(array) for _, array in watched]
+    with paused():
+        before = [_copy(array) for _, array in watched]
     versions = [array.version for _, array in watched]
     with eager():
         expected = function._call_of(arguments)
     wanted = [_Bits.of(leaf) for leaf in leaves_of(expected)] + [_Bits.of(array) for _, array in watched]
-    for (_, array), copy, version in zip(watched, before, versions, strict=True):
-        if array.version != version and copy is not None:
-            array.copyfrom(copy)
+    with paused():
+        for (_, array), copy, version in zip(watched, before, versions, strict=True):
+            if array.version != version and copy is not None:
+                array.copyfrom(copy)
     made = program._compiled.run(function._copied(leaves))
     result = function._result(program._structured, made, leaves)
     results = leaves_of(result)

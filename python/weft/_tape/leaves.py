@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array.operands import as_array
-from weft._core import NDArray, TapeNode, tape_apart, tape_entry, tape_forget, tape_hears, tape_leaf
+from weft._core import NDArray, TapeNode, tape_apart, tape_entry, tape_forget, tape_hears, tape_leaf, tape_walk
 from weft._tape.modes import paused
 from weft.errors import GradientError
 from weft.ops import get_op
@@ -16,7 +16,16 @@ from weft.ops import get_op
 if TYPE_CHECKING:
     from weft._array.operands import ArrayLike
 
-__all__ = ["apart", "as_leaf", "check_differentiable", "requires_grad", "stop_gradient"]
+__all__ = [
+    "apart",
+    "as_leaf",
+    "check_differentiable",
+    "is_leaf",
+    "is_open",
+    "is_own_leaf",
+    "requires_grad",
+    "stop_gradient",
+]
 
 
 def check_differentiable(x: NDArray, name: str) -> None:
@@ -42,6 +51,30 @@ def _require_grad(self: NDArray, value: bool) -> None:  # noqa: FBT001 - an attr
     elif tape_entry(self) is None:
         check_differentiable(self, f"an array of shape {self.shape}")
         tape_leaf(self, weakref.ref(self))
+
+
+def is_leaf(x: NDArray) -> bool:
+    """Return whether gradients are wanted for this very array."""
+    found = tape_entry(x)
+    return found is not None and found[0].is_leaf
+
+
+def is_own_leaf(x: NDArray) -> bool:
+    """Return whether somebody has set `requires_grad` of this very array: no argument of a function under `weft.grad`."""
+    found = tape_entry(x)
+    return found is not None and found[0].leaf is not None
+
+
+def is_open(x: NDArray) -> bool:
+    """Return whether a gradient of `x` can be asked for: it was computed from a leaf, and no walk has passed since."""
+    found = tape_entry(x)
+    if found is None:
+        return False
+    try:
+        tape_walk([found[0]])
+    except GradientError:
+        return False
+    return True
 
 
 requires_grad = property(_requires_grad, _require_grad, doc=_requires_grad.__doc__)

@@ -38,7 +38,7 @@ impl Tag {
 
     /// Whether arrays made in it may last.
     #[must_use]
-    pub(crate) fn keeps(&self) -> bool {
+    pub fn keeps(&self) -> bool {
         self.keeps
     }
 

@@ -193,13 +193,12 @@ impl Recording {
     }
 
     /// Makes a program of what was recorded.
-    #[pyo3(signature = (results, *, sequential=false, memory="balanced", donate=Vec::new(), passes=None))]
+    #[pyo3(signature = (results, *, sequential=false, memory="balanced", passes=None))]
     fn finish(
         &self,
         results: &Bound<'_, PyTuple>,
         sequential: bool,
         memory: &str,
-        donate: Vec<usize>,
         passes: Option<Vec<String>>,
     ) -> PyResult<Compiled> {
         let py = results.py();
@@ -208,10 +207,6 @@ impl Recording {
         let settings =
             Settings::new(sequential, memory, passes.as_deref()).map_err(|error| raised_program(py, error))?;
         let mut parts = self.parts();
-        if let Some(number) = donate.iter().find(|number| **number >= parts.arguments.len()) {
-            let message = format!("donate names argument {number}, and there are {}", parts.arguments.len());
-            return Err(errors::argument_value(py, &message));
-        }
         let Some(tape) = parts.tape.take() else {
             drop(parts);
             return Err(self.capture(py, "has not ended, or is finished"));

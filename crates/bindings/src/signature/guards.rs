@@ -1,5 +1,7 @@
 //! Names that a function reads elsewhere: the program is another's when one of them was bound anew.
 
+use crate::array::NDArray;
+use crate::tape::handle;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
@@ -32,6 +34,8 @@ pub(super) struct Guard {
     root: Root,
     path: Vec<Py<PyString>>,
     expected: Expected,
+    /// Of an array: whether the tape knew it.
+    standing: u64,
 }
 
 impl Guard {
@@ -58,7 +62,12 @@ impl Guard {
             "equal" => Expected::Equal(what.unbind()),
             _ => Expected::Unbound,
         };
-        Ok(Self { root, path, expected })
+        let standing = match &expected {
+            Expected::Same(what) => standing(what.bind(written.py()))?,
+            Expected::Alive(reference) => standing(&reference.bind(written.py()).call0()?)?,
+            Expected::Equal(_) | Expected::Unbound => 0,
+        };
+        Ok(Self { root, path, expected, standing })
     }
 
     /// Whether the name is bound to what it was bound to.
@@ -68,8 +77,10 @@ impl Guard {
         match (&self.expected, found) {
             (Expected::Unbound, found) => Ok(found.is_none()),
             (_, None) => Ok(false),
-            (Expected::Same(expected), Some(found)) => Ok(found.is(expected)),
-            (Expected::Alive(reference), Some(found)) => Ok(reference.bind(py).call0()?.is(&found)),
+            (Expected::Same(expected), Some(found)) => Ok(found.is(expected) && standing(&found)? == self.standing),
+            (Expected::Alive(reference), Some(found)) => {
+                Ok(reference.bind(py).call0()?.is(&found) && standing(&found)? == self.standing)
+            }
             (Expected::Equal(expected), Some(found)) => is_equal(expected.bind(py), &found),
         }
     }
@@ -98,6 +109,12 @@ impl Guard {
             Expected::Unbound => Ok(()),
         }
     }
+}
+
+/// Whether the tape knows an array; 0 for all else.
+#[inline]
+fn standing(found: &Bound<'_, PyAny>) -> PyResult<u64> {
+    found.cast_exact::<NDArray>().map_or(Ok(0), |array| handle::standing(array.py(), array.get()))
 }
 
 fn is_equal(expected: &Bound<'_, PyAny>, found: &Bound<'_, PyAny>) -> PyResult<bool> {

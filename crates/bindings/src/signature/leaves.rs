@@ -4,6 +4,7 @@ use super::key::Key;
 use crate::array::NDArray;
 use crate::engine::Engine;
 use crate::errors;
+use crate::tape::handle;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{
@@ -58,7 +59,7 @@ impl<'py> Walk<'_, 'py> {
 
     pub(super) fn add(&mut self, value: &Bound<'py, PyAny>) -> PyResult<()> {
         if let Ok(array) = value.cast_exact::<NDArray>() {
-            self.array(array);
+            self.array(array)?;
         } else if let Ok(number) = value.cast_exact::<PyFloat>() {
             self.word(Tag::Float, 0);
             self.key.words.push(number.value().to_bits());
@@ -94,18 +95,20 @@ impl<'py> Walk<'_, 'py> {
         Ok(())
     }
 
-    /// Layout, dtype, device and what may be done with it; its place in memory only as far as `overlaps` says.
+    /// Layout, dtype, device, what may be done with it, and whether the tape knows it; its place in memory only as far as `overlaps` says.
     #[inline]
-    fn array(&mut self, array: &Bound<'py, NDArray>) {
-        let handle = array.get();
-        let (inner, layout) = (&handle.inner, handle.inner.layout());
+    fn array(&mut self, array: &Bound<'py, NDArray>) -> PyResult<()> {
+        let own = array.get();
+        let (inner, layout) = (&own.inner, own.inner.layout());
         let flags = u64::from(inner.buffer().is_readonly()) | u64::from(inner.buffer().is_elsewhere()) << 1;
+        let flags = flags | handle::standing(array.py(), own)? << 2;
         let facts = inner.dtype() as u64 | flags << 8 | u64::from(inner.device()) << 16;
         self.word(Tag::Array, facts | (layout.shape.len() as u64) << 32);
-        self.key.words.push(handle.owner().as_ptr() as u64);
+        self.key.words.push(own.owner().as_ptr() as u64);
         self.key.words.extend(layout.shape.iter().map(|&length| length as u64));
         self.key.words.extend(layout.strides.iter().map(|&stride| stride.cast_unsigned() as u64));
         self.key.leaves.push(array.as_any().clone());
+        Ok(())
     }
 
     #[inline]

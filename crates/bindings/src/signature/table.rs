@@ -44,6 +44,8 @@ struct Entry {
     versions: Option<(Py<PyAny>, Py<PyAny>)>,
     run: Py<PyAny>,
     results: Results,
+    /// Whether its calls run as Python: the tape listens to them, and goes on from what they return.
+    heard: bool,
     program: Py<PyAny>,
     used: Mutex<Used>,
 }
@@ -156,6 +158,7 @@ impl Signatures {
         guards: Vec<Bound<'py, PyAny>>,
         states: Vec<Bound<'py, NDArray>>, // and arguments that the function refers to itself
         versions: Option<(Py<PyAny>, Py<PyAny>)>,
+        heard: bool,
     ) -> PyResult<Py<PyAny>> {
         let arguments: SmallVec<[_; 8]> = arguments.iter().collect();
         let key = self.key(&arguments, &surroundings(py)?.unwrap_or_default())?;
@@ -169,6 +172,7 @@ impl Signatures {
             versions,
             run,
             results: Results::of(results)?,
+            heard,
             program: program.clone_ref(py),
             used: Mutex::default(),
         });
@@ -374,6 +378,9 @@ impl Signatures {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = function.py();
         let calls = self.count(entry);
+        if entry.heard {
+            return function.call_method1("_heard", (PyTuple::new(py, arguments)?,));
+        }
         if self.verify > 0 && calls.is_multiple_of(self.verify) {
             return function.call_method1("_verified", (&entry.program, PyTuple::new(py, arguments)?));
         }

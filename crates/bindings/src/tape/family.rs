@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
-use weft_array::{Array, DType, Layout};
+use weft_array::{Array, DType, Layout, recording};
 
 /// Elements that a heard op has written.
 pub(crate) struct Piece {
@@ -164,7 +164,8 @@ impl Family {
     /// Whether the elements of `array`, saved at version `version` after `written` writes, are still there.
     pub(crate) fn fate(&self, array: &Array, version: u64, written: u64) -> Fate {
         let now = array.version();
-        if now == version {
+        // Nothing of a recording runs, so versions stay: there the writes alone tell, and all are told of.
+        if now == version && !recording::is_open() {
             return Fate::There;
         }
         let log = self.home().log.lock().unwrap_or_else(PoisonError::into_inner);
@@ -173,7 +174,7 @@ impl Family {
         match later.iter().find(|write| meet(&write.range, &range)) {
             Some(write) => Fate::Overwritten(Some(write.place)),
             // Writes that nobody told of may have been anywhere.
-            None if (later.len() as u64) < now - version => Fate::Overwritten(None),
+            None if (later.len() as u64) < now.saturating_sub(version) => Fate::Overwritten(None),
             None => Fate::There,
         }
     }

@@ -110,6 +110,15 @@ impl Handle {
     }
 }
 
+/// How the tape knows the value that a handle shows: 0 not at all, 1 as a leaf by `requires_grad`, 2 as anything else.
+#[inline]
+pub(crate) fn standing(py: Python<'_>, array: &NDArray) -> PyResult<u64> {
+    if !array.tape.is_known() {
+        return Ok(0);
+    }
+    Ok(entry_of(py, array)?.map_or(0, |entry| if entry.node.get().is_own_leaf() { 1 } else { 2 }))
+}
+
 /// The entry of the value that a handle shows now, if the tape knows it.
 pub(crate) fn entry_of(py: Python<'_>, array: &NDArray) -> PyResult<Option<Entry>> {
     if !array.tape.is_known() {

@@ -31,11 +31,25 @@ pub(crate) fn end_dropping() {
 
 /// The context variable of the mode: True, False, or None where nobody has said.
 static MODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+/// The context variable that says whether layers train.
+static TRAINING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// Names the context variable that says whether the tape listens in this task.
+/// Names the context variables that say whether the tape listens in this task, and whether layers train.
 #[pyfunction]
-pub(crate) fn tape_mode(variable: Bound<'_, PyAny>) {
-    let _ = MODE.set(variable.py(), variable.unbind()); // who comes second has named the same one
+pub(crate) fn tape_mode(listening: Bound<'_, PyAny>, training: Bound<'_, PyAny>) {
+    let py = listening.py();
+    let _ = MODE.set(py, listening.unbind()); // who comes second has named the same ones
+    let _ = TRAINING.set(py, training.unbind());
+}
+
+/// Whether the tape listens here, and from the second bit on whether layers train: a number, for signatures.
+#[pyfunction]
+pub(crate) fn tape_surroundings(py: Python<'_>) -> PyResult<u8> {
+    let trains = match TRAINING.get(py) {
+        Some(training) => training.call_method0(py, pyo3::intern!(py, "get"))?.is_truthy(py)?,
+        None => false,
+    };
+    Ok(u8::from(listens(py)?) | u8::from(trains) << 1)
 }
 
 /// Stops this thread's ops from being heard, or lets them be; returns what was before.

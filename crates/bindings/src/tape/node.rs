@@ -186,6 +186,11 @@ impl TapeNode {
         self.op.is_none()
     }
 
+    /// Whether it is a leaf that somebody has a handle on by `requires_grad`: no argument of a function under `weft.grad`.
+    pub(crate) fn is_own_leaf(&self) -> bool {
+        self.is_leaf() && self.leaf.is_some()
+    }
+
     pub(crate) fn order(&self) -> u64 {
         self.order
     }

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 use std::sync::OnceLock;
-use weft_array::DType;
+use weft_array::{DType, recording};
 
 /// An op, and for the gradient of each operand, which operands (bit by bit) and results (from bit 32 on) its rule looks at.
 struct Rule {
@@ -92,10 +92,25 @@ pub(crate) fn tape_hears(operands: &Bound<'_, PyTuple>) -> PyResult<bool> {
     Ok(false)
 }
 
+/// Refuses a target outside of the recording: what the tape would know of it from then on has no values.
+fn check_recorded(py: Python<'_>, name: &str, target: &NDArray) -> PyResult<()> {
+    let records = recording::with(|tape| !tape.tag().keeps()).unwrap_or(false);
+    if !records || target.inner.buffer().recording().is_some() {
+        return Ok(());
+    }
+    let message = format!(
+        "{name}() writes to an array of shape {} that is no argument, and a gradient would be wanted for it from then on:          a recording cannot say so. Write in a block of weft.autograd.no_grad(), return the value, or pass the array",
+        PyTuple::new(py, &target.inner.layout().shape)?
+    );
+    recording::fail(&message);
+    Err(errors::capture(py, &message))
+}
+
 /// Refuses a target that is a leaf, or part of one.
 #[pyfunction]
 pub(crate) fn tape_check_target(name: &str, target: &Bound<'_, NDArray>) -> PyResult<()> {
     let (py, own) = (target.py(), target.get());
+    check_recorded(py, name, own)?;
     let mut leaf = own.tape.known_family().and_then(|family| family.get().leaf_at(py, &own.inner));
     if leaf.is_none() {
         leaf = entry_of(py, own)?.map(|entry| entry.node).filter(|node| node.get().is_leaf());
