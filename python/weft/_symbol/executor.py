@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from weft._array.creation import ones_like, zeros
 from weft._array.devices import as_device
 from weft._array.operands import as_array
-from weft._device import cpu
 from weft._core import GraphCore, NDArray, SymbolCore
+from weft._device import cpu
 from weft._symbol.evaluation import Schedule
 from weft._symbol.recorded import can_record, record
 from weft._tape.modes import TRAINING

@@ -69,7 +69,7 @@ def can_record(arrays: Iterable[Any]) -> bool:
     """
     if _core.is_eager() or _core.recording() is not None:
         return False
-    return not any(array.requires_grad or array._device or array._elsewhere for array in arrays)
+    return not any(array.requires_grad or array._device or array._elsewhere for array in arrays)  # noqa: SLF001 - its own
 
 
 def record(
