@@ -109,6 +109,125 @@ def test_groups_of_devices() -> None:
         last.simple_bind(group2device={"first": "cpu:0"}, x=(2,), y=(2,))
 
 
+def _layers(depth: int) -> Any:
+    h: Any = Variable("x")
+    for at in range(depth):
+        h = weft.tanh(h @ Variable(f"w{at}"))
+    return h
+
+
+def _bound(symbol: Any, **options: Any) -> Any:
+    names = symbol.list_arguments()
+    shapes = {name: (16, 32) if name == "x" else (32, 32) for name in names}
+    executor = symbol.simple_bind(**shapes, **options)
+    rng = np.random.default_rng(11)
+    for array in executor.arg_dict.values():
+        array[...] = rng.normal(size=array.shape) / 4
+    return executor
+
+
+def _results(executor: Any) -> list[bytes]:
+    """Return the bits of all that two rounds of training, and one of evaluation, give."""
+    found = []
+    head = weft.asarray(np.random.default_rng(3).random((16, 32)), dtype="float32")
+    for heads in (None, [head, None]):
+        found += [out.numpy().tobytes() for out in executor.forward(is_train=True)]
+        executor.backward(heads)
+        found += [grad.numpy().tobytes() for grad in executor.grad_dict.values()]
+    return found + [out.numpy().tobytes() for out in executor.forward()]
+
+
+@pytest.mark.parametrize("request_", ["write", "add", "null"])
+def test_programs_give_the_bits_of_ops_one_by_one(request_: str) -> None:
+    deep = _layers(8)
+    symbol = weft.symbol.Group([deep, weft.sum(deep)])
+    replayed = _results(_bound(symbol, grad_req=request_))
+    with weft.eager():
+        pushed = _results(_bound(symbol, grad_req=request_))
+    assert replayed == pushed
+
+
+def test_an_executor_is_a_program() -> None:
+    executor = _bound(_layers(12), grad_req="null")
+    with pytest.raises(GraphError, match="forward"):
+        _ = executor.program
+    first = executor.forward()[0]
+    program, before = executor.program, first.numpy().copy()
+    assert isinstance(program, type(weft.program(weft.exp).lower(weft.ones(1))))
+    assert program.nbytes < program.eager_nbytes / 4  # 24 results, of which two or three live together
+    executor.arg_dict["x"][:] = 0
+    assert not executor.forward()[0].numpy().any()
+    assert executor.program is program
+    assert np.array_equal(first.numpy(), before)  # results are new arrays
+    (again,) = program.replay()
+    assert not again.numpy().any()
+
+
+def test_other_shapes_and_other_arrays_are_other_programs() -> None:
+    executor = _bound(_layers(2), grad_req="null")
+    executor.forward()
+    program = executor.program
+    smaller = executor.reshape(x=(4, 32), w0=(32, 32), w1=(32, 32))
+    assert smaller.forward()[0].shape == (4, 32)
+    assert smaller.program is not program
+    executor.arg_dict["x"] = weft.zeros((16, 32), dtype="float32")
+    assert not executor.forward()[0].numpy().any()
+    assert executor.program is not program
+
+
+def test_ops_that_cannot_be_replayed_are_pushed_one_by_one() -> None:
+    executor = _bound(_layers(2))
+    expected = executor.forward(is_train=True)[0].numpy()
+    executor.backward()
+    grads = [grad.numpy().copy() for grad in executor.grad_dict.values()]
+    seen: list[str] = []
+    executor.set_monitor_callback(lambda name, _: seen.append(name))
+    executor.backward()  # watched, on what the program has kept
+    assert seen
+    assert np.array_equal(executor.forward(is_train=True)[0].numpy(), expected)
+    with pytest.raises(GraphError, match="one by one"):
+        _ = executor.program
+    executor.set_monitor_callback(None)
+    executor.backward()
+    assert all(np.array_equal(new.numpy(), old) for new, old in zip(executor.grad_dict.values(), grads, strict=True))
+    recorded = weft.program(lambda: executor.forward()[0])
+    assert np.array_equal(recorded().numpy(), expected)
+
+
+def test_outputs_may_be_arguments_and_views_of_them() -> None:
+    x = Variable("x")
+    executor = weft.symbol.Group([x, x.T, weft.exp(x), weft.exp(x)]).simple_bind(x=(2, 3))
+    for _ in range(2):
+        same, turned, one, other = executor.forward(is_train=True)
+        executor.arg_dict["x"][:] = 2
+        assert same is executor.arg_dict["x"]
+        assert turned.tolist() == [[2, 2]] * 3
+        assert one.tolist() == other.tolist()
+        executor.arg_dict["x"][:] = 0
+    executor.backward()
+    assert executor.grad_dict["x"].tolist() == [[4] * 3] * 2
+
+
+def test_ops_see_whether_they_train() -> None:
+    seen: list[bool] = []
+
+    def shown(x: Any) -> Any:
+        seen.append(weft.autograd.training)
+        return weft.exp(x)
+
+    @weft.register_op("test_executor_seen", infer=weft.ops.like_first)
+    def op(out: Any, x: Any) -> None:
+        np.exp(x, out=out)
+
+    op.set_attribute("infer_shape", "same")
+    op.set_attribute("view", shown)
+    executor = weft.symbol.test_executor_seen(Variable("x")).simple_bind(x=(2,), grad_req="null")
+    executor.forward(is_train=True)
+    executor.forward()
+    assert seen == [True, False]
+    assert not weft.autograd.training
+
+
 def test_bindings_that_are_wrong() -> None:
     symbol = product(Variable("a"), Variable("b"))
     one = weft.ones(2)

@@ -103,7 +103,7 @@ mod _core {
     #[pymodule_export]
     use super::program::{Compiled, Recording, note_call, open_recording};
     #[pymodule_export]
-    use super::signature::{Signatures, ambient, set_eager};
+    use super::signature::{Signatures, ambient, is_eager, set_eager};
     #[pymodule_export]
     use super::tape::listen::{tape_mode, tape_pause, tape_surroundings};
     #[pymodule_export]

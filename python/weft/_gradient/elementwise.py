@@ -159,9 +159,14 @@ _binary("logaddexp", lambda x1, x2, y: e.exp(x1 - y), lambda x1, x2, y: e.exp(x2
 _binary("logaddexp2", lambda x1, x2, y: e.exp2(x1 - y), lambda x1, x2, y: e.exp2(x2 - y), outputs=(0,))
 _binary("remainder", lambda x1, x2, y: 1.0, lambda x1, x2, y: -e.floor_divide(x1, x2))
 _binary("fmod", lambda x1, x2, y: 1.0, lambda x1, x2, y: -e.trunc(x1 / x2))
-_binary("copysign", lambda x1, x2, y: e.copysign(1.0, x2) * e.sign(x1), None)
+_binary("copysign", lambda x1, x2, y: _sign_of(x2) * e.sign(x1), None)
 _binary("heaviside", None, lambda x1, x2, y: cast_like(e.equal(x1, 0), y), inputs=(0,), outputs=(0,))
 _binary("ldexp", lambda x1, x2, y: e.ldexp(1.0, x2), None, inputs=(1,))
+
+
+def _sign_of(x: Any) -> Any:
+    """Return 1 with the signs of `x`, zeros' too; of a number as a number, which symbols take."""
+    return math.copysign(1.0, x) if isinstance(x, bool | int | float) else e.copysign(1.0, x)
 
 
 def _share(x: Any, y: Any) -> Any:
@@ -176,10 +181,11 @@ def _extreme(name: str, better: Callable[[Any, Any], Any], *, past_nan: bool) ->
         unordered = e.not_equal(x, x)
         if not past_nan:
             return choose(unordered, 1.0, chosen)
-        # A number counts, rather than NaN.
-        if isinstance(other, bool | int | float | complex):
-            return choose(unordered, 0.0, chosen if other == other else chosen * 0.0 + 1.0)  # noqa: PLR0124 - NaN is not
-        return choose(unordered, 0.0, choose(e.not_equal(other, other), 1.0, chosen))
+        if not isinstance(other, bool | int | float):  # a number counts, rather than NaN
+            chosen = choose(e.not_equal(other, other), 1.0, chosen)
+        elif math.isnan(other):
+            chosen = cast_like(e.equal(x, x), like)
+        return choose(unordered, 0.0, chosen)
 
     _binary(name, weight, lambda x1, x2, y: weight(x2, x1, y), outputs=(0,))
 
@@ -260,4 +266,4 @@ def _angle(node: Any, grads: Any) -> Any:
     if isinstance(x, NDArray) and x.dtype.kind != "c":
         return (None,)
     scale = 180 / math.pi if node.attributes.get("deg") else 1.0
-    return (cast_like(g * scale, x) * (1j * x) / (x * conjugate(x)),)
+    return (cast_like(cast_like(g * scale, x) * (1j * x) / (x * conjugate(x)), x),)

@@ -61,6 +61,8 @@ def _pad_axis_rule(node: Any, grads: Any) -> Any:
 @gradient_of("permute_dims")
 def _permute_dims(node: Any, grads: Any) -> Any:
     axes = node.attributes["axes"]
+    if axes is None:  # all of them, reversed: its own inverse
+        return (apply("permute_dims", grads[0], axes=None),)
     count = len(axes)
     back = sorted(range(count), key=lambda at: axes[at] % count)
     return (apply("permute_dims", grads[0], axes=tuple(back)),)

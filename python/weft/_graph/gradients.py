@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weft._graph.forward import operands_of
 from weft._symbol.symbols import Symbol
 from weft.errors import GradientError
+from weft.ops import get_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,14 +34,17 @@ class NodeView:
         The results.
     attributes : dict
         The attributes of the call.
+    needs : tuple of bool
+        For each operand, whether its gradient is asked for: not that of a number.
     """
 
-    __slots__ = ("attributes", "inputs", "name", "op", "outputs")
+    __slots__ = ("attributes", "inputs", "name", "needs", "op", "outputs")
 
     def __init__(self, node: Node, inputs: Sequence[SymbolCore], outputs: Sequence[SymbolCore]) -> None:
         self.op: Any = node.op
         self.name = node.name
         self.inputs, self.attributes = operands_of(node.attributes, [Symbol(each) for each in inputs])
+        self.needs = tuple(isinstance(each, Symbol) for each in self.inputs)
         self.outputs = tuple(Symbol(each) for each in outputs)
 
 
@@ -58,8 +62,11 @@ def call_rule(
     GradientError
         If it answers for another number of operands.
     """
+    zeros = get_op("zeros_like")
     seen = NodeView(node, inputs, outputs)
-    answer: Any = rule(seen, tuple(None if grad is None else Symbol(grad) for grad in grads))
+    # What nothing rests on has the gradient zeros; a rule is called only if something rests on one of the results.
+    found_grads = (zeros(of) if grad is None else Symbol(grad) for grad, of in zip(grads, seen.outputs, strict=True))
+    answer: Any = rule(seen, tuple(found_grads))
     several: Sequence[Any] = answer  # if it is a list or a tuple
     found: list[Any] = (
         [None] * len(seen.inputs)

@@ -4,18 +4,24 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from weft._array.creation import ones_like, zeros
 from weft._array.devices import as_device
 from weft._array.operands import as_array
 from weft._core import GraphCore, NDArray, SymbolCore
+from weft._device import cpu
 from weft._symbol.evaluation import Schedule
+from weft._symbol.recorded import can_record, record
+from weft._tape.modes import TRAINING
 from weft.errors import ArgumentValueError, GraphError, ShapeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
+    from weft._program.program import Program
+    from weft._symbol.recorded import Recorded
     from weft._symbol.symbols import Symbol
 
 __all__ = ["Executor", "bind", "simple_bind"]
@@ -25,6 +31,10 @@ _REQUESTS = ("write", "add", "null")
 
 class Executor:
     """A symbol bound to arrays: made by `Symbol.bind` and `Symbol.simple_bind`.
+
+    An executor is a program: its first calls record what its ops do to its arrays, and later ones replay that. Where this
+    is not possible (arrays on a GPU, a monitor, arrays whose gradients the tape is asked for, ``weft.eager()``) the ops
+    are pushed one by one.
 
     Attributes
     ----------
@@ -65,8 +75,12 @@ class Executor:
         self._monitor: Callable[[str, NDArray], object] | None = None
         self._heads = [f"__head_gradient_{at}__" for at in range(len(symbol))]
         self._forward = Schedule(_placed(symbol.graph, device, groups))
+        self._recordable = all(_is_local(step.attributes.get("device")) for step in self._forward.steps)
         self._backward: Schedule | None = None
-        self._values: dict[str, list[Any]] | None = None
+        self._values: list[Any] | None = None
+        self._program: Program | None = None
+        self._recorded: dict[tuple[Any, ...], tuple[tuple[Any, ...], Recorded | None]] = {}
+        self._head_arrays: dict[str, NDArray] = {}
         self._outputs: list[NDArray] | None = None
         self._order = symbol.list_arguments(), symbol.list_auxiliary_states()
 
@@ -143,11 +157,73 @@ class Executor:
             schedule = self._training()
             arrays.update(dict.fromkeys(self._heads))
         values = schedule.values(arrays)
-        count = len(self._forward.steps) if schedule is self._forward else self._count
-        schedule.run(values, schedule.steps[:count], self._monitor)
+        steps = schedule.steps if schedule is self._forward else schedule.steps[: self._count]
+        wanted = schedule.outputs[: len(self._symbol)]
+        if schedule is not self._forward:
+            wanted = list(dict.fromkeys([*wanted, *self._kept(schedule)]))
+
+        def run(places: list[Any]) -> None:
+            schedule.run(places, steps, self._monitor)
+
+        key = "forward", is_train, schedule is self._forward
+        with _training(mode=is_train):
+            found = self._replayed(key, values, [*self.arg_dict.values(), *self.aux_dict.values()], (), wanted, run)
+            if found is None:
+                run(values)
+        self._program = None if found is None else found.program
         self._outputs = [values[at] for at in schedule.outputs[: len(self._symbol)]]
-        self._values = {"": values} if schedule is not self._forward else None
+        self._values = values if schedule is not self._forward else None
         return self._outputs
+
+    def _kept(self, schedule: Schedule) -> list[int]:
+        """Return the entries of calls forwards that backwards needs."""
+        made = {at for step in schedule.steps[: self._count] for at in range(step.first, step.first + step.count)}
+        read = [at for step in schedule.steps[self._count :] for at in step.inputs]
+        return [at for at in (*read, *schedule.outputs[len(self._symbol) :]) if at in made]
+
+    def _replayed(
+        self,
+        key: tuple[Any, ...],
+        values: list[Any],
+        states: list[NDArray],
+        arguments: Sequence[int],
+        wanted: Iterable[int],
+        run: Callable[[list[Any]], None],
+    ) -> Recorded | None:
+        """Replay calls, which are recorded first if they were not; return None if they are to be made one by one."""
+        if self._monitor is not None or not self._recordable or not can_record(states):
+            return None
+        known, found = self._recorded.get(key, ((), None))
+        if len(known) != len(states) or any(one is not other for one, other in zip(known, states, strict=True)):
+            found = record(f"executor {key[0]}", values, states, arguments, wanted, run)
+            self._recorded[key] = tuple(states), found
+        if found is not None:
+            found.replay(values, tuple(values[at] for at in arguments))
+        return found
+
+    @property
+    def program(self) -> Program:
+        """The program that the last `forward` replayed.
+
+        Raises
+        ------
+        GraphError
+            If there was none: no `forward` yet, or one that pushed its ops one by one.
+
+        Examples
+        --------
+        >>> import weft
+        >>> executor = weft.exp(weft.exp(weft.symbol.Variable("x"))).simple_bind(x=(4,), grad_req="null")
+        >>> _ = executor.forward()
+        >>> executor.program.ops > 0
+        True
+        """
+        if self._program is None:
+            raise GraphError(
+                "an executor has a program once forward() has been called, and has not pushed its ops one by one: it does "
+                "so with a monitor, arrays on a GPU, arrays that require gradients, and in weft.eager()"
+            )
+        return self._program
 
     def _training(self) -> Schedule:
         """Return forwards and backwards as one schedule: what backwards needs of forwards is kept."""
@@ -180,7 +256,7 @@ class Executor:
             return
         if self._values is None or self._backward is None:
             raise GraphError("backward() comes after forward(is_train=True), which keeps what it needs")
-        values, schedule = self._values[""], self._backward
+        values, schedule = list(self._values), self._backward
         given = (
             [None] * len(self._heads)
             if out_grads is None
@@ -192,14 +268,47 @@ class Executor:
             raise GraphError(
                 f"the symbol has {len(self._heads)} outputs, and {len(given)} gradients of outputs were given"
             )
+        fits = self._program is not None
         for name, grad, output in zip(self._heads, given, self.outputs, strict=True):
             at = schedule.variables.get(name)
             if at is not None:
                 values[at] = ones_like(output) if grad is None else as_array(grad, output)
-        schedule.run(values, schedule.steps[self._count :], self._monitor)
-        for name, at in zip(self._wanted, schedule.outputs[len(self._symbol) :], strict=True):
-            target = self.grad_dict[name]
-            target[...] = target + values[at] if self.grad_req[name] == "add" else values[at]
+                fits = fits and _is_like(values[at], output)
+        wanted = [(name, at) for name, at in zip(self._wanted, schedule.outputs[len(self._symbol) :], strict=True)]
+
+        def run(places: list[Any]) -> None:
+            schedule.run(places, schedule.steps[self._count :], self._monitor)
+            for name, at in wanted:
+                target = self.grad_dict[name]
+                target[...] = target + places[at] if self.grad_req[name] == "add" else places[at]
+
+        with _training(mode=True):
+            if not fits or not self._replayed_backward(values, schedule, run):
+                run(values)
+
+    def _replayed_backward(self, values: list[Any], schedule: Schedule, run: Callable[[list[Any]], None]) -> bool:
+        """Replay backwards, on what forwards has kept; return whether it can be."""
+        own = [*self.arg_dict.values(), *self.aux_dict.values()]
+        grads = [self.grad_dict[name] for name in self._wanted]
+        heads = [schedule.variables[name] for name in self._heads if name in schedule.variables]
+        if not can_record([*own, *grads, *(values[at] for at in heads)]):
+            return False
+        places = list(values)
+        for at in heads:  # copies, as what is given may be anybody's memory
+            places[at] = self._head_array(str(at), values[at])
+        states = [*own, *grads, *(places[at] for at in heads)]
+        kept = dict.fromkeys(self._kept(schedule))
+        arguments = [at for at in kept if not any(values[at]._shares_buffer(state) for state in own)]  # noqa: SLF001 - a binding of its own
+        key = "backward", *(self.grad_req[name] for name in self._wanted)
+        return self._replayed(key, places, states, arguments, (), run) is not None
+
+    def _head_array(self, key: str, grad: NDArray) -> NDArray:
+        """Return an array of the executor's own with the gradient of an output in it."""
+        known = self._head_arrays.get(key)
+        if known is None or not _is_like(known, grad):
+            known = self._head_arrays[key] = zeros(grad.shape, dtype=grad.dtype, device=grad.device)
+        known[...] = grad
+        return known
 
     def set_monitor_callback(
         self, callback: Callable[[str, NDArray], object] | None, monitor_all: bool = False
@@ -287,6 +396,25 @@ class Executor:
                     known[name][...] = as_array(value, known[name])
                 elif not allow_extra_params:
                     raise GraphError(f"the executor has no {name!r}: it has {', '.join(known)}")
+
+
+@contextmanager
+def _training(*, mode: bool) -> Generator[None]:
+    """Let ops see in the block whether they train; what the tape hears is not touched."""
+    token = TRAINING.set(mode)
+    try:
+        yield
+    finally:
+        TRAINING.reset(token)
+
+
+def _is_local(device: Any) -> bool:
+    """Return whether what is put on a device can be replayed: results of a replay are on the first CPU device."""
+    return device is None or as_device(device) == cpu(0)
+
+
+def _is_like(one: NDArray, other: NDArray) -> bool:
+    return one.shape == other.shape and one.dtype == other.dtype and one._device == other._device  # noqa: SLF001 - its own
 
 
 def _placed(graph: GraphCore, device: Any, groups: Mapping[str, Any] | None) -> GraphCore:

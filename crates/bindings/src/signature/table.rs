@@ -29,6 +29,12 @@ pub(crate) fn set_eager(on: bool) {
     surroundings.eager = if on { surroundings.eager + 1 } else { surroundings.eager.saturating_sub(1) };
 }
 
+/// Whether all programs are switched off.
+#[pyfunction]
+pub(crate) fn is_eager() -> bool {
+    SURROUNDINGS.read().unwrap_or_else(PoisonError::into_inner).eager > 0
+}
+
 /// Makes what `read()` returns part of every signature from now on.
 #[pyfunction]
 pub(crate) fn ambient(read: Py<PyAny>) {

@@ -81,9 +81,9 @@ pub fn gradient(
             }
             return Err(GraphError::Gradient {
                 message: format!(
-                    "{} has no gradient, and {} rests on it: give the op a rule by set_attribute('gradient', rule)",
+                    "{} has no gradient, and it rests on {}: give the op a rule by set_attribute('gradient', rule)",
                     node.described(),
-                    xs.iter().map(|x| &**x.node.name()).collect::<Vec<_>>().join(", ")
+                    listed(xs)
                 ),
                 place: node.place(),
             });
@@ -136,6 +136,15 @@ pub fn gradient(
 
 fn refuse<T>(message: String) -> Result<T> {
     Err(GraphError::Gradient { message, place: 0 })
+}
+
+/// The names of what is differentiated by, in words.
+fn listed(xs: &[NodeEntry]) -> String {
+    let names: Vec<&str> = xs.iter().map(|x| &**x.node.name()).collect();
+    match names.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
+        _ => names.concat(),
+    }
 }
 
 fn of_option(which: &str, source: RuleError) -> GraphError {
