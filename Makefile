@@ -38,6 +38,7 @@ test-rust: ## run the Rust tests and doctests
 	fi
 	cargo test $(LOCKED) $(CRATES) --doc
 	for example in pipeline failures; do cargo run $(LOCKED) --quiet -p weft-engine --example $$example; done
+	cargo run $(LOCKED) --quiet -p weft-graph --example symbols
 
 lint: lint-sources lint-stubs ## check format, lints and types of Rust, Python, shell and workflows
 

@@ -100,7 +100,7 @@ impl Buffer {
     /// A buffer on memory that the host does not reach, of the device that has this number among the engine's.
     ///
     /// Ops that need the host's memory are refused when they are pushed. Other crates push those that do not
-    /// ([`PushRequest::anywhere`](crate::PushRequest)).
+    /// ([`Call::anywhere`](crate::Call)).
     #[must_use]
     #[inline]
     pub fn elsewhere(engine: &Engine, bytes: usize, readonly: bool, device: u16, memory: Elsewhere) -> Arc<Self> {

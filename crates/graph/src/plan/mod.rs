@@ -11,7 +11,7 @@
 //! | `schedule`, `order` | when ops run; orders that keep few bytes live |
 //! | `storage`, `sharing` | which values share a storage; what sharing memory orders |
 //! | `arena` | [`plan_network`]: all of it |
-//! | `recompute` | [`recompute`]: ops that run again, so that their values need not be kept |
+//! | `recompute` | [`recompute()`]: ops that run again, so that their values need not be kept |
 //! | `error` | [`PlanError`] |
 
 mod arena;
