@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from conftest import RunScript
 
 #: The program header of what a library keeps for each thread.
-PT_TLS = 7
+PT_DYNAMIC, DT_FLAGS, DF_STATIC_TLS = 2, 30, 0x10  # of elf.h
 
 
 def test_import_and_engine_start_no_thread(script: RunScript) -> None:
@@ -93,4 +93,6 @@ def test_the_reserve_for_variables_of_threads_is_left_to_others() -> None:
     (start,) = struct.unpack_from("<Q", image, 0x20)
     size, count = struct.unpack_from("<HH", image, 0x36)
     headers = [struct.unpack_from("<IIQQQQQQ", image, start + number * size) for number in range(count)]
-    assert sum(header[6] for header in headers if header[0] == PT_TLS) <= 512
+    (dynamic,) = [header for header in headers if header[0] == PT_DYNAMIC]
+    entries = dict(struct.iter_unpack("<QQ", image[dynamic[2] : dynamic[2] + dynamic[5]]))
+    assert not entries.get(DT_FLAGS, 0) & DF_STATIC_TLS

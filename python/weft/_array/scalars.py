@@ -67,9 +67,9 @@ def element(value: Any, dtype: DType) -> bool | int | float | complex:  # noqa: 
 
     Examples
     --------
-    >>> import weft
+    >>> import numpy as np
     >>> from weft._array.scalars import element
-    >>> element(1.5, weft.int64)
+    >>> element(1.5, np.dtype("int64"))
     1
     """
     if dtype.kind in "iufc" and isinstance(value, float) and (dtype.kind in "fc" or not math.isfinite(value)):
