@@ -99,6 +99,7 @@ __all__ = [
     "graph_print_ir",
     "graph_register_pass",
     "graph_save_json",
+    "is_eager",
     "known_keys",
     "memory_stats",
     "memory_trim",
