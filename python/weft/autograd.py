@@ -9,8 +9,6 @@ training : bool
     Whether layers train, False until somebody assigns it: for this thread, or task of asyncio, and what it calls. False,
     assigned, also keeps the tape from listening, so that evaluation holds no values; `weft.grad` listens all the same.
 
-Examples
---------
 >>> import weft
 >>> from weft import autograd
 >>> w = weft.asarray([1.0, 2.0])

@@ -3,8 +3,6 @@
 A `Graph` is the outputs of a symbol with attributes that passes leave on it. A pass is a function from graph to graph;
 `register_pass` adds one's own.
 
-Examples
---------
 >>> import weft
 >>> x = weft.symbol.Variable("x")
 >>> graph = weft.graph.infer_shape(weft.graph.Graph(x + 1), {"x": (2, 3)})

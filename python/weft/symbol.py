@@ -3,8 +3,6 @@
 Every op of the registry is a function here, by its name: ``weft.symbol.exp(x, name="e")``. An input that is not given
 becomes a variable ``<node>_<input>``. weft's own functions take symbols as well: ``weft.exp(x)`` does the same.
 
-Examples
---------
 >>> import weft
 >>> x = weft.symbol.Variable("x", shape=(2, 3))
 >>> y = weft.sum(weft.exp(x), axis=1)
