@@ -152,7 +152,7 @@ pub(super) fn together(mut ranges: Vec<Range<usize>>, most: usize) -> Vec<Range<
     if joined.len() > most
         && let (Some(first), Some(last)) = (joined.first(), joined.last())
     {
-        joined = vec![first.start..last.end];
+        joined = std::iter::once(first.start..last.end).collect();
     }
     joined
 }
