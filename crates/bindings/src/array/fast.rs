@@ -208,7 +208,7 @@ fn of_numpy(value: &Bound<'_, PyAny>, dtype: DType) -> Option<Scalar> {
         return None;
     }
     match dtype {
-        DType::Float32 | DType::Float64 => value.extract().ok().map(Scalar::Float),
+        DType::Float16 | DType::Float32 | DType::Float64 => value.extract().ok().map(Scalar::Float),
         DType::UInt64 => value.extract().ok().map(Scalar::UInt),
         DType::Bool => value.is_truthy().ok().map(Scalar::Bool),
         DType::Complex64 | DType::Complex128 => {

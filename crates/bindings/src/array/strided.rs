@@ -63,7 +63,7 @@ impl Loop {
             dtypes.iter().map(|dtype| dtypes::from_python(&dtype)).collect::<PyResult<_>>()?;
         // Integer powers raise for negative exponents, which takes the GIL.
         let name: String = ufunc.getattr("__name__")?.extract()?;
-        let floating = |dtype: &DType| *dtype as u8 >= DType::Float32 as u8;
+        let floating = |dtype: &DType| dtype.is_floating();
         if name == "power" && !wanted.iter().all(floating) {
             return Ok(None);
         }

@@ -48,7 +48,7 @@ pub(crate) fn patch(py: Python<'_>) -> PyResult<Py<PyAny>> {
 }
 
 fn has_gradient(dtype: DType) -> bool {
-    dtype as u8 >= DType::Float32 as u8
+    dtype.is_floating()
 }
 
 pub(crate) fn outline(py: Python<'_>, like: &NDArray, shape: &[usize], dtype: DType) -> Outline {
