@@ -372,7 +372,6 @@ SAFETENSORS = {
         tensors(b'{"x":{"dtype":"F64","shape":[4611686018427387904,8],"data_offsets":[0,0]}}'),
         "damaged",
     ),
-    "half": (tensors(b'{"x":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}}', b"\0" * 2), "'x'.*F16"),
     "bfloat": (tensors(b'{"x":{"dtype":"BF16","shape":[1],"data_offsets":[0,2]}}', b"\0" * 2), "'x'.*BF16"),
     "up": (tensors(b'{"../x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}', b"\0"), r"'\.\./x'"),
     "impossible bool": (tensors(b'{"x":{"dtype":"BOOL","shape":[1],"data_offsets":[0,1]}}', b"\7"), "'x'.*bool"),

@@ -158,7 +158,7 @@ def test_rules() -> None:
     assert weft.ops.broadcast_same_dtype(Aval((2, 1), F4), Aval((3,), I8)) == Aval((2, 3), F8)
     assert weft.ops.result_dtype(Aval((), F4), Aval((), F8, weak=True)) == F4
     assert weft.ops.broadcast_of_ufunc(np.less)(Aval((2,), I8), Aval((), F8)) == Aval((2,), B1)
-    with pytest.raises(TypeError, match="longdouble|float128"):
+    with pytest.raises(TypeError, match=r"longdouble|float128"):
         weft.ops.as_dtype("longdouble")
 
 

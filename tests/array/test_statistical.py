@@ -84,7 +84,7 @@ def test_dtype_given(dtype: str) -> None:
     agree(weft.sum(a, dtype=dtype), np.sum(x, dtype=dtype))
     agree(weft.prod(a, axis=0, dtype=dtype), np.prod(x, axis=0, dtype=dtype))
     agree(weft.cumulative_sum(a, axis=0, dtype=dtype), np.cumulative_sum(x, axis=0, dtype=dtype))
-    with pytest.raises(TypeError, match="longdouble|float128"):
+    with pytest.raises(TypeError, match=r"longdouble|float128"):
         weft.sum(a, dtype="longdouble")
 
 
