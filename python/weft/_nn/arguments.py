@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from weft.errors import ShapeError
 from weft.ops import Aval, result_dtype
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from weft._array.calls import DType
 
 __all__ = ["describe", "fixed", "floating", "known", "plain", "refuse"]
@@ -70,11 +72,11 @@ def plain(value: Any) -> Any:
     (1, (2, 3))
     """
     if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
-        return tuple(plain(each) for each in value)
+        return tuple(map(plain, cast("Iterable[Any]", value)))
     if isinstance(value, bool | float | str) or value is None:
         return value
     try:
-        return operator.index(value)
+        return operator.index(cast("SupportsIndex", value))
     except TypeError:
         raise TypeError(f"a whole number, or a sequence of them, is taken, and {value!r} was given") from None
 

@@ -242,7 +242,7 @@ def _transposed_lengths(
     steps = numbers(op, "stride", stride, count)
     apart = numbers(op, "dilation", dilation, count)
     extra = numbers(op, "output_padding", output_padding, count, least=0)
-    found = []
+    found: list[int] = []
     for length, size, step, (before, after), each, more in zip(
         x.shape[2:], kernel, steps, pads(op, padding, count), apart, extra, strict=True
     ):

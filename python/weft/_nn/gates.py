@@ -74,7 +74,8 @@ def _check(op: str, wide: int, z: Aval, h: Aval) -> None:
 
 def _infer_lstm(z: Aval, c: Aval) -> tuple[Aval, Aval]:
     _check("nn.lstm_gates", 4, z, c)
-    return (Aval(c.shape, floating("nn.lstm_gates", z=z, c=c)),) * 2
+    found = Aval(c.shape, floating("nn.lstm_gates", z=z, c=c))
+    return found, found
 
 
 @register_op("nn.lstm_gates", infer=_infer_lstm, nout=2)

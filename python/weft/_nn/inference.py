@@ -46,6 +46,11 @@ def _rank(*shapes: Partial) -> int | None:
     return next((len(each) for each in shapes if each is not None), None)
 
 
+def _rank_of_kernel(attributes: dict[str, Any]) -> int | None:
+    said: Any = attributes.get("kernel")
+    return len(said) + 2 if said.__class__ is tuple else None
+
+
 def _times(value: int | None, by: int) -> int | None:
     return None if value is None else value * by
 
@@ -81,8 +86,7 @@ def _kernel(op: str, attributes: dict[str, Any], weight: Partial, count: int) ->
 def _conv(attributes: dict[str, Any], ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     op = "nn.conv"
     (x, weight, *bias), (out,) = ins, outs
-    said = attributes.get("kernel")
-    rank = _rank(x, weight, out) or (len(said) + 2 if isinstance(said, tuple) else None)
+    rank = _rank(x, weight, out) or _rank_of_kernel(attributes)
     if rank is None:
         return ins, outs
     groups, count = attributes.get("groups", 1), rank - 2
@@ -99,8 +103,7 @@ def _conv(attributes: dict[str, Any], ins: Shapes, outs: Shapes) -> tuple[Shapes
 def _conv_transpose(attributes: dict[str, Any], ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     op = "nn.conv_transpose"
     (x, weight, *bias), (out,) = ins, outs
-    said = attributes.get("kernel")
-    rank = _rank(x, weight, out) or (len(said) + 2 if isinstance(said, tuple) else None)
+    rank = _rank(x, weight, out) or _rank_of_kernel(attributes)
     if rank is None:
         return ins, outs
     groups, count = attributes.get("groups", 1), rank - 2

@@ -241,7 +241,8 @@ def _check_rate(rate: float) -> None:
 
 def _fill_mask(generator: np.random.Generator, out: Elements, like: Elements, *, rate: float) -> None:
     del like
-    kept = generator.random(out.shape, dtype=np.float32) >= np.float32(rate)
+    drawn: Elements = generator.random(out.shape, dtype=np.float32)
+    kept = np.greater_equal(drawn, np.float32(rate))
     np.multiply(kept, 1 / (1 - rate), out=out, casting="unsafe")
 
 
@@ -348,5 +349,5 @@ def lrn(x: ArrayLike, size: int, *, alpha: float = 1e-4, beta: float = 0.75, k: 
     >>> weft.nn.lrn([[1.0, 2.0]], 1, alpha=1.0, beta=1.0, k=0.0).tolist()
     [[1.0, 0.5]]
     """
-    given = {"size": plain(size), "alpha": float(alpha), "beta": float(beta), "k": float(k)}
+    given: dict[str, Any] = {"size": plain(size), "alpha": float(alpha), "beta": float(beta), "k": float(k)}
     return one(get_op("nn.lrn"), as_array(x), **given)

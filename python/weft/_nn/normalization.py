@@ -290,7 +290,8 @@ def _layer_norm_rule(node: Any, grads: Any) -> Any:
 def _layer_norm_data_rule(node: Any, grads: Any) -> Any:
     given = {"axis": node.attributes.get("axis", -1), "eps": node.attributes.get("eps", 1e-5)}
     g, x, gamma = node.inputs
-    axes = given["axis"] if isinstance(given["axis"], tuple) else (given["axis"],)
+    axis: Any = given["axis"]
+    axes: Shape = axis if axis.__class__ is tuple else (axis,)
 
     def gradients(g: Any, x: Any, gamma: Any) -> Any:
         scaled = g * _spread(gamma, x, axes)

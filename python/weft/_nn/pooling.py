@@ -162,7 +162,7 @@ def divisors(windows: Windows, *, count_include_pad: bool) -> list[list[int]]:
     >>> divisors(windows_of("nn.avg_pool", (4,), 3, 2, 1), count_include_pad=False)
     [[2, 3]]
     """
-    found = []
+    found: list[list[int]] = []
     for length, size, step, (before, after), count in zip(
         windows.lengths, windows.kernel, windows.stride, windows.padding, windows.counts, strict=True
     ):

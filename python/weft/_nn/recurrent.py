@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from weft._array.elementwise import tanh
 from weft._array.joining import concat, stack
@@ -14,7 +14,7 @@ from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 from weft.ops import get_op
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from weft._array.operands import ArrayLike
     from weft._core import NDArray
@@ -198,7 +198,7 @@ def rnn(
     ends: list[Any] = []
     cell_ends: list[Any] = []
     for number, layer in enumerate(layers):
-        parts = []
+        parts: list[Any] = []
         for way, parameters in enumerate(layer):
             at = number * directions + way
             found = _run(y, hidden[at], None if cells is None else cells[at], parameters, mode, reverse=way == 1)
@@ -225,7 +225,7 @@ def _directions(layer: Any, directions: int) -> list[Any]:
 def _states(name: str, given: Any, count: int, like: Any) -> list[Any]:
     """Return the state of each layer and direction."""
     if isinstance(given, list | tuple):
-        found = [as_array(each, like) for each in given]
+        found = [as_array(each, like) for each in cast("Iterable[Any]", given)]
         if len(found) != count:
             raise ShapeError(f"nn.rnn: {name} has {len(found)} states, and there are {count} layers and directions")
         return found

@@ -26,14 +26,15 @@ def numbers(op: str, name: str, value: Any, count: int, *, least: int = 1) -> Sh
     >>> numbers("nn.conv", "stride", 2, 3)
     (2, 2, 2)
     """
-    found = (value,) * count if isinstance(value, int) else value
-    if not isinstance(found, tuple) or not all(isinstance(each, int) for each in found):
+    found: Any = (value,) * count if isinstance(value, int) else value
+    if found.__class__ is not tuple or not all(isinstance(each, int) for each in found):
         raise ArgumentTypeError(f"{op}: {name} is a whole number, or one for each axis, not {value!r}")
     if len(found) != count:
         raise ArgumentValueError(f"{op}: {name}={value!r} has {len(found)} numbers for {count} spatial axes")
     if any(each < least for each in found):
         raise ArgumentValueError(f"{op}: {name} is at least {least} along each axis, not {value!r}")
-    return found
+    lengths: Shape = found
+    return lengths
 
 
 def pads(op: str, value: Any, count: int) -> tuple[tuple[int, int], ...]:
@@ -45,7 +46,7 @@ def pads(op: str, value: Any, count: int) -> tuple[tuple[int, int], ...]:
     >>> pads("nn.conv", (1, 2), 2), pads("nn.conv", ((0, 1), (2, 3)), 2)
     (((1, 1), (2, 2)), ((0, 1), (2, 3)))
     """
-    if isinstance(value, tuple) and value and all(isinstance(each, tuple) for each in value):
+    if value.__class__ is tuple and value and all(isinstance(each, tuple) for each in value):
         if len(value) != count:
             raise ArgumentValueError(f"{op}: padding={value!r} has {len(value)} pairs for {count} spatial axes")
         found = [numbers(op, "padding", each, 2, least=0) for each in value]
