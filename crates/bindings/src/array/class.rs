@@ -12,10 +12,11 @@ use crate::errors;
 use crate::tape;
 use crate::wait;
 use pyo3::basic::CompareOp;
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PySlice, PyTuple};
+use pyo3::types::{PyInt, PySlice, PyTuple, PyType};
 use std::borrow::Cow;
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
@@ -26,7 +27,7 @@ use weft_array::{Array, Layout, Shape, granted, recording, stands_for};
 /// It is a handle on a shape, a dtype and memory that is allocated when the op runs that fills it. Reading its
 /// values (``numpy()``, ``item()``, ``bool()``, printing) waits. Made by `asarray`, `empty`, `zeros` and all
 /// functions that return arrays.
-#[pyclass(module = "weft", frozen, weakref, name = "NDArray")]
+#[pyclass(module = "weft", frozen, weakref, subclass, name = "NDArray")]
 pub(crate) struct NDArray {
     pub(crate) inner: Array,
     engine: Py<Engine>,
@@ -73,6 +74,22 @@ impl NDArray {
 #[pymethods]
 #[allow(clippy::needless_pass_by_value)] // as pyo3 has it
 impl NDArray {
+    /// A handle of a subclass on the memory of an array; arrays of this class are made by functions alone.
+    #[new]
+    #[classmethod]
+    #[pyo3(signature = (of=None, /))]
+    fn py_new(class: &Bound<'_, PyType>, of: Option<&Bound<'_, Self>>) -> PyResult<Self> {
+        let py = class.py();
+        match of {
+            Some(of) if !class.is(py.get_type::<Self>()) => {
+                Ok(Self::new(of.get().inner.clone(), of.get().engine.clone_ref(py)))
+            }
+            _ => Err(PyTypeError::new_err(
+                "NDArrays are made by weft.asarray, weft.empty, weft.zeros and all functions that return arrays",
+            )),
+        }
+    }
+
     #[inline]
     fn __add__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         binary(slf, other, Operator::Add, false)
