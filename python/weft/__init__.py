@@ -55,6 +55,7 @@ from weft import (
     fft as fft,
     graph as graph,
     initializer as initializer,
+    layer as layer,
     linalg as linalg,
     nn as nn,
     ops as ops,
