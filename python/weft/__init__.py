@@ -50,6 +50,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from weft import (
     autograd as autograd,
     cuda as cuda,
+    distributed as distributed,
     errors as errors,
     fft as fft,
     graph as graph,

@@ -20,6 +20,7 @@ mod exceptions;
 mod graph;
 mod host;
 mod location;
+mod mpi;
 mod native;
 mod operator;
 mod process;
@@ -96,6 +97,8 @@ mod _core {
     use super::graph::symbols::SymbolCore;
     #[pymodule_export]
     use super::graph::values::{Operand, format_value, parse_value};
+    #[pymodule_export]
+    use super::mpi::{MpiCommunicator, MpiLibrary};
     #[pymodule_export]
     use super::operator::Operator;
     #[pymodule_export]
