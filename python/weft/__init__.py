@@ -55,6 +55,7 @@ from weft import (
     fft as fft,
     graph as graph,
     linalg as linalg,
+    nn as nn,
     ops as ops,
     random as random,
     symbol as symbol,
