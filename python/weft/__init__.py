@@ -50,6 +50,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from weft import (
     autograd as autograd,
     cuda as cuda,
+    distributed as distributed,
     device as device,
     errors as errors,
     fft as fft,

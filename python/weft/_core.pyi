@@ -44,6 +44,8 @@ __all__ = [
     "_Answering",
     "_DeviceMemory",
     "_Memory",
+    "_MpiCommunicator",
+    "_MpiLibrary",
     "_after_fork_child",
     "_after_fork_parent",
     "_before_fork",
@@ -135,6 +137,50 @@ _Target = TypeVar("_Target", bound=NDArray | _Host)
 
 _FIRST_CUDA_DEVICE: int
 _debug_build: bool
+
+@final
+class _MpiLibrary:
+    def __new__(cls, path: str, in_place: int, any_source: int, byte: int, multiple: bool) -> Self: ...
+
+@final
+class _MpiCommunicator:
+    def __new__(
+        cls,
+        library: _MpiLibrary,
+        engine: Engine,
+        name: str,
+        data: int,
+        control: int,
+        rank: int,
+        processes: Sequence[int | None],
+        check: bool,
+        timeout: float,
+    ) -> Self: ...
+    @property
+    def variable(self) -> Variable: ...
+    @property
+    def variables(self) -> list[Variable]: ...
+    @property
+    def broken(self) -> str | None: ...
+    @property
+    def idle(self) -> bool: ...
+    def refuse(self) -> None: ...
+    def fail(self, reason: str) -> None: ...
+    def leave(self, reason: str) -> None: ...
+    def close(self) -> None: ...
+    def push(
+        self,
+        verb: str,
+        work: str,
+        datatype: int,
+        count: int,
+        target: NDArray | None = None,
+        source: NDArray | None = None,
+        *,
+        op: int = 0,
+        peer: int = 0,
+        tag: int = 0,
+    ) -> None: ...
 
 @final
 class _Answering:

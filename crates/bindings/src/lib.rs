@@ -87,6 +87,8 @@ mod _core {
     #[pymodule_export]
     use super::program::{Compiled, Recording, note_call, open_recording};
     #[pymodule_export]
+    use super::pushes::mpi::{MpiCommunicator, MpiLibrary};
+    #[pymodule_export]
     use super::pushes::on_device::cache_cuda_loop;
     #[pymodule_export]
     use super::pushes::{
