@@ -159,17 +159,26 @@ fn call(op: Arc<Op>, source: &Read, items: Vec<old::Item>, inputs: Vec<NodeEntry
             place: 0,
             of_shapes: false,
         })?,
-        None => Attributes::new(given.into_iter().map(|(key, text)| {
-            let dtype = if &*key == "dtype" { DType::named(&text) } else { None };
-            (key, dtype.map_or_else(|| parse(&text), Value::DType))
-        })),
+        None => attributes_of_texts(given),
     };
     let node = Node::call(op, source.name.clone(), attributes, inputs)?;
     if used > node.outputs() {
         check_index(&node, used - 1)?;
     }
     notes.iter().for_each(|(key, text)| node.set_text(key, text));
+    // Who composes on with what it mutates takes the next version.
+    for entry in node.mutates()?.into_iter().filter_map(|at| node.inputs().get(at)) {
+        entry.node.mutate_to(entry.version.saturating_add(1));
+    }
     Ok(node)
+}
+
+/// Attributes from texts as values are written; what an op has no rule for is read so.
+pub(crate) fn attributes_of_texts(items: Vec<(Arc<str>, Arc<str>)>) -> Attributes {
+    Attributes::new(items.into_iter().map(|(key, text)| {
+        let dtype = if &*key == "dtype" { DType::named(&text) } else { None };
+        (key, dtype.map_or_else(|| parse(&text), Value::DType))
+    }))
 }
 
 fn note_inputs(node: &Node, notes: old::ForInputs) -> Result<()> {
