@@ -118,9 +118,22 @@ def test_engine_imports_run_one_way(layer: str, above: list[str]) -> None:
 ROOMS = {
     "array": ["layout", "memory", "access", "step", "door", "ops"],
     "program": ["recorded", "passes", "memory", "replay"],
+    "cuda": ["driver", "memory", "streams", "devices", "buffers", "issue", "launches", "copies", "graphs"],
+    "bindings": [
+        "interpreter",
+        "graph",
+        "payloads",
+        "engine",
+        "array",
+        "cuda",
+        "pushes",
+        "program",
+        "signature",
+        "face",
+    ],
 }
-#: What a crate's root shows of its rooms, for its own use: the type's home.
-SHOWN = re.compile(r"pub use (\w+)(?:::\w+)*::(?:\{([^}]*)\}|(\w+));")
+#: What a crate's root shows of its rooms, be it for its own use: the home of a type or a module.
+SHOWN = re.compile(r"^(?:pub )?use (\w+)(?:::\w+)*::(?:\{([^}]*)\}|(\w+));", re.MULTILINE)
 
 
 def homes(crate: str) -> dict[str, str]:
@@ -142,6 +155,12 @@ def test_rooms_import_one_way(crate: str) -> None:
                 used += [name.strip().partition("::")[0] for name in several.split(",")]
             known = {shown.get(name, name) for name in used}
             assert not known & set(rooms[at + 1 :]), (path, known)
+
+
+@pytest.mark.parametrize("crate", ROOMS)
+def test_every_file_has_a_room(crate: str) -> None:
+    folders = {path.name for path in (CRATES / crate / "src").iterdir() if path.is_dir()}
+    assert folders == set(ROOMS[crate])
 
 
 def test_variables_know_no_threads() -> None:
