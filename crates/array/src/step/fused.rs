@@ -103,6 +103,17 @@ impl Fused {
         }
     }
 
+    /// Whether no loop looks at the array of the number `one` after a loop has written to that of the number `other`.
+    #[must_use]
+    pub fn reads_before(&self, one: usize, other: usize) -> bool {
+        let uses = |loops: &(Arc<Strided>, Range<usize>), array| {
+            self.operands[loops.1.clone()].iter().any(|(part, _)| *part == Part::Array(array))
+        };
+        let last = self.loops.iter().rposition(|loops| uses(loops, one));
+        let first = self.loops.iter().position(|loops| uses(loops, other));
+        last.zip(first).is_none_or(|(last, first)| last <= first)
+    }
+
     /// How many loops there are.
     #[must_use]
     pub fn loops(&self) -> usize {

@@ -5,7 +5,7 @@ use crate::memory::Lease;
 use crate::recorded::Place;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use weft_array::{Access, Arena, Array, Buffer, Opaque, Operands, Portion, granting};
+use weft_array::{Access, Arena, Array, Buffer, Opaque, Operands, Portion, Storage, granting};
 use weft_engine::trace::Note;
 use weft_engine::{Cause, Step, StepContext};
 
@@ -13,6 +13,11 @@ use weft_engine::{Cause, Step, StepContext};
 pub(super) enum Base {
     /// In a buffer, so many bytes from where it was recorded.
     Buffer(Arc<Buffer>, isize),
+    /// In memory of the host that was made for the call. It does not hold the buffer: who has the one handle on that can
+    /// give it away while the call is under way.
+    Made(Arc<Storage>),
+    /// The same, in the place of an argument that was given away.
+    Given(Arc<Storage>, Arc<Storage>),
     /// In the arena, so many bytes from its start.
     Arena(usize),
     /// It has no use.
@@ -33,6 +38,8 @@ impl Bindings {
     fn start(&self, entry: u32) -> Result<*mut u8, Cause> {
         match &self.bases[entry as usize] {
             Base::Buffer(buffer, by) => Ok(buffer.start()?.wrapping_offset(*by)),
+            Base::Made(storage) => storage.start(),
+            Base::Given(storage, from) => storage.start_in(from),
             Base::Arena(offset) => match &self.lease {
                 Some(lease) => {
                     let start = lease.start().map_err(|error| Cause::Error(Box::new(error)))?;
