@@ -23,7 +23,7 @@ mod ops;
 mod step;
 
 pub use access::{Access, Array, granted, granting, standing, stands_for};
-pub use door::{Call, Prepared, Repeatable, push, push_pair, recording, submit};
+pub use door::{Call, Prepared, Repeatable, push, push_pair, record, recording, submit};
 pub use error::ArrayError;
 pub use layout::{DType, Layout, Scalar, Shape, Strides};
 pub use memory::recorded::{self, Tag};

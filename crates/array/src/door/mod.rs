@@ -12,6 +12,6 @@ mod call;
 mod prepared;
 pub mod recording;
 
-pub use call::{Call, Repeatable, push, push_pair, submit};
-pub(crate) use call::{check, push_opaque, record};
+pub use call::{Call, Repeatable, push, push_pair, record, submit};
+pub(crate) use call::{check, push_opaque};
 pub use prepared::Prepared;
