@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from weft import _core
 from weft._array.creation import zeros
 from weft._array.elementwise import not_equal
@@ -102,7 +104,7 @@ def _recorded(branch: Callable[..., Any], args: tuple[Any, ...], others: Sequenc
                 theirs = others[at] if others is not None and at < len(others) else None
                 if not isinstance(x, NDArray) and (x is None or not _is_number_beside(x, theirs)):
                     continue
-                leaves[at] = _own(part, as_array(x) if theirs is None else as_array(x, theirs), made)
+                leaves[at] = _own(part, _beside(x, theirs), made)
                 made.append(leaves[at])
         why = part.end(tuple(made))
     except BaseException:
@@ -114,6 +116,15 @@ def _recorded(branch: Callable[..., Any], args: tuple[Any, ...], others: Sequenc
 def _is_number_beside(x: object, theirs: object) -> bool:
     """Return whether a value that is no array is to be one: the other branch returns one there, or another value."""
     return isinstance(theirs, NDArray) or (theirs is not None and (type(theirs) is not type(x) or theirs != x))
+
+
+def _beside(x: Any, theirs: Any) -> NDArray:  # noqa: ANN401 - an array, or a value
+    """Return an array, of a number one like what the other branch returns in its place."""
+    if isinstance(x, NDArray):
+        return x
+    if isinstance(theirs, NDArray):
+        return as_array(np.asarray(x, np.result_type(theirs.dtype, x)) if np.isscalar(x) else x, theirs)
+    return as_array(np.asarray(x, np.result_type(np.asarray(x), np.asarray(theirs))))
 
 
 def _own(part: _core.Part, x: NDArray, made: Sequence[NDArray]) -> NDArray:

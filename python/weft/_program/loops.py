@@ -7,10 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from weft import _core
-from weft._array.creation import empty, full, zeros_like
+from weft._array.creation import full, zeros_like
 from weft._array.joining import concatenate, stack
 from weft._array.operands import as_array
-from weft._core import NDArray, tape_entry, tape_hears, tape_note, tape_pause
+from weft._core import NDArray, empty, tape_entry, tape_hears, tape_note, tape_pause
 from weft._program import record
 from weft._program.parts import (
     KEPT,
@@ -180,10 +180,13 @@ def _recorded(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: 
         with paused():
             results = _Results(part)
             kinds = _carried(part, carries, found, results, rows) if form_of(carry) == form_of(inside) else None
+            columns = [None if x is None else as_array(x) for x in leaves_of(y)]
+            # A row that is changed after its turn shows that in the end.
+            if part.changes is not None and not all(x is None or part.makes(x, whole=False) for x in columns):
+                kinds = None
             if kinds is None:
                 part.abort()
                 return None
-            columns = [None if x is None else as_array(x) for x in leaves_of(y)]
             numbers = [None if x is None else results.add(x) for x in columns]
             saved = [results.add(x) for x, kind in zip(carries, kinds, strict=True) if kind != _SAME] if heard else []
         if part.end(tuple(results.made)) is not None:
@@ -192,8 +195,9 @@ def _recorded(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: 
         part.abort()
         raise
     if rows == 0:
-        rest = [None if x is None else empty((0, *x.shape), x.dtype, part_engine(given, walked)) for x in columns]
-        return _Loop(init, unflattened(y, iter(rest)), [])
+        engine = record.engine_for([*given, *walked])
+        rest = [None if x is None else empty((0, *x.shape), x.dtype, engine) for x in columns]
+        return _Loop(init, unflattened(y, iter(rest)), [x for x in rest if x is not None])
     made = part.turns((*given, *walked), [*kinds, *(_ROW for _ in walked)], rows, reverse=reverse)
     last = [x if kind == _SAME else made[kind] for x, kind in zip(given, kinds, strict=True)]
     for at, x in enumerate(found):  # one array twice is one result
@@ -206,11 +210,6 @@ def _recorded(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: 
         loop.rule = _Again(f, init, xs, kinds, heard, rows, part.outside, reverse=reverse)
         _fill(loop, given, walked, [made[number] for number in saved], last, ys)
     return loop
-
-
-def part_engine(given: Sequence[NDArray], walked: Sequence[NDArray]) -> _core.Engine:
-    """Return the engine of a loop."""
-    return record.engine_for([*given, *walked])
 
 
 def _leaves(like: Any, arrays: Sequence[NDArray]) -> Any:  # noqa: ANN401 - an iterator over leaves
