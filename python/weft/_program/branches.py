@@ -17,7 +17,7 @@ from weft._core import NDArray, tape_entry, tape_hears, tape_note, tape_pause
 from weft._program import record
 from weft._program.parts import KEPT, Heard, fresh, handle_of, heard_in, moment, note_names, shown
 from weft._program.trees import arrays_of, leaves_of, replaced, unflattened
-from weft._tape.backward import walk
+from weft._tape.backward import Head, walk
 from weft._tape.modes import listening, paused
 from weft.errors import ArgumentValueError, CaptureError
 
@@ -80,7 +80,8 @@ def _recorded(branch: Callable[..., Any], args: tuple[Any, ...], others: Sequenc
     part = _core.Part(record.engine_for(arrays_of(args)), "cond")
     part.begin()
     try:
-        since, own = moment(), []
+        since = moment()
+        own: list[TapeNode] = []
 
         def handle(x: Any) -> NDArray:  # noqa: ANN401 - an array
             made = as_array(x)
@@ -93,11 +94,7 @@ def _recorded(branch: Callable[..., Any], args: tuple[Any, ...], others: Sequenc
         returned = branch(*(replaced(x, handle) for x in args))
         leaves = leaves_of(returned)
         heard = heard_in(leaves, own, since)
-        if part.changes is not None:
-            raise CaptureError(
-                f"cond: {part.changes} changes an array that the branch did not make: let the branches return what is new, "
-                "and write it afterwards"
-            )
+        _refuse_changes(part)
         with paused():
             made: list[NDArray] = []
             for at, x in enumerate(leaves):
@@ -111,6 +108,14 @@ def _recorded(branch: Callable[..., Any], args: tuple[Any, ...], others: Sequenc
         part.abort()
         raise
     return _Recorded(part, returned, leaves, heard, why)
+
+
+def _refuse_changes(part: _core.Part) -> None:
+    if part.changes is not None:
+        raise CaptureError(
+            f"cond: {part.changes} changes an array that the branch did not make: let the branches return what is new, and "
+            "write it afterwards"
+        )
 
 
 def _is_number_beside(x: object, theirs: object) -> bool:
@@ -187,11 +192,11 @@ class _Again:
         heard = not tape_pause(False)
         try:
             with listening(mode=True):
-                back = [partial(self._back, branch, given, grads, heard=heard) for branch in self._branches]
-                found: Sequence[Any] = cond(self._choice, *back)
+                backs = [partial(self._back, branch, given, grads, heard=heard) for branch in self._branches]
+                grown: Sequence[NDArray] = cond(self._choice, *backs)
         finally:
             tape_pause(not heard)
-        return tuple(found)
+        return tuple(grown)
 
     def _back(
         self, branch: Callable[..., Any], given: Sequence[NDArray], grads: Sequence[Any], *, heard: bool
@@ -203,7 +208,7 @@ class _Again:
             returned = branch(*(replaced(x, lambda _: next(passed)) for x in self._args))
         results = [x for x in leaves_of(returned) if isinstance(x, NDArray)]
         rest = iter(grads)
-        heads = []
+        heads: list[Head] = []
         for x in results:
             gradient = next(rest)
             if gradient is not None and (entry := tape_entry(x)) is not None:

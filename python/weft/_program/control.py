@@ -36,8 +36,13 @@ def scan(
 ) -> tuple[Any, Any]:
     """Call ``carry, y = f(carry, x)`` for each row of `xs`, and return the last carry and all rows `y`.
 
-    Outside of programs the body is a program: recorded once, then replayed for each row. In a program it becomes part of
-    that. The rows are the same as a Python loop would give, bit for bit.
+    The body is recorded once and runs as one op: for each row its ops run one after the other, natively where they are
+    native, on memory that is taken once. The rows are those that a Python loop would give, bit for bit; so are gradients, which
+    compute each row of the body once more and keep the carries before them. Over symbols the loop is a node, whose body is a
+    symbol of its own.
+
+    A body whose result cannot come from one op is recorded row by row: one that changes its carry or its rows in place, that
+    counts in Python's numbers, or holds an async op. If a row fails, all results of the loop fail.
 
     Parameters
     ----------
@@ -86,22 +91,23 @@ def scan(
         return unrolled(f, init, xs, rows, reverse=reverse)
     if record.is_recording() or is_eager():
         return looped(f, init, xs, rows, reverse=reverse)
-    return _program_of(f)(init, xs, rows, reverse)
+    carry, ys = _program_of(f)(init, xs, rows, reverse)
+    return carry, ys
 
 
 def cond(p: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) -> Any:  # noqa: ANN401 - nested arrays
     """Return ``f(*args)`` where `p` is true and ``g(*args)`` where it is not.
 
     Outside of programs `p` is waited for, and one of the two is called. In a program, where `p` is not known, both are
-    computed, and each result is chosen by `where`: so the branches return arrays of the same shapes and dtypes, change
-    nothing, and what fails in one fails the result.
+    recorded, and one op runs the one or the other: so the branches return arrays of the same shapes and dtypes, and change
+    nothing. Gradients go back through the branch that ran. Over symbols the choice is a node.
 
     Parameters
     ----------
     p : bool or array
         An array of one element, or a bool, which chooses while recording.
     f, g : callable
-        The branches.
+        The branches. They may refer to any array.
     *args
         What they take.
 
@@ -113,7 +119,7 @@ def cond(p: Any, f: Callable[..., Any], g: Callable[..., Any], *args: Any) -> An
     Raises
     ------
     ArgumentValueError
-        In a program, if the branches return other structures, shapes or dtypes.
+        In a program, if the branches return other structures, shapes or dtypes. A number stands for an array of it.
     CaptureError
         In a program, if a branch changes an array that it did not make.
 
@@ -168,5 +174,3 @@ def _length(xs: Any, length: int | None) -> int:  # noqa: ANN401 - nested arrays
         found = " and ".join(map(str, sorted(filter(None, lengths)))) or "nothing"
         raise ArgumentValueError(f"scan: xs and length say one number of rows, and they say {found}")
     return int(lengths.pop() or 0)
-
-

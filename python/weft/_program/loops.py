@@ -26,7 +26,7 @@ from weft._program.parts import (
     shown,
 )
 from weft._program.trees import arrays_of, class_of, leaves_of, replaced, unflattened
-from weft._tape.backward import walk
+from weft._tape.backward import Head, walk
 from weft._tape.modes import listening, paused
 from weft.errors import ArgumentTypeError, ArgumentValueError, GradientError
 
@@ -106,7 +106,8 @@ def _pair(returned: Any) -> tuple[Any, Any]:  # noqa: ANN401 - what a body retur
         raise ArgumentTypeError(
             f"scan: the body returns a pair, the carry and a row, and it returned {type(returned).__name__}"
         )
-    return returned
+    carry, y = returned
+    return carry, y
 
 
 def _check_carry(known: Sequence[Any], found: Sequence[Any]) -> None:
@@ -168,7 +169,8 @@ def _recorded(f: Callable[..., Any], init: Any, xs: Any, rows: int, *, reverse: 
     part = _core.Part(record.engine_for([*given, *walked]), "scan")
     part.begin()
     try:
-        since, nodes = moment(), []
+        since = moment()
+        nodes: list[TapeNode] = []
         carries = [_placeholder(part, x, nodes, row=False) for x in given]
         parts = [_placeholder(part, x, nodes, row=True) for x in walked]
         taken, passed = iter(carries), iter(parts)
@@ -311,7 +313,7 @@ class _Again:
         self._f, self._init, self._xs = f, init, xs
         self._kinds, self._heard = kinds, heard
         self._rows, self._reverse = rows, reverse
-        self._versions = [(x, x.version) for x in outside if not x._is_recorded]
+        self._versions = [(x, x.version) for x in outside if x._recording is None]
         self._needs = [tape_entry(x) is not None for x in (*arrays_of(init), *arrays_of(xs))]
         self._kept: tuple[NDArray, ...] = ()
         self.places: tuple[list[int], list[int | None]] = ([], [])
@@ -384,7 +386,8 @@ class _Again:
         (ends, sums, same), (saved, walked, dys, more) = state, row
         own, handed = iter(same), iter(saved)
         needs = iter(self._needs)
-        carries, wanted = [], []
+        carries: list[NDArray] = []
+        wanted: list[TapeNode | None] = []
         for kind in self._kinds:
             needed, is_same = next(needs), kind == _SAME
             x, node = _leaf(next(own) if is_same else next(handed), heard=heard, needed=needed or not is_same)
@@ -395,14 +398,18 @@ class _Again:
         inside = replaced(self._init, lambda _: next(taken))
         carry, y = self._f(inside, replaced(self._xs, lambda _: next(passed)))
         found = [x for x, kind in zip(arrays_of(carry), self._kinds, strict=True) if kind != _SAME]
-        same_nodes = [(node, 0) for node, x, kind in zip(wanted, carries, self._kinds, strict=True) if _is_summed(x, kind)]
+        same_nodes = [
+            (node, 0) for node, x, kind in zip(wanted, carries, self._kinds, strict=True) if _is_summed(x, kind)
+        ]
         summed = [*same_nodes, *self._heard.outside]
-        heads = [(node, index, each) for (node, index), each in zip(summed, sums, strict=True) if node is not None]
+        heads: list[Head] = [
+            (node, index, each) for (node, index), each in zip(summed, sums, strict=True) if node is not None
+        ]
         floating = (as_array(x) for x in found if x.dtype.kind in "fc")
         for x, dy in (*zip(floating, ends, strict=True), *zip(leaves_of(y), dys, strict=True)):
             if dy is not None and isinstance(x, NDArray) and (entry := tape_entry(x)) is not None:
                 heads.append((*entry, dy))
-        handed_on = [node for node, x, kind in zip(wanted, carries, self._kinds, strict=True) if kind != _SAME]
+        handed_on = [node for node, kind in zip(wanted, self._kinds, strict=True) if kind != _SAME]
         floats = [node for node in handed_on if node is not None]
         heads.extend((node, 0, each) for node, each in zip(floats, more, strict=True) if each is not None)
         nodes = [node for node in (*wanted, *(node for _, node in parts), *self._heard.nodes) if node is not None]
@@ -412,8 +419,7 @@ class _Again:
             for x, node, kind in zip(carries, wanted, self._kinds, strict=True)
             if kind != _SAME and x.dtype.kind in "fc"
         ]
-        after = [answer.get(entry, each) for entry, each in zip(summed, sums, strict=True)]
-        after = [each if found is None else found for found, each in zip(after, sums, strict=True)]
+        after = [_sum(answer, entry, each) for entry, each in zip(summed, sums, strict=True)]
         dxs = [_given(answer, node, x) if x.dtype.kind in "fc" and node is not None else None for x, node in parts]
         return (before, after, same), dxs
 
@@ -441,6 +447,11 @@ def _is_summed(x: NDArray, kind: int) -> bool:
 
 def _leaf(x: NDArray, *, heard: bool, needed: bool) -> tuple[NDArray, TapeNode | None]:
     return handle_of(x, leaf=needed and x.dtype.kind in "fc", heard=heard)
+
+
+def _sum(answer: dict[Any, NDArray | None], entry: tuple[TapeNode | None, int], before: NDArray) -> NDArray:
+    found = answer.get(entry)
+    return before if found is None else found
 
 
 def _given(answer: dict[Any, NDArray | None], node: TapeNode | None, x: NDArray) -> NDArray:

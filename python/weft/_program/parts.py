@@ -85,7 +85,7 @@ def once(name: str, run: Callable[[], Any], engine: _core.Engine) -> tuple[Any, 
     noting({})
     try:
         returned = run()
-        made = () if returned is None else tuple(x for x in returned.arrays if x._is_recorded)
+        made = () if returned is None else tuple(x for x in returned.arrays if x._recording is not None)
         recording.end()
         if returned is None:
             recording.abort()

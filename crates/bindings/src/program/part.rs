@@ -251,12 +251,11 @@ impl Part {
         let py = choice.py();
         let (ours, theirs) = (self.body(py)?, other.get().body(py)?);
         let results = self.parts().results.clone();
-        let made =
-            self.made(py, results.iter().map(|result| (result.layout().shape.to_vec(), result.clone())))?;
+        let made = self.made(py, results.iter().map(|result| (result.layout().shape.to_vec(), result.clone())))?;
         let mut arrays = vec![(choice.get().inner.clone(), Access::Read)];
         arrays.extend(ours.outside().iter().chain(theirs.outside()).cloned());
         let variables = merged(ours.variables().iter().chain(theirs.variables()).cloned());
-        let step = Branch::new(ours, theirs, results.len());
+        let step = Branch::new(ours, theirs);
         append(py, &self.engine, &self.name, Arc::new(step), (arrays, variables), made)
     }
 

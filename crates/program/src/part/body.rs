@@ -304,11 +304,7 @@ fn on(place: &Place, spot: &Spot) -> Result<(Array, Access), ArrayError> {
 }
 
 /// The number of the array from outside that a place is.
-fn outside_of(
-    recorded: &Recorded,
-    place: &Place,
-    outside: &mut Vec<(Array, Access)>,
-) -> Result<usize, ProgramError> {
+fn outside_of(recorded: &Recorded, place: &Place, outside: &mut Vec<(Array, Access)>) -> Result<usize, ProgramError> {
     let (Source::State(array) | Source::Constant { array, .. }) = &recorded.entries[place.entry].source else {
         return Err(refused("what is outside has an array"));
     };

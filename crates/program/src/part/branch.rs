@@ -12,14 +12,13 @@ use weft_engine::{Cause, OpContext};
 pub struct Branch {
     taken: Arc<Body>,
     other: Arc<Body>,
-    results: usize,
 }
 
 impl Branch {
-    /// The first one where the boolean is true; both make so many results.
+    /// The first one where the boolean is true; both make as many results.
     #[must_use]
-    pub fn new(taken: Arc<Body>, other: Arc<Body>, results: usize) -> Self {
-        Self { taken, other, results }
+    pub fn new(taken: Arc<Body>, other: Arc<Body>) -> Self {
+        Self { taken, other }
     }
 
     fn run_on(&self, arrays: &[(Array, Access)], context: &mut OpContext<'_>) -> Result<(), Cause> {
@@ -31,15 +30,15 @@ impl Branch {
         let (theirs, made) = rest.split_at(self.other.outside().len());
         let (body, outside) = if is_taken { (&self.taken, ours) } else { (&self.other, theirs) };
         let mut frame = body.frame(0, outside)?;
-        for number in 0..self.results {
-            let target = Spot::of(&made[number].0, 0)?;
+        for (number, (array, _)) in made.iter().enumerate() {
+            let target = Spot::of(array, 0)?;
             let is_shown = body.shows_result(number);
             let spot = if is_shown { Spot::fresh(body.engine(), body.result_bytes(number))? } else { target };
             body.bind_result(&mut frame, number, spot);
         }
         body.run(&mut frame, context)?;
-        for number in (0..self.results).filter(|number| body.shows_result(*number)) {
-            copy(body.result_of(&frame, number), &Spot::of(&made[number].0, 0)?, body.result_bytes(number));
+        for (number, (array, _)) in made.iter().enumerate().filter(|(number, _)| body.shows_result(*number)) {
+            copy(body.result_of(&frame, number), &Spot::of(array, 0)?, body.result_bytes(number));
         }
         Ok(())
     }

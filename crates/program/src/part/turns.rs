@@ -26,7 +26,8 @@ pub struct Turns {
     inputs: Vec<Input>,
     /// Bytes between the recorded rows' first element and their buffer's start.
     offsets: Vec<usize>,
-    turns: usize,
+    /// How often it runs.
+    count: usize,
     reverse: bool,
     /// Results that are handed on, and the inputs that they become.
     carried: Vec<(usize, usize)>,
@@ -47,7 +48,7 @@ impl Turns {
         inputs: Vec<Input>,
         placeholders: &[Array],
         results: usize,
-        (turns, reverse): (usize, bool),
+        (count, reverse): (usize, bool),
     ) -> Self {
         let carried: Vec<(usize, usize)> = inputs
             .iter()
@@ -64,7 +65,7 @@ impl Turns {
         }
         let offsets = placeholders.iter().map(|array| array.layout().offset).collect();
         let extra = end - body.scratch();
-        Self { body, inputs, offsets, turns, reverse, carried, rows, places, extra }
+        Self { body, inputs, offsets, count, reverse, carried, rows, places, extra }
     }
 
     /// Memory for the result `at` of those that are handed on.
@@ -93,15 +94,15 @@ impl Turns {
         for (array, _) in made {
             targets.push((Spot::of(array, 0)?, array.layout().strides.first().copied().unwrap_or(0)));
         }
-        for turn in 0..self.turns {
-            let number = if self.reverse { self.turns - 1 - turn } else { turn };
+        for turn in 0..self.count {
+            let number = if self.reverse { self.count - 1 - turn } else { turn };
             for (at, input) in self.inputs.iter().enumerate() {
                 if *input == Input::Row {
                     let (spot, stride) = &first[at];
                     body.bind_input(&mut frame, at, spot.advanced(row(*stride, number)));
                 }
             }
-            let is_last = turn + 1 == self.turns;
+            let is_last = turn + 1 == self.count;
             let mut handed = Vec::new();
             for (at, (result, _)) in self.carried.iter().enumerate() {
                 let own = is_last && !body.shows_result(*result);
