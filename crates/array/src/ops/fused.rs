@@ -44,9 +44,10 @@ impl Blocks for Work {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner).push(slots);
     }
 
-    fn finish(&self) {
+    fn finish(&self) -> Result<(), Cause> {
         let arrays = std::mem::take(&mut *self.arrays.lock().unwrap_or_else(PoisonError::into_inner));
         drop(arrays);
+        Ok(())
     }
 }
 
@@ -64,8 +65,7 @@ impl Payload for Run {
             helpers,
             || Engine::clone(&engine),
             (self.device, weft_engine::trace::Note::default()),
-        );
-        Ok(())
+        )
     }
 }
 
