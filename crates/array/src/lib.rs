@@ -31,4 +31,6 @@ pub use memory::{
     Arena, Block, Buffer, Elsewhere, MemoryStats, OutOfMemory, Storage, Within, fork, memory_stats, trim_memory,
 };
 pub use ops::{push_blocked, push_elementwise, push_matmul, push_reduce, push_step, run_idle};
-pub use step::{Blocked, Fused, Matmul, Opaque, Operand, Operands, Part, Reduce, Slots, Step, Strided, StridedLoop, copy_loop};
+pub use step::{
+    Blocked, Fused, Matmul, Opaque, Operand, Operands, Part, Reduce, Slots, Step, Strided, StridedLoop, copy_loop,
+};

@@ -9,8 +9,8 @@
 
 use crate::buffer::{slice, slice_mut, with_own};
 use crate::number::{Matrix, Number, multiply};
-use crate::window::Window;
 use crate::parts;
+use crate::window::Window;
 use std::marker::PhantomData;
 use weft_array::{Blocked, DType};
 use weft_engine::Cause;
@@ -244,7 +244,9 @@ impl<T: Number> By<T> {
             self.with_columns(data, from, to, |columns| {
                 let results = self.results(results, unit, from);
                 // SAFETY: as above; the matrices are those of this unit.
-                unsafe { multiply([filters, depth, to - from], results, self.weights(weights, group), columns, own.bias) };
+                unsafe {
+                    multiply([filters, depth, to - from], results, self.weights(weights, group), columns, own.bias)
+                };
             });
         });
     }
@@ -264,7 +266,9 @@ impl<T: Number> By<T> {
         if own.window.is_identity() {
             let out = Matrix { start: data.as_mut_ptr(), row: own.window.channel(), column: 1 };
             // SAFETY: as above.
-            unsafe { multiply([depth, filters, own.window.total()], out, turned, self.results(results, unit, 0), false) };
+            unsafe {
+                multiply([depth, filters, own.window.total()], out, turned, self.results(results, unit, 0), false)
+            };
             return;
         }
         data.fill(T::ZERO);

@@ -10,13 +10,17 @@ use weft_onednn::{Compiled, Shape, library};
 
 /// Fewer multiplications than this are done before a primitive has begun.
 const WORTH: usize = 1 << 16;
+/// Channels of which gradients are not worth its layouts.
+const NARROW: usize = 8;
 /// How many multiplications a block is worth here are so many times as many as elsewhere.
 const BLOCK: usize = 8;
 
 /// The step that computes a convolution of float32 so; nothing where the library is not there, or refuses.
 pub(crate) fn step(own: Convolution) -> Option<Arc<dyn Blocked>> {
     let library = library()?;
-    if own.multiplications() < WORTH {
+    // Data of a few channels are padded to 16 by it, where they are written.
+    let narrow = own.product == Product::Data && own.channels / own.groups < NARROW;
+    if own.multiplications() < WORTH || narrow {
         return None;
     }
     let chunk = own.batch.div_ceil(parts::count(own.batch, own.multiplications() / BLOCK));

@@ -104,10 +104,12 @@ impl Compiled {
         let stride = dims(&shape.stride[skip..]).0;
         let dilation = dims(&shape.dilation.map(|apart| apart - 1)[skip..]).0;
         let before = dims(&shape.before[skip..]).0;
-        let after = dims(&std::array::from_fn::<usize, 3, _>(|at| {
-            let reach = (shape.counts[at] - 1) * shape.stride[at] + (shape.kernel[at] - 1) * shape.dilation[at] + 1;
-            reach.saturating_sub(shape.lengths[at] + shape.before[at])
-        })[skip..])
+        let after = dims(
+            &std::array::from_fn::<usize, 3, _>(|at| {
+                let reach = (shape.counts[at] - 1) * shape.stride[at] + (shape.kernel[at] - 1) * shape.dilation[at] + 1;
+                reach.saturating_sub(shape.lengths[at] + shape.before[at])
+            })[skip..],
+        )
         .0;
         let any = |lengths: &[usize]| Description::any(library, lengths);
         let plain = |lengths: &[usize]| Description::plain(library, lengths);
@@ -119,8 +121,19 @@ impl Compiled {
             // SAFETY: descriptions and arrays live; the handle is written to.
             unsafe {
                 (functions.forward)(
-                    handle, library.engine, FORWARD_TRAINING, DIRECT, any_data.handle, any_weights.handle, bias,
-                    any_results.handle, stride.as_ptr(), dilation.as_ptr(), before.as_ptr(), after.as_ptr(), attributes,
+                    handle,
+                    library.engine,
+                    FORWARD_TRAINING,
+                    DIRECT,
+                    any_data.handle,
+                    any_weights.handle,
+                    bias,
+                    any_results.handle,
+                    stride.as_ptr(),
+                    dilation.as_ptr(),
+                    before.as_ptr(),
+                    after.as_ptr(),
+                    attributes,
                 )
             }
         })?;
@@ -131,8 +144,18 @@ impl Compiled {
                 // SAFETY: as above.
                 unsafe {
                     (functions.backward_data)(
-                        handle, library.engine, DIRECT, any_data.handle, any_weights.handle, any_results.handle,
-                        stride.as_ptr(), dilation.as_ptr(), before.as_ptr(), after.as_ptr(), forward.handle, attributes,
+                        handle,
+                        library.engine,
+                        DIRECT,
+                        any_data.handle,
+                        any_weights.handle,
+                        any_results.handle,
+                        stride.as_ptr(),
+                        dilation.as_ptr(),
+                        before.as_ptr(),
+                        after.as_ptr(),
+                        forward.handle,
+                        attributes,
                     )
                 }
             })?,
@@ -140,8 +163,19 @@ impl Compiled {
                 // SAFETY: as above.
                 unsafe {
                     (functions.backward_weights)(
-                        handle, library.engine, DIRECT, any_data.handle, any_weights.handle, none, any_results.handle,
-                        stride.as_ptr(), dilation.as_ptr(), before.as_ptr(), after.as_ptr(), forward.handle, attributes,
+                        handle,
+                        library.engine,
+                        DIRECT,
+                        any_data.handle,
+                        any_weights.handle,
+                        none,
+                        any_results.handle,
+                        stride.as_ptr(),
+                        dilation.as_ptr(),
+                        before.as_ptr(),
+                        after.as_ptr(),
+                        forward.handle,
+                        attributes,
                     )
                 }
             })?,

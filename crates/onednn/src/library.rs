@@ -114,8 +114,7 @@ impl Library {
         let threads = unsafe { library.get::<unsafe extern "C" fn(c_int)>(b"omp_set_num_threads\0") };
         let threads = threads.ok().map(|function| *function);
         std::mem::forget(library);
-        let mut own =
-            Self { functions, engine: ptr::null_mut(), threads, version: text, path: path.to_owned() };
+        let mut own = Self { functions, engine: ptr::null_mut(), threads, version: text, path: path.to_owned() };
         own.alone();
         // SAFETY: the engine is written to.
         let status = unsafe { (own.functions.engine_create)(&raw mut own.engine, CPU, 0) };

@@ -14,10 +14,7 @@ pub(crate) struct Planned {
 
 impl Planned {
     /// Calls what makes one, with attributes by which scratch memory is the caller's.
-    pub(crate) fn make(
-        library: &'static Library,
-        make: impl FnOnce(*mut Handle, Handle) -> i32,
-    ) -> Result<Self, i32> {
+    pub(crate) fn make(library: &'static Library, make: impl FnOnce(*mut Handle, Handle) -> i32) -> Result<Self, i32> {
         let functions = &library.functions;
         let (mut handle, mut attributes) = (ptr::null_mut(), ptr::null_mut());
         // SAFETY: handles are written to; the attributes live until they are destroyed here.
@@ -96,11 +93,7 @@ impl Primitive {
     ///
     /// The pointers are to memory as described, which nobody else changes, or has if it is written; `scratch` is to as
     /// many bytes as it takes.
-    pub(crate) unsafe fn run(
-        &self,
-        operands: &[(c_int, &Description, *mut u8)],
-        scratch: *mut u8,
-    ) -> Result<(), i32> {
+    pub(crate) unsafe fn run(&self, operands: &[(c_int, &Description, *mut u8)], scratch: *mut u8) -> Result<(), i32> {
         let (library, functions) = (self.library, &self.library.functions);
         library.alone();
         let stream = library.stream()?;
@@ -110,9 +103,8 @@ impl Primitive {
         for (which, description, start) in operands.iter().copied().chain(own) {
             let mut memory = ptr::null_mut();
             // SAFETY: the handle is written to; the memory is the caller's.
-            status = unsafe {
-                (functions.memory_create)(&raw mut memory, description.handle, library.engine, start.cast())
-            };
+            status =
+                unsafe { (functions.memory_create)(&raw mut memory, description.handle, library.engine, start.cast()) };
             if status != SUCCESS {
                 break;
             }

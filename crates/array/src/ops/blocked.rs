@@ -64,9 +64,7 @@ impl Payload for Shared {
         let copies = align(&self.arrays, &mut starts)?;
         let block = match self.step.scratch() {
             0 => None,
-            bytes => {
-                Some(Block::new(bytes.saturating_add(ALIGN)).map_err(|error| Cause::Error(Box::new(error)))?)
-            }
+            bytes => Some(Block::new(bytes.saturating_add(ALIGN)).map_err(|error| Cause::Error(Box::new(error)))?),
         };
         let scratch = block.as_ref().map_or(0, |block| block.start().expose_provenance().next_multiple_of(ALIGN));
         let Some(last) = self.arrays.last() else { return Ok(()) };
@@ -78,7 +76,8 @@ impl Payload for Shared {
         } else {
             engine.idle_workers(device).min(blocks.saturating_sub(1))
         };
-        let work = Work { starts, scratch, step: self.step, failed: Mutex::default(), _keeps: (self.arrays, block, copies) };
+        let work =
+            Work { starts, scratch, step: self.step, failed: Mutex::default(), _keeps: (self.arrays, block, copies) };
         // SAFETY: the accesses are granted for as long as the op lasts.
         unsafe { work.step.begin(&work.pointers(), work.scratch()) }?;
         team::run(work, context, helpers, || engine, (device, note))

@@ -59,13 +59,7 @@ impl Payload for Run {
         let blocks = self.step.blocks();
         let helpers = if blocks > 1 { engine.idle_workers(self.device).min(blocks - 1) } else { 0 };
         let work = Work { step: self.step, pointers, slots: Mutex::default(), arrays: Mutex::new(self.arrays) };
-        team::run(
-            work,
-            context,
-            helpers,
-            || Engine::clone(&engine),
-            (self.device, weft_engine::trace::Note::default()),
-        )
+        team::run(work, context, helpers, || Engine::clone(&engine), (self.device, weft_engine::trace::Note::default()))
     }
 }
 

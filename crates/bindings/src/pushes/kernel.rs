@@ -1,7 +1,7 @@
 //! Kernels of networks, as Python asks for them: made once for shapes and attributes, pushed as often as one likes.
 
-use crate::array::{NDArray, dtypes};
 use crate::array::tape::record;
+use crate::array::{NDArray, dtypes};
 use crate::payloads::trace;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -30,7 +30,9 @@ fn refuse(message: &str) -> PyErr {
     PyValueError::new_err(message.to_owned())
 }
 
-fn window((lengths, kernel, stride, before, dilation, counts): (Three, Three, Three, Three, Three, Three)) -> PyResult<Window> {
+fn window(
+    (lengths, kernel, stride, before, dilation, counts): (Three, Three, Three, Three, Three, Three),
+) -> PyResult<Window> {
     if stride.contains(&0) || dilation.contains(&0) || kernel.contains(&0) {
         return Err(refuse("a window has lengths, strides and dilations of at least 1"));
     }
