@@ -28,6 +28,7 @@ __all__ = [
     "GroupEntry",
     "IndexedGraph",
     "Input",
+    "Kernel",
     "Loop",
     "NDArray",
     "Node",
@@ -112,6 +113,7 @@ __all__ = [
     "memory_stats",
     "memory_trim",
     "note_call",
+    "open_onednn",
     "parse_value",
     "plan_offsets",
     "push_compute",
@@ -718,10 +720,41 @@ class _Memory:
 class Loop:
     @staticmethod
     def of(ufunc: np.ufunc, dtypes: tuple[np.dtype[Any], ...]) -> Loop | None: ...
+    @staticmethod
+    def activation(name: str, dtype: np.dtype[Any]) -> Loop | None: ...
     def push(self, outputs: tuple[NDArray, ...], inputs: tuple[NDArray | complex, ...]) -> None: ...
     def reduce(self, output: NDArray, x: NDArray, axes: Sequence[int]) -> None: ...
     def matmul(self, output: NDArray, a: NDArray, b: NDArray) -> None: ...
 
+@final
+class Kernel:
+    @staticmethod
+    def convolution(
+        name: str,
+        product: str,
+        dtype: np.dtype[Any],
+        sizes: Sequence[int],
+        windows: tuple[Sequence[int], ...],
+        bias: bool,
+    ) -> Kernel | None: ...
+    @staticmethod
+    def pooling(
+        name: str,
+        pool: str,
+        dtype: np.dtype[Any],
+        planes: int,
+        windows: tuple[Sequence[int], ...],
+        reach: Sequence[int] | None,
+    ) -> Kernel | None: ...
+    @staticmethod
+    def channels(
+        name: str, what: str, dtype: np.dtype[Any], sizes: Sequence[int], eps: float
+    ) -> Kernel | None: ...
+    @staticmethod
+    def rows(name: str, along: str, dtype: np.dtype[Any], sizes: Sequence[int]) -> Kernel | None: ...
+    def push(self, outputs: tuple[NDArray, ...], inputs: tuple[NDArray, ...]) -> None: ...
+
+def open_onednn(paths: Sequence[str]) -> tuple[str | None, str]: ...
 def empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine) -> NDArray: ...
 def beside(x: NDArray, shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray: ...
 def wrap(array: np.ndarray[Any, Any], engine: Engine) -> NDArray: ...

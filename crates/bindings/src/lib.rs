@@ -93,8 +93,8 @@ mod _core {
     use super::pushes::on_device::cache_cuda_loop;
     #[pymodule_export]
     use super::pushes::{
-        Loop, Memory, Operator, beside, cache_loop, copy_elements, empty, forget_loops, memory_stats, memory_trim,
-        push_compute, set_dispatch, wrap,
+        Kernel, Loop, Memory, Operator, beside, cache_loop, copy_elements, empty, forget_loops, memory_stats,
+        memory_trim, open_onednn, push_compute, set_dispatch, wrap,
     };
     #[pymodule_export]
     use super::signature::{Signatures, ambient, is_eager, set_eager};
