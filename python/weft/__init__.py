@@ -50,14 +50,20 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from weft import (
     autograd as autograd,
     cuda as cuda,
+    distributed as distributed,
+    device as device,
     errors as errors,
     fft as fft,
     graph as graph,
+    initializer as initializer,
+    layer as layer,
     linalg as linalg,
     nn as nn,
     ops as ops,
+    opt as opt,
     random as random,
     symbol as symbol,
+    tensor as tensor,
 )
 from weft._access import Mutate as Mutate, Overwrite as Overwrite, Read as Read
 from weft._array.info import __array_namespace_info__ as __array_namespace_info__

@@ -204,8 +204,6 @@ pub(super) fn no_rule(node: &Node, key: &str, graph: &IndexedGraph) -> RuleError
     let names: Vec<&str> = unknown.into_iter().collect();
     match &names[..] {
         [one] => format!("no op '{one}' is registered: it was only read from a file").into(),
-        several => {
-            format!("no ops '{}' are registered: they were only read from a file", several.join("', '")).into()
-        }
+        several => format!("no ops '{}' are registered: they were only read from a file", several.join("', '")).into(),
     }
 }
