@@ -48,7 +48,7 @@ impl NDArray {
         let py = class.py();
         match of {
             Some(of) if !class.is(py.get_type::<Self>()) => {
-                Ok(Self::new(of.get().inner.clone(), of.get().engine.clone_ref(py)))
+                Ok(Self::new(of.get().inner.clone(), of.get().owner().clone_ref(py)))
             }
             _ => Err(PyTypeError::new_err(
                 "NDArrays are made by weft.asarray, weft.empty, weft.zeros and all functions that return arrays",
