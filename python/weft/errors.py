@@ -471,6 +471,9 @@ class StateFileError(WeftError, ValueError):
     """A file does not hold the states of this model: it is cut short, comes from elsewhere, or is another model's.
 
     The message says which names and shapes differ. Nothing was changed.
+    """
+
+
 class CheckpointError(WeftError, ValueError):
     """A file of parameters is damaged, holds what cannot be read, or has other names than the network that it belongs to.
 
