@@ -12,6 +12,8 @@ __all__ = [
     "ArgumentTypeError",
     "ArgumentValueError",
     "CaptureError",
+    "CheckpointError",
+    "CheckpointMissingError",
     "CommunicatorError",
     "CommunicatorTypeError",
     "CommunicatorUnavailableError",
@@ -454,6 +456,17 @@ class GradientError(WeftError, ValueError):
 
     The message names the op or the array, and the lines where it was made and, if that is the reason, overwritten.
     """
+
+
+class CheckpointError(WeftError, ValueError):
+    """A file of parameters is damaged, holds what cannot be read, or has other names than the network that it belongs to.
+
+    The message names the file, the place in it, and the names of both sides.
+    """
+
+
+class CheckpointMissingError(CheckpointError, FileNotFoundError):
+    """A file of a checkpoint is not there. The message says which epochs there are."""
 
 
 class CommunicatorError(WeftError, RuntimeError):
