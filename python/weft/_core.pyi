@@ -44,6 +44,8 @@ __all__ = [
     "_Answering",
     "_DeviceMemory",
     "_Memory",
+    "_MpiCommunicator",
+    "_MpiLibrary",
     "_after_fork_child",
     "_after_fork_parent",
     "_before_fork",
@@ -81,11 +83,15 @@ __all__ = [
     "graph_apply_pass",
     "graph_calls",
     "graph_correct_layout",
+    "graph_describe_derived",
     "graph_draw",
     "graph_eliminate_common",
     "graph_eliminate_dead",
+    "graph_eliminate_identity",
     "graph_find_pass",
     "graph_fold_constants",
+    "graph_functionalise",
+    "graph_fuse",
     "graph_gradient",
     "graph_infer_shape",
     "graph_infer_type",
@@ -97,6 +103,7 @@ __all__ = [
     "graph_place_device",
     "graph_plan_memory",
     "graph_print_ir",
+    "graph_recompute",
     "graph_register_pass",
     "graph_save_json",
     "is_eager",
@@ -135,6 +142,50 @@ _Target = TypeVar("_Target", bound=NDArray | _Host)
 
 _FIRST_CUDA_DEVICE: int
 _debug_build: bool
+
+@final
+class _MpiLibrary:
+    def __new__(cls, path: str, in_place: int, any_source: int, byte: int, multiple: bool) -> Self: ...
+
+@final
+class _MpiCommunicator:
+    def __new__(
+        cls,
+        library: _MpiLibrary,
+        engine: Engine,
+        name: str,
+        data: int,
+        control: int,
+        rank: int,
+        processes: Sequence[int | None],
+        check: bool,
+        timeout: float,
+    ) -> Self: ...
+    @property
+    def variable(self) -> Variable: ...
+    @property
+    def variables(self) -> list[Variable]: ...
+    @property
+    def broken(self) -> str | None: ...
+    @property
+    def idle(self) -> bool: ...
+    def refuse(self) -> None: ...
+    def fail(self, reason: str) -> None: ...
+    def leave(self, reason: str) -> None: ...
+    def close(self) -> None: ...
+    def push(
+        self,
+        verb: str,
+        work: str,
+        datatype: int,
+        count: int,
+        target: NDArray | None = None,
+        source: NDArray | None = None,
+        *,
+        op: int = 0,
+        peer: int = 0,
+        tag: int = 0,
+    ) -> None: ...
 
 @final
 class _Answering:
@@ -1069,15 +1120,22 @@ def graph_infer_type(graph: GraphCore, known: dict[str, Any], key: str) -> Graph
 def graph_inferred(graph: GraphCore, key: str) -> list[list[Any]]: ...
 def graph_calls(
     graph: GraphCore,
-) -> tuple[list[tuple[str, int]], list[tuple[str, Any, dict[str, Any], tuple[int, ...], int, int]]]: ...
+) -> tuple[list[tuple[str, int]], list[tuple[str, Any, dict[str, Any], tuple[int, ...], int, int, bool]]]: ...
 def graph_order_mutation(graph: GraphCore) -> GraphCore: ...
 def graph_place_device(
     graph: GraphCore, key: str, assign: dict[str, str], copy: OpEntry, default: str | None
 ) -> GraphCore: ...
 def graph_plan_memory(graph: GraphCore, memory: str, outputs: bool, named: Sequence[str]) -> GraphCore: ...
+def graph_recompute(
+    graph: GraphCore, forward: SymbolCore, limit: int | None, memory: str, outputs: bool, named: Sequence[str]
+) -> GraphCore: ...
+def graph_functionalise(graph: GraphCore, states: bool) -> GraphCore: ...
+def graph_fuse(graph: GraphCore) -> GraphCore: ...
+def graph_describe_derived(op: OpEntry) -> None: ...
 def graph_correct_layout(graph: GraphCore, layouts: dict[str, str]) -> GraphCore: ...
 def graph_eliminate_common(graph: GraphCore) -> GraphCore: ...
 def graph_eliminate_dead(graph: GraphCore) -> GraphCore: ...
+def graph_eliminate_identity(graph: GraphCore) -> GraphCore: ...
 def graph_fold_constants(graph: GraphCore, evaluate: object) -> GraphCore: ...
 def graph_print_ir(graph: GraphCore, entries: Sequence[str], nodes: Sequence[str]) -> str: ...
 def graph_draw(graph: GraphCore, svg: bool) -> str: ...

@@ -5,6 +5,7 @@ mod compute;
 mod fast;
 mod granting;
 pub(crate) mod memory;
+pub(crate) mod mpi;
 pub(crate) mod on_device;
 mod operator;
 mod request;

@@ -11,7 +11,9 @@ use crate::memory::Lease;
 use crate::recorded::{Instruction, Memory, Recorded, Source};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use weft_array::{Array, ArrayError, Block, Buffer, ReplayCall, Touched, known_devices, push_replay, set_known_devices};
+use weft_array::{
+    Array, ArrayError, Block, Buffer, ReplayCall, Touched, known_devices, push_replay, set_known_devices,
+};
 use weft_engine::{AccessKind, EngineError, PortId, PushOptions, ReplayOptions, Variable};
 
 /// Results below this size are not counted as bytes held by pending ops.
@@ -150,15 +152,14 @@ impl Pushed {
             let lowered = self.lowered.lock().unwrap_or_else(PoisonError::into_inner);
             lowered.iter().find(|(known, _)| *known == devices).map(|(_, lowered)| Arc::clone(lowered))
         };
-        let lowered = match find() {
-            Some(known) => known,
-            None => {
-                let parts = (&self.instructions[..], &self.offsets[..], &self.copied[..]);
-                let made = Arc::new(Lowered::new(call.recorded, parts, devices.clone(), self.whole)?);
-                let mut lowered = self.lowered.lock().unwrap_or_else(PoisonError::into_inner);
-                lowered.push((devices.clone(), Arc::clone(&made)));
-                made
-            }
+        let lowered = if let Some(known) = find() {
+            known
+        } else {
+            let parts = (&self.instructions[..], &self.offsets[..], &self.copied[..]);
+            let made = Arc::new(Lowered::new(call.recorded, parts, devices.clone(), self.whole)?);
+            let mut lowered = self.lowered.lock().unwrap_or_else(PoisonError::into_inner);
+            lowered.push((devices.clone(), Arc::clone(&made)));
+            made
         };
         if lowered.devices != devices {
             set_known_devices(&buffers, &lowered.devices);
