@@ -13,6 +13,8 @@ bin := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := $(VENV)/$(bin)
 BENCH_BIN := $(BENCH_VENV)/$(bin)
 PYTEST_ARGS ?=
+# Tests wait more than they compute; 0 runs them in one process, as a debugger wants it.
+PYTEST_WORKERS ?= 2
 BENCH_ARGS ?=
 SMOKE ?=
 # The lock file is the truth in CI; on a developer's machine cargo may still extend it.
@@ -28,7 +30,7 @@ demo: $(addprefix $(VENV)/.stamp-,demo $(if $(wildcard /proc/driver/nvidia/versi
 	$(BIN)/python docs/examples/digits.py
 
 test: $(addprefix $(VENV)/.stamp-,test demo) install test-rust ## run the Rust tests, then the Python tests against the installed wheel
-	$(BIN)/python -P -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -P -m pytest -n $(PYTEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 test-rust: ## run the Rust tests and doctests
 	if command -v cargo-nextest >/dev/null; then \

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import faulthandler
+import gc
 import importlib
 import os
 import signal
@@ -160,6 +161,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return max((at for at, word in enumerate(LAST, 1) if word in item.nodeid), default=0)
 
     items.sort(key=rank)
+
+
+def pytest_collection_finish() -> None:
+    """Spare collections the thousands of tests themselves: they live to the end, and many tests collect."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -74,7 +74,12 @@ def test_cuda_knows_neither_python_nor_arrays() -> None:
 
 def test_only_cuda_names_the_driver() -> None:
     members = [path.parent.name for path in CRATES.glob("*/Cargo.toml")]
-    assert {name for name in members if dependencies(manifest(name)) & {"cudarc", "libloading"}} <= {"cuda"}
+    assert {name for name in members if "cudarc" in dependencies(manifest(name))} <= {"cuda"}
+    assert {name for name in members if "libloading" in dependencies(manifest(name))} <= {"cuda", "mpi"}
+
+
+def test_mpi_knows_nothing_of_the_house() -> None:
+    assert not {name for name in dependencies(manifest("mpi")) if name.startswith(("weft-", "pyo3"))}
 
 
 def test_only_bindings_names_pyo3() -> None:
@@ -118,9 +123,22 @@ def test_engine_imports_run_one_way(layer: str, above: list[str]) -> None:
 ROOMS = {
     "array": ["layout", "memory", "access", "step", "door", "ops"],
     "program": ["recorded", "passes", "memory", "replay"],
+    "cuda": ["driver", "memory", "streams", "devices", "buffers", "issue", "launches", "copies", "graphs"],
+    "bindings": [
+        "interpreter",
+        "graph",
+        "payloads",
+        "engine",
+        "array",
+        "cuda",
+        "pushes",
+        "program",
+        "signature",
+        "face",
+    ],
 }
-#: What a crate's root shows of its rooms, for its own use: the type's home.
-SHOWN = re.compile(r"pub use (\w+)(?:::\w+)*::(?:\{([^}]*)\}|(\w+));")
+#: What a crate's root shows of its rooms, be it for its own use: the home of a type or a module.
+SHOWN = re.compile(r"^(?:pub )?use (\w+)(?:::\w+)*::(?:\{([^}]*)\}|(\w+));", re.MULTILINE)
 
 
 def homes(crate: str) -> dict[str, str]:
@@ -142,6 +160,12 @@ def test_rooms_import_one_way(crate: str) -> None:
                 used += [name.strip().partition("::")[0] for name in several.split(",")]
             known = {shown.get(name, name) for name in used}
             assert not known & set(rooms[at + 1 :]), (path, known)
+
+
+@pytest.mark.parametrize("crate", ROOMS)
+def test_every_file_has_a_room(crate: str) -> None:
+    folders = {path.name for path in (CRATES / crate / "src").iterdir() if path.is_dir()}
+    assert folders == set(ROOMS[crate])
 
 
 def test_variables_know_no_threads() -> None:

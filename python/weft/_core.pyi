@@ -45,6 +45,8 @@ __all__ = [
     "_Answering",
     "_DeviceMemory",
     "_Memory",
+    "_MpiCommunicator",
+    "_MpiLibrary",
     "_after_fork_child",
     "_after_fork_parent",
     "_before_fork",
@@ -108,6 +110,7 @@ __all__ = [
     "parse_value",
     "plan_offsets",
     "push_compute",
+    "recorded_calls",
     "recording",
     "set_dispatch",
     "set_eager",
@@ -136,6 +139,50 @@ _Target = TypeVar("_Target", bound=NDArray | _Host)
 
 _FIRST_CUDA_DEVICE: int
 _debug_build: bool
+
+@final
+class _MpiLibrary:
+    def __new__(cls, path: str, in_place: int, any_source: int, byte: int, multiple: bool) -> Self: ...
+
+@final
+class _MpiCommunicator:
+    def __new__(
+        cls,
+        library: _MpiLibrary,
+        engine: Engine,
+        name: str,
+        data: int,
+        control: int,
+        rank: int,
+        processes: Sequence[int | None],
+        check: bool,
+        timeout: float,
+    ) -> Self: ...
+    @property
+    def variable(self) -> Variable: ...
+    @property
+    def variables(self) -> list[Variable]: ...
+    @property
+    def broken(self) -> str | None: ...
+    @property
+    def idle(self) -> bool: ...
+    def refuse(self) -> None: ...
+    def fail(self, reason: str) -> None: ...
+    def leave(self, reason: str) -> None: ...
+    def close(self) -> None: ...
+    def push(
+        self,
+        verb: str,
+        work: str,
+        datatype: int,
+        count: int,
+        target: NDArray | None = None,
+        source: NDArray | None = None,
+        *,
+        op: int = 0,
+        peer: int = 0,
+        tag: int = 0,
+    ) -> None: ...
 
 @final
 class _Answering:
@@ -318,9 +365,9 @@ class Variable:
     def exception(self) -> BaseException | None: ...
     def __await__(self) -> Generator[Any]: ...
 
-@final
 class NDArray:
     # The binary's own.
+    def __new__(cls, of: NDArray | None = None, /) -> Self: ...
     @property
     def shape(self) -> tuple[int, ...]: ...
     @property
@@ -768,6 +815,7 @@ class _Step(TypedDict):
     accesses: list[Literal["read", "mutate", "overwrite"]]
     dependencies: list[int]
     bytes: int
+    operands: list[tuple[list[int], str] | None] | None
     numbers: list[bytes]
     op: Any
     attributes: Any
@@ -777,6 +825,7 @@ class Recording:
     def __new__(cls, engine: Engine, name: str, *, keeps: bool = False) -> Self: ...
     @property
     def name(self) -> str: ...
+    def in_order(self, on: bool) -> bool: ...
     def begin(self) -> None: ...
     def end(self) -> None: ...
     def abort(self) -> None: ...
@@ -882,7 +931,8 @@ class Signatures:
 def ambient(read: Callable[[], object]) -> None: ...
 def is_eager() -> bool: ...
 def set_eager(on: bool) -> None: ...
-def note_call(op: object, attributes: object) -> None: ...
+def note_call(op: object, attributes: object, before: int) -> None: ...
+def recorded_calls() -> int | None: ...
 def cuda_empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine, index: int) -> NDArray: ...
 def cache_cuda_loop(name: str, dtypes: tuple[np.dtype[Any], np.dtype[Any]], loop: CudaLoop) -> None: ...
 def _read(obj: object) -> Declared: ...

@@ -1,6 +1,6 @@
 """Fourier transforms: the `fft` extension of the Python array API standard, and NumPy's transforms of two axes.
 
-float32 and complex64 transform in single precision, everything else in double. `norm` says which direction is scaled: by
+float16, float32 and complex64 transform in single precision, everything else in double. `norm` says which direction is scaled: by
 1/n the inverse one ("backward", the default), the forward one ("forward"), or both by 1/sqrt(n) ("ortho").
 """
 
@@ -56,7 +56,7 @@ Norm: TypeAlias = Literal["backward", "ortho", "forward"]
 
 
 def _transform_dtype(x: DType, *, real: bool) -> DType:
-    single = x.name in ("float32", "complex64")
+    single = x.name in ("float16", "float32", "complex64")
     return np.dtype(("f4" if real else "c8") if single else ("f8" if real else "c16"))
 
 

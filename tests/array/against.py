@@ -9,7 +9,7 @@ import numpy as np
 import weft
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-FLOATS = ("float32", "float64")
+FLOATS = ("float16", "float32", "float64")
 COMPLEX = ("complex64", "complex128")
 NUMBERS = INTEGERS + FLOATS + COMPLEX
 DTYPES = ("bool", *NUMBERS)
@@ -42,7 +42,9 @@ def agree(got: Any, want: Any, *, close: bool = False) -> None:
     assert got.dtype == want.dtype
     found = got.numpy()
     if close:
-        single = want.dtype in (np.float32, np.complex64)
-        np.testing.assert_allclose(found, want, rtol=1e-4 if single else 1e-9, atol=1e-5 if single else 1e-12)
+        rtol, atol = {2: (2e-3, 2e-3), 4: (1e-4, 1e-5), 8: (1e-9, 1e-12)}[
+            np.real(want).dtype.itemsize if want.dtype.kind in "fc" else 8
+        ]
+        np.testing.assert_allclose(found, want, rtol=rtol, atol=atol)
     else:
         np.testing.assert_array_equal(found, want, strict=True)

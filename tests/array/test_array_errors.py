@@ -83,7 +83,6 @@ SHAPES: list[Case] = [
     ("draws", ValueError, lambda _: weft.random.default_rng(1).normal(size=(2, -1)), ("-1",)),
 ]
 DTYPES: list[Case] = [
-    ("float16", TypeError, lambda _: weft.zeros(3, dtype="float16"), ("float16",)),
     ("strings", TypeError, lambda _: weft.asarray(["x"]), ("<U1",)),
     ("objects", TypeError, lambda _: weft.asarray([object()]), ("object",)),
     ("another byte order", TypeError, lambda _: weft.zeros(3, dtype=">f8"), (">f8",)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import re
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def same(x: weft.NDArray, expected: np.ndarray) -> None:
         memoryview(b"ab"),
         np.arange(3).astype(">i4"),
     ],
-    ids=repr,
+    ids=lambda value: re.sub(r" at 0x\w+", "", repr(value)),
 )
 def test_asarray_takes_what_numpy_takes(value: Any) -> None:
     expected = np.asarray(value)
@@ -84,7 +85,7 @@ def test_nested_arrays() -> None:
 
 
 def test_bad_values() -> None:
-    for value in ("text", ["a"], None, object(), np.zeros(1, "f2"), np.zeros(1, "M8[s]")):
+    for value in ("text", ["a"], None, object(), np.zeros(1, "M8[s]")):
         with pytest.raises(TypeError, match="no arrays of dtype"):
             weft.asarray(value)
     with pytest.raises(TypeError, match="no arrays of dtype"):
@@ -258,8 +259,7 @@ def test_from_dlpack() -> None:
     assert x.tolist() == [1, 0]
     source.flags.writeable = False
     assert weft.from_dlpack(source).readonly
-    with pytest.raises(TypeError, match="float16"):
-        weft.from_dlpack(np.zeros(1, "f2"))
+    assert weft.from_dlpack(np.ones(1, "f2")).dtype == weft.float16
 
 
 def test_devices() -> None:

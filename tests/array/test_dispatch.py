@@ -370,14 +370,13 @@ def test_shapes_and_dtypes_are_checked_at_the_call() -> None:
         weft.add(x1=1, x2=2)
 
 
-def test_half_precision_is_passed_over() -> None:
+def test_half_precision_is_what_small_integers_give() -> None:
     for dtype in ("i1", "u1", "?"):
-        values = np.array([1, 2, 50], dtype)
+        values = np.array([1, 2, 5], dtype)
         for name in ("sqrt", "exp", "sin"):
-            result = getattr(weft, name)(A(values))
-            assert result.dtype == "float32"
-            np.testing.assert_array_equal(result.numpy(), getattr(np, name)(values.astype("f4")))
-        assert weft.arctan2(A(values), A(values)).dtype == "float32"
+            result, expected = getattr(weft, name)(A(values)), getattr(np, name)(values)
+            assert result.dtype == "float16"
+            np.testing.assert_array_equal(result.numpy(), expected)
 
 
 def test_empty_arrays() -> None:

@@ -17,7 +17,7 @@ MANY = ("fftn", "ifftn", "rfftn", "irfftn", "fft2", "ifft2", "rfft2", "irfft2")
 
 
 def single(dtype: str) -> bool:
-    return dtype in ("float32", "complex64")
+    return dtype in ("float16", "float32", "complex64")
 
 
 def near(got: weft.NDArray, want: np.ndarray, dtype: str) -> None:

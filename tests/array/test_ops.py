@@ -158,8 +158,8 @@ def test_rules() -> None:
     assert weft.ops.broadcast_same_dtype(Aval((2, 1), F4), Aval((3,), I8)) == Aval((2, 3), F8)
     assert weft.ops.result_dtype(Aval((), F4), Aval((), F8, weak=True)) == F4
     assert weft.ops.broadcast_of_ufunc(np.less)(Aval((2,), I8), Aval((), F8)) == Aval((2,), B1)
-    with pytest.raises(TypeError, match="float16"):
-        weft.ops.as_dtype("float16")
+    with pytest.raises(TypeError, match=r"longdouble|float128"):
+        weft.ops.as_dtype("longdouble")
 
 
 def test_operators_run_what_was_registered_after_their_loops(script: RunScript) -> None:

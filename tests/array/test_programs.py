@@ -26,7 +26,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 SETTINGS = [("serial", 1), *((policy, workers) for policy in ("work_stealing", "per_device") for workers in (1, 2, 4))]
-DTYPES = ("bool", "int8", "int32", "int64", "uint8", "uint64", "float32", "float64", "complex64", "complex128")
+DTYPES = (
+    "bool",
+    "int8",
+    "int32",
+    "int64",
+    "uint8",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+)
 SHAPES = ((), (6,), (4, 6), (3, 4, 2), (1, 6), (4, 1), (0, 6))
 #: Shapes at which an op is worth splitting over workers, with enough in common to meet each other.
 LARGE = ((70_000,), (300, 250), (40, 50, 30), (1, 250), (300, 1), (250, 300))
@@ -735,7 +747,7 @@ def bits(value: np.ndarray[Any, Any]) -> bytes:
     """The bits of an array, those of NaNs made the same."""
     flat = np.ascontiguousarray(value).reshape(-1)
     if flat.dtype.kind in "fc":
-        flat = flat.view(np.float32 if flat.dtype in (np.float32, np.complex64) else np.float64).copy()
+        flat = flat.view(flat.real.dtype).copy()
         flat[np.isnan(flat)] = np.nan
     return flat.tobytes()
 

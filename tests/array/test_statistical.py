@@ -77,15 +77,15 @@ def test_nan_and_infinities() -> None:
         agree(getattr(weft, name)(a, axis=1), quietly(getattr(np, name), x, axis=1))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int8", "bool"])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int64", "int8", "bool"])
 def test_dtype_given(dtype: str) -> None:
     x = sample("int32", (3, 4))
     a = weft.asarray(x)
     agree(weft.sum(a, dtype=dtype), np.sum(x, dtype=dtype))
     agree(weft.prod(a, axis=0, dtype=dtype), np.prod(x, axis=0, dtype=dtype))
     agree(weft.cumulative_sum(a, axis=0, dtype=dtype), np.cumulative_sum(x, axis=0, dtype=dtype))
-    with pytest.raises(TypeError, match="float16"):
-        weft.sum(a, dtype="float16")
+    with pytest.raises(TypeError, match=r"longdouble|float128"):
+        weft.sum(a, dtype="longdouble")
 
 
 def test_out_initial_and_where() -> None:
@@ -126,7 +126,7 @@ def test_no_such_axis(name: str) -> None:
             getattr(weft, name)(weft.zeros((2, 3)), axis=(0, -2))
 
 
-@pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("dtype", ["int32", "float16", "float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("correction", [0, 1, 0.5])
 def test_variance(dtype: str, correction: float) -> None:
     x = sample(dtype, (3, 5))

@@ -12,7 +12,7 @@ import weft
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CASES", "Case", "listed"]
+__all__ = ["CASES", "Case"]
 
 _ = weft
 
@@ -394,8 +394,3 @@ def _products_of_svd(x: Any) -> Any:
     """Return what does not depend on the phases of singular vectors."""
     u, s, vh = weft.linalg.svd(x, full_matrices=False)
     return s, (u * s[..., None, :]) @ vh, weft.abs(u) ** 2, weft.abs(vh) ** 2
-
-
-def listed() -> list[Any]:
-    """Return all cases with names."""
-    return [(f"{name}-{at}", case) for name, cases in CASES.items() for at, case in enumerate(cases)]

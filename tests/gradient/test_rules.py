@@ -10,10 +10,15 @@ import numpy as np
 import pytest
 
 import weft
-from gradient.cases import CASES, Case, listed
+from gradient.cases import CASES, Case
+from gradient.kernel_cases import KERNELS
 from weft._tape.structures import flatten
 
 _STEP = 1e-6
+_ALL = CASES | KERNELS
+_LISTED = list(
+    {id(case): (f"{name}-{at}", case) for name in reversed(_ALL) for at, case in enumerate(_ALL[name])}.values()
+)[::-1]
 #: Ops that only rules, the tape and passes make, which their tests reach.
 _INNER = {
     "broadcast_like", "cast_like", "copy_to", "ones_like", "concat_part", "matmul_left", "matmul_right", "quantile_follow", "quantile_gradient",
@@ -34,7 +39,7 @@ def test_every_op_has_a_rule_or_a_reason_to_have_none() -> None:
     said = dict(line.split() for line in run.stdout.splitlines())
     missing = [name for name, what in said.items() if what == "missing"]
     assert not missing, f"give these a rule in weft._gradient, or list them in weft._gradient.none: {missing}"
-    checked = CASES.keys() | _INNER
+    checked = _ALL.keys() | _INNER
     unchecked = [name for name, what in said.items() if what == "rule" and name not in checked]
     assert not unchecked, f"these have a rule, and no case in tests/gradient/cases.py: {unchecked}"
 
@@ -65,7 +70,7 @@ def _pull(case: Case, operands: Any, seed: int) -> tuple[Any, Any]:
     return weights, pull(flatten(y)[1]([weft.asarray(w) for w in weights]))
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in listed()])
+@pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in _LISTED])
 def test_first_derivatives(case: Case) -> None:
     weights, gradients = _pull(case, case.operands, 3)
     for x, gradient in zip(case.operands, gradients, strict=True):
@@ -81,7 +86,7 @@ def test_first_derivatives(case: Case) -> None:
     assert _inner(_values(list(gradients)), moves) == pytest.approx(wanted, rel=2e-6, abs=2e-7)
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in listed() if case.second])
+@pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in _LISTED if case.second])
 def test_second_derivatives(case: Case) -> None:
     """The gradient of a gradient, in one direction, against differences of gradients."""
     along = [_weights(x.shape, x.dtype, 17 + at) for at, x in enumerate(case.operands)]

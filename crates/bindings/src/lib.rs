@@ -6,31 +6,22 @@
 // The doc comments are docstrings for Python: numpydoc, not Markdown.
 #![allow(clippy::doc_markdown)]
 
-mod allocator;
-mod answering;
-mod arguments;
 mod array;
-mod call;
-mod callable;
-mod completion;
 mod cuda;
 mod engine;
-mod errors;
-mod exceptions;
+mod face;
 mod graph;
-mod host;
-mod location;
-mod native;
-mod operator;
-mod process;
+mod interpreter;
+mod payloads;
 mod program;
+mod pushes;
 mod signature;
-mod stall;
-mod tape;
-mod trace;
-mod variable;
-mod wait;
 
+use array::tape;
+use engine::{variable, wait};
+use face::process;
+use interpreter::{allocator, arguments, call, errors, exceptions, host, location, stall};
+use payloads::{answering, callable, completion, native, trace};
 use pyo3::prelude::*;
 
 #[global_allocator]
@@ -42,10 +33,7 @@ mod _core {
     #[pymodule_export]
     use super::answering::Answering;
     #[pymodule_export]
-    use super::array::{
-        Loop, Memory, NDArray, beside, cache_loop, copy_elements, empty, forget_loops, memory_stats, memory_trim,
-        push_compute, set_dispatch, wrap,
-    };
+    use super::array::NDArray;
     #[pymodule_export]
     use super::completion::Completion;
     #[pymodule_export]
@@ -64,8 +52,6 @@ mod _core {
     use super::cuda::kernel::RawKernel;
     #[pymodule_export]
     use super::cuda::memory::{cuda_empty, cuda_empty_pinned};
-    #[pymodule_export]
-    use super::cuda::operators::cache_cuda_loop;
     #[pymodule_export]
     use super::cuda::parameters::{_mutate, _overwrite, _read, Declared};
     #[pymodule_export]
@@ -97,11 +83,18 @@ mod _core {
     #[pymodule_export]
     use super::graph::values::{Operand, format_value, parse_value};
     #[pymodule_export]
-    use super::operator::Operator;
-    #[pymodule_export]
     use super::process::{_after_fork_child, _after_fork_parent, _before_fork, _exit_drain};
     #[pymodule_export]
-    use super::program::{Compiled, Part, Recording, note_call, open_recording};
+    use super::program::{Compiled, Part, Recording, note_call, open_recording, recorded_calls};
+    #[pymodule_export]
+    use super::pushes::mpi::{MpiCommunicator, MpiLibrary};
+    #[pymodule_export]
+    use super::pushes::on_device::cache_cuda_loop;
+    #[pymodule_export]
+    use super::pushes::{
+        Loop, Memory, Operator, beside, cache_loop, copy_elements, empty, forget_loops, memory_stats, memory_trim,
+        push_compute, set_dispatch, wrap,
+    };
     #[pymodule_export]
     use super::signature::{Signatures, ambient, is_eager, set_eager};
     #[pymodule_export]

@@ -116,58 +116,31 @@
 //!
 //! `SAFETY.md` lists what every `unsafe` here rests on.
 
-mod backoff;
-mod buffer;
-mod clock;
-mod compiler;
-mod context;
-mod copy;
-mod device;
+mod buffers;
+mod copies;
+mod devices;
 pub mod driver;
 mod error;
-mod fence;
-mod foreign;
-pub mod fork;
-mod graph;
+mod graphs;
 mod issue;
-mod kept;
-mod kernel;
 mod label;
-mod landing;
-mod launch;
-mod ledger;
+mod launches;
 mod memory;
-mod parts;
-mod pinned;
-mod poller;
-mod relaxed;
-mod retired;
-mod runtime;
-mod staged;
-mod stream;
-mod timer;
-mod timer_slack;
-mod timing;
+mod streams;
 
 #[cfg(feature = "simulated")]
 pub use driver::simulated;
 
-pub use buffer::DeviceBuffer;
-pub use compiler::{CompileError, Compiler};
-pub use copy::{HostMemory, Region, copy, copy_in, copy_out, fill};
-pub use device::{Device, Lane};
+pub use buffers::{Access, DeviceBuffer, PinnedBlock};
+pub use copies::{HostMemory, Land, Landing, Region, copy, copy_in, copy_out, fill};
+pub use devices::{Cuda, Device, Lane, StreamRuns};
+pub use driver::DEFAULT_STREAM;
 pub use error::{CudaError, DriverError};
-pub use fence::Fence;
-pub use foreign::DEFAULT_STREAM;
-pub use graph::{Graph, Recorder};
-pub use issue::{Access, Begun, Request};
-pub use kernel::{Kernel, LaunchPlan, Module, Parameter};
+pub use graphs::{Graph, Recorder};
+pub use issue::{Begun, Request};
 pub use label::Label;
-pub use landing::{Land, Landing};
-pub use launch::{BackToBack, CallTimes, Launch, Launcher};
+pub use launches::{
+    BackToBack, CallTimes, CompileError, Compiler, Kernel, Launch, LaunchPlan, Launcher, Module, Parameter,
+};
 pub use memory::MemoryStats;
-pub use pinned::PinnedBlock;
-pub use runtime::{Cuda, Settings};
-pub use stream::Stream;
-pub use timer::TimePoint;
-pub use timing::StreamRuns;
+pub use streams::{Fence, Settings, Stream, TimePoint, fork};

@@ -36,6 +36,7 @@ __all__ = [
     "complex128",
     "e",
     "finfo",
+    "float16",
     "float32",
     "float64",
     "iinfo",
@@ -68,6 +69,7 @@ uint8 = np.uint8
 uint16 = np.uint16
 uint32 = np.uint32
 uint64 = np.uint64
+float16 = np.float16
 float32 = np.float32
 float64 = np.float64
 complex64 = np.complex64

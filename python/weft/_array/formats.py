@@ -64,7 +64,9 @@ _DEFLATE_RATIO = 1032
 _FREE_BYTES, _FREE_RATIO = 1 << 30, 32
 _LOCAL_HEADER = 30  # bytes of a member's own header in a zip archive, without its name
 _ENCRYPTED = 0x1
-_SAFETENSORS_DTYPES = frozenset(["BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F32", "F64", "C64"])
+_SAFETENSORS_DTYPES = frozenset(
+    ["BOOL", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64", "F16", "F32", "F64", "C64"]
+)
 
 
 def write(path: str | os.PathLike[str], arrays: Mapping[str, NDArray | npt.ArrayLike]) -> None:

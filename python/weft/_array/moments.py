@@ -36,7 +36,7 @@ def _mean(
     # np.mean warns of an empty slice through the warnings module, whose state all threads share.
     count = _count(x, masks, axis, keepdims=keepdims)
     options: dict[str, Any] = {"where": masks[0]} if masks else {}
-    total = np.add.reduce(x, axis=axis, dtype=out.dtype, keepdims=keepdims, **options)
+    total = np.add.reduce(x, axis=axis, dtype=_summed(out.dtype), keepdims=keepdims, **options)
     np.true_divide(total, count, out=out, casting="unsafe")
 
 
@@ -61,6 +61,11 @@ def variance(
     np.true_divide(squares, divisor, out=out, casting="unsafe")
 
 
+def _summed(dtype: DType) -> DType:
+    """Return the dtype of the sum that a mean is made of: single precision for half, as in NumPy."""
+    return np.dtype(np.float32) if dtype == np.float16 else dtype
+
+
 def _count(x: Elements, masks: tuple[Elements, ...], axis: Shape | None, *, keepdims: bool) -> Any:  # noqa: ANN401
     if masks:
         return np.count_nonzero(np.broadcast_to(masks[0], x.shape), axis=axis, keepdims=keepdims)
@@ -75,7 +80,7 @@ def _std(out: Elements, x: Elements, *masks: Elements, **attributes: Any) -> Non
 def _push_mean(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:  # noqa: ANN401 - the op's
     """Push the sum and the division of it, both by inner loops."""
     result, x = outputs[0], operands[0]
-    divide = loop_of(np.true_divide, result.dtype)
+    divide = loop_of(np.true_divide, result.dtype) if _summed(result.dtype) == result.dtype else None
     if divide is None or len(operands) > 1 or not reduce_by_loop(np.add, result, x, **attributes):
         return False
     count = math.prod(x.shape[i] for i in axis_tuple(attributes["axis"], x.ndim))

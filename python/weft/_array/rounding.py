@@ -145,7 +145,7 @@ def round(x: ArrayLike, /, decimals: SupportsIndex = 0, out: NDArray | None = No
     if places == 0 and x.dtype.kind in "fc":
         return one(get_op("rint"), x, out=out)
     if x.dtype.kind == "b":
-        raise TypeError("round() takes no array of dtype bool: numpy rounds it to half precision, which weft has not")
+        raise TypeError("round() takes no array of dtype bool")
     return one(_round, x, decimals=places, out=out)
 
 

@@ -31,7 +31,7 @@ DType: TypeAlias = np.dtype[Any]
 Kind: TypeAlias = "type[int | float | complex] | DType"
 
 #: Every dtype that an array may have, by itself: equal dtypes of other names ("long long") come out as one.
-SUPPORTED: dict[DType, DType] = {np.dtype(code): np.dtype(code) for code in "?bhilBHILfdFDqQ"[::-1]}
+SUPPORTED: dict[DType, DType] = {np.dtype(code): np.dtype(code) for code in "?bhilBHILefdFDqQ"[::-1]}
 SUPPORTED.update({found: np.dtype(found.name) for found in SUPPORTED})
 _WEAK: dict[type[int | float | complex], DType] = {
     bool: np.dtype(np.bool_),
@@ -93,7 +93,7 @@ def as_dtype(dtype: npt.DTypeLike) -> DType:
     wanted = np.dtype(dtype)
     found = SUPPORTED.get(wanted)
     if found is None:
-        known = "bool, (u)int8 to (u)int64, float32, float64, complex64 and complex128 in native byte order"
+        known = "bool, (u)int8 to (u)int64, float16, float32, float64, complex64 and complex128 in native byte order"
         raise TypeError(f"weft has no arrays of dtype {wanted}: known are {known}")
     return found
 
@@ -175,10 +175,6 @@ def ufunc_dtypes(
     TypeError
         If `ufunc` does not take such operands.
 
-    Notes
-    -----
-    Where NumPy would compute in half precision, as for the square root of an int8 array, this takes the next loop.
-
     Examples
     --------
     >>> import numpy, weft
@@ -194,24 +190,8 @@ def ufunc_dtypes(
     except TypeError as error:
         named = ", ".join(str(kind) if isinstance(kind, np.dtype) else f"Python {kind.__name__}" for kind in inputs)
         raise TypeError(f"{ufunc.__name__}({named}): {error}") from None
-    if not all(each in SUPPORTED for each in found):
-        found = _next_loop(ufunc, inputs)
     known = tuple(map(as_dtype, found))
     return known[:nin], known[nin:]
-
-
-def _next_loop(ufunc: np.ufunc, inputs: Sequence[Kind]) -> tuple[DType, ...]:
-    """Return the dtypes of the first of NumPy's loops that takes `inputs` by safe casts and is not of half precision."""
-    strong = [kind for kind in inputs if isinstance(kind, np.dtype)]
-    for signature in ufunc.types:
-        left, right = signature.split("->")
-        codes = [np.dtype(code) for code in left + right]
-        if all(code in SUPPORTED for code in codes) and all(
-            np.can_cast(kind, codes[0 if len(strong) == 1 else position]) for position, kind in enumerate(strong)
-        ):
-            return tuple(codes)
-    named = ", ".join(map(str, inputs))
-    raise TypeError(f"{ufunc.__name__}() takes no operands of dtypes {named}")
 
 
 def broadcast_of_ufunc(ufunc: np.ufunc) -> Callable[..., Aval | tuple[Aval, ...]]:

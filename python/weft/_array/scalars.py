@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["element", "number"]
 
-_SINGLE = 4
-_LARGEST = float(np.finfo(np.float32).max)
+_LARGEST = {np.dtype(kind).itemsize: float(np.finfo(kind).max) for kind in (np.float16, np.float32, np.float64)}
 _PARTS: dict[int, DType] = {8: np.dtype(np.float32), 16: np.dtype(np.float64)}
 
 
@@ -35,9 +34,9 @@ def number(value: Any, dtype: DType) -> bool | int | float | complex:  # noqa: A
     kind = dtype.kind
     if kind == "f":
         value = float(value)
-        if dtype.itemsize == _SINGLE and abs(value) > _LARGEST:
+        if abs(value) > _LARGEST[dtype.itemsize]:
             with np.errstate(all="ignore"):
-                return float(np.float32(value))  # to infinity, or just not
+                return float(dtype.type(value))  # to infinity, or just not
         return value  # type: ignore[no-any-return] # a float, just made
     if kind in "iu":
         value = int(value)

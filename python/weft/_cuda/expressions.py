@@ -212,6 +212,8 @@ _REAL = {
     **dict.fromkeys(("deg2rad", "radians"), "a * (R)(3.14159265358979323846264338327950288 / 180)"),
     **dict.fromkeys(("rad2deg", "degrees"), "a * (R)(180 / 3.14159265358979323846264338327950288)"),
 }
+#: What depends on how far apart numbers lie: half precision is computed in single, where they lie closer.
+_BY_SPACING = ("frexp", "ldexp", "nextafter", "spacing")
 _TABLES = {"b": _BOOLEAN, "i": _INTEGER, "u": _INTEGER, "f": _REAL, "c": COMPLEX}
 
 
@@ -235,6 +237,8 @@ def expression(name: str, inputs: tuple[DType, ...]) -> str | None:
     True
     """
     first = inputs[0]
+    if first.name == "float16" and name in _BY_SPACING:
+        return None
     if name == "ldexp" and first.kind == "f" and inputs[1].kind == "i":
         return "ldexp(a, (int)(b > 9999 ? 9999 : b < -9999 ? -9999 : b))"
     if any(each != first for each in inputs):

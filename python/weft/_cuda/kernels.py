@@ -33,6 +33,7 @@ _TYPES = {
     **dict.fromkeys(("unsigned", "unsigned int", "uint32_t"), "uint32"),
     **dict.fromkeys(("long long", "long long int", "int64_t", "ptrdiff_t"), "int64"),
     **dict.fromkeys(("unsigned long long", "unsigned long long int", "uint64_t", "size_t"), "uint64"),
+    **dict.fromkeys(("__half", "half"), "float16"),
     "float": "float32",
     "double": "float64",
     **dict.fromkeys(("complex<float>", "thrust::complex<float>", "cuFloatComplex"), "complex64"),

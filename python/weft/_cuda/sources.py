@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from weft._cuda.complex_numbers import HEADER as COMPLEX
 from weft._cuda.expressions import HEADER
 
@@ -29,12 +31,45 @@ _TYPES = {
     "uint32": "unsigned",
     "int64": "long long",
     "uint64": "u64",
+    "float16": "Half",
     "float32": "float",
     "float64": "double",
     "complex64": "Complex<float>",
     "complex128": "Complex<double>",
 }
 _NARROW = 4
+_SHORT = np.dtype(np.float16)
+
+#: Half precision in memory. Its arithmetic is single precision's, rounded, as NumPy's is. The other way is the one that other
+#: compilers than NVIDIA's take.
+_HALF = r"""
+struct __align__(2) Half {
+    unsigned short bits;
+    Half() = default;
+#ifdef __CUDA_ARCH__
+    __device__ Half(float x) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x)); }
+    __device__ Half(double x) { asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(x)); }
+    __device__ operator float() const { float x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits)); return x; }
+#else
+    Half(float x) : Half((double)x) {}
+    Half(double x) {
+        unsigned short sign = __builtin_signbit(x) ? 0x8000 : 0;
+        double size = __builtin_fabs(x);
+        if (size != size) { bits = sign | 0x7e00; return; }
+        if (size >= 65520) { bits = sign | 0x7c00; return; }
+        int power = size < 6.103515625e-05 ? -14 : __builtin_ilogb(size);
+        unsigned mantissa = (unsigned)__builtin_rint(__builtin_ldexp(size, 10 - power));
+        bits = sign | (unsigned short)(((power + 14) << 10) + mantissa);
+    }
+    operator float() const {
+        int power = bits >> 10 & 31, mantissa = bits & 1023;
+        float size = power == 31 ? (mantissa ? __builtin_nanf("") : __builtin_inff())
+                                 : __builtin_ldexpf(power ? mantissa + 1024 : mantissa, (power ? power : 1) - 25);
+        return bits >> 15 ? -size : size;
+    }
+#endif
+};
+"""
 
 _WALK = """
 struct Walk {{ u64 size, axes, shape[8]; long long strides[{operands}][8]; }};
@@ -91,6 +126,8 @@ class Elementwise:
         """
         walk = _WALK.format(operands=1 + self._arrays(scalars)) if strided else ""
         header = HEADER + COMPLEX if any(dtype.kind == "c" for dtype in (*self.inputs, *self.computed)) else HEADER
+        if any(dtype == _SHORT for dtype in (*self.inputs, *self.computed, self.output)):
+            header += _HALF
         return header + walk + self._function() + (self._walking(scalars) if strided else self._in_rows(scalars))
 
     def _arrays(self, scalars: int) -> int:
@@ -116,11 +153,11 @@ class Elementwise:
 
     def _call(self, operands: list[str], element: str) -> str:
         given = [
-            f"Cast<{_computed(to)}, {_computed(dtype)}>::of(({_computed(dtype)}){each})"
+            _cast(f"({_computed(dtype)}){each}", dtype, to)
             for each, dtype, to in zip(operands, self.inputs, self.computed, strict=False)
         ] + [element] * self.indexed
-        cast = f"Cast<{_computed(self.output)}, R>::of(apply({', '.join(given)}))"
-        return f"({_TYPES[self.output.name]}){cast}"
+        applied = f"apply({', '.join(given)})"
+        return f"({_TYPES[self.output.name]}){_cast(applied, self.result, self.output)}"
 
     def _in_rows(self, scalars: int) -> str:
         count = len(self.inputs)
@@ -167,4 +204,15 @@ extern "C" __global__ void {self.name}(Walk walk, {self._parameters(scalars)}) {
 
 
 def _computed(dtype: DType) -> str:
-    return "bool" if dtype.kind == "b" else _TYPES[dtype.name]
+    """Return the type of a value in a register."""
+    return {"bool": "bool", "float16": "float"}.get(dtype.name) or _TYPES[dtype.name]
+
+
+def _cast(value: str, from_: DType, to: DType) -> str:
+    """Return a value in a register cast to another dtype. What becomes half precision is rounded to it, once."""
+    if from_ == to == _SHORT:
+        return value
+    if to == _SHORT:
+        wide = value if from_.name == "float64" else f"Cast<float, {_computed(from_)}>::of({value})"
+        return f"(float)(Half){wide}"
+    return f"Cast<{_computed(to)}, {_computed(from_)}>::of({value})"

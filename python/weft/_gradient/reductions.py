@@ -43,7 +43,7 @@ def _count(node: Any, mask: Any = None) -> Any:
         return _total(broadcast_like(mask, x), node)
     if is_known(x):
         axis = node.attributes.get("axis")
-        return math.prod(n for at, n in enumerate(x.shape) if axis is None or at in axis)
+        return math.prod(x.shape if axis is None else (x.shape[at] for at in axis))
     return _total(e.equal(zeros_of(x), 0), node)
 
 

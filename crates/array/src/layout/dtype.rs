@@ -1,6 +1,6 @@
-//! Element types: those of the Python array API standard.
+//! Element types: those of the Python array API standard, and half precision.
 
-/// An element type. The order is that of NumPy's type numbers.
+/// An element type. By kind, then by size: real floating types and complex ones come last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[allow(missing_docs)] // each says what it is
@@ -14,6 +14,7 @@ pub enum DType {
     UInt32,
     Int64,
     UInt64,
+    Float16,
     Float32,
     Float64,
     Complex64,
@@ -22,7 +23,7 @@ pub enum DType {
 
 impl DType {
     /// How many there are.
-    pub const COUNT: usize = 13;
+    pub const COUNT: usize = 14;
 
     /// All types, by number.
     pub const ALL: [Self; Self::COUNT] = [
@@ -35,6 +36,7 @@ impl DType {
         Self::UInt32,
         Self::Int64,
         Self::UInt64,
+        Self::Float16,
         Self::Float32,
         Self::Float64,
         Self::Complex64,
@@ -47,11 +49,18 @@ impl DType {
     pub const fn size(self) -> usize {
         match self {
             Self::Bool | Self::Int8 | Self::UInt8 => 1,
-            Self::Int16 | Self::UInt16 => 2,
+            Self::Int16 | Self::UInt16 | Self::Float16 => 2,
             Self::Int32 | Self::UInt32 | Self::Float32 => 4,
             Self::Int64 | Self::UInt64 | Self::Float64 | Self::Complex64 => 8,
             Self::Complex128 => 16,
         }
+    }
+
+    /// Whether it is a floating-point type, real or complex.
+    #[must_use]
+    #[inline]
+    pub const fn is_floating(self) -> bool {
+        self as u8 >= Self::Float16 as u8
     }
 
     /// NumPy's name of it.
@@ -67,6 +76,7 @@ impl DType {
             Self::UInt32 => "uint32",
             Self::Int64 => "int64",
             Self::UInt64 => "uint64",
+            Self::Float16 => "float16",
             Self::Float32 => "float32",
             Self::Float64 => "float64",
             Self::Complex64 => "complex64",
@@ -152,10 +162,18 @@ impl Scalar {
             DType::UInt32 => integer!(u32),
             DType::Int64 => integer!(i64),
             DType::UInt64 => integer!(u64),
+            // NumPy warns of an overflow: such a scalar takes the slow way.
+            DType::Float16 => {
+                let value = real()?;
+                let narrow = half::f16::from_f64(value);
+                if narrow.is_infinite() && value.is_finite() {
+                    return None;
+                }
+                put!(narrow);
+            }
             DType::Float32 => {
                 let value = real()?;
                 let narrow = value as f32;
-                // NumPy warns of the overflow: such a scalar takes the slow way.
                 if narrow.is_infinite() && value.is_finite() {
                     return None;
                 }
@@ -196,6 +214,11 @@ mod tests {
         assert!(Scalar::Float(1.5).element(DType::Int64).is_none(), "of another kind");
         assert!(Scalar::Int(1).element(DType::Bool).is_none(), "of another kind");
         assert!(Scalar::Float(1e300).element(DType::Float32).is_none(), "too large");
+        assert!(Scalar::Float(65520.0).element(DType::Float16).is_none(), "rounds to infinity");
+        assert_eq!(
+            Scalar::Float(-1.5).element(DType::Float16).map(|e| e.0[..2].to_vec()),
+            Some(0xbe00_u16.to_ne_bytes().to_vec())
+        );
         assert!(Scalar::Complex(0.0, 1.0).element(DType::Float64).is_none(), "of another kind");
         assert!(DType::ALL.iter().enumerate().all(|(number, dtype)| *dtype as usize == number));
     }

@@ -3,13 +3,18 @@
 use super::Operands;
 use crate::access::granting;
 use std::sync::Arc;
-use weft_engine::{Cause, OpContext, Payload, PlaceOffset};
+use weft_engine::{Cause, InOrder, OpContext, Payload, PlaceOffset};
 
 /// What somebody else wrote: a callable, a native function. It runs by reference, each time on the arrays that it is
 /// bound to.
 pub trait Opaque: Send + Sync {
     /// Whether it needs the engine's host.
     fn is_hosted(&self) -> bool;
+
+    /// The queue in which it waits for its turn, if it is native and has one, as the engine's payloads do.
+    fn queue(&self) -> Option<InOrder> {
+        None
+    }
 
     /// Runs once, on arrays that were granted.
     fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause>;
@@ -80,6 +85,10 @@ impl Native {
 impl Payload for Native {
     // SAFETY: the field is a place of a push.
     const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(std::mem::offset_of!(Native, place)) });
+
+    fn queue(&self) -> Option<InOrder> {
+        self.step.queue()
+    }
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         granting(&self.arrays, || self.step.run(&self.arrays, context))

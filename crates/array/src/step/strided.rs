@@ -18,7 +18,15 @@ pub enum Operand<'a> {
 }
 
 impl Strided {
-    /// The numbers that it was given instead of arrays, as bytes.
+    /// For each input the number that it was given instead of an array, as bytes of this type.
+    pub(crate) fn operands(&self) -> Vec<Option<([u8; 16], DType)>> {
+        let inputs = self.inputs.iter().zip(self.kernel.dtypes());
+        inputs
+            .map(|(input, dtype)| if let Input::Scalar(number) = input { Some((number.0, *dtype)) } else { None })
+            .collect()
+    }
+
+    /// The same without what they are.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = &[u8; 16]> {
         self.inputs.iter().filter_map(|input| if let Input::Scalar(number) = input { Some(&number.0) } else { None })
     }
@@ -224,7 +232,7 @@ impl Strided {
         }
     }
 
-    /// Runs some elements of it, if it [is in rows](Self::is_in_rows).
+    /// Runs a part of the outermost axis, of which no input is copied: elements, if it [is in rows](Self::is_in_rows).
     ///
     /// # Safety
     ///

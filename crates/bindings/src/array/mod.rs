@@ -1,19 +1,13 @@
-//! Arrays: `weft.NDArray` and what its Python part stands on.
+//! Arrays as Python holds them: the handle, what the tape knows of its value, dtypes, operators.
 
-mod class;
-mod compute;
 pub(crate) mod dtypes;
-pub(crate) mod fast;
-pub(crate) mod granting;
-mod memory;
-mod strided;
-mod taken;
+mod look;
+mod ndarray;
+pub(crate) mod operator;
+pub(crate) mod tape;
 
-pub(crate) use class::NDArray;
-pub(crate) use compute::push_compute;
-pub(crate) use fast::{cache_loop, forget_loops, set_dispatch};
-pub(crate) use memory::{Memory, beside, copy_elements, empty, memory_stats, memory_trim, wrap};
-pub(crate) use strided::Loop;
+pub(crate) use look::check_look;
+pub(crate) use ndarray::NDArray;
 
 use crate::errors;
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyValueError};

@@ -9,9 +9,8 @@
 use super::graph::{Graph, State};
 use super::hosted;
 use super::memory::buffer_of;
-use crate::array::raised;
+use crate::array::{check_look, raised};
 use crate::errors;
-use crate::program;
 use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -253,7 +252,7 @@ pub(crate) fn check_wait(py: Python<'_>, array: &Array) -> PyResult<()> {
         Mode::Runs if array.buffer().recording().is_none() => Ok(()),
         Mode::Captures if array.buffer().is_elsewhere() => refuse_wait(py, array),
         Mode::Captures => Ok(()),
-        Mode::Runs | Mode::Records => program::check_look(py, array),
+        Mode::Runs | Mode::Records => check_look(py, array),
     }
 }
 

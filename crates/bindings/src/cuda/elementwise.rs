@@ -4,7 +4,8 @@
 use super::capture;
 use super::memory::{buffer_of, expect, fresh, memory_of};
 use super::runtime;
-use crate::array::{NDArray, dtypes, fast, raised};
+use crate::array::operator::scalar;
+use crate::array::{NDArray, dtypes, raised};
 use crate::errors;
 use crate::location::Location;
 use crate::trace;
@@ -170,7 +171,7 @@ impl CudaLoop {
                 Ok(array) => Ok(array),
                 Err(error) => {
                     let input = error.into_inner();
-                    Err(fast::scalar(&input, *dtype).ok_or_else(|| {
+                    Err(scalar(&input, *dtype).ok_or_else(|| {
                         let message = format!("{input:?} cannot be an operand of dtype {}", dtype.name());
                         errors::argument_type(py, &message)
                     })?)

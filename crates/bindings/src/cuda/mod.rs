@@ -7,7 +7,6 @@
 //! | `fences` | waits for what has been issued and may still run |
 //! | `transfers` | copies between the host and devices, and between devices |
 //! | `elementwise` | native launches of element-wise kernels |
-//! | `operators` | operators, from the type slot to the launch |
 //! | `kernel`, `parameters` | launches of kernels that users wrote; their arguments |
 //! | `bare` | what benchmarks measure launches against |
 //! | `interop` | device memory in other libraries' hands, and theirs in ours |
@@ -24,7 +23,6 @@ pub(crate) mod hosted;
 pub(crate) mod interop;
 pub(crate) mod kernel;
 pub(crate) mod memory;
-pub(crate) mod operators;
 pub(crate) mod parameters;
 pub(crate) mod runtime;
 pub(crate) mod times;

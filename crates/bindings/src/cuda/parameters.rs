@@ -1,6 +1,7 @@
 //! Arguments of kernels: what is given against what the source says.
 
-use crate::array::{NDArray, dtypes, fast};
+use crate::array::operator;
+use crate::array::{NDArray, dtypes};
 use crate::errors;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -174,7 +175,7 @@ pub(crate) fn given<'py>(
 #[inline]
 fn quick<'py>(value: &Bound<'py, PyAny>, parameter: Option<&Declaration>) -> Option<Given<'py>> {
     let Some(Declaration { pointer: false, dtype: Some(dtype) }) = parameter else { return None };
-    let bytes = fast::scalar(value, *dtype)?.bytes(*dtype)?;
+    let bytes = operator::scalar(value, *dtype)?.bytes(*dtype)?;
     Some(Given::Scalar(SmallVec::from_slice(&bytes[..dtype.size()])))
 }
 
@@ -221,9 +222,9 @@ fn scalar(value: &Bound<'_, PyAny>, parameter: Option<&Declaration>) -> Result<S
     let number = [DType::Bool, DType::Int64, DType::UInt64, DType::Float64, DType::Complex128];
     let dtype = match wanted {
         Some(dtype) => Some(dtype),
-        None => number.into_iter().find(|dtype| fast::scalar(value, *dtype).is_some()),
+        None => number.into_iter().find(|dtype| operator::scalar(value, *dtype).is_some()),
     };
-    let bytes = dtype.and_then(|dtype| Some((fast::scalar(value, dtype)?.bytes(dtype)?, dtype.size())));
+    let bytes = dtype.and_then(|dtype| Some((operator::scalar(value, dtype)?.bytes(dtype)?, dtype.size())));
     bytes.map(|(bytes, size)| SmallVec::from_slice(&bytes[..size])).ok_or_else(|| match wanted {
         Some(wanted) => {
             let written = value.repr().map_or_else(|_| describe(), |text| text.to_string());

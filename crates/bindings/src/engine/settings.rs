@@ -8,18 +8,18 @@ use std::sync::Arc;
 use weft_engine::{OnLimit, Policy, Settings};
 
 /// Settings as Python gives them.
-pub(super) struct Given<'a> {
-    pub(super) workers: Option<i64>,
-    pub(super) policy: &'a str,
-    pub(super) max_pending_ops: i64,
-    pub(super) max_pending_bytes: Option<i64>,
-    pub(super) on_limit: &'a str,
-    pub(super) stall_after: Option<f64>,
-    pub(super) name: Option<String>,
+pub(crate) struct Given<'a> {
+    pub(crate) workers: Option<i64>,
+    pub(crate) policy: &'a str,
+    pub(crate) max_pending_ops: i64,
+    pub(crate) max_pending_bytes: Option<i64>,
+    pub(crate) on_limit: &'a str,
+    pub(crate) stall_after: Option<f64>,
+    pub(crate) name: Option<String>,
 }
 
 impl Given<'_> {
-    pub(super) fn read(self, py: Python<'_>, host: Gil) -> PyResult<Settings> {
+    pub(crate) fn read(self, py: Python<'_>, host: Gil) -> PyResult<Settings> {
         let workers = match self.workers {
             None => available_processors(py)?,
             Some(workers) => at_least_one(py, "workers", workers)?,
@@ -54,7 +54,7 @@ fn at_least_one(py: Python<'_>, what: &str, number: i64) -> PyResult<u64> {
 }
 
 /// Refuses what `sys.setswitchinterval` would.
-pub(super) fn check_interval(py: Python<'_>, seconds: Option<f64>) -> PyResult<()> {
+pub(crate) fn check_interval(py: Python<'_>, seconds: Option<f64>) -> PyResult<()> {
     match seconds {
         Some(seconds) if !(seconds > 0.0 && seconds.is_finite()) => {
             let message = format!("switch_interval must be a positive number of seconds, not {seconds}");

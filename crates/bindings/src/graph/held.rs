@@ -1,5 +1,6 @@
 //! Python's objects among a graph's values, and its exceptions among a graph's errors.
 
+use crate::interpreter::failures::Thrown;
 use pyo3::prelude::*;
 use std::any::Any;
 use std::fmt;
@@ -53,18 +54,6 @@ impl fmt::Debug for Hashed {
         })
     }
 }
-
-/// What a rule in Python raised.
-#[derive(Debug)]
-pub(crate) struct Thrown(pub(crate) PyErr);
-
-impl fmt::Display for Thrown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Python::attach(|py| f.write_str(&self.0.value(py).to_string()))
-    }
-}
-
-impl std::error::Error for Thrown {}
 
 /// An exception as what a rule refuses with.
 pub(crate) fn thrown(error: PyErr) -> RuleError {

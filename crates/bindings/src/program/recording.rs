@@ -5,7 +5,6 @@ use super::notes;
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
 use crate::errors;
-use crate::location::Location;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -67,6 +66,12 @@ impl Recording {
     fn new(engine: Py<Engine>, name: &str, keeps: bool) -> Self {
         let tag = if keeps { Tag::keeping(name) } else { Tag::new(name) };
         Self { engine, tag, parts: Mutex::default() }
+    }
+
+    /// From now on what this thread records runs one by one, or as it may again. Answers how it was before.
+    #[allow(clippy::unused_self)] // it is the one that is open
+    fn in_order(&self, on: bool) -> bool {
+        tapes::set_in_order(on)
     }
 
     /// The name it was given.
@@ -215,30 +220,4 @@ impl Recording {
 #[pyo3(name = "recording")]
 pub(crate) fn open_recording(py: Python<'_>) -> Option<Py<Recording>> {
     OPEN.with_borrow(|open| open.as_ref().map(|open| open.clone_ref(py)))
-}
-
-/// Refuses to look at values that are not known: of what a recording makes, or changes.
-#[cold]
-pub(crate) fn check_look(py: Python<'_>, array: &Array) -> PyResult<()> {
-    let Err((name, place)) = tapes::look(array) else {
-        return match array.buffer().recording() {
-            None => Ok(()),
-            Some(_) => array.buffer().storage().map(drop).map_err(|error| raised(py, error)),
-        };
-    };
-    let described = format!("an array of shape {:?} and dtype {}", array.layout().shape.to_vec(), array.dtype().name());
-    let maker = if name.is_empty() {
-        "it is an argument".to_owned()
-    } else {
-        let line = Location::of_bits(place).describe(py).map(|line| format!(", at {line}")).unwrap_or_default();
-        format!("op '{name}' makes it{line}")
-    };
-    let asked = Location::here(py).describe(py).map(|line| format!(" (asked at {line})")).unwrap_or_default();
-    let open = tapes::with(|tape| tape.tag().name().to_owned()).unwrap_or_default();
-    let message = format!(
-        "the value of {described} is not known while '{open}' is recorded{asked}: {maker}, and nothing of a recording runs. \
-         Compute with arrays instead (weft.where, weft.cond), or look at values outside"
-    );
-    tapes::fail(&message);
-    Err(errors::capture(py, &message))
 }

@@ -397,7 +397,7 @@ impl Signatures {
         if self.verify > 0 && calls.is_multiple_of(self.verify) {
             return function.call_method1("_verified", (&entry.program, PyTuple::new(py, arguments)?));
         }
-        let hosts = key.leaves.iter().any(|leaf| !leaf.is_exact_instance_of::<NDArray>());
+        let hosts = key.leaves.iter().any(|leaf| !leaf.is_instance_of::<NDArray>());
         let given = if hosts {
             function.call_method1("_copied", (PyTuple::new(py, &key.leaves)?,))?.cast_into::<PyTuple>()?
         } else {

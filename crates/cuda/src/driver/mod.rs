@@ -14,15 +14,17 @@
 
 mod handle;
 mod real;
+mod relaxed;
 #[cfg(feature = "simulated")]
 pub mod simulated;
 
 use crate::error::DriverError;
 pub use handle::{
-    ContextHandle, DeviceAddress, EventHandle, ExecutableHandle, FunctionHandle, GraphHandle, ModuleHandle, NodeHandle,
-    PoolHandle, StreamHandle,
+    ContextHandle, DEFAULT_STREAM, DeviceAddress, EventHandle, ExecutableHandle, FunctionHandle, GraphHandle,
+    ModuleHandle, NodeHandle, PoolHandle, StreamHandle,
 };
 pub(crate) use real::RealDriver;
+pub(crate) use relaxed::{own_thread, relax};
 use std::ffi::{CStr, c_void};
 use std::fmt::Debug;
 use std::ptr::NonNull;

@@ -10,7 +10,7 @@
 //! | finisher | its op into the [`inbox`], if it does not get the role | one compare-exchange |
 //! | registrar | variables' queues, countdowns, the slab, ordered lanes | plain loads and stores |
 //!
-//! The registrar's role is one flag ([`registrar`]). Nobody ever waits for it on the way of a
+//! The registrar's role is one flag ([`turn`]). Nobody ever waits for it on the way of a
 //! push, a grant or a completion: who wants it and does not get it leaves the work where the
 //! holder, or the next one, finds it, and goes on. No user code and no allocation of unbounded
 //! size runs under it: payloads and failures that die are dropped, and threads are woken, by the
@@ -59,22 +59,26 @@ mod by_priority;
 mod epoch;
 mod inbox;
 mod outbox;
+mod pull;
 mod queues;
 mod registrar;
 mod replays;
 mod ring;
 mod traced;
 mod tracker;
+mod turn;
 mod unreported;
 mod waits;
 mod walk;
 
+pub(crate) use pull::{Pull, PullNothing};
 pub(crate) use queues::{LANES, queue_of};
-pub(crate) use registrar::{Pull, PullNothing, Registrar, Turn};
+pub(crate) use registrar::Registrar;
 #[cfg(all(test, loom))]
 pub(crate) use ring::Ring;
 pub(crate) use ring::SLOTS;
 pub(crate) use tracker::Tracker;
+pub(crate) use turn::Turn;
 pub(crate) use walk::Blocked;
 
 #[cfg(all(test, not(loom)))]

@@ -5,7 +5,7 @@
 //! first served, or, in the lanes of what issues, those that were pushed first.
 
 use super::by_priority::Ordered;
-use super::registrar::Pull;
+use super::pull::Pull;
 use crate::op::{Op, OpPtr};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

@@ -1,7 +1,8 @@
 //! What the registrar does for replays: grants and settles their accesses one by one, and gives them instances.
 
+use super::pull::PullNothing;
 use super::queues::Fifo;
-use super::registrar::{PullNothing, Registrar};
+use super::registrar::Registrar;
 use super::tracker::Tracker;
 use crate::op::{Op, OpFlags, OpKind, OpPtr};
 use crate::replay::{Call, Calls, Ended, Instance, NONE, Outcome as PortOutcome, Part, Todo};

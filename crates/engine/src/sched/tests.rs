@@ -2,8 +2,8 @@
 
 use super::by_priority::{Ordered, PATIENCE};
 use super::epoch::Epochs;
+use super::pull::Pull;
 use super::queues::Queues;
-use super::registrar::Pull;
 use crate::op::{Chunk, Op, OpContext, OpFlags, OpKind, OpPtr, RawPayload, Slab};
 use crate::sync::Parker;
 use crate::waiter::Waiter;

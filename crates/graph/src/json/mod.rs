@@ -4,5 +4,5 @@ mod load;
 mod old;
 mod save;
 
-pub use load::{FindOp, LoadOptions, load};
+pub use load::{FindOp, LoadOptions, Writer, load};
 pub use save::save;

@@ -1,8 +1,8 @@
 //! Devices, contexts, streams and events of the real driver.
 
 use super::{NOT_READY, RealDriver, pointer};
+use crate::driver::DEFAULT_STREAM;
 use crate::driver::{Answer, CaptureMode, ContextHandle, Devices, EventHandle, Properties, StreamHandle, Streams};
-use crate::foreign::DEFAULT_STREAM;
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr;

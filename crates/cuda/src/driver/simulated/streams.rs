@@ -3,9 +3,9 @@
 use super::SimulatedDriver;
 use super::faults::FaultKind;
 use super::state::{Event, State};
+use crate::driver::DEFAULT_STREAM;
 use crate::driver::{Answer, CaptureMode, ContextHandle, Devices, EventHandle, Properties, StreamHandle, Streams};
 use crate::error::DriverError;
-use crate::foreign::DEFAULT_STREAM;
 use std::cell::Cell;
 use std::sync::{Arc, MutexGuard};
 

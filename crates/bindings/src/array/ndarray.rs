@@ -1,0 +1,42 @@
+//! The handle that Python has on an array. What it calls on one is in `face`.
+
+use super::tape;
+use crate::engine::Engine;
+use pyo3::prelude::*;
+use std::borrow::Cow;
+use weft_array::{Array, stands_for};
+
+/// An asynchronous n-dimensional array: operations on it push ops and return at once.
+///
+/// It is a handle on a shape, a dtype and memory that is allocated when the op runs that fills it. Reading its
+/// values (``numpy()``, ``item()``, ``bool()``, printing) waits. Made by `asarray`, `empty`, `zeros` and all
+/// functions that return arrays.
+#[pyclass(module = "weft", frozen, weakref, subclass, name = "NDArray")]
+pub(crate) struct NDArray {
+    pub(crate) inner: Array,
+    pub(crate) engine: Py<Engine>,
+    pub(crate) tape: tape::Handle,
+}
+
+impl NDArray {
+    #[inline]
+    pub(crate) fn new(inner: Array, engine: Py<Engine>) -> Self {
+        Self { inner, engine, tape: tape::Handle::default() }
+    }
+
+    /// One that the tape knows.
+    pub(crate) fn with_tape(inner: Array, engine: Py<Engine>, tape: tape::Handle) -> Self {
+        Self { inner, engine, tape }
+    }
+
+    #[inline]
+    pub(crate) fn owner(&self) -> &Py<Engine> {
+        &self.engine
+    }
+
+    /// The array, or the one that stands for it in the op that this thread runs.
+    #[inline]
+    pub(crate) fn actual(&self) -> Cow<'_, Array> {
+        stands_for(&self.inner).map_or(Cow::Borrowed(&self.inner), Cow::Owned)
+    }
+}

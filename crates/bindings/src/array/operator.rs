@@ -1,0 +1,132 @@
+//! Operators, and what they are on.
+
+use super::dtypes;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt};
+use weft_array::{DType, Scalar, Shape};
+
+/// Operators, by the names of the array API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    FloorDivide,
+    Remainder,
+    Pow,
+    Matmul,
+    BitwiseAnd,
+    BitwiseOr,
+    BitwiseXor,
+    BitwiseLeftShift,
+    BitwiseRightShift,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Equal,
+    NotEqual,
+    Negative,
+    Positive,
+    Abs,
+    BitwiseInvert,
+}
+
+/// How many they are.
+pub(crate) const OPERATORS: usize = 23;
+
+/// In the order of the operators; the in-place ones have an "i" in front.
+const NAMES: [&str; OPERATORS] = [
+    "iadd",
+    "isubtract",
+    "imultiply",
+    "idivide",
+    "ifloor_divide",
+    "iremainder",
+    "ipow",
+    "imatmul",
+    "ibitwise_and",
+    "ibitwise_or",
+    "ibitwise_xor",
+    "ibitwise_left_shift",
+    "ibitwise_right_shift",
+    "iless",
+    "iless_equal",
+    "igreater",
+    "igreater_equal",
+    "iequal",
+    "inot_equal",
+    "inegative",
+    "ipositive",
+    "iabs",
+    "ibitwise_invert",
+];
+
+impl Operator {
+    pub(crate) fn name(self, in_place: bool) -> &'static str {
+        let name = NAMES[self as usize];
+        if in_place { name } else { &name[1..] }
+    }
+}
+
+/// The number of the operator of this name.
+pub(crate) fn number_of(name: &str) -> PyResult<usize> {
+    let found = NAMES.iter().position(|known| known[1..] == *name);
+    found.ok_or_else(|| PyValueError::new_err(format!("no operator is called {name}")))
+}
+
+/// A Python number as an operand of this dtype, if NumPy would take it so.
+#[inline]
+pub(crate) fn scalar(number: &Bound<'_, PyAny>, dtype: DType) -> Option<Scalar> {
+    let scalar = if let Ok(number) = number.cast_exact::<PyFloat>() {
+        Scalar::Float(number.value())
+    } else if let Ok(number) = number.cast_exact::<PyInt>() {
+        match number.extract::<i64>() {
+            Ok(number) => Scalar::Int(number),
+            Err(_) => Scalar::UInt(number.extract().ok()?),
+        }
+    } else if let Ok(number) = number.cast_exact::<PyBool>() {
+        Scalar::Bool(number.is_true())
+    } else if let Ok(number) = number.cast_exact::<PyComplex>() {
+        Scalar::Complex(number.getattr("real").ok()?.extract().ok()?, number.getattr("imag").ok()?.extract().ok()?)
+    } else {
+        of_numpy(number, dtype)?
+    };
+    scalar.fits(dtype).then_some(scalar)
+}
+
+/// A scalar of NumPy's of this very type: one of another type decides the result's, and is an array's affair.
+#[inline]
+fn of_numpy(value: &Bound<'_, PyAny>, dtype: DType) -> Option<Scalar> {
+    if !value.get_type().is(dtypes::scalar_type(value.py(), dtype).ok()?) {
+        return None;
+    }
+    match dtype {
+        DType::Float16 | DType::Float32 | DType::Float64 => value.extract().ok().map(Scalar::Float),
+        DType::UInt64 => value.extract().ok().map(Scalar::UInt),
+        DType::Bool => value.is_truthy().ok().map(Scalar::Bool),
+        DType::Complex64 | DType::Complex128 => {
+            let part = |name| value.getattr(name).ok()?.extract().ok();
+            Some(Scalar::Complex(part("real")?, part("imag")?))
+        }
+        _ => value.extract().ok().map(Scalar::Int),
+    }
+}
+
+/// The shape to which two are broadcast.
+pub(crate) fn broadcast(left: &[usize], right: &[usize]) -> Option<Shape> {
+    let (long, short) = if left.len() < right.len() { (right, left) } else { (left, right) };
+    let mut shape = Shape::from_slice(long);
+    let missing = long.len() - short.len();
+    for (length, &other) in shape[missing..].iter_mut().zip(short) {
+        match (*length, other) {
+            (a, b) if a == b => {}
+            (1, b) => *length = b,
+            (_, 1) => {}
+            _ => return None,
+        }
+    }
+    Some(shape)
+}

@@ -1,0 +1,299 @@
+//! From a push to a node.
+
+use super::Family;
+use super::family;
+use super::handle::{Entry, Handle, entry_of};
+use super::listen;
+use super::node::{Input, Inputs, Outline, Outputs, TapeNode, Value};
+use crate::array::NDArray;
+use crate::array::operator::{self, OPERATORS, Operator};
+use crate::errors;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
+use std::sync::OnceLock;
+use weft_array::{DType, recording};
+
+/// An op, and for the gradient of each operand, which operands (bit by bit) and results (from bit 32 on) its rule looks at.
+struct Rule {
+    op: Py<PyAny>,
+    reads: [u64; 2],
+}
+
+static OPERATOR_RULES: [OnceLock<Rule>; OPERATORS] = [const { OnceLock::new() }; OPERATORS];
+/// The op of a value that several pieces make up.
+static PATCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+const RESULTS: usize = 32;
+
+fn reads(mask: u64, at: usize) -> bool {
+    at < u64::BITS as usize && mask >> at & 1 == 1
+}
+
+/// Lets the operator `name` be heard as `op`.
+#[pyfunction]
+pub(crate) fn tape_operator(name: &str, op: Py<PyAny>, reads: [u64; 2]) -> PyResult<()> {
+    let _ = OPERATOR_RULES[operator::number_of(name)?].set(Rule { op, reads }); // who comes second has said the same
+    Ok(())
+}
+
+/// Names the op of a value that several pieces make up.
+#[pyfunction]
+pub(crate) fn tape_patch(op: Bound<'_, PyAny>) {
+    let _ = PATCH.set(op.py(), op.unbind()); // who comes second has named the same one
+}
+
+pub(crate) fn patch(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    let known = PATCH.get(py).map(|op| op.clone_ref(py));
+    known.ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("the tape knows no op for pieces"))
+}
+
+fn has_gradient(dtype: DType) -> bool {
+    dtype.is_floating()
+}
+
+pub(crate) fn outline(py: Python<'_>, like: &NDArray, shape: &[usize], dtype: DType) -> Outline {
+    let engine = like.owner().clone_ref(py);
+    Outline { shape: shape.into(), dtype, device: like.inner.device(), engine }
+}
+
+fn value(py: Python<'_>, array: &NDArray, read: bool) -> PyResult<Value> {
+    if read {
+        return Ok(Value::Saved(family::save(py, array)?));
+    }
+    Ok(Value::Outline(outline(py, array, &array.inner.layout().shape, array.inner.dtype())))
+}
+
+fn input(py: Python<'_>, operand: &Bound<'_, PyAny>, read: bool) -> PyResult<Input> {
+    let Ok(array) = operand.cast::<NDArray>() else {
+        if let Ok((node, index)) = operand.extract::<(Py<TapeNode>, usize)>() {
+            let value = node.get().outline_of(py, index).map_or_else(|| Value::Other(py.None()), Value::Outline);
+            return Ok(Input { entry: Some(Entry { node, index }), value });
+        }
+        return Ok(Input { entry: None, value: Value::Other(operand.clone().unbind()) });
+    };
+    Ok(Input { entry: entry_of(py, array.get())?, value: value(py, array.get(), read)? })
+}
+
+/// Whether an op over these operands is to be heard.
+#[pyfunction]
+pub(crate) fn tape_hears(operands: &Bound<'_, PyTuple>) -> PyResult<bool> {
+    let py = operands.py();
+    if listen::is_paused() {
+        return Ok(false);
+    }
+    for operand in operands.iter_borrowed() {
+        if let Ok(array) = operand.cast::<NDArray>()
+            && array.get().tape.is_known()
+            && entry_of(py, array.get())?.is_some()
+        {
+            return listen::listens(py);
+        }
+    }
+    Ok(false)
+}
+
+/// Refuses a target outside of the recording: what the tape would know of it from then on has no values.
+fn check_recorded(py: Python<'_>, name: &str, target: &NDArray) -> PyResult<()> {
+    let records = recording::with(|tape| !tape.tag().keeps()).unwrap_or(false);
+    if !records || target.inner.buffer().recording().is_some() {
+        return Ok(());
+    }
+    let message = format!(
+        "{name}() writes to an array of shape {} that is no argument, and a gradient would be wanted for it from then on:          a recording cannot say so. Write in a block of weft.autograd.no_grad(), return the value, or pass the array",
+        PyTuple::new(py, &target.inner.layout().shape)?
+    );
+    recording::fail(&message);
+    Err(errors::capture(py, &message))
+}
+
+/// Refuses a target that is a leaf, or part of one.
+#[pyfunction]
+pub(crate) fn tape_check_target(name: &str, target: &Bound<'_, NDArray>) -> PyResult<()> {
+    let (py, own) = (target.py(), target.get());
+    check_recorded(py, name, own)?;
+    let mut leaf = own.tape.known_family().and_then(|family| family.get().leaf_at(py, &own.inner));
+    if leaf.is_none() {
+        leaf = entry_of(py, own)?.map(|entry| entry.node).filter(|node| node.get().is_leaf());
+    }
+    if leaf.is_none() {
+        return Ok(());
+    }
+    Err(errors::gradient(
+        py,
+        &format!(
+            "{name}() would overwrite an array of shape {} whose gradient is wanted: with requires_grad it stays as it is \
+             while the tape listens. Write in a block of weft.autograd.no_grad(), or to a copy",
+            PyTuple::new(py, &own.inner.layout().shape)?
+        ),
+    ))
+}
+
+/// Notes an op that was pushed over `inputs`, whose results are `outputs`: new arrays, or for `given`, places that were there.
+#[pyfunction]
+pub(crate) fn tape_note(
+    op: Bound<'_, PyAny>,
+    attributes: Option<Py<PyAny>>,
+    inputs: &Bound<'_, PyTuple>,
+    outputs: &Bound<'_, PyTuple>,
+    reads: u64,
+    given: bool,
+) -> PyResult<()> {
+    let py = op.py();
+    let seen = inputs.iter().enumerate().map(|(at, operand)| input(py, &operand, self::reads(reads, at)));
+    let seen = seen.collect::<PyResult<Inputs>>()?;
+    let results = outputs.iter().map(|output| Ok(output.cast_into::<NDArray>()?)).collect::<PyResult<Vec<_>>>()?;
+    note(py, op.unbind(), attributes, seen, &results, reads, given)
+}
+
+fn note(
+    py: Python<'_>,
+    op: Py<PyAny>,
+    attributes: Option<Py<PyAny>>,
+    inputs: Inputs,
+    results: &[Bound<'_, NDArray>],
+    mask: u64,
+    given: bool,
+) -> PyResult<()> {
+    let outputs = results.iter().enumerate().map(|(at, result)| value(py, result.get(), reads(mask, RESULTS + at)));
+    let node = Py::new(py, TapeNode::of_op(py, op, attributes, inputs, outputs.collect::<PyResult<Outputs>>()?))?;
+    for (index, result) in results.iter().enumerate() {
+        let own = result.get();
+        if !has_gradient(own.inner.dtype()) {
+            continue;
+        }
+        let entry = Entry { node: node.clone_ref(py), index };
+        let generation =
+            if given { own.tape.family(py)?.get().add(&own.inner, entry.clone_ref(py)) } else { generation_of(own) };
+        own.tape.set(Some((entry, generation)));
+    }
+    Ok(())
+}
+
+/// The generation of the memory of a new handle on it.
+fn generation_of(array: &NDArray) -> u64 {
+    array.tape.known_family().map_or(0, |family| family.get().generation())
+}
+
+/// Keeps values for a rule, which finds them in the inputs of the node that this returns, and which `op` names.
+#[pyfunction]
+pub(crate) fn tape_keep(op: Bound<'_, PyAny>, arrays: &Bound<'_, PyTuple>) -> PyResult<TapeNode> {
+    let py = op.py();
+    let inputs = arrays.iter().map(|array| input(py, &array, true)).collect::<PyResult<Inputs>>()?;
+    Ok(TapeNode::of_op(py, op.unbind(), None, inputs, Outputs::new()))
+}
+
+/// Notes `result = array (operator) other`, from the type slot.
+#[cold]
+pub(crate) fn note_operator(
+    py: Python<'_>,
+    operator: Operator,
+    operands: [Option<&Bound<'_, PyAny>>; 2],
+    result: &Py<NDArray>,
+) -> PyResult<()> {
+    let Some(rule) = OPERATOR_RULES[operator as usize].get() else { return Ok(()) };
+    if listen::is_paused() || !has_gradient(result.get().inner.dtype()) {
+        return Ok(());
+    }
+    let mut inputs = Inputs::new();
+    let mut heard = false;
+    let arrays = operands.map(|operand| operand.and_then(|operand| operand.cast::<NDArray>().ok()));
+    let entries = [0, 1].map(|at| arrays[at].map_or(Ok(None), |array| entry_of(py, array.get())));
+    for ((at, entry), operand) in entries.into_iter().enumerate().zip(operands) {
+        let entry = entry?;
+        heard |= entry.is_some();
+        let value = match (arrays[at], operand) {
+            (Some(array), _) => Err(array),
+            (None, Some(operand)) => Ok(operand),
+            (None, None) => continue,
+        };
+        let value = match value {
+            Ok(other) => Value::Other(other.clone().unbind()),
+            Err(array) => {
+                Value::Outline(outline(py, array.get(), &array.get().inner.layout().shape, array.get().inner.dtype()))
+            }
+        };
+        inputs.push(Input { entry, value });
+    }
+    if !heard || !listen::listens(py)? {
+        return Ok(());
+    }
+    let needed = inputs.iter().zip(rule.reads).filter(|(input, _)| input.entry.is_some());
+    let mask = needed.fold(0, |mask, (_, reads)| mask | reads);
+    for (at, input) in inputs.iter_mut().enumerate() {
+        if let (true, Some(array)) = (reads(mask, at), arrays[at]) {
+            input.value = Value::Saved(family::save(py, array.get())?);
+        }
+    }
+    note(py, rule.op.clone_ref(py), None, inputs, &[result.bind(py).clone()], mask, false)
+}
+
+/// Notes that a heard or unheard op has written to `array`.
+#[inline]
+pub(crate) fn wrote(py: Python<'_>, array: &NDArray) {
+    if array.tape.is_known()
+        && let Some(family) = array.tape.known_family()
+    {
+        family.get().wrote(py, &array.inner);
+    }
+}
+
+/// Makes `array` a leaf; the leaf knows it weakly.
+#[pyfunction]
+pub(crate) fn tape_leaf(array: &Bound<'_, NDArray>, handle: Py<PyAny>) -> PyResult<Py<TapeNode>> {
+    let (py, own) = (array.py(), array.get());
+    let outline = outline(py, own, &own.inner.layout().shape, own.inner.dtype());
+    let node = Py::new(py, TapeNode::of_leaf(py, outline).with_handle(handle))?;
+    let entry = Entry { node: node.clone_ref(py), index: 0 };
+    let generation = own.tape.family(py)?.get().add(&own.inner, entry.clone_ref(py));
+    own.tape.set(Some((entry, generation)));
+    Ok(node)
+}
+
+/// Lets `array` be no leaf and no result any more: what is computed from it needs no gradient for that.
+#[pyfunction]
+pub(crate) fn tape_forget(array: &Bound<'_, NDArray>) -> PyResult<()> {
+    let (py, own) = (array.py(), array.get());
+    if let Some(entry) = entry_of(py, own)?
+        && let Some(family) = own.tape.known_family()
+    {
+        family.get().remove(&entry.node);
+    }
+    own.tape.set(None);
+    Ok(())
+}
+
+/// A handle on the memory of `array` that the tape knows by itself: a leaf of its own, or for `op`, the result of that op
+/// over `array`; with None for `op` and `leaf` false, of no gradient.
+#[pyfunction]
+#[pyo3(signature = (array, op=None, leaf=true))]
+pub(crate) fn tape_apart(
+    array: &Bound<'_, NDArray>,
+    op: Option<Py<PyAny>>,
+    leaf: bool,
+) -> PyResult<(Py<NDArray>, Option<Py<TapeNode>>)> {
+    let (py, own) = (array.py(), array.get());
+    let seen = outline(py, own, &own.inner.layout().shape, own.inner.dtype());
+    let node = match op {
+        Some(op) => {
+            let inputs = Inputs::from_iter([Input { entry: entry_of(py, own)?, value: Value::Outline(seen) }]);
+            let result = outline(py, own, &own.inner.layout().shape, own.inner.dtype());
+            Some(TapeNode::of_op(py, op, None, inputs, Outputs::from_iter([Value::Outline(result)])))
+        }
+        None => leaf.then(|| TapeNode::of_leaf(py, seen)),
+    };
+    let family = Py::new(py, Family::apart(own.tape.family(py)?.clone_ref(py)))?;
+    let tape = Handle::of_family(family.clone_ref(py));
+    let node = node.map(|node| Py::new(py, node)).transpose()?;
+    if let Some(node) = &node {
+        let entry = Entry { node: node.clone_ref(py), index: 0 };
+        let generation = family.get().add(&own.inner, entry.clone_ref(py));
+        tape.set(Some((entry, generation)));
+    }
+    Ok((Py::new(py, NDArray::with_tape(own.inner.clone(), own.owner().clone_ref(py), tape))?, node))
+}
+
+/// (node, index) of the value that `array` shows, or None.
+#[pyfunction]
+pub(crate) fn tape_entry(array: &Bound<'_, NDArray>) -> PyResult<Option<(Py<TapeNode>, usize)>> {
+    Ok(entry_of(array.py(), array.get())?.map(|entry| (entry.node, entry.index)))
+}

@@ -1,0 +1,97 @@
+//! `weft.Variable`.
+
+use super::Engine;
+use crate::errors;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+
+/// A handle on something that ops read and mutate. The engine orders accesses to it.
+///
+/// Made by `Engine.new_variable` or `Engine.variable_of`.
+#[pyclass(module = "weft", frozen, weakref)]
+pub(crate) struct Variable {
+    pub(crate) inner: weft_engine::Variable,
+    engine: Py<Engine>,
+}
+
+impl Variable {
+    pub(crate) fn new(inner: weft_engine::Variable, engine: Py<Engine>) -> Self {
+        Self { inner, engine }
+    }
+}
+
+#[pymethods]
+impl Variable {
+    /// The name it was given, or None.
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        self.inner.name()
+    }
+
+    /// How many mutations of it were pushed.
+    #[getter]
+    fn version(&self) -> u64 {
+        self.inner.version()
+    }
+
+    /// How many mutations of it have finished, failed ones included.
+    #[getter]
+    fn completed_version(&self) -> u64 {
+        self.inner.completed_version()
+    }
+
+    /// The engine that made it.
+    #[getter]
+    fn engine(&self, py: Python<'_>) -> Py<Engine> {
+        self.engine.clone_ref(py)
+    }
+
+    #[getter]
+    fn _deleted(&self) -> bool {
+        self.inner.is_deleted()
+    }
+
+    /// Whether every mutation pushed so far has finished.
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    fn is_ready(&self) -> bool {
+        self.inner.is_ready()
+    }
+
+    /// The exception of its last finished version, without raising it; None if it did not fail.
+    ///
+    /// Returns
+    /// -------
+    /// BaseException or None
+    fn exception(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let engine = &self.engine.get().inner;
+        let failure = py.detach(|| engine.failure(&self.inner))?;
+        failure.report();
+        Some(errors::of_failure(py, &failure).into_value(py).into_any())
+    }
+
+    /// Waits in asyncio, without blocking the event loop, until every mutation pushed so far has finished.
+    fn __await__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("weft._awaitable")?.getattr("await_variable")?.call1((slf,))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.engine)
+    }
+
+    fn __repr__(&self) -> String {
+        let name = match self.inner.name() {
+            Some(name) => format!("'{name}'"),
+            None => format!("#{}", self.inner.number()),
+        };
+        let (version, completed) = (self.inner.version(), self.inner.completed_version());
+        let state = match (self.inner.is_deleted(), completed < version) {
+            (true, _) => ", deleted".to_owned(),
+            (false, true) => format!(", completed {completed}"),
+            (false, false) => String::new(),
+        };
+        format!("<weft.Variable {name}, version {version}{state}>")
+    }
+}

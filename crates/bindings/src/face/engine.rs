@@ -1,0 +1,522 @@
+//! What Python calls on a `weft.Engine`.
+
+use super::process;
+use crate::arguments;
+use crate::callable::{AsyncCallable, Callable};
+use crate::cuda::{fences, times};
+use crate::engine::{Engine, Given, check_interval};
+use crate::errors;
+use crate::exceptions::Exceptions;
+use crate::host::Gil;
+use crate::native::{KeepingAlive, Native};
+use crate::pushes::{Common, Operator};
+use crate::stall;
+use crate::trace;
+use crate::variable::Variable;
+use crate::wait;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+use weft_engine::{NativeFunction, PushOptions};
+
+#[pymethods]
+#[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)] // Python's signatures
+impl Engine {
+    #[new]
+    #[pyo3(
+        signature = (workers=None, policy="work_stealing", *, max_pending_ops=1_048_576, max_pending_bytes=None,
+                     on_limit="block", switch_interval=None, stall_after=Some(30.0), name=None),
+        text_signature = "(workers=None, policy='work_stealing', *, max_pending_ops=1048576, max_pending_bytes=None, \
+                          on_limit='block', switch_interval=None, stall_after=30.0, name=None)"
+    )]
+    fn new(
+        py: Python<'_>,
+        workers: Option<i64>,
+        policy: &str,
+        max_pending_ops: i64,
+        max_pending_bytes: Option<i64>,
+        on_limit: &str,
+        switch_interval: Option<f64>,
+        stall_after: Option<f64>,
+        name: Option<String>,
+    ) -> PyResult<Self> {
+        let exceptions = Arc::new(Exceptions::new(py)?);
+        let given = Given { workers, policy, max_pending_ops, max_pending_bytes, on_limit, stall_after, name };
+        let settings = given.read(py, Gil::new(&exceptions))?;
+        check_interval(py, switch_interval)?;
+        let inner = py.detach(|| weft_engine::Engine::new(settings)).map_err(|error| errors::raised(py, error))?;
+        if let Some(seconds) = switch_interval {
+            py.import("sys")?.call_method1("setswitchinterval", (seconds,))?;
+        }
+        process::register(&inner);
+        Ok(Self { inner, exceptions, objects: OnceLock::new(), wrap: Mutex::new(None) })
+    }
+
+    /// The name it was given, or None.
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        self.inner.given_name()
+    }
+
+    /// The name of its policy.
+    #[getter]
+    fn policy(&self) -> &'static str {
+        self.inner.policy().name()
+    }
+
+    /// How many workers it was made with; 0 for ``serial``.
+    #[getter]
+    fn workers(&self) -> usize {
+        self.inner.workers()
+    }
+
+    /// Whether it was closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.inner.is_closed()
+    }
+
+    /// How many ops were pushed and have not finished.
+    #[getter]
+    fn pending(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.inner.stats()).pending
+    }
+
+    /// Makes a variable, at version 0.
+    ///
+    /// Parameters
+    /// ----------
+    /// name : str, optional
+    ///     For messages.
+    ///
+    /// Returns
+    /// -------
+    /// Variable
+    #[pyo3(signature = (name=None))]
+    fn new_variable(slf: &Bound<'_, Self>, name: Option<&str>) -> Variable {
+        Variable::new(slf.get().inner.new_variable(name), slf.clone().unbind())
+    }
+
+    /// The variable of an object: the same one each time, for as long as the object lives.
+    ///
+    /// NumPy views have the variable of the array that owns their memory.
+    ///
+    /// Parameters
+    /// ----------
+    /// obj : object
+    ///     Any object that can be weakly referenced.
+    ///
+    /// Returns
+    /// -------
+    /// Variable
+    ///
+    /// Raises
+    /// ------
+    /// ArgumentTypeError
+    ///     If the object cannot be weakly referenced.
+    fn variable_of<'py>(slf: &Bound<'py, Self>, obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let objects = &slf.get().objects;
+        let objects = if let Some(objects) = objects.get() {
+            objects
+        } else {
+            let class = py.import("weft._identity")?.getattr("ObjectVariables")?;
+            let made = class.call1((slf.getattr("new_variable")?,))?.unbind();
+            objects.get_or_init(|| made) // of two threads that come here at once, the first one's stays
+        };
+        objects.bind(py).call_method1("variable_of", (obj,))
+    }
+
+    /// Pushes an op: `exec_func()` runs when its accesses are granted.
+    ///
+    /// Parameters
+    /// ----------
+    /// exec_func : callable
+    ///     Called without arguments, on a worker. What it answers is dropped; what it raises is
+    ///     raised by waits on the variables it was to change.
+    /// read_vars, mutate_vars : sequence of Variable or NDArray, optional
+    ///     What it reads, what it changes. Inside the op, ``numpy.asarray(x)`` of an array among them is its memory,
+    ///     at once, to be written to if the op changes it.
+    /// overwrite_vars : sequence of Variable or NDArray, optional
+    ///     What it changes without looking at the old value, which therefore may have failed.
+    /// priority : int, optional
+    ///     Ready ops with a higher one go first.
+    /// name : str, optional
+    ///     For messages; what the callable is called by default.
+    /// device : Device, optional
+    ///     Where it runs, with ``policy="per_device"``.
+    /// always_run : bool, optional
+    ///     Whether it runs even if what it reads has failed: for clean-up.
+    /// nbytes : int, optional
+    ///     Bytes it holds while it is pending.
+    ///
+    /// Raises
+    /// ------
+    /// ArgumentTypeError
+    ///     If `exec_func` is not callable, or the lists hold anything but variables and arrays.
+    /// WrongEngineError, VariableDeletedError, EngineClosedError, PendingLimitError
+    ///     Then nothing was pushed.
+    #[pyo3(
+        signature = (exec_func, read_vars=None, mutate_vars=None, *, overwrite_vars=None, priority=0, name=None,
+                     device=None, always_run=false, nbytes=0),
+        text_signature = "($self, exec_func, read_vars=(), mutate_vars=(), *, overwrite_vars=(), priority=0, \
+                          name=None, device=None, always_run=False, nbytes=0)"
+    )]
+    fn push<'py>(
+        &self,
+        py: Python<'py>,
+        exec_func: &Bound<'py, PyAny>,
+        read_vars: Option<&Bound<'py, PyAny>>,
+        mutate_vars: Option<&Bound<'py, PyAny>>,
+        overwrite_vars: Option<&Bound<'py, PyAny>>,
+        priority: i32,
+        name: Option<&str>,
+        device: Option<&Bound<'py, PyAny>>,
+        always_run: bool,
+        nbytes: u64,
+    ) -> PyResult<()> {
+        arguments::check_callable(exec_func)?;
+        let options = PushOptions { priority, name, always_run, bytes: nbytes, ..PushOptions::default() };
+        let common = Common::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
+        common.push(py, self, Callable::new(exec_func))
+    }
+
+    /// Pushes an op that completes later: `exec_func(done)` starts it, and `done()` or
+    /// `done.fail(exc)`, from any thread, ends it.
+    ///
+    /// Parameters
+    /// ----------
+    /// exec_func : callable
+    ///     Called with a `Completion`. If it raises, the op fails with that.
+    /// read_vars, mutate_vars, overwrite_vars, priority, name, device, always_run, nbytes
+    ///     As for `push`.
+    #[pyo3(
+        signature = (exec_func, read_vars=None, mutate_vars=None, *, overwrite_vars=None, priority=0, name=None,
+                     device=None, always_run=false, nbytes=0),
+        text_signature = "($self, exec_func, read_vars=(), mutate_vars=(), *, overwrite_vars=(), priority=0, \
+                          name=None, device=None, always_run=False, nbytes=0)"
+    )]
+    fn push_async<'py>(
+        &self,
+        py: Python<'py>,
+        exec_func: &Bound<'py, PyAny>,
+        read_vars: Option<&Bound<'py, PyAny>>,
+        mutate_vars: Option<&Bound<'py, PyAny>>,
+        overwrite_vars: Option<&Bound<'py, PyAny>>,
+        priority: i32,
+        name: Option<&str>,
+        device: Option<&Bound<'py, PyAny>>,
+        always_run: bool,
+        nbytes: u64,
+    ) -> PyResult<()> {
+        arguments::check_callable(exec_func)?;
+        let options = PushOptions { priority, name, always_run, bytes: nbytes, ..PushOptions::default() };
+        let common = Common::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
+        common.push(py, self, AsyncCallable(Callable::new(exec_func)))
+    }
+
+    /// Pushes a native function, ``int32_t (*)(void *data)``, which runs without the GIL.
+    ///
+    /// The address must be that of such a function, which may run on any thread; a wrong one ends the process.
+    ///
+    /// Parameters
+    /// ----------
+    /// address : int
+    ///     The function's address. If it answers anything but 0, the op fails with `NativeOpError`.
+    /// data : int, optional
+    ///     The pointer it is called with.
+    /// keep_alive : object, optional
+    ///     Is kept alive until the function has run.
+    /// read_vars, mutate_vars, overwrite_vars, priority, name, device, always_run, nbytes
+    ///     As for `push`.
+    ///
+    /// Raises
+    /// ------
+    /// ArgumentValueError
+    ///     If the address is 0.
+    #[pyo3(
+        signature = (address, data=0, read_vars=None, mutate_vars=None, *, keep_alive=None, overwrite_vars=None,
+                     priority=0, name=None, device=None, always_run=false, nbytes=0),
+        text_signature = "($self, address, data=0, read_vars=(), mutate_vars=(), *, keep_alive=None, \
+                          overwrite_vars=(), priority=0, name=None, device=None, always_run=False, nbytes=0)"
+    )]
+    fn push_native<'py>(
+        &self,
+        py: Python<'py>,
+        address: usize,
+        data: usize,
+        read_vars: Option<&Bound<'py, PyAny>>,
+        mutate_vars: Option<&Bound<'py, PyAny>>,
+        keep_alive: Option<Py<PyAny>>,
+        overwrite_vars: Option<&Bound<'py, PyAny>>,
+        priority: i32,
+        name: Option<&str>,
+        device: Option<&Bound<'py, PyAny>>,
+        always_run: bool,
+        nbytes: u64,
+    ) -> PyResult<()> {
+        if address == 0 {
+            return Err(errors::argument_value(py, "address is that of a function, and 0 is none"));
+        }
+        // SAFETY: the caller of push_native vouches for the address, as its documentation demands.
+        let function = unsafe {
+            let function = std::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void) -> i32>(address);
+            NativeFunction::new(function, std::ptr::with_exposed_provenance_mut(data))
+        };
+        let options = PushOptions { priority, name, always_run, bytes: nbytes, ..PushOptions::default() };
+        let common = Common::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
+        let native = Native::new(py, function);
+        match keep_alive {
+            None => common.push(py, self, native),
+            Some(object) => common.push(py, self, KeepingAlive { native, object }),
+        }
+    }
+
+    /// Makes an operator: an op whose accesses are checked once, to be pushed many times.
+    ///
+    /// Parameters
+    /// ----------
+    /// exec_func, read_vars, mutate_vars, overwrite_vars, priority, name, device, always_run
+    ///     As for `push`.
+    ///
+    /// Returns
+    /// -------
+    /// Operator
+    ///     Its ``push()`` pushes the op.
+    #[pyo3(
+        signature = (exec_func, read_vars=None, mutate_vars=None, *, overwrite_vars=None, priority=0, name=None,
+                     device=None, always_run=false),
+        text_signature = "($self, exec_func, read_vars=(), mutate_vars=(), *, overwrite_vars=(), priority=0, \
+                          name=None, device=None, always_run=False)"
+    )]
+    fn new_operator<'py>(
+        slf: &Bound<'py, Self>,
+        exec_func: &Bound<'py, PyAny>,
+        read_vars: Option<&Bound<'py, PyAny>>,
+        mutate_vars: Option<&Bound<'py, PyAny>>,
+        overwrite_vars: Option<&Bound<'py, PyAny>>,
+        priority: i32,
+        name: Option<String>,
+        device: Option<&Bound<'py, PyAny>>,
+        always_run: bool,
+    ) -> PyResult<Operator> {
+        arguments::check_callable(exec_func)?;
+        let options = PushOptions { priority, name: name.as_deref(), always_run, ..PushOptions::default() };
+        let common = Common::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
+        common.operator(slf, Callable::new(exec_func))
+    }
+
+    /// Waits until every mutation of the variable pushed so far has finished.
+    ///
+    /// Parameters
+    /// ----------
+    /// var : Variable
+    /// timeout : float, optional
+    ///     Seconds; no limit by default.
+    ///
+    /// Raises
+    /// ------
+    /// BaseException
+    ///     What the op raised whose version this is, the original object.
+    /// WaitTimeoutError
+    ///     If the time ran out. The op goes on.
+    /// DeadlockError
+    ///     Inside an op, if the wait could never end.
+    #[pyo3(signature = (var, timeout=None))]
+    fn wait_for_var(&self, py: Python<'_>, var: &Bound<'_, Variable>, timeout: Option<f64>) -> PyResult<()> {
+        let timeout = arguments::timeout(py, timeout)?;
+        let variable = &var.get().inner;
+        if self.inner.is_done(variable).map_err(|error| errors::raised(py, error))? {
+            return Ok(());
+        }
+        wait::detached(py, &self.inner, timeout, |wait| self.inner.wait_for_var_with(variable, wait))
+    }
+
+    /// Waits until every access of the variable pushed so far, reads included, has finished.
+    ///
+    /// Parameters and errors as for `wait_for_var`.
+    #[pyo3(signature = (var, timeout=None))]
+    fn wait_to_write(&self, py: Python<'_>, var: &Bound<'_, Variable>, timeout: Option<f64>) -> PyResult<()> {
+        let timeout = arguments::timeout(py, timeout)?;
+        let variable = &var.get().inner;
+        wait::detached(py, &self.inner, timeout, |wait| self.inner.wait_to_write_with(variable, wait))
+    }
+
+    /// Waits until all ops pushed so far have finished.
+    ///
+    /// Parameters
+    /// ----------
+    /// timeout : float, optional
+    ///     Seconds; no limit by default.
+    ///
+    /// Raises
+    /// ------
+    /// BaseException
+    ///     What an op raised that nobody was told of yet; several come as an `ExceptionGroup`.
+    /// WaitTimeoutError
+    ///     If the time ran out. The ops go on.
+    /// DeadlockError
+    ///     Inside an op.
+    #[pyo3(signature = (timeout=None))]
+    fn wait_for_all(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        let timeout = arguments::timeout(py, timeout)?;
+        let start = Instant::now();
+        wait::detached(py, &self.inner, timeout, |wait| self.inner.wait_for_all_with(wait))?;
+        let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
+        fences::wait_for_devices(py, left)
+    }
+
+    /// Deletes a variable: after everything pushed before, `finalizer()` runs, once.
+    ///
+    /// Parameters
+    /// ----------
+    /// var : Variable
+    ///     Every later use of it raises `VariableDeletedError`.
+    /// finalizer : callable, optional
+    #[pyo3(signature = (var, finalizer=None))]
+    fn delete_variable(
+        &self,
+        py: Python<'_>,
+        var: &Bound<'_, Variable>,
+        finalizer: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let variable = &var.get().inner;
+        let name = format!("deletion of {}", variable.label().replace('\'', ""));
+        let deleted = match finalizer {
+            None => {
+                let nothing = |_: &mut weft_engine::OpContext<'_>| Ok(());
+                self.inner.delete_variable(variable, nothing, Some(&name))
+            }
+            Some(finalizer) => {
+                arguments::check_callable(finalizer)?;
+                self.inner.delete_variable(variable, Callable::new(finalizer), Some(&name))
+            }
+        };
+        deleted.map_err(|error| errors::raised(py, error))
+    }
+
+    /// Figures: workers, pending, pushed, completed, failed, skipped, cancelled, running,
+    /// pending_bytes, variables; policy and name.
+    ///
+    /// Returns
+    /// -------
+    /// dict
+    fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let stats = py.detach(|| self.inner.stats());
+        let figures = PyDict::new(py);
+        figures.set_item("name", self.inner.given_name())?;
+        figures.set_item("policy", self.policy())?;
+        figures.set_item("workers", self.workers())?;
+        figures.set_item("pushed", stats.pushed)?;
+        figures.set_item("completed", stats.completed)?;
+        figures.set_item("failed", stats.failed)?;
+        figures.set_item("skipped", stats.skipped)?;
+        figures.set_item("cancelled", stats.cancelled)?;
+        figures.set_item("pending", stats.pending)?;
+        figures.set_item("running", stats.running)?;
+        figures.set_item("pending_bytes", stats.pending_bytes)?;
+        figures.set_item("variables", stats.variables)?;
+        Ok(figures)
+    }
+
+    /// Waits until all ops pushed so far have finished. Their failures stay unreported.
+    #[pyo3(signature = (timeout=None))]
+    fn _drain(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        let timeout = arguments::timeout(py, timeout)?;
+        let start = Instant::now();
+        wait::detached(py, &self.inner, timeout, |wait| self.inner.drain_with(wait))?;
+        let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
+        times::wait_for(py, &self.inner, left)
+    }
+
+    /// What runs now, and who waits for whom.
+    fn _stall_report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        stall::report(py, &self.inner)
+    }
+
+    /// Starts to record what the engine does, at most `limit` ops of what is pushed from now on. Callables are replaced by
+    /// what `wrap(callable, name)` returns, if it is given.
+    #[pyo3(signature = (limit, wrap=None))]
+    fn _trace_start(&self, py: Python<'_>, limit: u64, wrap: Option<Py<PyAny>>) -> PyResult<()> {
+        py.detach(|| self.inner.start_trace(limit)).map_err(|error| errors::raised(py, error))?;
+        py.detach(|| times::begin(&self.inner));
+        *self.wrap.lock().unwrap_or_else(PoisonError::into_inner) = wrap;
+        Ok(())
+    }
+
+    /// What was recorded so far; the trace goes on.
+    fn _trace_read<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let mut recording = py.detach(|| self.inner.read_trace()).map_err(|error| errors::raised(py, error))?;
+        py.detach(|| times::join(&mut recording));
+        trace::to_python(py, &recording)
+    }
+
+    /// Ends the trace. Answers what was recorded.
+    fn _trace_stop<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let mut recording = py.detach(|| self.inner.stop_trace()).map_err(|error| errors::raised(py, error))?;
+        py.detach(|| {
+            times::join(&mut recording);
+            times::end(&recording);
+        });
+        // Bound to a name, so that it is dropped after the lock is released.
+        let wrap = self.wrap.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(wrap);
+        trace::to_python(py, &recording)
+    }
+
+    /// Closes the engine: waits for what was pushed, then ends the workers. Later pushes raise.
+    ///
+    /// Parameters
+    /// ----------
+    /// cancel : bool, optional
+    ///     Whether ops that have not started are dropped: they fail with `OpCancelledError`.
+    /// timeout : float, optional
+    ///     Seconds; no limit by default.
+    ///
+    /// Raises
+    /// ------
+    /// BaseException
+    ///     What ops raised that nobody was told of, unless `cancel`.
+    /// WaitTimeoutError
+    ///     If the time ran out. Ops go on; close again to wait for them.
+    #[pyo3(signature = (cancel=false, timeout=None))]
+    fn close(&self, py: Python<'_>, cancel: bool, timeout: Option<f64>) -> PyResult<()> {
+        let timeout = arguments::timeout(py, timeout)?;
+        wait::detached(py, &self.inner, None, |wait| self.inner.close(cancel, timeout, wait.tick.take()))
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// Drains and closes; after an exception drops what has not started.
+    #[pyo3(signature = (exc_type, exc_value, traceback))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: Option<&Bound<'_, PyAny>>,
+        exc_value: Option<&Bound<'_, PyAny>>,
+        traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let _ = (exc_value, traceback);
+        self.close(py, exc_type.is_some(), None)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(self.objects.get())?;
+        self.exceptions.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.exceptions.clear();
+    }
+
+    fn __repr__(&self) -> String {
+        let name = self.inner.given_name().map(|name| format!(" '{name}'")).unwrap_or_default();
+        let state = if self.inner.is_closed() { ", closed" } else { "" };
+        format!("<weft.Engine{name}, {}, {} workers{state}>", self.policy(), self.workers())
+    }
+}

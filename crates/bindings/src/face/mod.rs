@@ -1,0 +1,6 @@
+//! What Python calls on engines and arrays, and what it does with a process.
+
+mod engine;
+mod ndarray;
+pub(crate) mod process;
+mod taken;

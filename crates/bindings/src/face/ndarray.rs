@@ -1,0 +1,559 @@
+//! What Python calls on a `weft.NDArray`.
+
+use super::taken::Taken;
+use crate::arguments;
+use crate::array::operator::Operator;
+use crate::array::{NDArray, dtypes, raised};
+use crate::cuda::fences::{self, Until};
+use crate::cuda::{capture, hosted, transfers};
+use crate::engine::Engine;
+use crate::errors;
+use crate::pushes::{Lasting, binary, in_place, memory, unary};
+use crate::tape;
+use crate::wait;
+use pyo3::basic::CompareOp;
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PySlice, PyTuple, PyType};
+use std::ffi::c_int;
+use std::time::{Duration, Instant};
+use weft_array::{Array, Layout, Shape, granted, recording};
+
+impl NDArray {
+    /// Waits for the engine, and then for the device.
+    fn wait_until(&self, py: Python<'_>, timeout: Option<Duration>, until: Until) -> PyResult<()> {
+        let start = Instant::now();
+        let array = &self.inner;
+        capture::check_wait(py, array)?;
+        match until {
+            Until::Read if array.is_done() => {}
+            Until::Read => wait::detached(py, array.engine(), timeout, |wait| array.wait_to_read(wait))?,
+            Until::Written => wait::detached(py, array.engine(), timeout, |wait| array.wait_to_write(wait))?,
+        }
+        let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
+        fences::wait_for(py, array, until, left)
+    }
+}
+
+#[pymethods]
+#[allow(clippy::needless_pass_by_value)] // as pyo3 has it
+impl NDArray {
+    /// A handle of a subclass on the memory of an array; arrays of this class are made by functions alone.
+    #[new]
+    #[classmethod]
+    #[pyo3(signature = (of=None, /))]
+    fn py_new(class: &Bound<'_, PyType>, of: Option<&Bound<'_, Self>>) -> PyResult<Self> {
+        let py = class.py();
+        match of {
+            Some(of) if !class.is(py.get_type::<Self>()) => {
+                Ok(Self::new(of.get().inner.clone(), of.get().owner().clone_ref(py)))
+            }
+            _ => Err(PyTypeError::new_err(
+                "NDArrays are made by weft.asarray, weft.empty, weft.zeros and all functions that return arrays",
+            )),
+        }
+    }
+
+    #[inline]
+    fn __add__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Add, false)
+    }
+
+    #[inline]
+    fn __radd__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Add, true)
+    }
+
+    #[inline]
+    fn __iadd__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::Add)
+    }
+
+    #[inline]
+    fn __sub__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Subtract, false)
+    }
+
+    #[inline]
+    fn __rsub__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Subtract, true)
+    }
+
+    #[inline]
+    fn __isub__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::Subtract)
+    }
+
+    #[inline]
+    fn __mul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Multiply, false)
+    }
+
+    #[inline]
+    fn __rmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Multiply, true)
+    }
+
+    #[inline]
+    fn __imul__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::Multiply)
+    }
+
+    #[inline]
+    fn __truediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Divide, false)
+    }
+
+    #[inline]
+    fn __rtruediv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Divide, true)
+    }
+
+    #[inline]
+    fn __itruediv__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::Divide)
+    }
+
+    #[inline]
+    fn __floordiv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::FloorDivide, false)
+    }
+
+    #[inline]
+    fn __rfloordiv__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::FloorDivide, true)
+    }
+
+    #[inline]
+    fn __ifloordiv__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::FloorDivide)
+    }
+
+    #[inline]
+    fn __mod__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Remainder, false)
+    }
+
+    #[inline]
+    fn __rmod__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Remainder, true)
+    }
+
+    #[inline]
+    fn __imod__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::Remainder)
+    }
+
+    #[inline]
+    fn __matmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Matmul, false)
+    }
+
+    #[inline]
+    fn __rmatmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::Matmul, true)
+    }
+
+    #[inline]
+    fn __imatmul__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::Matmul)
+    }
+
+    #[inline]
+    fn __and__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::BitwiseAnd, false)
+    }
+
+    #[inline]
+    fn __rand__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::BitwiseAnd, true)
+    }
+
+    #[inline]
+    fn __iand__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::BitwiseAnd)
+    }
+
+    #[inline]
+    fn __or__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::BitwiseOr, false)
+    }
+
+    #[inline]
+    fn __ror__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::BitwiseOr, true)
+    }
+
+    #[inline]
+    fn __ior__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::BitwiseOr)
+    }
+
+    #[inline]
+    fn __xor__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::BitwiseXor, false)
+    }
+
+    #[inline]
+    fn __rxor__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::BitwiseXor, true)
+    }
+
+    #[inline]
+    fn __ixor__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::BitwiseXor)
+    }
+
+    #[inline]
+    fn __lshift__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::BitwiseLeftShift, false)
+    }
+
+    #[inline]
+    fn __rlshift__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::BitwiseLeftShift, true)
+    }
+
+    #[inline]
+    fn __ilshift__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::BitwiseLeftShift)
+    }
+
+    #[inline]
+    fn __rshift__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::BitwiseRightShift, false)
+    }
+
+    #[inline]
+    fn __rrshift__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        binary(slf, other, Operator::BitwiseRightShift, true)
+    }
+
+    #[inline]
+    fn __irshift__(slf: &Bound<'_, Self>, other: Taken<'_>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::BitwiseRightShift)
+    }
+
+    #[inline]
+    fn __pow__(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, PyAny>,
+        modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        if modulo.is_some() { Ok(slf.py().NotImplemented()) } else { binary(slf, other, Operator::Pow, false) }
+    }
+
+    #[inline]
+    fn __rpow__(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, PyAny>,
+        modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
+        if modulo.is_some() { Ok(slf.py().NotImplemented()) } else { binary(slf, other, Operator::Pow, true) }
+    }
+
+    fn __ipow__(slf: &Bound<'_, Self>, other: Taken<'_>, _modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        in_place(slf, &other.0, Operator::Pow)
+    }
+
+    #[inline]
+    fn __richcmp__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, operator: CompareOp) -> PyResult<Py<PyAny>> {
+        let operator = match operator {
+            CompareOp::Lt => Operator::Less,
+            CompareOp::Le => Operator::LessEqual,
+            CompareOp::Eq => Operator::Equal,
+            CompareOp::Ne => Operator::NotEqual,
+            CompareOp::Gt => Operator::Greater,
+            CompareOp::Ge => Operator::GreaterEqual,
+        };
+        binary(slf, other, operator, false)
+    }
+
+    fn __neg__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        unary(slf, Operator::Negative)
+    }
+
+    fn __pos__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        unary(slf, Operator::Positive)
+    }
+
+    fn __abs__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        unary(slf, Operator::Abs)
+    }
+
+    fn __invert__(slf: &Bound<'_, Self>) -> PyResult<Py<PyAny>> {
+        unary(slf, Operator::BitwiseInvert)
+    }
+
+    /// The lengths of the axes.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.inner.layout().shape)
+    }
+
+    /// Bytes from one element to the next along each axis.
+    #[getter]
+    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.inner.layout().strides)
+    }
+
+    /// The type of the elements, a `numpy.dtype`.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        dtypes::to_python(py, self.inner.dtype())
+    }
+
+    /// The number of axes.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.inner.layout().shape.len()
+    }
+
+    /// The number of elements.
+    #[getter]
+    fn size(&self) -> usize {
+        self.inner.layout().size()
+    }
+
+    /// Bytes of an element.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.inner.dtype().size()
+    }
+
+    /// Bytes of all elements.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.inner.bytes()
+    }
+
+    /// The engine that runs what is pushed on the array.
+    #[getter]
+    fn engine(&self, py: Python<'_>) -> Py<Engine> {
+        self.engine.clone_ref(py)
+    }
+
+    /// How many mutations were pushed on the array's memory, which its views share.
+    #[getter]
+    fn version(&self) -> u64 {
+        self.inner.version()
+    }
+
+    /// Whether the array's memory must not be written to.
+    #[getter]
+    fn readonly(&self) -> bool {
+        self.inner.buffer().is_readonly()
+    }
+
+    /// Waits until everything pushed so far to change the array has finished.
+    ///
+    /// Parameters
+    /// ----------
+    /// timeout : float, optional
+    ///     Seconds; no limit by default.
+    ///
+    /// Raises
+    /// ------
+    /// BaseException
+    ///     What the op raised that was to make this value, the original object.
+    /// WaitTimeoutError
+    ///     If the time ran out. The ops go on.
+    #[pyo3(signature = (timeout=None))]
+    fn wait_to_read(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        let timeout = arguments::timeout(py, timeout)?;
+        if granted(&self.actual()).is_some() {
+            return Ok(());
+        }
+        self.wait_until(py, timeout, Until::Read)
+    }
+
+    /// Waits until everything pushed so far on the array has finished, reads included.
+    ///
+    /// Parameters and errors as for `wait_to_read`.
+    #[pyo3(signature = (timeout=None))]
+    fn wait_to_write(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+        let timeout = arguments::timeout(py, timeout)?;
+        if granted(&self.actual()) == Some(true) {
+            return Ok(());
+        }
+        self.wait_until(py, timeout, Until::Written)
+    }
+
+    /// Whether everything pushed so far to change the array has finished.
+    ///
+    /// Returns
+    /// -------
+    /// bool
+    fn is_ready(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.inner.is_ready() && fences::is_done(&self.inner))
+    }
+
+    /// The exception of the last finished op that was to change the array, without raising it; or None.
+    ///
+    /// Returns
+    /// -------
+    /// BaseException or None
+    fn exception(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        let failure = py.detach(|| self.inner.failure())?;
+        failure.report();
+        Some(errors::of_failure(py, &failure).into_value(py).into_any())
+    }
+
+    #[pyo3(signature = (shape, strides, offset=0, dtype=None))]
+    fn _strided(
+        slf: &Bound<'_, Self>,
+        shape: Vec<usize>,
+        strides: Vec<isize>,
+        offset: isize,
+        dtype: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let (py, own) = (slf.py(), slf.get());
+        let dtype = dtype.map_or_else(|| Ok(own.inner.dtype()), dtypes::from_python)?;
+        let start = own.inner.layout().offset.wrapping_add_signed(offset);
+        if shape.len() != strides.len() {
+            return Err(pyo3::exceptions::PyValueError::new_err("shape and strides must be equally long"));
+        }
+        let layout = Layout { shape: shape.into(), strides: strides.into(), offset: start };
+        let view = Array::on(own.inner.buffer().clone(), layout, dtype).map_err(|error| raised(py, error))?;
+        Ok(Self::with_tape(view, own.engine.clone_ref(py), tape::Handle::view_of(slf)))
+    }
+
+    /// The view that a key of integers and slices names; nothing for any other key, and for one that does not fit.
+    fn _part(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let (py, own) = (slf.py(), slf.get());
+        let layout = own.inner.layout();
+        let several = key.cast_exact::<PyTuple>().ok();
+        let count = several.map_or(1, PyTupleMethods::len);
+        if count > layout.shape.len() {
+            return Ok(None);
+        }
+        let mut part = Layout { shape: Shape::new(), strides: layout.strides[..0].into(), offset: layout.offset };
+        for at in 0..count {
+            let (length, stride) = (layout.shape[at], layout.strides[at]);
+            let key = match several {
+                Some(keys) => keys.get_item(at)?,
+                None => key.clone(),
+            };
+            let start = if let Ok(index) = key.cast_exact::<PyInt>() {
+                let Ok(index) = index.extract::<isize>() else { return Ok(None) };
+                let from_front = if index < 0 { index.wrapping_add_unsigned(length) } else { index };
+                if usize::try_from(from_front).map_or(true, |index| index >= length) {
+                    return Ok(None);
+                }
+                from_front
+            } else if let Ok(slice) = key.cast_exact::<PySlice>() {
+                let found = slice.indices(length.cast_signed())?;
+                part.shape.push(found.slicelength);
+                part.strides.push(found.step.wrapping_mul(stride));
+                found.start
+            } else {
+                return Ok(None);
+            };
+            part.offset = part.offset.wrapping_add_signed(start.wrapping_mul(stride));
+        }
+        part.shape.extend_from_slice(&layout.shape[count..]);
+        part.strides.extend_from_slice(&layout.strides[count..]);
+        if part.shape.contains(&0) {
+            part.offset = layout.offset; // nothing lies anywhere
+        }
+        let view = Array::on(own.inner.buffer().clone(), part, own.inner.dtype()).map_err(|error| raised(py, error))?;
+        Ok(Some(Self::with_tape(view, own.engine.clone_ref(py), tape::Handle::view_of(slf))))
+    }
+
+    /// The memory; of an array on a device, a copy of its elements.
+    fn _storage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.inner.buffer().is_elsewhere() {
+            return self.values(py);
+        }
+        memory::view(py, &self.actual(), false, Lasting::Always)
+    }
+
+    /// Waits, and answers the values: read-only, unless the running op changes them. In an op that was granted the array,
+    /// and if that is on a device, a CuPy array.
+    #[pyo3(name = "_values")]
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.inner.buffer().is_elsewhere() {
+            if granted(&self.inner).is_some() {
+                return hosted::view(py, &self.inner);
+            }
+            capture::check_wait(py, &self.inner)?;
+            return memory::view(py, &transfers::to_host(py, &self.inner)?, true, Lasting::Always);
+        }
+        self.wait_to_read(py, None)?;
+        let actual = self.actual();
+        let readonly = granted(&actual) != Some(true);
+        memory::view(py, &actual, readonly, Lasting::Always)
+    }
+
+    /// The number of the device on which the array's memory belongs.
+    #[getter]
+    fn _device(&self) -> u16 {
+        self.inner.device()
+    }
+
+    /// Bytes before its first element in its memory.
+    #[getter]
+    fn _offset(&self) -> usize {
+        self.inner.layout().offset
+    }
+
+    /// Whether its memory is not the host's.
+    #[getter]
+    fn _elsewhere(&self) -> bool {
+        self.inner.buffer().is_elsewhere()
+    }
+
+    /// Whether the tape may know something of its value.
+    #[getter]
+    fn _known(&self) -> bool {
+        self.tape.is_known()
+    }
+
+    /// The name of the recording in which alone it has a place, or None.
+    #[getter]
+    fn _recording(&self) -> Option<&str> {
+        self.inner.buffer().recording().map(|tag| tag.name())
+    }
+
+    /// Whether the recording of this thread makes or changes it.
+    fn _is_recorded(&self) -> bool {
+        recording::is_written(&self.inner)
+    }
+
+    /// Whether its elements lie row after row without gaps.
+    #[getter]
+    fn _contiguous(&self) -> bool {
+        self.inner.is_contiguous()
+    }
+
+    fn _place(&self, device: u16) {
+        self.inner.set_device(device);
+    }
+
+    fn _shares_buffer(&self, other: &Bound<'_, Self>) -> bool {
+        std::sync::Arc::ptr_eq(self.inner.buffer(), other.get().inner.buffer())
+    }
+
+    /// A view of the values, after a wait; see `values`.
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let (py, own) = (slf.py(), slf.get());
+        let values = own.values(py)?;
+        // SAFETY: `view` is to be filled; NumPy's array answers for it, and is held by it.
+        if unsafe { ffi::PyObject_GetBuffer(values.as_ptr(), view, flags) } == 0 {
+            Ok(())
+        } else {
+            Err(PyErr::fetch(py))
+        }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.engine)?;
+        self.tape.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.tape.clear();
+    }
+}

@@ -1,0 +1,152 @@
+//! The exceptions that failed ops have raised.
+//!
+//! A failure lies in the engine's core, into which Python's garbage collector does not look; an exception in it, whose
+//! traceback refers to the engine, would keep both for ever. So an engine's exceptions lie in one table, which
+//! `weft.Engine` shows the collector, and failures hold places in it. Whoever can wait for a failed version, a variable
+//! or an array, refers to that `weft.Engine`; an exiting process, which asks engines that nobody refers to any more, is
+//! told in words what the collector has taken.
+//!
+//! Invariant: only attached threads lock a table, and nothing of Python's runs under its lock. So the collector finds it
+//! free and sees it whole, and so does a forked child.
+
+use super::host::Gil;
+use pyo3::exceptions::PyBaseException;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PySet, PyTraceback, PyWeakrefMethods, PyWeakrefReference};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use weft_engine::OpContext;
+
+/// An exception with the traceback that it had when it was raised.
+struct Exception {
+    value: Py<PyBaseException>,
+    traceback: Option<Py<PyTraceback>>,
+}
+
+/// Tells whether the collector has taken a table's exceptions, some of which may be cleared and not gone yet: it clears
+/// weak references first.
+struct Canary {
+    object: Py<PySet>,
+    alive: Py<PyWeakrefReference>,
+}
+
+impl Canary {
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        let object = PySet::empty(py)?;
+        let alive = PyWeakrefReference::new(&object)?.unbind();
+        Ok(Self { object: object.unbind(), alive })
+    }
+}
+
+struct Table {
+    next: u64,
+    places: BTreeMap<u64, Exception>,
+    canary: Canary,
+}
+
+/// The exceptions of an engine.
+pub(crate) struct Exceptions(Mutex<Table>);
+
+impl Exceptions {
+    pub(crate) fn new(py: Python<'_>) -> PyResult<Self> {
+        Ok(Self(Mutex::new(Table { next: 0, places: BTreeMap::new(), canary: Canary::new(py)? })))
+    }
+
+    /// Those of the engine that runs the op.
+    pub(crate) fn of<'a>(context: &'a OpContext<'_>) -> &'a Arc<Self> {
+        match context.host().downcast_ref::<Gil>() {
+            Some(gil) => gil.exceptions(),
+            None => unreachable!("every engine of this crate has this host"),
+        }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps an exception until its place is dropped. None if there is no memory for that.
+    pub(crate) fn keep(
+        self: &Arc<Self>,
+        py: Python<'_>,
+        value: Py<PyBaseException>,
+        traceback: Option<Py<PyTraceback>>,
+    ) -> Option<Py<Place>> {
+        self.revive(py).ok()?;
+        let number = {
+            let mut table = self.table();
+            table.next += 1;
+            table.next
+        };
+        let place = Py::new(py, Place { exceptions: Arc::clone(self), number }).ok()?;
+        self.table().places.insert(number, Exception { value, traceback });
+        Some(place)
+    }
+
+    /// Begins anew if the collector has taken what there was and the engine lives all the same, as finalizers can have it.
+    fn revive(&self, py: Python<'_>) -> PyResult<()> {
+        let alive = self.table().canary.alive.clone_ref(py);
+        if alive.bind(py).upgrade().is_none() {
+            let fresh = Canary::new(py)?;
+            let mut table = self.table();
+            let same = table.canary.alive.is(&alive); // no other thread was faster
+            let before = same.then(|| (std::mem::take(&mut table.places), std::mem::replace(&mut table.canary, fresh)));
+            drop(table);
+            drop(before);
+        }
+        Ok(())
+    }
+
+    /// Shows all to the collector.
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let table = self.table();
+        visit.call(&table.canary.object)?;
+        for exception in table.places.values() {
+            visit.call(&exception.value)?;
+            visit.call(&exception.traceback)?;
+        }
+        Ok(())
+    }
+
+    /// Lets all go.
+    pub(crate) fn clear(&self) {
+        let places = std::mem::take(&mut self.table().places);
+        drop(places); // not under the lock: this may run anything
+    }
+}
+
+/// A place in a table, whose end takes the exception out. Python's object, as these end where a thread is attached,
+/// wherever they are let go.
+#[pyclass(module = "weft._core", frozen, name = "_Place")]
+pub(crate) struct Place {
+    exceptions: Arc<Exceptions>,
+    number: u64,
+}
+
+impl Place {
+    /// The exception, to be raised again: its traceback begins anew where it was raised. None if the collector took it.
+    pub(crate) fn exception(&self, py: Python<'_>) -> Option<Py<PyBaseException>> {
+        let table = self.exceptions.table();
+        let found = table.places.get(&self.number);
+        let found = found.map(|found| (found.value.clone_ref(py), found.traceback.as_ref().map(|it| it.clone_ref(py))));
+        let alive = table.canary.alive.clone_ref(py);
+        drop(table);
+        let (value, traceback) = found?;
+        // Asked now that these references keep the collector off.
+        alive.bind(py).upgrade()?;
+        let _ = value.bind(py).setattr("__traceback__", traceback);
+        Some(value)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let ended = self.exceptions.table().places.remove(&self.number);
+        drop(ended); // not under the lock
+    }
+}
+
+/// Makes the class of places: a thread that were to do it later could be caught in the middle by a fork.
+pub(crate) fn load(py: Python<'_>) {
+    let _ = py.get_type::<Place>();
+}

@@ -1,0 +1,11 @@
+//! The interpreter: its GIL, its exceptions, its calls, the lines of its code. Nothing of weft's own classes is known here.
+
+pub(crate) mod allocator;
+pub(crate) mod arguments;
+pub(crate) mod call;
+pub(crate) mod errors;
+pub(crate) mod exceptions;
+pub(crate) mod failures;
+pub(crate) mod host;
+pub(crate) mod location;
+pub(crate) mod stall;

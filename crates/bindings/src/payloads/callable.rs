@@ -1,0 +1,173 @@
+//! Python callables as payloads.
+
+use super::answering::{self, Answering};
+use super::completion::Completion;
+use crate::call::call;
+use crate::errors;
+use crate::exceptions::Exceptions;
+use crate::interpreter::failures::Raised;
+use crate::location::Location;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
+use std::mem::offset_of;
+use std::sync::Arc;
+use weft_engine::{Cause, OpContext, Payload, PlaceOffset};
+
+/// The name of an op for its notes: the given one, or what the callable is called.
+pub(crate) fn name_of(context: &OpContext<'_>, callable: &Bound<'_, PyAny>) -> String {
+    let label = context.label();
+    if label.starts_with("op '") {
+        return label;
+    }
+    let name = callable.getattr("__qualname__").and_then(|name| name.extract::<String>());
+    name.map_or(label, |name| format!("op '{name}'"))
+}
+
+/// Notes on the exception which op it comes from and where that was pushed.
+#[cold]
+pub(crate) fn cause(
+    py: Python<'_>,
+    exceptions: &Arc<Exceptions>,
+    error: &PyErr,
+    name: &str,
+    location: Location,
+) -> Cause {
+    let place = location.describe(py).map(|place| format!(" pushed at {place}")).unwrap_or_default();
+    // What a device says of an op may have told all of it.
+    let told = !place.is_empty() && error.to_string().contains(&format!("{name},{place}"));
+    if !told {
+        // An exception whose add_note() is broken goes without a note.
+        let _ = error.value(py).call_method1("add_note", (format!("weft: {name}{place}"),));
+    }
+    Cause::Error(Box::new(Raised::new(py, exceptions, error)))
+}
+
+/// What there is against the answer of a coroutine function or a generator function: none of its body has run, or will.
+#[inline]
+fn objection(answer: &Bound<'_, PyAny>) -> Option<PyErr> {
+    if answer.is_none() { None } else { objection_to(answer).unwrap_or_else(Some) }
+}
+
+#[cold]
+fn objection_to(answer: &Bound<'_, PyAny>) -> PyResult<Option<PyErr>> {
+    static UNSTARTED: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
+    let py = answer.py();
+    let [coroutine, generator] = UNSTARTED.get_or_try_init(py, || {
+        let types = py.import("types")?;
+        PyResult::Ok([types.getattr("CoroutineType")?.unbind(), types.getattr("GeneratorType")?.unbind()])
+    })?;
+    let kind = answer.get_type();
+    if !kind.is(coroutine) && !kind.is(generator) {
+        return Ok(None);
+    }
+    let message = format!(
+        "the call only made a {}, which nobody runs: an op is a plain function; push_async() is for what goes on elsewhere",
+        kind.name()?
+    );
+    Ok(Some(errors::argument_type(py, &message)))
+}
+
+/// Ends what was never started, of which Python would warn once more.
+#[cold]
+fn end(unstarted: &Bound<'_, PyAny>) {
+    if let Err(error) = unstarted.call_method0("close") {
+        error.write_unraisable(unstarted.py(), Some(unstarted));
+    }
+}
+
+/// `exec_func()`.
+pub(crate) struct Callable {
+    pub(crate) function: Py<PyAny>,
+    pub(crate) location: Location,
+    /// Called if the engine drops it unrun.
+    pub(crate) dropped: Option<Py<PyAny>>,
+}
+
+impl Callable {
+    #[inline]
+    pub(crate) fn new(callable: &Bound<'_, PyAny>) -> Self {
+        let py = callable.py();
+        let (function, dropped) = Answering::open(callable);
+        Self { function, location: Location::here(py), dropped }
+    }
+
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.function)?;
+        visit.call(&self.dropped)
+    }
+
+    pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
+        let dropped = self.dropped.as_ref().map(|dropped| dropped.clone_ref(py));
+        Self { function: self.function.clone_ref(py), location: self.location, dropped }
+    }
+}
+
+impl Payload for Callable {
+    const HOSTED: bool = true;
+    // SAFETY: a `Location` is eight bytes without padding.
+    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(offset_of!(Callable, location)) });
+
+    #[inline]
+    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        // SAFETY: hosted payloads run inside `Gil::enter`.
+        let py = unsafe { Python::assume_attached() };
+        let callable = self.function.into_bound(py);
+        let error = match call(&callable, None) {
+            Ok(answer) => match objection(&answer) {
+                None => return Ok(()),
+                Some(error) => {
+                    end(&answer);
+                    error
+                }
+            },
+            Err(error) => error,
+        };
+        let name = name_of(context, &callable);
+        Err(cause(py, Exceptions::of(context), &error, &name, self.location))
+    }
+
+    fn discard(self) {
+        answering::tell(self.dropped);
+    }
+}
+
+/// `exec_func(done)`, which completes when `done` is used.
+pub(crate) struct AsyncCallable(pub(crate) Callable);
+
+impl Payload for AsyncCallable {
+    const HOSTED: bool = true;
+    // SAFETY: a `Location` is eight bytes without padding.
+    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(offset_of!(AsyncCallable, 0.location)) });
+
+    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        // SAFETY: hosted payloads run inside `Gil::enter`.
+        let py = unsafe { Python::assume_attached() };
+        let callable = self.0.function.into_bound(py);
+        let name = name_of(context, &callable);
+        let exceptions = Arc::clone(Exceptions::of(context));
+        let completion = Completion::new(context.defer(), Arc::clone(&exceptions), name.clone(), self.0.location);
+        let failed = |error: &PyErr| cause(py, &exceptions, error, &name, self.0.location);
+        let done = Py::new(py, completion).map_err(|error| failed(&error))?;
+        let answer = PyTuple::new(py, [&done]).and_then(|arguments| call(&callable, Some(&arguments)));
+        let (error, unstarted) = match answer {
+            Ok(answer) => match objection(&answer) {
+                None => return Ok(()),
+                Some(error) => (error, Some(answer)),
+            },
+            Err(error) => (error, None),
+        };
+        // Before the token goes, which would be the reason then.
+        let told = done.get().fail_with(failed(&error));
+        if let Some(answer) = unstarted {
+            end(&answer);
+        }
+        // Who has used it has ended the op, but for this.
+        if told { Ok(()) } else { Err(Cause::Error(Box::new(Raised::new(py, &exceptions, &error)))) }
+    }
+
+    fn discard(self) {
+        self.0.discard();
+    }
+}

@@ -1,0 +1,99 @@
+//! Pushes on a `weft.Engine`.
+
+use super::accesses::{self, Held};
+use super::{Operator, granting};
+use crate::arguments;
+use crate::array::raised;
+use crate::callable::Callable;
+use crate::engine::Engine;
+use crate::errors;
+use crate::payloads::announce;
+use crate::trace::Traced;
+use pyo3::prelude::*;
+use weft_array::{Step, recording};
+use weft_engine::{AccessKind, PushOptions, Variable};
+
+/// What every kind of push takes besides its payload.
+pub(crate) struct Common<'a, 'py> {
+    reads: Option<&'a Bound<'py, PyAny>>,
+    mutates: Option<&'a Bound<'py, PyAny>>,
+    overwrites: Option<&'a Bound<'py, PyAny>>,
+    options: PushOptions<'a>,
+    /// Whether the options name a device.
+    placed: bool,
+}
+
+impl<'a, 'py> Common<'a, 'py> {
+    #[inline]
+    pub(crate) fn new(
+        reads: Option<&'a Bound<'py, PyAny>>,
+        mutates: Option<&'a Bound<'py, PyAny>>,
+        overwrites: Option<&'a Bound<'py, PyAny>>,
+        device: Option<&Bound<'py, PyAny>>,
+        options: PushOptions<'a>,
+    ) -> PyResult<Self> {
+        let options = PushOptions { device: arguments::device(device)?, ..options };
+        Ok(Self { reads, mutates, overwrites, options, placed: device.is_some() })
+    }
+
+    #[inline]
+    fn held(&self) -> PyResult<Held<'py>> {
+        let mut held = Held::default();
+        accesses::hold(&mut held, self.reads, AccessKind::Read, "read_vars")?;
+        accesses::hold(&mut held, self.mutates, AccessKind::Mutate, "mutate_vars")?;
+        accesses::hold(&mut held, self.overwrites, AccessKind::Overwrite, "overwrite_vars")?;
+        Ok(held)
+    }
+
+    #[inline]
+    pub(crate) fn push<P: Traced>(self, py: Python<'py>, engine: &Engine, payload: P) -> PyResult<()> {
+        let held = self.held()?;
+        if !held.arrays.is_empty() {
+            return granting::push_held(py, engine, payload, &held, self.options, !self.placed);
+        }
+        let mut accesses = accesses::accesses(py, &engine.inner, &held)?;
+        if recording::is_open() {
+            let variables: Vec<_> =
+                held.variables.iter().map(|(variable, kind)| (&variable.get().inner, *kind)).collect();
+            return record(py, engine, payload, &variables, &self.options);
+        }
+        engine.push_payload(py, payload, &mut accesses, &self.options)
+    }
+
+    /// Makes an operator of it, whose accesses are checked now.
+    pub(crate) fn operator(self, engine: &Bound<'py, Engine>, callable: Callable) -> PyResult<Operator> {
+        let (py, inner, options) = (engine.py(), &engine.get().inner, &self.options);
+        let held = self.held()?;
+        accesses::accesses(py, inner, &held)?;
+        if inner.is_closed() {
+            let engine = inner.name().to_owned();
+            return Err(errors::raised(py, weft_engine::EngineError::Closed { engine }));
+        }
+        Ok(Operator {
+            engine: engine.clone().unbind(),
+            callable,
+            variables: held.variables.iter().map(|(variable, kind)| (variable.get().inner.clone(), *kind)).collect(),
+            arrays: granting::arrays_of(&held.arrays),
+            priority: options.priority,
+            name: options.name.map(ToOwned::to_owned),
+            device: options.device,
+            placed: self.placed,
+            always_run: options.always_run,
+        })
+    }
+}
+
+/// Records an op on variables alone.
+pub(crate) fn record<P: Traced>(
+    py: Python<'_>,
+    engine: &Engine,
+    payload: P,
+    variables: &[(&Variable, AccessKind)],
+    options: &PushOptions<'_>,
+) -> PyResult<()> {
+    announce(py, &payload, options.name);
+    payload
+        .into_step()
+        .and_then(|step| recording::append_on_variables(Step::Opaque(step), &engine.inner, variables, options))
+        .map_err(|error| raised(py, error))
+}

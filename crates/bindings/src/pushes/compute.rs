@@ -1,0 +1,163 @@
+//! Ops on arrays that a Python function computes.
+
+use super::memory::{self, Lasting};
+use crate::answering::{self, Answering};
+use crate::arguments;
+use crate::array::{NDArray, raised};
+use crate::call::call;
+use crate::callable::{cause, name_of};
+use crate::cuda::{capture, hosted};
+use crate::exceptions::Exceptions;
+use crate::location::Location;
+use crate::payloads::refuse_answering;
+use crate::tape::record;
+use crate::trace;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::mem::offset_of;
+use std::sync::Arc;
+use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Repeatable, recording, submit};
+use weft_cuda::Label;
+use weft_engine::trace::Kind;
+use weft_engine::{Cause, OpContext, Payload, PlaceOffset, PushOptions};
+
+struct Compute {
+    function: Py<PyAny>,
+    /// Called if the engine drops it unrun.
+    dropped: Option<Py<PyAny>>,
+    arrays: Vec<(Array, Access)>,
+    location: Location,
+}
+
+impl Payload for Compute {
+    const HOSTED: bool = true;
+    // SAFETY: a `Location` is eight bytes without padding.
+    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(offset_of!(Compute, location)) });
+
+    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        // SAFETY: hosted payloads run inside `Gil::enter`.
+        let py = unsafe { Python::assume_attached() };
+        let function = self.function.bind(py);
+        let run = || call_on(py, function, &self.arrays);
+        let outcome = if self.arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
+            let label = Label::bare(&name_of(context, function)).at(self.location.bits());
+            hosted::on_stream(py, &self.arrays, &label, run)
+        } else {
+            run()
+        };
+        outcome.map_err(|error| cause(py, Exceptions::of(context), &error, &name_of(context, function), self.location))
+    }
+
+    fn discard(self) {
+        answering::tell(self.dropped);
+    }
+}
+
+/// Calls a function with views of the arrays.
+fn call_on(py: Python<'_>, function: &Bound<'_, PyAny>, arrays: &[(Array, Access)]) -> PyResult<()> {
+    let view = |(array, access): &(Array, Access)| {
+        if array.buffer().is_elsewhere() {
+            return hosted::view(py, array);
+        }
+        memory::view(py, array, *access == Access::Read, Lasting::Op)
+    };
+    let views = arrays.iter().map(view).collect::<PyResult<Vec<_>>>()?;
+    call(function, Some(&PyTuple::new(py, views)?)).map(drop)
+}
+
+/// The same function, called again and again on other arrays.
+struct Recomputing {
+    function: Py<PyAny>,
+    location: Location,
+}
+
+impl Opaque for Recomputing {
+    fn is_hosted(&self) -> bool {
+        true
+    }
+
+    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        // SAFETY: hosted payloads run inside `Gil::enter`.
+        let py = unsafe { Python::assume_attached() };
+        let function = self.function.bind(py);
+        call_on(py, function, arrays)
+            .map_err(|error| cause(py, Exceptions::of(context), &error, &name_of(context, function), self.location))
+    }
+
+    fn place(&self) -> u64 {
+        self.location.bits()
+    }
+}
+
+impl Repeatable for Compute {
+    fn into_step(self) -> Result<Arc<dyn Opaque>, ArrayError> {
+        refuse_answering(self.dropped.as_ref())?;
+        Ok(Arc::new(Recomputing { function: self.function, location: self.location }))
+    }
+}
+
+/// Pushes an op that calls `func(*outputs, *mutated, *inputs)` on a worker with the GIL: with NumPy arrays, or with CuPy
+/// arrays if all are on devices.
+#[pyfunction]
+#[pyo3(signature = (func, outputs, inputs, mutated=None, *, name=None))]
+pub(crate) fn push_compute(
+    func: &Bound<'_, PyAny>,
+    outputs: &Bound<'_, PyTuple>,
+    inputs: &Bound<'_, PyTuple>,
+    mutated: Option<&Bound<'_, PyTuple>>,
+    name: Option<&str>,
+) -> PyResult<()> {
+    let py = func.py();
+    arguments::check_callable(func)?;
+    let mut held: Vec<(Bound<'_, NDArray>, Access)> = Vec::new();
+    for (list, access) in [(Some(outputs), Access::Overwrite), (mutated, Access::Mutate), (Some(inputs), Access::Read)]
+    {
+        for item in list.into_iter().flatten() {
+            held.push((item.cast_into::<NDArray>()?, access));
+        }
+    }
+    let Some((first, _)) = held.first() else { return Ok(()) };
+    let engine = first.get().owner().get();
+    let bytes: usize =
+        held.iter().filter(|(_, access)| *access == Access::Overwrite).map(|(out, _)| out.get().inner.bytes()).sum();
+    engine.wait_for_room(py, bytes as u64)?;
+    let arrays: Vec<(&Array, Access)> = held.iter().map(|(array, access)| (&array.get().inner, *access)).collect();
+    let (function, dropped) = Answering::open(func);
+    let compute = Compute {
+        function,
+        dropped,
+        arrays: arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect(),
+        location: Location::here(py),
+    };
+    if capture::is_open() && arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
+        let called = func.getattr("__name__").and_then(|name| name.extract::<String>());
+        let op = name.map_or_else(|| called.unwrap_or_else(|_| "?".to_owned()), ToOwned::to_owned);
+        let run = || {
+            let views =
+                compute.arrays.iter().map(|(array, _)| hosted::view(py, array)).collect::<PyResult<Vec<_>>>()?;
+            call(func, Some(&PyTuple::new(py, views)?)).map(drop)
+        };
+        if capture::callable(py, &op, Ok(func), &compute.arrays, run)? {
+            return Ok(());
+        }
+    }
+    let mut options = PushOptions { name, bytes: bytes as u64, ..PushOptions::default() };
+    if engine.inner.is_traced() {
+        options.note = trace::note_of_call(py, &engine.inner, Kind::Compute, name, func, compute.location);
+    }
+    if recording::is_open() {
+        let called = func.getattr("__name__").and_then(|name| name.extract::<String>());
+        let name = name.map_or_else(|| called.unwrap_or_else(|_| "?".to_owned()), ToOwned::to_owned);
+        recording::announce(&name, compute.location.bits());
+    }
+    // On the CPU it computes with NumPy, on a device with CuPy: not with both.
+    let elsewhere = arrays.iter().all(|(array, _)| array.buffer().is_elsewhere());
+    let request = Call { anywhere: elsewhere, ..Call::on(&engine.inner, &arrays, options) };
+    submit(compute, &request).map_err(|error| raised(py, error))?;
+    for (array, access) in &held {
+        if *access != Access::Read {
+            record::wrote(py, array.get());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,278 @@
+//! Operators on arrays: straight to a loop where one was named, otherwise through Python.
+
+use super::on_device;
+use super::strided::Loop;
+use crate::array::operator::{OPERATORS, Operator, broadcast, number_of, scalar};
+use crate::array::{NDArray, dtypes, raised};
+use crate::cuda::elementwise::CudaLoop;
+use crate::tape::record;
+use crate::trace;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
+use smallvec::SmallVec;
+use std::sync::OnceLock;
+use weft_array::{Array, DType, Operand, Scalar, Shape, StridedLoop, push_elementwise};
+use weft_engine::PushOptions;
+use weft_engine::trace::Kind;
+
+struct Fast {
+    kernel: StridedLoop,
+    name: String,
+    result: DType,
+    /// Knows what computes the same on devices.
+    of: Py<Loop>,
+}
+
+impl Fast {
+    fn options(&self, py: Python<'_>, output: &Array) -> PushOptions<'static> {
+        let note = trace::of_arrays(py, output.engine(), Kind::Compute, &self.name);
+        PushOptions { note, ..PushOptions::default() }
+    }
+}
+
+/// Loops of operators on arrays of one dtype.
+static LOOPS: [[OnceLock<Fast>; DType::COUNT]; OPERATORS] =
+    [const { [const { OnceLock::new() }; DType::COUNT] }; OPERATORS];
+/// Operators whose op a user computes: no loop, or no kernel, of the tables serves them any more.
+static REPLACED: [[OnceLock<()>; OPERATORS]; 2] = [const { [const { OnceLock::new() }; OPERATORS] }; 2];
+const ON_HOST: usize = 0;
+const ON_DEVICE: usize = 1;
+static DISPATCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// Names the function that computes what no cached loop does: ``hook(name, left, right)``.
+#[pyfunction]
+pub(crate) fn set_dispatch(hook: Bound<'_, PyAny>) -> PyResult<()> {
+    let py = hook.py();
+    DISPATCH.set(py, hook.unbind()).map_err(|_| PyRuntimeError::new_err("there is a dispatch hook already"))
+}
+
+/// Lets operator `name` on arrays of these dtypes, all the same, use `loop`, whose result has the dtype `result`.
+#[pyfunction]
+pub(crate) fn cache_loop(
+    name: &str,
+    dtypes: &Bound<'_, PyTuple>,
+    r#loop: &Bound<'_, Loop>,
+    result: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let at = number_of(name)?;
+    let operands: SmallVec<[DType; 2]> =
+        dtypes.iter().map(|dtype| dtypes::from_python(&dtype)).collect::<PyResult<_>>()?;
+    let result = dtypes::from_python(result)?;
+    let wanted: SmallVec<[DType; 3]> = operands.iter().copied().chain([result]).collect();
+    if wanted != r#loop.get().dtypes {
+        return Err(PyValueError::new_err("the loop is for other dtypes"));
+    }
+    if let Some(first) = operands.first()
+        && operands.iter().all(|operand| operand == first)
+    {
+        // Who comes second has named the same loop.
+        let _ = LOOPS[at][*first as usize].set(Fast {
+            kernel: r#loop.get().kernel,
+            name: r#loop.get().name.clone(),
+            result,
+            of: r#loop.clone().unbind(),
+        });
+    }
+    Ok(())
+}
+
+/// Leaves operator `name` on this kind of device to the dispatch hook, for good.
+#[pyfunction]
+pub(crate) fn forget_loops(name: &str, kind: &str) -> PyResult<()> {
+    let at = number_of(name)?;
+    match kind {
+        "cpu" => REPLACED[ON_HOST][at].get_or_init(|| ()),
+        "cuda" => REPLACED[ON_DEVICE][at].get_or_init(|| ()),
+        _ => &(), // no loop serves other kinds
+    };
+    Ok(())
+}
+
+#[inline]
+fn is_replaced(kind: usize, operator: Operator) -> bool {
+    REPLACED[kind][operator as usize].get().is_some()
+}
+
+/// The loop for operands in the host's memory.
+#[inline]
+fn cached(operator: Operator, dtype: DType) -> Option<&'static Fast> {
+    LOOPS[operator as usize][dtype as usize].get().filter(|_| !is_replaced(ON_HOST, operator))
+}
+
+/// The kernels for operands on devices that are all of this dtype, if the operator's loop is known.
+#[inline]
+pub(crate) fn kernels(py: Python<'_>, operator: Operator, dtype: DType) -> PyResult<Option<&'static Py<CudaLoop>>> {
+    match LOOPS[operator as usize][dtype as usize].get() {
+        Some(fast) => fast.of.get().cuda(py),
+        None => Ok(None),
+    }
+}
+
+/// `left (operator) right`, where one of the two, `array`, is an array.
+#[inline]
+pub(crate) fn binary<'py>(
+    array: &Bound<'py, NDArray>,
+    other: &Bound<'py, PyAny>,
+    operator: Operator,
+    reflected: bool,
+) -> PyResult<Py<PyAny>> {
+    let (py, own) = (array.py(), array.get());
+    let dtype = own.inner.dtype();
+    if own.inner.buffer().is_elsewhere() {
+        if !is_replaced(ON_DEVICE, operator)
+            && let Some(result) = on_device::binary(array, other, operator, reflected)?
+        {
+            heard(array, Some(other), operator, reflected, &result)?;
+            return Ok(result.into_any());
+        }
+    } else if let Some(fast) = cached(operator, dtype) {
+        let operands = Operands::of(own, other, dtype);
+        if let Some(operands) = operands
+            && let Some(shape) = operands.shape(own)
+        {
+            let output =
+                Array::empty(&own.owner().get().inner, &shape, fast.result).map_err(|error| raised(py, error))?;
+            operands.push(py, fast, &output, own, reflected)?;
+            let result = Py::new(py, NDArray::new(output, own.owner().clone_ref(py)))?;
+            heard(array, Some(other), operator, reflected, &result)?;
+            return Ok(result.into_any());
+        }
+    }
+    let (left, right) = if reflected { (other, array.as_any()) } else { (array.as_any(), other) };
+    dispatch(py, operator.name(false), left, Some(right))
+}
+
+/// `array (operator)= other`.
+#[inline]
+pub(crate) fn in_place<'py>(
+    array: &Bound<'py, NDArray>,
+    other: &Bound<'py, PyAny>,
+    operator: Operator,
+) -> PyResult<()> {
+    let (py, own) = (array.py(), array.get());
+    let dtype = own.inner.dtype();
+    if is_known(own, other) {
+        // The tape wants to be asked before.
+    } else if own.inner.buffer().is_elsewhere() {
+        if !is_replaced(ON_DEVICE, operator) && on_device::in_place(array, other, operator)? {
+            return Ok(());
+        }
+    } else if let Some(fast) = cached(operator, dtype)
+        && fast.result == dtype
+        && let Some(operands) = Operands::of(own, other, dtype)
+        && operands.shape(own).is_some_and(|shape| shape == own.inner.layout().shape)
+    {
+        return operands.push(py, fast, &own.inner, own, false);
+    }
+    let answer = dispatch(py, operator.name(true), array.as_any(), Some(other))?;
+    if answer.is(array) {
+        return Ok(());
+    }
+    // Python would bind the name to something else.
+    Err(PyRuntimeError::new_err("an in-place operator has made another array"))
+}
+
+/// `(operator) array`.
+#[inline]
+pub(crate) fn unary(array: &Bound<'_, NDArray>, operator: Operator) -> PyResult<Py<PyAny>> {
+    let (py, own) = (array.py(), array.get());
+    if own.inner.buffer().is_elsewhere() {
+        if !is_replaced(ON_DEVICE, operator)
+            && let Some(result) = on_device::unary(array, operator)?
+        {
+            heard(array, None, operator, false, &result)?;
+            return Ok(result.into_any());
+        }
+    } else if let Some(fast) = cached(operator, own.inner.dtype()) {
+        let shape = &own.inner.layout().shape;
+        let output = Array::empty(&own.owner().get().inner, shape, fast.result).map_err(|error| raised(py, error))?;
+        own.owner().get().wait_for_room(py, output.bytes() as u64)?;
+        push_elementwise(fast.kernel, &[&output], &[Operand::Array(&own.inner)], fast.options(py, &output))
+            .map_err(|error| raised(py, error))?;
+        let result = Py::new(py, NDArray::new(output, own.owner().clone_ref(py)))?;
+        heard(array, None, operator, false, &result)?;
+        return Ok(result.into_any());
+    }
+    dispatch(py, operator.name(false), array.as_any(), None)
+}
+
+/// Whether the tape may know something of an operand.
+#[inline]
+fn is_known(own: &NDArray, other: &Bound<'_, PyAny>) -> bool {
+    own.tape.is_known() || other.cast::<NDArray>().is_ok_and(|other| other.get().tape.is_known())
+}
+
+/// Lets the tape hear of an operator that was pushed.
+#[inline]
+fn heard(
+    array: &Bound<'_, NDArray>,
+    other: Option<&Bound<'_, PyAny>>,
+    operator: Operator,
+    reflected: bool,
+    result: &Py<NDArray>,
+) -> PyResult<()> {
+    if !array.get().tape.is_known()
+        && !other.is_some_and(|other| other.cast::<NDArray>().is_ok_and(|other| other.get().tape.is_known()))
+    {
+        return Ok(());
+    }
+    let own = Some(array.as_any());
+    record::note_operator(array.py(), operator, if reflected { [other, own] } else { [own, other] }, result)
+}
+
+/// The other operand of an operator.
+enum Operands<'a, 'py> {
+    Array(&'a Bound<'py, NDArray>),
+    Scalar(Scalar, DType),
+}
+
+impl<'a, 'py> Operands<'a, 'py> {
+    #[inline]
+    fn of(own: &NDArray, other: &'a Bound<'py, PyAny>, dtype: DType) -> Option<Self> {
+        if let Ok(array) = other.cast::<NDArray>() {
+            let fits =
+                array.get().inner.dtype() == dtype && array.get().owner().get().inner.is_same(&own.owner().get().inner);
+            return fits.then_some(Self::Array(array));
+        }
+        scalar(other, dtype).map(|scalar| Self::Scalar(scalar, dtype))
+    }
+
+    #[inline]
+    fn shape(&self, own: &NDArray) -> Option<Shape> {
+        let shape = &own.inner.layout().shape;
+        match self {
+            Self::Scalar(..) => Some(shape.clone()),
+            Self::Array(array) => {
+                let other = &array.get().inner.layout().shape;
+                if shape == other { Some(shape.clone()) } else { broadcast(shape, other) }
+            }
+        }
+    }
+
+    #[inline]
+    fn push(&self, py: Python<'_>, fast: &Fast, output: &Array, own: &NDArray, reflected: bool) -> PyResult<()> {
+        own.owner().get().wait_for_room(py, output.bytes() as u64)?;
+        let own = Operand::Array(&own.inner);
+        let other = match self {
+            Self::Array(array) => Operand::Array(&array.get().inner),
+            Self::Scalar(scalar, dtype) => Operand::Scalar(*scalar, *dtype),
+        };
+        let operands = if reflected { [other, own] } else { [own, other] };
+        push_elementwise(fast.kernel, &[output], &operands, fast.options(py, output)).map_err(|error| raised(py, error))
+    }
+}
+
+#[cold]
+fn dispatch(
+    py: Python<'_>,
+    name: &str,
+    left: &Bound<'_, PyAny>,
+    right: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Py<PyAny>> {
+    match DISPATCH.get(py) {
+        Some(hook) => hook.call1(py, (name, left, right)),
+        None => Ok(py.NotImplemented()),
+    }
+}

@@ -1,0 +1,125 @@
+//! Pushes of callables and native functions that name arrays among their accesses.
+
+use super::accesses::Held;
+use crate::array::{NDArray, raised};
+use crate::call::call;
+use crate::cuda::{capture, hosted};
+use crate::engine::Engine;
+use crate::exceptions::Exceptions;
+use crate::interpreter::failures::Raised;
+use crate::location::Location;
+use crate::payloads::announce;
+use crate::trace::Traced;
+use pyo3::prelude::*;
+use std::mem::offset_of;
+use std::sync::Arc;
+use weft_array::{Access, Array, ArrayError, Call, Opaque, Repeatable, granting, recording, submit};
+use weft_cuda::Label;
+use weft_engine::trace::Kind;
+use weft_engine::{AccessKind, Cause, OpContext, Payload, PlaceOffset, PushOptions, Variable};
+
+/// A payload that may touch these arrays while it runs.
+pub(crate) struct Granting<P> {
+    payload: P,
+    arrays: Vec<(Array, Access)>,
+    location: Location,
+}
+
+impl<P: Payload> Payload for Granting<P> {
+    const HOSTED: bool = P::HOSTED;
+    const PLACE: Option<PlaceOffset<Self>> = match P::PLACE {
+        // SAFETY: the payload lies there.
+        Some(place) => Some(unsafe { place.within(offset_of!(Self, payload)) }),
+        None => None,
+    };
+
+    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        granting(&self.arrays, || {
+            if !P::HOSTED || !self.arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
+                return self.payload.run(context);
+            }
+            // SAFETY: hosted payloads run inside `Gil::enter`.
+            let py = unsafe { Python::assume_attached() };
+            let label = Label::bare(&context.label()).at(self.location.bits());
+            let mut outcome = Ok(());
+            let body = || {
+                outcome = self.payload.run(context);
+                Ok(())
+            };
+            let issued = hosted::on_stream(py, &self.arrays, &label, body);
+            outcome
+                .and(issued.map_err(|error| Cause::Error(Box::new(Raised::new(py, Exceptions::of(context), &error)))))
+        })
+    }
+
+    fn discard(self) {
+        self.payload.discard();
+    }
+}
+
+impl<P: Traced> Repeatable for Granting<P> {
+    fn into_step(self) -> Result<Arc<dyn Opaque>, ArrayError> {
+        self.payload.into_step()
+    }
+}
+
+/// The arrays that are held, without Python.
+pub(crate) fn arrays_of(held: &[(Bound<'_, NDArray>, Access)]) -> Vec<(Array, Access)> {
+    held.iter().map(|(array, access)| (array.get().inner.clone(), *access)).collect()
+}
+
+/// Pushes an op on arrays and variables, after a wait for room. Unless the caller has named a device, it runs where
+/// its arrays belong.
+pub(crate) fn push<P: Traced>(
+    py: Python<'_>,
+    engine: &Engine,
+    mut payload: P,
+    arrays: &[(Array, Access)],
+    variables: &[(&Variable, AccessKind)],
+    mut options: PushOptions<'_>,
+    at_arrays: bool,
+) -> PyResult<()> {
+    if capture::is_open() && arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
+        let callable = payload.callable().map(|callable| callable.bind(py).clone());
+        let called = callable.as_ref().and_then(|callable| callable.getattr("__name__").ok()?.extract::<String>().ok());
+        let op = options.name.map_or_else(|| called.unwrap_or_else(|| "?".to_owned()), ToOwned::to_owned);
+        let function = match &callable {
+            Some(_) if !variables.is_empty() => Err("it accesses variables of the host"),
+            Some(callable) if P::KIND == Kind::Callable => Ok(callable),
+            Some(_) => Err("it completes later"),
+            None => Err("it is a native function"),
+        };
+        let run = || callable.as_ref().map_or(Ok(()), |callable| call(callable, None).map(drop));
+        if capture::callable(py, &op, function, arrays, run)? {
+            return Ok(());
+        }
+    }
+    if recording::is_open() {
+        announce(py, &payload, options.name);
+    } else {
+        engine.wait_for_room(py, options.bytes)?;
+    }
+    if engine.inner.is_traced() {
+        (payload, options.note) = engine.traced(py, payload, options.name)?;
+    }
+    let location = payload.location();
+    let payload = Granting { payload, arrays: arrays.to_vec(), location };
+    let arrays: Vec<(&Array, Access)> = arrays.iter().map(|(array, access)| (array, *access)).collect();
+    let request = Call { variables, at_arrays, anywhere: P::HOSTED, ..Call::on(&engine.inner, &arrays, options) };
+    submit(payload, &request).map_err(|error| raised(py, error))?;
+    engine.hand_over(py);
+    Ok(())
+}
+
+/// The same for what a push of Python's holds.
+pub(crate) fn push_held<P: Traced>(
+    py: Python<'_>,
+    engine: &Engine,
+    payload: P,
+    held: &Held<'_>,
+    options: PushOptions<'_>,
+    at_arrays: bool,
+) -> PyResult<()> {
+    let variables: Vec<_> = held.variables.iter().map(|(variable, kind)| (&variable.get().inner, *kind)).collect();
+    push(py, engine, payload, &arrays_of(&held.arrays), &variables, options, at_arrays)
+}

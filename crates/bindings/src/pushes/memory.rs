@@ -1,0 +1,177 @@
+//! Arrays from and to memory that Python sees.
+
+use crate::array::{NDArray, dtypes, raised};
+use crate::cuda;
+use crate::engine::Engine;
+use crate::tape::record;
+use crate::trace;
+use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::ffi::c_int;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use weft_array::{Array, Buffer, Layout, Operand, Storage, copy_loop, push_elementwise, recording};
+use weft_engine::trace::Kind;
+use weft_engine::{Device, DeviceLane, PushOptions};
+
+/// The bytes of an array's buffer, for NumPy to look at. Keeps them.
+#[pyclass(module = "weft._core", frozen, name = "_Memory")]
+pub(crate) struct Memory {
+    storage: Arc<Storage>,
+    readonly: bool,
+    /// Keeps the bytes from becoming another array's.
+    _buffer: Option<Arc<Buffer>>,
+}
+
+#[pymethods]
+impl Memory {
+    #[allow(clippy::needless_pass_by_value)] // as pyo3 has it
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let own = slf.get();
+        let start = own.storage.start().map_err(|cause| PyMemoryError::new_err(cause.to_string()))?;
+        let bytes = isize::try_from(own.storage.bytes()).map_err(|_| PyBufferError::new_err("too large"))?;
+        // SAFETY: `view` is to be filled; the bytes live as long as this object, which the view holds.
+        let filled = unsafe {
+            ffi::PyBuffer_FillInfo(view, slf.as_ptr(), start.cast(), bytes, c_int::from(own.readonly), flags)
+        };
+        if filled == 0 { Ok(()) } else { Err(PyErr::fetch(slf.py())) }
+    }
+}
+
+/// How long a NumPy array on an array's elements is looked at.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Lasting {
+    /// As long as anybody likes.
+    Always,
+    /// As long as the op runs that it is made for. It does not hold the buffer: the frames of an exception that the op
+    /// raises would hold it then, and through its variable themselves.
+    Op,
+}
+
+/// A NumPy array on the elements, without a wait.
+pub(crate) fn view<'py>(
+    py: Python<'py>,
+    array: &Array,
+    readonly: bool,
+    lasting: Lasting,
+) -> PyResult<Bound<'py, PyAny>> {
+    let buffer = array.buffer();
+    let memory = Memory {
+        storage: Arc::clone(buffer.storage().map_err(|error| raised(py, error))?),
+        readonly: buffer.is_readonly(),
+        _buffer: (lasting == Lasting::Always).then(|| Arc::clone(buffer)),
+    };
+    let memory = Bound::new(py, memory)?;
+    let layout = array.layout();
+    let shape = PyTuple::new(py, &layout.shape)?;
+    let strides = PyTuple::new(py, &layout.strides)?;
+    let dtype = dtypes::to_python(py, array.dtype())?;
+    let class = py.import("numpy")?.getattr("ndarray")?;
+    let made = if buffer.bytes() == 0 {
+        class.call1((shape, dtype))? // there are no bytes to be looked at
+    } else {
+        class.call1((shape, dtype, memory, layout.offset, strides))?
+    };
+    if readonly {
+        made.getattr("flags")?.setattr("writeable", false)?;
+    }
+    Ok(made)
+}
+
+/// An array of its own, allocated when something is first written.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // extracted from a sequence
+pub(crate) fn empty(shape: Vec<usize>, dtype: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>) -> PyResult<NDArray> {
+    let dtype = dtypes::from_python(dtype)?;
+    let array = Array::empty(&engine.get().inner, &shape, dtype).map_err(|error| raised(engine.py(), error))?;
+    Ok(NDArray::new(array, engine.clone().unbind()))
+}
+
+/// An array of its own where another one is: of the same engine, on the same device if that has a memory of its own.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // as above
+pub(crate) fn beside(x: &Bound<'_, NDArray>, shape: Vec<usize>, dtype: &Bound<'_, PyAny>) -> PyResult<NDArray> {
+    let (py, own) = (x.py(), x.get());
+    let dtype = dtypes::from_python(dtype)?;
+    if let Some(memory) = cuda::memory::buffer_of(&own.inner) {
+        return cuda::memory::empty_on(py, own.owner().bind(py), &shape, dtype, memory.device());
+    }
+    let array = Array::empty(&own.owner().get().inner, &shape, dtype).map_err(|error| raised(py, error))?;
+    Ok(NDArray::new(array, own.owner().clone_ref(py)))
+}
+
+/// An array on the memory of a NumPy array, which it keeps.
+#[pyfunction]
+pub(crate) fn wrap(array: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>) -> PyResult<NDArray> {
+    let py = array.py();
+    let dtype = dtypes::from_python(&array.getattr("dtype")?)?;
+    let (address, readonly): (usize, bool) = array.getattr("__array_interface__")?.get_item("data")?.extract()?;
+    let shape: Vec<usize> = array.getattr("shape")?.extract()?;
+    let strides: Vec<isize> = array.getattr("strides")?.extract()?;
+    let far = |stride: isize, length: usize| stride * isize::try_from(length).unwrap_or(0).saturating_sub(1);
+    let empty = shape.contains(&0);
+    let below: isize =
+        strides.iter().zip(&shape).map(|(&stride, &length)| if empty { 0 } else { far(stride, length).min(0) }).sum();
+    let mut layout = Layout { shape: shape.into(), strides: strides.into(), offset: below.unsigned_abs() };
+    let end = layout.range(dtype.size()).end;
+    if empty {
+        layout.offset = 0;
+    }
+    let start = NonNull::new(std::ptr::with_exposed_provenance_mut::<u8>(address.wrapping_add_signed(below)));
+    let start = start.ok_or_else(|| PyValueError::new_err("the array has no memory"))?;
+    let keeper = Box::new(array.clone().unbind());
+    // SAFETY: NumPy keeps the bytes of its array for as long as the array lives, which `keeper` holds.
+    let buffer = unsafe { Buffer::foreign(&engine.get().inner, start, if empty { 0 } else { end }, readonly, keeper) };
+    recording::note_constant(&buffer);
+    let array = Array::on(buffer, layout, dtype).map_err(|error| raised(py, error))?;
+    Ok(NDArray::new(array, engine.clone().unbind()))
+}
+
+/// Pushes a copy of `x`, broadcast, to `output`, which has its dtype.
+#[pyfunction]
+pub(crate) fn copy_elements(output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>) -> PyResult<()> {
+    let (py, to, from) = (output.py(), output.get(), x.get());
+    if to.inner.dtype() != from.inner.dtype() {
+        let message = format!("cannot copy {} to {}", from.inner.dtype().name(), to.inner.dtype().name());
+        return Err(PyValueError::new_err(message));
+    }
+    let same = Arc::ptr_eq(to.inner.buffer(), from.inner.buffer()) && to.inner.layout() == from.inner.layout();
+    if same {
+        return Ok(()); // as Python asks for after `x[i] += 1`
+    }
+    if to.inner.buffer().is_elsewhere() || from.inner.buffer().is_elsewhere() {
+        return py.import("weft._cuda.transfers")?.getattr("copy_elements")?.call1((output, x)).map(drop);
+    }
+    to.owner().get().wait_for_room(py, 0)?;
+    let kernel = copy_loop(to.inner.dtype());
+    let lane = if to.inner.device() == from.inner.device() { DeviceLane::Compute } else { DeviceLane::Copy };
+    let options = PushOptions {
+        device: Device { lane, ..Device::default() },
+        note: trace::of_arrays(py, to.inner.engine(), Kind::Copy, "copy"),
+        ..PushOptions::default()
+    };
+    push_elementwise(kernel, &[&to.inner], &[Operand::Array(&from.inner)], options)
+        .map_err(|error| raised(py, error))?;
+    record::wrote(py, to);
+    Ok(())
+}
+
+/// Bytes of arrays in this process, those below 4 KiB left out: allocated, in_use, cached, peak.
+#[pyfunction]
+pub(crate) fn memory_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let stats = weft_array::memory_stats();
+    let figures = PyDict::new(py);
+    figures.set_item("allocated", stats.allocated)?;
+    figures.set_item("in_use", stats.in_use)?;
+    figures.set_item("cached", stats.cached)?;
+    figures.set_item("peak", stats.peak)?;
+    Ok(figures)
+}
+
+/// Gives memory kept for reuse back to the system, and starts the peak anew.
+#[pyfunction]
+pub(crate) fn memory_trim(py: Python<'_>) {
+    py.detach(weft_array::trim_memory);
+}

@@ -1,0 +1,71 @@
+//! `weft.Operator`.
+
+use super::common::record;
+use super::granting;
+use crate::callable::Callable;
+use crate::engine::Engine;
+use crate::errors;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use weft_array::{Access, Array, recording};
+use weft_engine::{AccessKind, PushOptions, Variable};
+
+/// An op to be pushed again and again: its accesses were checked once.
+///
+/// Made by `Engine.new_operator`.
+#[pyclass(module = "weft", frozen, weakref)]
+pub(crate) struct Operator {
+    pub(crate) engine: Py<Engine>,
+    pub(crate) callable: Callable,
+    pub(crate) variables: Vec<(Variable, AccessKind)>,
+    pub(crate) arrays: Vec<(Array, Access)>,
+    pub(crate) priority: i32,
+    pub(crate) name: Option<String>,
+    pub(crate) device: weft_engine::Device,
+    /// Whether the device was named.
+    pub(crate) placed: bool,
+    pub(crate) always_run: bool,
+}
+
+#[pymethods]
+impl Operator {
+    /// Pushes the op once more.
+    ///
+    /// Raises
+    /// ------
+    /// VariableDeletedError, EngineClosedError, PendingLimitError
+    fn push(&self, py: Python<'_>) -> PyResult<()> {
+        let engine = self.engine.get();
+        let options = PushOptions {
+            priority: self.priority,
+            name: self.name.as_deref(),
+            device: self.device,
+            always_run: self.always_run,
+            ..PushOptions::default()
+        };
+        if !self.arrays.is_empty() {
+            let variables: Vec<_> = self.variables.iter().map(|(variable, kind)| (variable, *kind)).collect();
+            let callable = self.callable.clone_ref(py);
+            return granting::push(py, engine, callable, &self.arrays, &variables, options, !self.placed);
+        }
+        let mut accesses = weft_engine::Accesses::new(&engine.inner);
+        for (variable, kind) in &self.variables {
+            accesses.add(variable, *kind).map_err(|error| errors::raised(py, error))?;
+        }
+        if recording::is_open() {
+            let variables: Vec<_> = self.variables.iter().map(|(variable, kind)| (variable, *kind)).collect();
+            return record(py, engine, self.callable.clone_ref(py), &variables, &options);
+        }
+        engine.push_payload(py, self.callable.clone_ref(py), &mut accesses, &options)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.engine)?;
+        self.callable.traverse(&visit)
+    }
+
+    fn __repr__(&self) -> String {
+        let name = self.name.as_deref().map(|name| format!(" '{name}'")).unwrap_or_default();
+        format!("<weft.Operator{name} of {}>", self.engine.get().inner.name())
+    }
+}

@@ -1,0 +1,231 @@
+//! NumPy's inner loops, taken out of its ufuncs.
+
+use crate::array::operator::scalar;
+use crate::array::{NDArray, dtypes, raised};
+use crate::cuda::elementwise::CudaLoop;
+use crate::tape::record;
+use crate::trace;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyTuple, PyType};
+use smallvec::SmallVec;
+use std::ffi::{c_char, c_int, c_void};
+use weft_array::{Array, DType, Operand, Scalar, StridedLoop, push_elementwise, push_matmul, push_reduce};
+use weft_engine::PushOptions;
+use weft_engine::trace::Kind;
+
+type Function = unsafe extern "C" fn(*mut *mut c_char, *const isize, *const isize, *mut c_void);
+
+/// The beginning of NumPy's `PyUFuncObject`, which is part of its C API and has not changed since 1.0.
+#[repr(C)]
+struct UfuncObject {
+    head: ffi::PyObject,
+    nin: c_int,
+    nout: c_int,
+    nargs: c_int,
+    identity: c_int,
+    functions: *const Option<Function>,
+    data: *const *mut c_void,
+    ntypes: c_int,
+    reserved: c_int,
+    name: *const c_char,
+    types: *const c_char,
+}
+
+/// One of NumPy's inner loops for exact dtypes. It runs on workers without the GIL.
+#[pyclass(module = "weft._core", frozen)]
+pub(crate) struct Loop {
+    pub(super) kernel: StridedLoop,
+    pub(super) dtypes: SmallVec<[DType; 3]>,
+    /// The ufunc's name.
+    pub(super) name: String,
+    /// What a reduction starts with.
+    identity: Option<Scalar>,
+    /// Keeps the loop's code and data.
+    ufunc: Py<PyAny>,
+    /// What computes the same on devices; None if no kernel does.
+    cuda: PyOnceLock<Option<Py<CudaLoop>>>,
+}
+
+#[pymethods]
+impl Loop {
+    /// The loop of `ufunc` for these dtypes, inputs first; None if NumPy has none that needs no GIL.
+    #[staticmethod]
+    fn of(ufunc: &Bound<'_, PyAny>, dtypes: &Bound<'_, PyTuple>) -> PyResult<Option<Self>> {
+        let py = ufunc.py();
+        let class = py.import("numpy")?.getattr("ufunc")?.cast_into::<PyType>()?;
+        if !ufunc.get_type().is(&class) {
+            return Err(PyTypeError::new_err(format!("expected a numpy.ufunc, not {}", ufunc.get_type().name()?)));
+        }
+        let wanted: SmallVec<[DType; 3]> =
+            dtypes.iter().map(|dtype| dtypes::from_python(&dtype)).collect::<PyResult<_>>()?;
+        // Integer powers raise for negative exponents, which takes the GIL.
+        let name: String = ufunc.getattr("__name__")?.extract()?;
+        let floating = |dtype: &DType| dtype.is_floating();
+        if name == "power" && !wanted.iter().all(floating) {
+            return Ok(None);
+        }
+        // SAFETY: an instance of numpy.ufunc begins like this; its tables live as long as it does.
+        let found = unsafe {
+            let object = &*ufunc.as_ptr().cast::<UfuncObject>();
+            find(object, &wanted)
+        };
+        let Some((function, data, inputs)) = found else { return Ok(None) };
+        // SAFETY: NumPy's loops for numbers touch their operands alone, and take them unaligned.
+        let kernel = unsafe { StridedLoop::new(function, data, &wanted[..inputs], &wanted[inputs..]) };
+        let Some(kernel) = kernel else { return Ok(None) };
+        // Not 0 for sums of floating-point numbers, so that the sum of -0.0 is -0.0, as NumPy has it.
+        let identity = match name.as_str() {
+            "add" if wanted.iter().all(floating) => Some(Scalar::Float(-0.0)),
+            "add" => Some(Scalar::Int(0)),
+            "multiply" => Some(Scalar::Int(1)),
+            _ => None,
+        };
+        let (ufunc, cuda) = (ufunc.clone().unbind(), PyOnceLock::new());
+        Ok(Some(Self { kernel, dtypes: wanted, name, identity, ufunc, cuda }))
+    }
+
+    /// Pushes an op: the loop over `inputs`, arrays or numbers, broadcast to the shape of `outputs`.
+    fn push(&self, outputs: &Bound<'_, PyTuple>, inputs: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let py = outputs.py();
+        let targets = outputs;
+        let outputs = arrays(outputs)?;
+        let mut held: SmallVec<[Result<Bound<'_, NDArray>, weft_array::Scalar>; 2]> = SmallVec::new();
+        for (at, input) in inputs.iter().enumerate() {
+            let dtype = self.dtypes.get(at).copied().unwrap_or(DType::Float64);
+            match input.cast_into::<NDArray>() {
+                Ok(array) => {
+                    self.check(at, &array.get().inner)?;
+                    held.push(Ok(array));
+                }
+                Err(error) => {
+                    let input = error.into_inner();
+                    let scalar = scalar(&input, dtype).ok_or_else(|| {
+                        PyTypeError::new_err(format!("{input:?} cannot be an operand of dtype {}", dtype.name()))
+                    })?;
+                    held.push(Err(scalar));
+                }
+            }
+        }
+        for (at, output) in outputs.iter().enumerate() {
+            self.check(self.kernel.inputs() + at, &output.get().inner)?;
+        }
+        let Some(first) = outputs.first() else { return Err(PyValueError::new_err("there is no output")) };
+        if first.get().inner.buffer().is_elsewhere() {
+            return match self.cuda(py)? {
+                Some(kernels) => kernels.get().push_python(targets, inputs),
+                None => {
+                    py.import("weft._cuda.hosted")?.getattr("push")?.call1((&self.ufunc, targets, inputs)).map(drop)
+                }
+            };
+        }
+        let bytes: usize = outputs.iter().map(|output| output.get().inner.bytes()).sum();
+        first.get().owner().get().wait_for_room(py, bytes as u64)?;
+        let operands: SmallVec<[Operand<'_>; 2]> = held
+            .iter()
+            .enumerate()
+            .map(|(at, input)| match input {
+                Ok(array) => Operand::Array(&array.get().inner),
+                Err(scalar) => Operand::Scalar(*scalar, self.dtypes[at]),
+            })
+            .collect();
+        for output in &outputs {
+            record::wrote(py, output.get());
+        }
+        let outputs: SmallVec<[&Array; 1]> = outputs.iter().map(|output| &output.get().inner).collect();
+        let fills = self.name == "positive" && operands.iter().all(|input| matches!(input, Operand::Scalar(..)));
+        let options = Self::options(py, outputs[0], if fills { "fill" } else { &self.name });
+        push_elementwise(self.kernel, &outputs, &operands, options).map_err(|error| raised(py, error))
+    }
+
+    /// Pushes a reduction of `x` over `axes` into `output`, which has length 1 along them.
+    #[allow(clippy::needless_pass_by_value)] // extracted from a sequence
+    fn reduce(&self, output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>, axes: Vec<usize>) -> PyResult<()> {
+        let (py, to, from) = (output.py(), &output.get().inner, &x.get().inner);
+        self.check(0, from)?;
+        self.check(1, from)?;
+        self.check(2, to)?;
+        output.get().owner().get().wait_for_room(py, to.bytes() as u64)?;
+        push_reduce(self.kernel, self.identity, to, from, &axes, Self::options(py, to, &self.name))
+            .map_err(|error| raised(py, error))
+    }
+
+    /// Pushes ``output = a @ b`` for arrays of at least two dimensions, none of them empty.
+    fn matmul(&self, output: &Bound<'_, NDArray>, a: &Bound<'_, NDArray>, b: &Bound<'_, NDArray>) -> PyResult<()> {
+        let py = output.py();
+        let arrays = [a, b, output].map(|array| &array.get().inner);
+        for (at, array) in arrays.iter().enumerate() {
+            self.check(at, array)?;
+        }
+        let bytes = arrays[2].bytes() as u64;
+        output.get().owner().get().wait_for_room(py, bytes)?;
+        let options = PushOptions { bytes, ..Self::options(py, arrays[2], &self.name) };
+        push_matmul(self.kernel, arrays[2], arrays[0], arrays[1], options).map_err(|error| raised(py, error))
+    }
+
+    fn __repr__(&self) -> String {
+        let names: Vec<_> = self.dtypes.iter().map(|dtype| dtype.name()).collect();
+        format!("<weft._core.Loop {}>", names.join(", "))
+    }
+}
+
+impl Loop {
+    fn options(py: Python<'_>, output: &Array, name: &str) -> PushOptions<'static> {
+        let note = trace::of_arrays(py, output.engine(), Kind::Compute, name);
+        PushOptions { note, ..PushOptions::default() }
+    }
+
+    /// The kernels that compute the same on devices, if there are any.
+    pub(super) fn cuda(&self, py: Python<'_>) -> PyResult<Option<&Py<CudaLoop>>> {
+        let made = self.cuda.get_or_try_init(py, || -> PyResult<Option<Py<CudaLoop>>> {
+            let dtypes = self.dtypes.iter().map(|dtype| dtypes::to_python(py, *dtype));
+            let dtypes = PyTuple::new(py, dtypes.collect::<PyResult<Vec<_>>>()?)?;
+            let made = py.import("weft._cuda.elementwise")?.getattr("of_ufunc")?.call1((&self.ufunc, dtypes))?;
+            Ok(made.extract()?)
+        })?;
+        Ok(made.as_ref())
+    }
+
+    fn check(&self, at: usize, array: &Array) -> PyResult<()> {
+        match self.dtypes.get(at) {
+            Some(dtype) if *dtype == array.dtype() => Ok(()),
+            Some(dtype) => Err(PyTypeError::new_err(format!(
+                "operand {at} of the loop is {}, not {}",
+                dtype.name(),
+                array.dtype().name()
+            ))),
+            None => Err(PyValueError::new_err(format!("the loop has {} operands", self.dtypes.len()))),
+        }
+    }
+}
+
+fn arrays<'py>(list: &Bound<'py, PyTuple>) -> PyResult<SmallVec<[Bound<'py, NDArray>; 1]>> {
+    list.iter().map(|item| Ok(item.cast_into::<NDArray>()?)).collect()
+}
+
+/// # Safety
+///
+/// `object` is a ufunc.
+unsafe fn find(object: &UfuncObject, wanted: &[DType]) -> Option<(Function, *mut c_void, usize)> {
+    let operands = usize::try_from(object.nargs).ok()?;
+    if operands != wanted.len() || object.functions.is_null() || object.types.is_null() {
+        return None;
+    }
+    for at in 0..usize::try_from(object.ntypes).ok()? {
+        // SAFETY: the tables have as many rows as `ntypes` says, of `nargs` types each.
+        let (types, function, data) = unsafe {
+            let types = std::slice::from_raw_parts(object.types.add(at * operands), operands);
+            let data = if object.data.is_null() { std::ptr::null_mut() } else { *object.data.add(at) };
+            (types, *object.functions.add(at), data)
+        };
+        let fits = |(number, dtype): (&c_char, &DType)| dtypes::numbers(*dtype).contains(&c_int::from(*number));
+        if let Some(function) = function
+            && types.iter().zip(wanted).all(fits)
+        {
+            return Some((function, data, usize::try_from(object.nin).ok()?));
+        }
+    }
+    None
+}

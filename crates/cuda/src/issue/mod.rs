@@ -1,0 +1,8 @@
+//! From granted accesses to work on a stream, and the fence behind it.
+
+mod issuing;
+mod request;
+
+pub use issuing::Begun;
+pub(crate) use issuing::{Addresses, Issuing};
+pub use request::Request;

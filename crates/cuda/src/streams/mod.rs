@@ -1,0 +1,27 @@
+//! A device's context, its streams, and the fences behind what is on them. A context knows its streams, to say which op a
+//! fault may be put down to; so the files of this room know each other.
+
+mod backoff;
+mod clock;
+mod context;
+mod fence;
+mod foreign;
+pub mod fork;
+mod ledger;
+mod poller;
+mod retired;
+mod runtime;
+mod spans;
+mod stream;
+mod timer;
+mod timer_slack;
+
+pub(crate) use context::{Context, Entered};
+pub use fence::Fence;
+pub(crate) use fence::FenceCell;
+pub(crate) use runtime::Runtime;
+pub use runtime::Settings;
+pub(crate) use spans::Span;
+pub use stream::Stream;
+pub(crate) use stream::Turn;
+pub use timer::TimePoint;

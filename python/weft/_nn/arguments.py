@@ -1,0 +1,86 @@
+"""What kernels of networks ask of their operands and attributes, and how they say no."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast
+
+import numpy as np
+
+from weft.errors import ShapeError
+from weft.ops import Aval, result_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from weft._array.calls import DType
+
+__all__ = ["describe", "fixed", "floating", "known", "plain", "refuse"]
+
+
+def describe(**avals: Aval | None) -> str:
+    """Return operands by name and shape, as messages have them.
+
+    Examples
+    --------
+    >>> import numpy, weft
+    >>> from weft._nn.arguments import describe
+    >>> describe(x=weft.ops.Aval((2, 3), numpy.dtype("float32")), bias=None)
+    'x of shape (2, 3)'
+    """
+    return ", ".join(f"{name} of shape {aval.shape}" for name, aval in avals.items() if aval is not None)
+
+
+def refuse(op: str, why: str, **avals: Aval | None) -> ShapeError:
+    """Return the error that says why an op does not take these operands."""
+    return ShapeError(f"{op}: {why}; got {describe(**avals)}")
+
+
+def floating(op: str, **avals: Aval | None) -> DType:
+    """Return the dtype in which operands are computed, which are of real floating-point numbers.
+
+    Examples
+    --------
+    >>> import numpy, weft
+    >>> from weft._nn.arguments import floating
+    >>> floating("nn.conv", x=weft.ops.Aval((2, 3), numpy.dtype("float32")))
+    dtype('float32')
+    """
+    given = {name: aval for name, aval in avals.items() if aval is not None}
+    for name, aval in given.items():
+        if aval.dtype.kind != "f":
+            raise TypeError(
+                f"{op}: {name} has dtype {aval.dtype}, and real floating-point numbers are taken: "
+                f"weft.astype(x, 'float32') makes some"
+            )
+    return result_dtype(*given.values())
+
+
+def fixed(op: str, name: str, aval: Aval | None, shape: tuple[int, ...], **others: Aval | None) -> None:
+    """Refuse an operand of another shape."""
+    if aval is not None and aval.shape != shape:
+        raise refuse(op, f"{name} is to have shape {shape}", **{name: aval}, **others)
+
+
+def plain(value: Any) -> Any:
+    """Return numbers as Python's and sequences as tuples, so that they are attributes.
+
+    Examples
+    --------
+    >>> from weft._nn.arguments import plain
+    >>> plain([1, (2, 3)])
+    (1, (2, 3))
+    """
+    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
+        return tuple(map(plain, cast("Iterable[Any]", value)))
+    if isinstance(value, bool | float | str) or value is None:
+        return value
+    try:
+        return operator.index(cast("SupportsIndex", value))
+    except TypeError:
+        raise TypeError(f"a whole number, or a sequence of them, is taken, and {value!r} was given") from None
+
+
+def known(**attributes: Any) -> dict[str, Any]:
+    """Return the attributes that are not None."""
+    return {name: value for name, value in attributes.items() if value is not None}

@@ -1,0 +1,64 @@
+"""Vectors along one axis of arrays: repeated over the others, and sums over the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft._array.shapes import axis_index
+from weft._gradient.indexing import stand_in
+from weft._gradient.registering import gradient_of
+from weft._nn.arguments import refuse
+from weft.ops import Aval, get_op, register_op
+
+if TYPE_CHECKING:
+    from weft._array.calls import Elements
+
+__all__ = ["across", "channel_sum", "over"]
+
+
+def across(v: Elements, ndim: int, axis: int) -> Elements:
+    """Return a vector in the shape in which it broadcasts along one axis of arrays of `ndim` axes."""
+    return v.reshape([-1 if at == axis % ndim else 1 for at in range(ndim)])
+
+
+def _infer_sum(x: Aval, *, axis: int = 1) -> Aval:
+    return Aval((x.shape[axis_index(axis, len(x.shape))],), x.dtype)
+
+
+@register_op("nn.channel_sum", infer=_infer_sum)
+def _channel_sum(out: Elements, x: Elements, *, axis: int = 1) -> None:
+    out[...] = x.sum(axis=tuple(at for at in range(x.ndim) if at != axis % x.ndim))
+
+
+def _infer_over(v: Aval, like: Aval, *, axis: int = 1) -> Aval:
+    at = axis_index(axis, len(like.shape))
+    if v.shape != (like.shape[at],):
+        raise refuse("nn.over", f"a vector along axis {axis} has shape ({like.shape[at]},)", v=v, x=like)
+    return Aval(like.shape, v.dtype)
+
+
+@register_op("nn.over", infer=_infer_over)
+def _over(out: Elements, v: Elements, like: Elements, *, axis: int = 1) -> None:
+    np.copyto(out, across(v, like.ndim, axis))
+
+
+def channel_sum(x: Any, axis: int = 1) -> Any:
+    """Return the sums over all axes but one, an array or a symbol."""
+    return get_op("nn.channel_sum")(x, axis=axis)
+
+
+def over(v: Any, like: Any, axis: int = 1) -> Any:
+    """Return a vector along one axis of an array of the shape of `like`."""
+    return get_op("nn.over")(v, stand_in(like), axis=axis)
+
+
+@gradient_of("nn.channel_sum")
+def _channel_sum_rule(node: Any, grads: Any) -> Any:
+    return (over(grads[0], node.inputs[0], node.attributes.get("axis", 1)),)
+
+
+@gradient_of("nn.over")
+def _over_rule(node: Any, grads: Any) -> Any:
+    return channel_sum(grads[0], node.attributes.get("axis", 1)), None

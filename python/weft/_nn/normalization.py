@@ -1,0 +1,411 @@
+"""Normalisation: of channels by given statistics or by those of the batch, and of elements along axes.
+
+The gradients of what statistics of the data themselves normalise are one op each, whose own gradients are those of the
+formula in functions of arrays.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft._array.calls import one, several
+from weft._array.elementwise import sqrt
+from weft._array.operands import as_array
+from weft._array.shapes import axis_tuple, is_index
+from weft._gradient.likes import apply, reshape_like, shape_of
+from weft._gradient.registering import gradient_of, needs
+from weft._nn.arguments import fixed, floating, plain, refuse
+from weft._nn.channels import across, channel_sum, over
+from weft._nn.composite import pull
+from weft.ops import Aval, get_op, register_op
+
+if TYPE_CHECKING:
+    from weft._array.calls import Elements
+    from weft._array.operands import ArrayLike
+    from weft._array.shapes import Shape
+    from weft._core import NDArray
+
+__all__ = ["batch_norm", "batch_norm_train", "layer_norm"]
+
+
+def _channels(op: str, x: Aval, axis: int, **vectors: Aval) -> Shape:
+    """Return the shape of a vector with a number for each channel, which the others have."""
+    if len(x.shape) < 2 or not -len(x.shape) <= axis < len(x.shape):  # noqa: PLR2004 - a batch of channels
+        raise refuse(op, f"data with a batch and channels along axis {axis} are taken", x=x)
+    shape = (x.shape[axis],)
+    for name, aval in vectors.items():
+        fixed(op, name, aval, shape, x=x)
+    return shape
+
+
+def _infer_batch_norm(
+    x: Aval, gamma: Aval, beta: Aval, mean: Aval, variance: Aval, *, eps: float = 1e-5, axis: int = 1
+) -> Aval:
+    del eps
+    vectors = {"gamma": gamma, "beta": beta, "mean": mean, "variance": variance}
+    _channels("nn.batch_norm", x, axis, **vectors)
+    floating("nn.batch_norm", x=x, **vectors)
+    return Aval(x.shape, x.dtype)
+
+
+@register_op("nn.batch_norm", infer=_infer_batch_norm, inplace=[(0, 0)])
+def _batch_norm(
+    out: Elements,
+    x: Elements,
+    gamma: Elements,
+    beta: Elements,
+    mean: Elements,
+    variance: Elements,
+    *,
+    eps: float = 1e-5,
+    axis: int = 1,
+) -> None:
+    scale = gamma / np.sqrt(variance + variance.dtype.type(eps))
+    shift = beta - mean * scale
+    np.copyto(out, x * across(scale, x.ndim, axis) + across(shift, x.ndim, axis), casting="same_kind")
+
+
+def _infer_train(x: Aval, gamma: Aval, beta: Aval, *, eps: float = 1e-5, axis: int = 1) -> tuple[Aval, Aval, Aval]:
+    del eps
+    op = "nn.batch_norm_train"
+    shape = _channels(op, x, axis, gamma=gamma, beta=beta)
+    floating(op, x=x, gamma=gamma, beta=beta)
+    if 0 in x.shape[:axis] + x.shape[axis:][1:]:
+        raise refuse(op, "there are no elements to take statistics of", x=x)
+    return Aval(x.shape, x.dtype), Aval(shape, x.dtype), Aval(shape, x.dtype)
+
+
+def _statistics(x: Elements, axis: int) -> tuple[Elements, Elements]:
+    """Return mean and biased variance of each channel, summed in double precision."""
+    others = tuple(at for at in range(x.ndim) if at != axis % x.ndim)
+    mean = x.mean(axis=others, dtype=np.float64)
+    apart = x - across(mean, x.ndim, axis)
+    return mean, np.square(apart).mean(axis=others)
+
+
+@register_op("nn.batch_norm_train", infer=_infer_train, nout=3, inplace=[(0, 0)])
+def _batch_norm_train(
+    out: Elements,
+    mean: Elements,
+    variance: Elements,
+    x: Elements,
+    gamma: Elements,
+    beta: Elements,
+    *,
+    eps: float = 1e-5,
+    axis: int = 1,
+) -> None:
+    centre, spread = _statistics(x, axis)
+    mean[...], variance[...] = centre, spread
+    scale = gamma / np.sqrt(spread + eps)
+    shift = beta - centre * scale
+    np.copyto(out, x * across(scale, x.ndim, axis) + across(shift, x.ndim, axis), casting="same_kind")
+
+
+def _infer_train_data(
+    g: Aval, x: Aval, gamma: Aval, mean: Aval, variance: Aval, *, eps: float = 1e-5, axis: int = 1
+) -> tuple[Aval, Aval, Aval]:
+    del eps
+    op = "nn.batch_norm_data"
+    shape = _channels(op, x, axis, gamma=gamma, mean=mean, variance=variance)
+    if g.shape != x.shape:
+        raise refuse(op, "both are to have one shape", g=g, x=x)
+    floating(op, g=g, x=x, gamma=gamma)
+    return Aval(x.shape, x.dtype), Aval(shape, x.dtype), Aval(shape, x.dtype)
+
+
+@register_op("nn.batch_norm_data", infer=_infer_train_data, nout=3, inplace=[(0, 0)])
+def _batch_norm_data(
+    dx: Elements,
+    dgamma: Elements,
+    dbeta: Elements,
+    g: Elements,
+    x: Elements,
+    gamma: Elements,
+    mean: Elements,
+    variance: Elements,
+    *,
+    eps: float = 1e-5,
+    axis: int = 1,
+) -> None:
+    """Gradients of data, gamma and beta, given that of the result."""
+    others = tuple(at for at in range(x.ndim) if at != axis % x.ndim)
+    inverse = 1 / np.sqrt(variance.astype(np.float64) + eps)
+    normal = (x - across(mean, x.ndim, axis)) * across(inverse, x.ndim, axis)
+    total, moment = g.sum(axis=others, dtype=np.float64), (g * normal).sum(axis=others, dtype=np.float64)
+    count = x.size // x.shape[axis]
+    rest = g - across(total / count, x.ndim, axis) - normal * across(moment / count, x.ndim, axis)
+    np.copyto(dx, rest * across(gamma * inverse, x.ndim, axis), casting="same_kind")
+    dgamma[...], dbeta[...] = moment, total
+
+
+def _normal(x: Any, mean: Any, variance: Any, eps: float, axis: int) -> tuple[Any, Any]:
+    """Return data less their mean over their deviation, and the reciprocal of that."""
+    inverse = 1 / sqrt(variance + eps)
+    return (x - over(mean, x, axis)) * over(inverse, x, axis), inverse
+
+
+@gradient_of("nn.batch_norm", inputs=[0, 1, 3, 4])
+def _batch_norm_rule(node: Any, grads: Any) -> Any:
+    x, gamma, _, mean, variance = node.inputs
+    g, eps, axis = grads[0], node.attributes.get("eps", 1e-5), node.attributes.get("axis", 1)
+    normal, inverse = _normal(x, mean, variance, eps, axis)
+    total = channel_sum(g, axis)
+    moment = channel_sum(g * normal, axis) if any(needs(node, at) for at in (1, 4)) else None
+    return (
+        g * over(gamma * inverse, x, axis) if needs(node, 0) else None,
+        moment if needs(node, 1) else None,
+        total if needs(node, 2) else None,
+        -total * gamma * inverse if needs(node, 3) else None,
+        moment * gamma * inverse * inverse * -0.5 if needs(node, 4) else None,
+    )
+
+
+@gradient_of("nn.batch_norm_train", inputs=[0, 1], outputs=[1, 2])
+def _train_rule(node: Any, grads: Any) -> Any:
+    x, gamma, _ = node.inputs
+    _, mean, variance = node.outputs
+    axis = node.attributes.get("axis", 1)
+    dx, dgamma, dbeta = get_op("nn.batch_norm_data")(
+        grads[0] if grads[0] is not None else x * 0, x, gamma, mean, variance, **node.attributes
+    )
+    if any(grads[at] is not None for at in (1, 2)) and needs(node, 0):
+        each = 1 / channel_sum(x * 0 + 1, axis)  # of how many elements statistics are
+        if grads[1] is not None:
+            dx = dx + over(grads[1] * each, x, axis)
+        if grads[2] is not None:
+            dx = dx + (x - over(mean, x, axis)) * over(grads[2] * each * 2, x, axis)
+    return dx, dgamma, dbeta
+
+
+def _gradients_of_train(g: Any, x: Any, gamma: Any, *, eps: float, axis: int) -> tuple[Any, Any, Any]:
+    """Return the same as ``nn.batch_norm_data`` in functions of arrays, from the data alone."""
+    each = 1 / channel_sum(x * 0 + 1, axis)
+    mean = channel_sum(x, axis) * each
+    apart = x - over(mean, x, axis)
+    inverse = 1 / sqrt(channel_sum(apart * apart, axis) * each + eps)
+    normal = apart * over(inverse, x, axis)
+    total, moment = channel_sum(g, axis), channel_sum(g * normal, axis)
+    rest = g - over(total * each, x, axis) - normal * over(moment * each, x, axis)
+    return rest * over(gamma * inverse, x, axis), moment, total
+
+
+@gradient_of("nn.batch_norm_data", inputs=[0, 1, 2])
+def _batch_norm_data_rule(node: Any, grads: Any) -> Any:
+    """Statistics are those of the data: through them the gradient of the data goes as well."""
+    g, x, gamma = node.inputs[:3]
+    eps, axis = node.attributes.get("eps", 1e-5), node.attributes.get("axis", 1)
+    # dbeta is the sum of g: it is left out where nothing rests on it.
+    heads = [
+        (g * 0 if at == 0 else channel_sum(g, axis) * 0) if grad is None else grad for at, grad in enumerate(grads)
+    ]
+    found = pull(lambda *given: _gradients_of_train(*given, eps=eps, axis=axis), [g, x, gamma], heads)
+    return *found, None, None
+
+
+def _layer_axes(axis: Any, ndim: int) -> Shape:
+    """Return the axes that are normalised together: from one to the last, or the given ones."""
+    return axis_tuple(axis, ndim)
+
+
+def _infer_layer_norm(x: Aval, gamma: Aval, beta: Aval, *, axis: Any = -1, eps: float = 1e-5) -> Aval:
+    op = "nn.layer_norm"
+    del eps
+    shape = tuple(x.shape[at] for at in _layer_axes(axis, len(x.shape)))
+    fixed(op, "gamma", gamma, shape, x=x)
+    fixed(op, "beta", beta, shape, x=x)
+    floating(op, x=x, gamma=gamma, beta=beta)
+    if 0 in shape and 0 not in [n for at, n in enumerate(x.shape) if at not in _layer_axes(axis, len(x.shape))]:
+        raise refuse(op, f"there are no elements along axis {axis}", x=x)
+    return Aval(x.shape, x.dtype)
+
+
+def _along(v: Elements, x: Elements, axes: Shape) -> Elements:
+    return v.reshape([n if at in axes else 1 for at, n in enumerate(x.shape)])
+
+
+@register_op("nn.layer_norm", infer=_infer_layer_norm, inplace=[(0, 0)])
+def _layer_norm(
+    out: Elements, x: Elements, gamma: Elements, beta: Elements, *, axis: Any = -1, eps: float = 1e-5
+) -> None:
+    axes = _layer_axes(axis, x.ndim)
+    apart = x - x.mean(axis=axes, keepdims=True, dtype=np.float64)
+    normal = apart / np.sqrt(np.square(apart).mean(axis=axes, keepdims=True) + eps)
+    np.copyto(out, normal * _along(gamma, x, axes) + _along(beta, x, axes), casting="same_kind")
+
+
+def _infer_layer_data(g: Aval, x: Aval, gamma: Aval, *, axis: Any = -1, eps: float = 1e-5) -> tuple[Aval, Aval, Aval]:
+    op = "nn.layer_norm_data"
+    del eps
+    shape = tuple(x.shape[at] for at in _layer_axes(axis, len(x.shape)))
+    fixed(op, "gamma", gamma, shape, x=x)
+    if g.shape != x.shape:
+        raise refuse(op, "both are to have one shape", g=g, x=x)
+    floating(op, g=g, x=x, gamma=gamma)
+    return Aval(x.shape, x.dtype), Aval(shape, x.dtype), Aval(shape, x.dtype)
+
+
+@register_op("nn.layer_norm_data", infer=_infer_layer_data, nout=3, inplace=[(0, 0)])
+def _layer_norm_data(
+    dx: Elements,
+    dgamma: Elements,
+    dbeta: Elements,
+    g: Elements,
+    x: Elements,
+    gamma: Elements,
+    *,
+    axis: Any = -1,
+    eps: float = 1e-5,
+) -> None:
+    axes = _layer_axes(axis, x.ndim)
+    others = tuple(at for at in range(x.ndim) if at not in axes)
+    apart = x - x.mean(axis=axes, keepdims=True, dtype=np.float64)
+    inverse = 1 / np.sqrt(np.square(apart).mean(axis=axes, keepdims=True) + eps)
+    normal = apart * inverse
+    scaled = g * _along(gamma, x, axes)
+    rest = scaled - scaled.mean(axis=axes, keepdims=True, dtype=np.float64)
+    rest = rest - normal * (scaled * normal).mean(axis=axes, keepdims=True)
+    dgamma[...], dbeta[...] = (g * normal).sum(axis=others), g.sum(axis=others, dtype=np.float64)
+    np.copyto(dx, rest * inverse, casting="same_kind")
+
+
+def _spread(v: Any, x: Any, axes: Shape) -> Any:
+    if len(axes) == 1:
+        return over(v, x, axes[0])
+    shape = shape_of(x)
+    return apply(
+        "reshape", v, shape=tuple(n if at in {i % len(shape) for i in axes} else 1 for at, n in enumerate(shape))
+    )
+
+
+@gradient_of("nn.layer_norm", inputs=[0, 1])
+def _layer_norm_rule(node: Any, grads: Any) -> Any:
+    x, gamma, _ = node.inputs
+    return get_op("nn.layer_norm_data")(grads[0], x, gamma, **node.attributes)
+
+
+@gradient_of("nn.layer_norm_data", inputs=[0, 1, 2])
+def _layer_norm_data_rule(node: Any, grads: Any) -> Any:
+    given = {"axis": node.attributes.get("axis", -1), "eps": node.attributes.get("eps", 1e-5)}
+    g, x, gamma = node.inputs
+    axis: Any = given["axis"]
+    axes: Shape = axis if axis.__class__ is tuple else (axis,)
+
+    def gradients(g: Any, x: Any, gamma: Any) -> Any:
+        scaled = g * _spread(gamma, x, axes)
+        apart = x - apply("mean", x, axis=axes, keepdims=True)
+        inverse = 1 / sqrt(apply("mean", apart * apart, axis=axes, keepdims=True) + given["eps"])
+        normal = apart * inverse
+        rest = scaled - apply("mean", scaled, axis=axes, keepdims=True)
+        rest = rest - normal * apply("mean", scaled * normal, axis=axes, keepdims=True)
+        return rest * inverse, _total(g * normal, gamma, axes), _total(g, gamma, axes)
+
+    heads = [(x * 0 if at == 0 else gamma * 0) if grad is None else grad for at, grad in enumerate(grads)]
+    return pull(gradients, [g, x, gamma], heads)
+
+
+def _total(x: Any, like: Any, axes: Shape) -> Any:
+    """Return the sums over all axes but these."""
+    if len(axes) == 1:
+        return channel_sum(x, axes[0])
+    ndim = len(shape_of(x))
+    kept = {at % ndim for at in axes}
+    return reshape_like(apply("sum", x, axis=tuple(at for at in range(ndim) if at not in kept)), like)
+
+
+def batch_norm(
+    x: ArrayLike,
+    gamma: ArrayLike,
+    beta: ArrayLike,
+    mean: ArrayLike,
+    variance: ArrayLike,
+    *,
+    eps: float = 1e-5,
+    axis: int = 1,
+) -> NDArray:
+    """Normalise each channel by given statistics, then scale and shift it.
+
+    Parameters
+    ----------
+    x : array_like
+        Data of at least two axes.
+    gamma, beta, mean, variance : array_like
+        Vectors with a number for each channel.
+    eps : float, default: 1e-5
+        What is added to the variance.
+    axis : int, default: 1
+        The axis of the channels.
+
+    Returns
+    -------
+    NDArray
+        ``(x - mean) / sqrt(variance + eps) * gamma + beta``.
+
+    Examples
+    --------
+    >>> import weft
+    >>> one = weft.ones(1)
+    >>> weft.nn.batch_norm([[1.0], [3.0]], one, one, one, one, eps=0.0).tolist()
+    [[1.0], [3.0]]
+    """
+    x = as_array(x)
+    vectors = [as_array(each, x) for each in (gamma, beta, mean, variance)]
+    return one(get_op("nn.batch_norm"), x, *vectors, eps=float(eps), axis=plain(axis))
+
+
+def batch_norm_train(
+    x: ArrayLike, gamma: ArrayLike, beta: ArrayLike, *, eps: float = 1e-5, axis: int = 1
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Normalise each channel by the statistics of the batch, then scale and shift it.
+
+    Who keeps running averages updates them from what is returned.
+
+    Parameters
+    ----------
+    x, gamma, beta, eps, axis
+        See `batch_norm`.
+
+    Returns
+    -------
+    y, mean, variance : NDArray
+        The result, and mean and biased variance of each channel.
+
+    Examples
+    --------
+    >>> import weft
+    >>> y, mean, variance = weft.nn.batch_norm_train([[1.0], [3.0]], weft.ones(1), weft.zeros(1), eps=0.0)
+    >>> y.tolist(), mean.tolist(), variance.tolist()
+    ([[-1.0], [1.0]], [2.0], [1.0])
+    """
+    x = as_array(x)
+    y, mean, variance = several(
+        get_op("nn.batch_norm_train"), x, as_array(gamma, x), as_array(beta, x), eps=float(eps), axis=plain(axis)
+    )
+    return y, mean, variance
+
+
+def layer_norm(x: ArrayLike, gamma: ArrayLike, beta: ArrayLike, *, axis: Any = -1, eps: float = 1e-5) -> NDArray:
+    """Normalise elements along an axis, or along several together, then scale and shift them.
+
+    Parameters
+    ----------
+    x : array_like
+        Data.
+    gamma, beta : array_like
+        Of the shape of the data along these axes.
+    axis : int or sequence of int, default: -1
+        Along which statistics are taken.
+    eps : float, default: 1e-5
+        What is added to the variance.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.nn.layer_norm([[1.0, 3.0]], weft.ones(2), weft.zeros(2), eps=0.0).tolist()
+    [[-1.0, 1.0]]
+    """
+    x = as_array(x)
+    at = plain(axis) if is_index(axis) else tuple(sorted(plain(axis)))
+    return one(get_op("nn.layer_norm"), x, as_array(gamma, x), as_array(beta, x), axis=at, eps=float(eps))

@@ -1,0 +1,314 @@
+"""Softmax, its logarithm, and the cross entropy that is a network's loss."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft._array.calls import one
+from weft._array.elementwise import exp
+from weft._array.operands import as_array
+from weft._array.shapes import axis_index
+from weft._gradient.likes import apply, is_known
+from weft._gradient.registering import gradient_of, needs
+from weft._nn.arguments import floating, refuse
+from weft.ops import Aval, get_op, register_op
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weft._array.calls import Elements
+    from weft._array.operands import ArrayLike
+    from weft._core import NDArray
+
+__all__ = ["cross_entropy", "log_softmax", "softmax"]
+
+
+def _infer(op: str, x: Aval, axis: int) -> Aval:
+    at = axis_index(axis, len(x.shape))
+    if not x.shape[at] and 0 not in (*x.shape[:at], *x.shape[at + 1 :]):
+        raise refuse(op, f"there is nothing along axis {axis}", x=x)
+    return Aval(x.shape, floating(op, x=x))
+
+
+def _infer_data(op: str, g: Aval, y: Aval, axis: int) -> Aval:
+    axis_index(axis, len(y.shape))
+    if g.shape != y.shape:
+        raise refuse(op, "both are to have one shape", g=g, y=y)
+    return Aval(y.shape, floating(op, g=g, y=y))
+
+
+def _infer_softmax(x: Aval, *, axis: int = -1) -> Aval:
+    return _infer("nn.softmax", x, axis)
+
+
+def _shifted(x: Elements, axis: int) -> Elements:
+    """Return elements less the largest along the axis, so that none overflows."""
+    return x - x.max(axis=axis, keepdims=True) if x.size else x
+
+
+@register_op("nn.softmax", infer=_infer_softmax, inplace=[(0, 0)])
+def _softmax(out: Elements, x: Elements, *, axis: int = -1) -> None:
+    found = np.exp(_shifted(x, axis))
+    np.divide(found, found.sum(axis=axis, keepdims=True), out=out)
+
+
+def _infer_softmax_data(g: Aval, y: Aval, *, axis: int = -1) -> Aval:
+    return _infer_data("nn.softmax_data", g, y, axis)
+
+
+@register_op("nn.softmax_data", infer=_infer_softmax_data, inplace=[(0, 0), (1, 0)])
+def _softmax_data(out: Elements, g: Elements, y: Elements, *, axis: int = -1) -> None:
+    np.multiply(y, g - (g * y).sum(axis=axis, keepdims=True), out=out)
+
+
+def _infer_log_softmax(x: Aval, *, axis: int = -1) -> Aval:
+    return _infer("nn.log_softmax", x, axis)
+
+
+def _log_softmax_of(x: Elements, axis: int) -> Elements:
+    moved = _shifted(x, axis)
+    found: Elements = moved - np.log(np.exp(moved).sum(axis=axis, keepdims=True))
+    return found
+
+
+@register_op("nn.log_softmax", infer=_infer_log_softmax, inplace=[(0, 0)])
+def _log_softmax(out: Elements, x: Elements, *, axis: int = -1) -> None:
+    np.copyto(out, _log_softmax_of(x, axis))
+
+
+def _infer_log_softmax_data(g: Aval, y: Aval, *, axis: int = -1) -> Aval:
+    return _infer_data("nn.log_softmax_data", g, y, axis)
+
+
+@register_op("nn.log_softmax_data", infer=_infer_log_softmax_data, inplace=[(0, 0), (1, 0)])
+def _log_softmax_data(out: Elements, g: Elements, y: Elements, *, axis: int = -1) -> None:
+    np.subtract(g, np.exp(y) * g.sum(axis=axis, keepdims=True), out=out)
+
+
+def _check_labels(op: str, logits: Aval, labels: Aval) -> bool:
+    """Return whether labels are classes, not rows of probabilities."""
+    if not logits.shape or not logits.shape[-1]:
+        raise refuse(op, "logits (..., classes) of at least one class are taken", logits=logits, labels=labels)
+    if labels.shape == logits.shape:
+        if labels.dtype.kind == "c":
+            raise TypeError(f"{op}: probabilities are real, and labels have dtype {labels.dtype}")
+        return False
+    if labels.shape != logits.shape[:-1]:
+        why = f"labels are classes of shape {logits.shape[:-1]} or rows of probabilities of shape {logits.shape}"
+        raise refuse(op, why, logits=logits, labels=labels)
+    if labels.dtype.kind not in "iu":
+        raise TypeError(f"{op}: classes are integers, and labels of shape {labels.shape} have dtype {labels.dtype}")
+    return True
+
+
+def _infer_cross_entropy(logits: Aval, labels: Aval) -> Aval:
+    _check_labels("nn.cross_entropy", logits, labels)
+    return Aval(logits.shape[:-1], floating("nn.cross_entropy", logits=logits))
+
+
+def _check_classes(labels: Elements, count: int) -> None:
+    if labels.size and not (int(labels.min()) >= 0 and int(labels.max()) < count):
+        wrong = labels[(labels < 0) | (labels >= count)].ravel()[0]
+        raise IndexError(f"nn.cross_entropy: there is no class {int(wrong)} among {count}: classes count from 0")
+
+
+@register_op("nn.cross_entropy", infer=_infer_cross_entropy)
+def _cross_entropy(out: Elements, logits: Elements, labels: Elements) -> None:
+    found = _log_softmax_of(logits, -1)
+    if labels.ndim == logits.ndim:
+        out[...] = -(found * labels.astype(logits.dtype)).sum(axis=-1)
+        return
+    _check_classes(labels, logits.shape[-1])
+    out[...] = -np.take_along_axis(found, labels[..., None].astype(np.int64), -1)[..., 0]
+
+
+def _infer_cross_entropy_data(g: Aval, logits: Aval, labels: Aval) -> Aval:
+    op = "nn.cross_entropy_data"
+    _check_labels(op, logits, labels)
+    if g.shape != logits.shape[:-1]:
+        raise refuse(op, f"gradients are to have shape {logits.shape[:-1]}", g=g, logits=logits)
+    return Aval(logits.shape, floating(op, g=g, logits=logits))
+
+
+@register_op("nn.cross_entropy_data", infer=_infer_cross_entropy_data, inplace=[(1, 0)])
+def _cross_entropy_data(out: Elements, g: Elements, logits: Elements, labels: Elements) -> None:
+    chances = np.exp(_log_softmax_of(logits, -1))
+    if labels.ndim == logits.ndim:
+        rows = labels.astype(logits.dtype)
+        out[...] = (chances * rows.sum(axis=-1, keepdims=True) - rows) * g[..., None]
+        return
+    _check_classes(labels, logits.shape[-1])
+    at = labels[..., None].astype(np.int64)
+    np.put_along_axis(chances, at, np.take_along_axis(chances, at, -1) - 1, -1)
+    out[...] = chances * g[..., None]
+
+
+def _total(x: Any, axis: int) -> Any:
+    return apply("sum", x, axis=(axis,), keepdims=True)
+
+
+@gradient_of("nn.softmax", outputs=[0])
+def _softmax_rule(node: Any, grads: Any) -> Any:
+    return (get_op("nn.softmax_data")(grads[0], node.outputs[0], **node.attributes),)
+
+
+@gradient_of("nn.softmax_data", inputs=[0, 1])
+def _softmax_data_rule(node: Any, grads: Any) -> Any:
+    """Of ``y (g - sum(g y))``."""
+    (g, y), t, axis = node.inputs, grads[0], node.attributes.get("axis", -1)
+    dg = get_op("nn.softmax_data")(t, y, **node.attributes) if needs(node, 0) else None
+    if not needs(node, 1):
+        return dg, None
+    return dg, t * g - t * _total(g * y, axis) - g * _total(t * y, axis)
+
+
+@gradient_of("nn.log_softmax", outputs=[0])
+def _log_softmax_rule(node: Any, grads: Any) -> Any:
+    return (get_op("nn.log_softmax_data")(grads[0], node.outputs[0], **node.attributes),)
+
+
+@gradient_of("nn.log_softmax_data", inputs=[0, 1])
+def _log_softmax_data_rule(node: Any, grads: Any) -> Any:
+    """Of ``g - exp(y) sum(g)``."""
+    (g, y), t, axis = node.inputs, grads[0], node.attributes.get("axis", -1)
+    chances = exp(y)
+    dg = t - _total(t * chances, axis) if needs(node, 0) else None
+    return dg, -(t * chances) * _total(g, axis) if needs(node, 1) else None
+
+
+@gradient_of("nn.cross_entropy", inputs=[0, 1])
+def _cross_entropy_rule(node: Any, grads: Any) -> Any:
+    (logits, labels), g = node.inputs, grads[0]
+    dx = get_op("nn.cross_entropy_data")(g, logits, labels) if needs(node, 0) else None
+    return dx, _label_gradient(node, 1, lambda: get_op("nn.cross_entropy_labels")(g, logits, labels))
+
+
+def _label_gradient(node: Any, at: int, gradient: Callable[[], Any]) -> Any:
+    """Return the gradient of labels, which classes do not have; of a symbol it is not known whether it is of those."""
+    labels = node.inputs[at]
+    if not needs(node, at) or (is_known(labels) and labels.dtype.kind != "f"):
+        return None
+    return gradient()
+
+
+def _infer_labels(g: Aval, logits: Aval, labels: Aval) -> Aval:
+    _check_labels("nn.cross_entropy_labels", logits, labels)
+    del g
+    return labels
+
+
+@register_op("nn.cross_entropy_labels", infer=_infer_labels)
+def _cross_entropy_labels(out: Elements, g: Elements, logits: Elements, labels: Elements) -> None:
+    if labels.ndim == logits.ndim:
+        np.copyto(out, _log_softmax_of(logits, -1) * -g[..., None], casting="unsafe")
+    else:
+        out.fill(0)
+
+
+@gradient_of("nn.cross_entropy_labels", inputs=[0, 1])
+def _cross_entropy_labels_rule(node: Any, grads: Any) -> Any:
+    """Of ``-g log_softmax(x)``."""
+    (g, logits, _), t = node.inputs, grads[0]
+    found = log_softmax(logits)
+    dg = -apply("sum", t * found, axis=(-1,)) if needs(node, 0) else None
+    spread = apply("expand_dims", g, axes=(-1,))
+    return dg, get_op("nn.log_softmax_data")(-t * spread, found) if needs(node, 1) else None, None
+
+
+@gradient_of("nn.cross_entropy_data", inputs=[0, 1, 2])
+def _cross_entropy_data_rule(node: Any, grads: Any) -> Any:
+    """Of ``(softmax(x) sum(labels) - labels) g``; classes stand for rows whose sum is 1."""
+    (g, logits, labels), t = node.inputs, grads[0]
+    spread = apply("expand_dims", g, axes=(-1,))
+    weight: Any = get_op("nn.label_weight")(logits, labels)
+    y = softmax(logits)
+    dg = None
+    if needs(node, 0):
+        slope: Any = get_op("nn.cross_entropy_data")(g * 0 + 1, logits, labels)
+        dg = apply("sum", t * slope, axis=(-1,))
+    moved: Any = get_op("nn.softmax_data")(t * spread, y) if needs(node, 1) else None
+    dx = None if moved is None else moved * weight
+    return dg, dx, _label_gradient(node, 2, lambda: _total(t * spread * y, -1) - t * spread)
+
+
+def _infer_label_weight(logits: Aval, labels: Aval) -> Aval:
+    _check_labels("nn.label_weight", logits, labels)
+    return Aval((*logits.shape[:-1], 1), logits.dtype)
+
+
+@register_op("nn.label_weight", infer=_infer_label_weight)
+def _label_weight(out: Elements, logits: Elements, labels: Elements) -> None:
+    """Write the sums of rows of probabilities; ones for classes."""
+    if labels.ndim == logits.ndim:
+        out[...] = labels.astype(logits.dtype).sum(axis=-1, keepdims=True)
+    else:
+        out.fill(1)
+
+
+@gradient_of("nn.label_weight")
+def _label_weight_rule(node: Any, grads: Any) -> Any:
+    del node, grads
+    return None, None
+
+
+def softmax(x: ArrayLike, /, axis: int = -1) -> NDArray:
+    """Return exponentials divided by their sums along an axis.
+
+    Parameters
+    ----------
+    x : array_like
+        Real floating-point numbers.
+    axis : int, default: -1
+        The axis along which results sum to 1.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.nn.softmax([0.0, 0.0])
+    NDArray([0.5, 0.5])
+    """
+    return one(get_op("nn.softmax"), as_array(x), axis=axis)
+
+
+def log_softmax(x: ArrayLike, /, axis: int = -1) -> NDArray:
+    """Return the logarithm of `softmax`, computed without it.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.nn.log_softmax([0.0, 0.0])
+    NDArray([-0.69314718, -0.69314718])
+    """
+    return one(get_op("nn.log_softmax"), as_array(x), axis=axis)
+
+
+def cross_entropy(logits: ArrayLike, labels: ArrayLike) -> NDArray:
+    """Return the cross entropy of each row of logits with its label: the negative logarithm of the label's softmax.
+
+    Parameters
+    ----------
+    logits : array_like
+        Shape ``(..., classes)``.
+    labels : array_like
+        Integer classes of shape ``(...)``, or probabilities (one-hot rows, say) of the shape of `logits`.
+
+    Returns
+    -------
+    NDArray
+        A loss for each row, shape ``(...)``.
+
+    Raises
+    ------
+    IndexError
+        When the loss is waited for, if there is no such class.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.nn.cross_entropy([[0.0, 0.0], [5.0, 0.0]], [1, 0])
+    NDArray([0.69314718, 0.00671535])
+    """
+    logits = as_array(logits)
+    return one(get_op("nn.cross_entropy"), logits, as_array(labels, logits))

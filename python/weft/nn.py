@@ -1,0 +1,45 @@
+"""The kernels of networks: convolutions, pooling, normalisation, activations, losses, recurrent cells.
+
+Each takes arrays, in programs too, and symbols; each has gradients. Operands are real floating-point numbers, float32 or
+float64. Data lie as ``(N, C, *spatial)``: a batch, its channels, and 1 to 3 spatial axes.
+"""
+
+from __future__ import annotations
+
+from weft._nn.activations import elu, gelu, leaky_relu, relu, sigmoid, softplus
+from weft._nn.convolution import conv, conv_transpose
+from weft._nn.inference import attach as _attach
+from weft._nn.layers import dense, dropout, embedding, lrn
+from weft._nn.normalization import batch_norm, batch_norm_train, layer_norm
+from weft._nn.pooling import avg_pool, max_pool
+from weft._nn.recurrent import gru_cell, lstm_cell, rnn, rnn_cell
+from weft._nn.softmax import cross_entropy, log_softmax, softmax
+
+__all__ = [
+    "avg_pool",
+    "batch_norm",
+    "batch_norm_train",
+    "conv",
+    "conv_transpose",
+    "cross_entropy",
+    "dense",
+    "dropout",
+    "elu",
+    "embedding",
+    "gelu",
+    "gru_cell",
+    "layer_norm",
+    "leaky_relu",
+    "log_softmax",
+    "lrn",
+    "lstm_cell",
+    "max_pool",
+    "relu",
+    "rnn",
+    "rnn_cell",
+    "sigmoid",
+    "softmax",
+    "softplus",
+]
+
+_attach()
