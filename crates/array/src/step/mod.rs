@@ -54,6 +54,7 @@ impl Step {
 
     /// For each input of a strided loop the number that it was given instead of an array, as bytes of this type.
     #[must_use]
+    #[allow(clippy::type_complexity)] // asked for in one place
     pub fn operands(&self) -> Option<Vec<Option<([u8; 16], DType)>>> {
         if let Self::Strided(strided) = self { Some(strided.operands()) } else { None }
     }
