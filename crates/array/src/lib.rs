@@ -22,8 +22,10 @@ mod memory;
 mod ops;
 mod step;
 
-pub use access::{Access, Array, granted, granting, standing, stands_for};
-pub use door::{Call, Prepared, Repeatable, push, push_pair, recording, submit};
+pub use access::{
+    Access, Array, Touch, Touched, granted, granting, known_devices, set_known_devices, standing, stands_for,
+};
+pub use door::{Call, Prepared, Repeatable, ReplayCall, push, push_pair, push_replay, record, recording, submit};
 pub use error::ArrayError;
 pub use layout::{DType, Layout, Scalar, Shape, Strides};
 pub use memory::recorded::{self, Tag};
@@ -32,5 +34,6 @@ pub use memory::{
 };
 pub use ops::{push_blocked, push_elementwise, push_matmul, push_reduce, push_step, run_idle};
 pub use step::{
-    Blocked, Fused, Matmul, Opaque, Operand, Operands, Part, Reduce, Slots, Step, Strided, StridedLoop, copy_loop,
+    Blocked, Fused, Matmul, Opaque, Operand, Operands, Part, Portion, Reduce, Slots, Step, Strided, StridedLoop,
+    copy_loop,
 };

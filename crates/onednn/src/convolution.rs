@@ -77,7 +77,6 @@ impl Operand {
 
 /// A convolution that was compiled.
 pub struct Compiled {
-    product: Product,
     primitive: Primitive,
     first: Operand,
     second: Operand,
@@ -199,42 +198,19 @@ impl Compiled {
                 Operand::output(library, arg::DIFF_WEIGHTS, weights, wants(query::DIFF_WEIGHTS)?)?,
             ),
         };
-        Ok(Self { product, primitive: planned.compile()?, first, second, bias, out })
+        Ok(Self { primitive: planned.compile()?, first, second, bias, out })
     }
 
-    /// How many bytes weights take as the primitive wants them, which are laid out once for all parts of a batch; 0 where
-    /// they are taken as they are, and where they are the result.
-    #[must_use]
-    pub fn prepared(&self) -> usize {
-        if self.product == Product::Weights { 0 } else { self.second.between() }
-    }
-
-    /// Lays weights out as the primitive wants them.
-    ///
-    /// # Safety
-    ///
-    /// `weights` are plain, and `to` points to as many bytes as [`prepared`](Self::prepared) says, aligned to 64.
-    pub unsafe fn prepare(&self, weights: *mut u8, to: *mut u8) -> Result<(), i32> {
-        let Some(reorder) = &self.second.reorder else { return Ok(()) };
-        with_own([reorder.scratch()], |[scratch]| {
-            let operands = [(arg::SRC, &self.second.plain, weights), (arg::DST, &self.second.wanted, to)];
-            // SAFETY: the caller's promise.
-            unsafe { reorder.run(&operands, scratch) }
-        })
-    }
-
-    /// Runs on this thread: inputs, then the bias if there is one, then the output, all plain; weights that are inputs as
-    /// they were prepared, if they were.
+    /// Runs on this thread: inputs, then the bias if there is one, then the output, all plain.
     ///
     /// # Safety
     ///
     /// The pointers are to arrays of the convolution's shapes; the output is nobody else's.
     pub unsafe fn run(&self, first: *mut u8, second: *mut u8, bias: *mut u8, out: *mut u8) -> Result<(), i32> {
-        let ready = self.prepared() > 0;
         let scratch = [self.primitive.scratch(), self.first.scratch(), self.second.scratch(), self.out.scratch()];
         let between = [
             self.first.between(),
-            if ready { 0 } else { self.second.between() },
+            self.second.between(),
             self.out.between(),
             scratch.into_iter().max().unwrap_or(0),
         ];
@@ -246,7 +222,7 @@ impl Compiled {
                 unsafe { reorder.run(&operands, scratch) }.map(|()| between)
             };
             let first = take(&self.first, first, first_between)?;
-            let second = if ready { second } else { take(&self.second, second, second_between)? };
+            let second = take(&self.second, second, second_between)?;
             let written = if self.out.reorder.is_some() { out_between } else { out };
             let bias = self.bias.as_ref().map(|description| (arg::BIAS, description, bias));
             let operands: Vec<_> = [

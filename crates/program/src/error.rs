@@ -1,6 +1,6 @@
 //! What may be wrong with a program or with a call of one.
 
-use weft_array::ArrayError;
+use weft_array::{ArrayError, OutOfMemory};
 
 /// Why a recording became no program, or a program was not run. Nothing was pushed.
 #[derive(Debug, thiserror::Error)]
@@ -9,6 +9,9 @@ pub enum ProgramError {
     /// An array was refused.
     #[error(transparent)]
     Array(#[from] ArrayError),
+    /// There is no memory for what it computes in between.
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
     /// There is no place for what it computes in between.
     #[error(transparent)]
     Plan(#[from] weft_graph::plan::PlanError),

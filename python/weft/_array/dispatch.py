@@ -93,7 +93,7 @@ def _push(op: Op, arrays: tuple[Any, ...], out: Any, attributes: dict[str, Any])
 
 def _straight(op: Op, arrays: tuple[Any, ...], out: Any) -> tuple[NDArray, ...] | None:  # noqa: ANN401 - as above
     """Take all four stages in one, for a call whose loop is known and of which nothing has to be cast; else return None."""
-    plan: Plan | None = op.plans.get(tuple([x.dtype if type(x) is NDArray else x.__class__ for x in arrays]))
+    plan: Plan | None = op.plans.get(tuple([x.dtype if isinstance(x, NDArray) else x.__class__ for x in arrays]))
     if plan is None or plan.loop is None:
         return None
     if plan.scalars:
@@ -109,7 +109,7 @@ def _straight(op: Op, arrays: tuple[Any, ...], out: Any) -> tuple[NDArray, ...] 
         shape: Any = None
         first: Any = None
         for x in arrays:
-            if type(x) is NDArray:
+            if isinstance(x, NDArray):
                 if first is None:
                     shape, first = x.shape, x
                 elif x.shape != shape:

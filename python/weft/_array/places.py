@@ -21,12 +21,12 @@ __all__ = ["broadcast_or_none", "check_target", "check_writable", "computed", "e
 
 def is_plain(out: object, dtypes: tuple[DType, ...], arrays: tuple[Any, ...]) -> TypeGuard[NDArray]:
     """Return whether `out` is one array that needs no check: of the right dtype and shape, and nobody else's memory."""
-    if type(out) is not NDArray or len(dtypes) != 1 or out.dtype is not dtypes[0]:
+    if not isinstance(out, NDArray) or len(dtypes) != 1 or out.dtype is not dtypes[0]:
         return False
     if out.readonly or 0 in out.strides:
         return False
     shape = out.shape
-    return all(type(x) is not NDArray or x is out or (x.shape == shape and not share(x, out)) for x in arrays)
+    return all(not isinstance(x, NDArray) or x is out or (x.shape == shape and not share(x, out)) for x in arrays)
 
 
 def elementwise(

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use weft_engine::{AccessKind, Accesses, Engine, EngineError, Payload, PushOptions, Variable, drop_later};
 
 /// Variables of ranges, with what is done to them.
-type Parts = SmallVec<[(Variable, AccessKind); 4]>;
+pub(super) type Parts = SmallVec<[(Variable, AccessKind); 4]>;
 
 /// What an op does with one buffer, all its arrays on it taken together.
 struct Use {
@@ -193,7 +193,7 @@ fn enter_all<'a>(
 }
 
 /// The variables of a range of a split buffer.
-fn part(ranges: &mut Ranges, buffer: &Buffer, range: &Range<usize>, access: Access, parts: &mut Parts) {
+pub(super) fn part(ranges: &mut Ranges, buffer: &Buffer, range: &Range<usize>, access: Access, parts: &mut Parts) {
     let kind = if access == Access::Read { AccessKind::Read } else { AccessKind::Mutate };
     let mut known = false;
     for part in ranges.parts.iter_mut().filter(|part| part.overlaps(range)) {
@@ -217,7 +217,7 @@ fn part(ranges: &mut Ranges, buffer: &Buffer, range: &Range<usize>, access: Acce
 }
 
 /// The variables of a range of a split buffer that is overwritten: it is taken from the others.
-fn take_part(ranges: &mut Ranges, buffer: &Buffer, range: &Range<usize>, parts: &mut Parts) {
+pub(super) fn take_part(ranges: &mut Ranges, buffer: &Buffer, range: &Range<usize>, parts: &mut Parts) {
     let mut overlapping = ranges.parts.iter_mut().filter(|part| part.overlaps(range));
     match (overlapping.next(), overlapping.next()) {
         (None, _) => {}

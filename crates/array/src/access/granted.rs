@@ -6,7 +6,7 @@
 
 use super::{Access, Array};
 use crate::memory::recorded::{grants, set_grants};
-use crate::{ArrayError, Buffer};
+use crate::{ArrayError, Buffer, DType, Layout};
 use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
@@ -65,6 +65,17 @@ pub fn granted(array: &Array) -> Option<bool> {
 #[inline]
 pub(crate) fn refuse<'a>(arrays: impl Iterator<Item = &'a Array>) -> Result<(), ArrayError> {
     if grants() == 0 { Ok(()) } else { refuse_granted(arrays) }
+}
+
+/// Refuses bytes of a buffer of which the running op has been granted any part.
+#[inline]
+pub(crate) fn refuse_bytes(buffer: &Arc<Buffer>, range: Range<usize>) -> Result<(), ArrayError> {
+    if grants() == 0 {
+        return Ok(());
+    }
+    let length = range.len();
+    let layout = Layout { offset: range.start, ..Layout::contiguous(&[length], 1)? };
+    refuse_granted([&Array::on(Arc::clone(buffer), layout, DType::UInt8)?].into_iter())
 }
 
 #[cold]

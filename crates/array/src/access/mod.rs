@@ -30,6 +30,7 @@
 mod array;
 mod enter;
 mod granted;
+mod ports;
 mod presence;
 mod split;
 mod standing;
@@ -37,9 +38,12 @@ mod telling;
 
 pub use array::Array;
 pub(crate) use enter::{enqueue, enter_whole};
-pub(crate) use granted::refuse;
 pub use granted::{granted, granting};
+pub(crate) use granted::{refuse, refuse_bytes};
+pub(crate) use ports::{Bound, enter_touched};
+pub use ports::{Touch, Touched};
 pub(crate) use presence::{are_idle, is_all_there, note_written, place};
+pub use presence::{known_devices, set_known_devices};
 pub use standing::{standing, stands_for};
 
 use weft_engine::AccessKind;

@@ -2,6 +2,8 @@
 
 use super::{Access, Array};
 use crate::memory::{Buffer, Pushing};
+use smallvec::SmallVec;
+use std::sync::Arc;
 use weft_engine::Engine;
 
 /// Whether nothing was ever pushed on a buffer.
@@ -67,6 +69,23 @@ pub(crate) fn set_device(buffer: &Buffer, device: u16) {
 /// The device on which the buffer belongs; the first one if nobody has said.
 pub(crate) fn device(buffer: &Buffer) -> u16 {
     buffer.ranges.get(&mut Pushing::lock()).device.unwrap_or(0)
+}
+
+/// The devices on which buffers belong, as far as that is known.
+#[must_use]
+pub fn known_devices(buffers: &[Option<&Arc<Buffer>>]) -> SmallVec<[Option<u16>; 8]> {
+    let mut pushing = Pushing::lock();
+    buffers.iter().map(|buffer| buffer.and_then(|buffer| buffer.ranges.get(&mut pushing).device)).collect()
+}
+
+/// Says on which devices buffers belong of which that is not known.
+pub fn set_known_devices(buffers: &[Option<&Arc<Buffer>>], devices: &[Option<u16>]) {
+    let mut pushing = Pushing::lock();
+    for (buffer, device) in buffers.iter().zip(devices) {
+        if let (Some(buffer), Some(device)) = (buffer, device) {
+            buffer.ranges.get(&mut pushing).device.get_or_insert(*device);
+        }
+    }
 }
 
 /// Whether the arrays are all of their buffers, row after row, and none of these is split: as most are.

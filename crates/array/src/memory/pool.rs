@@ -186,6 +186,18 @@ impl Block {
         Ok(Self { start: made?, bytes: size, kind: Kind::Arena })
     }
 
+    /// Whether there may be an arena of so many bytes: one that is kept, or one that the system would give.
+    pub fn probe_arena(bytes: usize) -> Result<(), OutOfMemory> {
+        let size = bytes.next_multiple_of(ALIGN);
+        if pool().arenas.iter().any(|(_, kept)| *kept >= size) {
+            return Ok(());
+        }
+        let found = system(size, ALIGN)?;
+        // SAFETY: it was just made, with this size.
+        unsafe { give_back(found, size, ALIGN) };
+        Ok(())
+    }
+
     /// Gives an arena back to those that are kept, or the smallest one to the system.
     fn keep_arena(&self) {
         let gone = {

@@ -3,6 +3,7 @@
 
 use super::strided::Strided;
 use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -102,16 +103,44 @@ impl Fused {
         }
     }
 
+    /// How many loops there are.
+    #[must_use]
+    pub fn loops(&self) -> usize {
+        self.loops.len()
+    }
+
+    /// The elements of some blocks.
+    #[must_use]
+    pub fn rows(&self, blocks: &Range<usize>) -> Range<usize> {
+        (blocks.start * self.block).min(self.size)..(blocks.end * self.block).min(self.size)
+    }
+
+    /// Runs some blocks, in memory that the thread keeps for the next ones.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Step::run`](super::Step::run).
+    pub unsafe fn run_blocks(&self, arrays: &[*mut u8], blocks: Range<usize>) {
+        thread_local! {
+            static SLOTS: RefCell<Vec<[u64; 8]>> = const { RefCell::new(Vec::new()) };
+        }
+        // A loop that ran fused loops itself would find nothing kept.
+        let mut slots = Slots(SLOTS.take());
+        slots.0.reserve(self.slots * self.slot / ALIGNMENT + 1);
+        for number in blocks {
+            // SAFETY: the caller's promise.
+            unsafe { self.run_block(arrays, number, &mut slots) };
+        }
+        SLOTS.set(slots.0);
+    }
+
     /// Runs all blocks.
     ///
     /// # Safety
     ///
     /// As for [`Step::run`](super::Step::run).
     pub unsafe fn run(&self, arrays: &[*mut u8]) {
-        let mut slots = self.slots();
-        for number in 0..self.blocks() {
-            // SAFETY: the caller's promise.
-            unsafe { self.run_block(arrays, number, &mut slots) };
-        }
+        // SAFETY: the caller's promise.
+        unsafe { self.run_blocks(arrays, 0..self.blocks()) };
     }
 }

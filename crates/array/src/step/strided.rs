@@ -224,7 +224,7 @@ impl Strided {
         }
     }
 
-    /// Runs some elements of it, if it [is in rows](Self::is_in_rows).
+    /// Runs a part of the outermost axis, of which no input is copied: elements, if it [is in rows](Self::is_in_rows).
     ///
     /// # Safety
     ///

@@ -11,7 +11,7 @@ use weft_array::{Array, stands_for};
 /// It is a handle on a shape, a dtype and memory that is allocated when the op runs that fills it. Reading its
 /// values (``numpy()``, ``item()``, ``bool()``, printing) waits. Made by `asarray`, `empty`, `zeros` and all
 /// functions that return arrays.
-#[pyclass(module = "weft", frozen, weakref, name = "NDArray")]
+#[pyclass(module = "weft", frozen, weakref, subclass, name = "NDArray")]
 pub(crate) struct NDArray {
     pub(crate) inner: Array,
     pub(crate) engine: Py<Engine>,

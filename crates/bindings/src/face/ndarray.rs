@@ -12,10 +12,11 @@ use crate::pushes::{Lasting, binary, in_place, memory, unary};
 use crate::tape;
 use crate::wait;
 use pyo3::basic::CompareOp;
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PySlice, PyTuple};
+use pyo3::types::{PyInt, PySlice, PyTuple, PyType};
 use std::ffi::c_int;
 use std::time::{Duration, Instant};
 use weft_array::{Array, Layout, Shape, granted, recording};
@@ -39,6 +40,22 @@ impl NDArray {
 #[pymethods]
 #[allow(clippy::needless_pass_by_value)] // as pyo3 has it
 impl NDArray {
+    /// A handle of a subclass on the memory of an array; arrays of this class are made by functions alone.
+    #[new]
+    #[classmethod]
+    #[pyo3(signature = (of=None, /))]
+    fn py_new(class: &Bound<'_, PyType>, of: Option<&Bound<'_, Self>>) -> PyResult<Self> {
+        let py = class.py();
+        match of {
+            Some(of) if !class.is(py.get_type::<Self>()) => {
+                Ok(Self::new(of.get().inner.clone(), of.get().owner().clone_ref(py)))
+            }
+            _ => Err(PyTypeError::new_err(
+                "NDArrays are made by weft.asarray, weft.empty, weft.zeros and all functions that return arrays",
+            )),
+        }
+    }
+
     #[inline]
     fn __add__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         binary(slf, other, Operator::Add, false)

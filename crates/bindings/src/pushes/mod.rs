@@ -7,6 +7,7 @@ mod fast;
 mod granting;
 mod kernel;
 pub(crate) mod memory;
+pub(crate) mod mpi;
 pub(crate) mod on_device;
 mod operator;
 mod strided;

@@ -114,7 +114,7 @@ impl Guard {
 /// Whether the tape knows an array; 0 for all else.
 #[inline]
 fn standing(found: &Bound<'_, PyAny>) -> PyResult<u64> {
-    found.cast_exact::<NDArray>().map_or(Ok(0), |array| handle::standing(array.py(), array.get()))
+    found.cast::<NDArray>().map_or(Ok(0), |array| handle::standing(array.py(), array.get()))
 }
 
 fn is_equal(expected: &Bound<'_, PyAny>, found: &Bound<'_, PyAny>) -> PyResult<bool> {

@@ -89,6 +89,8 @@ impl<'py> Walk<'_, 'py> {
             for part in ["real", "imag"] {
                 self.key.words.push(number.getattr(part)?.extract::<f64>()?.to_bits());
             }
+        } else if let Ok(array) = value.cast::<NDArray>() {
+            self.array(array)?; // of a subclass
         } else {
             self.rare(value)?;
         }

@@ -34,7 +34,7 @@ pub(super) fn pairs(leaves: &[Bound<'_, PyAny>]) -> SmallVec<[(usize, usize, isi
     let mut seen: SmallVec<[(usize, usize, usize); 16]> = SmallVec::new();
     let mut found = SmallVec::new();
     for (at, leaf) in leaves.iter().enumerate() {
-        if let Ok(array) = leaf.cast_exact::<NDArray>() {
+        if let Ok(array) = leaf.cast::<NDArray>() {
             let array = &array.get().inner;
             seen.push((Arc::as_ptr(array.buffer()) as usize, at, array.layout().offset));
         }
@@ -78,7 +78,7 @@ impl Shared {
 
     fn found<'key>(&'key self, key: &'key Key<'_>) -> impl Iterator<Item = (usize, Span)> + 'key {
         key.leaves.iter().enumerate().filter_map(|(at, leaf)| {
-            let span = Span::of(leaf.cast_exact::<NDArray>().ok()?.get());
+            let span = Span::of(leaf.cast::<NDArray>().ok()?.get());
             self.touches(&span).then_some((at, span))
         })
     }

@@ -6,6 +6,7 @@ use crate::op::{Extra, Op, OpFlags, OpKind, current};
 use crate::quiet::drop_later;
 use crate::replay::{Bound, Call, Clash, InlineFailures, Plan, PortId, ReplayBuilder, StepKind};
 use crate::trace::Kind;
+use crate::var::AccessKind;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -103,17 +104,33 @@ impl Engine {
         if !self.has_room(options.push.bytes) {
             self.wait_for_room(options.push.bytes, None)?;
         }
-        let pushed = self.enqueue_replay(replay, variables, bindings, options);
+        // A port that there is not is refused when it is bound.
+        let kind = |port: PortId| replay.plan.ports.get(port.index()).map_or(AccessKind::Read, |port| port.kind);
+        let variables = variables.iter().map(|&(port, variable)| (port, variable, kind(port)));
+        let pushed = self.enqueue_bound(replay, variables, bindings, options);
         self.follow_up();
         pushed
     }
 
     /// [`push_replay`](Self::push_replay) without a look at the limits, for callers that hold a lock of their own: nothing
     /// runs on this thread before [`follow_up`](Self::follow_up), which they owe.
+    ///
+    /// They also say what the replay is to each variable. Who knows that one of those behind a port is less touched than the
+    /// others may say so.
     pub fn enqueue_replay<B: Send + Sync + 'static>(
         &self,
         replay: &Replay<B>,
-        variables: &[(PortId, &Variable)],
+        variables: &[(PortId, &Variable, AccessKind)],
+        bindings: Arc<B>,
+        options: &ReplayOptions<'_>,
+    ) -> Result<(), EngineError> {
+        self.enqueue_bound(replay, variables.iter().copied(), bindings, options)
+    }
+
+    fn enqueue_bound<'v, B: Send + Sync + 'static>(
+        &self,
+        replay: &Replay<B>,
+        variables: impl Iterator<Item = (PortId, &'v Variable, AccessKind)>,
         bindings: Arc<B>,
         options: &ReplayOptions<'_>,
     ) -> Result<(), EngineError> {
@@ -141,14 +158,14 @@ impl Engine {
     }
 
     /// Binds variables to ports.
-    fn bind<B>(
+    fn bind<'v, B>(
         &self,
         call: &mut Call,
         replay: &Replay<B>,
-        variables: &[(PortId, &Variable)],
+        variables: impl Iterator<Item = (PortId, &'v Variable, AccessKind)>,
     ) -> Result<(), EngineError> {
         let ports = replay.plan.ports.len();
-        for &(port, variable) in variables {
+        for (port, variable, kind) in variables {
             if port.index() >= ports {
                 return Err(EngineError::InvalidArgument(format!(
                     "there is no port {} in a replay of {ports} ports",
@@ -157,7 +174,7 @@ impl Engine {
             }
             super::Accesses::take(&self.core, variable)?;
             variable.adopt();
-            call.access(port.0, variable.node_pointer()).map_err(|clash| clashing(&clash))?;
+            call.access(port.0, variable.node_pointer(), kind).map_err(|clash| clashing(&clash))?;
         }
         call.check().map_err(|clash| clashing(&clash))?;
         call.make_room();
@@ -178,7 +195,8 @@ impl Engine {
         call.set_priority(options.priority);
         pool.open_lanes(plan);
         let mut flags = OpFlags::default();
-        if options.priority != 0 {
+        let prioritised = options.priority != 0 || plan.has_priorities();
+        if prioritised {
             flags.set(OpFlags::PRIORITISED);
             pool.registrar.count_prioritised();
         }
@@ -214,7 +232,7 @@ impl Engine {
             }
         });
         if let Some(call) = refused {
-            if options.priority != 0 {
+            if prioritised {
                 pool.registrar.uncount_prioritised();
             }
             {

@@ -76,7 +76,7 @@ impl Shared {
         let bindings = Arc::new(Bindings { ran, shared: UnsafeCell::new(0) });
         let mut call = Call::take(&self.plan);
         for (port, variable) in (0..).zip(&self.variables) {
-            assert!(call.access(PortId(port).0, variable.0).is_ok());
+            assert!(call.access(PortId(port).0, variable.0, AccessKind::Mutate).is_ok());
             variable.node().count_version();
         }
         call.make_room();

@@ -8,7 +8,7 @@ use crate::op::{Deliver, OpContext, OpPtr, clear_current, set_current};
 use crate::quiet::quietly;
 use crate::replay::{Batch, Call, Instance, Part, Plan, StepContext};
 use crate::sync::Ordering;
-use crate::trace::{Note, Ran};
+use crate::trace::Ran;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
@@ -256,7 +256,9 @@ impl Clock {
             ran.end();
             // SAFETY: the call is pending: its step is not done.
             let number = unsafe { (*call.op).number };
-            recorder.single(Note::of(plan.kind_of(step)), &plan.name_of(step), Some(number), ran);
+            // SAFETY: the bindings are those of the plan's type, and live until all steps are done.
+            let note = unsafe { plan.step(step).note(call.bindings()) }.or(plan.kind_of(step));
+            recorder.single(note, &plan.name_of(step), Some(number), ran);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Putting a replay together.
 
-use super::plan::{Celled, Parts, Plan, PortPlan};
+use super::plan::{Celled, Parts, Plan, PortPlan, Writers};
 use super::step::{Erased, ErasedStep, Step, StepKind};
 use crate::EngineError;
 use crate::pool::Device;
@@ -10,6 +10,9 @@ use std::sync::Arc;
 
 /// Instances of a replay that may be in flight, unless it is said how many.
 const LIMIT: u32 = 2;
+
+/// Marks a port among what a step needs.
+const PORT: u32 = 1 << 31;
 
 /// A step of a replay, by its place in the order in which they were recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -44,6 +47,8 @@ pub struct StepOptions<'a> {
     pub name: Option<&'a str>,
     /// Nanoseconds that it is expected to take; 0 if that is not known. Decides what goes first, and never what comes out.
     pub cost: u32,
+    /// Steps that are ready and have a higher one go first. Added to that of the push.
+    pub priority: i32,
     /// Whether it runs even if what it needs has failed, or the engine is being cancelled.
     pub always_run: bool,
     /// Where it runs, under a policy that tells devices apart. Plain steps run where the replay does.
@@ -55,6 +60,8 @@ struct Port {
     /// What all uses are to the variables behind it.
     kind: Option<AccessKind>,
     overwritten: bool,
+    /// What its users come to, if the caller has said so.
+    resolved: Option<Writers>,
 }
 
 /// A replay that is being put together: steps in the order in which they were recorded, each after what it needs.
@@ -93,14 +100,15 @@ pub struct ReplayBuilder<B> {
     names: Vec<Option<Box<str>>>,
     always_run: Vec<bool>,
     costs: Vec<u32>,
+    priorities: Vec<i32>,
     kinds: Vec<(StepKind, Device)>,
     ports: Vec<Port>,
+    /// What a step sees, in the order in which that was said: earlier steps, and with [`PORT`] what was behind a port
+    /// before the push. It takes over the failure of what was named first.
     needs: Vec<(u32, u32)>,
     follows: Vec<(u32, u32)>,
-    /// Step, port, and what it does to it.
+    /// Step and port.
     uses: Vec<(u32, u32)>,
-    /// Uses that see what was behind the port before the push.
-    sees: Vec<(u32, u32)>,
     limit: u32,
     bindings: PhantomData<fn(&B)>,
 }
@@ -121,12 +129,12 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
             names: Vec::new(),
             always_run: Vec::new(),
             costs: Vec::new(),
+            priorities: Vec::new(),
             kinds: Vec::new(),
             ports: Vec::new(),
             needs: Vec::new(),
             follows: Vec::new(),
             uses: Vec::new(),
-            sees: Vec::new(),
             limit: LIMIT,
             bindings: PhantomData,
         }
@@ -146,7 +154,7 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
     /// Adds a port: what is bound to it at a push is granted, left and failed together.
     pub fn port(&mut self) -> PortId {
         let id = PortId(u32::try_from(self.ports.len()).unwrap_or(u32::MAX));
-        self.ports.push(Port { writers: Vec::new(), kind: None, overwritten: false });
+        self.ports.push(Port { writers: Vec::new(), kind: None, overwritten: false, resolved: None });
         id
     }
 
@@ -157,6 +165,7 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
         self.names.push(options.name.map(Into::into));
         self.always_run.push(options.always_run);
         self.costs.push(options.cost);
+        self.priorities.push(options.priority);
         self.kinds.push((options.kind, options.device));
         id
     }
@@ -203,21 +212,13 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
     /// [`needs`](Self::needs) and [`follows`](Self::follows), as of any steps. Uses of one port are named in the order of
     /// their steps.
     pub fn uses(&mut self, step: StepId, port: PortId, kind: AccessKind) -> Result<(), EngineError> {
-        if step.index() >= self.steps.len() || port.index() >= self.ports.len() {
-            return Err(EngineError::InvalidArgument(format!(
-                "there is no step {} or no port {} among {} steps and {} ports",
-                step.0,
-                port.0,
-                self.steps.len(),
-                self.ports.len()
-            )));
-        }
+        self.check_use(step, port)?;
         if kind == AccessKind::Exclusive {
             return Err(EngineError::InvalidArgument("a step reads, mutates or overwrites a port".to_owned()));
         }
         let uses = &mut self.ports[port.index()];
         if kind.sees_value() && !uses.overwritten {
-            self.sees.push((step.0, port.0));
+            self.needs.push((step.0, PORT | port.0));
         }
         uses.overwritten |= kind == AccessKind::Overwrite;
         // Of several uses the first one decides whether the value before the push is seen.
@@ -234,6 +235,51 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
         Ok(())
     }
 
+    fn check_use(&self, step: StepId, port: PortId) -> Result<(), EngineError> {
+        if step.index() < self.steps.len() && port.index() < self.ports.len() {
+            return Ok(());
+        }
+        Err(EngineError::InvalidArgument(format!(
+            "there is no step {} or no port {} among {} steps and {} ports",
+            step.0,
+            port.0,
+            self.steps.len(),
+            self.ports.len()
+        )))
+    }
+
+    /// The step touches what is behind a port, of which [`resolve`](Self::resolve) says what its users come to. `sees` says
+    /// whether it looks at anything that was there before the push, and so is skipped if that has failed.
+    pub fn touches(&mut self, step: StepId, port: PortId, sees: bool) -> Result<(), EngineError> {
+        self.check_use(step, port)?;
+        if sees {
+            self.needs.push((step.0, PORT | port.0));
+        }
+        self.uses.push((step.0, port.0));
+        Ok(())
+    }
+
+    /// Says what all users of a port come to, for a caller who knows them better than one by one: each may change a part.
+    /// The port is as `kind` to its variables; it has failed if one of `last` has, the steps whose changes nobody changes
+    /// after them; else it is as good as new, if they leave nothing of what was there before.
+    pub fn resolve(
+        &mut self,
+        port: PortId,
+        kind: AccessKind,
+        last: &[StepId],
+        leaves_nothing: bool,
+    ) -> Result<(), EngineError> {
+        let steps = self.steps.len();
+        if let Some(port) = self.ports.get_mut(port.index())
+            && last.iter().all(|step| step.index() < steps)
+        {
+            port.kind = Some(kind);
+            port.resolved = Some(Writers { last: last.iter().map(|step| step.0).collect(), leaves_nothing });
+            return Ok(());
+        }
+        Err(EngineError::InvalidArgument(format!("there is no port {}, or no such step of {steps}", port.0)))
+    }
+
     /// The plan. `lane` says where steps of a kind run on a device.
     pub(crate) fn plan(mut self, lane: impl Fn(StepKind, Device) -> u16) -> Result<Arc<Plan>, EngineError> {
         const MOST: usize = u32::MAX as usize >> 2;
@@ -244,7 +290,8 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
         let celled = celled
             .map(|(step, &(kind, device))| Celled { step, lane: lane(kind, device), hosted: kind == StepKind::Hosted })
             .collect();
-        let pairs = self.needs.iter().chain(&self.follows);
+        let needs = self.needs.iter().filter(|(_, earlier)| earlier & PORT == 0);
+        let pairs = needs.chain(&self.follows);
         let mut edges: Vec<_> = pairs.map(|&(step, earlier)| (earlier, step)).collect();
         for pairs in [&mut edges, &mut self.uses] {
             pairs.sort_unstable();
@@ -252,10 +299,12 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
         }
         #[allow(clippy::cast_possible_truncation)] // few enough
         let steps = self.steps.len() as u32;
-        self.needs.extend(self.sees.iter().map(|&(step, port)| (step, steps + port)));
+        for (_, earlier) in self.needs.iter_mut().filter(|(_, earlier)| earlier & PORT != 0) {
+            *earlier = steps + (*earlier & !PORT);
+        }
         let port = |port: Port| PortPlan {
             kind: port.kind.unwrap_or(AccessKind::Read),
-            writers: port.writers.into_boxed_slice(),
+            writers: port.resolved.unwrap_or_else(|| Writers::of(&port.writers)),
         };
         Ok(Plan::new(Parts {
             name: self.name,
@@ -263,6 +312,7 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
             names: self.names,
             always_run: self.always_run,
             costs: self.costs,
+            priorities: self.priorities,
             ports: self.ports.into_iter().map(port).collect(),
             needs: self.needs,
             edges,

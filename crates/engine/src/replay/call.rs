@@ -275,8 +275,7 @@ impl Call {
     }
 
     /// Binds a variable to a port. A variable that is there already is answered if that cannot be.
-    pub(crate) fn access(&mut self, port: u32, variable: NonNull<VarNode>) -> Result<(), Clash> {
-        let kind = self.plan().ports[port as usize].kind;
+    pub(crate) fn access(&mut self, port: u32, variable: NonNull<VarNode>, kind: AccessKind) -> Result<(), Clash> {
         if self.bound.len() < FEW
             && let Some(at) = self.bound.iter().position(|(other, _)| *other == variable)
         {

@@ -1,11 +1,10 @@
 //! A replay that is run where it is called, for a caller who knows that all it touches is granted.
 
-use super::plan::Plan;
-use super::{PortId, StepContext};
+use super::plan::{Plan, PortPlan};
+use super::{Outcome, PortId, StepContext};
 use crate::EngineError;
 use crate::failure::{Cause, Failure};
 use crate::quiet::quietly;
-use crate::var::AccessKind;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -75,20 +74,10 @@ impl Plan {
 
     #[cold]
     fn failed_ports(&self, failed: &HashMap<u32, Arc<Failure>>) -> Vec<PortFailure> {
-        let outcome = |writers: &[(u32, AccessKind)]| {
-            for (step, kind) in writers.iter().rev() {
-                if let Some(failure) = failed.get(step) {
-                    return Some(Arc::clone(failure));
-                }
-                if *kind == AccessKind::Overwrite {
-                    return None;
-                }
-            }
-            None
+        let failure = |(at, port): (u32, &PortPlan)| match port.writers.outcome(|step| failed.get(&step).cloned()) {
+            Outcome::Failed(failure) => Some(PortFailure { port: PortId(at), failure }),
+            Outcome::Kept | Outcome::Overwritten => None,
         };
-        let ports = (0..).zip(&self.ports);
-        ports
-            .filter_map(|(at, port)| Some(PortFailure { port: PortId(at), failure: outcome(&port.writers)? }))
-            .collect()
+        (0..).zip(&self.ports).filter_map(failure).collect()
     }
 }

@@ -212,7 +212,7 @@ impl Instance {
         unsafe {
             (*op.as_ptr()).number = (*(*todo.call).op).number;
             (*op.as_ptr()).epoch = step; // its place among those of this number
-            (*op.as_ptr()).priority = (*todo.call).priority();
+            (*op.as_ptr()).priority = (*todo.call).priority().saturating_add(self.plan().priority_of(step));
             *part.call.get() = todo.call;
         }
         // SAFETY: as above.

@@ -1,9 +1,10 @@
 //! What all pushes of a replay share.
 
-use super::call::{Call, Spare};
+use super::call::{Call, Outcome, Spare};
 use super::instance::Instance;
 use super::shape::{Rows, Shape};
 use super::step::ErasedStep;
+use crate::failure::Failure;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::trace::Kind;
 use crate::var::{AccessKind, Seat};
@@ -24,10 +25,36 @@ pub(crate) struct Celled {
     pub(crate) hosted: bool,
 }
 
-/// A port, and what its users do to it, in the order in which they were recorded.
+/// A port, and what its users come to.
 pub(crate) struct PortPlan {
     pub(crate) kind: AccessKind,
-    pub(super) writers: Box<[(u32, AccessKind)]>,
+    pub(super) writers: Writers,
+}
+
+/// Who decides what becomes of a port.
+pub(crate) struct Writers {
+    /// Steps whose changes nobody changes after them, in the order in which they were recorded.
+    pub(super) last: Box<[u32]>,
+    /// Whether they leave nothing of what was there before.
+    pub(super) leaves_nothing: bool,
+}
+
+impl Writers {
+    /// Of steps each of which changes all that is behind the port.
+    pub(super) fn of(writers: &[(u32, AccessKind)]) -> Self {
+        let overwrites = writers.iter().rposition(|(_, kind)| *kind == AccessKind::Overwrite);
+        let last = writers[overwrites.unwrap_or(0)..].iter().map(|(step, _)| *step).collect();
+        Self { last, leaves_nothing: overwrites.is_some() }
+    }
+
+    /// What has become of the port, by what failed.
+    pub(super) fn outcome(&self, failure: impl Fn(u32) -> Option<Arc<Failure>>) -> Outcome {
+        match self.last.iter().rev().find_map(|step| failure(*step)) {
+            Some(failure) => Outcome::Failed(failure),
+            None if self.leaves_nothing => Outcome::Overwritten,
+            None => Outcome::Kept,
+        }
+    }
 }
 
 /// See the module.
@@ -44,6 +71,8 @@ pub(crate) struct Plan {
     pub(super) users: Box<[(u32, u32)]>,
     /// Nanoseconds that each step is expected to take; 0 if that is not known.
     costs: Box<[u32]>,
+    /// Empty if no step has one.
+    pub(super) priorities: Box<[i32]>,
     estimates: Box<[AtomicU32]>,
     runs: AtomicU32,
     pub(crate) celled: Box<[Celled]>,
@@ -108,6 +137,7 @@ pub(super) struct Parts {
     pub(super) names: Vec<Option<Box<str>>>,
     pub(super) always_run: Vec<bool>,
     pub(super) costs: Vec<u32>,
+    pub(super) priorities: Vec<i32>,
     pub(super) ports: Vec<PortPlan>,
     pub(super) needs: Vec<(u32, u32)>,
     pub(super) edges: Vec<(u32, u32)>,
@@ -120,7 +150,24 @@ pub(super) struct Parts {
 #[allow(clippy::cast_possible_truncation)] // the builder counts in u32
 impl Plan {
     pub(super) fn new(parts: Parts) -> Arc<Self> {
-        let Parts { name, steps, names, always_run, costs, ports, needs, edges, users, celled, lane, limit } = parts;
+        let Parts {
+            name,
+            steps,
+            names,
+            always_run,
+            costs,
+            mut priorities,
+            ports,
+            needs,
+            edges,
+            users,
+            celled,
+            lane,
+            limit,
+        } = parts;
+        if priorities.iter().all(|priority| *priority == 0) {
+            priorities.clear();
+        }
         let (count, port_count) = (steps.len() as u32, ports.len() as u32);
         let mut cell_of = Vec::new();
         if !celled.is_empty() {
@@ -130,7 +177,9 @@ impl Plan {
             }
         }
         let is_plain = |step: u32| cell_of.get(step as usize).is_none_or(|&cell| cell == super::NONE);
-        let parallel = Shape::new(count, port_count, &edges, &users, &costs, is_plain);
+        // A step needs those alone that it comes after.
+        let goes_on = |step, next| is_plain(step) && is_plain(next);
+        let parallel = Shape::new(count, port_count, &edges, &users, (&costs, &priorities), goes_on);
         Arc::new(Self {
             name,
             names: names.into(),
@@ -143,6 +192,7 @@ impl Plan {
             users: users.into(),
             estimates: costs.iter().map(|&cost| AtomicU32::new(if cost == 0 { UNKNOWN } else { cost })).collect(),
             costs: costs.into(),
+            priorities: priorities.into(),
             runs: AtomicU32::new(0),
             celled: celled.into(),
             cell_of: cell_of.into(),
@@ -169,6 +219,16 @@ impl Plan {
         self.step_count() + self.port_count()
     }
 
+    /// The step's own priority.
+    pub(super) fn priority_of(&self, step: u32) -> i32 {
+        self.priorities.get(step as usize).copied().unwrap_or(0)
+    }
+
+    /// Whether steps have priorities of their own.
+    pub(crate) fn has_priorities(&self) -> bool {
+        !self.priorities.is_empty()
+    }
+
     #[inline]
     pub(super) fn is_plain(&self, step: u32) -> bool {
         self.cell_of.is_empty() || self.cell_of[step as usize] == super::NONE
@@ -179,8 +239,12 @@ impl Plan {
         self.sequential.get_or_init(|| {
             let steps = self.step_count();
             let edges: Vec<_> = (1..steps).map(|step| (step - 1, step)).collect();
-            let is_plain = |step| self.is_plain(step);
-            Shape::new(steps, self.port_count(), &edges, &self.users, &self.costs, is_plain)
+            // What goes right after another step is not asked whether earlier ones have failed.
+            let goes_on = |step, next| {
+                let needs = self.needs.of(next);
+                self.is_plain(step) && self.is_plain(next) && needs.iter().all(|needed| *needed == step)
+            };
+            Shape::new(steps, self.port_count(), &edges, &self.users, (&self.costs, &self.priorities), goes_on)
         })
     }
 

@@ -44,21 +44,22 @@ pub(crate) struct Shape {
     pub(super) successors: Rows,
     /// What each node waits for.
     pub(super) counts: Box<[u32]>,
-    /// Priority of each step: the longest way from it to an end, in [`BANDS`] steps.
+    /// Priority of each step: its own, then the longest way from it to an end, together in [`BANDS`] steps.
     pub(super) bands: Box<[u8]>,
     /// The step that goes right after this one on the same thread, with nothing to be noted between; or [`NONE`].
     pub(super) continues: Box<[u32]>,
 }
 
 impl Shape {
-    /// `edges` lead from a step to a later one; `users` are pairs of step and port.
+    /// `edges` lead from a step to a later one; `users` are pairs of step and port. `goes_on` says of a step that is the
+    /// only one behind another whether it may run right after that one, with no look at what has failed.
     pub(super) fn new(
         steps: u32,
         ports: u32,
         edges: &[(u32, u32)],
         users: &[(u32, u32)],
-        costs: &[u32],
-        is_plain: impl Fn(u32) -> bool,
+        (costs, priorities): (&[u32], &[i32]),
+        goes_on: impl Fn(u32, u32) -> bool,
     ) -> Self {
         let (start, nodes) = (steps + ports, (steps + ports + 1) as usize);
         let mut counts = vec![0_u32; nodes];
@@ -80,10 +81,10 @@ impl Shape {
             }
         }
         let successors = Rows::new(nodes, &pairs);
-        let bands = bands(steps, &successors, costs);
+        let bands = classed(bands(steps, &successors, costs), priorities);
         let continues = (0..steps)
             .map(|step| match *successors.of(step) {
-                [next] if next < steps && counts[next as usize] == 1 && is_plain(step) && is_plain(next) => next,
+                [next] if next < steps && counts[next as usize] == 1 && goes_on(step, next) => next,
                 _ => NONE,
             })
             .collect();
@@ -111,4 +112,21 @@ fn bands(steps: u32, successors: &Rows, costs: &[u32]) -> Box<[u8]> {
     let most = lengths.iter().copied().max().unwrap_or(0).max(u64::from(BANDS - 1));
     #[allow(clippy::cast_possible_truncation)] // below the number of bands
     lengths.into_iter().map(|length| (u128::from(length) * u128::from(BANDS - 1) / u128::from(most)) as u8).collect()
+}
+
+/// The bands, those of each priority above those of a lower one.
+#[allow(clippy::cast_possible_truncation)] // below the number of bands
+fn classed(mut bands: Box<[u8]>, priorities: &[i32]) -> Box<[u8]> {
+    let mut classes = priorities.to_vec();
+    classes.sort_unstable();
+    classes.dedup();
+    if classes.len() > 1 {
+        let count = classes.len().min(BANDS as usize);
+        let width = BANDS as usize / count;
+        for (band, priority) in bands.iter_mut().zip(priorities) {
+            let class = classes.partition_point(|class| class < priority) * count / classes.len();
+            *band = (class * width + usize::from(*band) * width / BANDS as usize) as u8;
+        }
+    }
+    bands
 }

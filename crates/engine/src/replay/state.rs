@@ -5,7 +5,6 @@ use super::{Call, Ended, Instance, NONE, Outcome, Plan};
 use crate::failure::{Cause, Failure};
 use crate::op::OpFlags;
 use crate::trace::Ran;
-use crate::var::AccessKind;
 use std::collections::HashMap;
 use std::ptr;
 use std::sync::Arc;
@@ -300,15 +299,7 @@ impl State {
     /// What has become of a port: the failure of the last step that changed it, unless one behind it overwrote it.
     #[cold]
     fn outcome(&self, plan: &Plan, port: u32) -> Outcome {
-        for (step, kind) in plan.ports[port as usize].writers.iter().rev() {
-            if let Some(failure) = self.failures.get(step) {
-                return Outcome::Failed(Arc::clone(failure));
-            }
-            if *kind == AccessKind::Overwrite {
-                return Outcome::Overwritten;
-            }
-        }
-        Outcome::Kept
+        plan.ports[port as usize].writers.outcome(|step| self.failures.get(&step).cloned())
     }
 
     #[inline]

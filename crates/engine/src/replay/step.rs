@@ -2,6 +2,7 @@
 
 use crate::failure::Cause;
 use crate::op::{InOrder, OpContext};
+use crate::trace::Note;
 use std::marker::PhantomData;
 
 /// What a step is to the pool.
@@ -28,6 +29,11 @@ pub trait Step<B>: Send + Sync + 'static {
     /// It does not run this time, as what it needs has failed, or the engine is being cancelled. Called on any thread,
     /// outside of the host.
     fn skipped(&self, _bindings: &B) {}
+
+    /// What a trace is to know of it in this run, if the replay was pushed while there was one.
+    fn note(&self, _bindings: &B) -> Note {
+        Note::default()
+    }
 }
 
 impl<B, F> Step<B> for F
@@ -76,6 +82,11 @@ pub(crate) trait ErasedStep: Send + Sync {
     ///
     /// As for [`run`](Self::run).
     unsafe fn skipped(&self, bindings: *const ());
+
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run).
+    unsafe fn note(&self, bindings: *const ()) -> Note;
 }
 
 pub(super) struct Erased<S, B>(pub(super) S, pub(super) PhantomData<fn(&B)>);
@@ -90,5 +101,10 @@ impl<B: 'static, S: Step<B>> ErasedStep for Erased<S, B> {
     unsafe fn skipped(&self, bindings: *const ()) {
         // SAFETY: the caller's promise.
         self.0.skipped(unsafe { &*bindings.cast::<B>() });
+    }
+
+    unsafe fn note(&self, bindings: *const ()) -> Note {
+        // SAFETY: the caller's promise.
+        self.0.note(unsafe { &*bindings.cast::<B>() })
     }
 }

@@ -1,23 +1,24 @@
-//! Memory for the temporaries of one call, taken when its first op runs and given back after its last.
+//! Memory for the temporaries of one call, taken when its first op needs it and given back after its last.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 use weft_array::{Arena, Block, OutOfMemory};
-use weft_engine::{Engine, Variable};
 
-/// The memory of one call. Buffers of its temporaries hold it.
+/// The memory of one call.
 pub(crate) struct Lease {
     bytes: usize,
     block: OnceLock<Block>,
+    /// Held by who takes it.
+    taking: Mutex<()>,
 }
 
 impl Lease {
     pub(crate) fn new(bytes: usize) -> Self {
-        Self { bytes, block: OnceLock::new() }
+        Self { bytes, block: OnceLock::new(), taking: Mutex::new(()) }
     }
-}
 
-impl Arena for Lease {
-    fn start(&self) -> Result<*mut u8, OutOfMemory> {
+    #[cold]
+    fn take(&self) -> Result<*mut u8, OutOfMemory> {
+        let _taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(block) = self.block.get() {
             return Ok(block.start());
         }
@@ -26,22 +27,12 @@ impl Arena for Lease {
     }
 }
 
-/// Lets two calls of a program be under way.
-#[derive(Default)]
-pub(crate) struct Gates {
-    /// Of the last call and of the one before: variables that their ops read.
-    last: Mutex<[Option<Variable>; 2]>,
-}
-
-impl Gates {
-    /// The variable of a new call, and of the one behind whose ops it begins.
-    pub(crate) fn next(&self, engine: &Engine) -> (Variable, Option<Variable>) {
-        let own = engine.new_variable(None);
-        // In a forked child, or in an op that the other call may wait for, there is nothing to be held off.
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let [newest, oldest] = std::mem::take(&mut *last);
-        *last = [Some(own.clone()), newest];
-        drop(last);
-        (own, oldest.filter(|_| !engine.is_inside_op()))
+impl Arena for Lease {
+    #[inline]
+    fn start(&self) -> Result<*mut u8, OutOfMemory> {
+        match self.block.get() {
+            Some(block) => Ok(block.start()),
+            None => self.take(),
+        }
     }
 }

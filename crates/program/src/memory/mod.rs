@@ -3,5 +3,5 @@
 mod arena;
 mod offsets;
 
-pub(crate) use arena::{Gates, Lease};
+pub(crate) use arena::Lease;
 pub(crate) use offsets::{Life, place};

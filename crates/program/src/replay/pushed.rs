@@ -1,37 +1,43 @@
-//! Calls of programs that are pushed, instruction by instruction: the engine runs side by side what may run so, and
-//! what fails fails as it does without a program.
-//!
-//! Temporaries lie in one arena for each call. What is the first to use memory after another temporary comes behind all
-//! that was pushed on that one. A call begins with an op of its own, which takes the arena's memory, behind the ops of the
-//! call before the last: so two calls are under way at most.
+//! Calls that are pushed: one push of the engine's replay, with a port for each access to the outside.
 
+use super::bound::{Base, Bindings};
 use super::check::Moved;
 use super::figures::Figures;
+use super::lowered::{Devices, Lowered};
 use super::planned::{Planned, planned};
-use super::program::{Buffers, Options, shifted};
+use super::program::{Buffers, Options};
 use crate::ProgramError;
-use crate::memory::{Gates, Lease};
-use crate::recorded::{Instruction, Memory, Recorded, Source, whole};
+use crate::memory::Lease;
+use crate::recorded::{Instruction, Memory, Recorded, Source};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use weft_array::{
-    Access, Arena, Array, ArrayError, Buffer, Call, Operand, Within, copy_loop, push_elementwise, push_step,
+    Array, ArrayError, Block, Buffer, ReplayCall, Touched, known_devices, push_replay, set_known_devices,
 };
-use weft_engine::{AccessKind, Accesses, Cause, OpContext, PushOptions, Variable};
+use weft_engine::{AccessKind, EngineError, PortId, PushOptions, ReplayOptions, Variable};
 
-/// Where temporaries lie, and what may lie there only after what.
+/// Results below this size are not counted as bytes held by pending ops.
+const COUNTED: usize = 4096;
+
+/// Where temporaries lie, and what is pushed.
 pub(super) struct Pushed {
     /// By entry, of those in the arena.
     pub(super) offsets: Vec<Option<usize>>,
     /// Bytes of the arena.
     bytes: usize,
-    /// For each instruction, entries whose memory it is the first to use after them.
-    after: Vec<Vec<usize>>,
     /// Constants that each call has a copy of.
     copied: Vec<usize>,
-    /// What is pushed.
     instructions: Vec<Instruction>,
-    gates: Gates,
+    /// Whether no instruction falls into parts.
+    whole: bool,
+    /// Entries of buffers that are new in each call.
+    fresh: Vec<usize>,
+    /// Bytes that a call holds.
+    held: u64,
+    /// For calls whose entries are on these devices; most are on none in particular.
+    lowered: Mutex<Vec<(Devices, Arc<Lowered>)>>,
+    /// Whether memory for an arena could be had.
+    probed: OnceLock<()>,
     pub(super) figures: Figures,
 }
 
@@ -40,19 +46,28 @@ impl Pushed {
         recorded: &Recorded,
         instructions: Vec<Instruction>,
         memory: Memory,
+        whole: bool,
     ) -> Result<Self, ProgramError> {
-        let Planned { instructions, offsets, bytes, after, lives } = planned(recorded, instructions, memory)?;
+        let Planned { instructions, offsets, bytes, lives, .. } = planned(recorded, instructions, memory)?;
+        let is_used = |number: &usize| recorded.entries[*number].is_result || lives[*number].is_some();
         let is_copied = |number: &usize| {
-            let entry = &recorded.entries[*number];
-            let is_used = entry.is_result || lives[*number].is_some();
-            is_used && matches!(entry.source, Source::Constant { copied: true, .. })
+            is_used(number) && matches!(recorded.entries[*number].source, Source::Constant { copied: true, .. })
+        };
+        let is_fresh = |number: &usize| {
+            let source = &recorded.entries[*number].source;
+            let own = matches!(source, Source::Fresh | Source::Constant { copied: true, .. });
+            own && is_used(number) && offsets[*number].is_none()
         };
         let copied = (0..recorded.entries.len()).filter(is_copied).collect();
+        let fresh: Vec<usize> = (0..recorded.entries.len()).filter(is_fresh).collect();
+        let counted = fresh.iter().map(|number| recorded.entries[*number].bytes).filter(|bytes| *bytes >= COUNTED);
+        let held = (counted.sum::<usize>() + if bytes >= COUNTED { bytes } else { 0 }) as u64;
         let figures = Figures::new(recorded, &instructions, bytes, &offsets);
-        Ok(Self { offsets, bytes, after, copied, instructions, gates: Gates::default(), figures })
+        let (lowered, probed) = (Mutex::default(), OnceLock::new());
+        Ok(Self { offsets, bytes, copied, instructions, whole, fresh, held, lowered, probed, figures })
     }
 
-    /// Pushes all instructions.
+    /// Pushes a call.
     pub(super) fn run(
         &self,
         recorded: &Recorded,
@@ -63,133 +78,118 @@ impl Pushed {
     ) -> Result<Buffers, ProgramError> {
         let engine = &recorded.engine;
         if engine.is_closed() && !engine.is_inside_op() {
-            return Err(ArrayError::from(weft_engine::EngineError::Closed { engine: engine.name().to_owned() }).into());
+            return Err(ArrayError::from(EngineError::Closed { engine: engine.name().to_owned() }).into());
         }
-        let lease = Arc::new(Lease::new(self.bytes));
-        let buffers = self.buffers(recorded, arguments, &lease);
-        let gate = if self.bytes > 0 { Some(self.begin(engine, lease)?) } else { None };
-        copy_constants(recorded, &self.copied, &buffers)?;
-        let order = sequential.then(|| engine.new_variable(None));
-        for (at, instruction) in self.instructions.iter().enumerate() {
-            let mut variables: SmallVec<[(&Variable, AccessKind); 4]> =
-                instruction.variables.iter().map(|(variable, kind)| (variable, *kind)).collect();
-            if let Some(gate) = &gate
-                && instruction.places.iter().any(|place| self.offsets[place.entry].is_some())
-            {
-                variables.push((gate, AccessKind::Read));
-            }
-            variables.extend(order.as_ref().map(|order| (order, AccessKind::Exclusive)));
-            self.push(recorded, (at, instruction), &buffers, moved, &variables, options)?;
+        self.probe()?;
+        let buffers = self.buffers(recorded);
+        if self.instructions.is_empty() && self.copied.is_empty() {
+            return Ok(buffers);
         }
+        let call = Located { recorded, arguments, moved, fresh: &buffers };
+        self.push(&call, sequential, options)?;
         Ok(buffers)
     }
 
-    /// The memory of all entries.
-    fn buffers(&self, recorded: &Recorded, arguments: &[&Array], lease: &Arc<Lease>) -> Buffers {
-        let buffer = |(number, entry): (usize, &crate::recorded::Entry)| {
-            Some(match &entry.source {
-                Source::Argument(first) => Arc::clone(arguments[*first].buffer()),
-                Source::State(array) | Source::Constant { array, copied: false } => Arc::clone(array.buffer()),
-                _ => match self.offsets[number] {
-                    Some(offset) => {
-                        let arena: Arc<dyn Arena> = Arc::clone(lease) as _;
-                        Buffer::within(&recorded.engine, entry.bytes, Within::new(arena, offset))
-                    }
-                    None => Buffer::new(&recorded.engine, entry.bytes),
-                },
-            })
-        };
-        recorded.entries.iter().enumerate().map(buffer).collect()
-    }
-
-    /// Pushes the op that takes the arena's memory. Answers the variable that tells of it.
-    fn begin(&self, engine: &weft_engine::Engine, lease: Arc<Lease>) -> Result<Variable, ProgramError> {
-        let (own, before) = self.gates.next(engine);
-        let mut accesses = Accesses::new(engine);
-        accesses.add(&own, AccessKind::Overwrite).map_err(ArrayError::from)?;
-        if let Some(before) = &before {
-            accesses.add(before, AccessKind::Exclusive).map_err(ArrayError::from)?;
-        }
-        let name = engine.is_traced().then_some("arena");
-        let take = move |_: &mut OpContext<'_>| lease.start().map(drop).map_err(|error| Cause::Error(Box::new(error)));
-        let options = PushOptions { name, ..PushOptions::default() };
-        engine.push_unlimited(take, &mut accesses, &options).map_err(ArrayError::from)?;
-        drop(accesses);
-        Ok(own)
-    }
-
-    fn push(
-        &self,
-        recorded: &Recorded,
-        (at, instruction): (usize, &Instruction),
-        buffers: &Buffers,
-        moved: &Moved,
-        variables: &[(&Variable, AccessKind)],
-        options: &Options<'_>,
-    ) -> Result<(), ProgramError> {
-        let mut arrays: SmallVec<[(Array, Access); 4]> = SmallVec::new();
-        for place in &instruction.places {
-            let layout = shifted(&place.layout, moved[place.entry]);
-            arrays.push((Array::on(buffer_of(buffers, place.entry), layout, place.dtype)?, place.access));
-        }
-        let mut after: SmallVec<[Array; 2]> = SmallVec::new();
-        for entry in &self.after[at] {
-            after.push(whole(&buffer_of(buffers, *entry))?);
-        }
+    fn push(&self, call: &Located<'_>, sequential: bool, options: &Options<'_>) -> Result<(), ProgramError> {
+        let recorded = call.recorded;
         let engine = &recorded.engine;
-        let mut given = PushOptions {
-            priority: instruction.priority.saturating_add(options.priority),
-            device: instruction.device,
-            always_run: instruction.always_run,
-            ..PushOptions::default()
+        let lowered = self.lowered(call)?;
+        let traced = if engine.is_traced() { options.note } else { None };
+        let note = |instruction: &Instruction| traced.map(|note| note(&instruction.name, instruction.place));
+        let notes = self.instructions.iter().map_while(note).collect();
+        let lease = (self.bytes > 0).then(|| Lease::new(self.bytes));
+        let bases = (0..recorded.entries.len()).map(|entry| self.base(call, entry)).collect();
+        let bindings = Arc::new(Bindings { bases, lease, notes });
+        let mut touched: SmallVec<[Touched<'_>; 16]> = SmallVec::new();
+        for (entry, touches) in &lowered.touched {
+            if let Some((buffer, by)) = call.buffer(*entry) {
+                touched.push((buffer, by, touches));
+            }
+        }
+        let variables: SmallVec<[(PortId, &Variable, AccessKind); 4]> =
+            lowered.variables.iter().map(|(port, variable, kind)| (*port, variable, *kind)).collect();
+        let push = PushOptions { priority: options.priority, bytes: self.held, ..PushOptions::default() };
+        let options = ReplayOptions { push, sequential };
+        let call = ReplayCall { engine, touched: &touched, variables: &variables, options };
+        Ok(push_replay(&lowered.replay, &call, bindings)?)
+    }
+
+    /// Makes sure, once, that there may be memory for an arena: a call of a program that can never run changes nothing.
+    fn probe(&self) -> Result<(), ProgramError> {
+        if self.bytes > 0 && self.probed.get().is_none() {
+            Block::probe_arena(self.bytes)?;
+            let _ = self.probed.set(());
+        }
+        Ok(())
+    }
+
+    /// The buffers that are new in this call.
+    fn buffers(&self, recorded: &Recorded) -> Buffers {
+        let mut buffers: Buffers = Vec::new();
+        if !self.fresh.is_empty() {
+            buffers.resize(recorded.entries.len(), None);
+        }
+        for number in &self.fresh {
+            buffers[*number] = Some(Buffer::new(&recorded.engine, recorded.entries[*number].bytes));
+        }
+        buffers
+    }
+
+    fn base(&self, call: &Located<'_>, entry: usize) -> Base {
+        match (self.offsets[entry], call.buffer(entry)) {
+            (Some(offset), _) => Base::Arena(offset),
+            (None, Some((buffer, by))) => Base::Buffer(Arc::clone(buffer), by),
+            (None, None) => Base::Nowhere,
+        }
+    }
+
+    /// What is pushed for this call.
+    fn lowered(&self, call: &Located<'_>) -> Result<Arc<Lowered>, ProgramError> {
+        let buffers: SmallVec<[Option<&Arc<Buffer>>; 16]> =
+            (0..call.recorded.entries.len()).map(|entry| call.buffer(entry).map(|(buffer, _)| buffer)).collect();
+        let devices: Devices = known_devices(&buffers);
+        let find = || {
+            let lowered = self.lowered.lock().unwrap_or_else(PoisonError::into_inner);
+            lowered.iter().find(|(known, _)| *known == devices).map(|(_, lowered)| Arc::clone(lowered))
         };
-        let traced = engine.is_traced();
-        if traced || !instruction.step.is_native() {
-            given.name = Some(&instruction.name);
+        let lowered = if let Some(known) = find() {
+            known
+        } else {
+            let parts = (&self.instructions[..], &self.offsets[..], &self.copied[..]);
+            let made = Arc::new(Lowered::new(call.recorded, parts, devices.clone(), self.whole)?);
+            let mut lowered = self.lowered.lock().unwrap_or_else(PoisonError::into_inner);
+            lowered.push((devices.clone(), Arc::clone(&made)));
+            made
+        };
+        if lowered.devices != devices {
+            set_known_devices(&buffers, &lowered.devices);
         }
-        if traced && let Some(note) = options.note {
-            given.note = note(&instruction.name, instruction.place);
-        }
-        if arrays.is_empty() {
-            return push_on_variables(engine, instruction, variables, &given);
-        }
-        let arrays: SmallVec<[(&Array, Access); 4]> = arrays.iter().map(|(array, access)| (array, *access)).collect();
-        let after: SmallVec<[&Array; 2]> = after.iter().collect();
-        let at_arrays = instruction.at_arrays;
-        let call =
-            Call { engine, arrays: &arrays, variables, after: &after, options: given, at_arrays, anywhere: false };
-        // SAFETY: arguments have the layouts that were recorded but for their offsets, which all arrays of an entry share;
-        // entries that were distinct are.
-        Ok(unsafe { push_step(&instruction.step, call) }?)
+        Ok(lowered)
     }
 }
 
-fn buffer_of(buffers: &Buffers, entry: usize) -> Arc<Buffer> {
-    match &buffers[entry] {
-        Some(buffer) => Arc::clone(buffer),
-        None => unreachable!("a pushed call has a buffer for each entry"),
-    }
+/// Where the entries of a call lie.
+struct Located<'a> {
+    recorded: &'a Recorded,
+    arguments: &'a [&'a Array],
+    moved: &'a Moved,
+    fresh: &'a Buffers,
 }
 
-/// Pushes an opaque step that touches no array.
-fn push_on_variables(
-    engine: &weft_engine::Engine,
-    instruction: &Instruction,
-    variables: &[(&Variable, AccessKind)],
-    options: &PushOptions<'_>,
-) -> Result<(), ProgramError> {
-    let call = Call { variables, ..Call::on(engine, &[], *options) };
-    // SAFETY: it has no arrays.
-    Ok(unsafe { push_step(&instruction.step, call) }?)
-}
-
-/// Pushes the copies of constants that the program changes or hands out.
-fn copy_constants(recorded: &Recorded, copied: &[usize], buffers: &Buffers) -> Result<(), ProgramError> {
-    for number in copied {
-        if let Source::Constant { array, .. } = &recorded.entries[*number].source {
-            let copy = whole(&buffer_of(buffers, *number))?;
-            push_elementwise(copy_loop(copy.dtype()), &[&copy], &[Operand::Array(array)], PushOptions::default())?;
+impl<'a> Located<'a> {
+    /// The buffer of an entry, and how far the entry has moved; behind the entries, those of the constants that are copied.
+    fn buffer(&self, entry: usize) -> Option<(&'a Arc<Buffer>, isize)> {
+        let entries = &self.recorded.entries;
+        if let Some(constant) = entry.checked_sub(entries.len()) {
+            return match &entries[constant].source {
+                Source::Constant { array, .. } => Some((array.buffer(), 0)),
+                _ => None,
+            };
+        }
+        match &entries[entry].source {
+            Source::Argument(first) => Some((self.arguments[*first].buffer(), self.moved[entry])),
+            Source::State(array) | Source::Constant { array, copied: false } => Some((array.buffer(), 0)),
+            _ => Some((self.fresh.get(entry)?.as_ref()?, 0)),
         }
     }
-    Ok(())
 }

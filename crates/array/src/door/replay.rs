@@ -1,0 +1,58 @@
+//! Replays on arrays: one push, with a port for each range that it touches.
+
+use super::recording;
+use crate::access::{Bound, Touched, enter_touched, refuse_bytes};
+use crate::memory::Pushing;
+use crate::{Access, ArrayError};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use weft_engine::{AccessKind, Engine, PortId, Replay, ReplayOptions, Variable, drop_later};
+
+/// A push of a replay, but for what its steps are told.
+pub struct ReplayCall<'a> {
+    /// The engine of all that it touches.
+    pub engine: &'a Engine,
+    /// The buffers, each named once.
+    pub touched: &'a [Touched<'a>],
+    /// What it accesses besides.
+    pub variables: &'a [(PortId, &'a Variable, AccessKind)],
+    /// Priority, bytes, whether its steps run one by one.
+    pub options: ReplayOptions<'a>,
+}
+
+/// Pushes a replay. The caller has waited for room, and answers for it that the steps touch what is behind their ports alone.
+pub fn push_replay<B: Send + Sync + 'static>(
+    replay: &Replay<B>,
+    call: &ReplayCall<'_>,
+    bindings: Arc<B>,
+) -> Result<(), ArrayError> {
+    recording::refuse_push(call.options.push.name)?;
+    for (buffer, by, touches) in call.touched {
+        for touch in *touches {
+            if touch.access != Access::Read {
+                buffer.check_writable()?;
+            }
+            refuse_bytes(buffer, touch.range.start.wrapping_add_signed(*by)..touch.range.end.wrapping_add_signed(*by))?;
+        }
+    }
+    let mut bound = Bound::default();
+    let mut pushing = Pushing::lock();
+    let entered = call.touched.iter().try_for_each(|touched| enter_touched(&mut pushing, *touched, &mut bound));
+    let Bound { of_buffers, own } = bound;
+    let pushed = match entered {
+        Ok(()) => {
+            let mut variables: SmallVec<[(PortId, &Variable, AccessKind); 16]> =
+                of_buffers.iter().map(|(port, variable, kind)| (*port, *variable, *kind)).collect();
+            variables.extend(own.iter().map(|(port, variable, kind)| (*port, variable, *kind)));
+            variables.extend_from_slice(call.variables);
+            call.engine.enqueue_replay(replay, &variables, bindings, &call.options)
+        }
+        Err(error) => {
+            drop_later(bindings); // not under the lock
+            Err(error)
+        }
+    };
+    drop(pushing);
+    call.engine.follow_up();
+    Ok(pushed?)
+}

@@ -1,0 +1,141 @@
+//! Parts of steps, which may run side by side.
+//!
+//! Where a step falls apart depends on its shape alone; no bit of what it computes depends on it.
+
+use super::{Blocked, Fused, Matmul, Reduce, Step, Strided};
+use crate::memory::Block;
+use std::ops::Range;
+use std::sync::Arc;
+use weft_engine::Cause;
+
+/// Elements, times loops, of a part at least: it takes long enough to be handed over.
+const LEAST: usize = 32_768;
+/// Parts of a step at most.
+const PARTS: usize = 64;
+/// Parts are whole numbers of so many elements: cache lines of any type.
+const ROUND: usize = 1024;
+
+/// A native step, or a part of one.
+pub enum Portion {
+    /// All of a loop.
+    Strided(Arc<Strided>),
+    /// Some elements of a loop in rows.
+    Rows(Arc<Strided>, Range<usize>),
+    /// A stretch of a loop's outermost axis.
+    Outer(Arc<Strided>, Range<usize>),
+    /// A reduction.
+    Reduce(Arc<Reduce>),
+    /// Some blocks of fused loops.
+    Fused(Arc<Fused>, Range<usize>),
+    /// One block of a product.
+    Matmul(Arc<Matmul>, usize),
+    /// One block of a kernel whose blocks share nothing.
+    Block(Arc<dyn Blocked>, usize),
+    /// All blocks of a kernel.
+    Blocked(Arc<dyn Blocked>),
+}
+
+/// Equal stretches of a length, each a whole number of `round`, of at least `least`.
+fn stretches(length: usize, least: usize, round: usize) -> impl Iterator<Item = Range<usize>> {
+    let size = least.max(length.div_ceil(PARTS)).next_multiple_of(round.max(1)).max(1);
+    (0..length.div_ceil(size).max(1)).map(move |part| part * size..((part + 1) * size).min(length))
+}
+
+impl Portion {
+    /// What a native step falls into; if it is `whole`, one part. Nothing of an opaque one.
+    #[must_use]
+    pub fn of(step: &Step, whole: bool) -> Vec<Self> {
+        match step {
+            Step::Strided(strided) if whole || strided.has_overlap() || strided.size() < 2 * LEAST => {
+                vec![Self::Strided(Arc::clone(strided))]
+            }
+            Step::Strided(strided) if strided.is_in_rows() => {
+                stretches(strided.size(), LEAST, ROUND).map(|part| Self::Rows(Arc::clone(strided), part)).collect()
+            }
+            Step::Strided(strided) => {
+                let (length, row) = (strided.walk().shape[0], strided.walk().row());
+                let least = LEAST.div_ceil(row.max(1));
+                stretches(length, least, 1).map(|part| Self::Outer(Arc::clone(strided), part)).collect()
+            }
+            Step::Reduce(reduce) => vec![Self::Reduce(Arc::clone(reduce))],
+            Step::Fused(fused) if whole => vec![Self::Fused(Arc::clone(fused), 0..fused.blocks())],
+            Step::Fused(fused) => {
+                let least = LEAST.div_ceil(fused.size().div_ceil(fused.blocks().max(1)).max(1) * fused.loops().max(1));
+                stretches(fused.blocks(), least, 1).map(|part| Self::Fused(Arc::clone(fused), part)).collect()
+            }
+            Step::Matmul(matmul) => (0..matmul.blocks()).map(|block| Self::Matmul(Arc::clone(matmul), block)).collect(),
+            Step::Blocked(blocked) if blocked.scratch() == 0 => {
+                (0..blocked.blocks()).map(|block| Self::Block(Arc::clone(blocked), block)).collect()
+            }
+            Step::Blocked(blocked) => vec![Self::Blocked(Arc::clone(blocked))],
+            Step::Opaque(_) => Vec::new(),
+        }
+    }
+
+    /// The elements that it touches of every operand, if these are the same of all and lie one after the other.
+    #[must_use]
+    pub fn rows(&self) -> Option<Range<usize>> {
+        match self {
+            Self::Rows(_, rows) => Some(rows.clone()),
+            Self::Fused(fused, blocks) => Some(fused.rows(blocks)),
+            Self::Strided(_) | Self::Outer(..) | Self::Reduce(_) | Self::Matmul(..) => None,
+            Self::Block(..) | Self::Blocked(_) => None,
+        }
+    }
+
+    /// Nanoseconds that it may take, roughly, if it touches so many bytes.
+    #[must_use]
+    pub fn cost(&self, bytes: usize) -> u32 {
+        let work = match self {
+            Self::Matmul(matmul, _) => matmul.operations() / matmul.blocks().max(1) / 16,
+            Self::Fused(fused, blocks) => fused.rows(blocks).len() * fused.loops() / 2,
+            Self::Block(blocked, _) => blocked.operations() / blocked.blocks().max(1) / 16,
+            Self::Blocked(blocked) => blocked.operations() / 16,
+            _ => bytes / 8,
+        };
+        u32::try_from(work + 100).unwrap_or(u32::MAX)
+    }
+
+    /// Runs it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Step::run`], of the elements that it touches.
+    #[inline]
+    pub unsafe fn run(&self, arrays: &[*mut u8]) -> Result<(), Cause> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self {
+                Self::Strided(step) => step.run(arrays),
+                Self::Rows(step, part) | Self::Outer(step, part) => step.run_rows(arrays, part.clone()),
+                Self::Reduce(step) => step.run(arrays),
+                Self::Fused(step, blocks) => step.run_blocks(arrays, blocks.clone()),
+                Self::Matmul(step, block) => step.run_block(arrays, *block),
+                Self::Block(step, block) => return step.run_block(arrays, std::ptr::null_mut(), *block),
+                Self::Blocked(step) => return run_all(&**step, arrays),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs all blocks of a kernel on this thread.
+///
+/// # Safety
+///
+/// As for [`Step::run`].
+unsafe fn run_all(step: &dyn Blocked, arrays: &[*mut u8]) -> Result<(), Cause> {
+    let memory = Block::new(step.scratch().saturating_add(ALIGN)).map_err(|error| Cause::Error(Box::new(error)))?;
+    let scratch = memory.start().wrapping_add(memory.start().align_offset(ALIGN));
+    // SAFETY: the caller's promise.
+    unsafe {
+        step.begin(arrays, scratch)?;
+        for block in 0..step.blocks() {
+            step.run_block(arrays, scratch, block)?;
+        }
+        step.finish(arrays, scratch)
+    }
+}
+
+/// Where memory that blocks share begins.
+const ALIGN: usize = 64;

@@ -1,0 +1,1 @@
+"""What stands behind `weft.tensor`, `weft.device` and `weft.model`."""

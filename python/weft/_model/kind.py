@@ -1,0 +1,245 @@
+"""`weft.tensor.Tensor`: an array that can be made empty and be given values later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+import weft
+from weft._array.devices import as_device
+from weft._array.rules import as_dtype
+from weft._core import NDArray
+from weft._tape.modes import no_grad
+from weft.errors import ArgumentTypeError, ArgumentValueError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
+
+    from weft._device import Device
+    from weft.random import Generator
+
+__all__ = ["Tensor", "dtype_of", "write"]
+
+#: Names that SINGA's `as_type` takes.
+_DTYPES = {"int": "int32", "float": "float32", "half": "float16"}
+
+
+def dtype_of(dtype: npt.DTypeLike) -> np.dtype[Any]:
+    """Return the dtype that is meant: "float" is float32 here and "int" int32."""
+    return as_dtype(_DTYPES.get(dtype, dtype) if isinstance(dtype, str) else dtype)
+
+
+class Tensor(NDArray):
+    """An array with a name, made by its shape and given values in place.
+
+    It is an `NDArray`, and results of what is computed from it are. Inputs and parameters of models are tensors: they stay
+    where they are, and programs read and change them there.
+
+    Parameters
+    ----------
+    shape : sequence of int, default: ()
+        The lengths of the axes; left out where `data` is given.
+    device : Device or str, optional
+        The device; by default that of `data`, or the first CPU.
+    dtype : dtype-like, default: float32
+        The dtype; that of `data` if it is given.
+    data : array-like, optional
+        The values, which are copied; zeros by default.
+    requires_grad : bool, optional
+        Whether its gradient is wanted; by default if `stores_grad` is set.
+    stores_grad : bool, default: False
+        Whether it is a parameter, which `weft.autograd.backward` yields with its gradient.
+    creator : object, optional
+        Ignored: the tape knows what made an array.
+    name : str, optional
+        The name. A layer gives its parameters their names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from weft import tensor
+    >>> x = tensor.Tensor((2, 2))
+    >>> x.copy_from_numpy(np.array([[1, 2], [3, 4]], np.float32))
+    >>> x + 1
+    NDArray([[2., 3.],
+             [4., 5.]], dtype=float32)
+    """
+
+    name: str | None
+
+    def __new__(
+        cls,
+        shape: int | Sequence[int] = (),
+        device: Device | str | None = None,
+        dtype: npt.DTypeLike = np.float32,
+        data: Any = None,  # noqa: ANN401 - array-like
+        requires_grad: bool | None = None,  # noqa: FBT001 - SINGA's order
+        stores_grad: bool = False,  # noqa: FBT001, FBT002 - likewise
+        creator: object = None,  # noqa: ARG004 - likewise: here the tape knows
+        name: str | None = None,
+    ) -> Self:
+        where = None if device is None else as_device(device)
+        if data is None:
+            found = weft.zeros(shape, dtype_of(dtype), device=where)
+        else:
+            kept = None if hasattr(data, "dtype") else dtype_of(dtype)
+            with no_grad():
+                found = weft.asarray(data, kept, device=where, copy=True)
+        made = super().__new__(cls, found)
+        made.name = name
+        if requires_grad or (requires_grad is None and stores_grad):
+            made.requires_grad = True
+        return made
+
+    @property
+    def data(self) -> NDArray:
+        """The tensor itself: there is nothing behind it."""
+        return self
+
+    @property
+    def stores_grad(self) -> bool:
+        """Whether `weft.autograd.backward` yields it with its gradient: the same as `requires_grad`."""
+        return self.requires_grad
+
+    @stores_grad.setter
+    def stores_grad(self, value: bool) -> None:
+        self.requires_grad = value
+
+    def is_dummy(self) -> bool:
+        """Return whether it has no name."""
+        return self.name is None
+
+    def is_empty(self) -> bool:
+        """Return whether it has no axes."""
+        return self.ndim == 0
+
+    def is_transpose(self) -> bool:
+        """Return whether its elements do not lie row after row."""
+        return not self._contiguous
+
+    def memsize(self) -> int:
+        """Return the bytes of its elements."""
+        return self.nbytes
+
+    def contiguous(self) -> NDArray:
+        """Return its elements row after row: itself, if they lie so."""
+        return self if self._contiguous else self.copy()
+
+    def copy_from_numpy(self, np_array: npt.ArrayLike, offset: int = 0) -> None:
+        """Overwrite it with the elements of a NumPy array, which are copied at the call.
+
+        Parameters
+        ----------
+        np_array : array-like
+            As many elements as the tensor has, in any shape; or, with `offset`, as fit behind that.
+        offset : int, default: 0
+            The element to begin with, counted row by row.
+
+        Raises
+        ------
+        ArgumentValueError
+            If there are not as many elements.
+        ArgumentTypeError
+            If numbers would lose their fractions, or are none.
+        """
+        source = np.asarray(np_array)
+        if not np.can_cast(source.dtype, self.dtype, "same_kind"):
+            raise ArgumentTypeError(
+                f"copy_from_numpy: values of dtype {source.dtype} do not go into a tensor of dtype {self.dtype}: cast "
+                f"them by astype({self.dtype.name!r})"
+            )
+        whole = offset == 0 and source.size == self.size
+        if not whole and (offset <= 0 or offset + source.size > self.size):
+            raise ArgumentValueError(
+                f"copy_from_numpy: an array of shape {source.shape} has {source.size} elements, and the tensor of shape "
+                f"{self.shape} has {self.size} of them{f' from {offset} on' if offset else ''}"
+            )
+        write(self, source, offset)
+
+    def copy_data(self, t: NDArray) -> None:
+        """Overwrite it with another array of as many elements."""
+        if not isinstance(t, NDArray):
+            raise ArgumentTypeError(f"copy_data takes an array, not {type(t).__name__}: copy_from takes NumPy's, too")
+        if t.size != self.size:
+            raise ArgumentValueError(f"copy_data: the shapes {t.shape} and {self.shape} are of different sizes")
+        write(self, t, 0)
+
+    def copy_from(self, t: NDArray | npt.ArrayLike, offset: int = 0) -> None:
+        """Overwrite it with an array of either kind."""
+        if isinstance(t, NDArray):
+            self.copy_data(t)
+        else:
+            self.copy_from_numpy(t, offset)
+
+    def reset_like(self, t: NDArray) -> None:
+        """Check that it is like `t`: a tensor keeps its shape, its dtype and its device."""
+        if (t.shape, t.dtype, t.device) != (self.shape, self.dtype, self.device):
+            raise ArgumentValueError(
+                f"a tensor of shape {self.shape}, dtype {self.dtype} on {self.device} does not become one of shape "
+                f"{t.shape}, dtype {t.dtype} on {t.device}: make another, tensor.Tensor(x.shape, x.device, x.dtype)"
+            )
+
+    def clone(self) -> Tensor:
+        """Return a new tensor of the same values."""
+        return Tensor(data=self, requires_grad=self.requires_grad)
+
+    def deepcopy(self) -> Tensor:
+        """Return a new tensor of the same values, as `clone`."""
+        return self.clone()
+
+    def as_type(self, dtype: npt.DTypeLike) -> NDArray:
+        """Return the elements cast to a dtype; "int" is int32 and "float" float32."""
+        return self.astype(dtype_of(dtype))
+
+    def to_host(self) -> NDArray:
+        """Return it on the first CPU: itself, if it is there."""
+        return self.to_device(weft.cpu())
+
+    def l1(self) -> float:
+        """Return the mean of the absolute values, after a wait."""
+        return float(weft.mean(weft.abs(self)).item())
+
+    def l2(self) -> float:
+        """Return the Euclidean norm divided by the number of elements, after a wait."""
+        return float(weft.sqrt(weft.sum(self * self)).item()) / max(self.size, 1)
+
+    def set_value(self, x: float, inplace: bool = True) -> NDArray:  # noqa: FBT001, FBT002 - SINGA's
+        """Set all elements to a number, and return the tensor; with ``inplace=False``, a new array."""
+        if not inplace:
+            return weft.full_like(self, x)
+        with no_grad():
+            self[...] = x
+        return self
+
+    def gaussian(self, mean: float, std: float, inplace: bool = True) -> NDArray:  # noqa: FBT001, FBT002 - SINGA's
+        """Draw all elements from a normal distribution, by the device's generator."""
+        return self._draw(inplace, lambda rng: rng.normal(mean, std, self.shape))
+
+    def uniform(self, low: float, high: float, inplace: bool = True) -> NDArray:  # noqa: FBT001, FBT002 - SINGA's
+        """Draw all elements from between two bounds, by the device's generator."""
+        return self._draw(inplace, lambda rng: rng.uniform(low, high, self.shape))
+
+    def bernoulli(self, p: float, inplace: bool = True) -> NDArray:  # noqa: FBT001, FBT002 - SINGA's
+        """Draw ones with the probability `p` and zeros otherwise, by the device's generator."""
+        return self._draw(inplace, lambda rng: rng.random(self.shape) < p)
+
+    def _draw(self, inplace: bool, draw: Callable[[Generator], NDArray]) -> NDArray:  # noqa: FBT001 - as above
+        from weft._model.generators import generator_of  # noqa: PLC0415 - which may need a tensor itself
+
+        target = self if inplace else weft.empty_like(self)
+        drawn = draw(generator_of(self.device))
+        write(target, drawn if drawn.device == self.device else drawn.to_device(self.device), 0)
+        return target
+
+
+def write(target: NDArray, source: Any, offset: int) -> None:  # noqa: ANN401 - an array of either kind
+    """Overwrite elements, though the target may be a parameter."""
+    with no_grad():
+        if offset or source.shape != target.shape:
+            flat = target.reshape(-1)
+            flat[offset : offset + source.size] = source.reshape(-1)
+        else:
+            target[...] = source

@@ -1,0 +1,187 @@
+"""Optimizers: what their formulas say, in float64 by NumPy; schedules; states that are taken over; eager and recorded the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft import opt
+
+
+def sgd(
+    p: Any, gs: Any, lr: float, momentum: float = 0.0, damp: float = 0.0, decay: float = 0.0, *, nesterov: bool = False
+) -> Any:
+    v = np.zeros_like(p)
+    for g in gs:
+        d = g + decay * p
+        v = momentum * v + (1 - damp) * d
+        p = p - lr * ((d + momentum * v if nesterov else v) if momentum else d)
+    return p
+
+
+def rmsprop(p: Any, gs: Any, lr: float, rho: float, eps: float, decay: float) -> Any:
+    a = np.zeros_like(p)
+    for g in gs:
+        d = g + decay * p
+        a = rho * a + (1 - rho) * d * d
+        p = p - lr * d / np.sqrt(a + eps)
+    return p
+
+
+def adagrad(p: Any, gs: Any, lr: float, eps: float, decay: float) -> Any:
+    h = np.zeros_like(p)
+    for g in gs:
+        d = g + decay * p
+        h = h + d * d
+        p = p - lr * d / np.sqrt(h + eps)
+    return p
+
+
+def adam(p: Any, gs: Any, lr: float, b1: float, b2: float, eps: float, decay: float) -> Any:
+    m, v = np.zeros_like(p), np.zeros_like(p)
+    for t, g in enumerate(gs, 1):
+        d = g + decay * p
+        m, v = b1 * m + (1 - b1) * d, b2 * v + (1 - b2) * d * d
+        p = p - lr * (m / (1 - b1**t)) / (np.sqrt(v / (1 - b2**t)) + eps)
+    return p
+
+
+CASES = {
+    "sgd": (lambda: opt.SGD(0.1), lambda p, gs: sgd(p, gs, 0.1)),
+    "momentum": (lambda: opt.SGD(0.1, 0.9, weight_decay=0.01), lambda p, gs: sgd(p, gs, 0.1, 0.9, decay=0.01)),
+    "dampening": (lambda: opt.SGD(0.1, 0.9, 0.25), lambda p, gs: sgd(p, gs, 0.1, 0.9, 0.25)),
+    "nesterov": (lambda: opt.SGD(0.1, 0.9, nesterov=True), lambda p, gs: sgd(p, gs, 0.1, 0.9, nesterov=True)),
+    "rmsprop": (lambda: opt.RMSProp(0.1, 0.8, 1e-6, 0.01), lambda p, gs: rmsprop(p, gs, 0.1, 0.8, 1e-6, 0.01)),
+    "adagrad": (lambda: opt.AdaGrad(0.1, 1e-6, 0.01), lambda p, gs: adagrad(p, gs, 0.1, 1e-6, 0.01)),
+    "adam": (lambda: opt.Adam(0.1, 0.9, 0.99, 1e-6, 0.01), lambda p, gs: adam(p, gs, 0.1, 0.9, 0.99, 1e-6, 0.01)),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("recorded", [False, True], ids=["eager", "program"])
+def test_does_what_its_formula_says(case: str, recorded: bool) -> None:
+    make, formula = CASES[case]
+    rng = np.random.default_rng(3)
+    start = rng.normal(size=(3, 2)).astype(np.float32)
+    factors = rng.normal(size=(5, 3, 2)).astype(np.float32)
+    w, optimizer = weft.asarray(start), make()
+    w.requires_grad = True
+
+    def step(x: weft.NDArray) -> weft.NDArray:
+        loss = weft.sum(x * w)
+        optimizer(loss)
+        return loss
+
+    run = weft.program(step) if recorded else step
+    for factor in factors:
+        run(weft.asarray(factor))
+    np.testing.assert_allclose(w.numpy(), formula(start.astype(np.float64), factors), rtol=2e-5, atol=2e-6)
+    assert optimizer.step_counter.item() == len(factors)
+    if recorded:
+        assert len(run.programs) == 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_eager_and_recorded_are_the_same_bit_for_bit(case: str) -> None:
+    factors = np.random.default_rng(4).normal(size=(4, 7)).astype(np.float32)
+    found = []
+    for recorded in (False, True):
+        optimizer, w = CASES[case][0](), weft.ones(7, np.float32)
+        w.requires_grad = True
+        optimizer.lr = opt.ExponentialDecay(0.1, 2, 0.5)
+
+        def step(x: weft.NDArray, w: weft.NDArray = w, optimizer: opt.Optimizer = optimizer) -> None:
+            optimizer(weft.sum(weft.tanh(x * w)))
+
+        run = weft.program(step, static_argnames=("optimizer",)) if recorded else step
+        for factor in factors:
+            run(weft.asarray(factor))
+        found.append(w.numpy())
+    np.testing.assert_array_equal(*found)
+
+
+def test_numbers_that_are_assigned_reach_recorded_steps() -> None:
+    w, descent = weft.zeros(2), opt.SGD(1.0)
+    w.requires_grad = True
+    step = weft.program(lambda: descent(weft.sum(w)))
+    step()
+    descent.lr = 0.5
+    step()
+    assert w.tolist() == [-1.5, -1.5]
+    assert len(step.programs) == 1
+    assert descent.lr.init_value == 0.5
+
+
+def test_schedules() -> None:
+    rate = opt.ExponentialDecay(1.0, 2, 0.5, staircase=True)
+    assert [rate(weft.asarray([float(at)])).item() for at in range(5)] == [1.0, 1.0, 0.5, 0.5, 0.25]
+    w, descent = weft.zeros(1), opt.SGD(rate)
+    w.requires_grad = True
+    for _ in range(4):
+        descent(weft.sum(w))
+    assert w.item() == -3.0
+
+
+def test_states_go_to_another_optimizer() -> None:
+    def trained(optimizer: opt.Optimizer, w: weft.NDArray, steps: int) -> None:
+        w.requires_grad = True
+        optimizer.prepare({"w": w})
+        for _ in range(steps):
+            optimizer(weft.sum(w * w))
+
+    w, first = weft.ones(3), opt.Adam(0.1)
+    trained(first, w, 2)
+    v, second = weft.asarray(w.numpy()), opt.Adam(0.1)
+    states = first.get_states()
+    assert set(states) == {"step_counter", "m", "v"}
+    assert list(states["m"]) == ["w"]
+    second.prepare({"w": v})
+    second.set_states(
+        {
+            name: state if name == "step_counter" else {k: a.numpy() for k, a in state.items()}
+            for name, state in states.items()
+        }
+    )
+    trained(first, w, 2)
+    trained(second, v, 2)
+    np.testing.assert_array_equal(w.numpy(), v.numpy())
+    with pytest.raises(weft.errors.ArgumentValueError, match=r"AdaGrad keeps .*'m', 'v'.*another optimizer"):
+        opt.AdaGrad().set_states(states)
+    third = opt.Adam()
+    third.prepare({"w": weft.ones(2)})
+    with pytest.raises(weft.errors.ShapeError, match=r"m of 'w' has the shape \(2,\), and was given \(3,\)"):
+        third.set_states(states)
+    assert third.step_counter.item() == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "said"),
+    [
+        (lambda: opt.SGD("fast"), TypeError, "lr is a number or an opt.DecayScheduler, not str"),
+        (lambda: opt.SGD(0.1, momentum=-1), ValueError, "momentum is at least 0, not -1"),
+        (lambda: opt.SGD(0.1, nesterov=True), ValueError, "nesterov=True needs a momentum"),
+        (lambda: opt.Adam(0.1, weight_decay=-1), ValueError, "weight_decay is at least 0"),
+        (lambda: opt.ExponentialDecay(1.0, 0, 0.5), ValueError, "decay_steps is a positive"),
+        (lambda: opt.SGD(0.1, dtype="int32"), TypeError, "floating-point"),
+        (
+            lambda: opt.SGD(0.1).apply("w", weft.ones(2), weft.ones(3)),
+            ValueError,
+            r"gradient of 'w' has the shape \(3,\)",
+        ),
+    ],
+)
+def test_mistakes(make: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said) as caught:
+        make()
+    assert isinstance(caught.value, weft.errors.WeftError)
+
+
+def test_two_parameters_of_one_name_are_not_mixed_up() -> None:
+    optimizer = opt.SGD(0.1, momentum=0.9)
+    optimizer.apply("w", weft.ones(2), weft.ones(2))
+    with pytest.raises(weft.errors.ShapeError, match="use one optimizer for each model"):
+        optimizer.apply("w", weft.ones(3), weft.ones(3))
+    optimizer.apply("v", weft.ones(3), weft.ones(3))
