@@ -51,9 +51,9 @@ pub(crate) fn step(own: Convolution) -> Option<Arc<dyn Blocked>> {
         };
         Compiled::new(library, product, &shape).ok()
     };
-    let last = own.batch - chunk * (blocks - 1);
+    let rest = own.batch - chunk * (blocks - 1);
     let main = compile(chunk)?;
-    let tail = if last == chunk { None } else { Some(compile(last)?) };
+    let tail = if rest == chunk { None } else { Some(compile(rest)?) };
     Some(Arc::new(ByLibrary { own, main, tail, chunk, blocks }))
 }
 

@@ -78,8 +78,7 @@ impl Portion {
         match self {
             Self::Rows(_, rows) => Some(rows.clone()),
             Self::Fused(fused, blocks) => Some(fused.rows(blocks)),
-            Self::Strided(_) | Self::Outer(..) | Self::Reduce(_) | Self::Matmul(..) => None,
-            Self::Block(..) | Self::Blocked(_) => None,
+            _ => None,
         }
     }
 
