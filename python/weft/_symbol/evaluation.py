@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weft._array.operands import as_array
 from weft._core import Input, graph_calls, graph_order_mutation
@@ -18,31 +18,26 @@ if TYPE_CHECKING:
 __all__ = ["Schedule", "evaluate"]
 
 
-class _Step:
+class _Step(NamedTuple):
     """One call: what is called, on what, and where its results go."""
 
-    __slots__ = ("attributes", "call", "count", "first", "inputs", "name", "op", "template")
+    name: str
+    op: Op
+    inputs: tuple[int, ...]
+    first: int
+    results: int
+    call: Callable[..., Any]
+    attributes: dict[str, Any]
+    template: tuple[Any, ...] | None
 
-    def __init__(
-        self,
-        name: str,
-        op: Op,
-        attributes: dict[str, Any],
-        inputs: tuple[int, ...],
-        first: int,
-        count: int,
-        is_mutated: bool,  # noqa: FBT001 - a column of a row
-    ) -> None:
-        self.name, self.op, self.inputs, self.first, self.count = name, op, inputs, first, count
-        self.template = attributes.get("operands")
-        self.attributes = attributes
+    def reads(self) -> list[int]:
+        """Return the entries of which the call needs values, and not only shape and dtype."""
+        said: Any = self.op.attribute("ignores", ())
+        ignored = said(self.attributes) if callable(said) else said
+        places: Iterable[int] = range(len(self.inputs))
         if self.template is not None:
-            self.attributes = {key: each for key, each in attributes.items() if key != "operands"}
-        show: Callable[..., Any] | None = op.attribute("view", None)
-        # Symbols are values: of memory that is mutated nobody has a view.
-        if is_mutated and op.attribute("shares_memory", default=False):
-            show = None
-        self.call: Callable[..., Any] = op if show is None else show
+            places = [at for at, each in enumerate(self.template) if type(each) is Input]
+        return [entry for place, entry in zip(places, self.inputs, strict=False) if place not in ignored]
 
     def operands(self, values: list[Any]) -> list[Any]:
         found = [values[at] for at in self.inputs]
@@ -50,6 +45,33 @@ class _Step:
             return found
         rest = iter(found)
         return [next(rest) if type(each) is Input else each for each in self.template]
+
+
+def _prepared(
+    op: Op, attributes: dict[str, Any], *, is_mutated: bool
+) -> tuple[Callable[..., Any], dict[str, Any], tuple[Any, ...] | None]:
+    """Return what is called, with which attributes, and the operands where numbers are among them."""
+    template = attributes.get("operands")
+    if template is not None:
+        attributes = {key: each for key, each in attributes.items() if key != "operands"}
+    show: Callable[..., Any] | None = op.attribute("view", None)
+    # Symbols are values: of memory that is mutated nobody has a view.
+    if is_mutated and op.attribute("shares_memory", default=False):
+        show = None
+    return op if show is None else show, attributes, template
+
+
+def _steps(calls: Iterable[tuple[str, Any, dict[str, Any], tuple[int, ...], int, int, bool]]) -> list[_Step]:
+    """Return rows as steps: what rows of one op and one set of attributes share is made once."""
+    known: dict[tuple[int, int, bool], tuple[Any, Any, Any]] = {}
+    steps: list[_Step] = []
+    for name, op, attributes, inputs, first, count, is_mutated in calls:
+        key = id(op), id(attributes), is_mutated
+        found = known.get(key)
+        if found is None:
+            found = known[key] = _prepared(op, attributes, is_mutated=is_mutated)
+        steps.append(tuple.__new__(_Step, (name, op, inputs, first, count, *found)))
+    return steps
 
 
 class Schedule:
@@ -80,7 +102,7 @@ class Schedule:
                 if name in seen:
                     raise GraphError(f"two variables are named {name!r}: which array is meant by the name is not known")
                 seen.add(name)
-        self.steps = [_Step(*call) for call in calls]
+        self.steps = _steps(calls)
         self.outputs = [indexed.entry_id(at, index) for at, index, _ in indexed.outputs]
 
     def values(self, arrays: Mapping[str, Any]) -> list[Any]:
@@ -108,17 +130,17 @@ class Schedule:
         """Make the calls, and put their results into `values`."""
         for step in self.steps if steps is None else steps:
             result = step.call(*step.operands(values), **step.attributes)
-            if step.count == 1:
+            if step.results == 1:
                 values[step.first] = result[0] if isinstance(result, tuple) else result
             else:
-                values[step.first : step.first + step.count] = result
+                values[step.first : step.first + step.results] = result
             if watch is not None:
-                for index in range(step.count):
+                for index in range(step.results):
                     watch(_result_name(step, index), values[step.first + index])
 
 
 def _result_name(step: _Step, index: int) -> str:
-    given: Any = step.op.attribute("output_names", ("output",) if step.count == 1 else ())
+    given: Any = step.op.attribute("output_names", ("output",) if step.results == 1 else ())
     rule: Callable[..., Sequence[str]] = given  # if it is one
     names: Sequence[str] = rule(step.attributes) if callable(given) else given
     return f"{step.name}_{names[index] if index < len(names) else f'output{index}'}"
