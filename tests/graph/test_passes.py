@@ -291,7 +291,12 @@ def test_blocked_layouts_are_transformed_and_back() -> None:
     assert np.array_equal(there.eval(x=data)[0].numpy(), inner)
     weights = (there * Variable("w")).gradient("x").eval(x=data, w=inner)[0]
     assert np.array_equal(weights.numpy(), data)
-    for layout, said in (("NCHW3c", "do not divide"), ("NHW", "other axes"), ("NCHw", "no layout"), ("4cNHW", "no layout")):
+    for layout, said in (
+        ("NCHW3c", "do not divide"),
+        ("NHW", "other axes"),
+        ("NCHw", "no layout"),
+        ("4cNHW", "no layout"),
+    ):
         with pytest.raises(ValueError, match=said):
             weft.symbol.layout_transform(x, src_layout="NCHW", dst_layout=layout).infer_shape(x=data.shape)
     with pytest.raises(ValueError, match="has not the axes"):

@@ -82,7 +82,9 @@ def _shape(lengths: dict[str, int], layout: str) -> tuple[int, ...]:
         if axis.block is not None or block is None:
             shape.append(lengths[axis.name] if axis.block is None else axis.block)
         elif lengths[axis.name] % block:
-            raise ShapeError(f"layout_transform(): {lengths[axis.name]} along {axis.name} do not divide into blocks of {block}")
+            raise ShapeError(
+                f"layout_transform(): {lengths[axis.name]} along {axis.name} do not divide into blocks of {block}"
+            )
         else:
             shape.append(lengths[axis.name] // block)
     return tuple(shape)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weft._array.creation import zeros
 from weft._array.devices import as_device
 from weft._array.operands import as_array
-from weft._core import NDArray
+from weft._core import NDArray, graph_infer_shape, graph_infer_type, graph_inferred
 from weft._symbol.executor import Executor
 from weft.errors import ArgumentValueError, GraphError, ShapeError
 
@@ -82,18 +82,20 @@ def simple_bind(
     symbol: Symbol, device: Any, requests: Any, types: Any, groups: Any, shapes: dict[str, Any], again: Again
 ) -> Executor:
     """Return an executor on new arrays: see `Symbol.simple_bind`."""
-    names, aux = symbol.list_arguments(), symbol.list_auxiliary_states()
-    known = {name: shape for name, shape in shapes.items() if name in names or name in aux}
-    unknown = [name for name in shapes if name not in known]
+    graph = symbol.graph
+    names, aux = graph.variables()
+    known = {name: shape for name, shape in shapes.items() if shape is not None}
+    unknown = set(known).difference(names, aux)
     if unknown:
-        raise GraphError(f"no variable is named {', '.join(unknown)}: there are {', '.join(names + aux)}")
-    found = symbol.infer_shape_partial(**known)
+        raise GraphError(f"no variable is named {', '.join(sorted(unknown))}: there are {', '.join(names + aux)}")
+    found = graph_inferred(graph_infer_shape(graph, known, "__shape__"), "shape")
     for name, shape in zip([*names, *aux], [*found[0], *found[2]], strict=True):
         if shape is None or None in shape:
             raise ShapeError(
                 f"the shape of {name!r} does not follow from {', '.join(shapes) or 'nothing'}: give it, too"
             )
-    dtypes = symbol.infer_type(**types)
+    given = {name: dtype for name, dtype in types.items() if dtype is not None}
+    dtypes = graph_inferred(graph_infer_type(graph, given, "__dtype__"), "dtype")
     wanted = _requests(names, requests)
     where = _devices(symbol, device, groups)
 
@@ -109,7 +111,7 @@ def simple_bind(
         for name, each in args.items()
         if wanted[name] != "null"
     }
-    return Executor(symbol, args, grads, wanted, made(aux, found[2], dtypes[2]), device, groups, again)
+    return Executor(symbol, args, grads, wanted, made(aux, found[2], dtypes[2]), device, groups, again, graph)
 
 
 def _devices(symbol: Symbol, device: Any, groups: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -11,67 +11,56 @@ from weft.errors import GraphError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from weft._core import GraphCore, NDArray
+    from weft._core import GraphCall, GraphCore, NDArray
     from weft._symbol.symbols import Symbol
     from weft.ops import Op
 
-__all__ = ["Schedule", "evaluate"]
+__all__ = ["Schedule", "evaluate", "read_by"]
 
 
-class _Step(NamedTuple):
-    """One call: what is called, on what, and where its results go."""
+class _Kind(NamedTuple):
+    """What calls of one op with one set of attributes have in common."""
 
-    name: str
     op: Op
-    inputs: tuple[int, ...]
-    first: int
-    results: int
     call: Callable[..., Any]
     attributes: dict[str, Any]
     template: tuple[Any, ...] | None
 
-    def reads(self) -> list[int]:
-        """Return the entries of which the call needs values, and not only shape and dtype."""
-        said: Any = self.op.attribute("ignores", ())
-        ignored = said(self.attributes) if callable(said) else said
-        places: Iterable[int] = range(len(self.inputs))
+    def make(self, inputs: tuple[int, ...], values: list[Any]) -> Any:  # noqa: ANN401 - an array, or several
+        """Make the call on values of these entries."""
+        found = [values[at] for at in inputs]
         if self.template is not None:
-            places = [at for at, each in enumerate(self.template) if type(each) is Input]
-        return [entry for place, entry in zip(places, self.inputs, strict=False) if place not in ignored]
-
-    def operands(self, values: list[Any]) -> list[Any]:
-        found = [values[at] for at in self.inputs]
-        if self.template is None:
-            return found
-        rest = iter(found)
-        return [next(rest) if type(each) is Input else each for each in self.template]
+            rest = iter(found)
+            found = [next(rest) if type(each) is Input else each for each in self.template]
+        return self.call(*found, **self.attributes)
 
 
-def _prepared(
-    op: Op, attributes: dict[str, Any], *, is_mutated: bool
-) -> tuple[Callable[..., Any], dict[str, Any], tuple[Any, ...] | None]:
-    """Return what is called, with which attributes, and the operands where numbers are among them."""
-    template = attributes.get("operands")
-    if template is not None:
-        attributes = {key: each for key, each in attributes.items() if key != "operands"}
+def _prepared(op: Op, attributes: dict[str, Any], is_mutated: bool) -> _Kind:  # noqa: FBT001 - called by the core
+    template = attributes.pop("operands", None)
     show: Callable[..., Any] | None = op.attribute("view", None)
     # Symbols are values: of memory that is mutated nobody has a view.
     if is_mutated and op.attribute("shares_memory", default=False):
         show = None
-    return op if show is None else show, attributes, template
+    return _Kind(op, op if show is None else show, attributes, template)
 
 
-def _steps(calls: Iterable[tuple[str, Any, dict[str, Any], tuple[int, ...], int, int, bool]]) -> list[_Step]:
-    """Return rows as steps: what rows of one op and one set of attributes share is made once."""
-    known: dict[tuple[int, int, bool], tuple[Any, Any, Any]] = {}
-    steps: list[_Step] = []
-    for name, op, attributes, inputs, first, count, is_mutated in calls:
-        key = id(op), id(attributes), is_mutated
-        found = known.get(key)
-        if found is None:
-            found = known[key] = _prepared(op, attributes, is_mutated=is_mutated)
-        steps.append(tuple.__new__(_Step, (name, op, inputs, first, count, *found)))
-    return steps
+def read_by(step: GraphCall) -> list[int]:
+    """Return the entries of which a call needs values, and not only shape and dtype.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._symbol.evaluation import Schedule, read_by
+    >>> [read_by(step) for step in Schedule(weft.symbol.zeros_like(weft.symbol.Variable("x")).graph).steps]
+    [[]]
+    """
+    kind: _Kind = step.kind
+    said: Any = kind.op.attribute("ignores", ())
+    ignored = said(kind.attributes) if callable(said) else said
+    places: Iterable[int] = range(len(step.inputs))
+    if kind.template is not None:
+        places = [at for at, each in enumerate(kind.template) if type(each) is Input]
+    return [entry for place, entry in zip(places, step.inputs, strict=False) if place not in ignored]
 
 
 class Schedule:
@@ -94,7 +83,7 @@ class Schedule:
         graph = graph_order_mutation(graph)
         indexed = graph.indexed()
         self.count = indexed.num_node_entries
-        variables, calls = graph_calls(graph)
+        variables, self.steps = graph_calls(graph, _prepared)
         self.variables = dict(variables)
         if len(self.variables) < len(variables):
             seen: set[str] = set()
@@ -102,7 +91,6 @@ class Schedule:
                 if name in seen:
                     raise GraphError(f"two variables are named {name!r}: which array is meant by the name is not known")
                 seen.add(name)
-        self.steps = _steps(calls)
         self.outputs = [indexed.entry_id(at, index) for at, index, _ in indexed.outputs]
 
     def values(self, arrays: Mapping[str, Any]) -> list[Any]:
@@ -124,12 +112,12 @@ class Schedule:
     def run(
         self,
         values: list[Any],
-        steps: Iterable[_Step] | None = None,
+        steps: Iterable[GraphCall] | None = None,
         watch: Callable[[str, NDArray], object] | None = None,
     ) -> None:
         """Make the calls, and put their results into `values`."""
         for step in self.steps if steps is None else steps:
-            result = step.call(*step.operands(values), **step.attributes)
+            result = step.kind.make(step.inputs, values)
             if step.results == 1:
                 values[step.first] = result[0] if isinstance(result, tuple) else result
             else:
@@ -139,10 +127,10 @@ class Schedule:
                     watch(_result_name(step, index), values[step.first + index])
 
 
-def _result_name(step: _Step, index: int) -> str:
-    given: Any = step.op.attribute("output_names", ("output",) if step.results == 1 else ())
+def _result_name(step: GraphCall, index: int) -> str:
+    given: Any = step.kind.op.attribute("output_names", ("output",) if step.results == 1 else ())
     rule: Callable[..., Sequence[str]] = given  # if it is one
-    names: Sequence[str] = rule(step.attributes) if callable(given) else given
+    names: Sequence[str] = rule(step.kind.attributes) if callable(given) else given
     return f"{step.name}_{names[index] if index < len(names) else f'output{index}'}"
 
 

@@ -13,7 +13,7 @@ from weft._array.manipulation import broadcast_to
 from weft._array.operands import as_array
 from weft._core import GraphCore, NDArray, SymbolCore
 from weft._device import cpu
-from weft._symbol.evaluation import Schedule
+from weft._symbol.evaluation import Schedule, read_by
 from weft._symbol.recorded import can_record, record
 from weft._symbol.training import NEVER_AGAIN, trained_graph
 from weft._tape.modes import TRAINING
@@ -69,6 +69,7 @@ class Executor:
         device: Any,
         groups: Mapping[str, Any] | None,
         again: Again = NEVER_AGAIN,
+        graph: GraphCore | None = None,
     ) -> None:
         self._symbol, self._device, self._groups = symbol, device, groups
         self._again = again
@@ -78,15 +79,16 @@ class Executor:
         self._wanted = [name for name in args if name in grads and requests[name] != "null"]
         self._monitor: Callable[[str, NDArray], object] | None = None
         self._heads = [f"__head_gradient_{at}__" for at in range(len(symbol))]
-        self._forward = Schedule(_placed(symbol.graph, device, groups))
-        self._recordable = all(_is_local(step.attributes.get("device")) for step in self._forward.steps)
+        graph = symbol.graph if graph is None else graph
+        self._forward = Schedule(_placed(graph, device, groups))
+        self._recordable = all(_is_local(step.kind.attributes.get("device")) for step in self._forward.steps)
         self._backward: Schedule | None = None
         self._values: list[Any] | None = None
         self._program: Program | None = None
         self._recorded: dict[tuple[Any, ...], tuple[tuple[Any, ...], Recorded | None]] = {}
         self._head_arrays: dict[str, NDArray] = {}
         self._outputs: list[NDArray] | None = None
-        self._order = symbol.list_arguments(), symbol.list_auxiliary_states()
+        self._order = graph.variables()
 
     @property
     def arg_arrays(self) -> list[NDArray]:
@@ -256,7 +258,7 @@ class Executor:
             return {}
         made = {at for step in schedule.steps[: self._count] for at in range(step.first, step.first + step.results)}
         later = schedule.steps[self._count :]
-        read = {at for step in later for at in step.reads()}.union(schedule.outputs)
+        read = {at for step in later for at in read_by(step)}.union(schedule.outputs)
         ignored = (made & {at for step in later for at in step.inputs}) - read
         shapes, dtypes = trained.sizes
         return {at: broadcast_to(zeros((), dtype=dtypes[at]), shapes[at]) for at in ignored}
@@ -279,8 +281,8 @@ class Executor:
         if self._values is None or self._backward is None:
             raise GraphError("backward() comes after forward(is_train=True), which keeps what it needs")
         values, schedule = list(self._values), self._backward
-        for at, stand_in in self._stand_ins.items():
-            values[at] = stand_in
+        for entry, stand_in in self._stand_ins.items():
+            values[entry] = stand_in
         given = (
             [None] * len(self._heads)
             if out_grads is None

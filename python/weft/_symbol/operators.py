@@ -158,7 +158,7 @@ class Operators(Symbolic):
         """The transpose."""
         from weft._array.manipulation import transpose  # noqa: PLC0415 - which knows of symbols
 
-        return transpose(self)  # type: ignore[call-overload] # a symbol, of a symbol
+        return transpose(self)  # a symbol, of a symbol
 
 
 _METHODS = frozenset(

@@ -38,12 +38,12 @@ mod telling;
 
 pub use array::Array;
 pub(crate) use enter::{enqueue, enter_whole};
+pub use granted::{granted, granting};
 pub(crate) use granted::{refuse, refuse_bytes};
 pub(crate) use ports::{Bound, enter_touched};
 pub use ports::{Touch, Touched};
-pub use granted::{granted, granting};
-pub use presence::{known_devices, set_known_devices};
 pub(crate) use presence::{are_idle, is_all_there, note_written, place};
+pub use presence::{known_devices, set_known_devices};
 pub use standing::{standing, stands_for};
 
 use weft_engine::AccessKind;

@@ -42,7 +42,8 @@ pub(crate) fn from_python(dtype: &Bound<'_, PyAny>) -> PyResult<DType> {
             return Ok(DType::ALL[at]);
         }
     }
-    let message = format!("weft has no arrays of dtype {dtype}: it has bool, integers, float16/32/64 and complex64/128");
+    let message =
+        format!("weft has no arrays of dtype {dtype}: it has bool, integers, float16/32/64 and complex64/128");
     Err(PyTypeError::new_err(message))
 }
 

@@ -1,10 +1,10 @@
 //! What all pushes of a replay share.
 
 use super::call::{Call, Outcome, Spare};
-use crate::failure::Failure;
 use super::instance::Instance;
 use super::shape::{Rows, Shape};
 use super::step::ErasedStep;
+use crate::failure::Failure;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::trace::Kind;
 use crate::var::{AccessKind, Seat};

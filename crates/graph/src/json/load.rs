@@ -56,7 +56,10 @@ pub fn load(text: &str, options: LoadOptions<'_>) -> Result<Graph> {
         Some(_) => array(file, "heads", Owner::Part("the graph"))?,
         None => return Err(GraphError::new("the graph has no 'heads': which values it computes is not known")),
     };
-    let heads = heads.iter().map(|head| entry(head, nodes.len(), Owner::Part("the list of heads"))).collect::<Result<Vec<_>>>()?;
+    let heads = heads
+        .iter()
+        .map(|head| entry(head, nodes.len(), Owner::Part("the list of heads")))
+        .collect::<Result<Vec<_>>>()?;
     check_counts(file, nodes.len())?;
     build(&read, &heads, is_old(file)?, options)
 }
@@ -289,10 +292,9 @@ fn read_node<'j>(value: &'j Json<'_>, at: usize, count: usize) -> Result<Read<'j
         None => return Err(GraphError::new(format!("{owner} has no 'inputs'"))),
     };
     let control = match node.get("control_deps") {
-        Some(_) => array(node, "control_deps", owner)?
-            .iter()
-            .map(|each| number(each, count, owner))
-            .collect::<Result<_>>()?,
+        Some(_) => {
+            array(node, "control_deps", owner)?.iter().map(|each| number(each, count, owner)).collect::<Result<_>>()?
+        }
         None => Vec::new(),
     };
     let subgraphs = match node.get("subgraphs") {

@@ -57,7 +57,8 @@ impl Program {
         passes::simplify(&mut recorded, &settings);
         let signature = Signature::new(&recorded);
         let here = Here::new(&recorded);
-        let pushed = Pushed::new(&recorded, passes::lower(&recorded, &settings), settings.memory(), settings.sequential)?;
+        let pushed =
+            Pushed::new(&recorded, passes::lower(&recorded, &settings), settings.memory(), settings.sequential)?;
         let alike = |one: &Shown, other: &Shown| {
             one.entry == other.entry && one.layout == other.layout && one.dtype == other.dtype
         };

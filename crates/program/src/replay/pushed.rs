@@ -11,7 +11,9 @@ use crate::memory::Lease;
 use crate::recorded::{Instruction, Memory, Recorded, Source};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use weft_array::{Array, ArrayError, Block, Buffer, ReplayCall, Touched, known_devices, push_replay, set_known_devices};
+use weft_array::{
+    Array, ArrayError, Block, Buffer, ReplayCall, Touched, known_devices, push_replay, set_known_devices,
+};
 use weft_engine::{AccessKind, EngineError, PortId, PushOptions, ReplayOptions, Variable};
 
 /// Results below this size are not counted as bytes held by pending ops.

@@ -1,5 +1,7 @@
 """Networks as symbols, of the shapes that model zoos have: what plans of memory are compared by."""
 
+# ruff: noqa: ANN401 - functions of arrays take symbols
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -38,38 +40,45 @@ class Zoo:
         self.training = training
         self._count = 0
 
-    def _parameter(self, kind: str, *shape: int | None) -> Any:  # noqa: ANN401 - a symbol among functions of arrays
+    def _parameter(self, kind: str, *shape: int | None) -> Any:
         self._count += 1
         return Variable(f"{kind}{self._count}", shape=shape)
 
     def conv(
-        self, x: Any, filters: int, kernel: int, *, stride: int = 1, padding: int = 0, bias: bool = True  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401 - as above
+        self,
+        x: Any,
+        filters: int,
+        kernel: int,
+        *,
+        stride: int = 1,
+        padding: int = 0,
+        bias: bool = True,
+    ) -> Any:
         """Return a convolution."""
         weight = self._parameter("weight", filters, None, kernel, kernel)
         return nn.conv(x, weight, self._parameter("bias", filters) if bias else None, stride=stride, padding=padding)
 
-    def dense(self, x: Any, units: int) -> Any:  # noqa: ANN401 - as above
+    def dense(self, x: Any, units: int) -> Any:
         """Return a product with weights, and a bias added."""
         return nn.dense(x, self._parameter("weight", units, None), self._parameter("bias", units))
 
-    def norm(self, x: Any) -> Any:  # noqa: ANN401 - as above
+    def norm(self, x: Any) -> Any:
         """Return a normalisation of channels."""
         gamma, beta = self._parameter("gamma", None), self._parameter("beta", None)
         if self.training:
             return nn.batch_norm_train(x, gamma, beta)[0]
         return nn.batch_norm(x, gamma, beta, self._parameter("mean", None), self._parameter("variance", None))
 
-    def conv_relu(self, x: Any, filters: int, kernel: int, *, stride: int = 1, padding: int = 0) -> Any:  # noqa: ANN401
+    def conv_relu(self, x: Any, filters: int, kernel: int, *, stride: int = 1, padding: int = 0) -> Any:
         """Return a convolution and its activation."""
         return nn.relu(self.conv(x, filters, kernel, stride=stride, padding=padding))
 
-    def conv_norm_relu(self, x: Any, filters: int, kernel: int, *, stride: int = 1, padding: int = 0) -> Any:  # noqa: ANN401
+    def conv_norm_relu(self, x: Any, filters: int, kernel: int, *, stride: int = 1, padding: int = 0) -> Any:
         """Return a convolution, normalised, and its activation."""
         return nn.relu(self.norm(self.conv(x, filters, kernel, stride=stride, padding=padding)))
 
 
-def _vgg16(zoo: Zoo, x: Any) -> Any:  # noqa: ANN401 - as above
+def _vgg16(zoo: Zoo, x: Any) -> Any:
     for layers, filters in ((2, 64), (2, 128), (3, 256), (3, 512), (3, 512)):
         for _ in range(layers):
             x = zoo.conv_relu(x, filters, 3, padding=1)
@@ -80,7 +89,7 @@ def _vgg16(zoo: Zoo, x: Any) -> Any:  # noqa: ANN401 - as above
     return zoo.dense(x, 1000)
 
 
-def _alexnet(zoo: Zoo, x: Any) -> Any:  # noqa: ANN401 - as above
+def _alexnet(zoo: Zoo, x: Any) -> Any:
     x = nn.max_pool(zoo.conv_relu(x, 96, 11, stride=4), 3, stride=2)
     x = nn.lrn(x, 5, alpha=1e-4, beta=0.75, k=2.0)
     x = nn.max_pool(zoo.conv_relu(x, 256, 5, padding=2), 3, stride=2)
@@ -93,8 +102,8 @@ def _alexnet(zoo: Zoo, x: Any) -> Any:  # noqa: ANN401 - as above
     return zoo.dense(x, 1000)
 
 
-def _googlenet(zoo: Zoo, x: Any) -> Any:  # noqa: ANN401 - as above
-    def inception(x: Any, one: int, three: tuple[int, int], five: tuple[int, int], pool: int) -> Any:  # noqa: ANN401
+def _googlenet(zoo: Zoo, x: Any) -> Any:
+    def inception(x: Any, one: int, three: tuple[int, int], five: tuple[int, int], pool: int) -> Any:
         parts = [
             zoo.conv_relu(x, one, 1),
             zoo.conv_relu(zoo.conv_relu(x, three[0], 1), three[1], 3, padding=1),
@@ -118,8 +127,8 @@ def _googlenet(zoo: Zoo, x: Any) -> Any:  # noqa: ANN401 - as above
     return zoo.dense(weft.mean(x, axis=(2, 3)), 1000)
 
 
-def _inception_bn(zoo: Zoo, x: Any) -> Any:  # noqa: ANN401 - as above
-    def kept(x: Any, one: int, three: tuple[int, int], double: tuple[int, int], pool: Any, last: int) -> Any:  # noqa: ANN401
+def _inception_bn(zoo: Zoo, x: Any) -> Any:
+    def kept(x: Any, one: int, three: tuple[int, int], double: tuple[int, int], pool: Any, last: int) -> Any:
         deep = zoo.conv_norm_relu(zoo.conv_norm_relu(x, double[0], 1), double[1], 3, padding=1)
         parts = [
             zoo.conv_norm_relu(x, one, 1),
@@ -129,7 +138,7 @@ def _inception_bn(zoo: Zoo, x: Any) -> Any:  # noqa: ANN401 - as above
         ]
         return weft.concat(parts, axis=1)
 
-    def halved(x: Any, three: tuple[int, int], double: tuple[int, int]) -> Any:  # noqa: ANN401 - as above
+    def halved(x: Any, three: tuple[int, int], double: tuple[int, int]) -> Any:
         deep = zoo.conv_norm_relu(zoo.conv_norm_relu(x, double[0], 1), double[1], 3, padding=1)
         parts = [
             zoo.conv_norm_relu(zoo.conv_norm_relu(x, three[0], 1), three[1], 3, stride=2, padding=1),
@@ -152,12 +161,14 @@ def _inception_bn(zoo: Zoo, x: Any) -> Any:  # noqa: ANN401 - as above
     return zoo.dense(weft.mean(x, axis=(2, 3)), 1000)
 
 
-def _resnet50(zoo: Zoo, x: Any) -> Any:  # noqa: ANN401 - as above
-    def unit(x: Any, filters: int, stride: int, *, same: bool) -> Any:  # noqa: ANN401 - as above
+def _resnet50(zoo: Zoo, x: Any) -> Any:
+    def unit(x: Any, filters: int, stride: int, *, same: bool) -> Any:
         first = nn.relu(zoo.norm(x))
         inner = nn.relu(zoo.norm(zoo.conv(first, filters // 4, 1, bias=False)))
         inner = nn.relu(zoo.norm(zoo.conv(inner, filters // 4, 3, stride=stride, padding=1, bias=False)))
-        return zoo.conv(inner, filters, 1, bias=False) + (x if same else zoo.conv(first, filters, 1, stride=stride, bias=False))
+        return zoo.conv(inner, filters, 1, bias=False) + (
+            x if same else zoo.conv(first, filters, 1, stride=stride, bias=False)
+        )
 
     x = zoo.conv_norm_relu(zoo.norm(x), 64, 7, stride=2, padding=3)
     x = nn.max_pool(x, 3, stride=2, padding=1)
@@ -167,15 +178,18 @@ def _resnet50(zoo: Zoo, x: Any) -> Any:  # noqa: ANN401 - as above
     return zoo.dense(weft.mean(nn.relu(zoo.norm(x)), axis=(2, 3)), 1000)
 
 
-def _mlp(zoo: Zoo, x: Any) -> Any:  # noqa: ANN401 - as above
+def _mlp(zoo: Zoo, x: Any) -> Any:
     for _ in range(100):
         x = weft.tanh(zoo.dense(x, 1024))
     return x
 
 
-def _lstm(zoo: Zoo, x: Any) -> Any:  # noqa: ANN401 - as above
+def _lstm(zoo: Zoo, x: Any) -> Any:
     names = ("w_x", "w_h", "b_x", "b_h")
-    weights = [Variable(name, shape=shape) for name, shape in zip(names, ((2048, 512), (2048, 512), (2048,), (2048,)), strict=True)]
+    weights = [
+        Variable(name, shape=shape)
+        for name, shape in zip(names, ((2048, 512), (2048, 512), (2048,), (2048,)), strict=True)
+    ]
     h: Any = Variable("h", shape=(64, 512))
     c: Any = Variable("c", shape=(64, 512))
     for at in range(100):
