@@ -74,7 +74,12 @@ def test_cuda_knows_neither_python_nor_arrays() -> None:
 
 def test_only_cuda_names_the_driver() -> None:
     members = [path.parent.name for path in CRATES.glob("*/Cargo.toml")]
-    assert {name for name in members if dependencies(manifest(name)) & {"cudarc", "libloading"}} <= {"cuda"}
+    assert {name for name in members if "cudarc" in dependencies(manifest(name))} <= {"cuda"}
+    assert {name for name in members if "libloading" in dependencies(manifest(name))} <= {"cuda", "mpi"}
+
+
+def test_mpi_knows_nothing_of_the_house() -> None:
+    assert not {name for name in dependencies(manifest("mpi")) if name.startswith(("weft-", "pyo3"))}
 
 
 def test_only_bindings_names_pyo3() -> None:

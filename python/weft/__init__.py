@@ -50,12 +50,15 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from weft import (
     autograd as autograd,
     cuda as cuda,
+    distributed as distributed,
     device as device,
     errors as errors,
     fft as fft,
     graph as graph,
     initializer as initializer,
+    layer as layer,
     linalg as linalg,
+    model as model,
     nn as nn,
     ops as ops,
     opt as opt,
@@ -110,8 +113,12 @@ if _TYPE_CHECKING:
     __version__: str
 else:
 
-    def __getattr__(name: str) -> str:
-        """Return `__version__`: reading it from the installed package takes as long as half of the import."""
+    def __getattr__(name: str) -> object:
+        """Return `__version__`, as reading it takes as long as half of the import; or `mxnet`, for those alone who read files."""
+        if name == "mxnet":
+            import importlib  # noqa: PLC0415 - as above
+
+            return importlib.import_module("weft.mxnet")
         if name != "__version__":
             import numpy as np  # noqa: PLC0415 - imported already, and no name of this module
 

@@ -29,6 +29,7 @@ __all__ = [
     "GroupEntry",
     "IndexedGraph",
     "Input",
+    "Kernel",
     "Loop",
     "NDArray",
     "Node",
@@ -36,6 +37,7 @@ __all__ = [
     "OpEntry",
     "Operator",
     "Outline",
+    "Part",
     "RawKernel",
     "Recording",
     "Signatures",
@@ -45,6 +47,8 @@ __all__ = [
     "_Answering",
     "_DeviceMemory",
     "_Memory",
+    "_MpiCommunicator",
+    "_MpiLibrary",
     "_after_fork_child",
     "_after_fork_parent",
     "_before_fork",
@@ -110,9 +114,11 @@ __all__ = [
     "memory_stats",
     "memory_trim",
     "note_call",
+    "open_onednn",
     "parse_value",
     "plan_offsets",
     "push_compute",
+    "recorded_calls",
     "recording",
     "set_dispatch",
     "set_eager",
@@ -141,6 +147,50 @@ _Target = TypeVar("_Target", bound=NDArray | _Host)
 
 _FIRST_CUDA_DEVICE: int
 _debug_build: bool
+
+@final
+class _MpiLibrary:
+    def __new__(cls, path: str, in_place: int, any_source: int, byte: int, multiple: bool) -> Self: ...
+
+@final
+class _MpiCommunicator:
+    def __new__(
+        cls,
+        library: _MpiLibrary,
+        engine: Engine,
+        name: str,
+        data: int,
+        control: int,
+        rank: int,
+        processes: Sequence[int | None],
+        check: bool,
+        timeout: float,
+    ) -> Self: ...
+    @property
+    def variable(self) -> Variable: ...
+    @property
+    def variables(self) -> list[Variable]: ...
+    @property
+    def broken(self) -> str | None: ...
+    @property
+    def idle(self) -> bool: ...
+    def refuse(self) -> None: ...
+    def fail(self, reason: str) -> None: ...
+    def leave(self, reason: str) -> None: ...
+    def close(self) -> None: ...
+    def push(
+        self,
+        verb: str,
+        work: str,
+        datatype: int,
+        count: int,
+        target: NDArray | None = None,
+        source: NDArray | None = None,
+        *,
+        op: int = 0,
+        peer: int = 0,
+        tag: int = 0,
+    ) -> None: ...
 
 @final
 class _Answering:
@@ -672,10 +722,41 @@ class _Memory:
 class Loop:
     @staticmethod
     def of(ufunc: np.ufunc, dtypes: tuple[np.dtype[Any], ...]) -> Loop | None: ...
+    @staticmethod
+    def activation(name: str, dtype: np.dtype[Any]) -> Loop | None: ...
     def push(self, outputs: tuple[NDArray, ...], inputs: tuple[NDArray | complex, ...]) -> None: ...
     def reduce(self, output: NDArray, x: NDArray, axes: Sequence[int]) -> None: ...
     def matmul(self, output: NDArray, a: NDArray, b: NDArray) -> None: ...
 
+@final
+class Kernel:
+    @staticmethod
+    def convolution(
+        name: str,
+        product: str,
+        dtype: np.dtype[Any],
+        sizes: Sequence[int],
+        windows: tuple[Sequence[int], ...],
+        bias: bool,
+    ) -> Kernel | None: ...
+    @staticmethod
+    def pooling(
+        name: str,
+        pool: str,
+        dtype: np.dtype[Any],
+        planes: int,
+        windows: tuple[Sequence[int], ...],
+        reach: Sequence[int] | None,
+    ) -> Kernel | None: ...
+    @staticmethod
+    def channels(
+        name: str, what: str, dtype: np.dtype[Any], sizes: Sequence[int], eps: float
+    ) -> Kernel | None: ...
+    @staticmethod
+    def rows(name: str, along: str, dtype: np.dtype[Any], sizes: Sequence[int]) -> Kernel | None: ...
+    def push(self, outputs: tuple[NDArray, ...], inputs: tuple[NDArray, ...]) -> None: ...
+
+def open_onednn(paths: Sequence[str]) -> tuple[str | None, str]: ...
 def empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine) -> NDArray: ...
 def beside(x: NDArray, shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray: ...
 def wrap(array: np.ndarray[Any, Any], engine: Engine) -> NDArray: ...
@@ -773,6 +854,7 @@ class _Step(TypedDict):
     accesses: list[Literal["read", "mutate", "overwrite"]]
     dependencies: list[int]
     bytes: int
+    operands: list[tuple[list[int], str] | None] | None
     numbers: list[bytes]
     op: Any
     attributes: Any
@@ -782,9 +864,7 @@ class Recording:
     def __new__(cls, engine: Engine, name: str, *, keeps: bool = False) -> Self: ...
     @property
     def name(self) -> str: ...
-    @property
-    def calls(self) -> int: ...
-    def changed_since(self, number: int) -> str | None: ...
+    def in_order(self, on: bool) -> bool: ...
     def begin(self) -> None: ...
     def end(self) -> None: ...
     def abort(self) -> None: ...
@@ -799,6 +879,26 @@ class Recording:
         memory: str = "balanced",
         passes: Sequence[str] | None = None,
     ) -> Compiled: ...
+
+@final
+class Part:
+    def __new__(cls, engine: Engine, name: str) -> Self: ...
+    def begin(self) -> None: ...
+    def input(self, array: NDArray, row: bool = False) -> NDArray: ...
+    def makes(self, array: NDArray, whole: bool = True) -> bool: ...
+    def place_of(self, array: NDArray) -> int | None: ...
+    @property
+    def changes(self) -> str | None: ...
+    def end(self, results: tuple[NDArray, ...]) -> str | None: ...
+    def abort(self) -> None: ...
+    @property
+    def outside(self) -> tuple[NDArray, ...]: ...
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    def turns(
+        self, given: tuple[NDArray, ...], kinds: Sequence[int], turns: int, *, reverse: bool = False
+    ) -> tuple[NDArray, ...]: ...
+    def or_else(self, choice: NDArray, other: Part) -> tuple[NDArray, ...]: ...
 
 @final
 class Compiled:
@@ -870,7 +970,8 @@ class Signatures:
 def ambient(read: Callable[[], object]) -> None: ...
 def is_eager() -> bool: ...
 def set_eager(on: bool) -> None: ...
-def note_call(op: object, attributes: object) -> None: ...
+def note_call(op: object, attributes: object, before: int) -> None: ...
+def recorded_calls() -> int | None: ...
 def cuda_empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine, index: int) -> NDArray: ...
 def cache_cuda_loop(name: str, dtypes: tuple[np.dtype[Any], np.dtype[Any]], loop: CudaLoop) -> None: ...
 def _read(obj: object) -> Declared: ...

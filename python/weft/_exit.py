@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 # multiprocessing closes its queues at priority 10; ops may still put into them.
 _BEFORE_QUEUES_CLOSE = 100
 
+_afterwards: list[Callable[[], None]] = []
+
 
 def install() -> None:
     r"""Register what is to run at the exit and round the forks of this process; starts no thread.
@@ -76,7 +78,28 @@ def exit_timeout() -> float | None:
     return None if seconds == float("inf") else seconds
 
 
+def after_drain(function: Callable[[], None]) -> None:
+    """Call a function once, when what was pushed has run at the exit.
+
+    Examples
+    --------
+    >>> from weft._exit import after_drain
+    >>> after_drain(lambda: None)
+    """
+    if function not in _afterwards:
+        _afterwards.append(function)
+
+
 def _drain() -> None:
+    """Run what was pushed, and then what is to follow."""
+    try:
+        _run_pushed()
+    finally:
+        while _afterwards:
+            _afterwards.pop()()
+
+
+def _run_pushed() -> None:
     """Run what was pushed, as far as the environment allows."""
     try:
         timeout = exit_timeout()

@@ -12,6 +12,12 @@ __all__ = [
     "ArgumentTypeError",
     "ArgumentValueError",
     "CaptureError",
+    "CheckpointError",
+    "CheckpointMissingError",
+    "CommunicatorError",
+    "CommunicatorTypeError",
+    "CommunicatorUnavailableError",
+    "CommunicatorValueError",
     "CompletionError",
     "CudaError",
     "CudaOutOfMemoryError",
@@ -23,6 +29,7 @@ __all__ = [
     "GraphError",
     "KernelArgumentError",
     "KernelCompileError",
+    "ModelError",
     "NativeOpError",
     "NestedPushError",
     "OpCancelledError",
@@ -30,6 +37,7 @@ __all__ = [
     "PlanError",
     "RecordingWarning",
     "ShapeError",
+    "StateFileError",
     "TraceError",
     "VariableDeletedError",
     "WaitTimeoutError",
@@ -449,4 +457,66 @@ class GradientError(WeftError, ValueError):
     """A gradient was asked for that there is not, or that cannot be computed any more.
 
     The message names the op or the array, and the lines where it was made and, if that is the reason, overwritten.
+    """
+
+
+class ModelError(WeftError, RuntimeError):
+    """A model was used before it was compiled.
+
+    Its layers are sized by their inputs: call ``net.compile([x], is_train=True, use_graph=True)`` first.
+    """
+
+
+class StateFileError(WeftError, ValueError):
+    """A file does not hold the states of this model: it is cut short, comes from elsewhere, or is another model's.
+
+    The message says which names and shapes differ. Nothing was changed.
+    """
+
+
+class CheckpointError(WeftError, ValueError):
+    """A file of parameters is damaged, holds what cannot be read, or has other names than the network that it belongs to.
+
+    The message names the file, the place in it, and the names of both sides.
+    """
+
+
+class CheckpointMissingError(CheckpointError, FileNotFoundError):
+    """A file of a checkpoint is not there. The message says which epochs there are."""
+
+
+class CommunicatorError(WeftError, RuntimeError):
+    """Ranks that work together could not: one has failed, ended, or called something else; or MPI has refused.
+
+    The message names rank, op and line. The communicator is broken then, on all ranks, as they no longer agree on what
+    comes next: mend what it names, and start the job again. See `weft.distributed.Communicator`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.distributed.find("nobody's")
+    Traceback (most recent call last):
+    ...
+    weft.errors.CommunicatorError: ...
+    """
+
+
+class CommunicatorValueError(CommunicatorError, ValueError):
+    """A collective was given an impossible value: a rank out of range, memory that is read-only or overlaps in part.
+
+    Nothing was pushed; but the other ranks wait for what this one did not call.
+    """
+
+
+class CommunicatorTypeError(CommunicatorError, TypeError):
+    """A collective was given what MPI cannot send: no array, or one of a dtype that MPI lacks or does not reduce.
+
+    Nothing was pushed; but the other ranks wait for what this one did not call.
+    """
+
+
+class CommunicatorUnavailableError(CommunicatorError, ImportError):
+    """There is no mpi4py, or it finds no MPI.
+
+    Install ``weft[mpi]``, and ``mpich`` or ``openmpi`` where the system brings no MPI.
     """

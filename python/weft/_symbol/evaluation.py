@@ -35,7 +35,7 @@ class _Kind(NamedTuple):
         return self.call(*found, **self.attributes)
 
 
-def _prepared(op: Op, attributes: dict[str, Any], is_mutated: bool) -> _Kind:  # noqa: FBT001 - called by the core
+def _prepared(op: Op, attributes: dict[str, Any], *, is_mutated: bool) -> _Kind:
     template = attributes.pop("operands", None)
     show: Callable[..., Any] | None = op.attribute("view", None)
     # Symbols are values: of memory that is mutated nobody has a view.
@@ -77,13 +77,19 @@ class Schedule:
     [NDArray([2., 2.])]
     """
 
-    __slots__ = ("count", "outputs", "steps", "variables")
+    __slots__ = ("count", "kinds", "outputs", "steps", "variables")
 
     def __init__(self, graph: GraphCore) -> None:
         graph = graph_order_mutation(graph)
         indexed = graph.indexed()
         self.count = indexed.num_node_entries
-        variables, self.steps = graph_calls(graph, _prepared)
+        kinds: list[_Kind] = []
+
+        def prepare(op: Op, attributes: dict[str, Any], is_mutated: bool) -> _Kind:  # noqa: FBT001 - called by the core
+            kinds.append(_prepared(op, attributes, is_mutated=is_mutated))
+            return kinds[-1]
+
+        variables, self.steps = graph_calls(graph, prepare)
         self.variables = dict(variables)
         if len(self.variables) < len(variables):
             seen: set[str] = set()
@@ -91,6 +97,12 @@ class Schedule:
                 if name in seen:
                     raise GraphError(f"two variables are named {name!r}: which array is meant by the name is not known")
                 seen.add(name)
+        unknown = sorted({kind.op.name for kind in kinds if not kind.op._entry.is_registered})  # noqa: SLF001 - its record
+        if unknown:
+            listed = ", ".join(map(repr, unknown))
+            which = f"op {listed} is" if len(unknown) == 1 else f"ops {listed} are"
+            raise GraphError(f"no {which} registered: weft.register_op(name, ...) says how one is computed")
+        self.kinds = kinds
         self.outputs = [indexed.entry_id(at, index) for at, index, _ in indexed.outputs]
 
     def values(self, arrays: Mapping[str, Any]) -> list[Any]:

@@ -81,7 +81,7 @@ class Executor:
         self._heads = [f"__head_gradient_{at}__" for at in range(len(symbol))]
         graph = symbol.graph if graph is None else graph
         self._forward = Schedule(_placed(graph, device, groups))
-        self._recordable = all(_is_local(step.kind.attributes.get("device")) for step in self._forward.steps)
+        self._recordable = all(_is_local(kind.attributes.get("device")) for kind in self._forward.kinds)
         self._backward: Schedule | None = None
         self._values: list[Any] | None = None
         self._program: Program | None = None

@@ -3,7 +3,7 @@
 use super::Operands;
 use crate::access::granting;
 use std::sync::Arc;
-use weft_engine::{Cause, OpContext, Payload, PlaceOffset};
+use weft_engine::{Cause, InOrder, OpContext, Payload, PlaceOffset};
 
 /// What somebody else wrote: a callable, a native function. It runs by reference, each time on the arrays that it is
 /// bound to.
@@ -11,8 +11,23 @@ pub trait Opaque: Send + Sync {
     /// Whether it needs the engine's host.
     fn is_hosted(&self) -> bool;
 
+    /// The queue in which it waits for its turn, if it is native and has one, as the engine's payloads do.
+    fn queue(&self) -> Option<InOrder> {
+        None
+    }
+
     /// Runs once, on arrays that were granted.
     fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause>;
+
+    /// Whether it shows its arrays to nobody's code: then their memory is free again when it has run.
+    fn is_private(&self) -> bool {
+        false
+    }
+
+    /// Whether it may only have begun when `run` returns: the op completes later.
+    fn completes_later(&self) -> bool {
+        false
+    }
 
     /// Hears that an op of it was skipped or cancelled.
     fn discard(&self) {}
@@ -70,6 +85,10 @@ impl Native {
 impl Payload for Native {
     // SAFETY: the field is a place of a push.
     const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(std::mem::offset_of!(Native, place)) });
+
+    fn queue(&self) -> Option<InOrder> {
+        self.step.queue()
+    }
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
         granting(&self.arrays, || self.step.run(&self.arrays, context))

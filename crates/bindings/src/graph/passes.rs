@@ -14,16 +14,34 @@ use std::sync::Arc;
 use weft_graph::passes::{self, DTYPE, DTypes, External, GradientOptions, Pass, Passes, SHAPE, Shapes};
 use weft_graph::plan::Memory;
 use weft_graph::registry::RuleError;
-use weft_graph::{GraphError, NodeEntry, NodeRef, json};
+use weft_graph::{GraphError, NodeEntry, NodeRef, Registry, json};
 
 fn done(py: Python<'_>, result: Result<weft_graph::Graph, GraphError>) -> PyResult<GraphCore> {
     result.map(GraphCore).map_err(|error| errors::graph(py, error))
 }
 
-/// Reads a graph from JSON.
+/// Reads a graph from JSON. Names of ops in files of `MXNet`, and names that nobody has registered, are what
+/// `weft._mxnet.names` says.
 #[pyfunction]
 pub(crate) fn graph_load_json(py: Python<'_>, text: &str) -> PyResult<GraphCore> {
-    done(py, json::load(text, json::LoadOptions::default()))
+    let find = |name: &str, writer: json::Writer| {
+        let known = Registry::global().find(name);
+        let by_mxnet = matches!(writer, json::Writer::Mxnet(_));
+        if known.is_some() && !by_mxnet {
+            return Ok(known);
+        }
+        let ask = || -> PyResult<Option<String>> {
+            py.import("weft._mxnet.names")?.getattr("registered_name")?.call1((name, by_mxnet))?.extract()
+        };
+        let found = ask().map_err(|error| GraphError::Rule {
+            context: format!("op '{name}'"),
+            source: thrown(error),
+            place: 0,
+            of_shapes: false,
+        })?;
+        Ok(found.and_then(|found| Registry::global().find(&found)).or(known))
+    };
+    done(py, json::load(text, json::LoadOptions { find: &find }))
 }
 
 /// Writes a graph as JSON.

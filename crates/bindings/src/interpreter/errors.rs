@@ -1,6 +1,6 @@
 //! Engine errors as Python exceptions: one class of `weft.errors` for each variant.
 
-use super::failures::{NativeFailure, Raised, Thrown};
+use super::failures::{CommunicatorFailure, NativeFailure, Raised, Thrown};
 use super::location::Location;
 use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyBaseException, PyException, PyKeyboardInterrupt, PyMemoryError, PyTypeError, PyValueError};
@@ -12,6 +12,7 @@ use weft_cuda::{CompileError, CudaError};
 use weft_engine::{Cause, EngineError, Failure};
 use weft_graph::GraphError;
 use weft_graph::plan::PlanError;
+use weft_mpi::MpiError;
 
 /// `weft.errors`, held because nothing can be imported any more when the interpreter ends.
 static CLASSES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
@@ -74,6 +75,7 @@ pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
                 None if error.is::<weft_array::OutOfMemory>() => PyMemoryError::new_err(message),
                 None => match error.downcast_ref::<CudaError>() {
                     Some(error) => of_device(py, failure, error),
+                    None if error.is::<CommunicatorFailure>() => of_communicator(py, failure, error.downcast_ref()),
                     None => of_class(py, "WeftError", (&message,)),
                 },
             },
@@ -84,6 +86,21 @@ pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
         Cause::Forked => of_class(py, "ForkedError", (&message,)),
         _ => of_class(py, "WeftError", (&message,)),
     }
+}
+
+/// What ranks have come to. The op is named in the message of its own failure; others that it has taken along are not.
+fn of_communicator(py: Python<'_>, failure: &Failure, failed: Option<&CommunicatorFailure>) -> PyErr {
+    let Some(failed) = failed else { return of_class(py, "CommunicatorError", (failure.to_string(),)) };
+    let exception = of_class(py, "CommunicatorError", (failed.error.to_string(),));
+    let place = failed.location.describe(py).map(|place| format!(" pushed at {place}")).unwrap_or_default();
+    // The exception was made here and takes a note.
+    let _ = exception.value(py).call_method1("add_note", (format!("weft: {}{place}", failure.op()),));
+    exception
+}
+
+/// A communicator's refusal as the exception to raise.
+pub(crate) fn mpi(py: Python<'_>, error: &MpiError) -> PyErr {
+    of_class(py, "CommunicatorError", (error.to_string(),))
 }
 
 fn of_native(py: Python<'_>, native: &NativeFailure) -> PyErr {

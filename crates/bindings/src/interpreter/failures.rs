@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::fmt;
 use std::sync::Arc;
+use weft_mpi::MpiError;
 
 /// An exception that a callable raised.
 pub(crate) struct Raised {
@@ -77,3 +78,18 @@ impl fmt::Display for Thrown {
 }
 
 impl std::error::Error for Thrown {}
+
+/// A call of a communicator that did not come to its end.
+#[derive(Debug)]
+pub(crate) struct CommunicatorFailure {
+    pub(crate) error: MpiError,
+    pub(crate) location: Location,
+}
+
+impl fmt::Display for CommunicatorFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for CommunicatorFailure {}

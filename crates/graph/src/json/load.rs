@@ -14,8 +14,19 @@ use std::sync::Arc;
 /// Results that a node of an unknown op may have: more is damage.
 const MOST_RESULTS: u32 = 1 << 16;
 
-/// Finds ops by the names that a file has.
-pub type FindOp<'a> = dyn Fn(&str) -> Option<Arc<Op>> + 'a;
+/// Who wrote a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writer {
+    /// This crate.
+    Weft,
+    /// `MXNet`, of this version: 800 is 0.8, or before.
+    Mxnet(u64),
+    /// Somebody who does not say.
+    Unknown,
+}
+
+/// Finds ops by the names that a file has, which mean what its writer means by them.
+pub type FindOp<'a> = dyn Fn(&str, Writer) -> Result<Option<Arc<Op>>> + 'a;
 
 /// How a file is read.
 #[derive(Clone, Copy)]
@@ -26,7 +37,7 @@ pub struct LoadOptions<'a> {
 
 impl Default for LoadOptions<'_> {
     fn default() -> Self {
-        Self { find: &|name| Registry::global().find(name) }
+        Self { find: &|name, _| Ok(Registry::global().find(name)) }
     }
 }
 
@@ -34,6 +45,8 @@ struct Read<'a> {
     op: &'a str,
     name: Arc<str>,
     items: Vec<old::Item>,
+    /// What people noted, where a file keeps that apart from the attributes of the call.
+    noted: Vec<old::Item>,
     inputs: Vec<(usize, u32, u32)>,
     control: Vec<usize>,
     subgraphs: Option<Arc<str>>,
@@ -61,10 +74,15 @@ pub fn load(text: &str, options: LoadOptions<'_>) -> Result<Graph> {
         .map(|head| entry(head, nodes.len(), Owner::Part("the list of heads")))
         .collect::<Result<Vec<_>>>()?;
     check_counts(file, nodes.len())?;
-    build(&read, &heads, is_old(file)?, options)
+    build(&read, &heads, writer(file, nodes)?, options)
 }
 
+<<<<<<< HEAD
 fn build(read: &[Read<'_>], heads: &[(usize, u32, u32)], is_old: bool, options: LoadOptions<'_>) -> Result<Graph> {
+=======
+fn build(read: &[Read], heads: &[(usize, u32, u32)], writer: Writer, options: LoadOptions<'_>) -> Result<Graph> {
+    let is_old = !matches!(writer, Writer::Weft | Writer::Mxnet(20_000..));
+>>>>>>> main
     let before: Vec<Vec<usize>> = read
         .iter()
         .map(|node| node.inputs.iter().map(|input| input.0).chain(node.control.iter().copied()).collect())
@@ -98,7 +116,14 @@ fn build(read: &[Read<'_>], heads: &[(usize, u32, u32)], is_old: bool, options: 
             .map(|&each| find(&made, &(each, 0, 0)).map(|entry| entry.node))
             .collect::<Result<_>>()?;
         let mut items = source.items.clone();
-        let (own, for_inputs) = if is_old { old::notes(&mut items) } else { Default::default() };
+        let (mut own, mut for_inputs) = if is_old { old::notes(&mut items) } else { Default::default() };
+        if !source.noted.is_empty() {
+            let mut noted = source.noted.clone();
+            let (more, others) = old::notes(&mut noted);
+            own.extend(more);
+            for_inputs.extend(others);
+            own.extend(noted.into_iter().map(|(key, text)| (old::spelled(&key), text)));
+        }
         if is_old {
             items.retain_mut(|(key, text)| {
                 if &**key != "__shape__" {
@@ -118,9 +143,18 @@ fn build(read: &[Read<'_>], heads: &[(usize, u32, u32)], is_old: bool, options: 
             items.iter().for_each(|(key, text)| node.set_text(key, text));
             node
         } else {
+<<<<<<< HEAD
             let op = known.entry(source.op).or_insert_with(|| (options.find)(source.op)).clone();
             if let Some(op) = op {
                 call(op, source, items, inputs, used[at], &mut parsed)?
+=======
+            let op = match known.get(&source.op) {
+                Some(op) => op.clone(),
+                None => known.entry(source.op.clone()).or_insert((options.find)(&source.op, writer)?).clone(),
+            };
+            if let Some(op) = op {
+                call(op, source, items, inputs, used[at], writer)?
+>>>>>>> main
             } else {
                 let op = unknown.entry(source.op).or_insert_with(|| Op::unknown(source.op)).clone();
                 let node = Node::unknown(op, source.name.clone(), inputs, used[at]);
@@ -148,6 +182,7 @@ fn check_index(node: &Node, index: u32) -> Result<()> {
     Err(GraphError::new(format!("{} has {count} results, and result {index} is used", node.described())))
 }
 
+<<<<<<< HEAD
 /// Attributes by op and texts: many calls have the same.
 type Parsed = HashMap<(usize, Vec<old::Item>), Attributes>;
 
@@ -158,6 +193,15 @@ fn call(
     inputs: Vec<NodeEntry>,
     used: u32,
     parsed: &mut Parsed,
+=======
+fn call(
+    op: Arc<Op>,
+    source: &Read,
+    items: Vec<old::Item>,
+    mut inputs: Vec<NodeEntry>,
+    used: u32,
+    writer: Writer,
+>>>>>>> main
 ) -> Result<Node> {
     for entry in &inputs {
         check_index(&entry.node, entry.index)?;
@@ -180,6 +224,9 @@ fn call(
             parsed.entry(key).or_insert(made).clone()
         }
     };
+    if matches!(writer, Writer::Mxnet(..900)) {
+        old::complete(&op, &source.name, &attributes, &mut inputs)?;
+    }
     let node = Node::call(op, source.name.clone(), attributes, inputs)?;
     if used > node.outputs() {
         check_index(&node, used - 1)?;
@@ -273,12 +320,23 @@ fn read_node<'j>(value: &'j Json<'_>, at: usize, count: usize) -> Result<Read<'j
         None => Err(GraphError::new(format!("node {at} has no '{key}'"))),
     };
     let (op, name) = (text("op")?, text("name")?);
+<<<<<<< HEAD
     let owner = Owner::Node(at, name);
     let mut items = Vec::new();
     for key in ["param", "attr", "attrs"] {
         match node.get(key) {
             Some(Json::Object(found)) => {
                 items.extend(found.iter().map(|(key, value)| (Arc::from(key), as_text(value))));
+=======
+    let owner = format!("node {at} ('{name}')");
+    let (mut items, mut noted) = (Vec::new(), Vec::new());
+    let apart = op != "null" && node.contains_key("param");
+    for key in ["param", "attr", "attrs"] {
+        match node.get(key) {
+            Some(Json::Object(found)) => {
+                let list = if apart && key != "param" { &mut noted } else { &mut items };
+                list.extend(found.iter().map(|(key, value)| (Arc::from(&**key), as_text(value))));
+>>>>>>> main
             }
             Some(Json::Null) | None => {}
             Some(_) => return Err(GraphError::new(format!("{owner}: '{key}' is no object"))),
@@ -302,7 +360,7 @@ fn read_node<'j>(value: &'j Json<'_>, at: usize, count: usize) -> Result<Read<'j
         Some(_) => return Err(GraphError::new(format!("{owner}: 'subgraphs' is no list"))),
         None => None,
     };
-    Ok(Read { op, name: name.into(), items, inputs, control, subgraphs })
+    Ok(Read { op, name: name.into(), items, noted, inputs, control, subgraphs })
 }
 
 /// The text of an attribute; what is no text is taken as Python would write it.
@@ -334,13 +392,31 @@ fn check_counts(file: &Object<'_>, count: usize) -> Result<()> {
     Ok(())
 }
 
+<<<<<<< HEAD
 /// Whether the file was written by `MXNet` before 2.0, or by who does not say.
 fn is_old(file: &Object<'_>) -> Result<bool> {
+=======
+/// Who wrote the file. `MXNet` says its version since 0.9; before, nodes said which one they are the gradient of.
+fn writer(file: &Map<String, Json>, nodes: &[Json]) -> Result<Writer> {
+>>>>>>> main
     let attributes = match file.get("attrs") {
-        Some(Json::Object(attributes)) => attributes,
-        Some(Json::Null) | None => return Ok(true),
+        Some(Json::Object(attributes)) => Some(attributes),
+        Some(Json::Null) | None => None,
         Some(_) => return Err(GraphError::new("the graph: 'attrs' is no object")),
     };
+<<<<<<< HEAD
     let version = attributes.get("mxnet_version").and_then(|pair| pair.as_list()?.get(1)?.as_u64());
     Ok(attributes.get("weft_version").is_none() && version.is_none_or(|version| version < 20_000))
+=======
+    if attributes.is_some_and(|attributes| attributes.contains_key("weft_version")) {
+        return Ok(Writer::Weft);
+    }
+    let version = attributes.and_then(|attributes| attributes.get("mxnet_version")?.get(1)?.as_u64());
+    let is_first = |node: &Json| node.get("param").is_some() || node.get("backward_source_id").is_some();
+    Ok(match version {
+        Some(version) => Writer::Mxnet(version),
+        None if nodes.iter().any(is_first) => Writer::Mxnet(800),
+        None => Writer::Unknown,
+    })
+>>>>>>> main
 }

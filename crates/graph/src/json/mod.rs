@@ -6,6 +6,6 @@ mod save;
 mod tree;
 
 pub(crate) use load::attributes_of_texts;
-pub use load::{FindOp, LoadOptions, load};
+pub use load::{FindOp, LoadOptions, Writer, load};
 pub(crate) use save::contains_opaque;
 pub use save::save;

@@ -1,7 +1,10 @@
 //! What files of `MXNet` before 2.0 say otherwise.
 
+use crate::error::Result;
+use crate::node::{Node, NodeEntry};
+use crate::registry::Op;
 use crate::rules::shape_of;
-use crate::value::{self, Shape, Value};
+use crate::value::{self, Attributes, Shape, Value};
 use std::sync::Arc;
 
 /// Notes that had no underscores around them once.
@@ -39,8 +42,25 @@ pub(super) fn notes(items: &mut Vec<Item>) -> (Vec<Item>, ForInputs) {
 
 /// The text of a shape in which 0 and () meant unknown, as it is written now; None where nothing is known.
 pub(super) fn shape(text: &str) -> Option<String> {
-    let shape = shape_of(&value::parse(text)).unwrap_or(Shape::unknown());
+    // Python 2 wrote long integers as 3L.
+    let shape = shape_of(&value::parse(&text.replace(['L', 'l'], ""))).unwrap_or(Shape::unknown());
     let lengths = shape.lengths().filter(|lengths| !lengths.is_empty())?;
     let values = lengths.iter().map(|&length| if length <= 0 { Value::None } else { Value::Int(length) });
     Some(Value::Tuple(values.collect()).to_string())
+}
+
+/// The key of a note with underscores around it.
+pub(super) fn spelled(key: &str) -> Arc<str> {
+    if key.len() > 4 && key.starts_with("__") && key.ends_with("__") { key.into() } else { format!("__{key}__").into() }
+}
+
+/// Adds the inputs that files did not have before 0.9, auxiliary states above all: variables by their names.
+pub(super) fn complete(op: &Arc<Op>, name: &str, attributes: &Attributes, inputs: &mut Vec<NodeEntry>) -> Result<()> {
+    let Some(wanted) = op.num_inputs(attributes)? else { return Ok(()) };
+    if inputs.len() < wanted {
+        let names = op.input_names(attributes, wanted)?;
+        let missing = names[inputs.len()..].iter().map(|input| Arc::new(Node::variable(&format!("{name}_{input}"))));
+        inputs.extend(missing.map(|variable| NodeEntry::new(variable, 0)));
+    }
+    Ok(())
 }

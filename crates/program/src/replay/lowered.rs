@@ -1,6 +1,6 @@
 //! From planned instructions to a replay of the engine: steps, who comes after whom, ports.
 
-use super::bound::{Bindings, CopyStep, NativeStep, OpaqueStep};
+use super::bound::{Bindings, BlockedStep, CopyStep, NativeStep, OpaqueStep, Places};
 use super::spans::{Before, Look, OUTSIDE, Spans, together};
 use crate::ProgramError;
 use crate::recorded::{Entry, Instruction, Place, Recorded, Source};
@@ -40,7 +40,7 @@ enum Space {
 /// The ports of an entry: ranges, in order.
 struct Ports {
     ranges: Vec<Range<usize>>,
-    ports: Vec<PortId>,
+    ids: Vec<PortId>,
     written: Vec<bool>,
     seen: Vec<bool>,
 }
@@ -62,10 +62,8 @@ struct Lowering<'a> {
     steps: Vec<StepId>,
 }
 
-/// What one step does.
-struct Looks {
-    looks: SmallVec<[(Space, Look); 4]>,
-}
+/// What one step does, and where.
+type Looks = SmallVec<[(Space, Look); 4]>;
 
 /// The bytes of an entry that a place reaches: something has none has one, for what comes after what.
 fn range_of(entry: &Entry, range: &Range<usize>) -> Range<usize> {
@@ -131,7 +129,7 @@ impl Lowered {
 impl Lowering<'_> {
     /// Whether an entry lies in a buffer, whose accesses are ports.
     fn is_bound(&self, entry: usize) -> bool {
-        self.offsets.get(entry).is_none_or(|offset| offset.is_none())
+        self.offsets.get(entry).is_none_or(Option::is_none)
     }
 
     fn make_ports(&mut self, instructions: &[Instruction], copied: &[usize]) {
@@ -157,9 +155,9 @@ impl Lowering<'_> {
         reached.sort_unstable_by_key(|(entry, _)| *entry);
         for (entry, ranges) in reached {
             let ranges = together(ranges, PORTS);
-            let ports = ranges.iter().map(|_| self.builder.port()).collect();
+            let ids = ranges.iter().map(|_| self.builder.port()).collect();
             let (written, seen) = (vec![false; ranges.len()], vec![false; ranges.len()]);
-            self.ports.insert(entry, Ports { ranges, ports, written, seen });
+            self.ports.insert(entry, Ports { ranges, ids, written, seen });
         }
     }
 
@@ -202,7 +200,7 @@ impl Lowering<'_> {
         let step = CopyStep { from: array.clone(), to: small(number) };
         let options = StepOptions { name: Some("copy"), cost: cost(bytes), ..StepOptions::default() };
         let id = self.builder.step(step, &options);
-        self.enter(usize::MAX - 1 - number, vec![(id, Looks { looks })])
+        self.enter(usize::MAX - 1 - number, vec![(id, looks)])
     }
 
     fn instruction(
@@ -221,15 +219,22 @@ impl Lowering<'_> {
         };
         let mut steps = Vec::new();
         if let Step::Opaque(opaque) = &instruction.step {
-            let kind = if opaque.is_hosted() { StepKind::Hosted } else { StepKind::Native };
-            let step = OpaqueStep { step: Arc::clone(opaque), places: instruction.places.clone(), instruction: at };
+            let native = || opaque.queue().map_or(StepKind::Native, StepKind::InOrder);
+            let kind = if opaque.is_hosted() { StepKind::Hosted } else { native() };
+            let step = OpaqueStep { step: Arc::clone(opaque), places: self.places(instruction), instruction: at };
             let id = self.builder.step(step, &StepOptions { kind, ..options });
+            steps.push((id, self.looks(instruction, None)));
+        }
+        if let Step::Blocked(blocked) = &instruction.step {
+            let step = BlockedStep { step: Arc::clone(blocked), places: self.places(instruction), instruction: at };
+            let cost = u32::try_from(blocked.operations() / 16).unwrap_or(u32::MAX);
+            let id = self.builder.step(step, &StepOptions { kind: StepKind::Native, cost, ..options });
             steps.push((id, self.looks(instruction, None)));
         }
         for portion in Portion::of(&instruction.step, whole) {
             let rows = portion.rows();
             let looks = self.looks(instruction, rows.as_ref());
-            let bytes = looks.looks.iter().map(|(_, look)| look.range.len()).sum();
+            let bytes = looks.iter().map(|(_, look)| look.range.len()).sum();
             let operand = |place: &Place| (small(place.entry), place.layout.offset);
             let operands = instruction.places.iter().map(operand).collect();
             let options = StepOptions { cost: portion.cost(bytes), ..options };
@@ -239,16 +244,20 @@ impl Lowering<'_> {
         self.enter(at, steps)
     }
 
+    fn places(&self, instruction: &Instruction) -> Places {
+        Places { engine: self.recorded.engine.clone(), places: instruction.places.clone() }
+    }
+
     /// What a step of an instruction does, if it touches these rows of all operands, or all.
     fn looks(&mut self, instruction: &Instruction, rows: Option<&Range<usize>>) -> Looks {
         let places = instruction.places.iter();
-        let mut looks: SmallVec<[(Space, Look); 4]> = places.filter_map(|place| self.look(place, rows)).collect();
+        let mut looks: Looks = places.filter_map(|place| self.look(place, rows)).collect();
         for (variable, kind) in &instruction.variables {
             let number = variable.number();
             if !self.variables.contains_key(&number) {
                 let ports = Ports {
                     ranges: std::iter::once(0..1).collect(),
-                    ports: vec![self.builder.port()],
+                    ids: vec![self.builder.port()],
                     written: vec![false],
                     seen: vec![false],
                 };
@@ -263,7 +272,7 @@ impl Lowering<'_> {
         }
         // Who reads what he writes has read it before.
         looks.sort_by_key(|(_, look)| look.writes);
-        Looks { looks }
+        looks
     }
 
     fn spans(&mut self, space: &Space) -> (&mut Spans, Option<&mut Ports>) {
@@ -283,41 +292,48 @@ impl Lowering<'_> {
     /// Enters the steps of one instruction behind those before it.
     fn enter(&mut self, instruction: usize, steps: Vec<(StepId, Looks)>) -> Result<(), EngineError> {
         for (id, looks) in &steps {
-            let mut before = Before::default();
-            let mut touched: SmallVec<[(PortId, bool); 4]> = SmallVec::new();
-            for (space, look) in &looks.looks {
-                let from = before.needs.len();
+            let mut follows = Vec::new();
+            let mut needed: SmallVec<[u32; 8]> = SmallVec::new();
+            let mut touched: SmallVec<[PortId; 4]> = SmallVec::new();
+            for (space, look) in looks {
+                let mut before = Before::default();
                 let (spans, ports) = self.spans(space);
                 spans.look(look, &mut before);
-                let Some(ports) = ports else { continue };
-                let sees = before.needs[from..].contains(&OUTSIDE);
-                let at = ports.of(&look.range);
-                ports.seen[at] |= sees;
-                ports.written[at] |= look.writes;
-                match touched.iter_mut().find(|(port, _)| *port == ports.ports[at]) {
-                    Some((_, known)) => *known |= sees,
-                    None => touched.push((ports.ports[at], sees)),
+                let mut bound = None;
+                if let Some(ports) = ports {
+                    let (at, sees) = (ports.of(&look.range), before.needs.contains(&OUTSIDE));
+                    ports.seen[at] |= sees;
+                    ports.written[at] |= look.writes;
+                    bound = Some(ports.ids[at]);
+                    if !sees && !touched.contains(&ports.ids[at]) {
+                        touched.push(ports.ids[at]);
+                    }
+                }
+                follows.append(&mut before.follows);
+                for earlier in before.needs {
+                    match bound {
+                        Some(port) if earlier == OUTSIDE => self.builder.touches(*id, port, true)?,
+                        _ if needed.contains(&earlier) => {}
+                        _ => {
+                            self.builder.needs(*id, self.steps[earlier as usize])?;
+                            needed.push(earlier);
+                        }
+                    }
                 }
             }
-            for steps in [&mut before.needs, &mut before.follows] {
-                steps.sort_unstable();
-                steps.dedup();
-                steps.pop_if(|last| *last == OUTSIDE);
-            }
-            for earlier in before.needs {
-                self.builder.needs(*id, self.steps[earlier as usize])?;
-            }
-            for earlier in before.follows {
+            follows.sort_unstable();
+            follows.dedup();
+            for earlier in follows {
                 self.builder.follows(*id, self.steps[earlier as usize])?;
             }
-            for (port, sees) in touched {
-                self.builder.touches(*id, port, sees)?;
+            for port in touched {
+                self.builder.touches(*id, port, false)?;
             }
         }
         for (id, looks) in steps {
             let number = small(self.steps.len());
             self.steps.push(id);
-            for (space, look) in &looks.looks {
+            for (space, look) in &looks {
                 self.spans(space).0.enter(look, number, instruction);
             }
         }
@@ -341,24 +357,24 @@ impl Lowering<'_> {
         } else {
             (AccessKind::Overwrite, Access::Overwrite)
         };
-        builder.resolve(ports.ports[at], kind, &makers, !left)?;
+        builder.resolve(ports.ids[at], kind, &makers, !left)?;
         Ok(access)
     }
 
     fn finish(mut self, devices: Devices) -> Result<Lowered, EngineError> {
         let mut entries: Vec<usize> = self.ports.keys().copied().collect();
         entries.sort_unstable();
-        let mut touched = Vec::with_capacity(entries.len());
+        let mut of_entries = Vec::with_capacity(entries.len());
         for entry in entries {
             let (Some(spans), Some(ports)) = (self.own.get(&entry), self.ports.get(&entry)) else { continue };
             let is_empty = self.recorded.entries.get(entry).is_some_and(|entry| entry.bytes == 0);
-            let mut touches = Vec::with_capacity(ports.ports.len());
-            for (at, port) in ports.ports.iter().enumerate() {
+            let mut touches = Vec::with_capacity(ports.ids.len());
+            for (at, port) in ports.ids.iter().enumerate() {
                 let access = Self::resolve(&mut self.builder, &self.steps, spans, ports, at)?;
                 let range = if is_empty { 0..0 } else { ports.ranges[at].clone() };
                 touches.push(Touch { port: *port, range, access });
             }
-            touched.push((entry, touches));
+            of_entries.push((entry, touches));
         }
         let mut variables = Vec::with_capacity(self.variables.len());
         for (variable, spans, ports) in self.variables.values() {
@@ -368,10 +384,10 @@ impl Lowering<'_> {
                 Access::Mutate => AccessKind::Mutate,
                 Access::Overwrite => AccessKind::Overwrite,
             };
-            variables.push((ports.ports[0], variable.clone(), kind));
+            variables.push((ports.ids[0], variable.clone(), kind));
         }
         let replay = self.recorded.engine.new_replay(self.builder)?;
-        Ok(Lowered { replay, touched, variables, devices })
+        Ok(Lowered { replay, touched: of_entries, variables, devices })
     }
 }
 

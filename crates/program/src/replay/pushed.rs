@@ -152,15 +152,14 @@ impl Pushed {
             let lowered = self.lowered.lock().unwrap_or_else(PoisonError::into_inner);
             lowered.iter().find(|(known, _)| *known == devices).map(|(_, lowered)| Arc::clone(lowered))
         };
-        let lowered = match find() {
-            Some(known) => known,
-            None => {
-                let parts = (&self.instructions[..], &self.offsets[..], &self.copied[..]);
-                let made = Arc::new(Lowered::new(call.recorded, parts, devices.clone(), self.whole)?);
-                let mut lowered = self.lowered.lock().unwrap_or_else(PoisonError::into_inner);
-                lowered.push((devices.clone(), Arc::clone(&made)));
-                made
-            }
+        let lowered = if let Some(known) = find() {
+            known
+        } else {
+            let parts = (&self.instructions[..], &self.offsets[..], &self.copied[..]);
+            let made = Arc::new(Lowered::new(call.recorded, parts, devices.clone(), self.whole)?);
+            let mut lowered = self.lowered.lock().unwrap_or_else(PoisonError::into_inner);
+            lowered.push((devices.clone(), Arc::clone(&made)));
+            made
         };
         if lowered.devices != devices {
             set_known_devices(&buffers, &lowered.devices);

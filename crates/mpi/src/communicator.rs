@@ -1,0 +1,378 @@
+//! Communicators: the state that all calls share, and how one call is carried out.
+
+use crate::notice::Notice;
+use crate::pace::Pace;
+use crate::peers::Peers;
+use crate::symbols::Status;
+use crate::{Handle, Job, Library, MpiError, Work};
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How often ranks of this machine are looked for.
+const ALIVE_EVERY: Duration = Duration::from_millis(50);
+/// How long a message may come after the notice that its sender has ended.
+const LATE: Duration = Duration::from_secs(1);
+
+/// What a communicator is made of.
+pub struct Settings {
+    /// Its name, for messages.
+    pub name: String,
+    /// A duplicate for what is asked for.
+    pub data: Handle,
+    /// A duplicate for headers and notices.
+    pub control: Handle,
+    /// This process's rank.
+    pub rank: usize,
+    /// How many ranks there are.
+    pub size: usize,
+    /// The processes of the ranks on this machine.
+    pub processes: Vec<Option<u32>>,
+    /// Whether ranks agree on each call before it starts.
+    pub check: bool,
+    /// How long a rank waits for the others.
+    pub timeout: Duration,
+}
+
+#[derive(Default)]
+struct State {
+    closed: bool,
+    broken: Option<String>,
+    /// Calls that are being carried out.
+    running: usize,
+    /// Collectives that have begun, and that are complete.
+    begun: u64,
+    completed: u64,
+    /// After how many collectives a rank has ended, and what it said.
+    left: Vec<Option<(u64, String)>>,
+}
+
+/// A communicator of MPI's, of which ops make use one after another.
+pub struct Communicator {
+    pub(crate) library: Arc<Library>,
+    settings: Settings,
+    peers: Peers,
+    owner: u32,
+    state: Mutex<State>,
+    /// Held by who looks for notices.
+    looking: Mutex<()>,
+}
+
+/// A call that is being carried out.
+pub(crate) struct Call<'a> {
+    pub(crate) job: &'a Job,
+    /// Its number among the collectives; none for a message.
+    pub(crate) number: Option<u64>,
+    pace: Pace,
+    alive: Duration,
+}
+
+/// What a call has come to, in words, and whether MPI may still touch its memory.
+pub(crate) struct Stopped {
+    pub(crate) reason: String,
+    pub(crate) abandoned: bool,
+}
+
+impl From<MpiError> for Stopped {
+    fn from(error: MpiError) -> Self {
+        Self { reason: error.to_string(), abandoned: false }
+    }
+}
+
+impl Communicator {
+    /// A communicator on two duplicates that nobody else uses.
+    #[must_use]
+    pub fn new(library: Arc<Library>, mut settings: Settings) -> Self {
+        let mut processes = std::mem::take(&mut settings.processes);
+        if let Some(own) = processes.get_mut(settings.rank) {
+            *own = None;
+        }
+        let state = State { left: vec![None; settings.size], ..State::default() };
+        Self {
+            library,
+            settings,
+            peers: Peers(processes),
+            owner: std::process::id(),
+            state: Mutex::new(state),
+            looking: Mutex::new(()),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it was made of.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Why it is broken, if it is.
+    #[must_use]
+    pub fn broken(&self) -> Option<String> {
+        self.state().broken.clone()
+    }
+
+    /// Whether no call is being carried out.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.state().running == 0
+    }
+
+    /// Refuses to be used any more.
+    pub fn close(&self) {
+        self.state().closed = true;
+    }
+
+    /// Refuses a call while it cannot be carried out.
+    pub fn refuse(&self) -> Result<(), MpiError> {
+        let (name, owner) = (&self.settings.name, self.owner);
+        if owner != std::process::id() {
+            return Err(MpiError::Forked { name: name.clone(), owner });
+        }
+        let state = self.state();
+        if state.closed {
+            return Err(MpiError::Closed(name.clone()));
+        }
+        match &state.broken {
+            None => Ok(()),
+            Some(reason) => {
+                let reason = format!("communicator '{name}' is broken: {reason}");
+                Err(MpiError::Broken { reason, abandoned: false })
+            }
+        }
+    }
+
+    /// Breaks it, if nothing else has, and tells the other ranks why.
+    pub fn fail(&self, reason: &str) {
+        if self.owner != std::process::id() || !self.set_broken(reason) || self.library.is_finalized() {
+            return;
+        }
+        let notice = Notice::Broken { rank: self.settings.rank, text: reason.to_owned() };
+        self.tell(&notice);
+    }
+
+    /// Tells the other ranks that this one has ended, and why if not because it is through.
+    pub fn leave(&self, reason: &str) {
+        if self.owner != std::process::id() || self.library.is_finalized() {
+            return;
+        }
+        let (closed, completed) = {
+            let state = self.state();
+            (state.closed || state.broken.is_some(), state.completed)
+        };
+        if !closed {
+            let rank = self.settings.rank;
+            self.tell(&Notice::Left { rank, completed, text: reason.to_owned() });
+        }
+    }
+
+    fn tell(&self, notice: &Notice) {
+        let Settings { control, rank, size, .. } = self.settings;
+        // Who cannot be told finds out by its time limit.
+        let _ = notice.send(&self.library, control, rank, size);
+    }
+
+    /// Answers whether this was the first to break it.
+    fn set_broken(&self, reason: &str) -> bool {
+        let mut state = self.state();
+        let first = state.broken.is_none() && !state.closed;
+        if first {
+            state.broken = Some(reason.to_owned());
+        }
+        first
+    }
+
+    /// Carries a call out, and returns when it is complete on this rank.
+    ///
+    /// # Safety
+    ///
+    /// `from` and `to` are valid for what the job reads and writes, and nobody else touches them meanwhile; after an
+    /// error that is [abandoned](MpiError::is_abandoned), ever. Where they are equal the job works in place.
+    pub unsafe fn run(&self, job: &Job, from: *const u8, to: *mut u8) -> Result<(), MpiError> {
+        self.refuse()?;
+        let message = matches!(job.work, Work::Send { .. } | Work::Receive { .. });
+        let number = {
+            let mut state = self.state();
+            state.running += 1;
+            state.begun += u64::from(!message);
+            (!message).then_some(state.begun)
+        };
+        let mut call = Call { job, number, pace: Pace::new(job.bytes), alive: ALIVE_EVERY };
+        // SAFETY: the caller's promise.
+        let outcome = unsafe { self.carry_out(&mut call, from, to) };
+        {
+            let mut state = self.state();
+            state.running -= 1;
+            state.completed += u64::from(!message && outcome.is_ok());
+        }
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(Stopped { reason, abandoned }) => {
+                self.fail(&reason);
+                Err(MpiError::Broken { reason, abandoned })
+            }
+        }
+    }
+
+    unsafe fn carry_out(&self, call: &mut Call<'_>, from: *const u8, to: *mut u8) -> Result<(), Stopped> {
+        if self.settings.check && self.settings.size > 1 {
+            match call.job.work {
+                Work::Send { to, tag } => self.announce(call, to, tag)?,
+                Work::Receive { from, tag } => self.expect(call, from, tag)?,
+                _ => self.agree(call)?,
+            }
+        }
+        let mut request = 0;
+        // SAFETY: the caller's promise.
+        unsafe { self.start(call.job, from.cast(), to.cast(), &raw mut request) }?;
+        let mut status = Status::default();
+        self.poll(call, &mut request, &mut status, None)?;
+        if let Work::Receive { from, .. } = call.job.work {
+            let mut count = 0;
+            let (status, datatype) = (status.as_ptr().cast(), call.job.datatype);
+            // SAFETY: the status is that of the message.
+            unsafe { self.library.get_count(status, datatype, &raw mut count) }?;
+            if count != call.job.count {
+                let (wanted, asked) = (call.job.count, call.job.describe());
+                let reason = format!("rank {from} has sent {count} elements, and {asked} takes {wanted}");
+                return Err(Stopped { reason, abandoned: false });
+            }
+        }
+        Ok(())
+    }
+
+    unsafe fn start(&self, job: &Job, from: *const c_void, to: *mut c_void, request: *mut u64) -> Result<(), MpiError> {
+        let (library, on, of, count) = (&*self.library, self.settings.data, job.datatype, job.count);
+        let in_place = std::ptr::without_provenance::<c_void>(library.constants.in_place);
+        let input = if from == to.cast_const() { in_place } else { from };
+        // SAFETY: the caller's promise.
+        unsafe {
+            match job.work {
+                Work::AllReduce { op } => library.iallreduce(input, to, count, of, op, on, request),
+                Work::Broadcast { root } => library.ibcast(to, count, of, root, on, request),
+                Work::AllGather => library.iallgather(from, count, of, to, count, of, on, request),
+                Work::ReduceScatter { op } => library.ireduce_scatter_block(from, to, count, of, op, on, request),
+                Work::AllToAll => library.ialltoall(from, count, of, to, count, of, on, request),
+                Work::Send { to: rank, tag } => library.isend(from, count, of, rank, tag, on, request),
+                Work::Receive { from: rank, tag } => library.irecv(to, count, of, rank, tag, on, request),
+                Work::Barrier => library.ibarrier(on, request),
+            }
+        }
+    }
+
+    /// Polls a request until it is done. `awaited` is the rank that it waits for, if there is one.
+    pub(crate) fn poll(
+        &self,
+        call: &mut Call<'_>,
+        request: &mut u64,
+        status: &mut Status,
+        awaited: Option<usize>,
+    ) -> Result<(), Stopped> {
+        loop {
+            let done = self.library.is_done(request, status);
+            match done {
+                Ok(true) => return Ok(()),
+                Ok(false) => {}
+                Err(error) => {
+                    let reason = format!("{}: {error}", call.job.describe());
+                    return Err(Stopped { reason, abandoned: false });
+                }
+            }
+            if call.pace.pause()
+                && let Err(reason) = self.look_round(call, awaited)
+            {
+                return Err(Stopped { reason, abandoned: !self.take_back(call.job, request, status) });
+            }
+        }
+    }
+
+    /// Takes back what can be taken back: a receipt for which nothing has come. Answers whether it could.
+    fn take_back(&self, job: &Job, request: &mut u64, status: &mut Status) -> bool {
+        if !matches!(job.work, Work::Receive { .. }) {
+            return false;
+        }
+        // SAFETY: the request is active.
+        if unsafe { self.library.cancel(request) }.is_err() {
+            return false;
+        }
+        (0..1000).any(|_| self.library.is_done(request, status).unwrap_or(false))
+    }
+
+    /// Looks whether it makes sense to go on waiting, and says why if it does not.
+    fn look_round(&self, call: &mut Call<'_>, awaited: Option<usize>) -> Result<(), String> {
+        let own = self.settings.rank;
+        let (job, number) = (call.job, call.number);
+        let waiting = || format!("rank {own} was in {}", self.name_call(job, number));
+        self.listen();
+        {
+            let state = self.state();
+            if let Some(reason) = &state.broken {
+                return Err(format!("{reason}; {}", waiting()));
+            }
+            let elapsed = call.pace.elapsed();
+            let sender = match call.job.work {
+                Work::Receive { from: rank, .. } | Work::Send { to: rank, .. } => usize::try_from(rank).ok(),
+                _ => None,
+            };
+            for (rank, left) in state.left.iter().enumerate() {
+                let Some((completed, text)) = left else { continue };
+                let gone = match call.number {
+                    Some(number) => *completed < number,
+                    None => sender == Some(rank) && elapsed > LATE,
+                };
+                if gone {
+                    let why = if text.is_empty() { String::new() } else { format!(" with {text}") };
+                    return Err(format!("rank {rank} has ended{why}; {}", waiting()));
+                }
+            }
+        }
+        let elapsed = call.pace.elapsed();
+        if elapsed >= call.alive {
+            call.alive = elapsed + ALIVE_EVERY;
+            if let Some((rank, process)) = self.peers.find_dead() {
+                // It may have said why, and the others may have heard first.
+                self.listen();
+                if self.state().broken.is_none() && self.state().left[rank].is_none() {
+                    return Err(format!("rank {rank} (process {process}) has died; {}", waiting()));
+                }
+            }
+        }
+        if elapsed < self.settings.timeout {
+            return Ok(());
+        }
+        let limit = self.settings.timeout.as_secs_f64();
+        Err(match awaited {
+            Some(rank) => format!("rank {rank} has not come within {limit} s; {}", waiting()),
+            None => {
+                format!("some rank has not come within {limit} s (WEFT_COMM_CHECK=1 would tell which); {}", waiting())
+            }
+        })
+    }
+
+    fn name_call(&self, job: &Job, number: Option<u64>) -> String {
+        let (name, described) = (&self.settings.name, job.describe());
+        match number {
+            Some(number) => format!("collective {number} of communicator '{name}', {described}"),
+            None => format!("a message of communicator '{name}', {described}"),
+        }
+    }
+
+    /// Takes in the notices that have come.
+    fn listen(&self) {
+        let Ok(_looking) = self.looking.try_lock() else { return };
+        while let Ok(Some(notice)) = Notice::receive(&self.library, self.settings.control) {
+            match notice {
+                Notice::Broken { rank, text } => {
+                    self.set_broken(&format!("rank {rank} has given up: {text}"));
+                }
+                Notice::Left { rank, completed, text } => {
+                    if let Some(left) = self.state().left.get_mut(rank) {
+                        *left = Some((completed, text));
+                    }
+                }
+            }
+        }
+    }
+}

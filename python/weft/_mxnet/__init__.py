@@ -1,0 +1,1 @@
+"""MXNet's ops, by its own names, onto weft's functions; its files."""

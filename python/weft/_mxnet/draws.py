@@ -1,0 +1,56 @@
+"""The random numbers of MXNet's ops: those of one generator for each engine."""
+
+from __future__ import annotations
+
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import weft
+from weft._core import recording
+
+if TYPE_CHECKING:
+    from weft._core import Engine
+    from weft.random import Generator
+
+__all__ = ["generator_of", "kept", "seed"]
+
+_generators: weakref.WeakKeyDictionary[Engine, Generator] = weakref.WeakKeyDictionary()
+_seed = [0]
+
+
+def seed(value: int) -> None:
+    """Let dropout and its kind begin anew with the numbers of this seed, on all engines.
+
+    Examples
+    --------
+    >>> import weft.mxnet
+    >>> weft.mxnet.seed(7)
+    """
+    _seed[0] = value
+    for engine, generator in list(_generators.items()):
+        # In place: executors replay draws of this very state.
+        generator._state[...] = _new(engine)._state  # noqa: SLF001 - a generator's state
+
+
+def _new(engine: Engine) -> Generator:
+    return weft.random.default_rng(_seed[0], engine=engine)
+
+
+def generator_of(x: Any) -> Generator:
+    """Return the generator of the engine on which an array is."""
+    found = _generators.get(x.engine)
+    if found is None:
+        if recording() is None:
+            found = _new(x.engine)
+        else:  # a generator that is made in a recording would begin anew at each replay; another thread records nothing
+            with ThreadPoolExecutor(1) as pool:
+                found = pool.submit(_new, x.engine).result()
+        _generators[x.engine] = found
+    return found
+
+
+def kept(x: Any, rate: float, shape: tuple[int, ...] | None = None) -> Any:
+    """Return a factor for each element: 0 for those that are dropped, and for the others what makes up for them."""
+    drawn = generator_of(x).random(x.shape if shape is None else shape)
+    return weft.astype(weft.astype(drawn >= rate, x.dtype) / (1.0 - rate), x.dtype)

@@ -1,0 +1,221 @@
+"""Gradients of MXNet's ops: for each op another one, which computes the gradients of its inputs.
+
+The rule of an op makes a node of that op, whose shapes follow from what it takes: so a graph knows its gradient's memory.
+Where nothing else is said it differentiates what the op does, of which a program drops what no gradient needs.
+"""
+
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# Rows of tables are functions of arrays and symbols alike.
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from weft._array.creation import zeros_like
+from weft._mxnet.known import as_pair
+from weft._tape.transforms import vjp
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from weft._mxnet.operator import Operator
+
+__all__ = ["AGAIN", "LINEAR", "NONE", "Backward", "backward_of", "gradient_rule", "handed_on"]
+
+
+@dataclass(frozen=True, slots=True)
+class Backward:
+    """What computes the gradients of an op's inputs.
+
+    Parameters
+    ----------
+    function : callable or None
+        ``function(settings, grads, inputs, outputs)`` returns one gradient for each input, None being zeros; `grads` has
+        the gradients of visible results. None: nothing has a gradient.
+    inputs : tuple of int or None
+        The inputs whose values it takes, None being all. The others' places are None, and their gradients have the
+        shape of the first result's.
+    outputs : tuple of int
+        The results whose values it takes.
+    heads : bool
+        Whether it looks at the gradients of results; losses do not.
+    of_shapes : bool
+        Whether only the shapes of inputs count: as where an op is linear.
+    """
+
+    function: Callable[[Any, Sequence[Any], Sequence[Any], Sequence[Any]], Sequence[Any]] | None
+    inputs: tuple[int, ...] | None = None
+    outputs: tuple[int, ...] = ()
+    heads: bool = True
+    of_shapes: bool = False
+
+
+def _again(op: Operator, settings: Any, grads: Sequence[Any], inputs: Sequence[Any]) -> list[Any]:
+    """Differentiate what the op does with its inputs."""
+    moving = [at for at, each in enumerate(inputs) if each.dtype.kind == "f" and at not in op.mutates]
+    if not moving:
+        return [None] * len(inputs)
+
+    def changed(*some: Any) -> Any:
+        given = list(inputs)
+        for at, each in zip(moving, some, strict=True):
+            given[at] = each
+        found = as_pair(op.apply(settings, *given))[: len(grads)]
+        return found[0] if len(found) == 1 else found
+
+    _, pull = vjp(changed, *(inputs[at] for at in moving))
+    pulled = pull(grads[0] if len(grads) == 1 else tuple(grads))
+    found: list[Any] = [None] * len(inputs)
+    for at, grad in zip(moving, pulled, strict=True):
+        found[at] = grad
+    return found
+
+
+def _marker(settings: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> Sequence[Any]:
+    """Stand for differentiating the op itself."""
+    del settings, grads, outputs
+    return inputs
+
+
+#: What the name of an op of gradients begins with, as in MXNet.
+_BACK = "_backward_"
+
+#: Differentiates what the op does.
+AGAIN = Backward(_marker)
+#: The same of an op that is linear.
+LINEAR = Backward(_marker, of_shapes=True)
+#: The results are no numbers that change with the inputs.
+NONE = Backward(None)
+
+
+def gradient_rule(op: Operator) -> Callable[[Any, Sequence[Any]], Sequence[Any]]:
+    """Return the rule by which a graph's gradient goes through `op`."""
+    places = _Places(op, op.backward)
+
+    def rule(node: Any, grads: Sequence[Any]) -> Sequence[Any]:
+        shown = op.shown(op.read(node.attributes)) if callable(op.shown) else op.shown
+        counts = dict(zip(places.counts, (len(node.inputs), shown), strict=True))
+        settings = SimpleNamespace(**counts)
+        given = [
+            *grads[: places.heads(settings)],
+            *(node.inputs[at] for at in places.taken(settings)),
+            *(node.outputs[at] for at in op.backward.outputs),
+        ]
+        answer = backward_of(op)(*given, **{**node.attributes, **counts})
+        found: list[Any] = [None] * len(node.inputs)
+        for at, grad in zip(places.kept(settings), list(answer), strict=True):
+            found[at] = grad
+        return found
+
+    return rule
+
+
+def handed_on(settings: Any, node: Any, grads: Sequence[Any]) -> list[Any]:
+    """Give each input the gradient of the result: the rule of a sum."""
+    del settings
+    return [grads[0]] * len(node.inputs)
+
+
+_made: dict[str, Operator] = {}
+
+
+def backward_of(op: Operator) -> Operator:
+    """Return the op that computes the gradients of the inputs of `op`; it is registered when it is first asked for."""
+    found = _made.get(op.mxnet_name)
+    return _register(op) if found is None else found
+
+
+class _Places:
+    """Where in what an op of gradients takes the gradients, inputs and results are; and what it answers for."""
+
+    def __init__(self, op: Operator, how: Backward) -> None:
+        self._op, self._how = op, how
+        # Gradients of gradients have the counts of both.
+        level = op.mxnet_name.count(_BACK)
+        self.counts = tuple(f"of_{which}{level or ''}" for which in ("inputs", "outputs"))
+
+    def _inputs(self, settings: Any) -> int:
+        count: int = getattr(settings, self.counts[0])
+        return count
+
+    def kept(self, settings: Any) -> list[int]:
+        """Return the inputs whose gradients it computes: states have none."""
+        return [at for at in range(self._inputs(settings)) if at not in self._op.mutates]
+
+    def taken(self, settings: Any) -> list[int]:
+        """Return the inputs that it takes."""
+        count = self._inputs(settings)
+        return list(range(count)) if self._how.inputs is None else [at for at in self._how.inputs if at < count]
+
+    def heads(self, settings: Any) -> int:
+        """Return the number of gradients of results that it takes."""
+        count: int = getattr(settings, self.counts[1]) if self._how.heads else 0
+        return count
+
+    def split(self, settings: Any, given: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return gradients of results, inputs (None for those that it does not take), and results."""
+        heads, taken = self.heads(settings), self.taken(settings)
+        inputs: list[Any] = [None] * self._inputs(settings)
+        for at, each in zip(taken, given[heads:], strict=False):
+            inputs[at] = each
+        return list(given[:heads]), inputs, list(given[heads + len(taken) :])
+
+    def names(self, settings: Any) -> tuple[str, ...]:
+        """Return what its inputs are called."""
+        return (
+            *(f"grad{at}" for at in range(self.heads(settings))),
+            *(f"input{at}" for at in self.taken(settings)),
+            *(f"result{at}" for at in self._how.outputs),
+        )
+
+    def likes(self, settings: Any) -> list[int]:
+        """Return, for each answer, the place of what has its shape."""
+        heads, inputs, results = self.split(settings, list(range(len(self.names(settings)))))
+        like = (heads or results)[0]
+        return [like if inputs[at] is None else inputs[at] for at in self.kept(settings)]
+
+    def of_shapes(self, settings: Any) -> list[int]:
+        """Return the places of inputs."""
+        _, inputs, _ = self.split(settings, list(range(len(self.names(settings)))))
+        return [at for at in inputs if at is not None]
+
+
+def _register(op: Operator) -> Operator:
+    from weft._mxnet.operator import operator  # noqa: PLC0415 - which knows this module
+    from weft._mxnet.settings import REQUIRED, Settings, integer  # noqa: PLC0415 - as above
+
+    how = op.backward
+    places = _Places(op, how)
+
+    def known(settings: Any, ins: Any, outs: Any) -> None:
+        for at, place in enumerate(places.likes(settings)):
+            ins.alike(outs, [place], [at])
+
+    def apply(settings: Any, *given: Any) -> Any:
+        heads, inputs, results = places.split(settings, given)
+        if how.function is _marker:
+            found: Sequence[Any] = _again(op, settings, heads, inputs)
+        else:
+            assert how.function is not None  # noqa: S101 - for the type checker
+            found = how.function(settings, heads, inputs, results)
+        kept = zip(places.kept(settings), places.likes(settings), strict=True)
+        answer = [zeros_like(given[like]) if found[at] is None else found[at] for at, like in kept]
+        return answer[0] if len(answer) == 1 else tuple(answer)
+
+    numbers = dict.fromkeys(places.counts, (integer, REQUIRED))
+    settings = Settings(op.settings.without_effect, **op.settings.known, **numbers)
+    back = operator(
+        f"{_BACK}{op.mxnet_name}",
+        settings=settings,
+        inputs=places.names,
+        outputs=lambda settings: len(places.kept(settings)),
+        shapes=known,
+        dtypes=known,
+        inplace=((0, 0),) if how.inputs is not None and how.heads else (),
+    )(apply)
+    if how.of_shapes:
+        back.set_attribute("ignores", lambda attributes: places.of_shapes(back.read(attributes)))
+    _made[op.mxnet_name] = back
+    return back

@@ -1,0 +1,198 @@
+"""Layers with weights: convolutions both ways, products with a matrix, embeddings."""
+
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# Rows of tables are functions of arrays and symbols alike.
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import weft
+from weft._mxnet.gradients import Backward
+from weft._mxnet.known import product
+from weft._mxnet.operator import operator
+from weft._mxnet.settings import REQUIRED, Settings, choice, dtype, flag, integer, optional, shape
+from weft._mxnet.shapes_of_windows import convolution, deconvolution, deconvolution_padding, spread
+from weft.errors import GraphError, ShapeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weft._mxnet.known import Shapes
+
+__all__: list[str] = []
+
+#: Attributes that choose algorithms of MXNet's, and change no result.
+TUNING = ("cudnn_tune", "cudnn_off", "workspace")
+
+_WINDOWS: dict[str, Any] = {
+    "kernel": (shape, REQUIRED),
+    "stride": (shape, ()),
+    "dilate": (shape, ()),
+    "pad": (shape, ()),
+    "num_filter": (integer, REQUIRED),
+    "num_group": (integer, 1),
+    "layout": (optional(choice("NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC")), None),
+}
+
+
+def _weighted(s: Any) -> tuple[str, ...]:
+    """Return the names of the inputs of a layer that may have a bias."""
+    return ("data", "weight") if s.no_bias else ("data", "weight", "bias")
+
+
+def channels_first(op: str, layout: str | None) -> None:
+    """Refuse layouts of which the last axis has the channels."""
+    if layout is not None and not layout.startswith("NC"):
+        raise GraphError(f"op {op!r} has the layout {layout!r} in the file: channels are read as the second axis alone")
+
+
+def _convolution_arguments(s: Any) -> dict[str, Any]:
+    channels_first("Convolution", s.layout)
+    count = len(s.kernel)
+    return {
+        "stride": spread(s.stride, count, 1, "stride"),
+        "padding": spread(s.pad, count, 0, "pad"),
+        "dilation": spread(s.dilate, count, 1, "dilate"),
+        "groups": s.num_group,
+    }
+
+
+def delegated(op: str, node: Any, grads: Sequence[Any], attributes: dict[str, Any]) -> Sequence[Any]:
+    """Return what the gradient's rule of another op says, of which this node computes the same."""
+    rule: Any = weft.ops.get_op(op).attribute("gradient")
+    found: Sequence[Any] = rule(
+        SimpleNamespace(inputs=node.inputs, outputs=node.outputs[:1], attributes=attributes), grads[:1]
+    )
+    return found
+
+
+@operator(
+    "Convolution",
+    "Convolution_v1",
+    "_npx_convolution",
+    settings=Settings(TUNING, **_WINDOWS, no_bias=(flag, False)),
+    inputs=_weighted,
+    shapes=convolution,
+    gradient=lambda s, node, grads: delegated("nn.conv", node, grads, _convolution_arguments(s)),
+)
+def _convolution(s: Any, data: Any, weight: Any, bias: Any = None) -> Any:
+    return weft.nn.conv(data, weight, bias, **_convolution_arguments(s))
+
+
+@operator(
+    "Deconvolution",
+    "_npx_deconvolution",
+    settings=Settings(TUNING, **_WINDOWS, adj=(shape, ()), target_shape=(shape, ()), no_bias=(flag, True)),
+    inputs=_weighted,
+    shapes=deconvolution,
+)
+def _deconvolution(s: Any, data: Any, weight: Any, bias: Any = None) -> Any:
+    channels_first("Deconvolution", s.layout)
+    count = len(s.kernel)
+    pad, more = deconvolution_padding(s, data.shape[2:])
+    return weft.nn.conv_transpose(
+        data,
+        weight,
+        bias,
+        stride=spread(s.stride, count, 1, "stride"),
+        padding=pad,
+        output_padding=more,
+        dilation=spread(s.dilate, count, 1, "dilate"),
+        groups=s.num_group,
+    )
+
+
+def _dense_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
+    known = ins[0]
+    wide = ins.length(1, 1)
+    if known is not None:
+        if not known:
+            raise ShapeError("a scalar is no batch of data")
+        wide = product(known[1:]) if s.flatten else known[-1]
+        lead = known[:1] if s.flatten else known[:-1]
+        outs.learn(0, (*lead, s.num_hidden))
+    elif s.flatten:
+        outs.learn_rank(0, 2)
+    ins.learn(1, (s.num_hidden, wide))
+    if len(ins) > 2:  # noqa: PLR2004 - data, weight and bias
+        ins.learn(2, (s.num_hidden,))
+    found = outs[0]
+    if known is not None and found is not None:
+        rest = (None,) * (len(known) - 1)
+        ins.learn(0, (found[0], *rest) if s.flatten else (*found[:-1], None))
+        known = ins[0]
+        assert known is not None  # noqa: S101 - for the type checker
+        if not s.flatten or len(known) == 2:  # noqa: PLR2004 - a matrix
+            ins.learn(0, (*known[:-1], ins.length(1, 1)))
+
+
+def _dense_rows(s: Any, data: Any) -> Any:
+    return data.reshape((data.shape[0], -1)) if s.flatten and data.ndim != 2 else data  # noqa: PLR2004 - a matrix
+
+
+def _dense_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+    del outputs
+    data, weight = inputs[:2]
+    rows, grad = _dense_rows(s, data), grads[0]
+    by_data = (grad @ weight).reshape(data.shape)
+    if grad.ndim != 2:  # noqa: PLR2004 - a matrix
+        rows, grad = rows.reshape((-1, rows.shape[-1])), grad.reshape((-1, grad.shape[-1]))
+    found = [by_data, weft.matrix_transpose(grad) @ rows]
+    return found if len(inputs) < 3 else [*found, weft.sum(grad, axis=0)]  # noqa: PLR2004 - data, weight and bias
+
+
+@operator(
+    "FullyConnected",
+    "_npx_fully_connected",
+    settings=Settings(num_hidden=(integer, REQUIRED), no_bias=(flag, False), flatten=(flag, True)),
+    inputs=_weighted,
+    shapes=_dense_shapes,
+    gradient=Backward(_dense_backward),
+)
+def _fully_connected(s: Any, data: Any, weight: Any, bias: Any = None) -> Any:
+    found = _dense_rows(s, data) @ weft.matrix_transpose(weight)
+    return found if bias is None else found + bias
+
+
+def _embedding_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
+    ins.learn(1, (s.input_dim, s.output_dim))
+    known = ins[0]
+    if known is not None:
+        outs.learn(0, (*known, s.output_dim))
+    made = outs[0]
+    if made is not None:
+        ins.learn(0, made[:-1])
+
+
+def _embedding_dtypes(s: Any, ins: Any, outs: Any) -> None:
+    ins.learn(1, s.dtype)
+    ins.alike(outs, [1], [0])
+
+
+def _rows(s: Any, data: Any) -> Any:
+    """Return the numbers of rows: what is outside takes the first or the last one."""
+    return weft.astype(weft.clip(data, 0, s.input_dim - 1), "int64")
+
+
+def _embedding_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+    del outputs
+    data, weight = inputs
+    _, pull = weft.vjp(lambda table: weft.take(table, _rows(s, data), axis=0), weight)
+    return [None, pull(grads[0])[0]]
+
+
+@operator(
+    "Embedding",
+    "_npx_embedding",
+    settings=Settings(
+        ("sparse_grad",), input_dim=(integer, REQUIRED), output_dim=(integer, REQUIRED), dtype=(dtype, "float32")
+    ),
+    inputs=("data", "weight"),
+    shapes=_embedding_shapes,
+    dtypes=_embedding_dtypes,
+    gradient=Backward(_embedding_backward),
+)
+def _embedding(s: Any, data: Any, weight: Any) -> Any:
+    return weft.take(weight, _rows(s, data), axis=0)

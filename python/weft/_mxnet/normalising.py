@@ -1,0 +1,203 @@
+"""Normalisation: over the batch, over channels, over neighbours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import weft
+from weft._mxnet.gradients import Backward
+from weft._mxnet.operator import operator
+from weft._mxnet.settings import REQUIRED, Settings, choice, flag, integer, number
+from weft.errors import ShapeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from weft._mxnet.known import Dtypes, Shapes
+
+__all__: list[str] = []
+
+
+def _axis(axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        raise ShapeError(f"there is no axis {axis} in data of {rank} axes")
+    return axis % rank
+
+
+def _channel_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
+    """One number for each channel, of all but the data."""
+    ins.alike(outs, [0], [0])
+    rank = ins.rank(0)
+    channels = None if rank is None else ins.length(0, _axis(s.axis, rank))
+    others = [(ins, at) for at in range(1, len(ins))] + [(outs, at) for at in range(1, len(outs))]
+    for shapes, at in others:
+        if channels is None:
+            channels = shapes.length(at, 0)
+    for shapes, at in others:
+        shapes.learn(at, (channels,))
+    if rank is not None:
+        at = _axis(s.axis, rank)
+        ins.learn(0, tuple(channels if each == at else None for each in range(rank)))
+        ins.alike(outs, [0], [0])
+
+
+def _norm_dtypes(s: Any, ins: Dtypes, outs: Dtypes) -> None:
+    """Statistics of half numbers are single."""
+    del s
+    ins.alike(outs, [0], [0])
+    kind = ins[0]
+    wide = "float32" if kind is not None and kind.itemsize == 2 else kind  # noqa: PLR2004 - bytes of a half number
+    for dtypes, count in ((ins, len(ins)), (outs, len(outs))):
+        for at in range(1, count):
+            dtypes.learn(at, wide)
+
+
+def _gamma(s: Any, gamma: Any) -> Any:
+    return weft.ones_like(gamma) if s.fix_gamma else gamma
+
+
+def _by_batch(s: Any) -> bool:
+    return weft.autograd.training and not s.use_global_stats
+
+
+def _batch_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+    del outputs
+    data, gamma, beta, mean, variance = inputs
+    axis = _axis(s.axis, data.ndim)
+
+    def normed(x: Any, scale: Any, shift: Any) -> Any:
+        if _by_batch(s):
+            return weft.nn.batch_norm_train(x, scale, shift, eps=s.eps, axis=axis)[0]
+        return weft.nn.batch_norm(x, scale, shift, mean, variance, eps=s.eps, axis=axis)
+
+    _, pull = weft.vjp(normed, data, _gamma(s, gamma), beta)
+    by_data, by_gamma, by_beta = pull(grads[0])
+    return [by_data, None if s.fix_gamma else by_gamma, by_beta, None, None]
+
+
+@operator(
+    "BatchNorm",
+    "BatchNorm_v1",
+    "CuDNNBatchNorm",
+    "_npx_batch_norm",
+    settings=Settings(
+        ("cudnn_off", "min_calib_range", "max_calib_range"),
+        eps=(number, 1e-3),
+        momentum=(number, 0.9),
+        fix_gamma=(flag, True),
+        use_global_stats=(flag, False),
+        output_mean_var=(flag, False),
+        axis=(integer, 1),
+    ),
+    inputs=("data", "gamma", "beta", "moving_mean", "moving_var"),
+    outputs=3,
+    visible=lambda s: 3 if s.output_mean_var else 1,
+    output_names=("output", "mean", "var"),
+    shapes=_channel_shapes,
+    dtypes=_norm_dtypes,
+    gradient=Backward(_batch_backward),
+    inplace=((0, 0),),
+    mutates=(3, 4),
+)
+def _batch_norm(s: Any, data: Any, gamma: Any, beta: Any, moving_mean: Any, moving_var: Any) -> Any:
+    axis = _axis(s.axis, data.ndim)
+    if not _by_batch(s):
+        found = weft.nn.batch_norm(data, _gamma(s, gamma), beta, moving_mean, moving_var, eps=s.eps, axis=axis)
+        return found, moving_mean, moving_var
+    found, mean, variance = weft.nn.batch_norm_train(data, _gamma(s, gamma), beta, eps=s.eps, axis=axis)
+    with weft.autograd.no_grad():
+        moving_mean *= s.momentum
+        moving_mean += mean * (1 - s.momentum)
+        moving_var *= s.momentum
+        moving_var += variance * (1 - s.momentum)
+    return found, mean, variance
+
+
+@operator(
+    "InstanceNorm",
+    settings=Settings(eps=(number, 1e-3)),
+    inputs=("data", "gamma", "beta"),
+    shapes=lambda s, ins, outs: _channel_shapes(_second(s), ins, outs),
+)
+def _instance_norm(s: Any, data: Any, gamma: Any, beta: Any) -> Any:
+    axes = tuple(range(2, data.ndim))
+    spread = (-1, *(1,) * (data.ndim - 2))
+    centred = data - weft.mean(data, axis=axes, keepdims=True)
+    scale = (weft.mean(weft.square(centred), axis=axes, keepdims=True) + s.eps) ** -0.5
+    return centred * scale * gamma.reshape(spread) + beta.reshape(spread)
+
+
+class _second:  # noqa: N801 - a value, not a class to be told of
+    """Settings of an op whose channels are the second axis."""
+
+    def __init__(self, settings: Any) -> None:
+        self.settings = settings
+        self.axis = 1
+
+
+def _layer_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
+    ins.alike(outs, [0], [0])
+    shape = ins[0]
+    if shape is None:
+        return
+    at = _axis(s.axis, len(shape))
+    for each in (1, 2):
+        ins.learn(each, (shape[at],))
+    for each in (1, 2):
+        outs.learn(each, (*shape[:at], 1, *shape[at + 1 :]))
+
+
+@operator(
+    "LayerNorm",
+    "_npx_layer_norm",
+    settings=Settings(axis=(integer, -1), eps=(number, 1e-5), output_mean_std=(flag, False)),
+    inputs=("data", "gamma", "beta"),
+    outputs=3,
+    visible=lambda s: 3 if s.output_mean_std else 1,
+    output_names=("output", "mean", "std"),
+    shapes=_layer_shapes,
+)
+def _layer_norm(s: Any, data: Any, gamma: Any, beta: Any) -> Any:
+    found = weft.nn.layer_norm(data, gamma, beta, axis=s.axis, eps=s.eps)
+    mean = weft.mean(data, axis=s.axis, keepdims=True)
+    return found, mean, weft.sqrt(weft.var(data, axis=s.axis, keepdims=True) + s.eps)
+
+
+@operator(
+    "LRN",
+    settings=Settings(alpha=(number, 1e-4), beta=(number, 0.75), knorm=(number, 2.0), nsize=(integer, REQUIRED)),
+    outputs=2,
+    visible=1,
+    output_names=("output", "tmp_norm"),
+)
+def _lrn(s: Any, data: Any) -> Any:
+    found = weft.nn.lrn(data, s.nsize, alpha=s.alpha, beta=s.beta, k=s.knorm)
+    return found, found
+
+
+def _unit_axes(mode: str, rank: int) -> tuple[int, ...]:
+    if mode == "channel":
+        return (1,)
+    return tuple(range(1 if mode == "instance" else 2, rank))
+
+
+def _unit_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
+    ins.alike(outs, [0], [0])
+    shape = ins[0]
+    if shape is not None:
+        gone = _unit_axes(s.mode, len(shape))
+        outs.learn(1, tuple(each for at, each in enumerate(shape) if at not in gone))
+
+
+@operator(
+    "L2Normalization",
+    settings=Settings(eps=(number, 1e-10), mode=(choice("instance", "channel", "spatial"), "instance")),
+    outputs=2,
+    visible=1,
+    output_names=("output", "norm"),
+    shapes=_unit_shapes,
+)
+def _unit(s: Any, data: Any) -> Any:
+    axes = _unit_axes(s.mode, data.ndim)
+    norm = weft.sqrt(weft.sum(weft.square(data), axis=axes, keepdims=True) + s.eps)
+    return data / norm, norm.reshape(tuple(n for at, n in enumerate(data.shape) if at not in axes))

@@ -1,0 +1,250 @@
+"""An op of MXNet's: its settings, its rules both ways, and what it computes with weft's functions."""
+
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# What is said by settings is said of settings of any kind.
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from weft._array.operands import as_array
+from weft._array.symbolic import is_symbol
+from weft._core import NDArray, find_op
+from weft._mxnet.known import Dtypes, Shapes, as_pair
+from weft._mxnet.settings import Settings
+from weft.errors import GraphError
+from weft.ops import Aval, Op
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from weft._mxnet.gradients import Backward
+
+    Apply: TypeAlias = Callable[..., Any]
+    ShapeRule: TypeAlias = Callable[[Any, Shapes, Shapes], None]
+    TypeRule: TypeAlias = Callable[[Any, Dtypes, Dtypes], None]
+    Names: TypeAlias = "tuple[str, ...] | Callable[[Any], tuple[str, ...] | None]"
+    Count: TypeAlias = "int | Callable[[Any], int]"
+    Compose: TypeAlias = Callable[[Any, Any, Sequence[Any]], Sequence[Any]]
+
+__all__ = ["BY_NAME", "Operator", "is_own", "operator"]
+
+#: Below the level of `weft.register_op`: an op that a user registers under one of these names counts.
+_LEVEL = 0
+#: For how many combinations of attributes an op remembers what they mean.
+_REMEMBERED = 512
+
+#: The ops by all names that MXNet has for them.
+BY_NAME: dict[str, Operator] = {}
+
+_NOTHING = Settings()
+
+
+class Operator(Op):
+    """An op under MXNet's name, computed by weft's functions: a call pushes several ops, or none.
+
+    Made by `operator`.
+
+    Attributes
+    ----------
+    mxnet_name : str
+        MXNet's name. It is the op's, too, unless another op of weft's is named so: then that has ``mxnet.`` before it.
+    settings : Settings
+        Its attributes.
+    apply : callable
+        ``apply(settings, *arrays)`` returns an array, or as many as there are results.
+    shown : int or callable
+        The number of results that whoever composes it sees.
+    backward : Backward
+        What computes the gradients of its inputs.
+    """
+
+    __slots__ = ("_read", "apply", "backward", "mxnet_name", "settings", "shown")
+
+    def __init__(self, name: str, apply: Apply, settings: Settings, shown: Count, backward: Backward) -> None:
+        self.mxnet_name = name
+        self.settings = settings
+        self.apply = apply
+        self.shown = shown
+        self.backward = backward
+        self._read: dict[Any, Any] = {}
+        super().__init__(_free(name), self._infer, self._compute, level=_LEVEL)
+
+    def __call__(self, *arrays: Any, out: Any = None, **attributes: Any) -> Any:
+        """Push what computes the op, and return its result, or a tuple of results, at once."""
+        if any(is_symbol(each) for each in arrays):
+            from weft._symbol.composing import compose_op  # noqa: PLC0415 - for symbols alone
+
+            return compose_op(self, arrays, None, {}, attributes)
+        if out is not None:
+            raise GraphError(f"{self.name}() has no out=: it is made of several ops")
+        like = next((each for each in arrays if isinstance(each, NDArray)), None)
+        return self.apply(self.read(attributes), *(as_array(each, like) for each in arrays))
+
+    def read(self, attributes: dict[str, Any]) -> Any:
+        """Return the settings that attributes say, defaults included, as a namespace."""
+        key = tuple(attributes.items())
+        found = self._read.get(key)
+        if found is None:
+            found = SimpleNamespace(**self.settings.read(self.mxnet_name, attributes))
+            if len(self._read) >= _REMEMBERED:
+                self._read.clear()
+            self._read[key] = found
+        return found
+
+    def _infer(self, *avals: Aval, **attributes: Any) -> Any:
+        """Follow forwards what the rules say."""
+        count = self._entry.num_outputs(attributes)
+        shape_rule: Any = self.attribute("infer_shape")
+        type_rule: Any = self.attribute("infer_type")
+        shapes = shape_rule(attributes, [each.shape for each in avals], [None] * count)[1]
+        dtypes = type_rule(attributes, [each.dtype for each in avals], [None] * count)[1]
+        found = tuple(Aval(shape, dtype) for shape, dtype in zip(shapes, dtypes, strict=True))
+        return found[0] if count == 1 else found
+
+    def _compute(self, *arrays: np.ndarray[Any, Any], **attributes: Any) -> None:
+        """Compute on a worker, where somebody asks for that: the calls inside are waited for."""
+        count = self._entry.num_outputs(attributes)
+        found = self(*arrays[count:], **attributes)
+        for out, result in zip(arrays[:count], as_pair(found), strict=True):
+            np.copyto(out, result.numpy())
+
+
+def _free(name: str) -> str:
+    """Return the name under which an op is registered: MXNet's own, if no op of weft's has it."""
+    known = find_op(name)
+    return f"mxnet.{name}" if known is not None and is_own(known) else name
+
+
+def is_own(op: Op) -> bool:
+    """Return whether an op is weft's, rather than a user's."""
+    return str(getattr(op.infer, "__module__", "")).partition(".")[0] == "weft"
+
+
+def operator(
+    name: str,
+    *aliases: str,
+    settings: Settings = _NOTHING,
+    inputs: Names = ("data",),
+    outputs: Count = 1,
+    visible: Count | None = None,
+    output_names: tuple[str, ...] | None = None,
+    shapes: ShapeRule | None = None,
+    dtypes: TypeRule | None = None,
+    gradient: Backward | Compose | None = None,
+    inplace: Sequence[tuple[int, int]] = (),
+    identity: bool = False,
+    mutates: tuple[int, ...] = (),
+    pure: bool = True,
+) -> Callable[[Apply], Operator]:
+    """Register the decorated ``apply(settings, *arrays)`` as an op of MXNet's.
+
+    Parameters
+    ----------
+    name, *aliases : str
+        MXNet's names of the op.
+    settings : Settings, optional
+        Its attributes.
+    inputs : tuple of str, or callable
+        The names of its inputs; a function of the settings returns them, or None where any number will do.
+    outputs, visible : int or callable, optional
+        The number of its results, and of those that whoever composes it sees.
+    output_names : tuple of str, optional
+        The names of its results.
+    shapes, dtypes : callable, optional
+        ``rule(settings, ins, outs)`` writes what follows into both; by default all are the same.
+    gradient : Backward or callable, optional
+        How gradients go through it; by default `apply` is differentiated. A function ``rule(settings, node, grads)``
+        composes them of symbols.
+    inplace : sequence of (int, int), optional
+        Pairs of an input and a result that may be the same memory.
+    identity : bool, default: False
+        Whether the first such result is the input, bit for bit.
+    mutates : tuple of int, optional
+        The inputs that training changes: auxiliary states.
+    pure : bool, default: True
+        False for draws.
+    """
+    from weft._mxnet.gradients import AGAIN, NONE, Backward, gradient_rule  # noqa: PLC0415 - which makes operators of its own
+
+    def register(apply: Apply) -> Operator:
+        back = gradient if isinstance(gradient, Backward) else AGAIN
+        op = Operator(name, apply, settings, outputs if visible is None else visible, back)
+        said: dict[str, Any] = {
+            "num_inputs": _counted(op, inputs),
+            "input_names": _named(op, inputs),
+            "num_outputs": _by_settings(op, outputs),
+            "parse": lambda texts: settings.parse(name, texts),
+            "infer_shape": _rule(op, shapes, Shapes, _all_alike),
+            "infer_type": _rule(op, dtypes, Dtypes, _all_alike),
+            "pure": pure and not mutates,
+        }
+        if visible is not None:
+            said["visible_outputs"] = _by_settings(op, visible)
+        if output_names is not None:
+            said["output_names"] = output_names
+        if inplace:
+            said["inplace"] = tuple(inplace)
+            said["inplace_identity"] = (identity, *[False] * (len(inplace) - 1))
+        if mutates:
+            said["mutates"] = mutates
+        for key, value in said.items():
+            op.set_attribute(key, value)
+        op._entry.hold("attribute_names", settings.names, _LEVEL)  # noqa: SLF001 - the registry's record of it
+        if back is NONE:
+            op.set_attribute("gradient_reads", None)
+        elif gradient is None or isinstance(gradient, Backward):
+            op.set_attribute("gradient", gradient_rule(op))
+        else:
+            op.set_attribute("gradient", _composed(op, gradient))
+        others = [each for each in aliases if _free(each) == each]
+        op._entry.register(others, _LEVEL, op)  # noqa: SLF001 - as above
+        BY_NAME.update(dict.fromkeys((name, *aliases), op))
+        return op
+
+    return register
+
+
+def _composed(op: Operator, rule: Any) -> Any:
+    """Return a rule of settings as a rule of attributes."""
+    return lambda node, grads: rule(op.read(node.attributes), node, grads)
+
+
+def _by_settings(op: Operator, given: Any) -> Any:
+    """Return what is said for all settings, or a function of attributes."""
+    return (lambda attributes: given(op.read(attributes))) if callable(given) else given
+
+
+def _named(op: Operator, names: Names) -> Any:
+    return (lambda attributes: names(op.read(attributes)) or ()) if callable(names) else names
+
+
+def _counted(op: Operator, names: Names) -> Any:
+    if not callable(names):
+        return len(names)
+
+    def count(attributes: dict[str, Any]) -> int | None:
+        found = names(op.read(attributes))
+        return None if found is None else len(found)
+
+    return count
+
+
+def _all_alike(settings: Any, ins: Any, outs: Any) -> None:
+    del settings
+    ins.alike(outs)
+
+
+def _rule(op: Operator, rule: Any, kind: Any, default: Any) -> Any:
+    """Return a rule as graphs ask for it."""
+    chosen = default if rule is None else rule
+
+    def infer(attributes: dict[str, Any], ins: Any, outs: Any) -> tuple[list[Any], list[Any]]:
+        found = kind(ins, "input"), kind(outs, "result")
+        chosen(op.read(attributes), *found)
+        return list(found[0]), list(found[1])
+
+    return infer

@@ -1,0 +1,187 @@
+"""Reductions, and products of matrices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import weft
+from weft._mxnet.gradients import LINEAR, NONE
+from weft._mxnet.operator import operator
+from weft._mxnet.settings import Settings, dtype, flag, integer, optional, shape
+from weft.errors import ShapeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weft._mxnet.known import Lengths, Shapes
+
+__all__: list[str] = []
+
+_AXES = Settings(("safe_accumulation",), axis=(optional(shape), None), keepdims=(flag, False), exclude=(flag, False))
+_AXES_NEW = Settings(
+    (),
+    axis=(optional(shape), None),
+    keepdims=(flag, False),
+    dtype=(optional(dtype), None),
+    initial=(optional(integer), None),
+)
+
+
+def _gone(s: Any, rank: int) -> tuple[int, ...]:
+    """Return the axes that a reduction takes away."""
+    given = tuple(sorted({each % rank if -rank <= each < rank else rank for each in s.axis or ()}))
+    if rank in given:
+        raise ShapeError(f"axis={s.axis} names an axis that data of {rank} axes has not")
+    if not given:
+        return tuple(range(rank))
+    return tuple(at for at in range(rank) if at not in given) if getattr(s, "exclude", False) else given
+
+
+def _reduced(known: Lengths, gone: tuple[int, ...], *, keepdims: bool, scalar: Lengths) -> Lengths:
+    if keepdims:
+        return tuple(1 if at in gone else each for at, each in enumerate(known))
+    return tuple(each for at, each in enumerate(known) if at not in gone) or scalar
+
+
+def _shapes(scalar: Lengths) -> Callable[[Any, Shapes, Shapes], None]:
+    def rule(s: Any, ins: Shapes, outs: Shapes) -> None:
+        known = ins[0]
+        if known is not None:
+            gone = _gone(s, len(known))
+            outs.learn(0, _reduced(known, gone, keepdims=s.keepdims, scalar=scalar))
+            made = outs[0]
+            if s.keepdims and made is not None:
+                ins.learn(0, tuple(None if at in gone else each for at, each in enumerate(made)))
+
+    return rule
+
+
+def _apply(function: Any, scalar: tuple[int, ...]) -> Any:
+    def apply(s: Any, data: Any) -> Any:
+        gone = _gone(s, data.ndim)
+        found = function(data, axis=gone, keepdims=s.keepdims)
+        found = found if found.dtype == data.dtype else weft.astype(found, data.dtype)
+        return found.reshape(scalar) if not found.ndim and scalar else found
+
+    return apply
+
+
+def _register() -> None:
+    kinds: dict[str, tuple[Any, tuple[str, ...]]] = {
+        "sum": (weft.sum, ("sum_axis", "_sparse_sum")),
+        "mean": (weft.mean, ("_sparse_mean",)),
+        "prod": (weft.prod, ()),
+        "max": (weft.max, ("max_axis",)),
+        "min": (weft.min, ("min_axis",)),
+        "nansum": (weft.nansum, ()),
+    }
+    for name, (function, aliases) in kinds.items():
+        gradient = LINEAR if name in {"sum", "mean"} else None
+        operator(name, *aliases, settings=_AXES, shapes=_shapes((1,)), gradient=gradient)(_apply(function, (1,)))
+        if name != "nansum":
+            new = ("_npi_mean",) if name == "mean" else (f"_np_{name}", f"_npi_{name}")
+            operator(new[0], *new[1:], settings=_AXES_NEW, shapes=_shapes(()), gradient=gradient)(_apply(function, ()))
+
+
+_register()
+
+
+def _length(data: Any, *, axis: tuple[int, ...], keepdims: bool) -> Any:
+    return weft.sqrt(weft.sum(weft.square(data), axis=axis, keepdims=keepdims))
+
+
+def _size(data: Any, *, axis: tuple[int, ...], keepdims: bool) -> Any:
+    return weft.sum(abs(data), axis=axis, keepdims=keepdims)
+
+
+@operator(
+    "norm",
+    settings=Settings(("out_dtype",), ord=(integer, 2), axis=(optional(shape), None), keepdims=(flag, False)),
+    shapes=_shapes((1,)),
+)
+def _norm(s: Any, data: Any) -> Any:
+    return _apply(_size if s.ord == 1 else _length, (1,))(s, data)
+
+
+def _arg_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
+    known = ins[0]
+    if known is None:
+        return
+    if s.axis is None:
+        outs.learn(0, (1,))
+        return
+    if not -len(known) <= s.axis < len(known):
+        raise ShapeError(f"there is no axis {s.axis} in data of shape {known}")
+    outs.learn(0, _reduced(known, (s.axis % len(known),), keepdims=s.keepdims, scalar=(1,)))
+
+
+def _register_arg() -> None:
+    settings = Settings((), axis=(optional(integer), None), keepdims=(flag, False))
+    for name, function in (("argmax", weft.argmax), ("argmin", weft.argmin)):
+
+        def apply(s: Any, data: Any, *, function: Any = function) -> Any:
+            found = weft.astype(function(data, axis=s.axis, keepdims=s.keepdims and s.axis is not None), data.dtype)
+            return found if found.ndim else found.reshape((1,))
+
+        operator(name, settings=settings, shapes=_arg_shapes, gradient=NONE)(apply)
+
+
+_register_arg()
+
+
+def _channel_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
+    known = ins[0]
+    outs.learn(0, None if known is None else known[:1] + known[2:])
+
+
+@operator(
+    "argmax_channel",
+    shapes=_channel_shapes,
+    gradient=NONE,
+)
+def _argmax_channel(s: Any, data: Any) -> Any:
+    del s
+    return weft.astype(weft.argmax(data, axis=1), data.dtype)
+
+
+_TRANSPOSED = Settings(("forward_stype",), transpose_a=(flag, False), transpose_b=(flag, False))
+
+
+def _dot_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
+    one, other = ins[0], ins[1]
+    if one is None or other is None:
+        return
+    left = one[1:] if s.transpose_a else one[:-1]
+    right = other[:-1] if s.transpose_b else other[1:]
+    a = one[0] if s.transpose_a else one[-1]
+    b = other[-1] if s.transpose_b else other[0]
+    if a is not None and b is not None and a != b:
+        raise ShapeError(f"dot: {a} columns of data of shape {one} do not fit {b} rows of one of shape {other}")
+    outs.learn(0, (*left, *right) or (1,))
+
+
+@operator("dot", "_np_dot", "_sparse_dot", settings=_TRANSPOSED, inputs=("lhs", "rhs"), shapes=_dot_shapes)
+def _dot(s: Any, one: Any, other: Any) -> Any:
+    if s.transpose_a:
+        one = weft.permute_dims(one, (*range(1, one.ndim), 0))
+    if s.transpose_b:
+        other = weft.permute_dims(other, (other.ndim - 1, *range(other.ndim - 1)))
+    found = weft.tensordot(one, other, axes=1)
+    return found if found.ndim else found.reshape((1,))
+
+
+def _batch_dot_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
+    one, other = ins[0], ins[1]
+    if one is None or other is None:
+        return
+    rows, inner = (one[-1], one[-2]) if s.transpose_a else (one[-2], one[-1])
+    wide, columns = (other[-1], other[-2]) if s.transpose_b else (other[-2], other[-1])
+    if inner is not None and wide is not None and inner != wide:
+        raise ShapeError(f"batch_dot: shapes {one} and {other} do not fit")
+    outs.learn(0, (*one[:-2], rows, columns))
+
+
+@operator("batch_dot", "_npx_batch_dot", settings=_TRANSPOSED, inputs=("lhs", "rhs"), shapes=_batch_dot_shapes)
+def _batch_dot(s: Any, one: Any, other: Any) -> Any:
+    one = weft.matrix_transpose(one) if s.transpose_a else one
+    return one @ (weft.matrix_transpose(other) if s.transpose_b else other)

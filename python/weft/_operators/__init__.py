@@ -1,0 +1,1 @@
+"""SINGA's operators, as functions of arrays, for `weft.autograd`."""

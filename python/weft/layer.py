@@ -1,0 +1,64 @@
+"""Layers, with SINGA's names and arguments: what models are made of.
+
+A layer with parameters makes them at its first call, for the shapes of what it is given then.
+
+>>> import weft
+>>> from weft import layer
+>>> dense, relu = layer.Linear(3), layer.ReLU()
+>>> relu(dense(weft.ones((2, 4)))).shape
+(2, 3)
+>>> {name: parameter.shape for name, parameter in dense.get_params().items()}
+{'W': (4, 3), 'b': (3,)}
+"""
+
+from weft._layer.base import Layer
+from weft._layer.convolution import Conv2d, SeparableConv2d
+from weft._layer.linear import Embedding, Gemm, Linear
+from weft._layer.normalization import BatchNorm2d
+from weft._layer.plain import (
+    Add,
+    BinaryCrossEntropy,
+    Cat,
+    CrossEntropy,
+    Dropout,
+    Flatten,
+    MeanSquareError,
+    ReLU,
+    Reshape,
+    Sigmoid,
+    SoftMax,
+    SoftMaxCrossEntropy,
+)
+from weft._layer.pooling import AvgPool1d, AvgPool2d, MaxPool1d, MaxPool2d, Pooling2d
+from weft._layer.recurrent import LSTM, RNN, CudnnRNN, RNN_Base
+
+__all__ = [
+    "LSTM",
+    "RNN",
+    "Add",
+    "AvgPool1d",
+    "AvgPool2d",
+    "BatchNorm2d",
+    "BinaryCrossEntropy",
+    "Cat",
+    "Conv2d",
+    "CrossEntropy",
+    "CudnnRNN",
+    "Dropout",
+    "Embedding",
+    "Flatten",
+    "Gemm",
+    "Layer",
+    "Linear",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MeanSquareError",
+    "Pooling2d",
+    "RNN_Base",
+    "ReLU",
+    "Reshape",
+    "SeparableConv2d",
+    "Sigmoid",
+    "SoftMax",
+    "SoftMaxCrossEntropy",
+]
