@@ -35,7 +35,6 @@ def test_files_of_each_version_are_the_same_network(version: str) -> None:
     )
     (result,) = executor.forward()
     np.testing.assert_allclose(result.numpy(), computed(data, known, kept), rtol=1e-4, atol=1e-6)
-    assert executor.program.nbytes <= 1.12 * executor.program.eager_peak_nbytes
 
 
 @pytest.mark.parametrize("version", VERSIONS)
