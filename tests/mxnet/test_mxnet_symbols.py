@@ -1,8 +1,9 @@
 """Symbol files of MXNet's versions: what is in them, what follows, what they compute."""
 
+from __future__ import annotations
+
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,11 @@ from mxnet_files import DATA, STATES, computed, node_file, parameters, symbol_fi
 
 import weft
 import weft.mxnet
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conftest import RunScript
 
 VERSIONS = ("0.8", "0.9", "0.11", "1.2", "2.0")
 
@@ -201,3 +207,17 @@ def test_the_command_prints_a_file(tmp_path: Path, capsys: pytest.CaptureFixture
     printed = capsys.readouterr().out
     assert "Convolution" in printed
     assert "memory plan:" in printed
+
+
+def test_ops_are_registered_when_a_file_asks_for_them(script: RunScript) -> None:
+    done = script(
+        f"""
+        import sys
+        import weft
+        assert not any(name.startswith("weft._mxnet") for name in sys.modules)
+        net = weft.symbol.load_json({symbol_file("1.2")!r})
+        assert net.infer_shape(data={DATA})[1] == [(2, 3)]
+        assert "Convolution" in weft.mxnet.list_ops()
+        """
+    )
+    assert done.returncode == 0, done.stderr
