@@ -11,7 +11,7 @@ import pytest
 from conftest import script_env
 
 EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
-SIZES = {"heat": 64, "hidden_parallelism": 1000, "kmeans": 2, "photographs": 60, "random_numbers": 4000}
+SIZES = {"classify": 48, "heat": 64, "hidden_parallelism": 1000, "kmeans": 2, "photographs": 60, "random_numbers": 4000}
 
 
 def run(folder: Path, name: str, *options: str, **env: str) -> str:

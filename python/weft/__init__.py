@@ -110,6 +110,8 @@ from weft.ops import Aval as Aval, register_op as register_op
 # isort: on
 
 if _TYPE_CHECKING:
+    from weft import mxnet as mxnet
+
     __version__: str
 else:
 
