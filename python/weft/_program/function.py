@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 
 from weft._array.rules import Aval
+from weft._array.symbolic import is_symbol
 from weft._core import NDArray, Signatures, empty, tape_surroundings
 from weft._default import get_engine
 from weft._program.blank import layouts_of
@@ -171,6 +172,10 @@ class ProgramFunction(Signatures):
         inlining(self._settings.function, self._instance)
         first = () if self._instance is None else (self._instance,)
         return self._settings.function(*first, *args, **(kwargs or {}))
+
+    def _composes(self, arguments: tuple[Any, ...]) -> bool:
+        """Return whether a call is one over symbols: then it makes symbols, as the function does."""
+        return any(is_symbol(leaf) for leaf in leaves_of(arguments))
 
     def _copied(self, leaves: tuple[Any, ...]) -> tuple[NDArray, ...]:
         return copied(leaves, engine_for(leaves))

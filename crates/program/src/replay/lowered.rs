@@ -219,7 +219,8 @@ impl Lowering<'_> {
         };
         let mut steps = Vec::new();
         if let Step::Opaque(opaque) = &instruction.step {
-            let kind = if opaque.is_hosted() { StepKind::Hosted } else { StepKind::Native };
+            let native = || opaque.queue().map_or(StepKind::Native, StepKind::InOrder);
+            let kind = if opaque.is_hosted() { StepKind::Hosted } else { native() };
             let step = OpaqueStep { step: Arc::clone(opaque), places: instruction.places.clone(), instruction: at };
             let id = self.builder.step(step, &StepOptions { kind, ..options });
             steps.push((id, self.looks(instruction, None)));
