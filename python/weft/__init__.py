@@ -50,8 +50,8 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from weft import (
     autograd as autograd,
     cuda as cuda,
-    distributed as distributed,
     device as device,
+    distributed as distributed,
     errors as errors,
     fft as fft,
     graph as graph,
