@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft._core import SymbolCore, format_value, graph_load_json
 from weft._symbol.composing import function_of
+from weft._symbol.control import attach as _attach_control
 from weft._symbol.executor import Executor
 from weft._symbol.naming import HIDDEN, AttrScope, NameManager, Prefix, current_texts, named
 from weft._symbol.symbols import Symbol
@@ -39,6 +40,9 @@ __all__ = [
     "load_json",
     "var",
 ]
+
+
+_attach_control()
 
 
 def Variable(  # noqa: N802 - its name in NNVM and MXNet

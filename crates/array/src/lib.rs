@@ -25,14 +25,15 @@ mod step;
 pub use access::{
     Access, Array, Touch, Touched, granted, granting, known_devices, set_known_devices, standing, stands_for,
 };
-pub use door::{Call, Prepared, Repeatable, ReplayCall, push, push_pair, push_replay, recording, submit};
+pub use door::{Call, Prepared, Repeatable, ReplayCall, push, push_pair, push_replay, record, recording, submit};
 pub use error::ArrayError;
 pub use layout::{DType, Layout, Scalar, Shape, Strides};
 pub use memory::recorded::{self, Tag};
 pub use memory::{
     Arena, Block, Buffer, Elsewhere, MemoryStats, OutOfMemory, Storage, Within, fork, memory_stats, trim_memory,
 };
-pub use ops::{push_elementwise, push_matmul, push_reduce, push_step, run_idle};
+pub use ops::{push_blocked, push_elementwise, push_matmul, push_reduce, push_step, run_blocked, run_idle};
 pub use step::{
-    Fused, Matmul, Opaque, Operand, Operands, Part, Portion, Reduce, Slots, Step, Strided, StridedLoop, copy_loop,
+    Blocked, Fused, Matmul, Opaque, Operand, Operands, Part, Portion, Reduce, Slots, Step, Strided, StridedLoop,
+    copy_loop,
 };

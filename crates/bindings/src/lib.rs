@@ -86,15 +86,15 @@ mod _core {
     #[pymodule_export]
     use super::process::{_after_fork_child, _after_fork_parent, _before_fork, _exit_drain};
     #[pymodule_export]
-    use super::program::{Compiled, Recording, note_call, open_recording};
+    use super::program::{Compiled, Part, Recording, note_call, open_recording, recorded_calls};
     #[pymodule_export]
     use super::pushes::mpi::{MpiCommunicator, MpiLibrary};
     #[pymodule_export]
     use super::pushes::on_device::cache_cuda_loop;
     #[pymodule_export]
     use super::pushes::{
-        Loop, Memory, Operator, beside, cache_loop, copy_elements, empty, forget_loops, memory_stats, memory_trim,
-        push_compute, set_dispatch, wrap,
+        Kernel, Loop, Memory, Operator, beside, cache_loop, copy_elements, empty, forget_loops, memory_stats,
+        memory_trim, open_onednn, push_compute, set_dispatch, wrap,
     };
     #[pymodule_export]
     use super::signature::{Signatures, ambient, is_eager, set_eager};

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import weakref
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from weft._tape.leaves import is_leaf, is_open
 from weft.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from weft._core import Compiled, Engine
     from weft._program.trees import Structure
@@ -34,7 +33,6 @@ __all__ = [
     "is_recording",
     "noting",
     "record",
-    "unchanging",
 ]
 
 _threads = threading.local()
@@ -104,26 +102,6 @@ def is_recording() -> bool:
 def noting(names: dict[Any, Name] | None) -> None:
     """Note what inlined programs read here, while this thread records; None ends it."""
     _threads.names = names
-
-
-@contextmanager
-def unchanging(what: str) -> Generator[None]:
-    """Refuse, while this thread records, a block that changes arrays which it did not make.
-
-    Raises
-    ------
-    CaptureError
-        At the end of the block; nothing becomes of the recording then.
-    """
-    recording = _core.recording()
-    before = 0 if recording is None else recording.calls
-    yield
-    changed = None if recording is None else recording.changed_since(before)
-    if changed is not None:
-        raise CaptureError(
-            f"{what}: {changed} changes an array that the branch did not make, and in a program both branches run: let "
-            "the branches return what is new, and write it afterwards"
-        )
 
 
 def record(

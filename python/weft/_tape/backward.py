@@ -169,7 +169,9 @@ def _step(node: TapeNode, sums: _Sums) -> None:
             f"{where} has no gradient: give the op one by set_attribute('gradient', rule), or compute what it reads by "
             "weft.autograd.stop_gradient()"
         )
-    grads = [_zeros(outline) if each is None else each for each, outline in zip(given, outlines, strict=True)]
+    grads: list[Any] = list(given)
+    if not op.attribute("gradient_takes_none", False):
+        grads = [_zeros(outline) if each is None else each for each, outline in zip(given, outlines, strict=True)]
     needs = tuple(entry is not None for entry in entries)
     found = several(rule(Seen(node, needs), grads))
     if len(found) != len(entries):

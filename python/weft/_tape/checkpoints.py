@@ -15,7 +15,7 @@ from weft.ops import get_op
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["checkpoint"]
+__all__ = ["checkpoint", "outside_entries"]
 
 
 def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -73,7 +73,7 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> 
     result, nodes = run(inputs, heard=False)
     results, rebuild = flatten(result)
     heads = [found[0] for y in results if isinstance(y, NDArray) and (found := tape_entry(y)) is not None]
-    outside = _outside(heads, nodes, before)
+    outside = outside_entries(heads, nodes, before)
     if not outside and not tape_hears(tuple(inputs)):
         return map_arrays(apart, result)
     floating = [x for x in inputs if x.dtype.kind in "fc"]
@@ -85,7 +85,7 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> 
     return rebuild(made)
 
 
-def _outside(heads: list[TapeNode], own: list[TapeNode], before: int) -> list[tuple[TapeNode, int]]:
+def outside_entries(heads: list[TapeNode], own: list[TapeNode], before: int) -> list[tuple[TapeNode, int]]:
     """Return the entries, made before the call, that its results depend on beside its arguments."""
     found: dict[tuple[TapeNode, int], None] = {}
     known = set(own)

@@ -100,7 +100,7 @@ pub fn submit<P: Repeatable>(payload: P, call: &Call<'_>) -> Result<(), ArrayErr
 }
 
 /// Appends a step to the recording of this thread.
-pub(crate) fn record(step: Step, call: &Call<'_>) -> Result<(), ArrayError> {
+pub fn record(step: Step, call: &Call<'_>) -> Result<(), ArrayError> {
     call.check()?;
     if let Some((array, _)) = call.arrays.iter().find(|(array, _)| array.buffer().is_elsewhere()) {
         return Err(recording::refuse_device(array));

@@ -13,7 +13,7 @@ mod prepared;
 pub mod recording;
 mod replay;
 
-pub use call::{Call, Repeatable, push, push_pair, submit};
-pub(crate) use call::{check, push_opaque, record};
+pub use call::{Call, Repeatable, push, push_pair, record, submit};
+pub(crate) use call::{check, push_opaque};
 pub use prepared::Prepared;
 pub use replay::{ReplayCall, push_replay};

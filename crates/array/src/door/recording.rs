@@ -44,9 +44,23 @@ pub struct Tape {
     made: Vec<Weak<Buffer>>,
     /// Why nothing is to become of it.
     failed: Option<String>,
+    /// What the calls of now access besides, so that they run one by one.
+    order: Option<Variable>,
+    /// The tape of the recording of which this one is a part.
+    outer: Option<Box<Self>>,
 }
 
 impl Tape {
+    fn new(tag: Arc<Tag>, engine: &Engine) -> Self {
+        let (calls, constants, looked_at, made) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Self { tag, engine: engine.clone(), calls, constants, looked_at, made, failed: None, order: None, outer: None }
+    }
+
+    /// It and those around it, the innermost first.
+    fn all(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |tape| tape.outer.as_deref())
+    }
+
     /// The engine of all calls.
     #[must_use]
     pub fn engine(&self) -> &Engine {
@@ -91,19 +105,12 @@ impl Tape {
         made && Arc::strong_count(buffer) <= here()
     }
 
-    /// The first call, from this one on, that changes what no call from there on has made.
+    /// The first call that changes an array which was there before this part of a recording.
     #[must_use]
-    pub fn changing_since(&self, number: usize) -> Option<&Recorded> {
-        let calls = self.calls.get(number..)?;
-        let before = |array: &Array| {
-            let of = |(other, _): &(Array, Access)| Arc::ptr_eq(other.buffer(), array.buffer());
-            array.buffer().recording().is_none_or(|tag| !Arc::ptr_eq(tag, &self.tag))
-                || self.calls[..number].iter().any(|call| call.arrays.iter().any(of))
-                || calls.iter().find_map(|call| call.arrays.iter().find(|other| of(other))).is_some_and(|(_, first)| {
-                    *first != Access::Overwrite // an argument
-                })
-        };
-        calls.iter().find(|call| call.arrays.iter().any(|(array, access)| *access != Access::Read && before(array)))
+    pub fn changing(&self) -> Option<&Recorded> {
+        let before = |array: &Array| array.buffer().recording().is_none_or(|tag| !Arc::ptr_eq(tag, &self.tag));
+        let mut calls = self.calls.iter();
+        calls.find(|call| call.arrays.iter().any(|(array, access)| *access != Access::Read && before(array)))
     }
 
     /// Why nothing is to become of it, if that is so.
@@ -149,13 +156,52 @@ pub fn begin(tag: Arc<Tag>, engine: &Engine) -> Result<(), ArrayError> {
         let message = "a capture of a CUDA device is open on this thread: end it first";
         return Err(ArrayError::Capture(message.to_owned()));
     }
-    let (calls, constants, looked_at, made) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let tape = Tape { tag: Arc::clone(&tag), engine: engine.clone(), calls, constants, looked_at, made, failed: None };
     drop(take_made());
-    TAPE.set(Some(Box::new(tape)));
+    TAPE.set(Some(Box::new(Tape::new(Arc::clone(&tag), engine))));
     COMING.set(None);
     set_tag(Some(tag));
     Ok(())
+}
+
+/// From now on this thread records a part of its recording, of this name: what is to run as one step of it.
+pub fn begin_part(name: &str) -> Result<(), ArrayError> {
+    let (Some(outer), Some(tape)) = (tag(), TAPE.take()) else {
+        return Err(ArrayError::Capture("no recording is open on this thread".to_owned()));
+    };
+    let tag = Tag::inside(outer, name);
+    let mut part = Tape::new(Arc::clone(&tag), &tape.engine);
+    part.outer = Some(tape);
+    TAPE.set(Some(Box::new(part)));
+    COMING.set(None);
+    set_tag(Some(tag));
+    Ok(())
+}
+
+/// Ends the part that is open: from now on this thread records what is around it. Answers what was recorded in it.
+#[must_use]
+pub fn end_part() -> Option<Box<Tape>> {
+    let mut part = TAPE.take()?;
+    let Some(mut outer) = part.outer.take() else {
+        TAPE.set(Some(part));
+        return None;
+    };
+    COMING.set(None);
+    // What was looked at has decided what is around it, too.
+    let is_known = |known: &[(Array, u64)], array: &Array| {
+        known.iter().any(|(other, _)| Arc::ptr_eq(other.buffer(), array.buffer()))
+    };
+    for (array, version) in &part.looked_at {
+        if !is_known(&outer.looked_at, array) {
+            outer.looked_at.push((array.clone(), *version));
+        }
+    }
+    outer.constants.extend(part.constants.iter().cloned());
+    if let Some(failed) = &part.failed {
+        outer.failed.get_or_insert_with(|| failed.clone());
+    }
+    set_tag(Some(Arc::clone(&outer.tag)));
+    TAPE.set(Some(outer));
+    Some(part)
 }
 
 /// This thread records no more. Answers what it has recorded.
@@ -164,6 +210,9 @@ pub fn end() -> Option<Box<Tape>> {
     set_tag(None);
     COMING.set(None);
     let mut tape = TAPE.take();
+    while let Some(outer) = tape.as_mut().and_then(|tape| tape.outer.take()) {
+        tape = Some(outer);
+    }
     if let Some(tape) = &mut tape {
         tape.made = take_made();
     }
@@ -182,6 +231,19 @@ fn with_mut<T>(ask: impl FnOnce(&mut Tape) -> T) -> Option<T> {
 /// What the next call of this thread is called, and where it is asked for.
 pub fn announce(name: &str, place: u64) {
     COMING.set(Some(Coming { name: name.to_owned(), place }));
+}
+
+/// From now on the calls of this thread's recording run one by one, in their order; or as they may again. Answers how it
+/// was before.
+pub fn set_in_order(on: bool) -> bool {
+    with_mut(|tape| {
+        let before = tape.order.take();
+        if on {
+            tape.order = Some(before.clone().unwrap_or_else(|| tape.engine.new_variable(None)));
+        }
+        before.is_some()
+    })
+    .unwrap_or(false)
 }
 
 /// Nothing is to become of the recording that is open.
@@ -203,14 +265,16 @@ pub fn look(array: &Array) -> Result<(), (String, u64)> {
         call.arrays.iter().any(|(other, access)| *access != Access::Read && Arc::ptr_eq(other.buffer(), array.buffer()))
     };
     let looked = with_mut(|tape| {
-        if let Some(call) = tape.calls.iter().rev().find(writes) {
+        if let Some(call) = tape.all().find_map(|tape| tape.calls.iter().rev().find(writes)) {
             return Err((call.name.clone(), call.place));
         }
         if array.buffer().recording().is_some() {
             return Err((String::new(), 0));
         }
-        let known = tape.constants.iter().any(|buffer| Arc::ptr_eq(buffer, array.buffer()))
-            || tape.looked_at.iter().any(|(other, _)| Arc::ptr_eq(other.buffer(), array.buffer()));
+        let known = tape.all().any(|tape| {
+            tape.constants.iter().any(|buffer| Arc::ptr_eq(buffer, array.buffer()))
+                || tape.looked_at.iter().any(|(other, _)| Arc::ptr_eq(other.buffer(), array.buffer()))
+        });
         if !known {
             tape.looked_at.push((array.clone(), array.version()));
         }
@@ -225,7 +289,7 @@ pub fn is_written(array: &Array) -> bool {
     let writes = |call: &Recorded| {
         call.arrays.iter().any(|(other, access)| *access != Access::Read && Arc::ptr_eq(other.buffer(), array.buffer()))
     };
-    with(|tape| tape.calls.iter().any(writes)).unwrap_or(false)
+    with(|tape| tape.all().any(|tape| tape.calls.iter().any(writes))).unwrap_or(false)
 }
 
 /// Appends a call, whose arrays were checked.
@@ -263,10 +327,12 @@ fn append_parts(
                 tape.engine.name()
             )));
         }
+        let order = tape.order.iter().map(|order| (order.clone(), AccessKind::Exclusive));
+        let variables = variables.iter().map(|(variable, kind)| ((*variable).clone(), *kind)).chain(order).collect();
         tape.calls.push(Recorded {
             step,
             arrays: arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect(),
-            variables: variables.iter().map(|(variable, kind)| ((*variable).clone(), *kind)).collect(),
+            variables,
             name,
             place,
             priority: options.priority,

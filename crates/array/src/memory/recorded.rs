@@ -21,19 +21,45 @@ pub struct Tag {
     name: Box<str>,
     /// Whether arrays that are made while it is open, and are held when it ends, last: each replay writes into them.
     keeps: bool,
+    /// The recording of which it is a part.
+    outer: Option<Arc<Self>>,
 }
 
 impl Tag {
     /// A recording of this name.
     #[must_use]
     pub fn new(name: &str) -> Arc<Self> {
-        Arc::new(Self { name: name.into(), keeps: false })
+        Arc::new(Self { name: name.into(), keeps: false, outer: None })
     }
 
     /// A recording of this name, of which arrays that somebody holds when it ends are states.
     #[must_use]
     pub fn keeping(name: &str) -> Arc<Self> {
-        Arc::new(Self { name: name.into(), keeps: true })
+        Arc::new(Self { name: name.into(), keeps: true, outer: None })
+    }
+
+    /// A part of a recording, whose arrays are gone when it ends.
+    pub(crate) fn inside(outer: Arc<Self>, name: &str) -> Arc<Self> {
+        Arc::new(Self { name: name.into(), keeps: false, outer: Some(outer) })
+    }
+
+    /// Whether it is a part of another one.
+    #[must_use]
+    pub fn is_part(&self) -> bool {
+        self.outer.is_some()
+    }
+
+    /// Whether it is `other`, or a part of it.
+    #[must_use]
+    pub fn is_within(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        let mut next = Some(self);
+        while let Some(tag) = next {
+            if Arc::ptr_eq(tag, other) {
+                return true;
+            }
+            next = tag.outer.as_ref();
+        }
+        false
     }
 
     /// Whether arrays made in it may last.
@@ -120,7 +146,7 @@ pub(crate) fn tag() -> Option<Arc<Tag>> {
     if mode() == Mode::Records { TAG.with_borrow(Clone::clone) } else { None }
 }
 
-/// Whether this thread records for the recording.
+/// Whether this thread records for the recording, or for a part of it.
 pub(crate) fn is_open(tag: &Arc<Tag>) -> bool {
-    TAG.with_borrow(|open| open.as_ref().is_some_and(|open| Arc::ptr_eq(open, tag)))
+    TAG.with_borrow(|open| open.as_ref().is_some_and(|open| open.is_within(tag)))
 }

@@ -53,8 +53,7 @@ impl Payload for Shared {
         let device = Device { index: self.arrays[2].device(), ..Device::default() };
         let helpers = engine.idle_workers(device).min(self.step.blocks() - 1);
         let note = self.note;
-        team::run(Product { starts, of: self }, context, helpers, || engine, (device, note));
-        Ok(())
+        team::run(Product { starts, of: self }, context, helpers, || engine, (device, note))
     }
 }
 
@@ -75,5 +74,7 @@ impl Blocks for Product {
         unsafe { self.of.step.run_block(&pointers, number) };
     }
 
-    fn finish(&self) {}
+    fn finish(&self) -> Result<(), Cause> {
+        Ok(())
+    }
 }

@@ -1,5 +1,6 @@
 //! Steps: what ops compute, apart from the memory on which they do.
 
+mod blocked;
 mod bound;
 mod fused;
 mod kernel;
@@ -11,6 +12,7 @@ mod reduce;
 mod strided;
 mod walk;
 
+pub use blocked::Blocked;
 pub(crate) use bound::{Bound, Plan, Prepared, RunBound, Source};
 pub use fused::{Fused, Part, Slots};
 pub use kernel::{StridedLoop, copy_loop};
@@ -23,7 +25,7 @@ pub use reduce::Reduce;
 pub use strided::{Operand, Strided};
 pub(crate) use walk::signed;
 
-use crate::{Access, Array};
+use crate::{Access, Array, DType};
 use std::sync::Arc;
 
 /// What a call runs: as often as it is asked to, on whatever memory has the layouts that it was made for.
@@ -37,6 +39,8 @@ pub enum Step {
     Matmul(Arc<Matmul>),
     /// Strided loops, block by block.
     Fused(Arc<Fused>),
+    /// A kernel of somebody else's, block by block.
+    Blocked(Arc<dyn Blocked>),
     /// A callable, a native function: known by its accesses alone.
     Opaque(Arc<dyn Opaque>),
 }
@@ -48,6 +52,12 @@ impl Step {
         if let Self::Strided(strided) = self { strided.numbers().copied().collect() } else { Vec::new() }
     }
 
+    /// For each input of a strided loop the number that it was given instead of an array, as bytes of this type.
+    #[must_use]
+    pub fn operands(&self) -> Option<Vec<Option<([u8; 16], DType)>>> {
+        if let Self::Strided(strided) = self { Some(strided.operands()) } else { None }
+    }
+
     /// Whether it runs on any thread, on pointers alone.
     #[must_use]
     #[inline]
@@ -55,7 +65,7 @@ impl Step {
         !matches!(self, Self::Opaque(_))
     }
 
-    /// Runs it where its arrays are: inputs first, then outputs. Opaque ones do nothing.
+    /// Runs it where its arrays are: inputs first, then outputs. Those that may fail do nothing: ops run them.
     ///
     /// # Safety
     ///
@@ -70,7 +80,7 @@ impl Step {
                 Self::Reduce(step) => step.run(arrays),
                 Self::Matmul(step) => step.run(arrays),
                 Self::Fused(step) => step.run(arrays),
-                Self::Opaque(_) => {}
+                Self::Blocked(_) | Self::Opaque(_) => {}
             }
         }
     }

@@ -19,6 +19,16 @@ pub trait Opaque: Send + Sync {
     /// Runs once, on arrays that were granted.
     fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause>;
 
+    /// Whether it shows its arrays to nobody's code: then their memory is free again when it has run.
+    fn is_private(&self) -> bool {
+        false
+    }
+
+    /// Whether it may only have begun when `run` returns: the op completes later.
+    fn completes_later(&self) -> bool {
+        false
+    }
+
     /// Hears that an op of it was skipped or cancelled.
     fn discard(&self) {}
 

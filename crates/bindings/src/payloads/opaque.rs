@@ -56,6 +56,10 @@ impl Opaque for Starting {
         AsyncCallable(self.0.clone_ref(py)).run(context)
     }
 
+    fn completes_later(&self) -> bool {
+        true
+    }
+
     fn place(&self) -> u64 {
         self.0.location.bits()
     }

@@ -5,7 +5,6 @@ use super::notes;
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
 use crate::errors;
-use crate::location::Location;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -69,22 +68,10 @@ impl Recording {
         Self { engine, tag, parts: Mutex::default() }
     }
 
-    /// How many calls this thread has recorded so far.
-    #[getter]
+    /// From now on what this thread records runs one by one, or as it may again. Answers how it was before.
     #[allow(clippy::unused_self)] // it is the one that is open
-    fn calls(&self) -> usize {
-        tapes::with(|tape| tape.calls().len()).unwrap_or(0)
-    }
-
-    /// The first op, from the call of this number on, that changes an array which none of them has made; in words.
-    #[allow(clippy::unused_self)] // likewise
-    fn changed_since(&self, py: Python<'_>, number: usize) -> Option<String> {
-        let (name, place) = tapes::with(|tape| {
-            let call = tape.changing_since(number)?;
-            Some((call.name.clone(), call.place))
-        })??;
-        let line = Location::of_bits(place).describe(py).map(|line| format!(" at {line}")).unwrap_or_default();
-        Some(format!("op '{name}'{line}"))
+    fn in_order(&self, on: bool) -> bool {
+        tapes::set_in_order(on)
     }
 
     /// The name it was given.

@@ -4,6 +4,7 @@ mod accesses;
 mod compute;
 mod fast;
 mod granting;
+mod kernel;
 pub(crate) mod memory;
 pub(crate) mod mpi;
 pub(crate) mod on_device;
@@ -13,6 +14,7 @@ mod strided;
 
 pub(crate) use compute::push_compute;
 pub(crate) use fast::{binary, cache_loop, forget_loops, in_place, set_dispatch, unary};
+pub(crate) use kernel::{Kernel, open_onednn};
 pub(crate) use memory::{Lasting, Memory, beside, copy_elements, empty, memory_stats, memory_trim, wrap};
 pub(crate) use operator::Operator;
 pub(crate) use request::Request;

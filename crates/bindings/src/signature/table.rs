@@ -119,7 +119,14 @@ impl Signatures {
             Some(arguments) => arguments,
             None => SmallVec::from_iter(slf.call_method1("_bind", (args, kwargs))?.cast::<PyTuple>()?),
         };
-        let key = this.key(&arguments, &surrounding)?;
+        let key = match this.key(&arguments, &surrounding) {
+            Ok(key) => key,
+            // A symbol equals itself alone, and composes.
+            Err(refused) => {
+                let composes = slf.call_method1("_composes", (PyTuple::new(py, arguments)?,))?;
+                return if composes.is_truthy()? { slf.call_method1("_eagerly", (args, kwargs)) } else { Err(refused) };
+            }
+        };
         match this.find(py, &key)? {
             Some(entry) => this.run(slf, &entry, &arguments, &key),
             None => slf.call_method1("_record", (PyTuple::new(py, arguments)?,)),

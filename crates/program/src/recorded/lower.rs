@@ -1,13 +1,13 @@
 //! From what was recorded to entries and instructions.
 
-use super::{Argument, Entry, Instruction, Place, Recorded, Shown, Source, whole};
+use super::{Argument, Entry, Instruction, Place, Recorded, Shown, Source, is_seen, whole};
 use crate::ProgramError;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use weft_array::recording::{self, Tape};
 use weft_array::{Access, Array, Buffer, Opaque, Operands, Step, standing};
-use weft_engine::{Cause, OpContext};
+use weft_engine::{Cause, InOrder, OpContext};
 
 /// Entries by the addresses of buffers.
 struct Entries<'a> {
@@ -35,6 +35,8 @@ impl Entries<'_> {
         }
         let source = match buffer.recording() {
             Some(tag) if Arc::ptr_eq(tag, self.tape.tag()) => Source::Fresh,
+            // What a part of a recording takes from around it.
+            Some(tag) if self.tape.tag().is_within(tag) => Source::State(array.clone()),
             Some(tag) => {
                 let recording = tag.name().to_owned();
                 return Err(weft_array::ArrayError::Recorded { recording }.into());
@@ -153,6 +155,18 @@ impl Opaque for Standing {
         standing(&self.recorded, arrays, || self.step.run(arrays, context))
     }
 
+    fn queue(&self) -> Option<InOrder> {
+        self.step.queue()
+    }
+
+    fn is_private(&self) -> bool {
+        self.step.is_private()
+    }
+
+    fn completes_later(&self) -> bool {
+        self.step.completes_later()
+    }
+
     fn discard(&self) {
         self.step.discard();
     }
@@ -180,7 +194,7 @@ fn places_of(entries: &mut Entries<'_>, call: &recording::Recorded) -> Result<Ve
         let known = &mut entries.list[entry];
         known.written |= *access != Access::Read;
         known.read |= *access != Access::Overwrite;
-        known.is_shown |= !call.step.is_native();
+        known.is_shown |= is_seen(&call.step);
         let (layout, dtype, access) = (array.layout().clone(), array.dtype(), *access);
         places.push(Place { entry, layout, dtype, access, range });
     }

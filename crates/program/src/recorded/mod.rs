@@ -114,8 +114,18 @@ pub struct Instruction {
 impl Instruction {
     /// Whether it does more than to compute what its places show.
     pub(crate) fn has_effects(&self) -> bool {
-        !self.step.is_native() || !self.variables.is_empty() || self.always_run
+        self.is_seen() || !self.variables.is_empty() || self.always_run
     }
+
+    /// Whether somebody else's code sees its arrays.
+    pub(crate) fn is_seen(&self) -> bool {
+        is_seen(&self.step)
+    }
+}
+
+/// Whether somebody else's code sees the arrays of a step.
+pub(crate) fn is_seen(step: &Step) -> bool {
+    if let Step::Opaque(opaque) = step { !opaque.is_private() } else { false }
 }
 
 /// How much longer the longest way through a program may become for the sake of memory that temporaries share.

@@ -1,0 +1,225 @@
+"""`weft.cond` in a recording: a choice as one op, and its gradient, which is another choice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft import _core
+from weft._array.creation import zeros
+from weft._array.elementwise import not_equal
+from weft._array.operands import as_array
+from weft._array.searching import where
+from weft._core import NDArray, tape_entry, tape_hears, tape_note, tape_pause
+from weft._program import record
+from weft._program.parts import KEPT, Heard, fresh, handle_of, heard_in, moment, note_names, shown
+from weft._program.trees import arrays_of, leaves_of, replaced, unflattened
+from weft._tape.backward import Head, walk
+from weft._tape.modes import listening, paused
+from weft.errors import ArgumentValueError, CaptureError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from weft._core import TapeNode
+
+__all__ = ["chosen"]
+
+
+@dataclass(slots=True)
+class _Recorded:
+    """A branch as it was recorded."""
+
+    part: _core.Part
+    returned: Any
+    leaves: list[Any]
+    """What it returns: arrays, and what is none."""
+    heard: Heard | None
+    why: str | None
+    """Why it cannot run as one op."""
+
+
+def chosen(p: NDArray, f: Callable[..., Any], g: Callable[..., Any], args: tuple[Any, ...]) -> Any:  # noqa: ANN401 - nested arrays
+    """Return what the one or the other branch makes, by an op that runs one of them."""
+    choice = p.reshape(()) if p.dtype.kind == "b" else not_equal(p.reshape(()), 0)
+    for branch in (f, g):
+        note_names(branch)
+    one = _recorded(f, args, None)
+    other = _recorded(g, args, one.leaves)
+    if any(isinstance(theirs, NDArray) and not isinstance(ours, NDArray) for ours, theirs in _pairs(one, other)):
+        one = _recorded(f, args, other.leaves)
+    for ours, theirs in _pairs(one, other):
+        _check(ours, theirs)
+    if one.why is not None or other.why is not None:
+        return _both(choice, f, g, args)
+    made = iter(one.part.or_else(choice, other.part))
+    results = [next(made) if isinstance(x, NDArray) else x for x in one.leaves]
+    if one.heard or other.heard:
+        _note(choice, (f, g), args, (one.heard, other.heard), [x for x in results if isinstance(x, NDArray)])
+    return unflattened(one.returned, iter(results))
+
+
+def _pairs(one: _Recorded, other: _Recorded) -> list[tuple[Any, Any]]:
+    if len(one.leaves) != len(other.leaves):
+        raise ArgumentValueError(f"cond: one branch returns {len(one.leaves)} values, the other {len(other.leaves)}")
+    return list(zip(one.leaves, other.leaves, strict=True))
+
+
+def _check(one: Any, other: Any) -> None:  # noqa: ANN401 - leaves of a result
+    if not isinstance(one, NDArray) and not isinstance(other, NDArray):
+        return
+    if one.shape != other.shape or one.dtype != other.dtype:
+        raise ArgumentValueError(f"cond: one branch returns {shown([one])}, the other {shown([other])}")
+
+
+def _recorded(branch: Callable[..., Any], args: tuple[Any, ...], others: Sequence[Any] | None) -> _Recorded:
+    """Record a branch as a part. Its numbers become arrays like those that the other branch returns in their place."""
+    part = _core.Part(record.engine_for(arrays_of(args)), "cond")
+    part.begin()
+    try:
+        since = moment()
+        own: list[TapeNode] = []
+
+        def handle(x: Any) -> NDArray:  # noqa: ANN401 - an array
+            made = as_array(x)
+            if tape_hears((made,)):
+                made, node = handle_of(made, leaf=True, heard=False)
+                if node is not None:
+                    own.append(node)
+            return made
+
+        returned = branch(*(replaced(x, handle) for x in args))
+        leaves = leaves_of(returned)
+        heard = heard_in(leaves, own, since)
+        _refuse_changes(part)
+        with paused():
+            made: list[NDArray] = []
+            for at, x in enumerate(leaves):
+                theirs = others[at] if others is not None and at < len(others) else None
+                if not isinstance(x, NDArray) and (x is None or not _is_number_beside(x, theirs)):
+                    continue
+                leaves[at] = _own(part, _beside(x, theirs), made)
+                made.append(leaves[at])
+        why = part.end(tuple(made))
+    except BaseException:
+        part.abort()
+        raise
+    return _Recorded(part, returned, leaves, heard, why)
+
+
+def _refuse_changes(part: _core.Part) -> None:
+    if part.changes is not None:
+        raise CaptureError(
+            f"cond: {part.changes} changes an array that the branch did not make: let the branches return what is new, and "
+            "write it afterwards"
+        )
+
+
+def _is_number_beside(x: object, theirs: object) -> bool:
+    """Return whether a value that is no array is to be one: the other branch returns one there, or another value."""
+    return isinstance(theirs, NDArray) or (theirs is not None and (type(theirs) is not type(x) or theirs != x))
+
+
+def _beside(x: Any, theirs: Any) -> NDArray:  # noqa: ANN401 - an array, or a value
+    """Return an array, of a number one like what the other branch returns in its place."""
+    if isinstance(x, NDArray):
+        return x
+    if isinstance(theirs, NDArray):
+        return as_array(np.asarray(x, np.result_type(theirs.dtype, x)) if np.isscalar(x) else x, theirs)
+    return as_array(np.asarray(x, np.result_type(np.asarray(x), np.asarray(theirs))))
+
+
+def _own(part: _core.Part, x: NDArray, made: Sequence[NDArray]) -> NDArray:
+    return x if part.makes(x) and not any(x._shares_buffer(other) for other in made) else fresh(x)
+
+
+def _both(choice: NDArray, f: Callable[..., Any], g: Callable[..., Any], args: tuple[Any, ...]) -> Any:  # noqa: ANN401 - as above
+    """Return what is chosen of the results of both branches, which both run."""
+    taken, other = f(*args), g(*args)
+    results = [
+        where(choice, as_array(one, two), as_array(two, one))
+        if isinstance(one, NDArray) or isinstance(two, NDArray)
+        else one
+        for one, two in zip(leaves_of(taken), leaves_of(other), strict=True)
+    ]
+    return unflattened(taken, iter(results))
+
+
+def _note(
+    choice: NDArray,
+    branches: tuple[Callable[..., Any], Callable[..., Any]],
+    args: tuple[Any, ...],
+    heard: tuple[Heard | None, Heard | None],
+    results: Sequence[NDArray],
+) -> None:
+    """Let the tape know of a choice that it has heard."""
+    outside = list(dict.fromkeys(entry for each in heard if each is not None for entry in each.outside))
+    given = [x for x in map(as_array, arrays_of(args)) if x.dtype.kind in "fc"]
+    rule = _Again(choice, branches, args, outside)
+    tape_note(rule, None, (*given, *outside), tuple(results), (1 << min(len(given), KEPT)) - 1, False)
+
+
+class _Again:
+    """What the tape knows of a choice: the op of a node, whose rule computes the branch that was taken once more."""
+
+    name = "cond"
+
+    def __init__(
+        self,
+        choice: NDArray,
+        branches: tuple[Callable[..., Any], Callable[..., Any]],
+        args: tuple[Any, ...],
+        outside: list[tuple[TapeNode, int]],
+    ) -> None:
+        self._choice, self._branches, self._args = choice, branches, args
+        self._outside = outside
+
+    def attribute(self, key: str, default: object = None) -> Any:  # noqa: ANN401 - as `Op.attribute`
+        """Return the rule, as an op does, and that it knows what to do where a result has no gradient."""
+        return {"gradient": self._rule, "gradient_takes_none": True}.get(key, default)
+
+    def _rule(self, node: Any, grads: Sequence[Any]) -> Any:  # noqa: ANN401 - a rule
+        from weft._program.control import cond  # noqa: PLC0415 - which knows this module
+
+        kept = iter(node.inputs)
+        given = [
+            found if x.dtype.kind in "fc" and isinstance(found := next(kept), NDArray) else x
+            for x in map(as_array, arrays_of(self._args))
+        ]
+        heard = not tape_pause(False)
+        try:
+            with listening(mode=True):
+                backs = [partial(self._back, branch, given, grads, heard=heard) for branch in self._branches]
+                grown: Sequence[NDArray] = cond(self._choice, *backs)
+        finally:
+            tape_pause(not heard)
+        return tuple(grown)
+
+    def _back(
+        self, branch: Callable[..., Any], given: Sequence[NDArray], grads: Sequence[Any], *, heard: bool
+    ) -> list[NDArray]:
+        """Walk back through a branch: return the gradients of its arguments and of what it refers to."""
+        handles = [handle_of(x, leaf=x.dtype.kind in "fc", heard=heard) for x in given]
+        passed = iter([x for x, _ in handles])
+        with listening(mode=True):
+            returned = branch(*(replaced(x, lambda _: next(passed)) for x in self._args))
+        results = [x for x in leaves_of(returned) if isinstance(x, NDArray)]
+        rest = iter(grads)
+        heads: list[Head] = []
+        for x in results:
+            gradient = next(rest)
+            if gradient is not None and (entry := tape_entry(x)) is not None:
+                heads.append((*entry, gradient))
+        nodes = [node for _, node in handles if node is not None]
+        wanted = list(dict.fromkeys([*nodes, *(node for node, _ in self._outside)]))
+        answer = {(node, index): gradient for node, index, gradient in walk(heads, wanted, heard=heard)}
+        entries = [*((node, 0) for node in nodes), *self._outside]
+        outlines = [node.outlines[index] for node, index in entries]
+        found = [answer.get(entry) for entry in entries]
+        return [
+            zeros(outline.shape, outline.dtype, engine=outline.engine) if each is None else each
+            for each, outline in zip(found, outlines, strict=True)
+        ]
