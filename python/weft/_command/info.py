@@ -57,7 +57,7 @@ def _tables(found: Facts) -> list[tuple[str, list[list[str]]]]:
                 ]
                 for library in found["blas"]["libraries"]
             ]
-            or [["none", "NumPy's is none that threadpoolctl knows"]],
+            or [["none", "none that threadpoolctl knows, or it is not installed: pip install 'weft[machine]'"]],
         ),
         ("Kernels of networks", [[_named(name), value] for name, value in found["kernels"].items()]),
         ("Default engine", _rows(engine)),

@@ -38,7 +38,7 @@ impl StridedLoop {
     ///
     /// # Safety
     ///
-    /// Calls are sound on any thread, at any time, several at once, if the operands are elements of these types,
+    /// Calls are sound on any thread, at any time, several at the same time, if the operands are elements of these types,
     /// aligned or not, and outputs overlap inputs only where they are the same elements.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // eight at most
