@@ -34,5 +34,6 @@ pub use memory::{
 };
 pub use ops::{push_elementwise, push_matmul, push_reduce, push_step, run_idle};
 pub use step::{
-    Fused, Matmul, Opaque, Operand, Operands, Part, Portion, Reduce, Slots, Step, Strided, StridedLoop, copy_loop,
+    Fused, Given, Matmul, Opaque, Operand, Operands, Part, Portion, Reduce, Slots, Step, Strided, StridedLoop,
+    copy_loop,
 };
