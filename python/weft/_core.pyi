@@ -28,6 +28,7 @@ __all__ = [
     "GroupEntry",
     "IndexedGraph",
     "Input",
+    "Kernel",
     "Loop",
     "NDArray",
     "Node",
@@ -84,11 +85,15 @@ __all__ = [
     "graph_apply_pass",
     "graph_calls",
     "graph_correct_layout",
+    "graph_describe_derived",
     "graph_draw",
     "graph_eliminate_common",
     "graph_eliminate_dead",
+    "graph_eliminate_identity",
     "graph_find_pass",
     "graph_fold_constants",
+    "graph_functionalise",
+    "graph_fuse",
     "graph_gradient",
     "graph_infer_shape",
     "graph_infer_type",
@@ -100,6 +105,7 @@ __all__ = [
     "graph_place_device",
     "graph_plan_memory",
     "graph_print_ir",
+    "graph_recompute",
     "graph_register_pass",
     "graph_save_json",
     "is_eager",
@@ -107,6 +113,7 @@ __all__ = [
     "memory_stats",
     "memory_trim",
     "note_call",
+    "open_onednn",
     "parse_value",
     "plan_offsets",
     "push_compute",
@@ -714,10 +721,41 @@ class _Memory:
 class Loop:
     @staticmethod
     def of(ufunc: np.ufunc, dtypes: tuple[np.dtype[Any], ...]) -> Loop | None: ...
+    @staticmethod
+    def activation(name: str, dtype: np.dtype[Any]) -> Loop | None: ...
     def push(self, outputs: tuple[NDArray, ...], inputs: tuple[NDArray | complex, ...]) -> None: ...
     def reduce(self, output: NDArray, x: NDArray, axes: Sequence[int]) -> None: ...
     def matmul(self, output: NDArray, a: NDArray, b: NDArray) -> None: ...
 
+@final
+class Kernel:
+    @staticmethod
+    def convolution(
+        name: str,
+        product: str,
+        dtype: np.dtype[Any],
+        sizes: Sequence[int],
+        windows: tuple[Sequence[int], ...],
+        bias: bool,
+    ) -> Kernel | None: ...
+    @staticmethod
+    def pooling(
+        name: str,
+        pool: str,
+        dtype: np.dtype[Any],
+        planes: int,
+        windows: tuple[Sequence[int], ...],
+        reach: Sequence[int] | None,
+    ) -> Kernel | None: ...
+    @staticmethod
+    def channels(
+        name: str, what: str, dtype: np.dtype[Any], sizes: Sequence[int], eps: float
+    ) -> Kernel | None: ...
+    @staticmethod
+    def rows(name: str, along: str, dtype: np.dtype[Any], sizes: Sequence[int]) -> Kernel | None: ...
+    def push(self, outputs: tuple[NDArray, ...], inputs: tuple[NDArray, ...]) -> None: ...
+
+def open_onednn(paths: Sequence[str]) -> tuple[str | None, str]: ...
 def empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine) -> NDArray: ...
 def beside(x: NDArray, shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray: ...
 def wrap(array: np.ndarray[Any, Any], engine: Engine) -> NDArray: ...
@@ -1137,15 +1175,22 @@ def graph_infer_type(graph: GraphCore, known: dict[str, Any], key: str) -> Graph
 def graph_inferred(graph: GraphCore, key: str) -> list[list[Any]]: ...
 def graph_calls(
     graph: GraphCore,
-) -> tuple[list[tuple[str, int]], list[tuple[str, Any, dict[str, Any], tuple[int, ...], int, int]]]: ...
+) -> tuple[list[tuple[str, int]], list[tuple[str, Any, dict[str, Any], tuple[int, ...], int, int, bool]]]: ...
 def graph_order_mutation(graph: GraphCore) -> GraphCore: ...
 def graph_place_device(
     graph: GraphCore, key: str, assign: dict[str, str], copy: OpEntry, default: str | None
 ) -> GraphCore: ...
 def graph_plan_memory(graph: GraphCore, memory: str, outputs: bool, named: Sequence[str]) -> GraphCore: ...
+def graph_recompute(
+    graph: GraphCore, forward: SymbolCore, limit: int | None, memory: str, outputs: bool, named: Sequence[str]
+) -> GraphCore: ...
+def graph_functionalise(graph: GraphCore, states: bool) -> GraphCore: ...
+def graph_fuse(graph: GraphCore) -> GraphCore: ...
+def graph_describe_derived(op: OpEntry) -> None: ...
 def graph_correct_layout(graph: GraphCore, layouts: dict[str, str]) -> GraphCore: ...
 def graph_eliminate_common(graph: GraphCore) -> GraphCore: ...
 def graph_eliminate_dead(graph: GraphCore) -> GraphCore: ...
+def graph_eliminate_identity(graph: GraphCore) -> GraphCore: ...
 def graph_fold_constants(graph: GraphCore, evaluate: object) -> GraphCore: ...
 def graph_print_ir(graph: GraphCore, entries: Sequence[str], nodes: Sequence[str]) -> str: ...
 def graph_draw(graph: GraphCore, svg: bool) -> str: ...

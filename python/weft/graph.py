@@ -56,7 +56,10 @@ __all__ = [
     "draw",
     "eliminate_common",
     "eliminate_dead",
+    "eliminate_identity",
     "fold_constants",
+    "functionalise",
+    "fuse",
     "get_pass",
     "gradient",
     "infer_shape",
@@ -68,6 +71,7 @@ __all__ = [
     "plan_memory",
     "plan_offsets",
     "print_ir",
+    "recompute",
     "register_pass",
     "save_json",
 ]
@@ -319,8 +323,9 @@ def gradient(
     xs: Any,  # noqa: ANN401 - as above
     ys_out_grad: Any = None,  # noqa: ANN401 - as above
     aggregate: Callable[[list[Symbol]], Symbol] | None = None,
-    mirror: Callable[[Node], bool] | None = None,
+    mirror: Callable[[Node], bool] | bool | None = None,  # noqa: FBT001 - True is one of its values
     hint: Callable[[Symbol, Symbol], Symbol] | None = None,
+    memory_limit: int | None = None,
 ) -> Graph:
     """Return a graph of the gradients of `ys`, one output for each of `xs` (Gradient).
 
@@ -334,15 +339,20 @@ def gradient(
         The gradients of `ys`; None stands for ones.
     aggregate : callable, optional
         ``(symbols) -> symbol`` adds the gradients of a value up that several calls take.
-    mirror : callable, optional
-        ``(node) -> bool`` says which calls are made again for their gradient, instead of kept.
+    mirror : callable or bool, optional
+        ``(node) -> bool`` says which calls are made again for their gradient, instead of kept. True lets the planner
+        choose, as `recompute` does: for that shapes must be known, from `graph` or from the variables.
     hint : callable, optional
         ``(gradient, of) -> gradient`` may put something around each gradient.
+    memory_limit : int, optional
+        Bytes that the plan of the graph may have: the cheapest calls that were found are made again for it to fit.
 
     Raises
     ------
     GradientError
         If an op on the way has no gradient.
+    PlanError
+        If nothing was found that fits the limit; it names the bound.
 
     Examples
     --------
@@ -363,8 +373,25 @@ def gradient(
     note: Callable[[SymbolCore, SymbolCore], SymbolCore] | None = (
         None if hint is None else lambda grad, of: hint(Symbol(grad), Symbol(of))._core
     )
-    core = graph_gradient(symbol_ys._core, symbol_xs._core, heads, add, mirror, note)
-    return Graph._of(core)
+    chosen = mirror if callable(mirror) else None
+    found = Graph._of(graph_gradient(symbol_ys._core, symbol_xs._core, heads, add, chosen, note))
+    if mirror is not True and memory_limit is None:
+        return found
+    return recompute(with_known(graph, found), symbol_ys, memory_limit=memory_limit)
+
+
+def with_known(known: Graph | None, graph: Graph) -> Graph:
+    """Return a graph with shapes and dtypes, without calls that they make needless: from those that `known` has of variables, and from what variables note."""
+    found: dict[str, dict[str, Any]] = {"shape": {}, "dtype": {}}
+    if known is not None:
+        indexed = known.indexed_graph()
+        there = {node.name for node in graph._core.symbol().inputs("all")}
+        for key, values in found.items():
+            for at in indexed.input_nodes if key in known.attrs else ():
+                name = indexed.nodes[at].name
+                if name in there:
+                    values[name] = known.attrs[key][indexed.entry_id(at)]
+    return eliminate_identity(infer_type(infer_shape(graph, found["shape"]), found["dtype"]))
 
 
 def gradient_symbol(symbol: Symbol, names: Sequence[str], heads: Sequence[Symbol] | None) -> Symbol:
@@ -409,9 +436,14 @@ def plan_memory(graph: Graph, memory: str = "min", external: str | Iterable[str]
     >>> weft.graph.plan_memory(graph).attrs["storage_allocated_bytes"]
     64
     """
-    outputs = isinstance(external, str) and external == "outputs"
-    named = [] if outputs else [external] if isinstance(external, str) else list(external)
+    outputs, named = _external(external)
     return Graph._of(graph_plan_memory(_core_of(graph), memory, outputs, named))
+
+
+def _external(given: str | Iterable[str]) -> tuple[bool, list[str]]:
+    """Return whether outputs are outside, and the names of what is besides."""
+    outputs = isinstance(given, str) and given == "outputs"
+    return outputs, [] if outputs else [given] if isinstance(given, str) else list(given)
 
 
 def correct_layout(graph: Graph, layouts: Mapping[str, str] | None = None) -> Graph:
@@ -490,6 +522,7 @@ def draw(graph: Graph, path: str | Path) -> None:
 
 
 from weft._graph.own_passes import register_own as _register_own  # noqa: E402 - as above
+from weft._graph.recomputing import recompute  # noqa: E402 - as below
 from weft._graph.registered import (  # noqa: E402 - which makes graphs
     Pass,
     apply_pass,
@@ -498,5 +531,6 @@ from weft._graph.registered import (  # noqa: E402 - which makes graphs
     list_passes,
     register_pass,
 )
+from weft._graph.rewriting import eliminate_identity, functionalise, fuse  # noqa: E402 - as above
 
 _register_own()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from weft._nn.activations import elu, gelu, leaky_relu, relu, sigmoid, softplus
 from weft._nn.convolution import conv, conv_transpose
-from weft._nn.inference import attach as _attach
+from weft._nn.inference import attach as _attach_rules
 from weft._nn.layers import dense, dropout, embedding, lrn
+from weft._nn.native import attach as _attach_kernels
 from weft._nn.normalization import batch_norm, batch_norm_train, layer_norm
 from weft._nn.pooling import avg_pool, max_pool
 from weft._nn.recurrent import gru_cell, lstm_cell, rnn, rnn_cell
@@ -42,4 +43,5 @@ __all__ = [
     "softplus",
 ]
 
-_attach()
+_attach_rules()
+_attach_kernels()

@@ -69,10 +69,11 @@ mod _core {
     use super::graph::nodes::{PyNode, PyNodeEntry};
     #[pymodule_export]
     use super::graph::passes::{
-        graph_apply_pass, graph_calls, graph_correct_layout, graph_draw, graph_eliminate_common, graph_eliminate_dead,
-        graph_find_pass, graph_fold_constants, graph_gradient, graph_infer_shape, graph_infer_type, graph_inferred,
+        graph_apply_pass, graph_calls, graph_correct_layout, graph_describe_derived, graph_draw,
+        graph_eliminate_common, graph_eliminate_dead, graph_eliminate_identity, graph_find_pass, graph_fold_constants,
+        graph_functionalise, graph_fuse, graph_gradient, graph_infer_shape, graph_infer_type, graph_inferred,
         graph_is_of_kind, graph_list_passes, graph_load_json, graph_order_mutation, graph_place_device,
-        graph_plan_memory, graph_print_ir, graph_register_pass, graph_save_json,
+        graph_plan_memory, graph_print_ir, graph_recompute, graph_register_pass, graph_save_json,
     };
     #[pymodule_export]
     use super::graph::plan::plan_offsets;
@@ -92,8 +93,8 @@ mod _core {
     use super::pushes::on_device::cache_cuda_loop;
     #[pymodule_export]
     use super::pushes::{
-        Loop, Memory, Operator, beside, cache_loop, copy_elements, empty, forget_loops, memory_stats, memory_trim,
-        push_compute, set_dispatch, wrap,
+        Kernel, Loop, Memory, Operator, beside, cache_loop, copy_elements, empty, forget_loops, memory_stats,
+        memory_trim, open_onednn, push_compute, set_dispatch, wrap,
     };
     #[pymodule_export]
     use super::signature::{Signatures, ambient, is_eager, set_eager};

@@ -91,6 +91,7 @@ def register_view(
 
         op = register_op(name, infer=infer, aliases=aliases)(compute)
         op.set_attribute("view", show)
+        op.set_attribute("shares_memory", value=True)
         return show
 
     return decorate

@@ -74,6 +74,9 @@ def _adjoint(out: Elements, g: Elements, like: Elements, *spacing: Any, axis: in
     out[...] = np.moveaxis(np.tensordot(matrix, g, axes=((0,), (axis,))), 0, axis)
 
 
+get_op("gradient_adjoint").set_attribute("ignores", (1,))
+
+
 def _of_differences(other: str, *, likes: int) -> Any:
     """Return the rule of `gradient`, or of its adjoint: each is the other one's."""
 

@@ -35,6 +35,9 @@ def _scatter_add(out: Elements, g: Elements, like: Elements, *indices: Elements,
         out[where] += g
 
 
+get_op("scatter_add").set_attribute("ignores", (1,))
+
+
 def scatter_add(g: Any, like: Any, *indices: Any, key: tuple[Any, ...]) -> Any:
     """Return zeros of the shape of `like`, to whose elements at `key` those of `g` are added."""
     return get_op("scatter_add")(g, stand_in(like), *indices, key=key)
@@ -118,6 +121,9 @@ def _scatter_along_axis(out: Elements, g: Elements, like: Elements, indices: Ele
     out[...] = 0
     if g.size:
         np.add.at(out, tuple(where), g)
+
+
+get_op("scatter_along_axis").set_attribute("ignores", (1,))
 
 
 def _without(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:

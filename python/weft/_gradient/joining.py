@@ -54,6 +54,10 @@ def _concat_part(out: Elements, g: Elements, *parts: Elements, axis: int, at: in
     np.copyto(out, found if out.dtype.kind == "c" else found.real, casting="unsafe")
 
 
+#: Of the parts only shapes and dtypes count; so many are looked at.
+get_op("concat_part").set_attribute("ignores", tuple(range(1, 1025)))
+
+
 @gradient_of("concat_part")
 def _concat_part_rule(node: Any, grads: Any) -> Any:
     g, *parts = node.inputs

@@ -119,6 +119,11 @@ def _zeros_like(out: Elements, like: Elements) -> None:
 _like: dict[str, Op] = {
     name: get_op(name) for name in ("sum_like", "cast_like", "broadcast_like", "reshape_like", "zeros_like")
 }
+# Of the other array only shape and dtype count; where they are those of the first, that is the result.
+for _name, _op in _like.items():
+    _op.set_attribute("ignores", (0,) if _name == "zeros_like" else (1,))
+    if _name != "zeros_like":
+        _op.set_attribute("identity", "like")
 
 
 def cast_like(g: Any, like: Any) -> Any:

@@ -121,6 +121,10 @@ def _fitted(out: Elements, x: Elements) -> None:
     np.copyto(out, x.sum(repeated).reshape(out.shape), casting="unsafe")
 
 
+for _name in ("matmul_left", "matmul_right"):
+    get_op(_name).set_attribute("ignores", (2,))
+
+
 def _push_left(outputs: tuple[NDArray], operands: tuple[NDArray, ...]) -> bool:
     g, x2, like = operands
     plain = min(g.ndim, x2.ndim, like.ndim) > 1 and x2.dtype.kind == "f"

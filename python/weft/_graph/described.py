@@ -34,6 +34,13 @@ _RULES: dict[str, str] = {
 }
 
 
+#: Ops whose result may be their first operand: where both have one shape and dtype, or where it is real.
+_IDENTITIES: dict[str, str] = {"astype": "like", "reshape": "like", "conj": "real"}
+
+#: Ops that are no ufuncs, and yet make each element of those at its place.
+_ELEMENTWISE = frozenset({"where", "astype", "round", "nan_to_num"})
+
+
 def describe_op(op: Op) -> None:
     """Give an op that was just made the attributes that follow from its registration.
 
@@ -53,13 +60,16 @@ def describe_op(op: Op) -> None:
         entry.set_attribute("inplace", op.inplace, LEVEL)
     if op.mutates:
         entry.set_attribute("mutates", op.mutates, LEVEL)
-    entry.set_attribute("pure", not (op.mutates or op.name.startswith("random.")), LEVEL)
+    entry.set_attribute("pure", not op.name.startswith("random."), LEVEL)
+    entry.set_attribute("elementwise", (op.ufunc is not None and op.nout == 1) or op.name in _ELEMENTWISE, LEVEL)
     entry.hold("parse", parse_attributes, LEVEL)
     entry.hold("infer", op.infer, LEVEL)
     entry.hold("cost", _cost, LEVEL)
     if keywords is not None:
         entry.hold("attribute_names", keywords, LEVEL)
     entry.set_forward(_Forward(op), LEVEL)
+    if op.name in _IDENTITIES:
+        entry.set_attribute("identity", _IDENTITIES[op.name], LEVEL)
     rule = "broadcast" if op.ufunc is not None else _RULES.get(op.name)
     if rule is not None:
         entry.set_attribute("infer_shape", rule, LEVEL + 1)

@@ -63,6 +63,9 @@ def _print_ir(graph: g.Graph) -> g.Graph:
 _SIZES = ("storage_id", "storage_offset", "storage_inplace_index", "storage_allocated_bytes", "storage_peak_live_bytes")
 
 
+_SIZED = {"change_graph": True, "requires": ["shape", "dtype"]}
+
+
 def register_own() -> None:
     """Register them, once.
 
@@ -90,6 +93,9 @@ def register_own() -> None:
         (("eliminate_common", "EliminateCommon"), g.eliminate_common, {"change_graph": True}),
         (("eliminate_dead", "EliminateDead"), g.eliminate_dead, {"change_graph": True}),
         (("fold_constants", "FoldConstants"), g.fold_constants, {"change_graph": True}),
+        (("eliminate_identity", "EliminateIdentity"), g.eliminate_identity, _SIZED),
+        (("functionalise", "Functionalise"), g.functionalise, {"change_graph": True}),
+        (("fuse", "Fuse"), g.fuse, {"change_graph": True}),
     ]
     known = g.list_passes()
     for names, function, options in passes:

@@ -54,6 +54,7 @@ def _copy_back(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule
 
 
 _copy_to.set_attribute("view", _show)
+_copy_to.set_attribute("shares_memory", value=True)  # on the device where it lies already
 _copy_to.set_attribute("gradient", _copy_back)
 
 

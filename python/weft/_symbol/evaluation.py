@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft._array.operands import as_array
-from weft._core import Input, graph_calls
+from weft._core import Input, graph_calls, graph_order_mutation
 from weft.errors import GraphError
 
 if TYPE_CHECKING:
@@ -24,7 +24,14 @@ class _Step:
     __slots__ = ("attributes", "call", "count", "first", "inputs", "name", "op", "template")
 
     def __init__(
-        self, name: str, op: Op, attributes: dict[str, Any], inputs: tuple[int, ...], first: int, count: int
+        self,
+        name: str,
+        op: Op,
+        attributes: dict[str, Any],
+        inputs: tuple[int, ...],
+        first: int,
+        count: int,
+        is_mutated: bool,  # noqa: FBT001 - a column of a row
     ) -> None:
         self.name, self.op, self.inputs, self.first, self.count = name, op, inputs, first, count
         self.template = attributes.get("operands")
@@ -32,6 +39,9 @@ class _Step:
         if self.template is not None:
             self.attributes = {key: each for key, each in attributes.items() if key != "operands"}
         show: Callable[..., Any] | None = op.attribute("view", None)
+        # Symbols are values: of memory that is mutated nobody has a view.
+        if is_mutated and op.attribute("shares_memory", default=False):
+            show = None
         self.call: Callable[..., Any] = op if show is None else show
 
     def operands(self, values: list[Any]) -> list[Any]:
@@ -59,6 +69,7 @@ class Schedule:
     __slots__ = ("count", "outputs", "steps", "variables")
 
     def __init__(self, graph: GraphCore) -> None:
+        graph = graph_order_mutation(graph)
         indexed = graph.indexed()
         self.count = indexed.num_node_entries
         variables, calls = graph_calls(graph)
@@ -69,6 +80,11 @@ class Schedule:
                 if name in seen:
                     raise GraphError(f"two variables are named {name!r}: which array is meant by the name is not known")
                 seen.add(name)
+        unknown = sorted({op.name for _, op, *_ in calls if not op._entry.is_registered})  # noqa: SLF001 - its record
+        if unknown:
+            listed = ", ".join(map(repr, unknown))
+            which = f"op {listed} is" if len(unknown) == 1 else f"ops {listed} are"
+            raise GraphError(f"no {which} registered: weft.register_op(name, ...) says how one is computed")
         self.steps = [_Step(*call) for call in calls]
         self.outputs = [indexed.entry_id(at, index) for at, index, _ in indexed.outputs]
 

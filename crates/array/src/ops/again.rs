@@ -1,6 +1,6 @@
 //! Steps that were recorded, pushed on other arrays.
 
-use super::{elementwise, fused};
+use super::{blocked, elementwise, fused};
 use crate::door::{self, Call};
 use crate::step::{Operands, Step};
 use crate::{Access, Array, ArrayError};
@@ -42,6 +42,7 @@ pub unsafe fn push_step(step: &Step, call: Call<'_>) -> Result<(), ArrayError> {
             door::push_opaque(opaque, held, &call)
         }
         Step::Fused(fused) => fused::push_fused(fused, &call),
+        Step::Blocked(blocked) => door::push(blocked::payload(blocked, &call), &call),
         Step::Reduce(_) | Step::Matmul(_) => door::push(on(step.clone(), call.arrays), &call),
     }
 }

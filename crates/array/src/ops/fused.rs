@@ -44,9 +44,10 @@ impl Blocks for Work {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner).push(slots);
     }
 
-    fn finish(&self) {
+    fn finish(&self) -> Result<(), Cause> {
         let arrays = std::mem::take(&mut *self.arrays.lock().unwrap_or_else(PoisonError::into_inner));
         drop(arrays);
+        Ok(())
     }
 }
 
@@ -58,14 +59,7 @@ impl Payload for Run {
         let blocks = self.step.blocks();
         let helpers = if blocks > 1 { engine.idle_workers(self.device).min(blocks - 1) } else { 0 };
         let work = Work { step: self.step, pointers, slots: Mutex::default(), arrays: Mutex::new(self.arrays) };
-        team::run(
-            work,
-            context,
-            helpers,
-            || Engine::clone(&engine),
-            (self.device, weft_engine::trace::Note::default()),
-        );
-        Ok(())
+        team::run(work, context, helpers, || Engine::clone(&engine), (self.device, weft_engine::trace::Note::default()))
     }
 }
 

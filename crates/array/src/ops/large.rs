@@ -208,7 +208,7 @@ impl Blocks for Hand {
     }
 
     /// Lets go of what the ops held, and tells those that were taken along when they were computed.
-    fn finish(&self) {
+    fn finish(&self) -> Result<(), Cause> {
         if let Some(mut span) = self.span {
             span.end();
             for job in &self.jobs[1..] {
@@ -220,6 +220,7 @@ impl Blocks for Hand {
             let held = lock(&job.step).release();
             drop(held); // not under the lock: a buffer may go with it
         }
+        Ok(())
     }
 }
 
@@ -239,8 +240,7 @@ impl Payload for Run {
         let hand = Hand::new(job.gather(followers))?;
         let idle = |engine: &Engine| engine.idle_workers(job.device).min(hand.blocks - 1);
         let helpers = if hand.blocks > 1 { job.with_engine(idle) } else { 0 };
-        team::run(hand, context, helpers, || job.with_engine(Engine::clone), (job.device, job.note));
-        Ok(())
+        team::run(hand, context, helpers, || job.with_engine(Engine::clone), (job.device, job.note))
     }
 }
 

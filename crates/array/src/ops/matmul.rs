@@ -1,5 +1,6 @@
 //! Ops that multiply matrices.
 
+use super::at_once;
 use super::team::{self, Blocks};
 use crate::door::{self, Call, recording};
 use crate::step::{Matmul, Step, StridedLoop};
@@ -23,6 +24,10 @@ pub fn push_matmul(
     let call = Call::on(output.engine(), &arrays, options);
     if recording::is_open() {
         return door::record(Step::Matmul(step), &call);
+    }
+    // SAFETY: the pointers are those of the arrays that it was made for.
+    if step.is_short() && at_once::run_step(&call, |pointers| unsafe { step.run(pointers) })? {
+        return Ok(());
     }
     if step.blocks() > 1 {
         return door::push(Shared { step, arrays: arrays.map(|(array, _)| array.clone()), note: options.note }, &call);
@@ -48,8 +53,7 @@ impl Payload for Shared {
         let device = Device { index: self.arrays[2].device(), ..Device::default() };
         let helpers = engine.idle_workers(device).min(self.step.blocks() - 1);
         let note = self.note;
-        team::run(Product { starts, of: self }, context, helpers, || engine, (device, note));
-        Ok(())
+        team::run(Product { starts, of: self }, context, helpers, || engine, (device, note))
     }
 }
 
@@ -70,5 +74,7 @@ impl Blocks for Product {
         unsafe { self.of.step.run_block(&pointers, number) };
     }
 
-    fn finish(&self) {}
+    fn finish(&self) -> Result<(), Cause> {
+        Ok(())
+    }
 }

@@ -2,6 +2,7 @@
 
 mod again;
 mod at_once;
+mod blocked;
 mod elementwise;
 mod fused;
 mod idle;
@@ -11,6 +12,7 @@ mod reduce;
 mod team;
 
 pub use again::push_step;
+pub use blocked::push_blocked;
 pub use elementwise::push_elementwise;
 pub use idle::run_idle;
 pub use matmul::push_matmul;

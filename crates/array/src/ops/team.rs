@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_engine::trace::Note;
-use weft_engine::{Accesses, Completion, Device, Engine, OpContext, PushOptions};
+use weft_engine::{Accesses, Cause, Completion, Device, Engine, OpContext, PushOptions};
 
 /// Work that falls into blocks, which may run side by side.
 pub(super) trait Blocks: Send + Sync + 'static {
@@ -12,8 +12,8 @@ pub(super) trait Blocks: Send + Sync + 'static {
     /// Runs one. Each is run once.
     fn block(&self, number: usize);
 
-    /// All have been run.
-    fn finish(&self);
+    /// All have been run. Answers the op's outcome.
+    fn finish(&self) -> Result<(), Cause>;
 }
 
 struct Team<B> {
@@ -52,10 +52,10 @@ impl<B: Blocks> Team<B> {
                 }
                 progress.completion.take()
             };
-            self.work.finish();
+            let outcome = self.work.finish();
             if let Some(completion) = completion {
                 // Nobody else has the token.
-                let _ = completion.complete(Ok(()));
+                let _ = completion.complete(outcome);
             }
         }
     }
@@ -68,7 +68,7 @@ pub(super) fn run<B: Blocks>(
     helpers: usize,
     engine: impl FnOnce() -> Engine,
     (device, note): (Device, Note),
-) {
+) -> Result<(), Cause> {
     if helpers == 0 {
         (0..work.count()).for_each(|number| work.block(number));
         return work.finish();
@@ -88,4 +88,5 @@ pub(super) fn run<B: Blocks>(
         let _ = engine.push_unlimited(help, &mut Accesses::new(&engine), &options);
     }
     team.work();
+    Ok(())
 }

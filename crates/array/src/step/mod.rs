@@ -1,5 +1,6 @@
 //! Steps: what ops compute, apart from the memory on which they do.
 
+mod blocked;
 mod bound;
 mod fused;
 mod kernel;
@@ -11,6 +12,7 @@ mod reduce;
 mod strided;
 mod walk;
 
+pub use blocked::Blocked;
 pub(crate) use bound::{Bound, Plan, Prepared, RunBound, Source};
 pub use fused::{Fused, Part, Slots};
 pub use kernel::{StridedLoop, copy_loop};
@@ -37,6 +39,8 @@ pub enum Step {
     Matmul(Arc<Matmul>),
     /// Strided loops, block by block.
     Fused(Arc<Fused>),
+    /// A kernel of somebody else's, block by block.
+    Blocked(Arc<dyn Blocked>),
     /// A callable, a native function: known by its accesses alone.
     Opaque(Arc<dyn Opaque>),
 }
@@ -61,7 +65,7 @@ impl Step {
         !matches!(self, Self::Opaque(_))
     }
 
-    /// Runs it where its arrays are: inputs first, then outputs. Opaque ones do nothing.
+    /// Runs it where its arrays are: inputs first, then outputs. Those that may fail do nothing: ops run them.
     ///
     /// # Safety
     ///
@@ -76,7 +80,7 @@ impl Step {
                 Self::Reduce(step) => step.run(arrays),
                 Self::Matmul(step) => step.run(arrays),
                 Self::Fused(step) => step.run(arrays),
-                Self::Opaque(_) => {}
+                Self::Blocked(_) | Self::Opaque(_) => {}
             }
         }
     }

@@ -9,8 +9,8 @@ use super::values::{attributes_to_python, dtype_from_python, dtype_to_python, sh
 use crate::errors;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use weft_graph::passes::{self, DTYPE, DTypes, External, GradientOptions, Pass, Passes, SHAPE, Shapes};
 use weft_graph::plan::Memory;
@@ -109,8 +109,9 @@ pub(crate) fn graph_inferred<'py>(py: Python<'py>, graph: &GraphCore, key: &str)
     parts.iter().map(list).collect()
 }
 
-/// Calls as columns: name, op, attributes, entries of inputs, first entry, number of results.
-type CallRow<'py> = (String, Bound<'py, PyAny>, Bound<'py, PyDict>, Bound<'py, PyTuple>, usize, u32);
+/// Calls as columns: name, op, attributes, entries of inputs, first entry, number of results, and whether memory of an input,
+/// or of a result, is mutated by a call.
+type CallRow<'py> = (String, Bound<'py, PyAny>, Bound<'py, PyDict>, Bound<'py, PyTuple>, usize, u32, bool);
 
 /// The graph as what is to be called in turn: variables with their entries, and calls.
 #[pyfunction]
@@ -120,6 +121,12 @@ pub(crate) fn graph_calls<'py>(
     graph: &GraphCore,
 ) -> PyResult<(Vec<(String, usize)>, Vec<CallRow<'py>>)> {
     let indexed = graph.0.indexed().map_err(|error| errors::graph(py, error))?;
+    let mut mutated: HashSet<usize> = HashSet::new();
+    for (number, node) in (0_u32..).zip(indexed.nodes()) {
+        let inputs = indexed.inputs(number);
+        let found = node.mutates().map_err(|error| errors::graph(py, error))?;
+        mutated.extend(found.into_iter().filter_map(|at| inputs.get(at)).map(|&id| indexed.entry_id(id)));
+    }
     let (mut variables, mut calls) = (Vec::new(), Vec::new());
     let mut faces: HashMap<usize, Bound<'py, PyAny>> = HashMap::new();
     let mut known: HashMap<weft_graph::value::Attributes, Bound<'py, PyDict>> = HashMap::new();
@@ -141,9 +148,11 @@ pub(crate) fn graph_calls<'py>(
                 made
             }
         };
-        let inputs =
-            PyTuple::new(py, indexed.inputs(number).iter().map(|&id| indexed.entry_id(id)).collect::<Vec<_>>())?;
-        calls.push((node.name().to_string(), of, attributes, inputs, first, node.outputs()));
+        let entries: Vec<usize> = indexed.inputs(number).iter().map(|&id| indexed.entry_id(id)).collect();
+        let is_mutated = !mutated.is_empty()
+            && entries.iter().copied().chain(indexed.entries_of(number)).any(|entry| mutated.contains(&entry));
+        let inputs = PyTuple::new(py, entries)?;
+        calls.push((node.name().to_string(), of, attributes, inputs, first, node.outputs(), is_mutated));
     }
     Ok((variables, calls))
 }
@@ -176,21 +185,42 @@ pub(crate) fn graph_plan_memory(
     outputs: bool,
     named: Vec<String>,
 ) -> PyResult<GraphCore> {
-    let memory = match memory {
-        "min" => Memory::Min,
-        "balanced" => Memory::Balanced,
-        "speed" => Memory::Speed,
+    done(py, passes::plan_memory(&graph.0, memory_of(py, memory)?, &external_of(outputs, named)))
+}
+
+fn memory_of(py: Python<'_>, memory: &str) -> PyResult<Memory> {
+    match memory {
+        "min" => Ok(Memory::Min),
+        "balanced" => Ok(Memory::Balanced),
+        "speed" => Ok(Memory::Speed),
         other => {
             let message = format!("memory is one of 'min', 'balanced' and 'speed', and '{other}' was given");
-            return Err(errors::argument_value(py, &message));
+            Err(errors::argument_value(py, &message))
         }
-    };
-    let external = match (outputs, named.is_empty()) {
+    }
+}
+
+fn external_of(outputs: bool, named: Vec<String>) -> External {
+    match (outputs, named.is_empty()) {
         (true, _) => External::Outputs,
         (false, true) => External::None,
         (false, false) => External::Named(named.into_iter().collect()),
-    };
-    done(py, passes::plan_memory(&graph.0, memory, &external))
+    }
+}
+
+/// Makes calls that `forward` rests on again, where the plan gets smaller, or until it fits a limit.
+#[pyfunction]
+pub(crate) fn graph_recompute(
+    py: Python<'_>,
+    graph: &GraphCore,
+    forward: &SymbolCore,
+    limit: Option<u64>,
+    memory: &str,
+    outputs: bool,
+    named: Vec<String>,
+) -> PyResult<GraphCore> {
+    let (memory, external) = (memory_of(py, memory)?, external_of(outputs, named));
+    done(py, passes::recompute(&graph.0, forward.0.outputs(), limit, memory, &external))
 }
 
 /// Brings layouts together.
@@ -207,6 +237,30 @@ pub(crate) fn graph_correct_layout(
 #[pyfunction]
 pub(crate) fn graph_eliminate_common(py: Python<'_>, graph: &GraphCore) -> PyResult<GraphCore> {
     done(py, passes::eliminate_common(&graph.0))
+}
+
+/// Drops calls whose result is their first input.
+#[pyfunction]
+pub(crate) fn graph_eliminate_identity(py: Python<'_>, graph: &GraphCore) -> PyResult<GraphCore> {
+    done(py, passes::eliminate_identity(&graph.0))
+}
+
+/// Makes mutations values; with `states` the last ones of variables are outputs, too.
+#[pyfunction]
+pub(crate) fn graph_functionalise(py: Python<'_>, graph: &GraphCore, states: bool) -> PyResult<GraphCore> {
+    done(py, passes::functionalise(&graph.0, states))
+}
+
+/// Makes one call of element-wise neighbours.
+#[pyfunction]
+pub(crate) fn graph_fuse(py: Python<'_>, graph: &GraphCore) -> PyResult<GraphCore> {
+    done(py, passes::fuse(&graph.0))
+}
+
+/// Lets an op that passes make of others say of itself what follows from those.
+#[pyfunction]
+pub(crate) fn graph_describe_derived(py: Python<'_>, op: &OpEntry) -> PyResult<()> {
+    passes::describe_derived(&op.0).map_err(|error| errors::graph(py, error))
 }
 
 /// Drops what nobody needs.

@@ -10,7 +10,7 @@ use pyo3::types::{PyDict, PyString};
 use std::any::Any;
 use std::sync::Arc;
 use weft_graph::registry::{
-    Cost, Given, Group, OpCost, RuleError, SetInputAttribute, SharedGradient, SharedLayout, SharedShapeRule,
+    Cost, Given, Group, Identity, OpCost, RuleError, SetInputAttribute, SharedGradient, SharedLayout, SharedShapeRule,
     SharedTypeRule, TextRule, canonical,
 };
 use weft_graph::{Op, Registry, rules};
@@ -141,6 +141,11 @@ fn typed(py: Python<'_>, op: &str, key: &str, value: &Bound<'_, PyAny>) -> PyRes
     let function = value.is_callable().then(|| value.clone().unbind());
     let word = value.cast::<PyString>().ok().map(|name| name.to_string_lossy().into_owned());
     let made: Anything = match (key, function) {
+        ("identity", _) => match word.as_deref() {
+            Some("like") => Arc::new(Identity::Like),
+            Some("real") => Arc::new(Identity::Real),
+            _ => return Err(wrong(py, op, key, "'like' or 'real'", value)),
+        },
         ("infer_shape", Some(function)) => Arc::new(Arc::new(PyShapeRule::new(function)) as SharedShapeRule),
         ("infer_shape", None) => match word.as_deref().and_then(rules::shape_rule) {
             Some(rule) => Arc::new(rule),
@@ -184,7 +189,9 @@ fn typed(py: Python<'_>, op: &str, key: &str, value: &Bound<'_, PyAny>) -> PyRes
             let wanted = "a list of numbers of inputs or a function";
             Arc::new(given::<Vec<usize>>(value).map_err(|_| wrong(py, op, key, wanted, value))?)
         }
-        ("pure", _) => Arc::new(given::<bool>(value).map_err(|_| wrong(py, op, key, "a flag or a function", value))?),
+        ("pure" | "elementwise", _) => {
+            Arc::new(given::<bool>(value).map_err(|_| wrong(py, op, key, "a flag or a function", value))?)
+        }
         ("parse" | "set_input_attribute", None) => return Err(wrong(py, op, key, "a function", value)),
         _ => return Ok(None),
     };

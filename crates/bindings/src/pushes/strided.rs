@@ -44,7 +44,7 @@ pub(crate) struct Loop {
     /// What a reduction starts with.
     identity: Option<Scalar>,
     /// Keeps the loop's code and data.
-    ufunc: Py<PyAny>,
+    ufunc: Option<Py<PyAny>>,
     /// What computes the same on devices; None if no kernel does.
     cuda: PyOnceLock<Option<Py<CudaLoop>>>,
 }
@@ -83,8 +83,19 @@ impl Loop {
             "multiply" => Some(Scalar::Int(1)),
             _ => None,
         };
-        let (ufunc, cuda) = (ufunc.clone().unbind(), PyOnceLock::new());
+        let (ufunc, cuda) = (Some(ufunc.clone().unbind()), PyOnceLock::new());
         Ok(Some(Self { kernel, dtypes: wanted, name, identity, ufunc, cuda }))
+    }
+
+    /// The loop of an activation, or of its gradient, over numbers of a dtype; None if there is none.
+    #[staticmethod]
+    fn activation(name: &str, dtype: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let dtype = dtypes::from_python(dtype)?;
+        let made = weft_kernels::activation(name, dtype).map(|kernel| {
+            let dtypes = std::iter::repeat_n(dtype, kernel.inputs() + 1).collect();
+            Self { kernel, dtypes, name: format!("nn.{name}"), identity: None, ufunc: None, cuda: PyOnceLock::new() }
+        });
+        Ok(made)
     }
 
     /// Pushes an op: the loop over `inputs`, arrays or numbers, broadcast to the shape of `outputs`.
@@ -180,9 +191,10 @@ impl Loop {
     /// The kernels that compute the same on devices, if there are any.
     pub(super) fn cuda(&self, py: Python<'_>) -> PyResult<Option<&Py<CudaLoop>>> {
         let made = self.cuda.get_or_try_init(py, || -> PyResult<Option<Py<CudaLoop>>> {
+            let Some(ufunc) = &self.ufunc else { return Ok(None) };
             let dtypes = self.dtypes.iter().map(|dtype| dtypes::to_python(py, *dtype));
             let dtypes = PyTuple::new(py, dtypes.collect::<PyResult<Vec<_>>>()?)?;
-            let made = py.import("weft._cuda.elementwise")?.getattr("of_ufunc")?.call1((&self.ufunc, dtypes))?;
+            let made = py.import("weft._cuda.elementwise")?.getattr("of_ufunc")?.call1((ufunc, dtypes))?;
             Ok(made.extract()?)
         })?;
         Ok(made.as_ref())

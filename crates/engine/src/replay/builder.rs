@@ -11,6 +11,9 @@ use std::sync::Arc;
 /// Instances of a replay that may be in flight, unless it is said how many.
 const LIMIT: u32 = 2;
 
+/// Marks a port among what a step needs.
+const PORT: u32 = 1 << 31;
+
 /// A step of a replay, by its place in the order in which they were recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StepId(pub(crate) u32);
@@ -100,12 +103,12 @@ pub struct ReplayBuilder<B> {
     priorities: Vec<i32>,
     kinds: Vec<(StepKind, Device)>,
     ports: Vec<Port>,
+    /// What a step sees, in the order in which that was said: earlier steps, and with [`PORT`] what was behind a port
+    /// before the push. It takes over the failure of what was named first.
     needs: Vec<(u32, u32)>,
     follows: Vec<(u32, u32)>,
-    /// Step, port, and what it does to it.
+    /// Step and port.
     uses: Vec<(u32, u32)>,
-    /// Uses that see what was behind the port before the push.
-    sees: Vec<(u32, u32)>,
     limit: u32,
     bindings: PhantomData<fn(&B)>,
 }
@@ -132,7 +135,6 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
             needs: Vec::new(),
             follows: Vec::new(),
             uses: Vec::new(),
-            sees: Vec::new(),
             limit: LIMIT,
             bindings: PhantomData,
         }
@@ -216,7 +218,7 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
         }
         let uses = &mut self.ports[port.index()];
         if kind.sees_value() && !uses.overwritten {
-            self.sees.push((step.0, port.0));
+            self.needs.push((step.0, PORT | port.0));
         }
         uses.overwritten |= kind == AccessKind::Overwrite;
         // Of several uses the first one decides whether the value before the push is seen.
@@ -251,7 +253,7 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
     pub fn touches(&mut self, step: StepId, port: PortId, sees: bool) -> Result<(), EngineError> {
         self.check_use(step, port)?;
         if sees {
-            self.sees.push((step.0, port.0));
+            self.needs.push((step.0, PORT | port.0));
         }
         self.uses.push((step.0, port.0));
         Ok(())
@@ -288,7 +290,8 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
         let celled = celled
             .map(|(step, &(kind, device))| Celled { step, lane: lane(kind, device), hosted: kind == StepKind::Hosted })
             .collect();
-        let pairs = self.needs.iter().chain(&self.follows);
+        let needs = self.needs.iter().filter(|(_, earlier)| earlier & PORT == 0);
+        let pairs = needs.chain(&self.follows);
         let mut edges: Vec<_> = pairs.map(|&(step, earlier)| (earlier, step)).collect();
         for pairs in [&mut edges, &mut self.uses] {
             pairs.sort_unstable();
@@ -296,7 +299,9 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
         }
         #[allow(clippy::cast_possible_truncation)] // few enough
         let steps = self.steps.len() as u32;
-        self.needs.extend(self.sees.iter().map(|&(step, port)| (step, steps + port)));
+        for (_, earlier) in self.needs.iter_mut().filter(|(_, earlier)| earlier & PORT != 0) {
+            *earlier = steps + (*earlier & !PORT);
+        }
         let port = |port: Port| PortPlan {
             kind: port.kind.unwrap_or(AccessKind::Read),
             writers: port.resolved.unwrap_or_else(|| Writers::of(&port.writers)),

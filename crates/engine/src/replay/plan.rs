@@ -177,7 +177,9 @@ impl Plan {
             }
         }
         let is_plain = |step: u32| cell_of.get(step as usize).is_none_or(|&cell| cell == super::NONE);
-        let parallel = Shape::new(count, port_count, &edges, &users, (&costs, &priorities), is_plain);
+        // A step needs those alone that it comes after.
+        let goes_on = |step, next| is_plain(step) && is_plain(next);
+        let parallel = Shape::new(count, port_count, &edges, &users, (&costs, &priorities), goes_on);
         Arc::new(Self {
             name,
             names: names.into(),
@@ -237,8 +239,12 @@ impl Plan {
         self.sequential.get_or_init(|| {
             let steps = self.step_count();
             let edges: Vec<_> = (1..steps).map(|step| (step - 1, step)).collect();
-            let is_plain = |step| self.is_plain(step);
-            Shape::new(steps, self.port_count(), &edges, &self.users, (&self.costs, &self.priorities), is_plain)
+            // What goes right after another step is not asked whether earlier ones have failed.
+            let goes_on = |step, next| {
+                let needs = self.needs.of(next);
+                self.is_plain(step) && self.is_plain(next) && needs.iter().all(|needed| *needed == step)
+            };
+            Shape::new(steps, self.port_count(), &edges, &self.users, (&self.costs, &self.priorities), goes_on)
         })
     }
 

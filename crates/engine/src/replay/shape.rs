@@ -51,14 +51,15 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// `edges` lead from a step to a later one; `users` are pairs of step and port.
+    /// `edges` lead from a step to a later one; `users` are pairs of step and port. `goes_on` says of a step that is the
+    /// only one behind another whether it may run right after that one, with no look at what has failed.
     pub(super) fn new(
         steps: u32,
         ports: u32,
         edges: &[(u32, u32)],
         users: &[(u32, u32)],
         (costs, priorities): (&[u32], &[i32]),
-        is_plain: impl Fn(u32) -> bool,
+        goes_on: impl Fn(u32, u32) -> bool,
     ) -> Self {
         let (start, nodes) = (steps + ports, (steps + ports + 1) as usize);
         let mut counts = vec![0_u32; nodes];
@@ -83,7 +84,7 @@ impl Shape {
         let bands = classed(bands(steps, &successors, costs), priorities);
         let continues = (0..steps)
             .map(|step| match *successors.of(step) {
-                [next] if next < steps && counts[next as usize] == 1 && is_plain(step) && is_plain(next) => next,
+                [next] if next < steps && counts[next as usize] == 1 && goes_on(step, next) => next,
                 _ => NONE,
             })
             .collect();

@@ -175,3 +175,30 @@ fn a_cancelled_engine_starts_no_further_step() {
     assert_eq!(*log.steps.lock().expect("no panic"), ["first"]);
     assert!(variable.has_failed());
 }
+
+/// One by one a step runs right after another that it does not need: what it does need has failed before.
+#[test]
+fn one_by_one_what_needs_a_failed_step_is_skipped_too() {
+    let _watchdog = Watchdog::new("one by one what needs a failed step is skipped too");
+    let engine = engine(1);
+    let mut builder = ReplayBuilder::new();
+    let spoiled = builder.port();
+    let bad = failing(&mut builder, StepKind::Plain, false);
+    let _beside = step(&mut builder, "beside");
+    let after = step(&mut builder, "needs");
+    builder.needs(after, bad).expect("an earlier step");
+    let last = step(&mut builder, "last");
+    builder.needs(last, after).expect("an earlier step");
+    builder.uses(last, spoiled, AccessKind::Overwrite).expect("there is the port");
+    let replay = engine.new_replay(builder).expect("a replay");
+    let variable = engine.new_variable(None);
+    for sequential in [true, false] {
+        let log = Arc::new(Log::default());
+        let options = ReplayOptions { sequential, ..ReplayOptions::default() };
+        engine.push_replay(&replay, &[(spoiled, &variable)], Arc::clone(&log), &options).expect("an open engine");
+        let Err(EngineError::Failed(failure)) = engine.wait_for_var(&variable) else { panic!("it failed") };
+        assert_eq!(failure.op(), "op 'bad'");
+        assert_eq!(*log.steps.lock().expect("no panic"), ["beside"]);
+    }
+    engine.close(false, None, None).expect("failures were told");
+}

@@ -187,10 +187,7 @@ fn call(
             place: 0,
             of_shapes: false,
         })?,
-        None => Attributes::new(given.into_iter().map(|(key, text)| {
-            let dtype = if &*key == "dtype" { DType::named(&text) } else { None };
-            (key, dtype.map_or_else(|| parse(&text), Value::DType))
-        })),
+        None => attributes_of_texts(given),
     };
     if matches!(writer, Writer::Mxnet(..900)) {
         old::complete(&op, &source.name, &attributes, &mut inputs)?;
@@ -200,7 +197,19 @@ fn call(
         check_index(&node, used - 1)?;
     }
     notes.iter().for_each(|(key, text)| node.set_text(key, text));
+    // Who composes on with what it mutates takes the next version.
+    for entry in node.mutates()?.into_iter().filter_map(|at| node.inputs().get(at)) {
+        entry.node.mutate_to(entry.version.saturating_add(1));
+    }
     Ok(node)
+}
+
+/// Attributes from texts as values are written; what an op has no rule for is read so.
+pub(crate) fn attributes_of_texts(items: Vec<(Arc<str>, Arc<str>)>) -> Attributes {
+    Attributes::new(items.into_iter().map(|(key, text)| {
+        let dtype = if &*key == "dtype" { DType::named(&text) } else { None };
+        (key, dtype.map_or_else(|| parse(&text), Value::DType))
+    }))
 }
 
 fn note_inputs(node: &Node, notes: old::ForInputs) -> Result<()> {

@@ -4,5 +4,7 @@ mod load;
 mod old;
 mod save;
 
+pub(crate) use load::attributes_of_texts;
 pub use load::{FindOp, LoadOptions, Writer, load};
+pub(crate) use save::contains_opaque;
 pub use save::save;

@@ -115,7 +115,8 @@ fn write_node(text: &mut String, node: &Node, number: u32, indexed: &IndexedGrap
     Ok(())
 }
 
-fn contains_opaque(value: &Value) -> bool {
+/// Whether a value, or a part of it, is an object that no file can hold.
+pub(crate) fn contains_opaque(value: &Value) -> bool {
     match value {
         Value::Opaque(_) => true,
         Value::Tuple(values) => values.iter().any(contains_opaque),

@@ -25,7 +25,7 @@ pub struct Node {
     outputs: u32,
     place: u64,
     texts: RwLock<Option<Box<Texts>>>,
-    /// Of a variable: how often calls that were composed mutate it.
+    /// How often calls that were composed mutate what it stands for, or makes.
     mutations: Mutex<u32>,
     /// Graphs inside the node, in JSON: kept as they were read.
     subgraphs: Option<Arc<str>>,
@@ -194,15 +194,21 @@ impl Node {
         self.subgraphs.as_ref()
     }
 
-    /// How often calls that were composed mutate this variable.
+    /// How often calls that were composed mutate this variable, or results of this call.
     #[must_use]
     pub fn version(&self) -> u32 {
         *self.mutations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts one more mutation of this variable.
+    /// Counts one more mutation.
     pub fn mutate(&self) {
-        *self.mutations.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        self.mutate_to(self.version().saturating_add(1));
+    }
+
+    /// Notes that there have been so many mutations, or more.
+    pub fn mutate_to(&self, version: u32) {
+        let mut mutations = self.mutations.lock().unwrap_or_else(PoisonError::into_inner);
+        *mutations = version.max(*mutations);
     }
 
     /// What is noted on the node under this key.

@@ -3,7 +3,7 @@
 use super::fixed_point::{Spread, call_of, no_rule};
 use super::infer_type::DTYPE;
 use crate::error::{GraphError, Result};
-use crate::graph::Graph;
+use crate::graph::{Graph, IndexedGraph};
 use crate::registry::SharedShapeRule;
 use crate::rules::shape_of;
 use crate::value::{DType, Shape, parse};
@@ -60,26 +60,7 @@ pub fn infer_shape<S: BuildHasher>(graph: &Graph, known: &HashMap<Arc<str>, Shap
         check_names(&indexed, known.keys())?;
     }
     let dtypes = graph.get::<Vec<Option<DType>>>(DTYPE);
-    let mut rules: HashMap<usize, Option<Arc<SharedShapeRule>>> = HashMap::new();
-    let mut spread = Spread::new(&indexed, facts);
-    let mut types: Vec<Option<DType>> = Vec::new();
-    spread.run(&mut |number, node, ins, outs| {
-        let Some(op) = node.op() else { return Ok(()) };
-        let rule = rules.entry(Arc::as_ptr(op).addr()).or_insert_with(|| op.get("infer_shape"));
-        let Some(rule) = rule else {
-            // Where nothing is known nothing was asked.
-            return if ins.iter().any(Shape::is_known) { Err(no_rule(node, "infer_shape")) } else { Ok(()) };
-        };
-        types.clear();
-        if let Some(dtypes) = &dtypes {
-            types.extend(indexed.inputs(number).iter().map(|&id| dtypes[indexed.entry_id(id)]));
-        }
-        match call_of(node, &[], &types) {
-            Some(call) => rule.infer(&call, ins, outs),
-            None => Ok(()),
-        }
-    })?;
-    let facts = spread.facts;
+    let facts = spread_shapes(&indexed, facts, dtypes.as_ref().map(|dtypes| dtypes.as_slice()))?;
     let unknown = facts.iter().filter(|shape| !shape.is_known()).count();
     let mut result = graph.clone();
     result.set(SHAPE, facts);
@@ -87,11 +68,32 @@ pub fn infer_shape<S: BuildHasher>(graph: &Graph, known: &HashMap<Arc<str>, Shap
     Ok(result)
 }
 
+/// Finds what follows from the shapes that are known of entries.
+pub(super) fn spread_shapes(indexed: &IndexedGraph, facts: Shapes, dtypes: Option<&[Option<DType>]>) -> Result<Shapes> {
+    let mut rules: HashMap<usize, Option<Arc<SharedShapeRule>>> = HashMap::new();
+    let mut spread = Spread::new(indexed, facts);
+    let mut types: Vec<Option<DType>> = Vec::new();
+    spread.run(&mut |number, node, ins, outs| {
+        let Some(op) = node.op() else { return Ok(()) };
+        let rule = rules.entry(Arc::as_ptr(op).addr()).or_insert_with(|| op.get("infer_shape"));
+        let Some(rule) = rule else {
+            // Where nothing is known nothing was asked.
+            return if ins.iter().any(Shape::is_known) { Err(no_rule(node, "infer_shape", indexed)) } else { Ok(()) };
+        };
+        types.clear();
+        if let Some(dtypes) = dtypes {
+            types.extend(indexed.inputs(number).iter().map(|&id| dtypes[indexed.entry_id(id)]));
+        }
+        match call_of(node, &[], &types) {
+            Some(call) => rule.infer(&call, ins, outs),
+            None => Ok(()),
+        }
+    })?;
+    Ok(spread.facts)
+}
+
 /// Refuses names that no variable has.
-pub(super) fn check_names<'a>(
-    indexed: &crate::graph::IndexedGraph,
-    names: impl Iterator<Item = &'a Arc<str>>,
-) -> Result<()> {
+pub(super) fn check_names<'a>(indexed: &IndexedGraph, names: impl Iterator<Item = &'a Arc<str>>) -> Result<()> {
     let all: Vec<&str> =
         indexed.input_nodes().iter().map(|&number| &**indexed.nodes()[number as usize].name()).collect();
     let known: std::collections::HashSet<&str> = all.iter().copied().collect();

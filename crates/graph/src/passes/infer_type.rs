@@ -3,8 +3,9 @@
 use super::fixed_point::{Spread, call_of, no_rule};
 use super::infer_shape::{SHAPE, Shapes, check_names};
 use crate::error::{GraphError, Result};
-use crate::graph::Graph;
-use crate::registry::SharedTypeRule;
+use crate::graph::{Graph, IndexedGraph};
+use crate::node::Node;
+use crate::registry::{RuleError, SharedTypeRule};
 use crate::value::{DType, Shape};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -47,24 +48,8 @@ pub fn infer_type<S: BuildHasher>(graph: &Graph, known: &HashMap<Arc<str>, DType
         check_names(&indexed, known.keys())?;
     }
     let shapes = graph.get::<Shapes>(SHAPE);
-    let mut rules: HashMap<usize, Option<Arc<SharedTypeRule>>> = HashMap::new();
-    let mut sizes: Vec<Shape> = Vec::new();
+    let mut ask = asking(&indexed, shapes.as_ref().map(|shapes| shapes.as_slice()));
     let mut spread = Spread::new(&indexed, facts);
-    let mut ask = |number: u32, node: &crate::node::Node, ins: &mut [Option<DType>], outs: &mut [Option<DType>]| {
-        let Some(op) = node.op() else { return Ok(()) };
-        let rule = rules.entry(Arc::as_ptr(op).addr()).or_insert_with(|| op.get("infer_type"));
-        let Some(rule) = rule else {
-            return if ins.iter().any(Option::is_some) { Err(no_rule(node, "infer_type")) } else { Ok(()) };
-        };
-        sizes.clear();
-        if let Some(shapes) = &shapes {
-            sizes.extend(indexed.inputs(number).iter().map(|&id| shapes[indexed.entry_id(id)].clone()));
-        }
-        match call_of(node, &sizes, &[]) {
-            Some(call) => rule.infer(&call, ins, outs),
-            None => Ok(()),
-        }
-    };
     spread.run(&mut ask)?;
     if spread.facts.iter().any(Option::is_none) {
         for number in (0_u32..).take(indexed.nodes().len()) {
@@ -82,8 +67,40 @@ pub fn infer_type<S: BuildHasher>(graph: &Graph, known: &HashMap<Arc<str>, DType
     Ok(result)
 }
 
+/// What asks the rules of nodes for dtypes.
+#[allow(clippy::type_complexity)] // an `Ask`, not boxed
+fn asking<'a>(
+    indexed: &'a IndexedGraph,
+    shapes: Option<&'a [Shape]>,
+) -> impl FnMut(u32, &Node, &mut [Option<DType>], &mut [Option<DType>]) -> Result<(), RuleError> + 'a {
+    let mut rules: HashMap<usize, Option<Arc<SharedTypeRule>>> = HashMap::new();
+    let mut sizes: Vec<Shape> = Vec::new();
+    move |number, node, ins, outs| {
+        let Some(op) = node.op() else { return Ok(()) };
+        let rule = rules.entry(Arc::as_ptr(op).addr()).or_insert_with(|| op.get("infer_type"));
+        let Some(rule) = rule else {
+            return if ins.iter().any(Option::is_some) { Err(no_rule(node, "infer_type", indexed)) } else { Ok(()) };
+        };
+        sizes.clear();
+        if let Some(shapes) = shapes {
+            sizes.extend(indexed.inputs(number).iter().map(|&id| shapes[indexed.entry_id(id)].clone()));
+        }
+        match call_of(node, &sizes, &[]) {
+            Some(call) => rule.infer(&call, ins, outs),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Finds what follows from the dtypes that are known of entries; what does not stays unknown.
+pub(super) fn spread_types(indexed: &IndexedGraph, facts: DTypes, shapes: Option<&[Shape]>) -> Result<DTypes> {
+    let mut spread = Spread::new(indexed, facts);
+    spread.run(&mut asking(indexed, shapes))?;
+    Ok(spread.facts)
+}
+
 /// Lets variables that meet in a node have the dtype of what they meet there, or float32.
-fn assume(indexed: &crate::graph::IndexedGraph, spread: &mut Spread<'_, Option<DType>>, number: u32) {
+fn assume(indexed: &IndexedGraph, spread: &mut Spread<'_, Option<DType>>, number: u32) {
     let inputs = indexed.inputs(number);
     let met = inputs.iter().find_map(|&id| spread.facts[indexed.entry_id(id)]);
     for id in inputs {

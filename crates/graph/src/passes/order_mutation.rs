@@ -1,9 +1,9 @@
-//! `OrderMutation`: what reads a variable comes before the call that mutates it next, and after the one before.
+//! `OrderMutation`: what reads a value comes before the call that mutates it next, and after the one before.
 
 use crate::error::{GraphError, Result};
-use crate::graph::Graph;
+use crate::graph::{Graph, IndexedGraph};
 use crate::node::{NodeRef, Rewriter};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 #[derive(Default)]
 struct Uses {
@@ -11,20 +11,28 @@ struct Uses {
     writers: Vec<u32>,
 }
 
-/// Adds control dependencies that keep mutations in the order of versions. Calls that mutate the same version go in the
-/// order of the graph.
-///
-/// # Errors
-///
-/// If versions contradict each other: a call reads what comes after itself.
-pub fn order_mutation(graph: &Graph) -> Result<Graph> {
-    let indexed = graph.indexed()?;
+/// What mutations order beyond the inputs of nodes.
+pub(super) struct Ordered {
+    /// For each node those that must come before it because of a mutation.
+    pub(super) before: Vec<Vec<u32>>,
+    /// All nodes, in an order that keeps to inputs, control and these.
+    pub(super) order: Vec<usize>,
+}
+
+/// Finds what keeps mutations in the order of versions.
+pub(super) fn ordered_by_mutation(indexed: &IndexedGraph) -> Result<Ordered> {
     let nodes = indexed.nodes();
+    let mutates: Vec<Vec<usize>> = nodes.iter().map(|node| node.mutates()).collect::<Result<_>>()?;
+    let mutable: HashSet<u32> = (0_u32..)
+        .zip(&mutates)
+        .flat_map(|(number, mutated)| {
+            mutated.iter().filter_map(move |&at| indexed.inputs(number).get(at)).map(|id| id.node)
+        })
+        .collect();
     let mut uses: HashMap<u32, BTreeMap<u32, Uses>> = HashMap::new();
-    for (number, node) in (0_u32..).zip(nodes) {
-        let mutated = node.mutates()?;
+    for (number, mutated) in (0_u32..).zip(&mutates) {
         for (at, id) in indexed.inputs(number).iter().enumerate() {
-            if !indexed.mutable_input_nodes().contains(&id.node) {
+            if !mutable.contains(&id.node) {
                 continue;
             }
             let version = uses.entry(id.node).or_default().entry(id.version).or_default();
@@ -52,12 +60,30 @@ pub fn order_mutation(graph: &Graph) -> Result<Graph> {
         }
     }
     let mut edges: Vec<Vec<usize>> = Vec::with_capacity(nodes.len());
-    for (number, added) in (0_u32..).zip(&before) {
+    for (number, added) in (0_u32..).zip(&mut before) {
+        added.sort_unstable();
+        added.dedup();
         let own = indexed.inputs(number).iter().map(|id| id.node).chain(indexed.control(number).iter().copied());
         edges.push(own.chain(added.iter().copied()).map(|each| each as usize).collect());
     }
     let order = crate::node::ordered(&edges)
         .map_err(|at| GraphError::at(&nodes[at], "it reads a version that comes after it"))?;
+    Ok(Ordered { before, order })
+}
+
+/// Adds control dependencies that keep mutations in the order of versions. Calls that mutate the same version go in the
+/// order of the graph.
+///
+/// # Errors
+///
+/// If versions contradict each other: a call reads what comes after itself.
+pub fn order_mutation(graph: &Graph) -> Result<Graph> {
+    let indexed = graph.indexed()?;
+    let nodes = indexed.nodes();
+    let Ordered { before, order } = ordered_by_mutation(&indexed)?;
+    if before.iter().all(Vec::is_empty) {
+        return Ok(graph.clone());
+    }
     let mut rewriter = Rewriter::default();
     for at in order {
         let node: &NodeRef = &nodes[at];
@@ -66,8 +92,6 @@ pub fn order_mutation(graph: &Graph) -> Result<Graph> {
             continue;
         }
         let mut control = rewriter.control(node);
-        before[at].sort_unstable();
-        before[at].dedup();
         for &each in &before[at] {
             let each = rewriter.node(&nodes[each as usize]);
             if !control.iter().any(|known| std::sync::Arc::ptr_eq(known, &each)) {

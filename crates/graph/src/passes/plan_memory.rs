@@ -39,25 +39,36 @@ pub enum External {
 ///
 /// If they are not, or a mutation is not ordered (`order_mutation` orders them).
 pub fn plan_memory(graph: &Graph, memory: Memory, external: &External) -> Result<Graph> {
-    let shapes = graph.wanted::<Shapes>(SHAPE, "infer_shape")?;
-    let dtypes = graph.wanted::<DTypes>(DTYPE, "infer_type")?;
     let indexed = graph.indexed()?;
-    if shapes.len() != indexed.num_entries() || dtypes.len() != indexed.num_entries() {
-        return Err(GraphError::new("the graph has shapes, or dtypes, of another graph: infer them anew"));
-    }
-    let network = network(&indexed, &shapes, &dtypes, external)?;
+    let Planned { network, .. } = planned(graph, &indexed, external, &|_| false)?;
     let plan = plan_network(&network, &Settings { memory, ..Settings::default() })?;
     Ok(attributed(graph, &indexed, &network, &plan))
 }
 
-fn network(
+/// A graph as the planner takes it: its values are the entries, by their numbers.
+pub(super) struct Planned {
+    pub(super) network: Network,
+    /// The node of each op.
+    pub(super) nodes: Vec<u32>,
+    /// The inputs of its node that each op reads.
+    pub(super) reads: Vec<Vec<usize>>,
+}
+
+/// A graph whose shapes and dtypes are known, as the planner takes it; `again` says which nodes may run again.
+pub(super) fn planned(
+    graph: &Graph,
     indexed: &IndexedGraph,
-    shapes: &[crate::value::Shape],
-    dtypes: &DTypes,
     external: &External,
-) -> Result<Network> {
+    again: &dyn Fn(u32) -> bool,
+) -> Result<Planned> {
+    let shapes = graph.wanted::<Shapes>(SHAPE, "infer_shape")?;
+    let dtypes = graph.wanted::<DTypes>(DTYPE, "infer_type")?;
+    if shapes.len() != indexed.num_entries() || dtypes.len() != indexed.num_entries() {
+        return Err(GraphError::new("the graph has shapes, or dtypes, of another graph: infer them anew"));
+    }
     let outputs: HashSet<usize> = indexed.outputs().iter().map(|&id| indexed.entry_id(id)).collect();
     let mut network = Network::default();
+    let (mut nodes, mut reads) = (Vec::new(), Vec::new());
     let mut op_of: Vec<usize> = vec![usize::MAX; indexed.nodes().len()];
     for (number, node) in (0_u32..).zip(indexed.nodes()) {
         for (index, entry) in indexed.entries_of(number).enumerate() {
@@ -131,10 +142,12 @@ fn network(
             pairs,
             workspace: workspace(&call)?,
             cost: cost(&call),
-            again: false,
+            again: again(number),
         });
+        nodes.push(number);
+        reads.push(read);
     }
-    Ok(network)
+    Ok(Planned { network, nodes, reads })
 }
 
 /// Bytes that a call needs while it runs.

@@ -1,7 +1,10 @@
 //! `PrintGraphIR`: a graph as text.
 
+use super::derived::{FUSED, SUBGRAPH};
+use super::subgraph::Subgraph;
 use crate::error::Result;
 use crate::graph::{AnyAttribute, Graph};
+use crate::node::Node;
 use crate::value::{DType, Shape};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -33,6 +36,20 @@ pub fn item(value: &AnyAttribute, at: usize, other: &Item<'_>) -> Option<String>
 ///
 /// If the graph has no such attribute.
 pub fn print_ir(graph: &Graph, entries: &[&str], nodes: &[&str], other: &Item<'_>) -> Result<String> {
+    let mut text = String::new();
+    print_into(&mut text, "", graph, entries, nodes, other)?;
+    text.push('\n');
+    Ok(text)
+}
+
+fn print_into(
+    text: &mut String,
+    margin: &str,
+    graph: &Graph,
+    entries: &[&str],
+    nodes: &[&str],
+    other: &Item<'_>,
+) -> Result<()> {
     let indexed = graph.indexed()?;
     let find = |name: &&str| match graph.attribute(name) {
         Some(value) => Ok((name.to_string(), value)),
@@ -42,7 +59,7 @@ pub fn print_ir(graph: &Graph, entries: &[&str], nodes: &[&str], other: &Item<'_
     let nodes: Vec<_> = nodes.iter().map(find).collect::<Result<_>>()?;
     let variables: Vec<_> =
         indexed.input_nodes().iter().map(|&number| format!("%{}", indexed.nodes()[number as usize].name())).collect();
-    let mut text = format!("Graph({}) {{\n", variables.join(", "));
+    let _ = writeln!(text, "Graph({}) {{", variables.join(", "));
     let named = |node: u32, index: u32| {
         let source = &indexed.nodes()[node as usize];
         match (source.is_variable(), source.outputs()) {
@@ -54,12 +71,18 @@ pub fn print_ir(graph: &Graph, entries: &[&str], nodes: &[&str], other: &Item<'_
     // Writing to a string does not fail.
     for (number, node) in (0_u32..).zip(indexed.nodes()) {
         if node.is_variable() {
-            let _ = write!(text, "  %{}", node.name());
+            let _ = write!(text, "{margin}  %{}", node.name());
         } else {
             let inputs: Vec<_> = indexed.inputs(number).iter().map(|id| named(id.node, id.index)).collect();
-            let _ = write!(text, "  %{number} = {}({})", node.op_name(), inputs.join(", "));
+            let _ = write!(text, "{margin}  %{number} = {}({})", node.op_name(), inputs.join(", "));
             for (key, value) in node.attributes().iter() {
-                let _ = write!(text, ", {key}='{value}'");
+                match inside(node, key) {
+                    Some(graph) => {
+                        let _ = write!(text, ", {key}=");
+                        print_into(text, &format!("{margin}    "), &graph.graph, &[], &[], other)?;
+                    }
+                    None => drop(write!(text, ", {key}='{value}'")),
+                }
             }
         }
         for (key, value) in node.texts() {
@@ -86,6 +109,11 @@ pub fn print_ir(graph: &Graph, entries: &[&str], nodes: &[&str], other: &Item<'_
         text.push('\n');
     }
     let outputs: Vec<_> = indexed.outputs().iter().map(|id| named(id.node, id.index)).collect();
-    let _ = write!(text, "  ret {}\n}}\n", outputs.join(", "));
-    Ok(text)
+    let _ = write!(text, "{margin}  ret {}\n{margin}}}", outputs.join(", "));
+    Ok(())
+}
+
+/// The graph that an attribute of a call holds, if it does.
+fn inside(node: &Node, key: &str) -> Option<Arc<Subgraph>> {
+    (key == SUBGRAPH && node.op_name() == FUSED).then(|| Subgraph::of(node.attributes()).ok()).flatten()
 }

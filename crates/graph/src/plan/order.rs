@@ -17,10 +17,28 @@ pub(super) fn orders(linked: &Linked<'_>, workers: usize) -> Vec<Vec<usize>> {
         linked.by_rank(&depth_first(linked)),
         memory_first(linked, &depth_first(linked)),
         linked.by_rank(&depth),
+        linked.by_rank(&as_needed(linked, &vec![true; ops])),
         Schedule::for_workers(linked, workers).order,
     ];
     orders.dedup();
     orders
+}
+
+/// Ranks by which, of these ops, results are made as soon as what they take is there, and what they take just before: so
+/// nothing waits to be read once more at the end.
+pub(super) fn as_needed(linked: &Linked<'_>, of: &[bool]) -> Vec<u64> {
+    let order = linked.by_rank(&(0..of.len() as u64).collect::<Vec<_>>());
+    let mut level = vec![0_u64; of.len()];
+    for &op in &order {
+        let before = linked.before[op].iter().filter(|&&before| of[before]).map(|&before| level[before] + 1);
+        level[op] = before.max().unwrap_or(0);
+    }
+    let mut rank = vec![0; of.len()];
+    for &op in order.iter().rev() {
+        let next = linked.behind[op].iter().filter(|&&next| of[next]).map(|&next| rank[next] - 1).min();
+        rank[op] = next.unwrap_or(of.len() as u64 + level[op]);
+    }
+    rank
 }
 
 /// Of the ops that may come next, whatever frees most, or takes least; of equals that of the lowest rank.

@@ -7,7 +7,7 @@
 use super::arena::{Plan, Settings, plan_schedules};
 use super::error::PlanError;
 use super::network::{Linked, Network, Op, Share};
-use super::order::orders;
+use super::order::{as_needed, orders};
 use super::schedule::Schedule;
 use super::storage::Storages;
 use std::cmp::Reverse;
@@ -41,7 +41,7 @@ pub fn recompute(network: &Network, limit: Option<u64>, settings: &Settings<'_>)
     }
     let mut sets: Vec<Candidate> = Vec::new();
     for again in candidates(&linked) {
-        let candidate = Candidate::new(&linked, again)?;
+        let candidate = Candidate::new(&linked, &again)?;
         if !candidate.copies.is_empty() && !sets.iter().any(|other| other.again == candidate.again) {
             sets.push(candidate);
         }
@@ -88,14 +88,21 @@ struct Candidate {
 }
 
 impl Candidate {
-    fn new(linked: &Linked<'_>, again: Vec<bool>) -> Result<Self, PlanError> {
-        let (network, copies, order) = Copier::new(linked, &again).run();
-        let peak = {
-            let relinked = Linked::new(&network)?;
-            Storages::new(&relinked, &Schedule::serial(order.clone())).peak()
-        };
-        let cost = copies.iter().map(|&op| linked.cost(op)).sum();
-        Ok(Self { again, network, copies, order, peak, cost })
+    fn new(linked: &Linked<'_>, again: &[bool]) -> Result<Self, PlanError> {
+        let given: Vec<u64> = (0..linked.network.ops.len() as u64).collect();
+        let mut best: Option<Self> = None;
+        for rank in [given, early(linked)] {
+            let (network, copies, order) = Copier::new(linked, again, rank).run();
+            let peak = {
+                let relinked = Linked::new(&network)?;
+                Storages::new(&relinked, &Schedule::serial(order.clone())).peak()
+            };
+            if best.as_ref().is_none_or(|best| peak < best.peak) {
+                let cost = copies.iter().map(|&op| linked.cost(op)).sum();
+                best = Some(Self { again: again.to_owned(), network, copies, order, peak, cost });
+            }
+        }
+        best.ok_or_else(|| PlanError::Graph { what: "no order was tried".to_owned() })
     }
 
     fn plan(&self, settings: &Settings<'_>) -> Result<Recomputed, PlanError> {
@@ -105,6 +112,24 @@ impl Candidate {
         let plan = plan_schedules(&relinked, serial.into_iter().map(Schedule::serial).collect(), settings)?;
         Ok(Recomputed { network: self.network.clone(), copies: self.copies.clone(), plan })
     }
+}
+
+/// The order in which the forward part runs as it was given, and the backward part as it is needed.
+fn early(linked: &Linked<'_>) -> Vec<u64> {
+    let late = late(linked);
+    let needed = as_needed(linked, &late);
+    let ops = late.len() as u64;
+    (0..ops).zip(late).zip(needed).map(|((given, late), needed)| if late { ops + needed } else { given }).collect()
+}
+
+/// The ops that read copies: those of the backward part, from which no op that may run again can be reached.
+fn late(linked: &Linked<'_>) -> Vec<bool> {
+    let ops = &linked.network.ops;
+    let mut late = vec![true; ops.len()];
+    for op in linked.by_rank(&vec![0; ops.len()]).into_iter().rev() {
+        late[op] = !ops[op].again && linked.behind[op].iter().all(|&next| late[next]);
+    }
+    late
 }
 
 /// Takes ops out of a set that fits, the dearest first, as long as it fits.
@@ -120,7 +145,7 @@ fn cheaper(
     for op in dear.into_iter().take(SPARED) {
         let mut again = set.again.clone();
         again[op] = false;
-        let without = Candidate::new(linked, again)?;
+        let without = Candidate::new(linked, &again)?;
         if without.peak > limit || without.cost >= set.cost {
             continue;
         }
@@ -252,21 +277,22 @@ struct Copier<'a> {
     copies: Vec<usize>,
     /// The copy of each value.
     copied: Vec<Option<usize>>,
+    /// Of ops that may come next, that of the lowest does.
+    rank: Vec<u64>,
     order: Vec<usize>,
 }
 
 impl<'a> Copier<'a> {
-    fn new(linked: &'a Linked<'a>, again: &'a [bool]) -> Self {
+    fn new(linked: &'a Linked<'a>, again: &'a [bool], rank: Vec<u64>) -> Self {
         let network = linked.network.clone();
         let copied = vec![None; network.values.len()];
-        Self { linked, again, network, copies: Vec::new(), copied, order: Vec::new() }
+        Self { linked, again, network, copies: Vec::new(), copied, rank, order: Vec::new() }
     }
 
     fn run(mut self) -> (Network, Vec<usize>, Vec<usize>) {
         let ops = &self.linked.network.ops;
-        let given: Vec<u64> = (0..ops.len() as u64).collect();
-        let late = self.late();
-        for op in self.linked.by_rank(&given) {
+        let late = late(self.linked);
+        for op in self.linked.by_rank(&self.rank) {
             if late[op] {
                 // Copies wait for what else the op waits for, so that they do not run right after the originals.
                 let makers = ops[op].inputs.iter().filter_map(|&value| self.linked.maker[value]);
@@ -282,16 +308,6 @@ impl<'a> Copier<'a> {
             self.order.push(op);
         }
         (self.network, self.copies, self.order)
-    }
-
-    /// The ops that read copies: those of the backward part, from which no op that may run again can be reached.
-    fn late(&self) -> Vec<bool> {
-        let ops = &self.linked.network.ops;
-        let mut late = vec![true; ops.len()];
-        for op in self.linked.by_rank(&vec![0; ops.len()]).into_iter().rev() {
-            late[op] = !ops[op].again && self.linked.behind[op].iter().all(|&next| late[next]);
-        }
-        late
     }
 
     fn is_copied(&self, value: usize) -> bool {

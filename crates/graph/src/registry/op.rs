@@ -239,9 +239,19 @@ impl Op {
         Ok(Self::of_inputs(attributes, self.given("ignores", attributes)?.unwrap_or_default()))
     }
 
+    /// Whether each element of its results is made of those at its place alone, inputs broadcast.
+    pub fn is_elementwise(&self, attributes: &Attributes) -> Result<bool> {
+        Ok(self.given("elementwise", attributes)?.unwrap_or(false))
+    }
+
+    /// Whether calls of it with the same values give the same, whatever they mutate.
+    pub fn draws_nothing(&self, attributes: &Attributes) -> Result<bool> {
+        Ok(self.registered && self.given("pure", attributes)?.unwrap_or(true))
+    }
+
     /// Whether calls of it may be merged and dropped.
     pub fn is_pure(&self, attributes: &Attributes) -> Result<bool> {
-        Ok(self.registered && self.given("pure", attributes)?.unwrap_or(true) && self.mutates(attributes)?.is_empty())
+        Ok(self.draws_nothing(attributes)? && self.mutates(attributes)?.is_empty())
     }
 }
 

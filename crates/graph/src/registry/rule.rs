@@ -128,6 +128,15 @@ pub enum Cost {
     },
 }
 
+/// The value of `identity`: when the result of an op is its first input, bit for bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Identity {
+    /// Where both have one shape and one dtype.
+    Like,
+    /// Where that is real.
+    Real,
+}
+
 /// The value of `cost`.
 pub type OpCost = Arc<dyn Fn(&Call<'_>) -> Result<Cost, RuleError> + Send + Sync>;
 

@@ -107,14 +107,12 @@ impl Symbol {
     }
 }
 
-/// Says in which version variables are taken, and counts their mutations.
+/// Says in which version values are taken, and counts their mutations.
 fn version(inputs: &mut [NodeEntry], mutates: &[usize]) {
-    for entry in inputs.iter_mut().filter(|entry| entry.node.is_variable()) {
+    for entry in inputs.iter_mut() {
         entry.version = entry.node.version();
     }
-    for entry in mutates.iter().filter_map(|&at| inputs.get(at)).filter(|entry| entry.node.is_variable()) {
-        entry.node.mutate();
-    }
+    mutates.iter().filter_map(|&at| inputs.get(at)).for_each(|entry| entry.node.mutate());
 }
 
 fn listed(variables: &[NodeRef]) -> String {

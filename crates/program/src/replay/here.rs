@@ -44,6 +44,7 @@ fn elements(step: &Step, bytes: usize) -> usize {
         // Products take more than one operation for each element.
         Step::Matmul(matmul) => matmul.operations(),
         Step::Fused(fused) => fused.size(),
+        Step::Blocked(blocked) => blocked.operations(),
         Step::Reduce(_) | Step::Opaque(_) => bytes,
     }
 }
@@ -53,7 +54,8 @@ impl Here {
     pub(super) fn new(recorded: &Recorded) -> Option<Self> {
         let instructions = &recorded.instructions;
         let native = |instruction: &crate::Instruction| {
-            instruction.step.is_native() && instruction.variables.is_empty() && !instruction.always_run
+            let sure = instruction.step.is_native() && !matches!(instruction.step, Step::Blocked(_));
+            sure && instruction.variables.is_empty() && !instruction.always_run
         };
         let read = |instruction: &crate::Instruction| {
             let of_reads = instruction.places.iter().filter(|place| place.access == Access::Read);

@@ -219,7 +219,8 @@ impl Lowering<'_> {
         };
         let mut steps = Vec::new();
         if let Step::Opaque(opaque) = &instruction.step {
-            let kind = if opaque.is_hosted() { StepKind::Hosted } else { StepKind::Native };
+            let native = || opaque.queue().map_or(StepKind::Native, StepKind::InOrder);
+            let kind = if opaque.is_hosted() { StepKind::Hosted } else { native() };
             let (engine, places) = (self.recorded.engine.clone(), instruction.places.clone());
             let step = OpaqueStep { engine, step: Arc::clone(opaque), places, instruction: at };
             let id = self.builder.step(step, &StepOptions { kind, ..options });
@@ -282,35 +283,42 @@ impl Lowering<'_> {
     /// Enters the steps of one instruction behind those before it.
     fn enter(&mut self, instruction: usize, steps: Vec<(StepId, Looks)>) -> Result<(), EngineError> {
         for (id, looks) in &steps {
-            let mut before = Before::default();
-            let mut touched: SmallVec<[(PortId, bool); 4]> = SmallVec::new();
+            let mut follows = Vec::new();
+            let mut needed: SmallVec<[u32; 8]> = SmallVec::new();
+            let mut touched: SmallVec<[PortId; 4]> = SmallVec::new();
             for (space, look) in looks {
-                let from = before.needs.len();
+                let mut before = Before::default();
                 let (spans, ports) = self.spans(space);
                 spans.look(look, &mut before);
-                let Some(ports) = ports else { continue };
-                let sees = before.needs[from..].contains(&OUTSIDE);
-                let at = ports.of(&look.range);
-                ports.seen[at] |= sees;
-                ports.written[at] |= look.writes;
-                match touched.iter_mut().find(|(port, _)| *port == ports.ids[at]) {
-                    Some((_, known)) => *known |= sees,
-                    None => touched.push((ports.ids[at], sees)),
+                let mut bound = None;
+                if let Some(ports) = ports {
+                    let (at, sees) = (ports.of(&look.range), before.needs.contains(&OUTSIDE));
+                    ports.seen[at] |= sees;
+                    ports.written[at] |= look.writes;
+                    bound = Some(ports.ids[at]);
+                    if !sees && !touched.contains(&ports.ids[at]) {
+                        touched.push(ports.ids[at]);
+                    }
+                }
+                follows.append(&mut before.follows);
+                for earlier in before.needs {
+                    match bound {
+                        Some(port) if earlier == OUTSIDE => self.builder.touches(*id, port, true)?,
+                        _ if needed.contains(&earlier) => {}
+                        _ => {
+                            self.builder.needs(*id, self.steps[earlier as usize])?;
+                            needed.push(earlier);
+                        }
+                    }
                 }
             }
-            for steps in [&mut before.needs, &mut before.follows] {
-                steps.sort_unstable();
-                steps.dedup();
-                steps.pop_if(|last| *last == OUTSIDE);
-            }
-            for earlier in before.needs {
-                self.builder.needs(*id, self.steps[earlier as usize])?;
-            }
-            for earlier in before.follows {
+            follows.sort_unstable();
+            follows.dedup();
+            for earlier in follows {
                 self.builder.follows(*id, self.steps[earlier as usize])?;
             }
-            for (port, sees) in touched {
-                self.builder.touches(*id, port, sees)?;
+            for port in touched {
+                self.builder.touches(*id, port, false)?;
             }
         }
         for (id, looks) in steps {

@@ -39,7 +39,8 @@ pub(super) struct Look {
     pub(super) spares: bool,
 }
 
-/// The steps before another one; each may be named more than once.
+/// The steps before another one; each may be named more than once. Of those that it needs, it takes over the failure of the
+/// one that is named first.
 #[derive(Default)]
 pub(super) struct Before {
     pub(super) needs: Vec<u32>,
@@ -70,7 +71,9 @@ impl Spans {
         self.cut(look.range.end);
         for (_, span) in self.0.range(look.range.clone()) {
             let sees = look.sees && span.entry == look.entry;
-            if sees { &mut before.needs } else { &mut before.follows }.extend_from_slice(&span.makers);
+            // The last maker's failure is what a version has failed with.
+            let makers = span.makers.iter().rev().copied().filter(|maker| *maker != OUTSIDE || sees);
+            if sees { &mut before.needs } else { &mut before.follows }.extend(makers);
             if look.writes {
                 before.follows.extend_from_slice(&span.readers);
             }
@@ -178,7 +181,7 @@ mod tests {
     fn who_sees_needs_and_who_overwrites_follows() {
         let mut spans = Spans::new(0, true);
         assert_eq!(step(&mut spans, 0..10, true, false, 0), (vec![OUTSIDE], vec![]));
-        assert_eq!(step(&mut spans, 2..4, false, true, 1), (vec![], vec![0, OUTSIDE]));
+        assert_eq!(step(&mut spans, 2..4, false, true, 1), (vec![], vec![0]));
         assert_eq!(step(&mut spans, 0..10, true, true, 2), (vec![1, OUTSIDE], vec![0]));
         assert_eq!(spans.makers(&(0..10)), (vec![2], false));
         assert_eq!(step(&mut spans, 6..8, true, false, 3), (vec![2], vec![]));

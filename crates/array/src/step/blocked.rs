@@ -1,0 +1,46 @@
+//! Steps that others write, as kernels of networks are, and that fall into blocks.
+
+use weft_engine::Cause;
+
+/// What computes outputs from inputs, of dense layouts alone, block by block. Where blocks end depends on what the step was
+/// made for, and so do the bits of the results: not on who runs them, nor on how many.
+pub trait Blocked: Send + Sync {
+    /// How many blocks may run side by side.
+    fn blocks(&self) -> usize;
+
+    /// About how many operations on numbers it takes.
+    fn operations(&self) -> usize;
+
+    /// How many bytes its blocks share while it runs.
+    fn scratch(&self) -> usize {
+        0
+    }
+
+    /// Does what comes before all blocks.
+    ///
+    /// # Safety
+    ///
+    /// `arrays` point to the first elements of inputs and outputs as the step was made for; nobody else writes to the former
+    /// or knows the latter. `scratch` points to so many bytes as it asks for, aligned to 64.
+    unsafe fn begin(&self, arrays: &[*mut u8], scratch: *mut u8) -> Result<(), Cause> {
+        let _ = (arrays, scratch);
+        Ok(())
+    }
+
+    /// Runs a block. Each is run once.
+    ///
+    /// # Safety
+    ///
+    /// As for [`begin`](Self::begin), which was called before.
+    unsafe fn run_block(&self, arrays: &[*mut u8], scratch: *mut u8, block: usize) -> Result<(), Cause>;
+
+    /// Does what comes after all blocks.
+    ///
+    /// # Safety
+    ///
+    /// As for [`begin`](Self::begin); all blocks were run.
+    unsafe fn finish(&self, arrays: &[*mut u8], scratch: *mut u8) -> Result<(), Cause> {
+        let _ = (arrays, scratch);
+        Ok(())
+    }
+}

@@ -1,0 +1,191 @@
+//! Kernels of networks, as Python asks for them: made once for shapes and attributes, pushed as often as one likes.
+
+use crate::array::tape::record;
+use crate::array::{NDArray, dtypes};
+use crate::payloads::trace;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use smallvec::SmallVec;
+use std::sync::Arc;
+use weft_array::{Array, Blocked, DType, push_blocked};
+use weft_engine::PushOptions;
+use weft_engine::trace::Kind;
+use weft_kernels::{Along, Channels, Channelwise, Convolution, Pool, Pooling, Product, Rows, Window, onednn};
+
+/// A kernel for operands of certain sizes.
+#[pyclass(module = "weft._core", frozen)]
+pub(crate) struct Kernel {
+    name: String,
+    dtype: DType,
+    /// How many elements each operand has, inputs first.
+    sizes: SmallVec<[usize; 6]>,
+    inputs: usize,
+    step: Arc<dyn Blocked>,
+}
+
+type Three = [usize; 3];
+
+fn refuse(message: &str) -> PyErr {
+    PyValueError::new_err(message.to_owned())
+}
+
+fn window(
+    (lengths, kernel, stride, before, dilation, counts): (Three, Three, Three, Three, Three, Three),
+) -> PyResult<Window> {
+    if stride.contains(&0) || dilation.contains(&0) || kernel.contains(&0) {
+        return Err(refuse("a window has lengths, strides and dilations of at least 1"));
+    }
+    Ok(Window { lengths, kernel, stride, before, dilation, counts })
+}
+
+#[pymethods]
+impl Kernel {
+    /// One of the three products of a convolution: "results", "data" or "weights". The window is lengths, kernel, stride,
+    /// padding before, dilation, counts; sizes are batch, channels, filters and groups.
+    #[staticmethod]
+    fn convolution(
+        name: String,
+        product: &str,
+        dtype: &Bound<'_, PyAny>,
+        sizes: [usize; 4],
+        windows: (Three, Three, Three, Three, Three, Three),
+        bias: bool,
+    ) -> PyResult<Option<Self>> {
+        let product = match product {
+            "results" => Product::Results,
+            "data" => Product::Data,
+            "weights" => Product::Weights,
+            _ => return Err(refuse("a product is of results, data or weights")),
+        };
+        let ([batch, channels, filters, groups], window) = (sizes, window(windows)?);
+        if groups == 0 || channels % groups != 0 || filters % groups != 0 || (bias && product != Product::Results) {
+            return Err(refuse("groups divide channels and filters, and a bias belongs to results"));
+        }
+        let own = Convolution { product, batch, channels, filters, groups, window, bias };
+        let dtype = dtypes::from_python(dtype)?;
+        let data = batch * channels * window.channel();
+        let results = batch * filters * window.total();
+        let weights = filters * (channels / groups) * window.size();
+        let sizes: SmallVec<[usize; 6]> = match product {
+            Product::Results if bias => [data, weights, filters, results].into_iter().collect(),
+            Product::Results => [data, weights, results].into_iter().collect(),
+            Product::Data => [results, weights, data].into_iter().collect(),
+            Product::Weights => [data, results, weights].into_iter().collect(),
+        };
+        let inputs = sizes.len() - 1;
+        Ok(own.step(dtype).map(|step| Self { name, dtype, sizes, inputs, step }))
+    }
+
+    /// Pooling: "largest", "to_largest", "of_largest", "mean" or "to_mean" of so many planes; `reach` as far as padding
+    /// counts for a mean.
+    #[staticmethod]
+    fn pooling(
+        name: String,
+        pool: &str,
+        dtype: &Bound<'_, PyAny>,
+        planes: usize,
+        windows: (Three, Three, Three, Three, Three, Three),
+        reach: Option<Three>,
+    ) -> PyResult<Option<Self>> {
+        let pool = match pool {
+            "largest" => Pool::Largest,
+            "to_largest" => Pool::ToLargest,
+            "of_largest" => Pool::OfLargest,
+            "mean" => Pool::Mean,
+            "to_mean" => Pool::ToMean,
+            _ => return Err(refuse("pooling is of the largest elements or of means")),
+        };
+        let (window, dtype) = (window(windows)?, dtypes::from_python(dtype)?);
+        let (wide, narrow) = (planes * window.channel(), planes * window.total());
+        let sizes: SmallVec<[usize; 6]> = match pool {
+            Pool::Largest | Pool::Mean => [wide, narrow].into_iter().collect(),
+            Pool::ToLargest => [narrow, wide, wide].into_iter().collect(),
+            Pool::OfLargest => [wide, wide, narrow].into_iter().collect(),
+            Pool::ToMean => [narrow, wide].into_iter().collect(),
+        };
+        let inputs = sizes.len() - 1;
+        let own = Pooling { pool, planes, window, reach };
+        Ok(own.step(dtype).map(|step| Self { name, dtype, sizes, inputs, step }))
+    }
+
+    /// What is done with channels: "sum", "normal", "train" or "gradient"; sizes are the product of the lengths before
+    /// them, their number, the product of the lengths behind.
+    #[staticmethod]
+    fn channels(name: String, what: &str, dtype: &Bound<'_, PyAny>, sizes: Three, eps: f64) -> PyResult<Option<Self>> {
+        let what = match what {
+            "sum" => Channelwise::Sum,
+            "normal" => Channelwise::Normal,
+            "train" => Channelwise::Train,
+            "gradient" => Channelwise::Gradient,
+            _ => return Err(refuse("channels are summed or normalised")),
+        };
+        let [outer, channels, inner] = sizes;
+        let (own, dtype) = (Channels { what, outer, channels, inner, eps }, dtypes::from_python(dtype)?);
+        let (inputs, outputs) = own.operands();
+        let size = |whole: &bool| if *whole { outer * channels * inner } else { channels };
+        let sizes = inputs.iter().chain(outputs).map(size).collect();
+        Ok(own.step(dtype).map(|step| Self { name, dtype, sizes, inputs: inputs.len(), step }))
+    }
+
+    /// What is done along an axis: "softmax", "log_softmax" or the gradient of one, which ends in "_data"; sizes as above.
+    #[staticmethod]
+    fn rows(name: String, along: &str, dtype: &Bound<'_, PyAny>, sizes: Three) -> PyResult<Option<Self>> {
+        let along = match along {
+            "softmax" => Along::Softmax,
+            "softmax_data" => Along::SoftmaxGradient,
+            "log_softmax" => Along::LogSoftmax,
+            "log_softmax_data" => Along::LogSoftmaxGradient,
+            _ => return Err(refuse("along an axis there are softmax and its logarithm")),
+        };
+        let [outer, length, inner] = sizes;
+        let (own, dtype) = (Rows { along, outer, length, inner }, dtypes::from_python(dtype)?);
+        let inputs = own.inputs();
+        let sizes = std::iter::repeat_n(outer * length * inner, inputs + 1).collect();
+        Ok(own.step(dtype).map(|step| Self { name, dtype, sizes, inputs, step }))
+    }
+
+    /// Pushes it on contiguous arrays.
+    fn push(&self, outputs: &Bound<'_, PyTuple>, inputs: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let py = outputs.py();
+        let held = inputs
+            .iter()
+            .chain(outputs.iter())
+            .map(|item| Ok(item.cast_into::<NDArray>()?))
+            .collect::<PyResult<SmallVec<[Bound<'_, NDArray>; 6]>>>()?;
+        if held.len() != self.sizes.len() || inputs.len() != self.inputs {
+            return Err(refuse("a kernel takes the operands that it was made for"));
+        }
+        let arrays: SmallVec<[&Array; 6]> = held.iter().map(|array| &array.get().inner).collect();
+        for (array, &size) in arrays.iter().zip(&self.sizes) {
+            if array.dtype() != self.dtype || array.layout().size() != size || !array.is_contiguous() {
+                return Err(refuse("a kernel takes contiguous arrays of the sizes and the dtype that it was made for"));
+            }
+        }
+        let (read, written) = arrays.split_at(self.inputs);
+        let Some(first) = held.last() else { return Ok(()) };
+        let bytes: usize = written.iter().map(|array| array.bytes()).sum();
+        first.get().owner().get().wait_for_room(py, bytes as u64)?;
+        let note = trace::of_arrays(py, written[0].engine(), Kind::Compute, &self.name);
+        let options = PushOptions { note, bytes: bytes as u64, ..PushOptions::default() };
+        push_blocked(&self.step, written, read, options).map_err(|error| crate::array::raised(py, error))?;
+        for output in &held[self.inputs..] {
+            record::wrote(py, output.get());
+        }
+        Ok(())
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<weft._core.Kernel {} of {}>", self.name, self.dtype.name())
+    }
+}
+
+/// Opens oneDNN, once for the process, from the first of these files that is there. Answers its version and its file, or
+/// None and why it is not used.
+#[pyfunction]
+pub(crate) fn open_onednn(py: Python<'_>, paths: Vec<std::path::PathBuf>) -> (Option<String>, String) {
+    match py.detach(|| onednn::open(&paths)) {
+        Ok(library) => (Some(library.version().to_owned()), library.path().display().to_string()),
+        Err(reason) => (None, reason.to_string()),
+    }
+}

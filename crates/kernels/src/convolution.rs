@@ -1,0 +1,375 @@
+//! Convolutions by products of matrices: data are laid out as columns, one for each window, as many at a time as fit into
+//! a cache.
+//!
+//! | product | of | gives |
+//! |---|---|---|
+//! | [`Product::Results`] | data, weights, maybe a bias | results |
+//! | [`Product::Data`] | results, weights | data |
+//! | [`Product::Weights`] | data, results | weights: a sum for each block, added up in order at the end |
+
+use crate::buffer::{slice, slice_mut, with_own};
+use crate::number::{Matrix, Number, multiply};
+use crate::parts;
+use crate::window::Window;
+use std::marker::PhantomData;
+use weft_array::{Blocked, DType};
+use weft_engine::Cause;
+
+/// Elements of the columns that are laid out at a time.
+const COLUMNS: usize = 1 << 16;
+/// Fewer columns than this are not laid out at a time: products of narrow matrices are slow.
+const NARROW: usize = 64;
+
+/// Which of the three is computed from the other two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Product {
+    /// Results, of data and weights.
+    Results,
+    /// Data, of results and weights.
+    Data,
+    /// Weights, of data and results.
+    Weights,
+}
+
+/// A convolution of data `(batch, channels, ...)` with weights `(filters, channels / groups, ...)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Convolution {
+    /// What is computed.
+    pub product: Product,
+    /// How many images there are.
+    pub batch: usize,
+    /// Channels of the data.
+    pub channels: usize,
+    /// Channels of the results.
+    pub filters: usize,
+    /// In how many groups both fall.
+    pub groups: usize,
+    /// The windows.
+    pub window: Window,
+    /// Whether a number for each filter is added to the results, the last input.
+    pub bias: bool,
+}
+
+impl Convolution {
+    /// The step that computes it, of float32 or float64.
+    #[must_use]
+    pub fn step(self, dtype: DType) -> Option<std::sync::Arc<dyn Blocked>> {
+        match dtype {
+            DType::Float32 => {
+                Some(crate::library::step(self).unwrap_or_else(|| std::sync::Arc::new(By::<f32>::new(self))))
+            }
+            DType::Float64 => Some(std::sync::Arc::new(By::<f64>::new(self))),
+            _ => None,
+        }
+    }
+
+    fn each(&self) -> usize {
+        self.channels / self.groups
+    }
+
+    fn filters_each(&self) -> usize {
+        self.filters / self.groups
+    }
+
+    /// Rows of the columns of a group: elements of a window in all of its channels.
+    fn depth(&self) -> usize {
+        self.each() * self.window.size()
+    }
+
+    /// How many multiplications it takes.
+    #[must_use]
+    pub fn multiplications(&self) -> usize {
+        [self.batch, self.filters, self.depth(), self.window.total()]
+            .iter()
+            .fold(1_usize, |all, &each| all.saturating_mul(each))
+    }
+}
+
+struct By<T> {
+    own: Convolution,
+    blocks: usize,
+    _of: PhantomData<T>,
+}
+
+impl<T: Number> By<T> {
+    fn new(own: Convolution) -> Self {
+        let units = if own.product == Product::Weights { own.batch } else { own.batch * own.groups };
+        let blocks = parts::count(units, own.multiplications());
+        Self { own, blocks, _of: PhantomData }
+    }
+
+    /// How many elements an image of the data has in a group, and one of the results.
+    fn sizes(&self) -> (usize, usize) {
+        (self.own.each() * self.own.window.channel(), self.own.filters_each() * self.own.window.total())
+    }
+
+    /// How many windows are laid out at a time.
+    fn wide(&self) -> usize {
+        (COLUMNS / self.own.depth().max(1)).max(NARROW).min(self.own.window.total().max(1))
+    }
+
+    /// Calls with each range of windows that is laid out at a time.
+    fn each_chunk(&self, mut body: impl FnMut(usize, usize)) {
+        let (total, wide) = (self.own.window.total(), self.wide());
+        let mut from = 0;
+        while from < total {
+            let to = (from + wide).min(total);
+            body(from, to);
+            from = to;
+        }
+    }
+
+    /// Lays the windows of a range out as columns, a row for each place in a channel.
+    fn lay_out(&self, data: &[T], columns: &mut [T], from: usize, to: usize) {
+        let window = &self.own.window;
+        let (wide, length) = (to - from, window.counts[2]);
+        let plane = window.lengths[1] * window.lengths[2];
+        for channel in 0..self.own.each() {
+            let data = &data[channel * window.channel()..];
+            window.each_place(|number, place| {
+                let row = &mut columns[(channel * window.size() + number) * wide..][..wide];
+                let mut done = 0;
+                while done < wide {
+                    let (line, start) = ((from + done) / length, (from + done) % length);
+                    let count = (length - start).min(wide - done);
+                    let target = &mut row[done..done + count];
+                    done += count;
+                    let [first, second] = window.row(line);
+                    let (Some(a), Some(b)) = (window.at(0, first, place[0]), window.at(1, second, place[1])) else {
+                        target.fill(T::ZERO);
+                        continue;
+                    };
+                    let source = &data[a * plane + b * window.lengths[2]..][..window.lengths[2]];
+                    let (low, high) = window.inside(place[2], start, start + count);
+                    target[..low - start].fill(T::ZERO);
+                    target[high - start..].fill(T::ZERO);
+                    if low < high {
+                        let at = low * window.stride[2] + place[2] * window.dilation[2] - window.before[2];
+                        let target = &mut target[low - start..high - start];
+                        if window.stride[2] == 1 {
+                            target.copy_from_slice(&source[at..at + target.len()]);
+                        } else {
+                            for (to, from) in target.iter_mut().zip(source[at..].iter().step_by(window.stride[2])) {
+                                *to = *from;
+                            }
+                        }
+                    }
+                }
+            });
+        }
+    }
+
+    /// Adds columns to the elements of the data from which they would have been laid out.
+    fn add_up(&self, data: &mut [T], columns: &[T], from: usize, to: usize) {
+        let window = &self.own.window;
+        let (wide, length) = (to - from, window.counts[2]);
+        let plane = window.lengths[1] * window.lengths[2];
+        for channel in 0..self.own.each() {
+            let data = &mut data[channel * window.channel()..];
+            window.each_place(|number, place| {
+                let row = &columns[(channel * window.size() + number) * wide..][..wide];
+                let mut done = 0;
+                while done < wide {
+                    let (line, start) = ((from + done) / length, (from + done) % length);
+                    let count = (length - start).min(wide - done);
+                    let source = &row[done..done + count];
+                    done += count;
+                    let [first, second] = window.row(line);
+                    let (Some(a), Some(b)) = (window.at(0, first, place[0]), window.at(1, second, place[1])) else {
+                        continue;
+                    };
+                    let target = &mut data[a * plane + b * window.lengths[2]..][..window.lengths[2]];
+                    let (low, high) = window.inside(place[2], start, start + count);
+                    if low < high {
+                        let at = low * window.stride[2] + place[2] * window.dilation[2] - window.before[2];
+                        let source = &source[low - start..high - start];
+                        if window.stride[2] == 1 {
+                            for (to, from) in target[at..at + source.len()].iter_mut().zip(source) {
+                                *to += *from;
+                            }
+                        } else {
+                            for (to, from) in target[at..].iter_mut().step_by(window.stride[2]).zip(source) {
+                                *to += *from;
+                            }
+                        }
+                    }
+                }
+            });
+        }
+    }
+
+    /// Calls with the columns of a range of windows of an image: a view of the data where they are those.
+    fn with_columns(&self, data: &[T], from: usize, to: usize, body: impl FnOnce(Matrix<T>)) {
+        if self.own.window.is_identity() {
+            let start = data[from..].as_ptr().cast_mut();
+            return body(Matrix { start, row: self.own.window.channel(), column: 1 });
+        }
+        with_own(self.own.depth() * (to - from), |columns: &mut [T]| {
+            self.lay_out(data, columns, from, to);
+            body(Matrix { start: columns.as_mut_ptr(), row: to - from, column: 1 });
+        });
+    }
+
+    fn weights(&self, start: *mut u8, group: usize) -> Matrix<T> {
+        let depth = self.own.depth();
+        let start = start.cast::<T>().wrapping_add(group * self.own.filters_each() * depth);
+        Matrix { start, row: depth, column: 1 }
+    }
+
+    /// The results of a group of an image, from a window on.
+    fn results(&self, start: *mut u8, unit: usize, from: usize) -> Matrix<T> {
+        let start = start.cast::<T>().wrapping_add(unit * self.sizes().1 + from);
+        Matrix { start, row: self.own.window.total(), column: 1 }
+    }
+
+    /// # Safety
+    ///
+    /// As for a block.
+    unsafe fn forward(&self, arrays: &[*mut u8], unit: usize) {
+        let (own, group) = (&self.own, unit % self.own.groups);
+        let (size, out) = self.sizes();
+        let (filters, depth) = (own.filters_each(), own.depth());
+        let &[data, weights, .., results] = arrays else { return };
+        if own.bias && arrays.len() == 4 {
+            // SAFETY: the caller's promise; each unit has results of its own.
+            let (bias, results): (&[T], &mut [T]) =
+                unsafe { (slice(arrays[2], group * filters, filters), slice_mut(results, unit * out, out)) };
+            for (row, value) in results.chunks_exact_mut(own.window.total().max(1)).zip(bias) {
+                row.fill(*value);
+            }
+        }
+        // SAFETY: as above.
+        let data: &[T] = unsafe { slice(data, unit * size, size) };
+        self.each_chunk(|from, to| {
+            self.with_columns(data, from, to, |columns| {
+                let results = self.results(results, unit, from);
+                // SAFETY: as above; the matrices are those of this unit.
+                unsafe {
+                    multiply([filters, depth, to - from], results, self.weights(weights, group), columns, own.bias)
+                };
+            });
+        });
+    }
+
+    /// # Safety
+    ///
+    /// As for a block.
+    unsafe fn backward(&self, arrays: &[*mut u8], unit: usize) {
+        let (own, group) = (&self.own, unit % self.own.groups);
+        let size = self.sizes().0;
+        let (filters, depth) = (own.filters_each(), own.depth());
+        let &[results, weights, data] = arrays else { return };
+        // SAFETY: the caller's promise; each unit has data of its own.
+        let data: &mut [T] = unsafe { slice_mut(data, unit * size, size) };
+        let weights = self.weights(weights, group);
+        let turned = Matrix { start: weights.start, row: weights.column, column: weights.row };
+        if own.window.is_identity() {
+            let out = Matrix { start: data.as_mut_ptr(), row: own.window.channel(), column: 1 };
+            // SAFETY: as above.
+            unsafe {
+                multiply([depth, filters, own.window.total()], out, turned, self.results(results, unit, 0), false)
+            };
+            return;
+        }
+        data.fill(T::ZERO);
+        self.each_chunk(|from, to| {
+            with_own(depth * (to - from), |columns: &mut [T]| {
+                let out = Matrix { start: columns.as_mut_ptr(), row: to - from, column: 1 };
+                // SAFETY: as above.
+                unsafe { multiply([depth, filters, to - from], out, turned, self.results(results, unit, from), false) };
+                self.add_up(data, columns, from, to);
+            });
+        });
+    }
+
+    /// Adds to the weights what one image gives.
+    ///
+    /// # Safety
+    ///
+    /// As for a block.
+    unsafe fn weigh(&self, arrays: &[*mut u8], out: *mut u8, image: usize, first: bool) {
+        let own = &self.own;
+        let size = self.sizes().0;
+        let (filters, depth) = (own.filters_each(), own.depth());
+        let &[data, results, _] = arrays else { return };
+        for group in 0..own.groups {
+            let unit = image * own.groups + group;
+            // SAFETY: the caller's promise.
+            let data: &[T] = unsafe { slice(data, unit * size, size) };
+            self.each_chunk(|from, to| {
+                self.with_columns(data, from, to, |columns| {
+                    let turned = Matrix { start: columns.start, row: columns.column, column: columns.row };
+                    let (out, results) = (self.weights(out, group), self.results(results, unit, from));
+                    // SAFETY: as above; each block adds up on its own.
+                    unsafe { multiply([filters, to - from, depth], out, results, turned, !(first && from == 0)) };
+                });
+            });
+        }
+    }
+
+    fn weight_count(&self) -> usize {
+        self.own.filters * self.own.depth()
+    }
+}
+
+impl<T: Number> Blocked for By<T> {
+    fn blocks(&self) -> usize {
+        self.blocks
+    }
+
+    fn operations(&self) -> usize {
+        self.own.multiplications()
+    }
+
+    fn scratch(&self) -> usize {
+        let sums = if self.own.product == Product::Weights { self.blocks - 1 } else { 0 };
+        sums * self.weight_count() * size_of::<T>()
+    }
+
+    unsafe fn run_block(&self, arrays: &[*mut u8], scratch: *mut u8, block: usize) -> Result<(), Cause> {
+        let own = &self.own;
+        if own.product == Product::Weights {
+            let bytes = self.weight_count() * size_of::<T>();
+            let out = match (block.checked_sub(1), arrays.last()) {
+                (Some(at), _) => scratch.wrapping_add(at * bytes),
+                (None, Some(out)) => *out,
+                (None, None) => return Ok(()),
+            };
+            let images = parts::part(own.batch, self.blocks, block);
+            if images.is_empty() || own.window.total() == 0 {
+                // SAFETY: the caller's promise; each block has a sum of its own.
+                unsafe { slice_mut::<T>(out, 0, self.weight_count()) }.fill(T::ZERO);
+            }
+            for image in images.clone() {
+                // SAFETY: as above.
+                unsafe { self.weigh(arrays, out, image, image == images.start) };
+            }
+            return Ok(());
+        }
+        for unit in parts::part(own.batch * own.groups, self.blocks, block) {
+            // SAFETY: the caller's promise; units are disjoint.
+            unsafe {
+                if own.product == Product::Results { self.forward(arrays, unit) } else { self.backward(arrays, unit) }
+            }
+        }
+        Ok(())
+    }
+
+    unsafe fn finish(&self, arrays: &[*mut u8], scratch: *mut u8) -> Result<(), Cause> {
+        if self.own.product == Product::Weights
+            && let Some(out) = arrays.last()
+        {
+            let count = self.weight_count();
+            // SAFETY: the caller's promise.
+            let out: &mut [T] = unsafe { slice_mut(*out, 0, count) };
+            for block in 1..self.blocks {
+                // SAFETY: as above.
+                let sum: &[T] = unsafe { slice(scratch, (block - 1) * count, count) };
+                for (total, more) in out.iter_mut().zip(sum) {
+                    *total += *more;
+                }
+            }
+        }
+        Ok(())
+    }
+}

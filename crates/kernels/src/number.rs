@@ -1,0 +1,109 @@
+//! Float32 and float64.
+
+use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub};
+
+/// What kernels compute with.
+pub(crate) trait Number:
+    Copy
+    + Send
+    + Sync
+    + PartialOrd
+    + Add<Output = Self>
+    + AddAssign
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + MulAssign
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + 'static
+{
+    const ZERO: Self;
+    const ONE: Self;
+    const LOWEST: Self;
+
+    /// The nearest number of this type.
+    fn of(value: f64) -> Self;
+    /// As float64.
+    fn wide(self) -> f64;
+    fn is_nan(self) -> bool;
+}
+
+macro_rules! number {
+    ($type:ty, $of:expr) => {
+        impl Number for $type {
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            const LOWEST: Self = Self::NEG_INFINITY;
+
+            #[inline]
+            fn of(value: f64) -> Self {
+                $of(value)
+            }
+
+            #[inline]
+            fn wide(self) -> f64 {
+                f64::from(self)
+            }
+
+            #[inline]
+            fn is_nan(self) -> bool {
+                self.is_nan()
+            }
+        }
+    };
+}
+
+#[allow(clippy::cast_possible_truncation)] // the nearest one is meant
+fn narrow(value: f64) -> f32 {
+    value as f32
+}
+
+number!(f32, narrow);
+number!(f64, std::convert::identity);
+
+/// A matrix as a product takes it: where it begins, and how many elements its rows and its columns are apart.
+#[derive(Clone, Copy)]
+pub(crate) struct Matrix<T> {
+    pub(crate) start: *mut T,
+    pub(crate) row: usize,
+    pub(crate) column: usize,
+}
+
+/// `out = left @ right`, or `out += left @ right`, for matrices of `[rows, inner, columns]`.
+///
+/// # Safety
+///
+/// The matrices are inside of what they point to, and nobody else has the output.
+pub(crate) unsafe fn multiply<T: Number>(
+    [rows, inner, columns]: [usize; 3],
+    out: Matrix<T>,
+    left: Matrix<T>,
+    right: Matrix<T>,
+    adds: bool,
+) {
+    let step = |length: usize| length.cast_signed();
+    // SAFETY: the caller's promise.
+    unsafe {
+        gemm::gemm(
+            rows,
+            columns,
+            inner,
+            out.start,
+            step(out.column),
+            step(out.row),
+            adds,
+            left.start.cast_const(),
+            step(left.column),
+            step(left.row),
+            right.start.cast_const(),
+            step(right.column),
+            step(right.row),
+            T::ONE,
+            T::ONE,
+            false,
+            false,
+            false,
+            gemm::Parallelism::None,
+        );
+    }
+}

@@ -1,0 +1,108 @@
+//! Descriptions of memory, and memory of a thread.
+
+use crate::library::Library;
+use crate::sys::{ANY, Dims, F32, Handle, SUCCESS};
+use std::cell::RefCell;
+use std::ptr;
+
+/// A description of memory.
+pub(crate) struct Description {
+    pub(crate) handle: Handle,
+    library: &'static Library,
+}
+
+// SAFETY: nobody changes a description.
+unsafe impl Send for Description {}
+// SAFETY: as above.
+unsafe impl Sync for Description {}
+
+impl Description {
+    /// Of a dense array.
+    pub(crate) fn plain(library: &'static Library, lengths: &[usize]) -> Result<Self, i32> {
+        let (dims, count) = dims(lengths);
+        let mut strides: Dims = [0; 12];
+        let mut step = 1;
+        for (at, &length) in lengths.iter().enumerate().rev() {
+            strides[at] = step;
+            step *= i64::try_from(length).unwrap_or(i64::MAX).max(1);
+        }
+        let mut handle = ptr::null_mut();
+        // SAFETY: both arrays have twelve numbers, of which `count` are read; the handle is written to.
+        let status = unsafe {
+            (library.functions.desc_with_strides)(&raw mut handle, count, dims.as_ptr(), F32, strides.as_ptr())
+        };
+        Self::made(library, handle, status)
+    }
+
+    /// Of whatever layout the library likes.
+    pub(crate) fn any(library: &'static Library, lengths: &[usize]) -> Result<Self, i32> {
+        let (dims, count) = dims(lengths);
+        let mut handle = ptr::null_mut();
+        // SAFETY: as above.
+        let status = unsafe { (library.functions.desc_with_tag)(&raw mut handle, count, dims.as_ptr(), F32, ANY) };
+        Self::made(library, handle, status)
+    }
+
+    /// A copy of one that the library lends.
+    pub(crate) fn lent(library: &'static Library, lent: Handle) -> Result<Self, i32> {
+        let mut handle = ptr::null_mut();
+        // SAFETY: the description that is lent lives; the handle is written to.
+        let status = unsafe { (library.functions.desc_clone)(&raw mut handle, lent) };
+        Self::made(library, handle, status)
+    }
+
+    fn made(library: &'static Library, handle: Handle, status: i32) -> Result<Self, i32> {
+        if status == SUCCESS { Ok(Self { handle, library }) } else { Err(status) }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        // SAFETY: the description lives.
+        unsafe { (self.library.functions.desc_size)(self.handle) }
+    }
+
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        // SAFETY: both live.
+        unsafe { (self.library.functions.desc_equal)(self.handle, other.handle) != 0 }
+    }
+}
+
+impl Drop for Description {
+    fn drop(&mut self) {
+        // SAFETY: it is nobody else's.
+        unsafe { (self.library.functions.desc_destroy)(self.handle) };
+    }
+}
+
+/// Lengths as the library takes them, and how many there are.
+pub(crate) fn dims(lengths: &[usize]) -> (Dims, i32) {
+    let mut found: Dims = [0; 12];
+    for (to, &length) in found.iter_mut().zip(lengths) {
+        *to = i64::try_from(length).unwrap_or(i64::MAX);
+    }
+    (found, i32::try_from(lengths.len()).unwrap_or(0))
+}
+
+/// Where parts of a thread's memory begin.
+pub(crate) const ALIGN: usize = 64;
+
+thread_local! {
+    static OWN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Calls with memory of this thread's: a part of each of these sizes.
+pub(crate) fn with_own<const N: usize, R>(sizes: [usize; N], body: impl FnOnce([*mut u8; N]) -> R) -> R {
+    OWN.with_borrow_mut(|memory| {
+        let total: usize = sizes.iter().map(|size| size.next_multiple_of(ALIGN)).sum::<usize>() + ALIGN;
+        let words = total.div_ceil(size_of::<u64>());
+        if memory.len() < words {
+            memory.resize(words, 0);
+        }
+        let start = memory.as_mut_ptr().cast::<u8>();
+        let mut at = start.align_offset(ALIGN);
+        body(sizes.map(|size| {
+            let part = start.wrapping_add(at);
+            at += size.next_multiple_of(ALIGN);
+            part
+        }))
+    })
+}
