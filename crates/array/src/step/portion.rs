@@ -36,7 +36,7 @@ fn stretches(length: usize, least: usize, round: usize) -> impl Iterator<Item = 
 }
 
 impl Portion {
-    /// What a native step falls into; if it is `whole`, one part. Nothing of an opaque one.
+    /// What a native step falls into; if it is `whole`, one part. Nothing of one whose blocks share memory, nor of an opaque one.
     #[must_use]
     pub fn of(step: &Step, whole: bool) -> Vec<Self> {
         match step {
@@ -58,7 +58,7 @@ impl Portion {
                 stretches(fused.blocks(), least, 1).map(|part| Self::Fused(Arc::clone(fused), part)).collect()
             }
             Step::Matmul(matmul) => (0..matmul.blocks()).map(|block| Self::Matmul(Arc::clone(matmul), block)).collect(),
-            Step::Opaque(_) => Vec::new(),
+            Step::Blocked(_) | Step::Opaque(_) => Vec::new(),
         }
     }
 

@@ -6,7 +6,7 @@ use crate::recorded::Place;
 use smallvec::SmallVec;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use weft_array::{Access, Arena, Array, Buffer, Opaque, Operands, Portion, granting};
+use weft_array::{Arena, Array, Blocked, Buffer, Opaque, Operands, Portion, granting, run_blocked};
 use weft_engine::trace::Note;
 use weft_engine::{Cause, Engine, Step, StepContext};
 
@@ -71,6 +71,27 @@ impl Step<Bindings> for NativeStep {
     }
 }
 
+/// A step whose blocks share memory: idle workers help with them.
+pub(super) struct BlockedStep {
+    pub(super) step: Arc<dyn Blocked>,
+    pub(super) places: Places,
+    pub(super) instruction: usize,
+}
+
+impl Step<Bindings> for BlockedStep {
+    fn run(&self, bindings: &Bindings, context: &mut StepContext<'_, '_>) -> Result<(), Cause> {
+        let operands = self.places.operands(bindings)?;
+        match context.op() {
+            Some(context) => run_blocked(&self.step, &operands, context, self.note(bindings)),
+            None => unreachable!("such a step has a cell"),
+        }
+    }
+
+    fn note(&self, bindings: &Bindings) -> Note {
+        bindings.notes.get(self.instruction).copied().unwrap_or_default()
+    }
+}
+
 /// A copy of a constant's values to where the call may change them.
 pub(super) struct CopyStep {
     pub(super) from: Array,
@@ -86,15 +107,13 @@ impl Step<Bindings> for CopyStep {
     }
 }
 
-/// An opaque step, and the places of its arrays.
-pub(super) struct OpaqueStep {
+/// The arrays of a step that is no loop.
+pub(super) struct Places {
     pub(super) engine: Engine,
-    pub(super) step: Arc<dyn Opaque>,
     pub(super) places: Vec<Place>,
-    pub(super) instruction: usize,
 }
 
-impl OpaqueStep {
+impl Places {
     /// A buffer on the arena: of what nobody else's code sees, for as long as the step runs.
     fn within(&self, bindings: &Bindings, place: &Place) -> Result<Arc<Buffer>, Cause> {
         let entry = u32::try_from(place.entry).map_err(|error| Cause::Error(Box::new(error)))?;
@@ -118,9 +137,16 @@ impl OpaqueStep {
     }
 }
 
+/// An opaque step.
+pub(super) struct OpaqueStep {
+    pub(super) step: Arc<dyn Opaque>,
+    pub(super) places: Places,
+    pub(super) instruction: usize,
+}
+
 impl Step<Bindings> for OpaqueStep {
     fn run(&self, bindings: &Bindings, context: &mut StepContext<'_, '_>) -> Result<(), Cause> {
-        let operands: Vec<(Array, Access)> = self.operands(bindings)?;
+        let operands = self.places.operands(bindings)?;
         match context.op() {
             Some(context) => granting(&operands, || self.step.run(&operands, context)),
             None => unreachable!("an opaque step has a cell"),
