@@ -129,7 +129,7 @@ def test_engine_imports_run_one_way(layer: str, above: list[str]) -> None:
 #: The rooms of a crate, each of which knows those before it; and files beside them, which all may know.
 ROOMS = {
     "array": ["layout", "memory", "access", "step", "door", "ops"],
-    "program": ["recorded", "passes", "memory", "replay"],
+    "program": ["recorded", "passes", "memory", "part", "replay"],
     "cuda": ["driver", "memory", "streams", "devices", "buffers", "issue", "launches", "copies", "graphs"],
     "bindings": [
         "interpreter",

@@ -1,5 +1,6 @@
 //! A strided loop over operands of certain layouts, apart from where these lie.
 
+use super::Given;
 use super::kernel::{OPERANDS, Pointers, StridedLoop};
 use super::walk::{Walk, signed};
 use crate::layout::Element;
@@ -19,7 +20,7 @@ pub enum Operand<'a> {
 
 impl Strided {
     /// For each input the number that it was given instead of an array, as bytes of this type.
-    pub(crate) fn operands(&self) -> Vec<Option<([u8; 16], DType)>> {
+    pub(crate) fn operands(&self) -> Vec<Given> {
         let inputs = self.inputs.iter().zip(self.kernel.dtypes());
         inputs
             .map(|(input, dtype)| if let Input::Scalar(number) = input { Some((number.0, *dtype)) } else { None })
