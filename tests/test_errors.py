@@ -275,6 +275,8 @@ def test_a_failure_inside_a_wait_inside_an_op_is_the_op_s_own(engine: weft.Engin
         ("ArgumentTypeError", TypeError),
         ("ArgumentValueError", ValueError),
         ("GradientError", ValueError),
+        ("ModelError", RuntimeError),
+        ("StateFileError", ValueError),
     ],
 )
 def test_each_class_is_also_the_built_in_one(name: str, base: type[Exception]) -> None:

@@ -5,36 +5,37 @@ import json
 import pathlib
 import platform
 import time
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
 import weft
 import weft.mxnet
-import weft.nn
 
 TOLERANCE, GRADIENT_TOLERANCE, ABOVE_PEAK = 1e-4, 2e-3, 1.12
 
 
-def plan(graph, shapes, **options):
+def plan(graph: weft.graph.Graph, shapes: dict[str, tuple[int, ...]], **options: object) -> tuple[int, int]:
     """Return the bytes of the arena, and the most that are live."""
     known = weft.graph.infer_type(weft.graph.infer_shape(graph, shapes))
     attrs = weft.graph.plan_memory(known, **options).attrs
     return attrs["storage_allocated_bytes"], attrs["storage_peak_live_bytes"]
 
 
-def training_graph(net, data):
+def training_graph(net: weft.symbol.Symbol, data: Iterable[str]) -> tuple[weft.graph.Graph, list[str]]:
     """Return forwards and backwards as one graph, and the names of the gradients, which lie elsewhere."""
     wrt = [name for name in net.list_arguments() if name not in data]
     grads = net.gradient(wrt)
     return weft.graph.Graph(weft.symbol.Group([net, grads])), [entry.node.name for entry in grads.entries]
 
 
-def difference(found, wanted):
+def difference(found: np.ndarray, wanted: np.ndarray) -> float:
     """Return the largest difference, relative to the largest number."""
     return float(np.abs(found - wanted).max() / max(np.abs(wanted).max(), 1e-30))
 
 
-def compare(name, folder, figures):
+def compare(name: str, folder: pathlib.Path, figures: dict[str, Any]) -> dict[str, Any]:
     """Return the figures of one network."""
     began = time.perf_counter()
     net, arguments, states = weft.mxnet.load_checkpoint(folder / name, 1)
@@ -45,7 +46,9 @@ def compare(name, folder, figures):
     wanted = {key[5:]: kept[key] for key in kept.files if key.startswith("grad:")}
     found = {"read_s": round(read, 3)}
 
-    executor = net.bind(given, aux_states=states, grad_req="null")
+    made = net.entries[-1].node.op.name == "SoftmaxOutput"
+    both = weft.symbol.Group([net, net.get_children()[0]]) if made else net
+    executor = both.bind(given, aux_states=states, grad_req="null")
     results = [each.numpy() for each in executor.forward()]
     found["outputs"] = [difference(each, kept[f"out:{at}"]) for at, each in enumerate(results)]
     program = executor.program
@@ -53,8 +56,8 @@ def compare(name, folder, figures):
     if wanted:
         grads = {key: weft.zeros(given[key].shape, dtype=given[key].dtype) for key in wanted}
         executor = net.bind(given, args_grad=grads, aux_states=states)
-        executor.forward(is_train=True)
-        executor.backward([weft.asarray(kept[f"head:{at}"]) for at in range(len(results))])
+        count = len(executor.forward(is_train=True))
+        executor.backward([weft.asarray(kept[f"head:{at}"]) for at in range(count)])
         largest = max(float(np.abs(each).max()) for each in wanted.values())
         found["gradients"] = max(
             float(np.abs(executor.grad_dict[key].numpy() - each).max()) / max(float(np.abs(each).max()), 1e-3 * largest)
@@ -76,7 +79,7 @@ def compare(name, folder, figures):
     return found
 
 
-def main():
+def main() -> None:
     """Compare all networks of a folder that MXNet has computed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=pathlib.Path)

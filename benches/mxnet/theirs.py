@@ -23,7 +23,7 @@ ZOO = {
     "vgg11": (224, False),
     "alexnet": (224, False),
     "squeezenet1.1": (224, False),
-    "mobilenet1.0": (224, True),
+    "mobilenet1.0": (224, False),
     "mobilenetv2_1.0": (224, False),
     "densenet121": (224, False),
     "inceptionv3": (299, False),
@@ -31,7 +31,7 @@ ZOO = {
 BATCH = 16
 
 
-def export_zoo(folder):
+def export_zoo(folder: pathlib.Path) -> None:
     """Write the networks of MXNet's own zoo, with parameters of a seed."""
     for name in ZOO:
         mx.random.seed(7)
@@ -42,15 +42,20 @@ def export_zoo(folder):
         net.export(str(folder / name), 0)
 
 
-def parameters(name, symbol, folder, shapes):
+def parameters(
+    name: str, symbol: mx.sym.Symbol, folder: pathlib.Path, shapes: dict[str, tuple[int, ...]]
+) -> list[dict[str, mx.nd.NDArray]]:
     """Return arguments and states: those of a file if there is one, else numbers of a seed."""
     arguments, _, states = symbol.infer_shape(**shapes)
-    wanted = dict(zip(symbol.list_arguments(), arguments)), dict(zip(symbol.list_auxiliary_states(), states))
+    wanted = (
+        dict(zip(symbol.list_arguments(), arguments, strict=True)),
+        dict(zip(symbol.list_auxiliary_states(), states, strict=True)),
+    )
     file = folder / f"{name}-0000.params"
     found = mx.nd.load(str(file)) if file.exists() else {}
     draw = np.random.default_rng(11)
     result = []
-    for kind, listed in zip(("arg", "aux"), wanted):
+    for kind, listed in zip(("arg", "aux"), wanted, strict=True):
         arrays = {}
         for each, shape in listed.items():
             if each in shapes:
@@ -70,12 +75,20 @@ def parameters(name, symbol, folder, shapes):
     return result
 
 
-def planned(executor):
+def planned(executor: mx.executor.Executor) -> int:
     """Return the megabytes that MXNet says it has planned."""
     return int(re.search(r"Total (\d+) MB allocated", executor.debug_str()).group(1))
 
 
-def compute(name, folder, shapes, with_gradient):
+def shown(symbol: mx.sym.Symbol) -> mx.sym.Symbol:
+    """Return the outputs, and what probabilities are made of: parameters of a seed may make one of them all."""
+    made = json.loads(symbol.tojson())["nodes"][-1]["op"] == "SoftmaxOutput"
+    return mx.sym.Group([symbol, symbol.get_children()[0]]) if made else symbol
+
+
+def compute(
+    name: str, folder: pathlib.Path, shapes: dict[str, tuple[int, ...]], *, with_gradient: bool
+) -> dict[str, object]:
     """Write the parameters, the inputs and what comes out; return the figures."""
     text = (folder / f"{name}-symbol.json").read_text()
     for old in ("MultiBoxPrior", "MultiBoxTarget"):  # what these were called before 1.0
@@ -88,14 +101,14 @@ def compute(name, folder, shapes, with_gradient):
     draw = np.random.default_rng(5)
     inputs = {each: draw.normal(size=shape).astype("float32") for each, shape in shapes.items()}
     given = {**arguments, **{each: mx.nd.array(array) for each, array in inputs.items()}}
-    executor = symbol.bind(mx.cpu(), given, aux_states=states, grad_req="null")
+    executor = shown(symbol).bind(mx.cpu(), given, aux_states=states, grad_req="null")
     results = [each.asnumpy() for each in executor.forward(is_train=False)]
     kept = {f"in:{each}": array for each, array in inputs.items()}
     kept.update({f"out:{at}": array for at, array in enumerate(results)})
     if with_gradient:
         grads = {each: mx.nd.zeros(array.shape) for each, array in given.items()}
         executor = symbol.bind(mx.cpu(), given, args_grad=grads, aux_states=states)
-        executor.forward(is_train=True)
+        results = executor.forward(is_train=True)
         heads = [draw.normal(size=each.shape).astype("float32") for each in results]
         executor.backward([mx.nd.array(each) for each in heads])
         kept.update({f"head:{at}": each for at, each in enumerate(heads)})
@@ -107,7 +120,7 @@ def compute(name, folder, shapes, with_gradient):
     return {"shapes": shapes, "large": large, "inference_mb": inference, "training_mb": training}
 
 
-def main():
+def main() -> None:
     """Go over the zoo and the files in the folder."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=pathlib.Path)
@@ -125,7 +138,7 @@ def main():
     for name, (shapes, gradient) in listed.items():
         if options.only and name not in options.only:
             continue
-        figures[name] = compute(name, options.folder, shapes, gradient)
+        figures[name] = compute(name, options.folder, shapes, with_gradient=gradient)
         print(name, figures[name], file=sys.stderr)
     path = options.folder / "theirs.json"
     known = json.loads(path.read_text())["networks"] if path.exists() and options.only else {}

@@ -58,6 +58,7 @@ from weft import (
     initializer as initializer,
     layer as layer,
     linalg as linalg,
+    model as model,
     nn as nn,
     ops as ops,
     opt as opt,

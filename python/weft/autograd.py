@@ -1,5 +1,8 @@
 """Gradients of what arrays are computed from, by a tape that listens while ops are pushed.
 
+SINGA's operators are here, too, under its names: functions (`conv2d`, `softmax_cross_entropy`), and classes that are made
+with settings and called with arrays (`Clip`, `Gemm`).
+
 An array says that its gradient is wanted by `requires_grad`; from then on the tape notes each op over it, and over what it
 gives, until `backward` or `gradients` walk back. `weft.grad` and its like do the same for a function's arguments.
 
@@ -58,7 +61,7 @@ from weft._operators.aliases import (
     tan,
     tanh,
 )
-from weft._operators.elementwise import (
+from weft._operators.elementwise import (  # noqa: F401 - names of SINGA's that begin with an underscore
     cast,
     clip,
     elu,
@@ -152,8 +155,8 @@ from weft._operators.table import (
     Concat,
     ConstantOfShape,
     Cos,
-    CosSim,
     Cosh,
+    CosSim,
     CrossEntropy,
     DepthToSpace,
     Div,
@@ -186,14 +189,14 @@ from weft._operators.table import (
     Not,
     OneHot,
     Or,
-    PRelu,
     Pad,
     Pow,
+    PRelu,
     RankingLoss,
-    ReLU,
     Reciprocal,
     ReduceMean,
     ReduceSum,
+    ReLU,
     Reshape,
     Round,
     Rounde,

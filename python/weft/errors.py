@@ -29,6 +29,7 @@ __all__ = [
     "GraphError",
     "KernelArgumentError",
     "KernelCompileError",
+    "ModelError",
     "NativeOpError",
     "NestedPushError",
     "OpCancelledError",
@@ -36,6 +37,7 @@ __all__ = [
     "PlanError",
     "RecordingWarning",
     "ShapeError",
+    "StateFileError",
     "TraceError",
     "VariableDeletedError",
     "WaitTimeoutError",
@@ -455,6 +457,20 @@ class GradientError(WeftError, ValueError):
     """A gradient was asked for that there is not, or that cannot be computed any more.
 
     The message names the op or the array, and the lines where it was made and, if that is the reason, overwritten.
+    """
+
+
+class ModelError(WeftError, RuntimeError):
+    """A model was used before it was compiled.
+
+    Its layers are sized by their inputs: call ``net.compile([x], is_train=True, use_graph=True)`` first.
+    """
+
+
+class StateFileError(WeftError, ValueError):
+    """A file does not hold the states of this model: it is cut short, comes from elsewhere, or is another model's.
+
+    The message says which names and shapes differ. Nothing was changed.
     """
 
 

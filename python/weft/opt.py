@@ -12,7 +12,18 @@
 """
 
 from weft._opt.base import Optimizer
+from weft._opt.distributed import DistOpt
 from weft._opt.rules import SGD, AdaGrad, Adam, RMSProp
 from weft._opt.schedules import Constant, DecayScheduler, ExponentialDecay
 
-__all__ = ["SGD", "AdaGrad", "Adam", "Constant", "DecayScheduler", "ExponentialDecay", "Optimizer", "RMSProp"]
+__all__ = [
+    "SGD",
+    "AdaGrad",
+    "Adam",
+    "Constant",
+    "DecayScheduler",
+    "DistOpt",
+    "ExponentialDecay",
+    "Optimizer",
+    "RMSProp",
+]

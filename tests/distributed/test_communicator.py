@@ -24,11 +24,12 @@ pytestmark = pytest.mark.skipif(not MPIEXEC.exists(), reason="pip install mpich 
 sys.path.insert(0, str(HERE))
 import checks_collectives  # noqa: E402 - beside this file
 import checks_differing  # noqa: E402 - likewise
+import checks_training  # noqa: E402 - likewise
 from ranks import MARK  # noqa: E402 - likewise
 
-ROOMS = {room.__name__: tuple(room.CHECKS) for room in (checks_collectives, checks_differing)}
+ROOMS = {room.__name__: tuple(room.CHECKS) for room in (checks_collectives, checks_differing, checks_training)}
 #: Which ranks run what.
-RUNS = [(2, "checks_collectives"), (2, "checks_differing"), (3, "checks_collectives"), (3, "checks_differing")]
+RUNS = [(ranks, room) for ranks in (2, 3) for room in ROOMS]
 
 
 def launch(ranks: int, *command: str, options: tuple[str, ...] = (), **env: str) -> subprocess.CompletedProcess[str]:

@@ -32,7 +32,7 @@ pub use memory::recorded::{self, Tag};
 pub use memory::{
     Arena, Block, Buffer, Elsewhere, MemoryStats, OutOfMemory, Storage, Within, fork, memory_stats, trim_memory,
 };
-pub use ops::{push_blocked, push_elementwise, push_matmul, push_reduce, push_step, run_idle};
+pub use ops::{push_blocked, push_elementwise, push_matmul, push_reduce, push_step, run_blocked, run_idle};
 pub use step::{
     Blocked, Fused, Matmul, Opaque, Operand, Operands, Part, Portion, Reduce, Slots, Step, Strided, StridedLoop,
     copy_loop,

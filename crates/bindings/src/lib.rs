@@ -86,7 +86,7 @@ mod _core {
     #[pymodule_export]
     use super::process::{_after_fork_child, _after_fork_parent, _before_fork, _exit_drain};
     #[pymodule_export]
-    use super::program::{Compiled, Part, Recording, note_call, open_recording};
+    use super::program::{Compiled, Part, Recording, note_call, open_recording, recorded_calls};
     #[pymodule_export]
     use super::pushes::mpi::{MpiCommunicator, MpiLibrary};
     #[pymodule_export]

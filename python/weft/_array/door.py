@@ -19,7 +19,7 @@ from weft._array import callables
 from weft._array.copies import copy_cast
 from weft._array.operands import share
 from weft._array.places import check_writable
-from weft._core import NDArray, beside, push_compute
+from weft._core import Input, NDArray, beside, note_call, push_compute, recorded_calls
 
 if TYPE_CHECKING:
     from weft._array.operands import Operand
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from weft.ops import Op
 
 __all__ = ["Call", "submit"]
+
+_INPUT = Input()
 
 
 @dataclass(slots=True)
@@ -70,6 +72,23 @@ def submit(call: Call) -> None:
         else:
             _to_host(call, call.plan)
         return
+    before = recorded_calls()
+    if before is not None:
+        _push(call, on_device=on_device)
+        note_call(call.op, _noted(call), before)
+        return
+    _push(call, on_device=on_device)
+
+
+def _noted(call: Call) -> dict[str, Any]:
+    """Return a call's attributes, with its numbers among them, as symbols have them."""
+    if all(isinstance(x, NDArray) for x in call.given):
+        return call.attributes
+    return {**call.attributes, "operands": tuple(_INPUT if isinstance(x, NDArray) else x for x in call.given)}
+
+
+def _push(call: Call, *, on_device: bool) -> None:
+    """Push an op that has no ufunc."""
     own = call.op.attribute("kernels" if on_device else "push", None)
     if own is not None and not on_device and own(call.results, call.given, **call.attributes):
         return

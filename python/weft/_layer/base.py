@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Layer", "Lazy"]
 
+
 class Layer:
     """A part of a network: parameters, states, and a function of arrays. The base of one's own layers.
 
@@ -129,7 +130,11 @@ class Layer:
         seen: set[int] = set()
         for path, layer in self.named_layers():
             for name, value in layer.named():
-                if isinstance(value, NDArray) and id(value) not in seen and (isinstance(value, Tensor) or is_own_leaf(value)):
+                if (
+                    isinstance(value, NDArray)
+                    and id(value) not in seen
+                    and (isinstance(value, Tensor) or is_own_leaf(value))
+                ):
                     seen.add(id(value))
                     found[f"{path}{self.sep}{name}" if path else name] = value
         return found
@@ -215,16 +220,17 @@ class Layer:
 class Lazy(Layer):
     """A layer with parameters: how they are made and named. Not for users."""
 
-    def _parameter(self, shape: Sequence[int], like: NDArray, fill: Callable[[Tensor], object]) -> Tensor:
-        """Return a parameter beside an input, of its dtype if that is a floating-point one, filled."""
+    def _parameter(self, shape: Sequence[int], like: NDArray, fill: Callable[[Tensor], object] | None = None) -> Tensor:
+        """Return a parameter beside an input, of its dtype if that is a floating-point one, filled or of zeros."""
         made = self._state(shape, like, fill)
         made.requires_grad = True
         return made
 
-    def _state(self, shape: Sequence[int], like: NDArray, fill: Callable[[Tensor], object]) -> Tensor:
+    def _state(self, shape: Sequence[int], like: NDArray, fill: Callable[[Tensor], object] | None = None) -> Tensor:
         device: Device = like.device
         made = Tensor(tuple(shape), device, like.dtype if like.dtype.kind == "f" else "float32")
-        fill(made)
+        if fill is not None:
+            fill(made)
         return made
 
 

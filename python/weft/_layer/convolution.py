@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import weft
 from weft._layer.base import Lazy
-from weft._layer.windows import check_mode, pair, padding_of, same_padding
+from weft._layer.windows import check_mode, padding_of, pair, same_padding
 from weft._operators.networks import sides
 from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 
@@ -71,7 +71,7 @@ class Conv2d(Lazy):
         kernel_size: Pair,
         *args: Any,  # noqa: ANN401 - the older form
         stride: Pair = 1,
-        padding: Any = 0,  # noqa: ANN401 - an int, two or four of them
+        padding: Pair = 0,
         dilation: Pair = 1,
         group: int = 1,
         bias: bool = True,
@@ -118,7 +118,7 @@ class Conv2d(Lazy):
         shape = (self.nb_kernels, self.in_channels // self.group, *self.kernel_size)
         spread = math.sqrt(2.0 / (math.prod(shape[1:]) + self.nb_kernels))
         self.W = self._parameter(shape, x, lambda w: w.gaussian(0.0, spread))
-        self.b = self._parameter((self.nb_kernels,), x, lambda b: None) if self.bias else None
+        self.b = self._parameter((self.nb_kernels,), x) if self.bias else None
 
     def forward(self, x: NDArray) -> NDArray:
         """Return the convolution."""
@@ -131,7 +131,9 @@ class Conv2d(Lazy):
             x.shape[2:], self.kernel_size, padding, self.dilation, strict=True
         ):
             if size + before + behind < (kernel - 1) * apart + 1:
-                raise self._refuse(f"images of at least {self.kernel_size} with their padding", x, "its W", self.W.shape)
+                raise self._refuse(
+                    f"images of at least {self.kernel_size} with their padding", x, "its W", self.W.shape
+                )
         y = weft.nn.conv(
             x, self.W, self.b, stride=self.stride, padding=sides(padding), dilation=self.dilation, groups=self.group
         )
@@ -168,7 +170,7 @@ class SeparableConv2d(Lazy):
         kernel_size: Pair,
         *args: Any,  # noqa: ANN401 - the older form
         stride: Pair = 1,
-        padding: Any = 0,  # noqa: ANN401 - as Conv2d's
+        padding: Pair = 0,
         bias: bool = False,
     ) -> None:
         super().__init__()

@@ -65,7 +65,7 @@ class Linear(Lazy):
         self.in_features = x.shape[-1]
         spread = math.sqrt(2.0 / (self.in_features + self.out_features))
         self.W = self._parameter((self.in_features, self.out_features), x, lambda w: w.gaussian(0.0, spread))
-        self.b = self._parameter((self.out_features,), x, lambda b: None) if self.bias else None
+        self.b = self._parameter((self.out_features,), x) if self.bias else None
 
     def forward(self, x: NDArray) -> NDArray:
         """Return ``x @ W + b``."""
@@ -125,7 +125,7 @@ class Gemm(Lazy):
         shape = (self.in_features, self.nb_kernels)
         spread = math.sqrt(2.0 / sum(shape))
         self.W = self._parameter(shape[::-1] if self.transB else shape, x, lambda w: w.gaussian(0.0, spread))
-        self.b = self._parameter(self.bias_shape, x, lambda b: None) if self.bias else None
+        self.b = self._parameter(self.bias_shape, x) if self.bias else None
 
     def forward(self, x: NDArray) -> NDArray:
         """Return ``alpha * A @ B + beta * C``."""

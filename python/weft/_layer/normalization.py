@@ -63,8 +63,8 @@ class BatchNorm2d(Lazy):
         self.channels = x.shape[1]
         shape = (self.channels,)
         self.scale = self._parameter(shape, x, lambda scale: scale.set_value(1.0))
-        self.bias = self._parameter(shape, x, lambda bias: None)
-        self.running_mean = self._state(shape, x, lambda mean: None)
+        self.bias = self._parameter(shape, x)
+        self.running_mean = self._state(shape, x)
         self.running_var = self._state(shape, x, lambda variance: variance.set_value(1.0))
 
     def forward(self, x: NDArray) -> NDArray:

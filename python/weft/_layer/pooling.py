@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from weft._layer.base import Layer
 from weft._layer.windows import Pair, check_mode, padding_of, pair, same_padding
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from weft._core import NDArray
 
 __all__ = ["AvgPool1d", "AvgPool2d", "MaxPool1d", "MaxPool2d", "Pooling2d"]
+
+_IMAGES = 4  # axes: images, channels, rows, columns
 
 
 class Pooling2d(Layer):
@@ -43,7 +45,7 @@ class Pooling2d(Layer):
         self,
         kernel_size: Pair,
         stride: Pair | None = None,
-        padding: Any = 0,  # noqa: ANN401 - an int, two or four of them
+        padding: Pair = 0,
         is_max: bool = True,  # noqa: FBT001, FBT002 - SINGA's
         pad_mode: str = "NOTSET",
     ) -> None:
@@ -55,9 +57,9 @@ class Pooling2d(Layer):
     def forward(self, x: NDArray) -> NDArray:
         """Return an element for each window."""
         padding = self.padding
-        if x.ndim == 4 and self.pad_mode != "NOTSET":  # noqa: PLR2004 - images, channels, rows, columns
+        if x.ndim == _IMAGES and self.pad_mode != "NOTSET":
             padding = same_padding(self.pad_mode, x.shape[2:], self.kernel_size, self.stride)
-        if x.ndim != 4 or any(  # noqa: PLR2004 - as above
+        if x.ndim != _IMAGES or any(
             size + sum(around) < window
             for size, around, window in zip(x.shape[2:], padding, self.kernel_size, strict=True)
         ):
@@ -79,7 +81,9 @@ class MaxPool2d(Pooling2d):
     [[[[3.0]]]]
     """
 
-    def __init__(self, kernel_size: Pair, stride: Pair | None = None, padding: Any = 0, pad_mode: str = "NOTSET") -> None:  # noqa: ANN401 - as above
+    def __init__(
+        self, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, pad_mode: str = "NOTSET"
+    ) -> None:
         super().__init__(kernel_size, stride, padding, True, pad_mode)
 
 
@@ -94,7 +98,9 @@ class AvgPool2d(Pooling2d):
     [[[[1.5]]]]
     """
 
-    def __init__(self, kernel_size: Pair, stride: Pair | None = None, padding: Any = 0, pad_mode: str = "NOTSET") -> None:  # noqa: ANN401 - as above
+    def __init__(
+        self, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0, pad_mode: str = "NOTSET"
+    ) -> None:
         super().__init__(kernel_size, stride, padding, False, pad_mode)
 
 

@@ -58,7 +58,7 @@ class RNN_Base(Lazy):  # noqa: N801 - SINGA's name
             wide = self.input_size if number == 0 else self.hidden_size * self._directions
             for suffix in self._suffixes(number):
                 for w_x, w_h, b_x, b_h in self.names:
-                    shapes = {w_x: (wide, self._rows), w_h: (self.hidden_size, self._rows)}
+                    shapes: dict[str, tuple[int, ...]] = {w_x: (wide, self._rows), w_h: (self.hidden_size, self._rows)}
                     if self.bias:
                         shapes |= {name: (self._rows,) for name in (b_x, b_h) if name}
                     for name, shape in shapes.items():
@@ -84,7 +84,9 @@ class RNN_Base(Lazy):  # noqa: N801 - SINGA's name
         """Return the weights of each layer and direction, gates joined, as the kernels take them."""
 
         def joined(at: int, suffix: str) -> NDArray | None:
-            found = [getattr(self, gate[at] + suffix) for gate in self.names if gate[at] and hasattr(self, gate[at] + suffix)]
+            found = [
+                getattr(self, gate[at] + suffix) for gate in self.names if gate[at] and hasattr(self, gate[at] + suffix)
+            ]
             if not found:
                 return None
             whole: NDArray = found[0] if len(found) == 1 else weft.concatenate(found, axis=-1)
@@ -329,7 +331,7 @@ class CudnnRNN(RNN_Base):
         )
         self.rnn_mode, self.use_mask, self.return_sequences = rnn_mode, use_mask, return_sequences
 
-    def initialize(self, x: NDArray, *states: Any, **named: Any) -> None:  # noqa: ANN401 - states, and lengths
+    def initialize(self, x: NDArray, *states: Any, **named: Any) -> None:  # type: ignore[override] # noqa: ANN401 - states, and lengths
         """Make the parameters."""
         del states, named
         self._make(stacked(self._called(), x, batch_first=self.batch_first))

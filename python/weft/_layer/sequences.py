@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import weft
+from weft._operators.elementwise import chosen
 from weft._operators.networks import dropout
 from weft.errors import ArgumentTypeError, ShapeError
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from weft._core import NDArray
 
-__all__ = ["last_of", "over", "states_of", "stacked"]
+__all__ = ["last_of", "over", "stacked", "states_of"]
 
 #: Of one direction of one layer: weights of the data and of the state, and their biases.
 Weights = tuple["NDArray", "NDArray", "NDArray | None", "NDArray | None"]
@@ -22,14 +23,17 @@ Weights = tuple["NDArray", "NDArray", "NDArray | None", "NDArray | None"]
 def stacked(name: str, xs: Any, *, batch_first: bool) -> NDArray:  # noqa: ANN401 - an array, or steps
     """Return sequences as ``(T, N, F)``: of a list of steps ``(N, F)``, or of an array."""
     if isinstance(xs, list | tuple):
-        if not xs:
-            raise ArgumentTypeError(f"{name} takes at least one step, and was given an empty {type(xs).__name__}")
-        if any(step.ndim != 2 or step.shape != xs[0].shape for step in xs):  # noqa: PLR2004 - a batch of features
-            raise ShapeError(f"{name} takes steps (N, F) of one shape, and was given {[step.shape for step in xs]}")
-        return weft.stack(list(xs))
+        steps: list[NDArray] = list(xs)  # pyright: ignore[reportUnknownArgumentType] # arrays, or the next line fails
+        if not steps:
+            raise ArgumentTypeError(f"{name} takes at least one step, and was given none")
+        if any(step.ndim != 2 or step.shape != steps[0].shape for step in steps):  # noqa: PLR2004 - a batch of features
+            raise ShapeError(f"{name} takes steps (N, F) of one shape, and was given {[step.shape for step in steps]}")
+        return weft.stack(steps)
     if xs.ndim != 3:  # noqa: PLR2004 - steps, batch, features
         order = "(N, T, F)" if batch_first else "(T, N, F)"
-        raise ShapeError(f"{name} takes a list of steps (N, F), or sequences {order}, and was given the shape {xs.shape}")
+        raise ShapeError(
+            f"{name} takes a list of steps (N, F), or sequences {order}, and was given the shape {xs.shape}"
+        )
     return weft.transpose(xs, (1, 0, 2)) if batch_first else xs
 
 
@@ -80,7 +84,7 @@ def over(
                 cells.append(found[2])
         x = parts[0] if len(parts) == 1 else weft.concatenate(parts, axis=-1)
         if mask is not None:
-            x = weft.where(mask[:, :, None], x, 0)
+            x = chosen(mask[:, :, None], x, 0)
     return x, weft.concatenate(hidden), weft.concatenate(cells) if cells else None
 
 
@@ -98,4 +102,4 @@ def _reversal(x: NDArray, lengths: NDArray | None) -> NDArray:
     if lengths is None:
         return (x.shape[0] - 1 - steps)[:, :, None]
     ends = lengths.astype("int64")
-    return weft.where(steps < ends, ends - 1 - steps, steps)[:, :, None]
+    return chosen(steps < ends, ends - 1 - steps, steps)[:, :, None]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -27,12 +27,12 @@ def pair(name: str, value: Pair) -> tuple[int, int]:
     """
     if isinstance(value, int):
         return value, value
-    if not isinstance(value, tuple | list) or len(value) != 2:  # noqa: PLR2004 - rows and columns
+    if len(value) != 2:  # noqa: PLR2004 - rows and columns
         raise ArgumentTypeError(f"{name} is a number, or one for rows and one for columns, not {value!r}")
     return value[0], value[1]
 
 
-def padding_of(value: Any) -> Sides:  # noqa: ANN401 - what a user gave
+def padding_of(value: Pair) -> Sides:
     """Return padding given as a number, for rows and columns, or as (above, below, left, right).
 
     Examples
@@ -41,7 +41,7 @@ def padding_of(value: Any) -> Sides:  # noqa: ANN401 - what a user gave
     >>> padding_of(1), padding_of([0, 1, 2, 3])
     (((1, 1), (1, 1)), ((0, 1), (2, 3)))
     """
-    if isinstance(value, tuple | list) and len(value) == 4:  # noqa: PLR2004 - the sides of an image
+    if not isinstance(value, int) and len(value) == 4:  # noqa: PLR2004 - the sides of an image
         return (value[0], value[1]), (value[2], value[3])
     rows, columns = pair("padding", value)
     return (rows, rows), (columns, columns)

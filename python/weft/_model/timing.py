@@ -14,7 +14,7 @@ from weft._trace.units import seconds
 from weft.errors import TraceError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from weft._core import Engine
 
@@ -46,10 +46,13 @@ class Times:
         How many were counted.
     seconds : float
         How long they took together, each with the wait for its end.
+    places : set of str
+        Where the walk back begins, as ``file:line``: ops that are pushed there are not the forward propagation's.
     """
 
     def __init__(self, skipped: int) -> None:
         self._left = skipped
+        self.places: set[str] = set()
         self.runs = 0
         self.seconds = 0.0
         self._ops: dict[tuple[str, str], list[float]] = {}  # by name and place: how many, and nanoseconds
@@ -88,14 +91,14 @@ class Times:
                 entry[0] += 1
                 entry[1] += int(took[op])
 
-    def lines(self, verbosity: int, backward: Iterable[str] = ()) -> list[str]:
+    def lines(self, verbosity: int) -> list[str]:
         """Return the times as lines of text: each iteration; forward and backward; from verbosity 2 on, each op."""
         if not self.runs:
             return [
                 "no iteration was timed: SetVerbosity(1) before those that are to be, and SetSkipIteration(0) for all"
             ]
         found = [f"{self.runs} iterations, {_shown(self.seconds / self.runs)} each"]
-        places = {place.removeprefix(str(Path.cwd()) + "/") for place in backward}
+        places = {place.removeprefix(str(Path.cwd()) + "/") for place in self.places}
         back = sum(took for (_, place), (_, took) in self._ops.items() if place in places)
         total = sum(took for _, took in self._ops.values())
         if places:

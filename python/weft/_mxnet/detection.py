@@ -45,7 +45,8 @@ def priors(s: Any, height: int, width: int) -> np.ndarray[Any, Any]:
     if min(s.steps) <= 0 and max(s.steps) > 0:
         raise GraphError(f"MultiBoxPrior: steps={s.steps} are both given, or both -1")
     down, right = (each if each > 0 else 1.0 / count for each, count in zip(s.steps, (height, width), strict=True))
-    wide, high = [], []
+    wide: list[float] = []
+    high: list[float] = []
     for size in s.sizes:
         wide.append(size * height / width / 2)
         high.append(size / 2)
@@ -56,8 +57,10 @@ def priors(s: Any, height: int, width: int) -> np.ndarray[Any, Any]:
     y = ((np.arange(height) + s.offsets[0]) * down)[:, None, None]
     halves = np.array(wide), np.array(high)
     corners = np.broadcast_arrays(x - halves[0], y - halves[1], x + halves[0], y + halves[1])
-    found = np.stack(corners, axis=-1).reshape(-1, 4)
-    return np.clip(found, 0.0, 1.0) if s.clip else found
+    found: np.ndarray[Any, Any] = np.stack(corners, axis=-1).reshape(-1, 4)
+    if s.clip:
+        found = found.clip(0.0, 1.0)
+    return found
 
 
 @operator(
@@ -123,8 +126,9 @@ def _mined(s: Any, sure: Elements, overlaps: Elements, scores: Elements) -> Elem
 def _offsets(anchors: Elements, boxes: Elements, variances: tuple[float, ...]) -> Elements:
     """Return by how much centres and sizes of boxes differ from those of anchors."""
     sizes, wanted = anchors[:, 2:] - anchors[:, :2], boxes[:, 2:] - boxes[:, :2]
-    centres = (boxes[:, :2] + boxes[:, 2:] - anchors[:, :2] - anchors[:, 2:]) / 2
-    return np.concatenate([centres / sizes, np.log(wanted / sizes)], axis=1) / np.array(variances)
+    centres: Elements = (boxes[:, :2] + boxes[:, 2:] - anchors[:, :2] - anchors[:, 2:]) / 2
+    found: Elements = np.concatenate([centres / sizes, np.log(wanted / sizes)], axis=1) / np.array(variances)
+    return found
 
 
 def _infer_targets(anchors: Aval, labels: Aval, scores: Aval, **settings: Any) -> tuple[Aval, Aval, Aval]:
@@ -198,4 +202,5 @@ def _target_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     gradient=NONE,
 )
 def _target(s: Any, anchors: Any, labels: Any, scores: Any) -> Any:
-    return _box_targets(anchors, labels, scores, settings=tuple(vars(s).items()))
+    given: dict[str, Any] = vars(s)
+    return _box_targets(anchors, labels, scores, settings=tuple(given.items()))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import weft
+from weft._core import recording
 
 if TYPE_CHECKING:
     from weft._core import Engine
@@ -26,14 +28,25 @@ def seed(value: int) -> None:
     >>> weft.mxnet.seed(7)
     """
     _seed[0] = value
-    _generators.clear()
+    for engine, generator in list(_generators.items()):
+        # In place: executors replay draws of this very state.
+        generator._state[...] = _new(engine)._state  # noqa: SLF001 - a generator's state
+
+
+def _new(engine: Engine) -> Generator:
+    return weft.random.default_rng(_seed[0], engine=engine)
 
 
 def generator_of(x: Any) -> Generator:
     """Return the generator of the engine on which an array is."""
     found = _generators.get(x.engine)
     if found is None:
-        found = _generators[x.engine] = weft.random.default_rng(_seed[0], engine=x.engine)
+        if recording() is None:
+            found = _new(x.engine)
+        else:  # a generator that is made in a recording would begin anew at each replay; another thread records nothing
+            with ThreadPoolExecutor(1) as pool:
+                found = pool.submit(_new, x.engine).result()
+        _generators[x.engine] = found
     return found
 
 

@@ -1,5 +1,8 @@
 """Functions of each element by itself: of one array, of two of one shape, of two that broadcast, of one and a number."""
 
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# Rows of tables are functions of arrays and symbols alike.
+
 from __future__ import annotations
 
 import math

@@ -4,6 +4,9 @@ The rule of an op makes a node of that op, whose shapes follow from what it take
 Where nothing else is said it differentiates what the op does, of which a program drops what no gradient needs.
 """
 
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# Rows of tables are functions of arrays and symbols alike.
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -76,6 +79,9 @@ def _marker(settings: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs:
     return inputs
 
 
+#: What the name of an op of gradients begins with, as in MXNet.
+_BACK = "_backward_"
+
 #: Differentiates what the op does.
 AGAIN = Backward(_marker)
 #: The same of an op that is linear.
@@ -86,12 +92,11 @@ NONE = Backward(None)
 
 def gradient_rule(op: Operator) -> Callable[[Any, Sequence[Any]], Sequence[Any]]:
     """Return the rule by which a graph's gradient goes through `op`."""
-
     places = _Places(op, op.backward)
 
     def rule(node: Any, grads: Sequence[Any]) -> Sequence[Any]:
         shown = op.shown(op.read(node.attributes)) if callable(op.shown) else op.shown
-        counts = {"of_inputs": len(node.inputs), "of_outputs": shown}
+        counts = dict(zip(places.counts, (len(node.inputs), shown), strict=True))
         settings = SimpleNamespace(**counts)
         given = [
             *grads[: places.heads(settings)],
@@ -127,24 +132,32 @@ class _Places:
 
     def __init__(self, op: Operator, how: Backward) -> None:
         self._op, self._how = op, how
+        # Gradients of gradients have the counts of both.
+        level = op.mxnet_name.count(_BACK)
+        self.counts = tuple(f"of_{which}{level or ''}" for which in ("inputs", "outputs"))
+
+    def _inputs(self, settings: Any) -> int:
+        count: int = getattr(settings, self.counts[0])
+        return count
 
     def kept(self, settings: Any) -> list[int]:
         """Return the inputs whose gradients it computes: states have none."""
-        return [at for at in range(settings.of_inputs) if at not in self._op.mutates]
+        return [at for at in range(self._inputs(settings)) if at not in self._op.mutates]
 
     def taken(self, settings: Any) -> list[int]:
         """Return the inputs that it takes."""
-        count = settings.of_inputs
+        count = self._inputs(settings)
         return list(range(count)) if self._how.inputs is None else [at for at in self._how.inputs if at < count]
 
     def heads(self, settings: Any) -> int:
         """Return the number of gradients of results that it takes."""
-        return settings.of_outputs if self._how.heads else 0
+        count: int = getattr(settings, self.counts[1]) if self._how.heads else 0
+        return count
 
     def split(self, settings: Any, given: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
         """Return gradients of results, inputs (None for those that it does not take), and results."""
         heads, taken = self.heads(settings), self.taken(settings)
-        inputs: list[Any] = [None] * settings.of_inputs
+        inputs: list[Any] = [None] * self._inputs(settings)
         for at, each in zip(taken, given[heads:], strict=False):
             inputs[at] = each
         return list(given[:heads]), inputs, list(given[heads + len(taken) :])
@@ -191,11 +204,10 @@ def _register(op: Operator) -> Operator:
         answer = [zeros_like(given[like]) if found[at] is None else found[at] for at, like in kept]
         return answer[0] if len(answer) == 1 else tuple(answer)
 
-    settings = Settings(
-        op.settings.without_effect, **op.settings.known, of_inputs=(integer, REQUIRED), of_outputs=(integer, 1)
-    )
+    numbers = dict.fromkeys(places.counts, (integer, REQUIRED))
+    settings = Settings(op.settings.without_effect, **op.settings.known, **numbers)
     back = operator(
-        f"_backward_{op.mxnet_name}",
+        f"{_BACK}{op.mxnet_name}",
         settings=settings,
         inputs=places.names,
         outputs=lambda settings: len(places.kept(settings)),

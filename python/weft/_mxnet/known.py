@@ -16,7 +16,8 @@ __all__ = ["Dtypes", "Shapes", "as_pair", "product"]
 
 def as_pair(found: Any) -> tuple[Any, ...]:
     """Return one result, or several, as a tuple."""
-    return tuple(found) if isinstance(found, tuple | list) else (found,)
+    several: Any = found  # if it is a list or a tuple
+    return tuple(several) if isinstance(found, tuple | list) else (found,)
 
 
 def product(lengths: Iterable[int | None]) -> int | None:

@@ -1,5 +1,8 @@
 """Layers with weights: convolutions both ways, products with a matrix, embeddings."""
 
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# Rows of tables are functions of arrays and symbols alike.
+
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -155,10 +158,12 @@ def _fully_connected(s: Any, data: Any, weight: Any, bias: Any = None) -> Any:
 
 def _embedding_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     ins.learn(1, (s.input_dim, s.output_dim))
-    if ins[0] is not None:
-        outs.learn(0, (*ins[0], s.output_dim))
-    if outs[0] is not None:
-        ins.learn(0, outs[0][:-1])
+    known = ins[0]
+    if known is not None:
+        outs.learn(0, (*known, s.output_dim))
+    made = outs[0]
+    if made is not None:
+        ins.learn(0, made[:-1])
 
 
 def _embedding_dtypes(s: Any, ins: Any, outs: Any) -> None:

@@ -1,5 +1,8 @@
 """An op of MXNet's: its settings, its rules both ways, and what it computes with weft's functions."""
 
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# What is said by settings is said of settings of any kind.
+
 from __future__ import annotations
 
 from types import SimpleNamespace

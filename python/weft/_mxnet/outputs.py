@@ -1,5 +1,8 @@
 """Ends of networks: what they give, and gradients that are those of a loss, whatever comes from behind."""
 
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# Rows of tables are functions of arrays and symbols alike.
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,5 +1,8 @@
 """Parts of arrays, and arrays of parts: slices, joins, repetitions, padding."""
 
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# Rows of tables are functions of arrays and symbols alike.
+
 from __future__ import annotations
 
 import math
@@ -65,7 +68,7 @@ def _join_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     gradient=LINEAR,
 )
 def _concat(s: Any, *arrays: Any) -> Any:
-    return weft.concat(arrays, axis=s.dim) if len(arrays) > 1 else arrays[0]
+    return weft.concat(arrays, axis=s.dim)
 
 
 @operator(
@@ -153,10 +156,8 @@ def _split(s: Any, data: Any) -> Any:
     each = data.shape[at] // s.num_outputs
     lead = (slice(None),) * at
     if s.squeeze_axis:
-        parts = tuple(data[(*lead, part)] for part in range(s.num_outputs))
-    else:
-        parts = tuple(data[(*lead, slice(part * each, (part + 1) * each))] for part in range(s.num_outputs))
-    return parts if len(parts) > 1 else parts[0]
+        return tuple(data[(*lead, part)] for part in range(s.num_outputs))
+    return tuple(data[(*lead, slice(part * each, (part + 1) * each))] for part in range(s.num_outputs))
 
 
 def _bounds(s: Any, at: int) -> slice:
@@ -355,8 +356,9 @@ def _to_lengths(s: Any, known: Lengths) -> list[Any]:
 
 
 def _to_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
-    if ins[0] is not None:
-        outs.learn(0, _to_lengths(s, ins[0]))
+    known = ins[0]
+    if known is not None:
+        outs.learn(0, _to_lengths(s, known))
 
 
 @operator("broadcast_to", settings=Settings(shape=(shape, ())), shapes=_to_shapes, gradient=LINEAR)
@@ -375,8 +377,9 @@ def _along_lengths(s: Any, known: Lengths) -> list[Any]:
 
 
 def _along_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
-    if ins[0] is not None:
-        outs.learn(0, _along_lengths(s, ins[0]))
+    known = ins[0]
+    if known is not None:
+        outs.learn(0, _along_lengths(s, known))
 
 
 @operator(
@@ -467,8 +470,9 @@ def _pick(s: Any, data: Any, index: Any) -> Any:
 
 
 def _hot_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
-    if ins[0] is not None:
-        outs.learn(0, (*ins[0], s.depth))
+    known = ins[0]
+    if known is not None:
+        outs.learn(0, (*known, s.depth))
 
 
 def _own_dtype(s: Any, ins: Dtypes, outs: Dtypes) -> None:
@@ -528,8 +532,8 @@ _register_made()
 
 def _count(s: Any) -> int:
     start, stop = (0.0, s.start) if s.stop is None else (s.start, s.stop)
-    each: int = s.repeat
-    return max(0, math.ceil((stop - start) / s.step)) * each
+    count: int = max(0, math.ceil((stop - start) / s.step)) * s.repeat
+    return count
 
 
 @operator(

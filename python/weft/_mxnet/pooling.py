@@ -142,7 +142,7 @@ def _up_sampling(s: Any, *data: Any) -> Any:
         pad = -(-(s.scale - 1) // 2)
         return weft.nn.conv_transpose(x, weight, stride=s.scale, padding=pad, groups=x.shape[1]) if kernel else x
     height = data[0].shape[2] * s.scale
-    grown = []
+    grown: list[Any] = []
     for x in data:
         if height % x.shape[2]:
             raise GraphError(f"UpSampling: data of shape {x.shape} cannot grow to a height of {height}")

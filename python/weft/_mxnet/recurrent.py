@@ -110,7 +110,9 @@ def _shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
 def _rnn(s: Any, data: Any, parameters: Any, state: Any, cell: Any = None) -> Any:
     mode = _MODES[s.mode][0]
     ways = 1 + s.bidirectional
-    found, states, cells = data, [], []
+    found: Any = data
+    states: list[Any] = []
+    cells: list[Any] = []
     for number_, layer in enumerate(unpacked(s, parameters, data.shape[2])):
         if number_ and s.p > 0 and weft.autograd.training:
             found = found * kept(found, s.p)
@@ -194,9 +196,11 @@ def _reverse(s: Any, data: Any, lengths: Any = None) -> Any:
 def _last_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     known = ins[0]
     if known is not None:
-        outs.learn(0, (known[1 - s.axis], *known[2:]))
+        at: int = 1 - s.axis
+        batch = known[at]
+        outs.learn(0, (batch, *known[2:]))
         if len(ins) > 1:
-            ins.learn(1, (known[1 - s.axis],))
+            ins.learn(1, (batch,))
 
 
 @operator(

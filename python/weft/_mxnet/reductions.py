@@ -129,9 +129,14 @@ def _register_arg() -> None:
 _register_arg()
 
 
+def _channel_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
+    known = ins[0]
+    outs.learn(0, None if known is None else known[:1] + known[2:])
+
+
 @operator(
     "argmax_channel",
-    shapes=lambda s, ins, outs: outs.learn(0, None if ins[0] is None else ins[0][:1] + ins[0][2:]),
+    shapes=_channel_shapes,
     gradient=NONE,
 )
 def _argmax_channel(s: Any, data: Any) -> Any:

@@ -231,8 +231,9 @@ def _reversed_new(codes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _new_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
-    if ins[0] is not None:
-        outs.learn(0, _new_target(s, ins[0]))
+    known = ins[0]
+    if known is not None:
+        outs.learn(0, _new_target(s, known))
 
 
 @operator(

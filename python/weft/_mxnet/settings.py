@@ -40,6 +40,11 @@ def _literal(value: Any) -> Any:
     return parse_value(_LONG.sub(r"\1", value.strip())) if isinstance(value, str) else value
 
 
+def _several(found: Any) -> tuple[Any, ...] | None:
+    """Return a list, or a tuple, as a tuple; None for anything else."""
+    return tuple(found) if found.__class__ in (tuple, list) else None
+
+
 def _is_integer(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
@@ -62,9 +67,10 @@ def number(value: Any) -> float:
             return float(found)
         except ValueError:
             raise ValueError("a number") from None
-    if not isinstance(found, int | float | np.integer | np.floating):
-        raise ValueError("a number")  # noqa: TRY004 - what was read is of the wrong kind, not what was given
-    return float(found)
+    try:
+        return float(found)
+    except TypeError:
+        raise ValueError("a number") from None
 
 
 def flag(value: Any) -> bool:
@@ -82,8 +88,9 @@ def shape(value: Any) -> tuple[int, ...]:
     found = _literal(value)
     if _is_integer(found):
         return (int(found),)
-    if isinstance(found, tuple | list) and all(_is_integer(each) for each in found):
-        return tuple(int(each) for each in found)
+    several = _several(found)
+    if several is not None and all(map(_is_integer, several)):
+        return tuple(map(int, several))
     raise ValueError("a tuple of integers")
 
 
@@ -92,8 +99,9 @@ def axes(value: Any) -> tuple[int | None, ...]:
     found = _literal(value)
     if _is_integer(found) or found is None:
         return (found,)
-    if isinstance(found, tuple | list) and all(each is None or _is_integer(each) for each in found):
-        return tuple(found)
+    several = _several(found)
+    if several is not None and all(each is None or _is_integer(each) for each in several):
+        return several
     raise ValueError("a tuple of integers and None")
 
 
@@ -102,8 +110,9 @@ def numbers(value: Any) -> tuple[float, ...]:
     found = _literal(value)
     if isinstance(found, int | float):
         return (float(found),)
-    if isinstance(found, tuple | list) and all(isinstance(each, int | float) for each in found):
-        return tuple(float(each) for each in found)
+    several = _several(found)
+    if several is not None and all(isinstance(each, int | float) for each in several):
+        return tuple(map(float, several))
     raise ValueError("a tuple of numbers")
 
 
@@ -118,7 +127,7 @@ def dtype(value: Any) -> np.dtype[Any]:
     if _is_integer(found) and 0 <= found < len(_DTYPES):
         return np.dtype(_DTYPES[found])
     try:
-        kind: np.dtype[Any] = np.dtype(found)
+        kind: np.dtype[Any] = np.dtype(found)  # pyright: ignore[reportUnknownArgumentType]
     except TypeError:
         raise ValueError(f"a dtype ({', '.join(_DTYPES)})") from None
     return kind

@@ -7,7 +7,39 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import weft
-from weft._array import namespace
+from weft._array.namespace import (
+    abs as abs_,
+    acos,
+    acosh,
+    add,
+    asin,
+    asinh,
+    atan,
+    atanh,
+    ceil,
+    cos,
+    cosh,
+    divide as div,
+    equal,
+    exp,
+    floor,
+    greater,
+    less,
+    log,
+    matmul,
+    multiply as mul,
+    negative,
+    pow as pow_,
+    reciprocal,
+    round as rounde,
+    sign,
+    sin,
+    sinh,
+    sqrt,
+    subtract as sub,
+    tan,
+    tanh,
+)
 from weft._operators.elementwise import sum_of
 
 if TYPE_CHECKING:
@@ -49,38 +81,7 @@ __all__ = [
     "tanh",
 ]
 
-abs_ = namespace.abs
-acos = namespace.acos
-acosh = namespace.acosh
-add = namespace.add
 add_all = sum_of
-asin = namespace.asin
-asinh = namespace.asinh
-atan = namespace.atan
-atanh = namespace.atanh
-ceil = namespace.ceil
-cos = namespace.cos
-cosh = namespace.cosh
-div = namespace.divide
-equal = namespace.equal
-exp = namespace.exp
-floor = namespace.floor
-greater = namespace.greater
-less = namespace.less
-log = namespace.log
-matmul = namespace.matmul
-mul = namespace.multiply
-negative = namespace.negative
-pow_ = namespace.pow
-reciprocal = namespace.reciprocal
-rounde = namespace.round
-sign = namespace.sign
-sin = namespace.sin
-sinh = namespace.sinh
-sqrt = namespace.sqrt
-sub = namespace.subtract
-tan = namespace.tan
-tanh = namespace.tanh
 
 
 def nonzero(x: NDArray) -> NDArray:

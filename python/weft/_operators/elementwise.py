@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import weft
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "cast",
+    "chosen",
     "clip",
     "elu",
     "hardsigmoid",
@@ -128,8 +129,23 @@ def where(x: NDArray, y: NDArray, condition: npt.ArrayLike | NDArray) -> NDArray
     >>> weft.autograd.where(weft.asarray([1.0, 2.0]), weft.asarray([3.0, 4.0]), [True, False])
     NDArray([1., 4.])
     """
-    chosen = weft.asarray(condition)
-    return weft.where(chosen if chosen.dtype.kind == "b" else chosen != 0, x, y)
+    given = weft.asarray(condition)
+    return chosen(given if given.dtype.kind == "b" else given != 0, x, y)
+
+
+def chosen(condition: NDArray, x: Any, y: Any) -> NDArray:  # noqa: ANN401 - arrays, or numbers
+    """Return `x` where a condition holds, and `y` elsewhere.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._operators.elementwise import chosen
+    >>> chosen(weft.asarray([True, False]), weft.ones(2), 0)
+    NDArray([1., 0.])
+    """
+    found = weft.where(condition, x, y)
+    assert not isinstance(found, tuple)  # noqa: S101 - for the type checker: three arguments give an array
+    return found
 
 
 def logical_and(a: NDArray, b: NDArray) -> NDArray:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import weft
-from weft._core import NDArray
 from weft.errors import ShapeError
+
+if TYPE_CHECKING:
+    from weft._core import NDArray
 
 __all__ = ["binary_cross_entropy", "cross_entropy", "mse_loss", "ranking_loss", "softmax_cross_entropy"]
 

@@ -229,10 +229,9 @@ def sides(padding: Any, odd: Sequence[int] = _NO_PADDING) -> Any:  # noqa: ANN40
     """
     if isinstance(padding, int) and not any(odd):
         return padding
-    both = (padding, padding) if isinstance(padding, int) else tuple(padding)
+    both: Any = (padding, padding) if isinstance(padding, int) else padding
     if len(both) == 4:  # noqa: PLR2004 - above, below, left, right
-        pairs: tuple[tuple[int, int], ...] = ((both[0], both[1]), (both[2], both[3]))
-    else:
-        pairs = tuple(each if isinstance(each, tuple) else (each, each) for each in both)
+        both = (both[0], both[1]), (both[2], both[3])
+    pairs: Any = tuple(each if isinstance(each, tuple) else (each, each) for each in both)
     added = ((odd[0], odd[1]), (odd[2], odd[3]))
     return tuple((one + more, other + less) for (one, other), (more, less) in zip(pairs, added, strict=True))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import weft
+from weft._operators.elementwise import chosen
 from weft.errors import ArgumentValueError, ShapeError
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def shape_of(x: NDArray) -> NDArray:
     return weft.asarray(np.array(x.shape, np.int64), device=x.device)
 
 
-def constant_of_shape(x: NDArray | Sequence[int], value: float = 0) -> NDArray:
+def constant_of_shape(x: Any, value: float = 0) -> NDArray:  # noqa: ANN401 - an array, or ints
     """Return an array of equal elements, of float32, whose shape is given; an array's elements are waited for.
 
     Examples
@@ -101,7 +102,7 @@ def constant_of_shape(x: NDArray | Sequence[int], value: float = 0) -> NDArray:
     >>> weft.autograd.constant_of_shape([2], 3)
     NDArray([3., 3.], dtype=float32)
     """
-    shape = [int(length) for length in (x.tolist() if hasattr(x, "tolist") else x)]
+    shape = [int(length) for length in weft.asarray(x).tolist()]
     return weft.full(shape, value, np.float32)
 
 
@@ -128,7 +129,9 @@ def split(x: NDArray, axis: int, parts: Sequence[int] | None, num_output: int | 
         raise ShapeError(f"split: parts of {list(parts)} make {sum(parts)}, and axis {axis} of {x.shape} has {length}")
     ends = np.cumsum(parts)
     at = axis + x.ndim if axis < 0 else axis
-    return tuple(x[(slice(None),) * at + (slice(int(end - part), int(end)),)] for part, end in zip(parts, ends, strict=True))
+    return tuple(
+        x[(slice(None),) * at + (slice(int(end - part), int(end)),)] for part, end in zip(parts, ends, strict=True)
+    )
 
 
 def slice_of(
@@ -194,7 +197,7 @@ def onehot(axis: int, indices: NDArray, depth: int, values: Sequence[float]) -> 
     places = weft.arange(depth, dtype=indices.dtype).reshape((1,) * at + (depth,) + (1,) * (indices.ndim - at))
     hit = places == weft.expand_dims(indices, at) % depth
     off, on = (np.float32(value) for value in values)
-    return weft.where(hit, on, off)
+    return chosen(hit, on, off)
 
 
 def tile(x: NDArray, repeats: int | Sequence[int]) -> NDArray:
@@ -233,7 +236,9 @@ def pad(x: NDArray, mode: str, pads: Sequence[int], constant: float = 0.0) -> ND
     if len(pads) != 2 * x.ndim:
         raise ShapeError(f"pad: an array of shape {x.shape} has {2 * x.ndim} sides, and {len(pads)} numbers were given")
     widths = [(int(pads[at]), int(pads[at + half])) for at in range(half)]
-    return weft.pad(x, widths, mode="constant", constant_values=constant) if mode == "constant" else weft.pad(x, widths, mode=mode)
+    if mode == "constant":
+        return weft.pad(x, widths, mode="constant", constant_values=constant)
+    return weft.pad(x, widths, mode="reflect" if mode == "reflect" else "edge")
 
 
 def upsample(x: NDArray, mode: str, scales: Sequence[float]) -> NDArray:
@@ -296,7 +301,9 @@ def globalaveragepool(x: NDArray, data_format: str = "channels_first") -> NDArra
         Where the channels are.
     """
     if data_format not in {"channels_first", "channels_last"}:
-        raise ArgumentValueError(f"globalaveragepool: data_format is 'channels_first' or 'channels_last', not {data_format!r}")
+        raise ArgumentValueError(
+            f"globalaveragepool: data_format is 'channels_first' or 'channels_last', not {data_format!r}"
+        )
     axes = range(2, x.ndim) if data_format == "channels_first" else range(1, x.ndim - 1)
     return weft.mean(x, axis=tuple(axes), keepdims=True)
 

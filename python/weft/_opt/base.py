@@ -211,8 +211,8 @@ class Optimizer:
         states: dict[str, Any] = {"step_counter": float(self.step_counter.item())}
         return states | {slot: dict(kept) for slot, kept in self._kept.items() if kept}
 
-    def set_states(self, states: Mapping[str, Any]) -> None:
-        """Take over what `get_states` has returned, in place; ArgumentValueError, and nothing changed, if it does not fit."""
+    def check_states(self, states: Mapping[str, Any]) -> None:
+        """Raise ArgumentValueError, or ShapeError, unless `set_states` would take over these states."""
         unknown = sorted(set(states) - {"step_counter", *self.slots})
         if unknown:
             raise ArgumentValueError(
@@ -226,6 +226,10 @@ class Optimizer:
                     raise ShapeError(
                         f"{type(self).__name__}: {slot} of {name!r} has the shape {known.shape}, and was given {array.shape}"
                     )
+
+    def set_states(self, states: Mapping[str, Any]) -> None:
+        """Take over what `get_states` has returned, in place; an error, and nothing changed, if it does not fit."""
+        self.check_states(states)
         if "step_counter" in states:
             write(self.step_counter, weft.full_like(self.step_counter, float(states["step_counter"])), 0)
         for slot in self.slots:

@@ -14,7 +14,7 @@ import numpy as np
 
 from weft._array.rules import Aval
 from weft._array.symbolic import is_symbol
-from weft._core import NDArray, Signatures, empty, tape_surroundings
+from weft._core import NDArray, Signatures, empty, recording as open_recording, tape_surroundings
 from weft._default import get_engine
 from weft._program.blank import layouts_of
 from weft._program.history import Call, History
@@ -171,7 +171,14 @@ class ProgramFunction(Signatures):
         """Call the function as it is: programs are switched off, or this thread records another program."""
         inlining(self._settings.function, self._instance)
         first = () if self._instance is None else (self._instance,)
-        return self._settings.function(*first, *args, **(kwargs or {}))
+        recording = open_recording() if self._settings.options.sequential else None
+        if recording is None:
+            return self._settings.function(*first, *args, **(kwargs or {}))
+        before = recording.in_order(on=True)
+        try:
+            return self._settings.function(*first, *args, **(kwargs or {}))
+        finally:
+            recording.in_order(on=before)
 
     def _composes(self, arguments: tuple[Any, ...]) -> bool:
         """Return whether a call is one over symbols: then it makes symbols, as the function does."""

@@ -109,6 +109,8 @@ def _follow(
             value = function.__globals__.get(read.name, _MISSING)
             _enter(found, read, value, ("global", function.__globals__, read.name))
             _neighbour(value, function, found, seen)
+    if hasattr(function, "__wrapped__"):  # what a decorator's function stands for
+        _follow(function.__wrapped__, instance, prefix, found, seen)
 
 
 def _neighbour(

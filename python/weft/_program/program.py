@@ -97,10 +97,15 @@ class Program:
 
     @property
     def graph(self) -> Graph:
-        """The ops as a graph: entries are buffers in their versions, what must wait for what else are control dependencies."""
+        """The ops as a graph: entries are buffers in their versions, what must wait for what else are control dependencies.
+
+        Ops are those of the registry with their attributes, so that the passes of `weft.graph` run on it. A buffer in another
+        layout than its own is read by a node ``recorded_view``, and written to by ``recorded_write``; callables and what else
+        has no rule are nodes ``recorded``.
+        """
         from weft._program.graphs import graph_of  # noqa: PLC0415 - for those alone who look
 
-        return graph_of(self._compiled, self._arguments)
+        return graph_of(self._compiled, self._arguments, self._layouts)
 
     @property
     def arguments(self) -> tuple[str, ...]:

@@ -80,6 +80,11 @@ class Schedule:
                 if name in seen:
                     raise GraphError(f"two variables are named {name!r}: which array is meant by the name is not known")
                 seen.add(name)
+        unknown = sorted({op.name for _, op, *_ in calls if not op._entry.is_registered})  # noqa: SLF001 - its record
+        if unknown:
+            listed = ", ".join(map(repr, unknown))
+            which = f"op {listed} is" if len(unknown) == 1 else f"ops {listed} are"
+            raise GraphError(f"no {which} registered: weft.register_op(name, ...) says how one is computed")
         self.steps = [_Step(*call) for call in calls]
         self.outputs = [indexed.entry_id(at, index) for at, index, _ in indexed.outputs]
 

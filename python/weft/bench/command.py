@@ -12,6 +12,7 @@ from weft.bench.gpu import command as gpu_command
 from weft.bench.kernels import command as kernels_command
 from weft.bench.overlap import command as overlap_command
 from weft.bench.plan import command as plan_command
+from weft.bench.scale import command as scale_command
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
@@ -68,3 +69,4 @@ def _fill(parser: ArgumentParser) -> None:
     gpu_command.add_to(names)
     kernels_command.add_to(names)
     plan_command.add_to(names)
+    scale_command.add_to(names)

@@ -8,7 +8,17 @@ mpi4py is imported when the first communicator is made, and needs ``pip install 
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from weft.distributed._communicator import Communicator as Communicator
 from weft.distributed._registry import find as find
 
 __all__ = ["Communicator", "find"]
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module
+    """Return `weft.distributed.dask`, which imports Dask, when it is asked for."""
+    if name == "dask":
+        return importlib.import_module("weft.distributed.dask")
+    raise AttributeError(f"module 'weft.distributed' has no attribute {name!r}", name=name)

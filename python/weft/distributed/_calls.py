@@ -16,7 +16,7 @@ from weft._array.places import check_writable
 from weft._array.symbolic import is_symbol
 from weft._core import NDArray, beside
 from weft._gradient.registering import gradient_of
-from weft.distributed import _mpi
+from weft.distributed import _halves as halves, _mpi
 from weft.distributed._registry import find
 from weft.errors import CommunicatorTypeError, CommunicatorValueError, GradientError
 from weft.ops import Aval, get_op, register_op
@@ -198,6 +198,9 @@ def _push_reduction(
     work: str, result: NDArray, x: NDArray, comm: Communicator, reduction: str, count: int, *, in_place: bool
 ) -> None:
     """Push a reduction of `x` into `result`, and the division that makes a sum a mean."""
+    if x.dtype.name == "float16":
+        halves.push(work, result, x, comm, reduction)
+        return
     datatype, op = _mpi.datatype_of(x.dtype), _mpi.operation_of(reduction, x.dtype)
     target = _packed(result, empty=not in_place)
     source = None if in_place else _packed(x)

@@ -53,6 +53,8 @@ class Communicator:
     ----------
     rank, size : int
         Which rank this process is, and of how many.
+    local_rank : int
+        Which rank it is among those of its machine.
     name : str
         The name.
     variable : Variable
@@ -106,6 +108,8 @@ class Communicator:
         for each in (self._comm, self._control):
             each.Set_errhandler(mpi.ERRORS_RETURN)
         self.name = _registry.unused(name or comm.Get_name().removeprefix("MPI_COMM_").lower() or "group")
+        neighbours = _mpi.neighbours(self._control)
+        self.local_rank = sum(process is not None for process in neighbours[: self.rank])
         self._core = _MpiCommunicator(
             _mpi.library(),
             self.engine,
@@ -113,7 +117,7 @@ class Communicator:
             mpi._handleof(self._comm),
             mpi._handleof(self._control),
             self.rank,
-            _mpi.neighbours(self._control),
+            neighbours,
             self._check,
             min(self._timeout, 1e9),
         )

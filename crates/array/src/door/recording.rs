@@ -44,6 +44,8 @@ pub struct Tape {
     made: Vec<Weak<Buffer>>,
     /// Why nothing is to become of it.
     failed: Option<String>,
+    /// What the calls of now access besides, so that they run one by one.
+    order: Option<Variable>,
     /// The tape of the recording of which this one is a part.
     outer: Option<Box<Self>>,
 }
@@ -51,7 +53,7 @@ pub struct Tape {
 impl Tape {
     fn new(tag: Arc<Tag>, engine: &Engine) -> Self {
         let (calls, constants, looked_at, made) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { tag, engine: engine.clone(), calls, constants, looked_at, made, failed: None, outer: None }
+        Self { tag, engine: engine.clone(), calls, constants, looked_at, made, failed: None, order: None, outer: None }
     }
 
     /// It and those around it, the innermost first.
@@ -231,6 +233,19 @@ pub fn announce(name: &str, place: u64) {
     COMING.set(Some(Coming { name: name.to_owned(), place }));
 }
 
+/// From now on the calls of this thread's recording run one by one, in their order; or as they may again. Answers how it
+/// was before.
+pub fn set_in_order(on: bool) -> bool {
+    with_mut(|tape| {
+        let before = tape.order.take();
+        if on {
+            tape.order = Some(before.clone().unwrap_or_else(|| tape.engine.new_variable(None)));
+        }
+        before.is_some()
+    })
+    .unwrap_or(false)
+}
+
 /// Nothing is to become of the recording that is open.
 pub fn fail(message: &str) {
     with_mut(|tape| {
@@ -312,10 +327,12 @@ fn append_parts(
                 tape.engine.name()
             )));
         }
+        let order = tape.order.iter().map(|order| (order.clone(), AccessKind::Exclusive));
+        let variables = variables.iter().map(|(variable, kind)| ((*variable).clone(), *kind)).chain(order).collect();
         tape.calls.push(Recorded {
             step,
             arrays: arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect(),
-            variables: variables.iter().map(|(variable, kind)| ((*variable).clone(), *kind)).collect(),
+            variables,
             name,
             place,
             priority: options.priority,

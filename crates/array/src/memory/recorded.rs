@@ -43,6 +43,12 @@ impl Tag {
         Arc::new(Self { name: name.into(), keeps: false, outer: Some(outer) })
     }
 
+    /// Whether it is a part of another one.
+    #[must_use]
+    pub fn is_part(&self) -> bool {
+        self.outer.is_some()
+    }
+
     /// Whether it is `other`, or a part of it.
     #[must_use]
     pub fn is_within(self: &Arc<Self>, other: &Arc<Self>) -> bool {

@@ -4,11 +4,13 @@
 //! To everybody else it is as if the op had been pushed and had finished at that moment. The lock under which pushes
 //! happen is held meanwhile, so that nobody can change what is read; the loop is short.
 
-use crate::access::{is_all_there, note_written, place};
+use crate::access::{is_all_there, note_written, place, refuse};
+use crate::door::{self, Call};
 use crate::layout::Element;
 use crate::memory::Pushing;
 use crate::step::{Operand, StridedLoop, signed};
-use crate::{Access, Array};
+use crate::{Access, Array, ArrayError};
+use smallvec::SmallVec;
 use weft_engine::Engine;
 use weft_engine::trace::Note;
 
@@ -16,6 +18,37 @@ use weft_engine::trace::Note;
 pub(crate) const AT_ONCE: usize = 1024;
 /// Operands of such an op at most.
 const FEW: usize = 4;
+
+/// Runs a small step where it is pushed, if what it reads is there and its last array, which alone it writes, is nobody
+/// else's. Answers whether it has. It is given the addresses of the arrays' first elements.
+pub(crate) fn run_step(call: &Call<'_>, run: impl FnOnce(&[*mut u8])) -> Result<bool, ArrayError> {
+    let Some(((output, _), inputs)) = call.arrays.split_last() else { return Ok(false) };
+    if output.buffer().is_readonly() {
+        return Ok(false);
+    }
+    for (input, _) in inputs {
+        door::check(call.engine, input)?;
+    }
+    refuse(call.arrays.iter().map(|(array, _)| *array))?;
+    let mut pushing = Pushing::lock();
+    if !is_all_there(&mut pushing, call.engine, call.arrays) {
+        return Ok(false);
+    }
+    let mut pointers = SmallVec::<[*mut u8; FEW]>::new();
+    for (array, _) in call.arrays {
+        let Ok(start) = array.buffer().start() else { return Ok(false) };
+        pointers.push(start.wrapping_add(array.layout().offset));
+    }
+    let span = call.engine.start_span();
+    // What is read cannot change while the lock is held.
+    run(&pointers);
+    if let Some(span) = span {
+        call.engine.record_run(call.options.note, span);
+    }
+    place(&mut pushing, call.arrays);
+    note_written(&mut pushing, &call.arrays[inputs.len()..]);
+    Ok(true)
+}
 
 /// Runs the loop if its operands are few, of one shape, in rows, and there. Answers whether it has.
 #[inline]

@@ -3,7 +3,7 @@
 use super::team::{self, Blocks};
 use crate::door::{self, Call, recording};
 use crate::memory::Block;
-use crate::step::{Blocked, Step};
+use crate::step::{Blocked, Operands, Step};
 use crate::{Access, Array, ArrayError};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,6 +45,18 @@ pub fn push_blocked(
 pub(super) fn payload(step: &Arc<dyn Blocked>, call: &Call<'_>) -> impl Payload + use<> {
     let arrays = call.arrays.iter().map(|(array, _)| (*array).clone()).collect();
     Shared { step: Arc::clone(step), arrays, note: call.options.note }
+}
+
+/// Runs such a step on its operands, inputs first, within an op to which they are granted. Idle workers help; who runs the
+/// last block ends the op.
+pub fn run_blocked(
+    step: &Arc<dyn Blocked>,
+    operands: &Operands,
+    context: &mut OpContext<'_>,
+    note: Note,
+) -> Result<(), Cause> {
+    let arrays = operands.iter().map(|(array, _)| array.clone()).collect();
+    Shared { step: Arc::clone(step), arrays, note }.run(context)
 }
 
 struct Shared {

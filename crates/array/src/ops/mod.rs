@@ -12,7 +12,7 @@ mod reduce;
 mod team;
 
 pub use again::push_step;
-pub use blocked::push_blocked;
+pub use blocked::{push_blocked, run_blocked};
 pub use elementwise::push_elementwise;
 pub use idle::run_idle;
 pub use matmul::push_matmul;

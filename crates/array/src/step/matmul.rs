@@ -28,6 +28,11 @@ pub struct Matmul {
 /// Rows, and columns, of a block of the output at most: it is large enough for what is packed for it to be used often.
 const BLOCK: usize = 512;
 
+/// Products of numbers in a product of matrices that is run where it is pushed: some microseconds, as many as a worker
+/// takes to wake up. NumPy's loops for integers take ten times as long for each.
+const SHORT: usize = 1 << 15;
+const SHORT_OF_LOOPS: usize = 1 << 12;
+
 impl Matmul {
     /// `output = left @ right` for arrays of at least two axes, none of them empty; the axes before those two are
     /// broadcast to the output's.
@@ -83,6 +88,11 @@ impl Matmul {
     pub fn operations(&self) -> usize {
         let core: usize = self.lengths.iter().map(|length| length.unsigned_abs()).product();
         core.saturating_mul(self.stack.size())
+    }
+
+    /// Whether it takes no longer than handing it over to a worker does.
+    pub(crate) fn is_short(&self) -> bool {
+        self.operations() <= if self.native.is_some() { SHORT } else { SHORT_OF_LOOPS }
     }
 
     /// Runs it from the first elements of the two inputs to the output's.

@@ -25,7 +25,7 @@ pub use reduce::Reduce;
 pub use strided::{Operand, Strided};
 pub(crate) use walk::signed;
 
-use crate::{Access, Array};
+use crate::{Access, Array, DType};
 use std::sync::Arc;
 
 /// What a call runs: as often as it is asked to, on whatever memory has the layouts that it was made for.
@@ -50,6 +50,12 @@ impl Step {
     #[must_use]
     pub fn numbers(&self) -> Vec<[u8; 16]> {
         if let Self::Strided(strided) = self { strided.numbers().copied().collect() } else { Vec::new() }
+    }
+
+    /// For each input of a strided loop the number that it was given instead of an array, as bytes of this type.
+    #[must_use]
+    pub fn operands(&self) -> Option<Vec<Option<([u8; 16], DType)>>> {
+        if let Self::Strided(strided) = self { Some(strided.operands()) } else { None }
     }
 
     /// Whether it runs on any thread, on pointers alone.

@@ -2,11 +2,9 @@
 //!
 //! Where a step falls apart depends on its shape alone; no bit of what it computes depends on it.
 
-use super::{Blocked, Fused, Matmul, Reduce, Step, Strided};
-use crate::memory::Block;
+use super::{Fused, Matmul, Reduce, Step, Strided};
 use std::ops::Range;
 use std::sync::Arc;
-use weft_engine::Cause;
 
 /// Elements, times loops, of a part at least: it takes long enough to be handed over.
 const LEAST: usize = 32_768;
@@ -29,10 +27,6 @@ pub enum Portion {
     Fused(Arc<Fused>, Range<usize>),
     /// One block of a product.
     Matmul(Arc<Matmul>, usize),
-    /// One block of a kernel whose blocks share nothing.
-    Block(Arc<dyn Blocked>, usize),
-    /// All blocks of a kernel.
-    Blocked(Arc<dyn Blocked>),
 }
 
 /// Equal stretches of a length, each a whole number of `round`, of at least `least`.
@@ -42,7 +36,7 @@ fn stretches(length: usize, least: usize, round: usize) -> impl Iterator<Item = 
 }
 
 impl Portion {
-    /// What a native step falls into; if it is `whole`, one part. Nothing of an opaque one.
+    /// What a native step falls into; if it is `whole`, one part. Nothing of one whose blocks share memory, nor of an opaque one.
     #[must_use]
     pub fn of(step: &Step, whole: bool) -> Vec<Self> {
         match step {
@@ -64,11 +58,7 @@ impl Portion {
                 stretches(fused.blocks(), least, 1).map(|part| Self::Fused(Arc::clone(fused), part)).collect()
             }
             Step::Matmul(matmul) => (0..matmul.blocks()).map(|block| Self::Matmul(Arc::clone(matmul), block)).collect(),
-            Step::Blocked(blocked) if blocked.scratch() == 0 => {
-                (0..blocked.blocks()).map(|block| Self::Block(Arc::clone(blocked), block)).collect()
-            }
-            Step::Blocked(blocked) => vec![Self::Blocked(Arc::clone(blocked))],
-            Step::Opaque(_) => Vec::new(),
+            Step::Blocked(_) | Step::Opaque(_) => Vec::new(),
         }
     }
 
@@ -78,7 +68,7 @@ impl Portion {
         match self {
             Self::Rows(_, rows) => Some(rows.clone()),
             Self::Fused(fused, blocks) => Some(fused.rows(blocks)),
-            _ => None,
+            Self::Strided(_) | Self::Outer(..) | Self::Reduce(_) | Self::Matmul(..) => None,
         }
     }
 
@@ -88,8 +78,6 @@ impl Portion {
         let work = match self {
             Self::Matmul(matmul, _) => matmul.operations() / matmul.blocks().max(1) / 16,
             Self::Fused(fused, blocks) => fused.rows(blocks).len() * fused.loops() / 2,
-            Self::Block(blocked, _) => blocked.operations() / blocked.blocks().max(1) / 16,
-            Self::Blocked(blocked) => blocked.operations() / 16,
             _ => bytes / 8,
         };
         u32::try_from(work + 100).unwrap_or(u32::MAX)
@@ -101,7 +89,7 @@ impl Portion {
     ///
     /// As for [`Step::run`], of the elements that it touches.
     #[inline]
-    pub unsafe fn run(&self, arrays: &[*mut u8]) -> Result<(), Cause> {
+    pub unsafe fn run(&self, arrays: &[*mut u8]) {
         // SAFETY: the caller's promise.
         unsafe {
             match self {
@@ -110,31 +98,7 @@ impl Portion {
                 Self::Reduce(step) => step.run(arrays),
                 Self::Fused(step, blocks) => step.run_blocks(arrays, blocks.clone()),
                 Self::Matmul(step, block) => step.run_block(arrays, *block),
-                Self::Block(step, block) => return step.run_block(arrays, std::ptr::null_mut(), *block),
-                Self::Blocked(step) => return run_all(&**step, arrays),
             }
         }
-        Ok(())
     }
 }
-
-/// Runs all blocks of a kernel on this thread.
-///
-/// # Safety
-///
-/// As for [`Step::run`].
-unsafe fn run_all(step: &dyn Blocked, arrays: &[*mut u8]) -> Result<(), Cause> {
-    let memory = Block::new(step.scratch().saturating_add(ALIGN)).map_err(|error| Cause::Error(Box::new(error)))?;
-    let scratch = memory.start().wrapping_add(memory.start().align_offset(ALIGN));
-    // SAFETY: the caller's promise.
-    unsafe {
-        step.begin(arrays, scratch)?;
-        for block in 0..step.blocks() {
-            step.run_block(arrays, scratch, block)?;
-        }
-        step.finish(arrays, scratch)
-    }
-}
-
-/// Where memory that blocks share begins.
-const ALIGN: usize = 64;

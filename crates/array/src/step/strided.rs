@@ -18,7 +18,15 @@ pub enum Operand<'a> {
 }
 
 impl Strided {
-    /// The numbers that it was given instead of arrays, as bytes.
+    /// For each input the number that it was given instead of an array, as bytes of this type.
+    pub(crate) fn operands(&self) -> Vec<Option<([u8; 16], DType)>> {
+        let inputs = self.inputs.iter().zip(self.kernel.dtypes());
+        inputs
+            .map(|(input, dtype)| if let Input::Scalar(number) = input { Some((number.0, *dtype)) } else { None })
+            .collect()
+    }
+
+    /// The same without what they are.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = &[u8; 16]> {
         self.inputs.iter().filter_map(|input| if let Input::Scalar(number) = input { Some(&number.0) } else { None })
     }

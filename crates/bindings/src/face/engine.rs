@@ -9,7 +9,7 @@ use crate::errors;
 use crate::exceptions::Exceptions;
 use crate::host::Gil;
 use crate::native::{KeepingAlive, Native};
-use crate::pushes::{Common, Operator};
+use crate::pushes::{Operator, Request};
 use crate::stall;
 use crate::trace;
 use crate::variable::Variable;
@@ -180,7 +180,7 @@ impl Engine {
     ) -> PyResult<()> {
         arguments::check_callable(exec_func)?;
         let options = PushOptions { priority, name, always_run, bytes: nbytes, ..PushOptions::default() };
-        let common = Common::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
+        let common = Request::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
         common.push(py, self, Callable::new(exec_func))
     }
 
@@ -214,7 +214,7 @@ impl Engine {
     ) -> PyResult<()> {
         arguments::check_callable(exec_func)?;
         let options = PushOptions { priority, name, always_run, bytes: nbytes, ..PushOptions::default() };
-        let common = Common::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
+        let common = Request::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
         common.push(py, self, AsyncCallable(Callable::new(exec_func)))
     }
 
@@ -267,7 +267,7 @@ impl Engine {
             NativeFunction::new(function, std::ptr::with_exposed_provenance_mut(data))
         };
         let options = PushOptions { priority, name, always_run, bytes: nbytes, ..PushOptions::default() };
-        let common = Common::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
+        let common = Request::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
         let native = Native::new(py, function);
         match keep_alive {
             None => common.push(py, self, native),
@@ -305,7 +305,7 @@ impl Engine {
     ) -> PyResult<Operator> {
         arguments::check_callable(exec_func)?;
         let options = PushOptions { priority, name: name.as_deref(), always_run, ..PushOptions::default() };
-        let common = Common::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
+        let common = Request::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
         common.operator(slf, Callable::new(exec_func))
     }
 

@@ -79,6 +79,11 @@ impl Compiled {
         told.set_item("accesses", accesses)?;
         told.set_item("dependencies", &step.dependencies)?;
         told.set_item("bytes", step.bytes)?;
+        let template = recorded.instructions()[at].step.operands();
+        let template = template.map(|inputs| {
+            inputs.into_iter().map(|input| input.map(|(bytes, dtype)| (bytes, dtype.name()))).collect::<Vec<_>>()
+        });
+        told.set_item("operands", template)?;
         told.set_item("numbers", recorded.instructions()[at].step.numbers())?;
         let note = self.notes.iter().find(|(number, ..)| *number == step.number);
         told.set_item("op", note.map(|(_, op, _)| op.clone_ref(py)))?;

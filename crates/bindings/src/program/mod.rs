@@ -6,6 +6,6 @@ mod part;
 mod recording;
 
 pub(crate) use compiled::Compiled;
-pub(crate) use notes::note_call;
+pub(crate) use notes::{note_call, recorded_calls};
 pub(crate) use part::Part;
 pub(crate) use recording::{Recording, open_recording};

@@ -11,14 +11,25 @@ thread_local! {
     static NOTES: RefCell<Vec<Note>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Says of which op the next recorded call is, and with which attributes. Does nothing while this thread does not record.
+/// How many calls this thread has recorded, or None if it does not record, or records a part: what that asks for is no op
+/// of the recording.
 #[pyfunction]
-pub(crate) fn note_call(op: &Bound<'_, PyAny>, attributes: &Bound<'_, PyAny>) {
-    let Some(next) = recording::with(|tape| tape.calls().len()) else { return };
-    let note = (next, op.clone().unbind(), attributes.clone().unbind());
+pub(crate) fn recorded_calls() -> Option<usize> {
+    if !recording::is_open() {
+        return None;
+    }
+    recording::with(|tape| if tape.tag().is_part() { None } else { Some(tape.calls().len()) }).flatten()
+}
+
+/// Says of which op, with which attributes, the call is that was recorded after so many: if it is one.
+#[pyfunction]
+pub(crate) fn note_call(op: &Bound<'_, PyAny>, attributes: &Bound<'_, PyAny>, before: usize) {
+    if recorded_calls() != Some(before + 1) {
+        return;
+    }
+    let note = (before, op.clone().unbind(), attributes.clone().unbind());
     let replaced = NOTES.with_borrow_mut(|notes| {
-        // An op that pushes another one is known by the latter.
-        let replaced = notes.pop_if(|(at, ..)| *at == next);
+        let replaced = notes.pop_if(|(at, ..)| *at == before);
         notes.push(note);
         replaced
     });

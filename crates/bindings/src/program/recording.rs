@@ -68,6 +68,12 @@ impl Recording {
         Self { engine, tag, parts: Mutex::default() }
     }
 
+    /// From now on what this thread records runs one by one, or as it may again. Answers how it was before.
+    #[allow(clippy::unused_self)] // it is the one that is open
+    fn in_order(&self, on: bool) -> bool {
+        tapes::set_in_order(on)
+    }
+
     /// The name it was given.
     #[getter]
     fn name(&self) -> &str {

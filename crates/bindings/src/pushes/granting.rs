@@ -11,6 +11,7 @@ use crate::location::Location;
 use crate::payloads::announce;
 use crate::trace::Traced;
 use pyo3::prelude::*;
+use smallvec::SmallVec;
 use std::mem::offset_of;
 use std::sync::Arc;
 use weft_array::{Access, Array, ArrayError, Call, Opaque, Repeatable, granting, recording, submit};
@@ -68,13 +69,13 @@ pub(crate) fn arrays_of(held: &[(Bound<'_, NDArray>, Access)]) -> Vec<(Array, Ac
     held.iter().map(|(array, access)| (array.get().inner.clone(), *access)).collect()
 }
 
-/// Pushes an op on arrays and variables, after a wait for room. Unless the caller has named a device, it runs where
-/// its arrays belong.
+/// Pushes an op on arrays and variables, after a wait for room. `held` is what the op keeps of the arrays. Unless the caller
+/// has named a device, it runs where its arrays belong.
 pub(crate) fn push<P: Traced>(
     py: Python<'_>,
     engine: &Engine,
     mut payload: P,
-    arrays: &[(Array, Access)],
+    (arrays, held): (&[(&Array, Access)], Vec<(Array, Access)>),
     variables: &[(&Variable, AccessKind)],
     mut options: PushOptions<'_>,
     at_arrays: bool,
@@ -90,7 +91,7 @@ pub(crate) fn push<P: Traced>(
             None => Err("it is a native function"),
         };
         let run = || callable.as_ref().map_or(Ok(()), |callable| call(callable, None).map(drop));
-        if capture::callable(py, &op, function, arrays, run)? {
+        if capture::callable(py, &op, function, &held, run)? {
             return Ok(());
         }
     }
@@ -103,9 +104,8 @@ pub(crate) fn push<P: Traced>(
         (payload, options.note) = engine.traced(py, payload, options.name)?;
     }
     let location = payload.location();
-    let payload = Granting { payload, arrays: arrays.to_vec(), location };
-    let arrays: Vec<(&Array, Access)> = arrays.iter().map(|(array, access)| (array, *access)).collect();
-    let request = Call { variables, at_arrays, anywhere: P::HOSTED, ..Call::on(&engine.inner, &arrays, options) };
+    let payload = Granting { payload, arrays: held, location };
+    let request = Call { variables, at_arrays, anywhere: P::HOSTED, ..Call::on(&engine.inner, arrays, options) };
     submit(payload, &request).map_err(|error| raised(py, error))?;
     engine.hand_over(py);
     Ok(())
@@ -120,6 +120,8 @@ pub(crate) fn push_held<P: Traced>(
     options: PushOptions<'_>,
     at_arrays: bool,
 ) -> PyResult<()> {
-    let variables: Vec<_> = held.variables.iter().map(|(variable, kind)| (&variable.get().inner, *kind)).collect();
-    push(py, engine, payload, &arrays_of(&held.arrays), &variables, options, at_arrays)
+    let variables: SmallVec<[_; 6]> =
+        held.variables.iter().map(|(variable, kind)| (&variable.get().inner, *kind)).collect();
+    let arrays: SmallVec<[_; 6]> = held.arrays.iter().map(|(array, access)| (&array.get().inner, *access)).collect();
+    push(py, engine, payload, (&arrays, arrays_of(&held.arrays)), &variables, options, at_arrays)
 }

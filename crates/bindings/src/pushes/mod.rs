@@ -1,7 +1,6 @@
 //! From what Python asks for to a push: what it accesses, and whether a loop, a kernel or a callable computes it.
 
 mod accesses;
-mod common;
 mod compute;
 mod fast;
 mod granting;
@@ -10,12 +9,13 @@ pub(crate) mod memory;
 pub(crate) mod mpi;
 pub(crate) mod on_device;
 mod operator;
+mod request;
 mod strided;
 
-pub(crate) use common::Common;
 pub(crate) use compute::push_compute;
 pub(crate) use fast::{binary, cache_loop, forget_loops, in_place, set_dispatch, unary};
 pub(crate) use kernel::{Kernel, open_onednn};
 pub(crate) use memory::{Lasting, Memory, beside, copy_elements, empty, memory_stats, memory_trim, wrap};
 pub(crate) use operator::Operator;
+pub(crate) use request::Request;
 pub(crate) use strided::Loop;

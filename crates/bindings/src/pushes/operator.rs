@@ -1,7 +1,7 @@
 //! `weft.Operator`.
 
-use super::common::record;
 use super::granting;
+use super::request::record;
 use crate::callable::Callable;
 use crate::engine::Engine;
 use crate::errors;
@@ -46,7 +46,9 @@ impl Operator {
         if !self.arrays.is_empty() {
             let variables: Vec<_> = self.variables.iter().map(|(variable, kind)| (variable, *kind)).collect();
             let callable = self.callable.clone_ref(py);
-            return granting::push(py, engine, callable, &self.arrays, &variables, options, !self.placed);
+            let arrays: Vec<_> = self.arrays.iter().map(|(array, access)| (array, *access)).collect();
+            let arrays = (&*arrays, self.arrays.clone());
+            return granting::push(py, engine, callable, arrays, &variables, options, !self.placed);
         }
         let mut accesses = weft_engine::Accesses::new(&engine.inner);
         for (variable, kind) in &self.variables {

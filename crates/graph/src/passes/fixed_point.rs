@@ -6,6 +6,7 @@ use crate::node::Node;
 use crate::registry::{Call, RuleError};
 use crate::value::{DType, Shape};
 use smallvec::SmallVec;
+use std::collections::BTreeSet;
 
 /// Something that is known of an entry, more or less.
 pub(super) trait Fact: Clone + PartialEq + Default {
@@ -190,11 +191,19 @@ pub(super) fn call_of<'a>(node: &'a Node, shapes: &'a [Shape], dtypes: &'a [Opti
 }
 
 /// The error for an op that has no rule.
-pub(super) fn no_rule(node: &Node, key: &str) -> RuleError {
-    let op = node.op_name();
+pub(super) fn no_rule(node: &Node, key: &str, graph: &IndexedGraph) -> RuleError {
     if node.op().is_some_and(|op| op.is_registered()) {
-        format!("op '{op}' has no '{key}': give it one by set_attribute").into()
-    } else {
-        format!("no op '{op}' is registered: it was only read from a file").into()
+        return format!("op '{}' has no '{key}': give it one by set_attribute", node.op_name()).into();
+    }
+    let unknown: BTreeSet<&str> = graph
+        .nodes()
+        .iter()
+        .filter(|node| node.op().is_some_and(|op| !op.is_registered()))
+        .map(|node| node.op_name())
+        .collect();
+    let names: Vec<&str> = unknown.into_iter().collect();
+    match &names[..] {
+        [one] => format!("no op '{one}' is registered: it was only read from a file").into(),
+        several => format!("no ops '{}' are registered: they were only read from a file", several.join("', '")).into(),
     }
 }

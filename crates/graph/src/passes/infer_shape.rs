@@ -78,7 +78,7 @@ pub(super) fn spread_shapes(indexed: &IndexedGraph, facts: Shapes, dtypes: Optio
         let rule = rules.entry(Arc::as_ptr(op).addr()).or_insert_with(|| op.get("infer_shape"));
         let Some(rule) = rule else {
             // Where nothing is known nothing was asked.
-            return if ins.iter().any(Shape::is_known) { Err(no_rule(node, "infer_shape")) } else { Ok(()) };
+            return if ins.iter().any(Shape::is_known) { Err(no_rule(node, "infer_shape", indexed)) } else { Ok(()) };
         };
         types.clear();
         if let Some(dtypes) = dtypes {

@@ -79,7 +79,7 @@ fn asking<'a>(
         let Some(op) = node.op() else { return Ok(()) };
         let rule = rules.entry(Arc::as_ptr(op).addr()).or_insert_with(|| op.get("infer_type"));
         let Some(rule) = rule else {
-            return if ins.iter().any(Option::is_some) { Err(no_rule(node, "infer_type")) } else { Ok(()) };
+            return if ins.iter().any(Option::is_some) { Err(no_rule(node, "infer_type", indexed)) } else { Ok(()) };
         };
         sizes.clear();
         if let Some(shapes) = shapes {

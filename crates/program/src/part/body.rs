@@ -78,9 +78,12 @@ impl Body {
         }
         let inputs = recorded.argument_entries.clone();
         for instruction in &instructions {
-            let later = matches!(&instruction.step, Step::Opaque(step) if step.completes_later());
+            let later =
+                matches!(&instruction.step, Step::Opaque(step) if step.completes_later() || step.queue().is_some());
             if later || instruction.always_run {
-                return Err(refused("an op of the part completes later, or runs after failures"));
+                return Err(refused(
+                    "an op of the part completes later, takes its turn in a queue, or runs after failures",
+                ));
             }
             if instruction.places.iter().any(|at| at.access != Access::Read && inputs.contains(&at.entry)) {
                 return Err(refused("the part changes what it is given"));

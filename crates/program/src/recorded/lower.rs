@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use weft_array::recording::{self, Tape};
 use weft_array::{Access, Array, Buffer, Opaque, Operands, Step, standing};
-use weft_engine::{Cause, OpContext};
+use weft_engine::{Cause, InOrder, OpContext};
 
 /// Entries by the addresses of buffers.
 struct Entries<'a> {
@@ -153,6 +153,10 @@ impl Opaque for Standing {
 
     fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         standing(&self.recorded, arrays, || self.step.run(arrays, context))
+    }
+
+    fn queue(&self) -> Option<InOrder> {
+        self.step.queue()
     }
 
     fn is_private(&self) -> bool {

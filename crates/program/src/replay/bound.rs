@@ -4,10 +4,11 @@ use super::program::shifted;
 use crate::memory::Lease;
 use crate::recorded::Place;
 use smallvec::SmallVec;
+use std::ptr::NonNull;
 use std::sync::Arc;
-use weft_array::{Access, Arena, Array, Buffer, Opaque, Operands, Portion, granting};
+use weft_array::{Arena, Array, Blocked, Buffer, Opaque, Operands, Portion, granting, run_blocked};
 use weft_engine::trace::Note;
-use weft_engine::{Cause, Step, StepContext};
+use weft_engine::{Cause, Engine, Step, StepContext};
 
 /// Where an entry lies in a call.
 pub(super) enum Base {
@@ -61,7 +62,29 @@ impl Step<Bindings> for NativeStep {
         }
         // SAFETY: entries have the layouts that were recorded; who else touches these bytes comes before or after this
         // step, or looks at them as it does: see the module's head.
-        unsafe { self.portion.run(&pointers) }
+        unsafe { self.portion.run(&pointers) };
+        Ok(())
+    }
+
+    fn note(&self, bindings: &Bindings) -> Note {
+        bindings.notes.get(self.instruction).copied().unwrap_or_default()
+    }
+}
+
+/// A step whose blocks share memory: idle workers help with them.
+pub(super) struct BlockedStep {
+    pub(super) step: Arc<dyn Blocked>,
+    pub(super) places: Places,
+    pub(super) instruction: usize,
+}
+
+impl Step<Bindings> for BlockedStep {
+    fn run(&self, bindings: &Bindings, context: &mut StepContext<'_, '_>) -> Result<(), Cause> {
+        let operands = self.places.operands(bindings)?;
+        match context.op() {
+            Some(context) => run_blocked(&self.step, &operands, context, self.note(bindings)),
+            None => unreachable!("such a step has a cell"),
+        }
     }
 
     fn note(&self, bindings: &Bindings) -> Note {
@@ -84,29 +107,46 @@ impl Step<Bindings> for CopyStep {
     }
 }
 
-/// An opaque step, and the places of its arrays.
-pub(super) struct OpaqueStep {
-    pub(super) step: Arc<dyn Opaque>,
+/// The arrays of a step that is no loop.
+pub(super) struct Places {
+    pub(super) engine: Engine,
     pub(super) places: Vec<Place>,
-    pub(super) instruction: usize,
 }
 
-impl OpaqueStep {
+impl Places {
+    /// A buffer on the arena: of what nobody else's code sees, for as long as the step runs.
+    fn within(&self, bindings: &Bindings, place: &Place) -> Result<Arc<Buffer>, Cause> {
+        let entry = u32::try_from(place.entry).map_err(|error| Cause::Error(Box::new(error)))?;
+        let start = bindings.start(entry)?;
+        let Some(start) = NonNull::new(start) else { return Err(Cause::Panic("an arena has memory".to_owned())) };
+        // SAFETY: the call holds the arena until the step is done, and only private steps have arrays there, which keep
+        // none of them.
+        Ok(unsafe { Buffer::foreign(&self.engine, start, place.range.end, false, Box::new(())) })
+    }
+
     fn operands(&self, bindings: &Bindings) -> Result<Operands, Cause> {
         let operand = |place: &Place| {
-            let Base::Buffer(buffer, by) = &bindings.bases[place.entry] else {
-                unreachable!("what somebody else's code sees is in no arena")
+            let (buffer, by) = match &bindings.bases[place.entry] {
+                Base::Buffer(buffer, by) => (Arc::clone(buffer), *by),
+                _ => (self.within(bindings, place)?, 0),
             };
-            let array = Array::on(Arc::clone(buffer), shifted(&place.layout, *by), place.dtype);
+            let array = Array::on(buffer, shifted(&place.layout, by), place.dtype);
             Ok((array.map_err(|error| Cause::Error(Box::new(error)))?, place.access))
         };
         self.places.iter().map(operand).collect()
     }
 }
 
+/// An opaque step.
+pub(super) struct OpaqueStep {
+    pub(super) step: Arc<dyn Opaque>,
+    pub(super) places: Places,
+    pub(super) instruction: usize,
+}
+
 impl Step<Bindings> for OpaqueStep {
     fn run(&self, bindings: &Bindings, context: &mut StepContext<'_, '_>) -> Result<(), Cause> {
-        let operands: Vec<(Array, Access)> = self.operands(bindings)?;
+        let operands = self.places.operands(bindings)?;
         match context.op() {
             Some(context) => granting(&operands, || self.step.run(&operands, context)),
             None => unreachable!("an opaque step has a cell"),

@@ -1,6 +1,6 @@
 //! From planned instructions to a replay of the engine: steps, who comes after whom, ports.
 
-use super::bound::{Bindings, CopyStep, NativeStep, OpaqueStep};
+use super::bound::{Bindings, BlockedStep, CopyStep, NativeStep, OpaqueStep, Places};
 use super::spans::{Before, Look, OUTSIDE, Spans, together};
 use crate::ProgramError;
 use crate::recorded::{Entry, Instruction, Place, Recorded, Source};
@@ -219,9 +219,16 @@ impl Lowering<'_> {
         };
         let mut steps = Vec::new();
         if let Step::Opaque(opaque) = &instruction.step {
-            let kind = if opaque.is_hosted() { StepKind::Hosted } else { StepKind::Native };
-            let step = OpaqueStep { step: Arc::clone(opaque), places: instruction.places.clone(), instruction: at };
+            let native = || opaque.queue().map_or(StepKind::Native, StepKind::InOrder);
+            let kind = if opaque.is_hosted() { StepKind::Hosted } else { native() };
+            let step = OpaqueStep { step: Arc::clone(opaque), places: self.places(instruction), instruction: at };
             let id = self.builder.step(step, &StepOptions { kind, ..options });
+            steps.push((id, self.looks(instruction, None)));
+        }
+        if let Step::Blocked(blocked) = &instruction.step {
+            let step = BlockedStep { step: Arc::clone(blocked), places: self.places(instruction), instruction: at };
+            let cost = u32::try_from(blocked.operations() / 16).unwrap_or(u32::MAX);
+            let id = self.builder.step(step, &StepOptions { kind: StepKind::Native, cost, ..options });
             steps.push((id, self.looks(instruction, None)));
         }
         for portion in Portion::of(&instruction.step, whole) {
@@ -235,6 +242,10 @@ impl Lowering<'_> {
             steps.push((id, looks));
         }
         self.enter(at, steps)
+    }
+
+    fn places(&self, instruction: &Instruction) -> Places {
+        Places { engine: self.recorded.engine.clone(), places: instruction.places.clone() }
     }
 
     /// What a step of an instruction does, if it touches these rows of all operands, or all.

@@ -14,7 +14,7 @@ use weft_array::{Step, recording};
 use weft_engine::{AccessKind, PushOptions, Variable};
 
 /// What every kind of push takes besides its payload.
-pub(crate) struct Common<'a, 'py> {
+pub(crate) struct Request<'a, 'py> {
     reads: Option<&'a Bound<'py, PyAny>>,
     mutates: Option<&'a Bound<'py, PyAny>>,
     overwrites: Option<&'a Bound<'py, PyAny>>,
@@ -23,7 +23,7 @@ pub(crate) struct Common<'a, 'py> {
     placed: bool,
 }
 
-impl<'a, 'py> Common<'a, 'py> {
+impl<'a, 'py> Request<'a, 'py> {
     #[inline]
     pub(crate) fn new(
         reads: Option<&'a Bound<'py, PyAny>>,

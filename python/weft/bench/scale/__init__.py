@@ -1,0 +1,1 @@
+"""Data-parallel training on more ranks than there are here: links are measured, and the rest is simulated."""

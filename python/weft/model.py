@@ -1,0 +1,363 @@
+"""Models: networks that are compiled for their inputs, and trained and evaluated eagerly or as programs.
+
+>>> import numpy as np
+>>> from weft import device, layer, model, opt, tensor
+>>> class Perceptron(model.Model):
+...     def __init__(self):
+...         super().__init__()
+...         self.dense, self.loss = layer.Linear(2), layer.SoftMaxCrossEntropy()
+...
+...     def forward(self, x):
+...         return self.dense(x)
+...
+...     def train_one_batch(self, x, y):
+...         out = self.forward(x)
+...         loss = self.loss(out, y)
+...         self.optimizer(loss)
+...         return out, loss
+>>> dev = device.get_default_device()
+>>> dev.SetRandSeed(0)
+>>> x, y = tensor.Tensor((4, 2), dev), tensor.Tensor((4,), dev, tensor.int32)
+>>> x.copy_from_numpy(np.array([[1, 0], [0, 1], [2, 1], [1, 3]], np.float32))
+>>> y.copy_from_numpy(np.array([0, 1, 0, 1], np.int32))
+>>> net = Perceptron()
+>>> net.set_optimizer(opt.SGD(0.5))
+>>> net.compile([x], is_train=True, use_graph=True)
+>>> losses = [float(net(x, y)[1].item()) for _ in range(50)]
+>>> losses[-1] < 0.3 < losses[0]
+True
+>>> net.eval()
+>>> net(x).argmax(axis=1)
+NDArray([0, 1, 0, 1])
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft._core import NDArray
+from weft._layer.base import Layer
+from weft._model import files
+from weft._model.kind import Tensor
+from weft._model.running import Runs, in_mode, is_running
+from weft._opt.base import Optimizer
+from weft.errors import ArgumentTypeError, ArgumentValueError, ModelError, StateFileError
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from weft._program.program import Program
+
+__all__ = ["Model", "singa_states"]
+
+
+class Model(Layer):
+    """A network with its loss and its optimizer. The base of one's own.
+
+    A subclass makes its layers in ``__init__``, and defines `forward` and `train_one_batch`. `compile` sizes the layers for
+    their inputs. A call of the model then is `train_one_batch` or, after `eval`, `forward`: with ``use_graph=True`` as a
+    program, recorded for each shape of inputs that comes, and replayed. Parameters, what the optimizer keeps and the state of
+    generators are changed in place; results are new arrays at each call. The weights are the same, bit for bit, however it
+    runs.
+
+    Attributes
+    ----------
+    training : bool
+        Whether a call trains.
+    graph_mode, sequential : bool
+        Whether calls are programs, and whether the ops of these run one by one.
+    """
+
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        for name, around in (("train_one_batch", _dispatched), ("forward", _in_own_mode)):
+            method = cls.__dict__.get(name)
+            if method is not None:
+                setattr(cls, name, around(method))  # called by its name, it runs as the model was told, too
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.training = True
+        self.graph_mode = True
+        self.sequential = False
+        self.optimizer: Any = None
+        self._runs = Runs(type(self).__name__)
+
+    def compile(
+        self,
+        inputs: Sequence[NDArray],
+        is_train: bool = True,  # noqa: FBT001, FBT002 - SINGA's
+        use_graph: bool = False,  # noqa: FBT001, FBT002 - likewise
+        sequential: bool = False,  # noqa: FBT001, FBT002 - likewise
+    ) -> None:
+        """Make the parameters of all layers for inputs of these shapes, and say how calls run.
+
+        Parameters
+        ----------
+        inputs : list of NDArray
+            What `forward` takes; their shapes, dtypes and devices count, their values do not.
+        is_train : bool, default: True
+            Whether calls train.
+        use_graph : bool, default: False
+            Whether calls are programs.
+        sequential : bool, default: False
+            Whether the ops of a program run one by one, in the order in which they were recorded.
+
+        Raises
+        ------
+        ArgumentTypeError
+            If `inputs` is no list of arrays.
+        ShapeError
+            If a layer does not take what comes to it, with its name and both shapes.
+        """
+        if not isinstance(inputs, list | tuple) or not inputs or not all(isinstance(x, NDArray) for x in inputs):
+            raise ArgumentTypeError("compile takes a list of arrays, the inputs of forward(): net.compile([x], ...)")
+        self._name_layers()
+        with in_mode(self, training=False):
+            self.forward(*inputs)
+        self._initialized = True
+        self._name_layers()
+        self._prepare_optimizers()
+        self._runs = Runs(type(self).__name__)
+        self.graph(use_graph, sequential)
+        self.train(is_train)
+
+    def train(self, mode: bool = True) -> None:  # noqa: FBT001, FBT002 - SINGA's
+        """Let calls of this model train, or not: `weft.autograd.training` is that while one runs, and for it alone."""
+        self.training = bool(mode)
+
+    def eval(self) -> None:
+        """Let calls evaluate: `forward` alone, whose program is another one."""
+        self.train(mode=False)
+
+    def graph(self, mode: bool = True, sequential: bool = False) -> None:  # noqa: FBT001, FBT002 - SINGA's
+        """Say whether calls are programs, and whether the ops of these run one by one."""
+        self.graph_mode, self.sequential = bool(mode), bool(sequential)
+
+    def set_optimizer(self, optimizer: Any) -> None:  # noqa: ANN401 - an optimizer, or what wraps one
+        """Take an optimizer, for `train_one_batch` to call: ``self.optimizer(loss)``."""
+        self.optimizer = optimizer
+        if self._initialized:
+            self._prepare_optimizers()
+
+    def train_one_batch(self, *inputs: Any, **options: Any) -> Any:  # noqa: ANN401 - a subclass's own
+        """Compute the loss of a batch, and update the parameters."""
+        raise NotImplementedError(f"{type(self).__name__} defines no train_one_batch()")
+
+    def __call__(self, *inputs: Any, **options: Any) -> Any:  # noqa: ANN401 - as above
+        """Train on a batch, or evaluate it."""
+        if is_running(self):
+            return self.forward(*inputs, **options)
+        if self.training:
+            return self.train_one_batch(*inputs, **options)
+        forward: Any = type(self).forward
+        return self._run("evaluation", getattr(forward, "__wrapped__", forward), inputs, options)
+
+    def _run(self, kind: str, method: Callable[..., Any], inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:  # noqa: ANN401 - as above
+        if not self._initialized:
+            name = type(self).__name__
+            raise ModelError(
+                f"{name} is not compiled: call {name}.compile([x], is_train=True, use_graph=True) before it"
+            )
+        with in_mode(self, training=kind == "training"):
+            if self.graph_mode:
+                function: Any = self._runs.function(self, kind, method, sequential=self.sequential)
+            else:
+                function = functools.partial(method, self)
+            run = functools.partial(function, *inputs, **options)
+            return self._runs.timed(kind, run, inputs, self._places())
+
+    def _name_layers(self) -> None:
+        """Give layers and parameters their names: the paths to them."""
+        for path, layer in self.named_layers():
+            if path:
+                layer.name = path
+        for name, array in self.get_states().items():
+            if isinstance(array, Tensor):
+                array.name = name
+
+    def _optimizers(self) -> dict[str, Optimizer]:
+        """Return the optimizers among the attributes, and those that they wrap."""
+        found = {name: getattr(value, "opt", value) for name, value in self.__dict__.items()}
+        return {name: value for name, value in found.items() if isinstance(value, Optimizer)}
+
+    def _prepare_optimizers(self) -> None:
+        parameters = self.get_params()
+        for optimizer in self._optimizers().values():
+            optimizer.prepare(parameters)
+
+    def _places(self) -> set[str]:
+        return {place for optimizer in self._optimizers().values() for place in optimizer.places}
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The programs that were recorded of calls, to be looked at: `weft.Program.nbytes`, ``summary()``, ``timeline()``."""
+        return tuple(step for function in self._runs.functions.values() for step in function.programs)
+
+    def print_time_profiling(self) -> None:
+        """Print how long iterations take: those that were timed since `Device.SetVerbosity`, or else some that are now.
+
+        These replay the program that was used last, and put its states back.
+        """
+        lines = ["Time Profiling:"]
+        for kind, times in self._runs.times.items():
+            times.places = self._places() if kind == "training" else set()
+            lines += [f"{kind}:", *(f"  {line}" for line in times.lines(2))]
+        if len(lines) == 1:
+            lines.append(self._runs.profile())
+        sys.stdout.write("\n".join(lines) + "\n")
+
+    # Files.
+
+    def save_states(self, fpath: str | os.PathLike[str], aux_states: Mapping[str, Any] | None = None) -> None:
+        """Write parameters, states and what optimizers keep to a file, which appears when it is whole.
+
+        Parameters
+        ----------
+        fpath : str or PathLike
+            The file, a zip; one of that name is replaced.
+        aux_states : dict of str, optional
+            Whatever else: arrays, numbers, strings, lists and dicts of them.
+
+        Raises
+        ------
+        ModelError
+            If the model is not compiled, so that it has no parameters.
+        """
+        self._check_compiled("save_states")
+        groups = {"model": {name: _values(value) for name, value in self.get_states().items()}}
+        plain: dict[str, dict[str, Any]] = {"aux": {}, "optimizers": {}}
+        for name, optimizer in self._optimizers().items():
+            plain["optimizers"][name] = {}
+            for key, value in optimizer.get_states().items():
+                if key in optimizer.slots:
+                    groups[f"optimizer {name} {key}"] = {each: _values(array) for each, array in value.items()}
+                else:
+                    plain["optimizers"][name][key] = value
+        groups["aux"] = {}
+        for name, value in (aux_states or {}).items():
+            if isinstance(value, NDArray | np.ndarray | np.generic):
+                groups["aux"][name] = _values(value)
+            else:
+                plain["aux"][name] = value
+        files.write(fpath, groups, plain)
+
+    def load_states(self, fpath: str | os.PathLike[str]) -> dict[str, Any]:
+        """Overwrite parameters, states and what optimizers keep by those of a file, and return the rest.
+
+        Parameters
+        ----------
+        fpath : str or PathLike
+            A file of `save_states`.
+
+        Returns
+        -------
+        dict of str
+            What was given as `aux_states`; arrays are tensors.
+
+        Raises
+        ------
+        StateFileError
+            If the file is cut short, comes from elsewhere, or is another model's: names and shapes are to be the same.
+            Nothing has changed then.
+        ModelError
+            If the model is not compiled, so that it has no parameters.
+        """
+        self._check_compiled("load_states")
+        groups, plain = files.read(fpath)
+        given, own = groups.get("model", {}), self.get_states()
+        missing, unknown = sorted(set(own) - set(given)), sorted(set(given) - set(own))
+        if missing or unknown:
+            says = [f"it lacks {_listed(missing)}"] * bool(missing) + [f"it has {_listed(unknown)}"] * bool(unknown)
+            raise StateFileError(
+                f"{fpath} holds the states of another model than {type(self).__name__}: {', and '.join(says)}"
+            )
+        for name, array in given.items():
+            if array.shape != own[name].shape or not np.can_cast(array.dtype, own[name].dtype, "same_kind"):
+                raise StateFileError(
+                    f"{fpath} holds the states of another model than {type(self).__name__}: {name!r} there is of shape "
+                    f"{array.shape} and dtype {array.dtype}, and here of {own[name].shape} and {own[name].dtype}"
+                )
+        kept: list[tuple[Optimizer, dict[str, Any]]] = []
+        for name, optimizer in self._optimizers().items():
+            states: dict[str, Any] = dict(plain["optimizers"].get(name, {}))
+            prefix = f"optimizer {name} "
+            states |= {key.removeprefix(prefix): arrays for key, arrays in groups.items() if key.startswith(prefix)}
+            try:
+                optimizer.check_states(states)
+            except (ArgumentValueError, ValueError) as error:
+                raise StateFileError(f"{fpath} was saved with another optimizer: {error}") from error
+            kept.append((optimizer, states))
+        self.set_states(given)
+        for optimizer, states in kept:
+            optimizer.set_states(states)
+        aux: dict[str, Any] = {name: Tensor(data=array) for name, array in groups.get("aux", {}).items()}
+        return aux | plain["aux"]
+
+    def _check_compiled(self, what: str) -> None:
+        if not self._initialized:
+            raise ModelError(
+                f"{what}: {type(self).__name__} is not compiled, so it has no parameters yet: call compile([x]) first"
+            )
+
+
+def singa_states(fpath: str | os.PathLike[str]) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of a model that SINGA's ``save_states`` has written, to be given to `Model.set_states`.
+
+    Parameters
+    ----------
+    fpath : str or PathLike
+        The file.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        Values by name, without what was given as auxiliary states.
+
+    Raises
+    ------
+    StateFileError
+        If it is no such file.
+    """
+    return files.read_singa(fpath)
+
+
+def _dispatched(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a training method that runs as the model was told, unless it is called by one that runs."""
+
+    @functools.wraps(method)
+    def wrapped(self: Model, *inputs: Any, **options: Any) -> Any:  # noqa: ANN401 - as the method
+        if is_running(self):
+            return method(self, *inputs, **options)
+        return self._run("training", method, inputs, options)
+
+    return wrapped
+
+
+def _in_own_mode(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a forward method whose layers train if the model does, whoever calls it."""
+
+    @functools.wraps(method)
+    def wrapped(self: Model, *inputs: Any, **options: Any) -> Any:  # noqa: ANN401 - as the method
+        if is_running(self):
+            return method(self, *inputs, **options)
+        with in_mode(self, training=self.training):
+            return method(self, *inputs, **options)
+
+    return wrapped
+
+
+def _values(value: Any) -> npt.NDArray[Any]:  # noqa: ANN401 - an array of either kind
+    return value.numpy() if isinstance(value, NDArray) else np.asarray(value)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:6]))
+    return f"{shown} and {len(names) - 6} more" if len(names) > 6 else shown  # noqa: PLR2004 - as many as fit a line
