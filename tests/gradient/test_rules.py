@@ -22,7 +22,7 @@ _LISTED = list(
 #: Ops that only rules, the tape and passes make, which their tests reach.
 _INNER = {
     "broadcast_like", "cast_like", "copy_to", "ones_like", "concat_part", "matmul_left", "matmul_right", "quantile_follow", "quantile_gradient",
-    "reshape_like", "sum_like", "tape.identity", "tape.patch", "tape.view", "zeros_like",
+    "reshape_like", "sum_like", "tape.identity", "tape.patch", "tape.view", "zeros_like", "cond", "scan",
 }  # fmt: skip
 
 _LISTING = """
