@@ -77,12 +77,8 @@ pub fn load(text: &str, options: LoadOptions<'_>) -> Result<Graph> {
     build(&read, &heads, writer(file, nodes)?, options)
 }
 
-<<<<<<< HEAD
-fn build(read: &[Read<'_>], heads: &[(usize, u32, u32)], is_old: bool, options: LoadOptions<'_>) -> Result<Graph> {
-=======
-fn build(read: &[Read], heads: &[(usize, u32, u32)], writer: Writer, options: LoadOptions<'_>) -> Result<Graph> {
+fn build(read: &[Read<'_>], heads: &[(usize, u32, u32)], writer: Writer, options: LoadOptions<'_>) -> Result<Graph> {
     let is_old = !matches!(writer, Writer::Weft | Writer::Mxnet(20_000..));
->>>>>>> main
     let before: Vec<Vec<usize>> = read
         .iter()
         .map(|node| node.inputs.iter().map(|input| input.0).chain(node.control.iter().copied()).collect())
@@ -143,18 +139,12 @@ fn build(read: &[Read], heads: &[(usize, u32, u32)], writer: Writer, options: Lo
             items.iter().for_each(|(key, text)| node.set_text(key, text));
             node
         } else {
-<<<<<<< HEAD
-            let op = known.entry(source.op).or_insert_with(|| (options.find)(source.op)).clone();
-            if let Some(op) = op {
-                call(op, source, items, inputs, used[at], &mut parsed)?
-=======
-            let op = match known.get(&source.op) {
+            let op = match known.get(source.op) {
                 Some(op) => op.clone(),
-                None => known.entry(source.op.clone()).or_insert((options.find)(&source.op, writer)?).clone(),
+                None => known.entry(source.op).or_insert((options.find)(source.op, writer)?).clone(),
             };
             if let Some(op) = op {
-                call(op, source, items, inputs, used[at], writer)?
->>>>>>> main
+                call(op, source, items, inputs, used[at], writer, &mut parsed)?
             } else {
                 let op = unknown.entry(source.op).or_insert_with(|| Op::unknown(source.op)).clone();
                 let node = Node::unknown(op, source.name.clone(), inputs, used[at]);
@@ -182,7 +172,6 @@ fn check_index(node: &Node, index: u32) -> Result<()> {
     Err(GraphError::new(format!("{} has {count} results, and result {index} is used", node.described())))
 }
 
-<<<<<<< HEAD
 /// Attributes by op and texts: many calls have the same.
 type Parsed = HashMap<(usize, Vec<old::Item>), Attributes>;
 
@@ -190,18 +179,10 @@ fn call(
     op: Arc<Op>,
     source: &Read<'_>,
     items: Vec<old::Item>,
-    inputs: Vec<NodeEntry>,
-    used: u32,
-    parsed: &mut Parsed,
-=======
-fn call(
-    op: Arc<Op>,
-    source: &Read,
-    items: Vec<old::Item>,
     mut inputs: Vec<NodeEntry>,
     used: u32,
     writer: Writer,
->>>>>>> main
+    parsed: &mut Parsed,
 ) -> Result<Node> {
     for entry in &inputs {
         check_index(&entry.node, entry.index)?;
@@ -320,23 +301,14 @@ fn read_node<'j>(value: &'j Json<'_>, at: usize, count: usize) -> Result<Read<'j
         None => Err(GraphError::new(format!("node {at} has no '{key}'"))),
     };
     let (op, name) = (text("op")?, text("name")?);
-<<<<<<< HEAD
     let owner = Owner::Node(at, name);
-    let mut items = Vec::new();
-    for key in ["param", "attr", "attrs"] {
-        match node.get(key) {
-            Some(Json::Object(found)) => {
-                items.extend(found.iter().map(|(key, value)| (Arc::from(key), as_text(value))));
-=======
-    let owner = format!("node {at} ('{name}')");
     let (mut items, mut noted) = (Vec::new(), Vec::new());
-    let apart = op != "null" && node.contains_key("param");
+    let apart = op != "null" && node.get("param").is_some();
     for key in ["param", "attr", "attrs"] {
         match node.get(key) {
             Some(Json::Object(found)) => {
                 let list = if apart && key != "param" { &mut noted } else { &mut items };
-                list.extend(found.iter().map(|(key, value)| (Arc::from(&**key), as_text(value))));
->>>>>>> main
+                list.extend(found.iter().map(|(key, value)| (Arc::from(key), as_text(value))));
             }
             Some(Json::Null) | None => {}
             Some(_) => return Err(GraphError::new(format!("{owner}: '{key}' is no object"))),
@@ -392,31 +364,24 @@ fn check_counts(file: &Object<'_>, count: usize) -> Result<()> {
     Ok(())
 }
 
-<<<<<<< HEAD
-/// Whether the file was written by `MXNet` before 2.0, or by who does not say.
-fn is_old(file: &Object<'_>) -> Result<bool> {
-=======
 /// Who wrote the file. `MXNet` says its version since 0.9; before, nodes said which one they are the gradient of.
-fn writer(file: &Map<String, Json>, nodes: &[Json]) -> Result<Writer> {
->>>>>>> main
+fn writer(file: &Object<'_>, nodes: &[Json<'_>]) -> Result<Writer> {
     let attributes = match file.get("attrs") {
         Some(Json::Object(attributes)) => Some(attributes),
         Some(Json::Null) | None => None,
         Some(_) => return Err(GraphError::new("the graph: 'attrs' is no object")),
     };
-<<<<<<< HEAD
-    let version = attributes.get("mxnet_version").and_then(|pair| pair.as_list()?.get(1)?.as_u64());
-    Ok(attributes.get("weft_version").is_none() && version.is_none_or(|version| version < 20_000))
-=======
-    if attributes.is_some_and(|attributes| attributes.contains_key("weft_version")) {
+    if attributes.is_some_and(|attributes| attributes.get("weft_version").is_some()) {
         return Ok(Writer::Weft);
     }
-    let version = attributes.and_then(|attributes| attributes.get("mxnet_version")?.get(1)?.as_u64());
-    let is_first = |node: &Json| node.get("param").is_some() || node.get("backward_source_id").is_some();
+    let version = attributes.and_then(|attributes| attributes.get("mxnet_version")?.as_list()?.get(1)?.as_u64());
+    let is_first = |node: &Json<'_>| match node {
+        Json::Object(node) => node.get("param").is_some() || node.get("backward_source_id").is_some(),
+        _ => false,
+    };
     Ok(match version {
         Some(version) => Writer::Mxnet(version),
         None if nodes.iter().any(is_first) => Writer::Mxnet(800),
         None => Writer::Unknown,
     })
->>>>>>> main
 }
