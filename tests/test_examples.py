@@ -11,7 +11,7 @@ import pytest
 from conftest import script_env
 
 EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
-SIZES = {"heat": 64, "hidden_parallelism": 1000, "kmeans": 2, "photographs": 60, "random_numbers": 4000}
+SIZES = {"classify": 48, "heat": 64, "hidden_parallelism": 1000, "kmeans": 2, "photographs": 60, "random_numbers": 4000}
 
 
 TRAININGS = {"text": 1, "towers": 1}
@@ -29,7 +29,7 @@ def run(folder: Path, name: str, *options: str, **env: str) -> str:
 
 def test_all_are_run() -> None:
     programs = {path.stem for path in EXAMPLES.glob("*.py") if '__name__ == "__main__"' in path.read_text("utf-8")}
-    assert programs == {*SIZES, *TRAININGS, "digits", "cnn"}
+    assert programs == {*SIZES, *TRAININGS, "digits", "cnn", "two_ranks"}
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -43,6 +43,12 @@ def test_gives_what_numpy_gives(tmp_path: Path, name: str) -> None:
 def test_photographs_saves_its_sheet(tmp_path: Path) -> None:
     run(tmp_path, "photographs", "--size", "60", "--repeats", "1", "--sheet", "sheet.png")
     assert (tmp_path / "sheet.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_two_ranks_train_as_one_process(tmp_path: Path) -> None:
+    printed = run(tmp_path, "two_ranks", "--steps", "2", "--rows", "4")
+    assert "the same weights, bit for bit" in printed
+    assert all((tmp_path / f"rank{rank}.svg").exists() for rank in (0, 1))
 
 
 @pytest.mark.slow

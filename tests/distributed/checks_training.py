@@ -10,12 +10,12 @@ import pytest
 import weft
 from weft import autograd, opt
 from weft._trace.record import Kind
-from weft.distributed import Communicator
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weft import NDArray
+    from weft.distributed import Communicator
 
 CHECKS: dict[str, Callable[[Communicator], None]] = {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,10 +20,13 @@ from weft.distributed import Communicator
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import TypeAlias
 
     from weft._core import NDArray
     from weft._opt.schedules import DecayScheduler
+
+    Reduce: TypeAlias = Callable[[NDArray], NDArray]
 
 __all__ = ["DistOpt"]
 
@@ -79,7 +83,7 @@ class DistOpt(Optimizer):
         if nccl_id is not None:
             raise ArgumentValueError("ranks find each other by MPI: start them by mpiexec, and leave nccl_id out")
         self.opt = SGD() if opt is None else opt
-        if not isinstance(self.opt, Optimizer) or isinstance(self.opt, DistOpt):
+        if isinstance(self.opt, DistOpt) or not hasattr(self.opt, "name_of"):
             raise ArgumentTypeError(f"DistOpt wraps an optimizer, such as opt.SGD(), not a {type(self.opt).__name__}")
         self.communicator = Communicator() if communicator is None else communicator
         self.world_size = self.communicator.size
@@ -113,7 +117,7 @@ class DistOpt(Optimizer):
 
     @lr.setter
     def lr(self, value: float | DecayScheduler) -> None:
-        self.opt.lr = value  # type: ignore[assignment] # as its own setter takes it
+        self.opt.lr = value
 
     def schedule(self, name: str, value: float | DecayScheduler, least: float | None = 0.0) -> None:
         """Enter a number of the wrapped optimizer."""
@@ -151,7 +155,7 @@ class DistOpt(Optimizer):
             name = self.opt.name_of(parameter)
             if name not in self._known:
                 self._known.add(name)
-                outside(lambda parameter=parameter: self._broadcast(parameter))
+                outside(partial(self._broadcast, parameter))
 
     def _broadcast(self, parameter: NDArray) -> None:
         with no_grad():
@@ -194,7 +198,7 @@ class DistOpt(Optimizer):
         """Wait until all that was sent is there. Nothing needs it: what reads waits for what it reads."""
         self.communicator.wait()
 
-    def _fused(self, arrays: Sequence[NDArray], reduce: Any, *, send: bool) -> None:  # noqa: ANN401 - an array to an array
+    def _fused(self, arrays: Sequence[NDArray], reduce: Reduce, *, send: bool) -> None:
         if not send or not arrays:
             return
         with no_grad():
@@ -304,7 +308,7 @@ class DistOpt(Optimizer):
         self._update(loss, threshold, reduce)
         self.opt.step()
 
-    def _update(self, loss: NDArray, threshold: int, reduce: Any, limit: float | None = None) -> None:  # noqa: ANN401 - as above
+    def _update(self, loss: NDArray, threshold: int, reduce: Reduce, limit: float | None = None) -> None:
         """Send each bucket as backward fills it, and apply what comes back."""
         self.opt.places.add(place_outside())
         buckets = Buckets(min(threshold, self.buffSize))
@@ -315,7 +319,7 @@ class DistOpt(Optimizer):
         for bucket in buckets.rest():
             self._send(bucket, reduce, limit)
 
-    def _send(self, bucket: list[tuple[NDArray, NDArray]], reduce: Any, limit: float | None) -> None:  # noqa: ANN401 - as above
+    def _send(self, bucket: list[tuple[NDArray, NDArray]], reduce: Reduce, limit: float | None) -> None:
         gradients = [gradient for _, gradient in bucket]
         with no_grad():
             joined = flat(gradients)
@@ -332,12 +336,12 @@ class DistOpt(Optimizer):
 
     def _sparse(self, joined: NDArray, accumulation: NDArray | None, spars: float, *, top: bool) -> NDArray:
         """Return the sum over the ranks of the largest elements; the others stay in `accumulation`."""
-        if not 0 < spars or (top and spars > 1):
+        if not spars > 0 or (top and spars > 1):
             raise ArgumentValueError(f"spars is a positive number{', a share of at most 1' * top}, not {spars}")
         given = joined if accumulation is None else joined + accumulation
         if not top:
             chosen = weft.abs(given) >= spars
-            sent = weft.where(chosen, given, 0)
+            sent: NDArray = weft.where(chosen, given, 0)  # type: ignore[assignment] # three operands give an array
             if accumulation is not None:
                 accumulation[...] = weft.where(chosen, 0, given)
             return self.communicator.all_reduce(sent)

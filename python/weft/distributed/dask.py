@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from weft._default import get_engine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping
+    from collections.abc import Callable, Hashable, Iterator
 
     from weft._core import Completion, Engine, Variable
 
@@ -38,7 +38,7 @@ except ImportError as _error:
 
 
 def get(
-    dsk: Mapping[Hashable, Any],
+    dsk: Any,  # noqa: ANN401 - a mapping, or what has a graph
     keys: Any,  # noqa: ANN401 - a key, or lists of keys of any depth
     *,
     engine: Engine | None = None,
@@ -85,10 +85,11 @@ def get(
     """
     if not hasattr(dsk, "items"):
         dsk = dsk.__dask_graph__()
-    nodes: dict[Hashable, Any] = _spec.convert_legacy_graph(dsk)
+    known = dict(cache or {})
+    nodes: dict[Hashable, Any] = _spec.convert_legacy_graph(dsk, {*dsk, *known})
     wanted = set(_core.flatten([keys] if not isinstance(keys, list) else keys))
     with _callbacks.local_callbacks(callbacks) as active:
-        run = _Run(nodes, wanted, dict(cache or {}), engine or get_engine())
+        run = _Run(nodes, wanted, known, engine or get_engine())
         if active:
             return _nested(keys, _observed(run, active))
         return _nested(keys, run.results())
@@ -101,14 +102,21 @@ def _nested(keys: Any, values: dict[Hashable, Any]) -> Any:  # noqa: ANN401 - as
 def _observed(run: _Run, active: Any) -> dict[Hashable, Any]:  # noqa: ANN401 - Dask's callbacks
     """Compute under callbacks, which hear of each task before and after it."""
     starts, states, before, after, finishes = _callbacks.unpack_callbacks(active)
-    state = {"cache": run.values, "waiting": {}, "ready": [], "running": set(), "finished": set(), "released": set()}
+    state: dict[str, Any] = {
+        "cache": run.values,
+        "waiting": {},
+        "ready": [],
+        "running": set(),
+        "finished": set(),
+        "released": set(),
+    }
     for call in starts:
         call(run.nodes)
     failed = True
     try:
         for call in states:
             call(run.nodes, state)
-        state["waiting"] = dict.fromkeys(run.order(), frozenset())
+        state["waiting"] = {key: set[Any]() for key in run.order()}
         state["dependencies"] = {key: run.nodes[key].dependencies for key in run.order()}
         run.before = lambda key: [call(key, run.nodes, state) for call in before]
 
@@ -198,31 +206,10 @@ class _Run:
 
     def results(self) -> dict[Hashable, Any]:
         """Push all tasks, wait for those that are wanted, and return the values."""
-        engine, values, nodes = self._engine, self.values, self.nodes
-        order = self.order()
-        # How often a value is read, as something that can be taken from one by one without a lock.
-        readers: dict[Hashable, list[None]] = {key: [] for key in (*order, *values)}
-        for key in order:
-            for each in nodes[key].dependencies:
-                readers[each].append(None)
-        for key in self._wanted:
-            readers[key].append(None)
         variables: dict[Hashable, Variable] = {}
-        push, new = engine.push, engine.new_variable
-        plain = self.before is None and self.after is None
-        data, gate = _spec.DataNode, _Gate(engine)
-        closed = [gate.variable]
+        gate = _Gate(self._engine)
         try:
-            for at, key in enumerate(order):
-                node = nodes[key]
-                if plain and type(node) is data:
-                    values[key] = node.value
-                    continue
-                variables[key] = own = new()
-                reads = [variables[each] for each in node.dependencies if each in variables]
-                push(_Task(self, key, node, readers), reads or closed, (own,))
-                if at == _HELD:
-                    gate.open()
+            self._push(variables, gate)
         except BaseException:
             self._stopped = True
             raise
@@ -230,12 +217,40 @@ class _Run:
             gate.open()
         for key in self._wanted:
             if key in variables:
-                engine.wait_for_var(variables[key])
+                self._engine.wait_for_var(variables[key])
                 if self._error is not None:
                     break
         if self._error is not None:
             raise self._error
-        return values
+        return self.values
+
+    def _push(self, variables: dict[Hashable, Variable], gate: _Gate) -> None:
+        """Push an op for each task, on a variable for each value."""
+        values, nodes, order = self.values, self.nodes, self.order()
+        readers = self._readers()
+        push, new = self._engine.push, self._engine.new_variable
+        data = _spec.DataNode if self.before is None and self.after is None else None
+        closed = [gate.variable]
+        for at, key in enumerate(order):
+            node = nodes[key]
+            if type(node) is data:
+                values[key] = node.value
+                continue
+            variables[key] = own = new()
+            reads = [variables[each] for each in node.dependencies if each in variables]
+            push(_Task(self, key, node, readers), reads or closed, (own,))
+            if at == _HELD:
+                gate.open()
+
+    def _readers(self) -> dict[Hashable, list[None]]:
+        """Return how often each value is read, as lists from which items are taken without a lock."""
+        readers: dict[Hashable, list[None]] = {key: [] for key in (*self.order(), *self.values)}
+        for key in self.order():
+            for each in self.nodes[key].dependencies:
+                readers[each].append(None)
+        for key in self._wanted:
+            readers[key].append(None)
+        return readers
 
     def fail(self, error: BaseException) -> None:
         """Note what a task has raised: the first counts, and nothing begins after it."""

@@ -32,9 +32,8 @@ def measure(ranks: int, sizes: list[int], reps: int) -> list[tuple[int, int, flo
     if mpiexec is None:
         raise CommandError("there is no mpiexec: pip install mpich mpi4py, or say --alpha and --beta")
     command = [mpiexec, "-n", str(ranks), sys.executable, "-m", __name__, json.dumps([sizes, reps])]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, "WEFT_COMM_CHECK": "0"}
-    )  # noqa: S603 - itself
+    env = {**os.environ, "WEFT_COMM_CHECK": "0"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)  # noqa: S603 - itself
     told = next((line for line in done.stdout.splitlines() if line.startswith(_MARK)), None)
     if done.returncode or told is None:
         raise CommandError(f"{ranks} ranks failed with exit status {done.returncode}:\n{done.stderr[-2000:]}")

@@ -110,7 +110,7 @@ class Step:
     hidden: float
 
 
-def step(  # noqa: PLR0913 - what a step depends on
+def step(
     network: Network,
     link: Link,
     algorithm: Algorithm,
