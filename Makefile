@@ -13,6 +13,7 @@ bin := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 BIN := $(VENV)/$(bin)
 BENCH_BIN := $(BENCH_VENV)/$(bin)
 PYTEST_ARGS ?=
+DEMO_ARGS ?=
 # Tests wait more than they compute; 0 runs them in one process, as a debugger wants it.
 PYTEST_WORKERS ?= 2
 BENCH_ARGS ?=
@@ -25,9 +26,8 @@ CRATES := $(addprefix -p weft-,engine graph array program cuda)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
-# CuPy, which multiplies matrices on a GPU, only where the kernel has NVIDIA's driver.
-demo: $(addprefix $(VENV)/.stamp-,demo $(if $(wildcard /proc/driver/nvidia/version),gpu)) install ## train a network on two devices, serially and in parallel; saves demo-timeline.png
-	$(BIN)/python docs/examples/digits.py
+demo: $(VENV)/.stamp-demo install ## train SINGA's CNN eagerly and as a graph, and compare (DEMO_ARGS=--all: ResNet-18, too); saves demo-timeline.png
+	$(BIN)/python docs/examples/cnn.py $(DEMO_ARGS)
 
 test: $(addprefix $(VENV)/.stamp-,test demo) install test-rust ## run the Rust tests, then the Python tests against the installed wheel
 	$(BIN)/python -P -m pytest -n $(PYTEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
@@ -75,7 +75,7 @@ docs: $(addprefix $(VENV)/.stamp-,docs demo test) install ## build the documenta
 	$(BIN)/python -P -m pytest -q tests/test_pages.py
 
 clean: ## remove everything that the other targets made
-	rm -rf dist target $(VENV) $(BENCH_VENV) docs/_build demo-timeline.png
+	rm -rf dist target $(VENV) $(BENCH_VENV) docs/_build demo-timeline.png demo-losses.png
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
 
 build: $(VENV)/.stamp-build
@@ -105,10 +105,6 @@ $(BENCH_VENV)/.stamp-peers: benches/peers.txt $(BENCH_VENV)/.stamp-bench
 	  $(BENCH_BIN)/pip install --quiet "$$peer" </dev/null || echo "$$peer is not to be had: its rows stay empty" >&2; \
 	done
 	touch $@
-
-# Without it the demo runs on the CPU, and says so.
-$(VENV)/.stamp-gpu: .ci/requirements-gpu.txt $(VENV)/.stamp-venv
-	if $(BIN)/pip install --quiet -r $<; then touch $@; else echo "CuPy is not to be had: the demo runs on the CPU" >&2; fi
 
 # Stamps are kept, though make thinks of them as intermediate.
 .SECONDARY:

@@ -11,7 +11,10 @@ import pytest
 from conftest import script_env
 
 EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
-SIZES = {"heat": 64, "hidden_parallelism": 1000, "kmeans": 2, "photographs": 60, "random_numbers": 4000}
+SIZES = {"classify": 48, "heat": 64, "hidden_parallelism": 1000, "kmeans": 2, "photographs": 60, "random_numbers": 4000}
+
+
+TRAININGS = {"text": 1, "towers": 1}
 
 
 def run(folder: Path, name: str, *options: str, **env: str) -> str:
@@ -26,7 +29,7 @@ def run(folder: Path, name: str, *options: str, **env: str) -> str:
 
 def test_all_are_run() -> None:
     programs = {path.stem for path in EXAMPLES.glob("*.py") if '__name__ == "__main__"' in path.read_text("utf-8")}
-    assert programs == {*SIZES, "digits", "two_ranks"}
+    assert programs == {*SIZES, *TRAININGS, "digits", "cnn", "two_ranks"}
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -46,6 +49,23 @@ def test_two_ranks_train_as_one_process(tmp_path: Path) -> None:
     printed = run(tmp_path, "two_ranks", "--steps", "2", "--rows", "4")
     assert "the same weights, bit for bit" in printed
     assert all((tmp_path / f"rank{rank}.svg").exists() for rank in (0, 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRAININGS)
+def test_gives_the_same_weights_however_it_runs(tmp_path: Path, name: str) -> None:
+    printed = run(tmp_path, name, "--size", str(TRAININGS[name]), "--repeats", "1", "--timeline", "run.svg")
+    assert "weights: the same in all runs, bit for bit" in printed
+    assert (tmp_path / "run.svg").exists()
+
+
+@pytest.mark.slow
+def test_the_demo(tmp_path: Path) -> None:
+    printed = run(tmp_path, "cnn", "--quick", "--timeline", "run.svg")
+    assert "CNN: weights the same in all runs, bit for bit" in printed
+    assert "speed-up" in printed
+    assert (tmp_path / "run.svg").exists()
+    assert (tmp_path / "demo-losses.png").exists()
 
 
 @pytest.mark.slow

@@ -75,7 +75,14 @@ def test_cuda_knows_neither_python_nor_arrays() -> None:
 def test_only_cuda_names_the_driver() -> None:
     members = [path.parent.name for path in CRATES.glob("*/Cargo.toml")]
     assert {name for name in members if "cudarc" in dependencies(manifest(name))} <= {"cuda"}
-    assert {name for name in members if "libloading" in dependencies(manifest(name))} <= {"cuda", "mpi"}
+    assert {name for name in members if "libloading" in dependencies(manifest(name))} <= {"cuda", "mpi", "onednn"}
+
+
+def test_onednn_knows_nothing_of_the_house_and_kernels_no_python() -> None:
+    assert not {name for name in dependencies(manifest("onednn")) if name.startswith(("weft-", "pyo3"))}
+    found = dependencies(manifest("kernels"))
+    assert {"weft-array", "weft-onednn"} <= found
+    assert not found & {"pyo3", "weft-program", "weft-bindings", "libloading"}
 
 
 def test_mpi_knows_nothing_of_the_house() -> None:
@@ -122,7 +129,7 @@ def test_engine_imports_run_one_way(layer: str, above: list[str]) -> None:
 #: The rooms of a crate, each of which knows those before it; and files beside them, which all may know.
 ROOMS = {
     "array": ["layout", "memory", "access", "step", "door", "ops"],
-    "program": ["recorded", "passes", "memory", "replay"],
+    "program": ["recorded", "passes", "memory", "part", "replay"],
     "cuda": ["driver", "memory", "streams", "devices", "buffers", "issue", "launches", "copies", "graphs"],
     "bindings": [
         "interpreter",

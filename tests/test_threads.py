@@ -44,7 +44,7 @@ def test_opposite_orders_never_wait_for_each_other(engine: weft.Engine) -> None:
     engine.wait_for_all(timeout=SOON)
     assert (x.completed_version, y.completed_version) == (OPS // 2, OPS // 2)
     a, b = 1, 1
-    for step in log:  # the two never ran at once, so the log is the order, and replays to the same values
+    for step in log:  # the two never ran side by side, so the log is the order, and replays to the same values
         if step == "x":
             a = (a + b) & mask
         else:

@@ -51,8 +51,6 @@ def compare(name: str, folder: pathlib.Path, figures: dict[str, Any]) -> dict[st
     executor = both.bind(given, aux_states=states, grad_req="null")
     results = [each.numpy() for each in executor.forward()]
     found["outputs"] = [difference(each, kept[f"out:{at}"]) for at, each in enumerate(results)]
-    program = executor.program
-    found["program_above_peak"] = round(program.nbytes / max(program.eager_peak_nbytes, 1), 4)
     if wanted:
         grads = {key: weft.zeros(given[key].shape, dtype=given[key].dtype) for key in wanted}
         executor = net.bind(given, args_grad=grads, aux_states=states)

@@ -160,7 +160,7 @@ def straying(outcomes: dict[str, list[Outcome]]) -> list[str]:
 
 
 def draw(data: Data, plan: Plan, paths: list[Path], devices: Devices, console: Console) -> None:
-    """Train for one more epoch, draw who ran what when, and print how much of it ran at once."""
+    """Train for one more epoch, draw who ran what when, and print how much of it ran side by side."""
     training = partial(arithmetic.train, devices=devices.pair) if devices.on_gpu else train
     with ENGINES["per_device"]() as engine, weft.trace(engine=engine) as trace:
         training(engine, data, replace(plan, epochs=1), lambda: None)
@@ -168,7 +168,7 @@ def draw(data: Data, plan: Plan, paths: list[Path], devices: Devices, console: C
         trace.timeline(path)
     summary = trace.summary()
     console.print(
-        f"ops at once         {summary.parallelism:.2f} on average, {summary.possible_parallelism:.2f} possible"
+        f"ops side by side    {summary.parallelism:.2f} on average, {summary.possible_parallelism:.2f} possible"
     )
     console.print(f"copies              {summary.overlap_fraction:.0%} of the time beside computation")
     console.print(f"who ran what when   {', '.join(map(str, paths))}")

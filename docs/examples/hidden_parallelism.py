@@ -1,4 +1,4 @@
-"""Hidden parallelism: a script of NumPy prices options, and weft finds what may run at once.
+"""Hidden parallelism: a script of NumPy prices options, and weft finds what may run side by side.
 
 `price` is one text for both: `xp` is `numpy` or `weft`. It says nothing about threads. But the two normal
 distributions do not need each other, nor do the five results, and each of the some sixty operations is

@@ -87,7 +87,7 @@ def main() -> None:
     digits = load_digits()
     images = digits.data
     serially = partial(cluster, images, options.size, move_centres, keep_better)
-    with threadpool_limits(limits=1, user_api="blas"):  # or two matrix products at once share out four threads
+    with threadpool_limits(limits=1, user_api="blas"):  # or two matrix products at the same time share out four threads
         expected, found = compare(serially, partial(cluster_and_wait, images, options.size), options)
 
     nearest = ((images[:, None] - found[:-1]) ** 2).sum(axis=2).argmin(axis=1)

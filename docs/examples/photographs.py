@@ -2,7 +2,7 @@
 
 The functions are plain NumPy and SciPy; their annotations say what each one reads and fills. `contact_sheet`
 calls them in the order in which one thinks. As tasks, one photograph is decoded while the other is blurred,
-and all scales are blurred at once.
+and all scales are blurred side by side.
 
     python docs/examples/photographs.py --sheet sheet.png
 

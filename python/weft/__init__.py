@@ -1,7 +1,7 @@
 """weft: a dependency engine for Python, and asynchronous arrays on it.
 
-A program stays serial to read; every operation says which variables it reads and which it mutates; the engine runs at
-once all that may run at once, and in order all that must.
+A program stays serial to read; every operation says which variables it reads and which it mutates; the engine runs side
+by side all that may run so, and in order all that must.
 
 The functions of this module are NumPy's, on `NDArray`: each pushes what it has to do and returns at once, and only
 asking for values waits. What is not an array's arithmetic becomes an op by `task`, or by `Engine.push`.
@@ -110,6 +110,8 @@ from weft.ops import Aval as Aval, register_op as register_op
 # isort: on
 
 if _TYPE_CHECKING:
+    from weft import mxnet as mxnet
+
     __version__: str
 else:
 

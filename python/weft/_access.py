@@ -33,7 +33,7 @@ class Access(enum.Enum):
 
 
 Read: TypeAlias = Annotated[T, Access.READ]
-"""The task reads the argument: many readers may run at once."""
+"""The task reads the argument: many readers may run side by side."""
 
 Mutate: TypeAlias = Annotated[T, Access.MUTATE]
 """The task changes the argument, alone, and sees what earlier tasks left in it."""

@@ -52,7 +52,7 @@ class MemoryStats(NamedTuple):
     Attributes
     ----------
     in_use, peak : int
-        Held by arrays; the most that was held at once.
+        Held by arrays; the most that was held at the same time.
     blocks : int
         How many blocks that is.
     held : int
@@ -112,7 +112,7 @@ def empty_pinned(shape: AnyShape, dtype: npt.DTypeLike | None = None, *, engine:
     the speed of the link, beside kernels and beside each other. Copies from and to other memory go through pinned
     blocks, which some thread fills or empties.
 
-    Pinned memory is taken from all other processes; take as much as copies need at once, and use it again. It is not
+    Pinned memory is taken from all other processes; take as much as copies need at the same time, and use it again. It is not
     there in a forked child.
 
     Parameters

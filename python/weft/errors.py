@@ -49,7 +49,7 @@ __all__ = [
 class WeftError(Exception):
     """The root of all errors of weft.
 
-    Catch it to handle every mistake in the use of an engine at once.
+    Catch it to handle every mistake in the use of an engine in one place.
 
     Examples
     --------

@@ -345,7 +345,8 @@ def gradient(
     hint : callable, optional
         ``(gradient, of) -> gradient`` may put something around each gradient.
     memory_limit : int, optional
-        Bytes that the plan of the graph may have: the cheapest calls that were found are made again for it to fit.
+        Bytes that the plan of the graph may have, without its outputs: the cheapest calls that were found are made again
+        for it to fit.
 
     Raises
     ------
@@ -377,7 +378,7 @@ def gradient(
     found = Graph._of(graph_gradient(symbol_ys._core, symbol_xs._core, heads, add, chosen, note))
     if mirror is not True and memory_limit is None:
         return found
-    return recompute(with_known(graph, found), symbol_ys, memory_limit=memory_limit)
+    return recompute(with_known(graph, found), symbol_ys, memory_limit=memory_limit, external="outputs")
 
 
 def with_known(known: Graph | None, graph: Graph) -> Graph:

@@ -35,6 +35,17 @@ def test_each_file_is_planned_by_rule_and_within_its_capacity(tmp_path: Path) ->
     assert "MiniMalloc, s" not in done.stdout
 
 
+def test_networks_are_planned_instead_of_files(tmp_path: Path) -> None:
+    from weft.bench.plan import networks
+
+    names = [network.name for network in networks.NETWORKS]
+    assert len(names) == len(set(names)) == 7
+    done = call("bench", "plan", folder=tmp_path)
+    assert done.returncode == 2
+    assert "FOLDER" in done.stderr
+    assert "--networks" in done.stderr
+
+
 def test_a_peer_is_timed_in_turns(tmp_path: Path) -> None:
     (tmp_path / "small.12.csv").write_text(ROWS)
     program = tmp_path / "peer"

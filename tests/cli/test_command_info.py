@@ -27,7 +27,7 @@ def test_it_says_what_weft_runs_on(tmp_path: Path) -> None:
     done = call("info", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert not done.stderr
-    for section in ("Versions", "Processors", "GPUs", "BLAS", "Default engine", "Environment"):
+    for section in ("Versions", "Processors", "GPUs", "BLAS", "Kernels of networks", "Default engine", "Environment"):
         assert re.search(rf"^{section}$", done.stdout, re.MULTILINE), section
     assert re.search(rf"^weft +{re.escape(weft.__version__)}$", done.stdout, re.MULTILINE)
     assert re.search(rf"^numpy +{re.escape(np.__version__)}$", done.stdout, re.MULTILINE)

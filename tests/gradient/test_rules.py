@@ -21,15 +21,15 @@ _LISTED = list(
 )[::-1]
 #: Ops that only rules, the tape and passes make, which their tests reach.
 _INNER = {
-    "broadcast_like", "cast_like", "copy_to", "ones_like", "concat_part", "matmul_left", "matmul_right", "quantile_follow", "quantile_gradient",
-    "reshape_like", "sum_like", "tape.identity", "tape.patch", "tape.view", "zeros_like",
+    "broadcast_like", "cast_like", "copy_to", "ones_like", "concat_part", "functional", "fused", "layout_transform", "matmul_left", "matmul_right", "quantile_follow", "quantile_gradient",
+    "reshape_like", "sum_like", "tape.identity", "tape.patch", "tape.view", "zeros_like", "cond", "scan",
 }  # fmt: skip
 
 _LISTING = """
 import weft
 for name in weft.ops.list_ops():
     op = weft.ops.get_op(name)
-    rule, reads = op.attribute("gradient", None), op.attribute("gradient_reads", 0)
+    rule, reads = op.attribute("gradient", "gradient" in op.attributes), op.attribute("gradient_reads", 0)
     print(name, "rule" if rule else "none" if reads is None else "missing")
 """
 

@@ -277,8 +277,30 @@ def test_transforms_that_meet_go() -> None:
     twice = Group([weft.symbol.test_last(x, name="a"), weft.symbol.test_last(x, name="b")])
     found = weft.graph.correct_layout(Graph(twice), {"x": "NCHW"})
     assert sum(node.op is not None and node.op.name == "permute_dims" for node in found.indexed_graph().nodes) == 1
-    with pytest.raises(GraphError, match="layout_transform"):
-        weft.graph.correct_layout(Graph(weft.symbol.test_last(x)), {"x": "NCHW16c"})
+
+
+def test_blocked_layouts_are_transformed_and_back() -> None:
+    x = Variable("x")
+    blocked = weft.graph.correct_layout(Graph(weft.symbol.test_last(x)), {"x": "NCHW4c"})
+    assert [node.op.name for node in blocked.indexed_graph().nodes if node.op] == ["layout_transform", "test_last"]
+    data = np.arange(2 * 8 * 3 * 5.0).reshape(2, 8, 3, 5)
+    inner = data.reshape(2, 2, 4, 3, 5).transpose(0, 1, 3, 4, 2)
+    assert np.array_equal(blocked.symbol.eval(x=inner)[0].numpy(), data.transpose(0, 2, 3, 1))
+    there = weft.symbol.layout_transform(x, src_layout="NCHW", dst_layout="NCHW4c")
+    assert there.infer_shape(x=data.shape)[1] == [inner.shape]
+    assert np.array_equal(there.eval(x=data)[0].numpy(), inner)
+    weights = (there * Variable("w")).gradient("x").eval(x=data, w=inner)[0]
+    assert np.array_equal(weights.numpy(), data)
+    for layout, said in (
+        ("NCHW3c", "do not divide"),
+        ("NHW", "other axes"),
+        ("NCHw", "no layout"),
+        ("4cNHW", "no layout"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            weft.symbol.layout_transform(x, src_layout="NCHW", dst_layout=layout).infer_shape(x=data.shape)
+    with pytest.raises(ValueError, match="has not the axes"):
+        there.infer_shape(x=(2, 3))
 
 
 def test_mutations_are_ordered() -> None:

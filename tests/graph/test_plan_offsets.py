@@ -28,7 +28,7 @@ def dense(seed: int, count: int = 200) -> Columns:
 
 
 def peak(lower: NDArray[np.int64], upper: NDArray[np.int64], size: NDArray[np.int64]) -> int:
-    """The most bytes that are live at once."""
+    """The most bytes that are live at the same time."""
     return max(int(size[(lower <= time) & (time < upper)].sum()) for time in lower)
 
 
@@ -143,7 +143,7 @@ def test_a_search_that_finds_nothing_in_time_tells_the_bound() -> None:
 
 
 def test_what_no_placement_fits_is_known_after_a_search() -> None:
-    # At most three units are live at once, but whatever lies at the edges in the middle is in the way at one end.
+    # At most three units are live at the same time, but whatever lies at the edges in the middle is in the way at one end.
     lower, upper, size = [0, 0, 1, 3, 3, 2], [2, 4, 3, 5, 6, 5], [2, 1, 1, 1, 1, 1]
     bound = peak(*(np.array(column) for column in (lower, upper, size)))
     smallest = int((plan_offsets(lower, upper, size, alignment=1, seconds=30.0) + size).max())

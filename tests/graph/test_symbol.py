@@ -290,3 +290,13 @@ def test_summary_counts_parameters(mlp: Symbol) -> None:
     text = mlp.summary(data=(100, 100))
     assert text.splitlines()[-1].startswith(f"parameters: {1000 * 100 + 1000 + 10 * 1000 + 10} ")
     assert "fc1" in text
+
+
+def test_symbols_are_cast() -> None:
+    x = Variable("x")
+    (found,) = x.astype("float32").eval(x=np.array([1.5, 2.5]))
+    assert found.dtype == np.float32
+    assert weft.astype(x, weft.int8).infer_type(x="float64")[1] == [np.dtype("int8")]
+    there = weft.astype(x, "float32", device="cpu:1")
+    assert str(there.eval(x=[1.0])[0].device) == "cpu:1"
+    assert (x.astype("float64") * 2).gradient("x").eval(x=np.ones(2, np.float32))[0].dtype == np.float32

@@ -2,6 +2,8 @@
 
 import itertools
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +48,9 @@ def close(found: np.ndarray, wanted: np.ndarray) -> None:
         ((8, 3, 4, 2), (0, -3, 0), True, (8, 12, 2)),
     ],
 )
-def test_codes_of_reshape(shape, codes, reverse, wanted) -> None:
+def test_codes_of_reshape(
+    shape: tuple[int, ...], codes: tuple[int, ...], reverse: bool, wanted: tuple[int, ...]
+) -> None:
     assert reshaped(shape, codes, reverse=reverse) == wanted
     x = numbers(*shape)
     (found,) = run("Reshape", {"x": x}, shape=codes, reverse=reverse)
@@ -54,7 +58,7 @@ def test_codes_of_reshape(shape, codes, reverse, wanted) -> None:
 
 
 @pytest.mark.parametrize("codes", [(-1, -1), (-4, -1, -1), (-4, 2, 3), (0, 0, 0, 0), (-9,), (5,)])
-def test_codes_that_are_wrong(codes) -> None:
+def test_codes_that_are_wrong(codes: tuple[int, ...]) -> None:
     with pytest.raises(weft.errors.ShapeError):
         reshaped((2, 3, 4), codes)
 
@@ -121,7 +125,7 @@ def test_convolution_and_its_opposite() -> None:
         ("gelu", lambda x: x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))),
     ],
 )
-def test_leaky_activations(kind: str, function) -> None:
+def test_leaky_activations(kind: str, function: Callable[[np.ndarray], np.ndarray]) -> None:
     x = numbers(3, 4)
     close(run("LeakyReLU", {"x": x}, act_type=kind, slope=0.3)[0], function(x))
 
@@ -146,7 +150,7 @@ def test_normalisations() -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, {"use_global_stats": True}, {"fix_gamma": True}, {"axis": 2}])
-def test_batch_norm_in_training(settings) -> None:
+def test_batch_norm_in_training(settings: dict[str, Any]) -> None:
     axis = settings.get("axis", 1)
     x, rest = numbers(4, 3, 3), [numbers(3) for _ in range(3)] + [np.abs(numbers(3)) + 0.5]
     names = ["x", "gamma", "beta", "mean", "var"]
@@ -206,7 +210,7 @@ def test_probabilities_have_the_gradient_of_their_loss() -> None:
         ("MAERegressionOutput", lambda out, label: np.sign(out - label)),
     ],
 )
-def test_regressions(op: str, slope) -> None:
+def test_regressions(op: str, slope: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
     x, label = numbers(3, 4), numbers(3, 4)
     net = weft.symbol.load_json(node_file(op, ["x", "label"], {"grad_scale": 2}))
     out = net.eval(x=x, label=label)[0].numpy()
@@ -339,7 +343,7 @@ GRADIENTS = [
 
 
 @pytest.mark.parametrize(("op", "shapes", "attributes"), GRADIENTS)
-def test_gradients_are_changes(op: str, shapes, attributes) -> None:
+def test_gradients_are_changes(op: str, shapes: Any, attributes: dict[str, Any]) -> None:
     count = 2 if op == "SliceChannel" else 1
     net = weft.symbol.load_json(node_file(op, list(shapes), attributes, count))
     shapes = dict(zip(net.list_arguments(), net.infer_shape_partial(**shapes)[0], strict=True))

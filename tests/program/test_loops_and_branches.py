@@ -446,3 +446,25 @@ def test_symbols_and_arrays_do_not_mix_in_bodies() -> None:
     with pytest.raises(ArgumentValueError, match="length"):
         weft.scan(lambda c, _: (c, None), x, None)
     assert weft.scan(lambda c, _: (c * 2, None), x, None, length=3)[0].eval(x=1.0)[0].item() == 8.0
+
+
+def test_kernels_of_networks_in_loops() -> None:
+    rng = weft.random.default_rng(2)
+    weight, images = rng.random((3, 3, 3, 3)) - 0.5, rng.random((4, 2, 3, 6, 6))
+
+    def body(state: Any, image: Any) -> Any:
+        state = weft.nn.relu(weft.nn.conv(image + state, weight, padding=1))
+        return state, weft.nn.softmax(weft.nn.max_pool(state, 2), axis=1)
+
+    def function(images: Any) -> Any:
+        return weft.scan(body, weft.zeros((2, 3, 6, 6)), images)
+
+    def chosen(images: Any) -> Any:
+        return weft.cond(images.sum() > 0, lambda: weft.nn.conv(images[0], weight), lambda: weft.zeros((2, 3, 4, 4)))
+
+    for each in (function, chosen):
+        with weft.eager():
+            wanted = bits(each(images))
+        step = weft.program(each)
+        assert bits(step(images)) == wanted
+        assert bits(step(images)) == wanted

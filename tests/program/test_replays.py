@@ -360,3 +360,15 @@ def test_large_loops_fall_into_parts(make_engine: MakeEngine, workers: int) -> N
     for _ in range(3):
         for found, wanted in zip(step(x, y), body(x, y, weft), strict=True):
             assert found.tobytes() == wanted.tobytes()
+
+
+def test_a_draw_that_fails_is_that_of_its_call(make_engine: MakeEngine) -> None:
+    engine = make_engine(4)
+    rng = weft.random.default_rng(7, engine=engine)
+    step = weft.program(lambda scale: rng.normal(0.0, scale))
+    good, bad = (weft.asarray([value] * 3, engine=engine) for value in (1.0, -1.0))
+    for _ in range(20):
+        failed, drawn = step(bad), step(good)
+        drawn.wait_to_read()
+        with pytest.raises(ValueError, match="scale"):
+            failed.wait_to_read()

@@ -58,7 +58,7 @@ def test_the_summary_goes_by_the_devices_clocks(run: Recording) -> None:
     assert (copy.total, copy.moved, copy.issue, copy.on_device) == (4000, 8000, 200, 2)
     assert (add.total, add.longest, add.moved, add.issue) == (6000, 3000, 0, 200)
     assert (land.kind, land.total, land.on_device) == ("landing", 0, 0)
-    # Five issues, three of them at once with others; the streams; no landing.
+    # Five issues, three of them beside others; the streams; no landing.
     assert summary.busy == 4 * 100 + 8000 + 4000 - 2000 - 2000 + 2000 + 1000
     text = str(summary)
     assert "8 kB, 2 GB/s" in text

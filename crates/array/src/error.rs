@@ -62,6 +62,15 @@ pub enum ArrayError {
         /// The recording's name.
         recording: String,
     },
+    /// The array's memory was given to a call of a program.
+    #[error(
+        "the array's memory was given away to a call of the program '{call}', which was told so by donate=: use what that \
+         call returned, or give it a copy"
+    )]
+    GivenAway {
+        /// The program's name.
+        call: String,
+    },
     /// The op cannot be recorded.
     #[error("{0}")]
     Capture(String),

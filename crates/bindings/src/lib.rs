@@ -64,16 +64,18 @@ mod _core {
     #[pymodule_export]
     use super::engine::Engine;
     #[pymodule_export]
+    use super::graph::calls::{GraphCall, graph_calls};
+    #[pymodule_export]
     use super::graph::graphs::{GraphCore, PyIndexedGraph};
     #[pymodule_export]
     use super::graph::nodes::{PyNode, PyNodeEntry};
     #[pymodule_export]
     use super::graph::passes::{
-        graph_apply_pass, graph_calls, graph_correct_layout, graph_describe_derived, graph_draw,
-        graph_eliminate_common, graph_eliminate_dead, graph_eliminate_identity, graph_find_pass, graph_fold_constants,
-        graph_functionalise, graph_fuse, graph_gradient, graph_infer_shape, graph_infer_type, graph_inferred,
-        graph_is_of_kind, graph_list_passes, graph_load_json, graph_order_mutation, graph_place_device,
-        graph_plan_memory, graph_print_ir, graph_recompute, graph_register_pass, graph_save_json,
+        graph_apply_pass, graph_correct_layout, graph_describe_derived, graph_draw, graph_eliminate_common,
+        graph_eliminate_dead, graph_eliminate_identity, graph_find_pass, graph_fold_constants, graph_functionalise,
+        graph_fuse, graph_gradient, graph_infer_shape, graph_infer_type, graph_inferred, graph_is_of_kind,
+        graph_list_passes, graph_load_json, graph_order_mutation, graph_place_device, graph_plan_memory,
+        graph_print_ir, graph_recompute, graph_register_pass, graph_save_json,
     };
     #[pymodule_export]
     use super::graph::plan::plan_offsets;

@@ -1,7 +1,7 @@
 //! A dependency engine.
 //!
 //! A program stays serial to read; each operation says which variables it reads and which it
-//! mutates; the engine runs at once all that may run at once, and in order all that must.
+//! mutates; the engine runs side by side all that may, and in order all that must.
 //!
 //! ```
 //! use weft_engine::{Engine, Settings};

@@ -245,7 +245,7 @@ impl<T: Number> By<T> {
                 let results = self.results(results, unit, from);
                 // SAFETY: as above; the matrices are those of this unit.
                 unsafe {
-                    multiply([filters, depth, to - from], results, self.weights(weights, group), columns, own.bias)
+                    multiply([filters, depth, to - from], results, self.weights(weights, group), columns, own.bias);
                 };
             });
         });
@@ -267,7 +267,7 @@ impl<T: Number> By<T> {
             let out = Matrix { start: data.as_mut_ptr(), row: own.window.channel(), column: 1 };
             // SAFETY: as above.
             unsafe {
-                multiply([depth, filters, own.window.total()], out, turned, self.results(results, unit, 0), false)
+                multiply([depth, filters, own.window.total()], out, turned, self.results(results, unit, 0), false);
             };
             return;
         }

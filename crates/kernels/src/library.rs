@@ -12,6 +12,8 @@ use weft_onednn::{Compiled, Shape, library};
 const WORTH: usize = 1 << 16;
 /// Channels of which gradients are not worth its layouts.
 const NARROW: usize = 8;
+/// Windows of a block at least.
+const WINDOWS: usize = 512;
 /// How many multiplications a block is worth here are so many times as many as elsewhere.
 const BLOCK: usize = 8;
 
@@ -23,7 +25,9 @@ pub(crate) fn step(own: Convolution) -> Option<Arc<dyn Blocked>> {
     if own.multiplications() < WORTH || narrow {
         return None;
     }
-    let chunk = own.batch.div_ceil(parts::count(own.batch, own.multiplications() / BLOCK));
+    // Each block lays the weights out anew: it has windows enough for that not to count.
+    let least = WINDOWS.div_ceil(own.window.total().max(1)).min(own.batch);
+    let chunk = own.batch.div_ceil(parts::count(own.batch, own.multiplications() / BLOCK)).max(least);
     let blocks = own.batch.div_ceil(chunk);
     let compile = |batch: usize| {
         let window = own.window;
@@ -47,9 +51,9 @@ pub(crate) fn step(own: Convolution) -> Option<Arc<dyn Blocked>> {
         };
         Compiled::new(library, product, &shape).ok()
     };
-    let last = own.batch - chunk * (blocks - 1);
+    let rest = own.batch - chunk * (blocks - 1);
     let main = compile(chunk)?;
-    let tail = if last == chunk { None } else { Some(compile(last)?) };
+    let tail = if rest == chunk { None } else { Some(compile(rest)?) };
     Some(Arc::new(ByLibrary { own, main, tail, chunk, blocks }))
 }
 
@@ -84,26 +88,7 @@ impl Blocked for ByLibrary {
     }
 
     fn scratch(&self) -> usize {
-        if self.own.product == Product::Weights {
-            return (self.blocks - 1) * self.weights() * size_of::<f32>();
-        }
-        self.main.prepared().next_multiple_of(64) + self.tail.as_ref().map_or(0, Compiled::prepared)
-    }
-
-    unsafe fn begin(&self, arrays: &[*mut u8], scratch: *mut u8) -> Result<(), Cause> {
-        if self.own.product == Product::Weights {
-            return Ok(());
-        }
-        let &[_, weights, ..] = arrays else { return Ok(()) };
-        // SAFETY: the caller's promise; the second operand are plain weights, and scratch has room for both.
-        unsafe {
-            self.main.prepare(weights, scratch).map_err(refused)?;
-            if let Some(tail) = &self.tail {
-                let to = scratch.wrapping_add(self.main.prepared().next_multiple_of(64));
-                tail.prepare(weights, to).map_err(refused)?;
-            }
-        }
-        Ok(())
+        if self.own.product == Product::Weights { (self.blocks - 1) * self.weights() * size_of::<f32>() } else { 0 }
     }
 
     unsafe fn run_block(&self, arrays: &[*mut u8], scratch: *mut u8, block: usize) -> Result<(), Cause> {
@@ -114,13 +99,11 @@ impl Blocked for ByLibrary {
         let results = first * own.filters * own.window.total() * size_of::<f32>();
         let (&[one, two, ..], Some(&out)) = (arrays, arrays.last()) else { return Ok(()) };
         let bias = if own.bias { arrays[2] } else { std::ptr::null_mut() };
-        let at = if tail.is_some() { self.main.prepared().next_multiple_of(64) } else { 0 };
-        let weights = if compiled.prepared() > 0 { scratch.wrapping_add(at) } else { two };
         // SAFETY: the caller's promise; blocks have images, or sums, of their own.
         let ran = unsafe {
             match own.product {
-                Product::Results => compiled.run(one.wrapping_add(data), weights, bias, out.wrapping_add(results)),
-                Product::Data => compiled.run(one.wrapping_add(results), weights, bias, out.wrapping_add(data)),
+                Product::Results => compiled.run(one.wrapping_add(data), two, bias, out.wrapping_add(results)),
+                Product::Data => compiled.run(one.wrapping_add(results), two, bias, out.wrapping_add(data)),
                 Product::Weights => {
                     let sum = match block.checked_sub(1) {
                         None => out,

@@ -4,7 +4,7 @@
 use crate::library::Library;
 use crate::memory::{Description, dims, with_own};
 use crate::primitive::{Planned, Primitive};
-use crate::sys::{DIRECT, FORWARD_TRAINING, Handle, arg, query};
+use crate::sys::{DIRECT, Dims, FORWARD_TRAINING, Handle, arg, query};
 use std::ffi::c_int;
 use std::ptr;
 
@@ -75,20 +75,19 @@ impl Operand {
     }
 }
 
-/// A convolution that was compiled.
-pub struct Compiled {
-    product: Product,
-    primitive: Primitive,
-    first: Operand,
-    second: Operand,
-    bias: Option<Description>,
-    out: Operand,
+/// A convolution as the library describes it: lengths of its operands; steps, spreads and paddings along spatial axes.
+struct Geometry {
+    data: Vec<usize>,
+    weights: Vec<usize>,
+    results: Vec<usize>,
+    stride: Dims,
+    dilation: Dims,
+    before: Dims,
+    after: Dims,
 }
 
-impl Compiled {
-    /// Compiles one; the library's answer, if it refuses.
-    pub fn new(library: &'static Library, product: Product, shape: &Shape) -> Result<Self, i32> {
-        library.alone();
+impl Geometry {
+    fn of(shape: &Shape) -> Self {
         let skip = usize::from(shape.lengths[0] == 1 && shape.kernel[0] == 1 && shape.counts[0] == 1);
         let with = |ahead: &[usize], spatial: &[usize; 3]| -> Vec<usize> {
             ahead.iter().chain(&spatial[skip..]).copied().collect()
@@ -111,6 +110,24 @@ impl Compiled {
             })[skip..],
         )
         .0;
+        Self { data, weights, results, stride, dilation, before, after }
+    }
+}
+
+/// A convolution that was compiled.
+pub struct Compiled {
+    primitive: Primitive,
+    first: Operand,
+    second: Operand,
+    bias: Option<Description>,
+    out: Operand,
+}
+
+impl Compiled {
+    /// Compiles one; the library's answer, if it refuses.
+    pub fn new(library: &'static Library, product: Product, shape: &Shape) -> Result<Self, i32> {
+        library.alone();
+        let Geometry { data, weights, results, stride, dilation, before, after } = Geometry::of(shape);
         let any = |lengths: &[usize]| Description::any(library, lengths);
         let plain = |lengths: &[usize]| Description::plain(library, lengths);
         let (any_data, any_weights, any_results) = (any(&data)?, any(&weights)?, any(&results)?);
@@ -199,45 +216,18 @@ impl Compiled {
                 Operand::output(library, arg::DIFF_WEIGHTS, weights, wants(query::DIFF_WEIGHTS)?)?,
             ),
         };
-        Ok(Self { product, primitive: planned.compile()?, first, second, bias, out })
+        Ok(Self { primitive: planned.compile()?, first, second, bias, out })
     }
 
-    /// How many bytes weights take as the primitive wants them, which are laid out once for all parts of a batch; 0 where
-    /// they are taken as they are, and where they are the result.
-    #[must_use]
-    pub fn prepared(&self) -> usize {
-        if self.product == Product::Weights { 0 } else { self.second.between() }
-    }
-
-    /// Lays weights out as the primitive wants them.
-    ///
-    /// # Safety
-    ///
-    /// `weights` are plain, and `to` points to as many bytes as [`prepared`](Self::prepared) says, aligned to 64.
-    pub unsafe fn prepare(&self, weights: *mut u8, to: *mut u8) -> Result<(), i32> {
-        let Some(reorder) = &self.second.reorder else { return Ok(()) };
-        with_own([reorder.scratch()], |[scratch]| {
-            let operands = [(arg::SRC, &self.second.plain, weights), (arg::DST, &self.second.wanted, to)];
-            // SAFETY: the caller's promise.
-            unsafe { reorder.run(&operands, scratch) }
-        })
-    }
-
-    /// Runs on this thread: inputs, then the bias if there is one, then the output, all plain; weights that are inputs as
-    /// they were prepared, if they were.
+    /// Runs on this thread: inputs, then the bias if there is one, then the output, all plain.
     ///
     /// # Safety
     ///
     /// The pointers are to arrays of the convolution's shapes; the output is nobody else's.
     pub unsafe fn run(&self, first: *mut u8, second: *mut u8, bias: *mut u8, out: *mut u8) -> Result<(), i32> {
-        let ready = self.prepared() > 0;
         let scratch = [self.primitive.scratch(), self.first.scratch(), self.second.scratch(), self.out.scratch()];
-        let between = [
-            self.first.between(),
-            if ready { 0 } else { self.second.between() },
-            self.out.between(),
-            scratch.into_iter().max().unwrap_or(0),
-        ];
+        let between =
+            [self.first.between(), self.second.between(), self.out.between(), scratch.into_iter().max().unwrap_or(0)];
         with_own(between, |[first_between, second_between, out_between, scratch]| {
             let take = |operand: &Operand, given: *mut u8, between: *mut u8| -> Result<*mut u8, i32> {
                 let Some(reorder) = &operand.reorder else { return Ok(given) };
@@ -246,7 +236,7 @@ impl Compiled {
                 unsafe { reorder.run(&operands, scratch) }.map(|()| between)
             };
             let first = take(&self.first, first, first_between)?;
-            let second = if ready { second } else { take(&self.second, second, second_between)? };
+            let second = take(&self.second, second, second_between)?;
             let written = if self.out.reorder.is_some() { out_between } else { out };
             let bias = self.bias.as_ref().map(|description| (arg::BIAS, description, bias));
             let operands: Vec<_> = [

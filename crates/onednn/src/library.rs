@@ -109,7 +109,7 @@ impl Library {
             return Err(Unavailable::Version { path: path.to_owned(), version: text });
         }
         // SAFETY: it is oneDNN's, version 3, and is never closed.
-        let functions = unsafe { Functions::of(&library) }.map_err(|error| refused(error.to_string()))?;
+        let functions = unsafe { Functions::of(&library) }.map_err(refused)?;
         // SAFETY: the signature is OpenMP's.
         let threads = unsafe { library.get::<unsafe extern "C" fn(c_int)>(b"omp_set_num_threads\0") };
         let threads = threads.ok().map(|function| *function);

@@ -73,10 +73,17 @@ macro_rules! functions {
             /// # Safety
             ///
             /// The library is oneDNN's, version 3, and stays open.
-            pub(crate) unsafe fn of(library: &libloading::Library) -> Result<Self, libloading::Error> {
+            pub(crate) unsafe fn of(library: &libloading::Library) -> Result<Self, String> {
+                let lacks = |symbol: &[u8]| {
+                    let name = String::from_utf8_lossy(symbol);
+                    format!("it lacks the function {}", name.trim_end_matches('\0'))
+                };
                 Ok(Self {
-                    // SAFETY: these are the signatures of `dnnl.h`; the caller answers for the rest.
-                    $($name: unsafe { *library.get::<unsafe extern "C" fn($($argument),*) -> $result>($symbol)? },)*
+                    $($name: {
+                        // SAFETY: these are the signatures of `dnnl.h`; the caller answers for the rest.
+                        let found = unsafe { library.get::<unsafe extern "C" fn($($argument),*) -> $result>($symbol) };
+                        *found.map_err(|_| lacks($symbol))?
+                    },)*
                 })
             }
         }

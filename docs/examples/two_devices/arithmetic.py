@@ -1,7 +1,7 @@
 """The same training as in `training.py`, in array arithmetic: nothing is pushed by hand.
 
 `train` is written as one would write it in NumPy. Its arrays are `weft.NDArray`: each line pushes what it
-reads and what it mutates, and returns. The devices work at once, and the next batch is on its way to
+reads and what it mutates, and returns. The devices work side by side, and the next batch is on its way to
 them while they compute. `train_numpy` and `train_torch` are what it is compared with.
 
 Shapes: ``n`` rows, ``p`` inputs, ``h`` hidden units, ``c`` classes.

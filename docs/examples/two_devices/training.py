@@ -1,7 +1,7 @@
 """The training loop: serial to read, parallel to run.
 
 `train` pushes one op after the other, each with what it reads and what it mutates. No
-line says what may run at once; the engine finds out:
+line says what may run side by side; the engine finds out:
 
 - each device works on its half of a batch while the other works on the other half;
 - a layer's gradients are collected while those of the layer below are computed;

@@ -127,7 +127,7 @@ def _scalar(self: NDArray) -> bool | int | float | complex:
 
 def _is_known(self: NDArray) -> bool:
     """Return whether there are values to be printed: not of what a recording makes or changes."""
-    return self._recording is None and (recording() is None or not self._is_recorded())
+    return self._recording is None and self._given_to is None and (recording() is None or not self._is_recorded())
 
 
 class _Printed(np.ndarray[Any, Any]):

@@ -147,7 +147,7 @@ def drawing_op(
         return infer(*avals, **attributes)
 
     @register_op(f"random.{name}", infer=rule, nout=nout, mutates=range(1 + mutates))
-    def op(*views: npt.NDArray[Any], failure: list[Exception] | None = None, **attributes: Any) -> None:  # noqa: ANN401
+    def op(*views: npt.NDArray[Any], failure: dict[int, Exception] | None = None, **attributes: Any) -> None:  # noqa: ANN401
         words = views[nout]
         generator = scratch()
         generator.bit_generator.state = unpack(words)
@@ -156,11 +156,15 @@ def drawing_op(
         except Exception as error:
             if failure is None:
                 raise
-            failure.append(error)
+            failure[_address(views[0])] = error
         else:
             words[:] = pack(generator.bit_generator.state)
 
     return op
+
+
+def _address(view: npt.NDArray[Any]) -> int:
+    return int(view.__array_interface__["data"][0])
 
 
 def push_draw(op: Op, state: NDArray, *arrays: NDArray, out: NDArray | None = None, **attributes: Any) -> NDArray:  # noqa: ANN401
@@ -168,11 +172,13 @@ def push_draw(op: Op, state: NDArray, *arrays: NDArray, out: NDArray | None = No
     if not arrays:
         return only(call(op, state, out=out, **attributes))
     # Values that NumPy refuses are the result's failure, not the generator's, which has not moved.
-    failure: list[Exception] = []
+    # By the result's memory: replays of a program, of which each has a result of its own, may be under way together.
+    failure: dict[int, Exception] = {}
 
-    def report(_: npt.NDArray[Any]) -> None:
-        if failure:
-            raise failure.pop()
+    def report(drawn: npt.NDArray[Any]) -> None:
+        error = failure.pop(_address(drawn), None)
+        if error is not None:
+            raise error
 
     result = only(call(op, state, *arrays, out=out, failure=failure, **attributes))
     push_compute(report, (), (), (result,), name=op.name)

@@ -16,9 +16,10 @@ from weft._array.copies import copy_cast
 from weft._array.devices import as_device, device_of, new
 from weft._array.operands import ArrayLike, as_array
 from weft._array.rules import Aval, as_dtype
+from weft._array.symbolic import compose, is_symbol
 from weft._core import NDArray
 from weft._tape.hearing import hear_view
-from weft.ops import register_op
+from weft.ops import get_op, register_op
 
 if TYPE_CHECKING:
     import builtins
@@ -138,6 +139,9 @@ def astype(
     """
     array = as_array(x)
     wanted = as_dtype(dtype)
+    if is_symbol(array):
+        there = array if device is None else compose(get_op("copy_to"), (array,), {"device": str(as_device(device))})
+        return compose(_astype, (there,), {"dtype": wanted})  # type: ignore[no-any-return] # a symbol, of a symbol
     where = device_of(array) if device is None else as_device(device)
     if array.dtype == wanted and where == device_of(array) and not copy:
         return array

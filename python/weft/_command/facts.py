@@ -14,6 +14,7 @@ from weft._core import _debug_build
 from weft._machine.gpus import cupy, gpus
 from weft._machine.processors import cpu_quota, processor_name, system, usable_cpus
 from weft._machine.software import blas, python, version_of
+from weft._nn.library import onednn
 from weft.errors import ArgumentValueError
 
 __all__ = ["Facts", "facts"]
@@ -46,6 +47,7 @@ def facts() -> Facts:
         },
         "gpus": {**gpus(), "cupy": cupy()},
         "blas": {"libraries": blas()},
+        "kernels": _kernels(),
         "default_engine": _default_engine(),
         "environment": {
             **{name: {"value": os.environ.get(name), "sets": text} for name, text in VARIABLES.items()},
@@ -65,6 +67,18 @@ def _versions() -> dict[str, str | float | None]:
         "switch_interval": sys.getswitchinterval(),
         "numpy": version_of("numpy"),
         **{package: version_of(package) for package in _OPTIONAL},
+    }
+
+
+def _kernels() -> dict[str, str]:
+    """Return what computes kernels of networks."""
+    version, where = onednn()
+    own = "weft's own products of columns"
+    return {
+        "onednn": f"not used: {where}" if version is None else f"{version}, {where}",
+        "convolutions_float32": own if version is None else f"oneDNN; small ones: {own}",
+        "convolutions_float64": own,
+        "others": "weft's own loops; on CUDA devices: CuPy",
     }
 
 

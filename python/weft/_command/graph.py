@@ -55,7 +55,7 @@ def _graph(options: Namespace) -> int:
         plan = graph.plan_memory(known).attrs
         live, arena = plan["storage_peak_live_bytes"], plan["storage_allocated_bytes"]
         storages = len({each for each in plan["storage_id"] if each >= 0})
-        print(f"memory plan: {arena} bytes in {storages} storages; at most {live} bytes are live at once")
+        print(f"memory plan: {arena} bytes in {storages} storages; at most {live} bytes are live at the same time")
     return 0
 
 

@@ -57,8 +57,9 @@ def _tables(found: Facts) -> list[tuple[str, list[list[str]]]]:
                 ]
                 for library in found["blas"]["libraries"]
             ]
-            or [["none", "NumPy's is none that threadpoolctl knows"]],
+            or [["none", "none that threadpoolctl knows, or it is not installed: pip install 'weft[machine]'"]],
         ),
+        ("Kernels of networks", [[_named(name), value] for name, value in found["kernels"].items()]),
         ("Default engine", _rows(engine)),
         (
             "Environment",
@@ -69,6 +70,10 @@ def _tables(found: Facts) -> list[tuple[str, list[list[str]]]]:
 
 def _rows(values: dict[str, Any]) -> list[list[str]]:
     return [[name.replace("_", " ").replace("cpu", "CPU"), _text(value)] for name, value in values.items()]
+
+
+def _named(name: str) -> str:
+    return "oneDNN" if name == "onednn" else name.replace("_", ", ")
 
 
 def _text(value: object) -> str:

@@ -3,7 +3,7 @@
 A kernel walks over elements that lie in rows, or over any layout of up to eight axes (``Walk``, as
 ``crates/bindings/src/cuda/elementwise.rs`` fills it). An operand may be an array or a number. Operands are cast to the
 types that the function computes in, and the result to that of the output. No pointer is declared ``restrict``, as an
-output may be an input: so the elements that a thread computes at once are all read before the first is written.
+output may be an input: so the elements that a thread computes together are all read before the first is written.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,13 +11,15 @@ from weft._array.rules import Aval, scalar_dtype
 from weft._core import Input
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from weft.ops import Op
 
 __all__ = ["infer_forward", "operands_of"]
 
 _STAND_INS = tuple(np.dtype(name) for name in ("float32", "int64", "bool", "complex64"))
+#: So many dtypes that are not known are guessed each by itself.
+_MIXED = 4
 _RANKS = ((), (2,), (2, 2), (2, 2, 2), (2, 2, 2, 2), (1,), (1, 1))
 
 
@@ -64,15 +67,28 @@ def infer_forward(op: Op, attributes: dict[str, Any], shapes: Any, dtypes: list[
     if all(dtype is not None for dtype in dtypes):
         return [(aval.shape, aval.dtype) for aval in _infer(op, attributes, shapes, dtypes)]
     refused: Exception | None = None
-    for stand_in in _STAND_INS:
+    for stand_ins in _guesses(dtypes):
         try:
-            found = _infer(op, attributes, shapes, [stand_in if each is None else each for each in dtypes])
-        except TypeError as error:  # another dtype may do
+            found = _infer(op, attributes, shapes, stand_ins)
+        except TypeError as error:  # other dtypes may do
             refused = refused or error
         else:
             return [(aval.shape, None) for aval in found]
     assert refused is not None  # noqa: S101 - for the type checker
     raise refused
+
+
+def _guesses(dtypes: list[Any]) -> Iterator[list[Any]]:
+    """Return dtypes in the places of those that are not known: the same in all, and numbers and indices mixed."""
+    for stand_in in _STAND_INS:
+        yield [stand_in if each is None else each for each in dtypes]
+    unknown = [at for at, each in enumerate(dtypes) if each is None]
+    if 1 < len(unknown) <= _MIXED:
+        for mixed in product(_STAND_INS[:2], repeat=len(unknown)):
+            found = list(dtypes)
+            for at, stand_in in zip(unknown, mixed, strict=True):
+                found[at] = stand_in
+            yield found
 
 
 def _types_alone(op: Op, attributes: dict[str, Any], dtypes: list[Any]) -> list[tuple[Any, Any]]:

@@ -47,9 +47,12 @@ def version_of(package: str) -> str | None:
 
 
 def blas() -> list[Blas]:
-    """Return the libraries of linear algebra that this process has loaded, NumPy's among them."""
+    """Return the libraries of linear algebra that this process has loaded, by threadpoolctl; none without it (extra ``machine``)."""
     import_module("numpy.linalg")
-    threadpoolctl: Any = import_module("threadpoolctl")  # ships no types
+    try:
+        threadpoolctl: Any = import_module("threadpoolctl")  # ships no types
+    except ImportError:
+        return []
     return [
         Blas(library=pool["internal_api"], version=pool["version"], threads=pool["num_threads"])
         for pool in threadpoolctl.threadpool_info()

@@ -62,7 +62,9 @@ class Runs:
         """Return a method of a model as a program."""
         found = self.functions.get((kind, sequential))
         if found is None:
-            whole = program(method, sequential=sequential)
+            # Activations are kept until the walk back in any order, so towers overlap in a small arena as well; in an
+            # evaluation nothing is kept, and the smallest arena would run them one after the other.
+            whole = program(method, sequential=sequential, memory="min" if kind == "training" else "balanced")
             found = self.functions[kind, sequential] = whole.__get__(model, type(model))
         return found
 

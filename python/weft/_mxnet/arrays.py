@@ -207,7 +207,7 @@ def write_arrays(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
     >>> import numpy
     >>> from weft._mxnet.arrays import write_arrays
     >>> len(write_arrays({"w": numpy.ones(2, "float32")}))
-    85
+    81
     """
     numbers = {dtype: at for at, dtype in _DTYPES.items()}
     parts = [struct.pack("<3Q", _LIST, 0, len(arrays))]

@@ -14,7 +14,7 @@ from weft._mxnet.known import product
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import REQUIRED, Settings, choice, dtype, flag, integer, optional, shape
 from weft._mxnet.shapes_of_windows import convolution, deconvolution, deconvolution_padding, spread
-from weft.errors import GraphError, ShapeError
+from weft.errors import ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,14 +42,7 @@ def _weighted(s: Any) -> tuple[str, ...]:
     return ("data", "weight") if s.no_bias else ("data", "weight", "bias")
 
 
-def channels_first(op: str, layout: str | None) -> None:
-    """Refuse layouts of which the last axis has the channels."""
-    if layout is not None and not layout.startswith("NC"):
-        raise GraphError(f"op {op!r} has the layout {layout!r} in the file: channels are read as the second axis alone")
-
-
 def _convolution_arguments(s: Any) -> dict[str, Any]:
-    channels_first("Convolution", s.layout)
     count = len(s.kernel)
     return {
         "stride": spread(s.stride, count, 1, "stride"),
@@ -89,7 +82,6 @@ def _convolution(s: Any, data: Any, weight: Any, bias: Any = None) -> Any:
     shapes=deconvolution,
 )
 def _deconvolution(s: Any, data: Any, weight: Any, bias: Any = None) -> Any:
-    channels_first("Deconvolution", s.layout)
     count = len(s.kernel)
     pad, more = deconvolution_padding(s, data.shape[2:])
     return weft.nn.conv_transpose(

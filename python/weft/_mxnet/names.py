@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from functools import cache
 
 from weft._core import find_op
 from weft._mxnet.operator import BY_NAME, Operator, is_own
@@ -27,8 +28,9 @@ _MODULES = (
 _BACK = "_backward_"
 
 
+@cache
 def register_all() -> None:
-    """Register the ops; what is registered already stays."""
+    """Register the ops, once."""
     for name in _MODULES:
         importlib.import_module(f"weft._mxnet.{name}")
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import weft
-from weft._mxnet.layers import channels_first
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import REQUIRED, Settings, choice, flag, integer, optional, shape
 from weft._mxnet.shapes_of_windows import pooled, pooling, spread
@@ -66,7 +65,6 @@ def _counts(s: Any, data: Any, kernel: tuple[int, ...], stride: tuple[int, ...])
 
 @operator("Pooling", "Pooling_v1", "_npx_pooling", settings=_SETTINGS, shapes=pooling)
 def _pooling(s: Any, data: Any) -> Any:
-    channels_first("Pooling", s.layout)
     if s.pool_type == "lp":
         power = s.p_value or 2
         return _reduced(s, abs(data) ** power, "sum") ** (1.0 / power)

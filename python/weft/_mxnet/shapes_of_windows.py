@@ -28,6 +28,12 @@ def spread(given: tuple[int, ...] | None, count: int, default: int, name: str) -
     return given
 
 
+def _check_layout(layout: str | None) -> None:
+    """Refuse layouts of which the last axis has the channels."""
+    if layout is not None and not layout.startswith("NC"):
+        raise GraphError(f"layout {layout!r} is not read: channels are the second axis")
+
+
 def _windows(length: int, kernel: int, stride: int, pads: tuple[int, int], dilate: int, *, full: bool = False) -> int:
     if stride < 1 or kernel < 1 or dilate < 1:
         raise ShapeError(f"kernel {kernel}, stride {stride} and dilation {dilate} are to be at least 1")
@@ -42,6 +48,7 @@ def _windows(length: int, kernel: int, stride: int, pads: tuple[int, int], dilat
 
 def convolution(s: Any, ins: Shapes, outs: Shapes) -> None:
     """Spread shapes of data (n, c, ...), weight (filters, c / groups, ...), bias (filters)."""
+    _check_layout(s.layout)
     count = len(s.kernel)
     rank = count + 2
     groups = s.num_group
@@ -97,6 +104,7 @@ def deconvolution_padding(s: Any, lengths: tuple[int | None, ...]) -> tuple[tupl
 
 def deconvolution(s: Any, ins: Shapes, outs: Shapes) -> None:
     """Spread shapes of data (n, c, ...), weight (c, filters / groups, ...), bias (filters)."""
+    _check_layout(s.layout)
     count = len(s.kernel)
     ins.learn_rank(0, count + 2)
     channels = ins.length(0, 1)
@@ -147,6 +155,7 @@ def pooled(s: Any, lengths: tuple[int | None, ...]) -> tuple[int | None, ...]:
 
 def pooling(s: Any, ins: Shapes, outs: Shapes) -> None:
     """Spread shapes of data (n, c, ...)."""
+    _check_layout(s.layout)
     if not s.global_pool and s.kernel:
         ins.learn_rank(0, len(s.kernel) + 2)
     shape = ins[0]

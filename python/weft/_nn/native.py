@@ -68,7 +68,14 @@ def _laid_out(x: NDArray) -> NDArray:
 
 @lru_cache(maxsize=1024)
 def _convolution(
-    name: str, product: str, dtype: DType, data: Shape, weight: Shape, results: Shape, given: tuple[Any, ...], bias: bool
+    name: str,
+    product: str,
+    dtype: DType,
+    data: Shape,
+    weight: Shape,
+    results: Shape,
+    given: tuple[Any, ...],
+    bias: bool,  # noqa: FBT001 - a part of the key
 ) -> Kernel | None:
     """Return the kernel of one of a convolution's products, given the shapes of all three."""
     stride, padding, dilation, groups = given
@@ -93,13 +100,17 @@ def _push_conv(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attribu
 
 def _push_data(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:
     (out,), (g, weight) = outputs, operands[:2]
-    kernel = _convolution("nn.conv_data", "data", out.dtype, out.shape, weight.shape, g.shape, _given(**attributes), False)
+    kernel = _convolution(
+        "nn.conv_data", "data", out.dtype, out.shape, weight.shape, g.shape, _given(**attributes), False
+    )
     return run(kernel, outputs, operands[:2])
 
 
 def _push_weight(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:
     (out,), (x, g) = outputs, operands[:2]
-    kernel = _convolution("nn.conv_weight", "weights", out.dtype, x.shape, out.shape, g.shape, _given(**attributes), False)
+    kernel = _convolution(
+        "nn.conv_weight", "weights", out.dtype, x.shape, out.shape, g.shape, _given(**attributes), False
+    )
     return run(kernel, outputs, operands[:2])
 
 
@@ -125,7 +136,12 @@ def add_bias(out: NDArray, bias: NDArray, axis: int) -> None:
 
 @lru_cache(maxsize=1024)
 def _pooling(
-    name: str, pool: str, dtype: DType, shape: Shape, given: tuple[Any, ...], include: bool | None
+    name: str,
+    pool: str,
+    dtype: DType,
+    shape: Shape,
+    given: tuple[Any, ...],
+    include: bool | None,  # noqa: FBT001 - as above
 ) -> Kernel | None:
     kernel, stride, padding, up = given
     if 0 in shape:
@@ -219,9 +235,7 @@ def _channels(name: str, what: str, dtype: DType, shape: Shape, axis: int, eps: 
 def _of_channels(name: str, what: str, data: int) -> Callable[..., bool]:
     """Return what pushes an op on channels, whose data are operand `data`."""
 
-    def push(
-        outputs: tuple[NDArray, ...], operands: tuple[NDArray, ...], *, axis: int = 1, eps: float = 1e-5
-    ) -> bool:
+    def push(outputs: tuple[NDArray, ...], operands: tuple[NDArray, ...], *, axis: int = 1, eps: float = 1e-5) -> bool:
         shape = operands[data].shape
         return run(_channels(name, what, outputs[0].dtype, shape, axis, eps), outputs, operands)
 
@@ -284,7 +298,9 @@ _PUSHES: dict[str, Callable[..., bool]] = {
     "nn.batch_norm_data": _of_channels("nn.batch_norm_data", "gradient", 1),
     **{f"nn.{name}": _of_rows(name) for name in ("softmax", "softmax_data", "log_softmax", "log_softmax_data")},
     **{
-        f"nn.{name}{end}": _activation(f"{name}{end}", default) for name, default in _NUMBERS.items() for end in ("", "_data")
+        f"nn.{name}{end}": _activation(f"{name}{end}", default)
+        for name, default in _NUMBERS.items()
+        for end in ("", "_data")
     },
 }
 

@@ -26,6 +26,7 @@ def program(
     /,
     *,
     static_argnames: str | Iterable[str] = (),
+    donate: str | Iterable[str] = (),
     memory: Literal["min", "balanced", "speed"] = "balanced",
     sequential: bool = False,
     verify: int = 0,
@@ -36,6 +37,7 @@ def program(
 def program(
     *,
     static_argnames: str | Iterable[str] = (),
+    donate: str | Iterable[str] = (),
     memory: Literal["min", "balanced", "speed"] = "balanced",
     sequential: bool = False,
     verify: int = 0,
@@ -47,6 +49,7 @@ def program(
     /,
     *,
     static_argnames: str | Iterable[str] = (),
+    donate: str | Iterable[str] = (),
     memory: str = "balanced",
     sequential: bool = False,
     verify: int = 0,
@@ -70,6 +73,10 @@ def program(
         A function or a method. Without it, a decorator is returned.
     static_argnames : str or iterable of str, optional
         Parameters whose arguments are compared by ``==``, and may be objects that are equal to themselves alone.
+    donate : str or iterable of str, optional
+        Parameters whose arrays a call may have for good: a result of as many bytes lies in the place of each, where the
+        order of the ops allows it. The array raises `VariableDeletedError` from then on, unless another handle, a view or an
+        export shares its memory, or an op under way reads it: then it stays what it is.
     memory : {"balanced", "min", "speed"}, default: "balanced"
         How much longer the critical path may become for a smaller arena: 5 %, by any amount, not at all.
     sequential : bool, default: False
@@ -122,6 +129,7 @@ def program(
         return functools.partial(
             made,
             static_argnames=static_argnames,
+            donate=donate,
             memory=memory,
             sequential=sequential,
             verify=verify,
@@ -138,7 +146,8 @@ def program(
             raise ArgumentTypeError(f"weft.program: {option} is an int, not {type(number).__name__}")
         if number < least:
             raise ArgumentValueError(f"weft.program: {option} is at least {least}, not {number}")
-    options = Options(memory, sequential, None if passes is None else _names("passes", passes))
+    given = _names("donate", donate)
+    options = Options(memory, sequential, None if passes is None else _names("passes", passes), given)
     return ProgramFunction(
         Settings(function, options, frozenset(_names("static_argnames", static_argnames)), verify, max_programs)
     )

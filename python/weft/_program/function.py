@@ -62,9 +62,10 @@ class Settings:
         self.signature = inspect.signature(function)
         self.parameters = tuple(self.signature.parameters.values())
         names = [parameter.name for parameter in self.parameters]
-        for name in sorted(static - set(names)):
-            listed = ", ".join(names) or "none"
-            raise ArgumentTypeError(f"weft.program: static_argnames names {name!r}, and {self.name} has {listed}")
+        for option, named in (("static_argnames", static), ("donate", options.donate)):
+            for name in sorted(set(named) - set(names)):
+                listed = ", ".join(names) or "none"
+                raise ArgumentTypeError(f"weft.program: {option} names {name!r}, and {self.name} has {listed}")
 
     def of(self, bound: bool) -> tuple[inspect.Parameter, ...]:  # noqa: FBT001 - whether `self` is there
         """Return the parameters that a call gives arguments to."""

@@ -45,6 +45,7 @@ class Options:
     memory: str = "balanced"
     sequential: bool = False
     passes: tuple[str, ...] | None = None
+    donate: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,11 +179,13 @@ def record(
         recording.abort()
         raise
     owners = [name for name, found in per_name.items() for _ in found]
+    returned = {places.get(id(array)) for array in arrays_of(result)}
     compiled = recording.finish(
         tuple(made),
         sequential=options.sequential,
         memory=options.memory,
         passes=options.passes,
+        donate=[number for number, name in enumerate(owners) if name in options.donate and number not in returned],
     )
     return Recorded(compiled, structure, tuple(names.values()), owners, heard)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weft._array.operands import as_array
 from weft._core import Input, graph_calls, graph_order_mutation
@@ -11,45 +11,56 @@ from weft.errors import GraphError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from weft._core import GraphCore, NDArray
+    from weft._core import GraphCall, GraphCore, NDArray
     from weft._symbol.symbols import Symbol
     from weft.ops import Op
 
-__all__ = ["Schedule", "evaluate"]
+__all__ = ["Schedule", "evaluate", "read_by"]
 
 
-class _Step:
-    """One call: what is called, on what, and where its results go."""
+class _Kind(NamedTuple):
+    """What calls of one op with one set of attributes have in common."""
 
-    __slots__ = ("attributes", "call", "count", "first", "inputs", "name", "op", "template")
+    op: Op
+    call: Callable[..., Any]
+    attributes: dict[str, Any]
+    template: tuple[Any, ...] | None
 
-    def __init__(
-        self,
-        name: str,
-        op: Op,
-        attributes: dict[str, Any],
-        inputs: tuple[int, ...],
-        first: int,
-        count: int,
-        is_mutated: bool,  # noqa: FBT001 - a column of a row
-    ) -> None:
-        self.name, self.op, self.inputs, self.first, self.count = name, op, inputs, first, count
-        self.template = attributes.get("operands")
-        self.attributes = attributes
+    def make(self, inputs: tuple[int, ...], values: list[Any]) -> Any:  # noqa: ANN401 - an array, or several
+        """Make the call on values of these entries."""
+        found = [values[at] for at in inputs]
         if self.template is not None:
-            self.attributes = {key: each for key, each in attributes.items() if key != "operands"}
-        show: Callable[..., Any] | None = op.attribute("view", None)
-        # Symbols are values: of memory that is mutated nobody has a view.
-        if is_mutated and op.attribute("shares_memory", default=False):
-            show = None
-        self.call: Callable[..., Any] = op if show is None else show
+            rest = iter(found)
+            found = [next(rest) if type(each) is Input else each for each in self.template]
+        return self.call(*found, **self.attributes)
 
-    def operands(self, values: list[Any]) -> list[Any]:
-        found = [values[at] for at in self.inputs]
-        if self.template is None:
-            return found
-        rest = iter(found)
-        return [next(rest) if type(each) is Input else each for each in self.template]
+
+def _prepared(op: Op, attributes: dict[str, Any], *, is_mutated: bool) -> _Kind:
+    template = attributes.pop("operands", None)
+    show: Callable[..., Any] | None = op.attribute("view", None)
+    # Symbols are values: of memory that is mutated nobody has a view.
+    if is_mutated and op.attribute("shares_memory", default=False):
+        show = None
+    return _Kind(op, op if show is None else show, attributes, template)
+
+
+def read_by(step: GraphCall) -> list[int]:
+    """Return the entries of which a call needs values, and not only shape and dtype.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._symbol.evaluation import Schedule, read_by
+    >>> [read_by(step) for step in Schedule(weft.symbol.zeros_like(weft.symbol.Variable("x")).graph).steps]
+    [[]]
+    """
+    kind: _Kind = step.kind
+    said: Any = kind.op.attribute("ignores", ())
+    ignored = said(kind.attributes) if callable(said) else said
+    places: Iterable[int] = range(len(step.inputs))
+    if kind.template is not None:
+        places = [at for at, each in enumerate(kind.template) if type(each) is Input]
+    return [entry for place, entry in zip(places, step.inputs, strict=False) if place not in ignored]
 
 
 class Schedule:
@@ -66,13 +77,19 @@ class Schedule:
     [NDArray([2., 2.])]
     """
 
-    __slots__ = ("count", "outputs", "steps", "variables")
+    __slots__ = ("count", "kinds", "outputs", "steps", "variables")
 
     def __init__(self, graph: GraphCore) -> None:
         graph = graph_order_mutation(graph)
         indexed = graph.indexed()
         self.count = indexed.num_node_entries
-        variables, calls = graph_calls(graph)
+        kinds: list[_Kind] = []
+
+        def prepare(op: Op, attributes: dict[str, Any], is_mutated: bool) -> _Kind:  # noqa: FBT001 - called by the core
+            kinds.append(_prepared(op, attributes, is_mutated=is_mutated))
+            return kinds[-1]
+
+        variables, self.steps = graph_calls(graph, prepare)
         self.variables = dict(variables)
         if len(self.variables) < len(variables):
             seen: set[str] = set()
@@ -80,12 +97,12 @@ class Schedule:
                 if name in seen:
                     raise GraphError(f"two variables are named {name!r}: which array is meant by the name is not known")
                 seen.add(name)
-        unknown = sorted({op.name for _, op, *_ in calls if not op._entry.is_registered})  # noqa: SLF001 - its record
+        unknown = sorted({kind.op.name for kind in kinds if not kind.op._entry.is_registered})  # noqa: SLF001 - its record
         if unknown:
             listed = ", ".join(map(repr, unknown))
             which = f"op {listed} is" if len(unknown) == 1 else f"ops {listed} are"
             raise GraphError(f"no {which} registered: weft.register_op(name, ...) says how one is computed")
-        self.steps = [_Step(*call) for call in calls]
+        self.kinds = kinds
         self.outputs = [indexed.entry_id(at, index) for at, index, _ in indexed.outputs]
 
     def values(self, arrays: Mapping[str, Any]) -> list[Any]:
@@ -107,25 +124,25 @@ class Schedule:
     def run(
         self,
         values: list[Any],
-        steps: Iterable[_Step] | None = None,
+        steps: Iterable[GraphCall] | None = None,
         watch: Callable[[str, NDArray], object] | None = None,
     ) -> None:
         """Make the calls, and put their results into `values`."""
         for step in self.steps if steps is None else steps:
-            result = step.call(*step.operands(values), **step.attributes)
-            if step.count == 1:
+            result = step.kind.make(step.inputs, values)
+            if step.results == 1:
                 values[step.first] = result[0] if isinstance(result, tuple) else result
             else:
-                values[step.first : step.first + step.count] = result
+                values[step.first : step.first + step.results] = result
             if watch is not None:
-                for index in range(step.count):
+                for index in range(step.results):
                     watch(_result_name(step, index), values[step.first + index])
 
 
-def _result_name(step: _Step, index: int) -> str:
-    given: Any = step.op.attribute("output_names", ("output",) if step.count == 1 else ())
+def _result_name(step: GraphCall, index: int) -> str:
+    given: Any = step.kind.op.attribute("output_names", ("output",) if step.results == 1 else ())
     rule: Callable[..., Sequence[str]] = given  # if it is one
-    names: Sequence[str] = rule(step.attributes) if callable(given) else given
+    names: Sequence[str] = rule(step.kind.attributes) if callable(given) else given
     return f"{step.name}_{names[index] if index < len(names) else f'output{index}'}"
 
 

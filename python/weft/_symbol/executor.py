@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from weft._array.creation import ones_like, zeros
 from weft._array.devices import as_device
+from weft._array.manipulation import broadcast_to
 from weft._array.operands import as_array
 from weft._core import GraphCore, NDArray, SymbolCore
 from weft._device import cpu
-from weft._symbol.evaluation import Schedule
+from weft._symbol.evaluation import Schedule, read_by
 from weft._symbol.recorded import can_record, record
+from weft._symbol.training import NEVER_AGAIN, trained_graph
 from weft._tape.modes import TRAINING
 from weft.errors import ArgumentValueError, GraphError, ShapeError
 
@@ -23,10 +25,9 @@ if TYPE_CHECKING:
     from weft._program.program import Program
     from weft._symbol.recorded import Recorded
     from weft._symbol.symbols import Symbol
+    from weft._symbol.training import Again, Trained
 
-__all__ = ["Executor", "bind", "simple_bind"]
-
-_REQUESTS = ("write", "add", "null")
+__all__ = ["Executor"]
 
 
 class Executor:
@@ -67,22 +68,27 @@ class Executor:
         states: dict[str, NDArray],
         device: Any,
         groups: Mapping[str, Any] | None,
+        again: Again = NEVER_AGAIN,
+        graph: GraphCore | None = None,
     ) -> None:
         self._symbol, self._device, self._groups = symbol, device, groups
+        self._again = again
+        self._stand_ins: dict[int, NDArray] = {}
         self.arg_dict, self.grad_dict, self.aux_dict = args, grads, states
         self.grad_req = requests
         self._wanted = [name for name in args if name in grads and requests[name] != "null"]
         self._monitor: Callable[[str, NDArray], object] | None = None
         self._heads = [f"__head_gradient_{at}__" for at in range(len(symbol))]
-        self._forward = Schedule(_placed(symbol.graph, device, groups))
-        self._recordable = all(_is_local(step.attributes.get("device")) for step in self._forward.steps)
+        graph = symbol.graph if graph is None else graph
+        self._forward = Schedule(_placed(graph, device, groups))
+        self._recordable = all(_is_local(kind.attributes.get("device")) for kind in self._forward.kinds)
         self._backward: Schedule | None = None
         self._values: list[Any] | None = None
         self._program: Program | None = None
         self._recorded: dict[tuple[Any, ...], tuple[tuple[Any, ...], Recorded | None]] = {}
         self._head_arrays: dict[str, NDArray] = {}
         self._outputs: list[NDArray] | None = None
-        self._order = symbol.list_arguments(), symbol.list_auxiliary_states()
+        self._order = graph.variables()
 
     @property
     def arg_arrays(self) -> list[NDArray]:
@@ -177,8 +183,9 @@ class Executor:
 
     def _kept(self, schedule: Schedule) -> list[int]:
         """Return the entries of calls forwards that backwards needs."""
-        made = {at for step in schedule.steps[: self._count] for at in range(step.first, step.first + step.count)}
+        made = {at for step in schedule.steps[: self._count] for at in range(step.first, step.first + step.results)}
         read = [at for step in schedule.steps[self._count :] for at in step.inputs]
+        read = [at for at in read if at not in self._stand_ins]
         return [at for at in (*read, *schedule.outputs[len(self._symbol) :]) if at in made]
 
     def _replayed(
@@ -234,10 +241,27 @@ class Executor:
             heads = [Symbol(SymbolCore.variable(name, None)) for name in self._heads]
             grads = gradient_symbol(self._symbol, self._wanted, heads)
             both = Symbol(SymbolCore.group([self._symbol._core, grads._core]))  # noqa: SLF001 - their own
-            self._backward = Schedule(_placed(both.graph, self._device, self._groups))
-            known = Schedule(_placed(self._symbol.graph, self._device, self._groups))
-            self._count = len(known.steps)
+            arrays = {**self.arg_dict, **self.aux_dict}
+            trained = trained_graph(self._symbol, both, arrays, self._heads, self._again)
+            self._backward = Schedule(_placed(trained.graph, self._device, self._groups))
+            outputs = SymbolCore.of_entries(trained.graph.symbol().entries()[: len(self._symbol)])
+            forwards = Schedule(_placed(GraphCore(outputs), self._device, self._groups))
+            self._count = len(forwards.steps)
+            _check_order(forwards, self._backward)
+            if not self._groups:
+                self._stand_ins = self._ignored(self._backward, trained)
         return self._backward
+
+    def _ignored(self, schedule: Schedule, trained: Trained) -> dict[int, NDArray]:
+        """Return arrays in the place of results forwards of which backwards needs the shape alone: they have no elements of their own."""
+        if trained.sizes is None:
+            return {}
+        made = {at for step in schedule.steps[: self._count] for at in range(step.first, step.first + step.results)}
+        later = schedule.steps[self._count :]
+        read = {at for step in later for at in read_by(step)}.union(schedule.outputs)
+        ignored = (made & {at for step in later for at in step.inputs}) - read
+        shapes, dtypes = trained.sizes
+        return {at: broadcast_to(zeros((), dtype=dtypes[at]), shapes[at]) for at in ignored}
 
     def backward(self, out_grads: Any = None) -> None:
         """Compute the gradients of the arguments into `grad_dict`, without waiting.
@@ -257,6 +281,8 @@ class Executor:
         if self._values is None or self._backward is None:
             raise GraphError("backward() comes after forward(is_train=True), which keeps what it needs")
         values, schedule = list(self._values), self._backward
+        for entry, stand_in in self._stand_ins.items():
+            values[entry] = stand_in
         given = (
             [None] * len(self._heads)
             if out_grads is None
@@ -374,7 +400,7 @@ class Executor:
             if n in self.grad_dict
         }
         states = {n: fitted(n, self.aux_dict[n], s) for n, s in zip(self._order[1], found[2], strict=True)}
-        return Executor(self._symbol, args, grads, self.grad_req, states, self._device, self._groups)
+        return Executor(self._symbol, args, grads, self.grad_req, states, self._device, self._groups, self._again)
 
     def copy_params_from(
         self,
@@ -425,99 +451,10 @@ def _placed(graph: GraphCore, device: Any, groups: Mapping[str, Any] | None) -> 
     return place_groups(graph, device, groups)
 
 
-def _listed(what: str, names: Sequence[str], given: Any, *, complete: bool) -> dict[str, Any]:
-    """Return what was given for names, as a dict."""
-    if given is None:
-        given = {}
-    by_name: bool = isinstance(given, dict)
-    if not by_name:
-        found = list(given)
-        if len(found) != len(names):
-            raise GraphError(f"the symbol has {len(names)} {what} ({', '.join(names)}), and {len(found)} were given")
-        given = dict(zip(names, found, strict=True))
-    missing = [name for name in names if name not in given]
-    if complete and missing:
-        raise GraphError(f"no array is given for {what}: {', '.join(missing)}")
-    return {name: given[name] for name in names if given.get(name) is not None}
-
-
-def _requests(names: Sequence[str], given: Any) -> dict[str, str]:
-    by_name: bool = isinstance(given, dict)
-    found: dict[str, str]
-    if isinstance(given, str):
-        found = dict.fromkeys(names, given)
-    elif by_name:
-        found = {name: given.get(name, "null") for name in names}
-    else:
-        found = dict(_listed("arguments", names, given, complete=True))
-    for name, request in found.items():
-        if request not in _REQUESTS:
-            raise ArgumentValueError(
-                f"grad_req of {name!r} is one of {', '.join(_REQUESTS)}, and {request!r} was given"
-            )
-    return found
-
-
-def bind(symbol: Symbol, args: Any, grads: Any, requests: Any, states: Any, device: Any, groups: Any) -> Executor:
-    """Return an executor on given arrays: see `Symbol.bind`."""
-    names = symbol.list_arguments()
-    found = {name: as_array(each) for name, each in _listed("arguments", names, args, complete=True).items()}
-    known = _listed("arguments", names, grads, complete=False)
-    for name, grad in known.items():
-        if not isinstance(grad, NDArray) or grad.shape != found[name].shape:
-            shape = getattr(grad, "shape", None)
-            raise ShapeError(
-                f"the gradient of {name!r} is an NDArray of shape {found[name].shape}, and got shape {shape}"
-            )
-    held = {
-        n: as_array(x)
-        for n, x in _listed("auxiliary states", symbol.list_auxiliary_states(), states, complete=True).items()
-    }
-    symbol.infer_shape_partial(**{name: each.shape for name, each in {**found, **held}.items()})
-    return Executor(symbol, found, known, _requests(names, requests), held, device, groups)
-
-
-def simple_bind(
-    symbol: Symbol, device: Any, requests: Any, types: Any, groups: Any, shapes: dict[str, Any]
-) -> Executor:
-    """Return an executor on new arrays: see `Symbol.simple_bind`."""
-    names, aux = symbol.list_arguments(), symbol.list_auxiliary_states()
-    known = {name: shape for name, shape in shapes.items() if name in names or name in aux}
-    unknown = [name for name in shapes if name not in known]
-    if unknown:
-        raise GraphError(f"no variable is named {', '.join(unknown)}: there are {', '.join(names + aux)}")
-    found = symbol.infer_shape_partial(**known)
-    for name, shape in zip([*names, *aux], [*found[0], *found[2]], strict=True):
-        if shape is None or None in shape:
-            raise ShapeError(
-                f"the shape of {name!r} does not follow from {', '.join(shapes) or 'nothing'}: give it, too"
-            )
-    dtypes = symbol.infer_type(**types)
-    wanted = _requests(names, requests)
-    where = _devices(symbol, device, groups)
-
-    def made(listed: Sequence[str], sizes: list[Any], kinds: list[Any]) -> dict[str, NDArray]:
-        return {
-            name: zeros(shape, dtype=dtype, device=where.get(name, device))
-            for name, shape, dtype in zip(listed, sizes, kinds, strict=True)
-        }
-
-    args = made(names, found[0], dtypes[0])
-    grads = {
-        name: zeros(each.shape, dtype=each.dtype, device=each.device)
-        for name, each in args.items()
-        if wanted[name] != "null"
-    }
-    return Executor(symbol, args, grads, wanted, made(aux, found[2], dtypes[2]), device, groups)
-
-
-def _devices(symbol: Symbol, device: Any, groups: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the devices of variables that belong to a group."""
-    if not groups:
-        return {}
-    found: dict[str, Any] = {}
-    for name, texts in symbol.attr_dict().items():
-        group = texts.get("__ctx_group__")
-        if group is not None:
-            found[name] = as_device(groups[group]) if group in groups else device
-    return found
+def _check_order(forwards: Schedule, both: Schedule) -> None:
+    """Raise GraphError if something backwards comes before something forwards."""
+    first = both.steps[: len(forwards.steps)]
+    if any(one.name != other.name for one, other in zip(first, forwards.steps, strict=True)):
+        raise GraphError(
+            "a gradient reads a state in a version that forward() overwrites: let the rule take a result of the op instead"
+        )

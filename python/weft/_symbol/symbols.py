@@ -1,16 +1,13 @@
 """`weft.symbol.Symbol`."""
 
-# ruff: noqa: ANN401, SLF001 - operands are what operators take; symbols look into symbols; operators say what they do
+# ruff: noqa: ANN401, SLF001 - arrays are given as whatever becomes one; symbols look into symbols
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from weft._array.symbolic import Symbolic, UnknownRank
+from weft._array.symbolic import UnknownRank
 from weft._core import (
     GraphCore,
     SymbolCore,
@@ -22,6 +19,7 @@ from weft._core import (
     graph_save_json,
 )
 from weft._symbol.naming import HIDDEN
+from weft._symbol.operators import Operators
 from weft.errors import GraphError
 
 if TYPE_CHECKING:
@@ -37,22 +35,7 @@ __all__ = ["Symbol"]
 Shape = tuple[int | None, ...]
 
 
-def _op(name: str, left: Any, right: Any = None, *, unary: bool = False) -> Any:
-    found = _OPERATORS.get(name)
-    if found is None:
-        from weft._symbol.composing import compose_call  # noqa: PLC0415 - which knows this module
-        from weft.ops import get_op  # noqa: PLC0415 - as above
-
-        found = _OPERATORS[name] = compose_call, get_op(name)
-    return found[0](found[1], (left,) if unary else (left, right), {})
-
-
-_OPERATORS: dict[str, Any] = {}
-
-_TAKEN = (Symbolic, bool, int, float, complex, np.generic)
-
-
-class Symbol(Symbolic):
+class Symbol(Operators):
     """What is to be computed: results of nodes, which are calls of ops on other symbols, or variables.
 
     Operators and weft's functions take symbols beside arrays and compose; nothing runs until `eval` or an executor.
@@ -67,8 +50,6 @@ class Symbol(Symbolic):
     """
 
     __slots__ = ("_core",)
-    __array_priority__ = 1000.0
-    __array_ufunc__ = None
 
     def __init__(self, core: SymbolCore) -> None:
         self._core = core
@@ -211,123 +192,6 @@ class Symbol(Symbolic):
                 raise TypeError(f"a symbol is composed with symbols, and {type(given).__name__} was given")
         keyword = {key: each._core for key, each in kwargs.items()}
         return Symbol(self._core.composed(name, [each._core for each in args], keyword))
-
-    def __add__(self, other: Any) -> Any:
-        return _op("add", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __radd__(self, other: Any) -> Any:
-        return _op("add", other, self) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __sub__(self, other: Any) -> Any:
-        return _op("subtract", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __rsub__(self, other: Any) -> Any:
-        return _op("subtract", other, self) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __mul__(self, other: Any) -> Any:
-        return _op("multiply", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __rmul__(self, other: Any) -> Any:
-        return _op("multiply", other, self) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __truediv__(self, other: Any) -> Any:
-        return _op("divide", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return _op("divide", other, self) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __floordiv__(self, other: Any) -> Any:
-        return _op("floor_divide", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __rfloordiv__(self, other: Any) -> Any:
-        return _op("floor_divide", other, self) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __mod__(self, other: Any) -> Any:
-        return _op("remainder", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __rmod__(self, other: Any) -> Any:
-        return _op("remainder", other, self) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __pow__(self, other: Any) -> Any:
-        return _op("pow", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __rpow__(self, other: Any) -> Any:
-        return _op("pow", other, self) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __matmul__(self, other: Any) -> Any:
-        return _op("matmul", self, other) if isinstance(other, Symbolic) else NotImplemented
-
-    def __and__(self, other: Any) -> Any:
-        return _op("bitwise_and", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __rand__(self, other: Any) -> Any:
-        return _op("bitwise_and", other, self) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __or__(self, other: Any) -> Any:
-        return _op("bitwise_or", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __ror__(self, other: Any) -> Any:
-        return _op("bitwise_or", other, self) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __xor__(self, other: Any) -> Any:
-        return _op("bitwise_xor", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __rxor__(self, other: Any) -> Any:
-        return _op("bitwise_xor", other, self) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __lshift__(self, other: Any) -> Any:
-        return _op("bitwise_left_shift", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __rshift__(self, other: Any) -> Any:
-        return _op("bitwise_right_shift", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __neg__(self) -> Any:
-        return _op("negative", self, unary=True)
-
-    def __pos__(self) -> Any:
-        return _op("positive", self, unary=True)
-
-    def __abs__(self) -> Any:
-        return _op("abs", self, unary=True)
-
-    def __invert__(self) -> Any:
-        return _op("bitwise_invert", self, unary=True)
-
-    def __lt__(self, other: Any) -> Any:
-        return _op("less", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __le__(self, other: Any) -> Any:
-        return _op("less_equal", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __gt__(self, other: Any) -> Any:
-        return _op("greater", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __ge__(self, other: Any) -> Any:
-        return _op("greater_equal", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __eq__(self, other: object) -> Any:
-        return _op("equal", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    def __ne__(self, other: object) -> Any:
-        return _op("not_equal", self, other) if isinstance(other, _TAKEN) else NotImplemented
-
-    __hash__ = object.__hash__
-
-    def __getattr__(self, name: str) -> Any:
-        """Return one of weft's functions as a method, as arrays have them: ``x.sum(axis=0)``."""
-        if name in _METHODS:
-            import weft  # noqa: PLC0415 - which imports this module
-
-            return partial(getattr(weft, name), self)
-        raise AttributeError(f"a symbol has no attribute {name!r}")
-
-    @property
-    def T(self) -> Symbol:  # noqa: N802 - the name that arrays have
-        """The transpose."""
-        from weft._array.manipulation import transpose  # noqa: PLC0415 - which knows of symbols
-
-        found: Any = transpose(self)
-        return found  # type: ignore[no-any-return] # a symbol, of a symbol
 
     # Notes
 
@@ -507,6 +371,8 @@ class Symbol(Symbolic):
         *,
         device: Device | str | None = None,
         group2device: Mapping[str, Any] | None = None,
+        mirror: bool = False,
+        memory_limit: int | None = None,
     ) -> Executor:
         """Return an executor on these arrays, which it reads and writes in place.
 
@@ -524,6 +390,11 @@ class Symbol(Symbolic):
             Where nodes without a group run.
         group2device : dict, optional
             Where nodes with a note `ctx_group` run.
+        mirror : bool, default: False
+            Whether results forwards are computed again backwards, instead of kept, where the plan of memory gets smaller.
+        memory_limit : int, optional
+            Bytes that the plan of forwards and backwards, without arguments and gradients, may have: what is cheapest
+            is computed again for it to fit. `PlanError` names the bound if nothing does.
 
         Examples
         --------
@@ -532,9 +403,10 @@ class Symbol(Symbolic):
         >>> (x * 2).bind({"x": weft.ones(2)}).forward()
         [NDArray([2., 2.])]
         """
-        from weft._symbol.executor import bind  # noqa: PLC0415 - which knows this module
+        from weft._symbol.binding import bind  # noqa: PLC0415 - which knows this module
+        from weft._symbol.training import Again  # noqa: PLC0415 - as above
 
-        return bind(self, args, args_grad, grad_req, aux_states, device, group2device)
+        return bind(self, args, args_grad, grad_req, aux_states, device, group2device, Again(mirror, memory_limit))
 
     def simple_bind(
         self,
@@ -542,14 +414,21 @@ class Symbol(Symbolic):
         grad_req: Any = "write",
         type_dict: Mapping[str, Any] | None = None,
         group2device: Mapping[str, Any] | None = None,
+        *,
+        mirror: bool = False,
+        memory_limit: int | None = None,
         **shapes: Any,
     ) -> Executor:
         """Return an executor on new arrays of zeros, of the shapes that follow from those that are given.
+
+        `mirror` and `memory_limit` are as for `bind`.
 
         Raises
         ------
         ShapeError
             If a shape does not follow.
+        PlanError
+            If nothing was found that fits the limit; it names the bound.
 
         Examples
         --------
@@ -559,9 +438,11 @@ class Symbol(Symbolic):
         >>> executor.arg_dict["w"].shape, executor.grad_dict["w"].shape
         ((3, 4), (3, 4))
         """
-        from weft._symbol.executor import simple_bind  # noqa: PLC0415 - which knows this module
+        from weft._symbol.binding import simple_bind  # noqa: PLC0415 - which knows this module
+        from weft._symbol.training import Again  # noqa: PLC0415 - as above
 
-        return simple_bind(self, device, grad_req, type_dict or {}, group2device, shapes)
+        again = Again(mirror, memory_limit)
+        return simple_bind(self, device, grad_req, type_dict or {}, group2device, shapes, again)
 
     def summary(self, **shapes: Any) -> str:
         """Return a table of the nodes: shapes, parameters, bytes.
@@ -577,52 +458,6 @@ class Symbol(Symbolic):
         from weft._symbol.summary import summarize  # noqa: PLC0415 - which knows this module
 
         return summarize(self, shapes)
-
-
-_METHODS = frozenset(
-    [
-        "abs",
-        "all",
-        "any",
-        "argmax",
-        "argmin",
-        "argsort",
-        "astype",
-        "clip",
-        "conj",
-        "cumprod",
-        "cumsum",
-        "cumulative_prod",
-        "cumulative_sum",
-        "diagonal",
-        "dot",
-        "exp",
-        "expand_dims",
-        "flip",
-        "log",
-        "max",
-        "mean",
-        "min",
-        "prod",
-        "ravel",
-        "repeat",
-        "reshape",
-        "round",
-        "sign",
-        "sin",
-        "sqrt",
-        "square",
-        "squeeze",
-        "std",
-        "sum",
-        "swapaxes",
-        "take",
-        "tanh",
-        "trace",
-        "transpose",
-        "var",
-    ]
-)
 
 
 def _unpickle(text: str) -> Symbol:

@@ -1,4 +1,4 @@
-"""Figures about stretches of time: their union, what two sets of them share, how many go on at once."""
+"""Figures about stretches of time: their union, what two sets of them share, how many go on at the same time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def covered(start: Times, end: Times) -> int:
 
 
 def shared(one: tuple[Times, Times], other: tuple[Times, Times]) -> int:
-    """Return for how long a stretch of `one` and a stretch of `other` go on at once.
+    """Return for how long a stretch of `one` and a stretch of `other` go on at the same time.
 
     Examples
     --------

@@ -161,12 +161,12 @@ class Summary:
 
     @property
     def parallelism(self) -> float:
-        """How many ops ran at once, on average."""
+        """How many ops ran side by side, on average."""
         return self.busy / self.wall if self.wall else 0.0
 
     @property
     def possible_parallelism(self) -> float:
-        """How many could have run at once, on average, with workers without number."""
+        """How many could have run side by side, on average, with workers without number."""
         return self.busy / self.critical if self.critical else 0.0
 
     @property

@@ -6,7 +6,7 @@
 //! | state | an access to the whole | an access to a range | becomes |
 //! |---|---|---|---|
 //! | whole | the buffer's variable | to read: the buffer's variable | to write a range: *split*, by a barrier behind all before |
-//! | split | becomes whole first | reads the *base*, or the *gate*; and the variables of all ranges that it overlaps, its own among them if it writes; what it reads beyond them becomes ranges, too | whole, by a *join*: reads the ranges' variables, mutates the buffer's |
+//! | split | becomes whole first | reads the *base* or the *gate*, and takes the variables of all ranges that it overlaps. A writer also has one for its own range. Bytes that a reader sees outside of all ranges become ranges, too | whole, by a *join*: reads the ranges' variables, mutates the buffer's |
 //!
 //! The base is the buffer's variable. The gate is a variable of no values, which the barrier and the join take: who reads
 //! it comes between the two. An op that sees nothing of what was there at the split reads it instead of the base, and so

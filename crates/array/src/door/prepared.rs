@@ -1,4 +1,4 @@
-//! Ops on whole buffers that are pushed again and again: what they access is looked at once.
+//! Ops on whole buffers that are pushed again and again: one look tells what they access.
 
 use super::call::check_engine;
 use super::recording;

@@ -235,6 +235,7 @@ pub fn announce(name: &str, place: u64) {
 
 /// From now on the calls of this thread's recording run one by one, in their order; or as they may again. Answers how it
 /// was before.
+#[must_use]
 pub fn set_in_order(on: bool) -> bool {
     with_mut(|tape| {
         let before = tape.order.take();

@@ -10,7 +10,7 @@ use std::any::Any;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
-use weft_engine::{Cause, Engine, Variable};
+use weft_engine::{Cause, Engine, Variable, handles};
 
 /// What a buffer's bytes are.
 enum Memory {
@@ -32,6 +32,8 @@ pub struct Buffer {
     of_host: OnceLock<Variable>,
     pub(crate) ranges: Guarded<Ranges>,
     readonly: bool,
+    /// The call to which its memory was given away.
+    given: OnceLock<Box<str>>,
 }
 
 impl Buffer {
@@ -45,6 +47,7 @@ impl Buffer {
             of_host: OnceLock::new(),
             ranges: Guarded::default(),
             readonly,
+            given: OnceLock::new(),
         })
     }
 
@@ -112,6 +115,7 @@ impl Buffer {
             of_host: OnceLock::new(),
             ranges: Guarded::new(Ranges::on(device)),
             readonly,
+            given: OnceLock::new(),
         })
     }
 
@@ -148,7 +152,10 @@ impl Buffer {
     #[inline]
     pub fn storage(&self) -> Result<&Arc<Storage>, ArrayError> {
         match &self.memory {
-            Memory::Host(storage) => Ok(storage),
+            Memory::Host(storage) => match self.given.get() {
+                None => Ok(storage),
+                Some(call) => Err(ArrayError::GivenAway { call: call.to_string() }),
+            },
             Memory::Elsewhere(memory) => Err(ArrayError::Elsewhere { device: memory.device().to_owned() }),
             Memory::Recorded(tag) => Err(ArrayError::Recorded { recording: tag.name().to_owned() }),
         }
@@ -191,7 +198,7 @@ impl Buffer {
     /// Whether its bytes are the host's.
     #[inline]
     pub(crate) fn is_host(&self) -> bool {
-        matches!(self.memory, Memory::Host(_))
+        matches!(self.memory, Memory::Host(_)) && self.given.get().is_none()
     }
 
     /// Refuses to be written to, if that is so.
@@ -201,7 +208,28 @@ impl Buffer {
 
     /// The first byte, for whoever was granted an access or has waited. Allocates.
     pub fn start(&self) -> Result<*mut u8, Cause> {
+        if let Memory::Host(storage) = &self.memory {
+            return storage.start(); // who was granted it before it was given away has it
+        }
         self.storage().map_err(|error| Cause::Error(Box::new(error)))?.start()
+    }
+
+    /// Whether one handle alone is left on it, and no op has it in hand but those that write to it: then nobody else can
+    /// come to see it.
+    #[must_use]
+    pub fn is_alone(self: &Arc<Self>) -> bool {
+        handles(self) == 1
+    }
+
+    /// Gives its memory away, to the call of this name: from now on it can be neither looked at nor pushed on.
+    pub fn give_away(&self, call: &str) {
+        let _ = self.given.set(call.into());
+    }
+
+    /// The call to which its memory was given away.
+    #[must_use]
+    pub fn given_to(&self) -> Option<&str> {
+        self.given.get().map(|call| &**call)
     }
 
     /// Whether these bytes are all.

@@ -30,7 +30,7 @@ pub struct MemoryStats {
     pub in_use: usize,
     /// Kept for reuse.
     pub cached: usize,
-    /// The most that was in use at once.
+    /// The most that was in use at the same time.
     pub peak: usize,
 }
 

@@ -70,6 +70,15 @@ impl Storage {
         self.bytes
     }
 
+    /// The first byte: where `other` lies, if it lies nowhere yet and the other has as many bytes of its own. Whoever asks
+    /// answers for it that nobody looks at the other any more.
+    pub fn start_in(self: &Arc<Self>, other: &Arc<Self>) -> Result<*mut u8, Cause> {
+        if self.place.get().is_none() {
+            self.take_place(other);
+        }
+        self.start()
+    }
+
     /// Lies where `other` lies, unless it lies somewhere already. Answers whether it does.
     pub(crate) fn take_place(&self, other: &Arc<Self>) -> bool {
         let root = match other.place.get() {

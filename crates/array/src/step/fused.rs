@@ -91,16 +91,27 @@ impl Fused {
         let part = number * self.block..((number + 1) * self.block).min(self.size);
         let own = slots.0.as_mut_ptr().cast::<u8>();
         let own = own.wrapping_add(own.align_offset(ALIGNMENT));
-        let mut pointers: SmallVec<[*mut u8; 4]> = SmallVec::new();
         for (strided, range) in &self.loops {
-            pointers.clear();
-            pointers.extend(self.operands[range.clone()].iter().map(|(place, item)| match place {
-                Part::Array(array) => arrays[*array].wrapping_add(part.start * item),
-                Part::Slot(slot) => own.wrapping_add(slot * self.slot),
-            }));
+            let mut operands = self.operands[range.clone()].iter();
+            let next = || match operands.next() {
+                Some((Part::Array(array), item)) => arrays[*array].wrapping_add(part.start * item),
+                Some((Part::Slot(slot), _)) => own.wrapping_add(slot * self.slot),
+                None => unreachable!("the loop has as many operands as it was fused with"),
+            };
             // SAFETY: the caller's promise; slots hold as many elements as a block has, of any type.
-            unsafe { strided.run_rows(&pointers, 0..part.len()) };
+            unsafe { strided.run_row(next, part.len()) };
         }
+    }
+
+    /// Whether no loop looks at the array of the number `one` after a loop has written to that of the number `other`.
+    #[must_use]
+    pub fn reads_before(&self, one: usize, other: usize) -> bool {
+        let uses = |loops: &(Arc<Strided>, Range<usize>), array| {
+            self.operands[loops.1.clone()].iter().any(|(part, _)| *part == Part::Array(array))
+        };
+        let last = self.loops.iter().rposition(|loops| uses(loops, one));
+        let first = self.loops.iter().position(|loops| uses(loops, other));
+        last.zip(first).is_none_or(|(last, first)| last <= first)
     }
 
     /// How many loops there are.

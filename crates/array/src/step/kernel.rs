@@ -23,7 +23,7 @@ pub struct StridedLoop {
 }
 
 /// Operands of a loop at most.
-const OPERANDS: usize = 8;
+pub(super) const OPERANDS: usize = 8;
 
 // SAFETY: new() makes its caller vouch for calls from any thread.
 unsafe impl Send for StridedLoop {}
@@ -38,7 +38,7 @@ impl StridedLoop {
     ///
     /// # Safety
     ///
-    /// Calls are sound on any thread, at any time, several at once, if the operands are elements of these types,
+    /// Calls are sound on any thread, at any time, several at the same time, if the operands are elements of these types,
     /// aligned or not, and outputs overlap inputs only where they are the same elements.
     #[must_use]
     #[allow(clippy::cast_possible_truncation)] // eight at most
@@ -109,6 +109,17 @@ impl StridedLoop {
     #[must_use]
     pub fn identity(&self) -> (usize, usize) {
         (self.function as usize, self.data.addr())
+    }
+
+    /// Calls the loop over `count` elements, with pointers that it may change.
+    ///
+    /// # Safety
+    ///
+    /// As for [`call`](Self::call).
+    #[inline]
+    pub(super) unsafe fn call_on(&self, pointers: &mut [*mut u8], count: isize, steps: &[isize]) {
+        // SAFETY: the caller's promise; pointers to bytes are pointers to characters.
+        unsafe { (self.function)(pointers.as_mut_ptr().cast(), &raw const count, steps.as_ptr(), self.data) };
     }
 
     /// Calls the loop over `count` elements.

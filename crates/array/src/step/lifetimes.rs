@@ -1,9 +1,9 @@
 //! Memory that ops which run together hand on to each other.
 //!
-//! Such ops run one after the other over each block, on elements of the same place in all operands. So what one of them
-//! reads for the last time may lie where it writes, or where any op after it does, if nobody else can see it: then no
-//! handle is left, and no op outside reads it. Whoever could clone a buffer holds it; so if the operands of these ops are
-//! all that do, that stays so.
+//! Such ops run one after the other over each block, on elements of the same place in all operands. So an operand that is
+//! read for the last time can share its place with what that op, or any later one, writes. Nobody else may be able to see
+//! that operand: no handle on it is left, and no other op reads it. A buffer is cloned by whoever holds it. If only
+//! operands of these ops hold a buffer, nobody else will.
 
 use super::bound::{Bound, Source};
 use crate::memory::{Buffer, Storage};

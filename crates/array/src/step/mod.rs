@@ -54,7 +54,7 @@ impl Step {
 
     /// For each input of a strided loop the number that it was given instead of an array, as bytes of this type.
     #[must_use]
-    pub fn operands(&self) -> Option<Vec<Option<([u8; 16], DType)>>> {
+    pub fn operands(&self) -> Option<Vec<Given>> {
         if let Self::Strided(strided) = self { Some(strided.operands()) } else { None }
     }
 
@@ -85,6 +85,9 @@ impl Step {
         }
     }
 }
+
+/// An input of a strided loop: none if that is an array, else the bytes of a number, and its type.
+pub type Given = Option<([u8; 16], DType)>;
 
 /// The operands of a step, each with what is done to it: inputs first.
 pub type Operands = Vec<(Array, Access)>;

@@ -1,7 +1,7 @@
 //! Reductions by a binary strided loop, as NumPy's `ufunc.reduce` does them.
 //!
 //! Every output element is the loop's identity, or where it has none the first element along the reduced axes, to
-//! which the loop adds the others. Along the innermost axis the loop sees all of them at once, and so may sum in pairs; how the elements are walked over
+//! which the loop adds the others. Along the innermost axis the loop sees all of them together, and so may sum in pairs; how the elements are walked over
 //! depends on the layout alone, and so do the results.
 
 use super::kernel::{Pointers, StridedLoop, copy_loop};

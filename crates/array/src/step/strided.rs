@@ -1,6 +1,7 @@
 //! A strided loop over operands of certain layouts, apart from where these lie.
 
-use super::kernel::{Pointers, StridedLoop};
+use super::Given;
+use super::kernel::{OPERANDS, Pointers, StridedLoop};
 use super::walk::{Walk, signed};
 use crate::layout::Element;
 use crate::{Array, ArrayError, DType, Scalar, Strides};
@@ -19,7 +20,7 @@ pub enum Operand<'a> {
 
 impl Strided {
     /// For each input the number that it was given instead of an array, as bytes of this type.
-    pub(crate) fn operands(&self) -> Vec<Option<([u8; 16], DType)>> {
+    pub(crate) fn operands(&self) -> Vec<Given> {
         let inputs = self.inputs.iter().zip(self.kernel.dtypes());
         inputs
             .map(|(input, dtype)| if let Input::Scalar(number) = input { Some((number.0, *dtype)) } else { None })
@@ -247,6 +248,28 @@ impl Strided {
                 self.run_part(&pointers, part);
             }
         }
+    }
+
+    /// Runs so many elements of it, if it [is in rows](Self::is_in_rows), on the arrays among its operands that `next` answers:
+    /// where a block is short, little may stand around its loop.
+    ///
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run), of these elements.
+    #[inline]
+    pub(super) unsafe fn run_row(&self, mut next: impl FnMut() -> *mut u8, count: usize) {
+        let mut pointers = [std::ptr::null_mut(); OPERANDS];
+        for (pointer, input) in pointers.iter_mut().zip(&self.inputs) {
+            *pointer = match input {
+                Input::Scalar(element) => element.0.as_ptr().cast_mut(), // loops only read their inputs
+                Input::Array { .. } => next(),
+            };
+        }
+        for pointer in &mut pointers[self.inputs.len()..self.items.len()] {
+            *pointer = next();
+        }
+        // SAFETY: the caller's promise; a walk in rows has one axis.
+        unsafe { self.kernel.call_on(&mut pointers, signed(count), self.walk.inner_steps()) };
     }
 
     /// Runs a part of the outermost axis.

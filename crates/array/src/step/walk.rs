@@ -77,6 +77,11 @@ impl Walk {
         self.shape[1..].iter().product()
     }
 
+    /// Bytes from one element to the next along the innermost axis, by operand.
+    pub(crate) fn inner_steps(&self) -> &[isize] {
+        &self.steps[self.steps.len() - self.operands..]
+    }
+
     /// Bytes from one element of the operand to the next along the axis.
     pub(crate) fn step(&self, axis: usize, operand: usize) -> isize {
         self.steps[axis * self.operands + operand]

@@ -23,6 +23,7 @@ pub(crate) fn raised(py: Python<'_>, error: ArrayError) -> PyErr {
         ArrayError::Elsewhere { .. } => errors::argument_value(py, &error.to_string()),
         ArrayError::TooLarge { .. } => PyMemoryError::new_err(error.to_string()),
         ArrayError::Granted { .. } => errors::nested_push(py, &error.to_string()),
+        ArrayError::GivenAway { .. } => errors::variable_deleted(py, &error.to_string()),
         ArrayError::ReadOnly => PyValueError::new_err("assignment destination is read-only"),
         error => PyValueError::new_err(error.to_string()),
     }

@@ -35,7 +35,8 @@ pub(super) struct Recording {
     arrays: Vec<(Array, Access)>,
     /// Their places, by the addresses of buffers.
     places: HashMap<usize, usize>,
-    /// Where callables allocate. Each is one op's, and those' that come after.
+    /// Memory pools of callables, each with the number of its op. Memory of a pool goes to that op first, and then to ops
+    /// that come after it.
     pools: Vec<(Py<PyAny>, usize)>,
     keepers: Keepers,
 }

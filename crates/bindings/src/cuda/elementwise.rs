@@ -381,7 +381,7 @@ impl CudaLoop {
             return Ok(launcher);
         }
         let compiled = self.compile(py, device, variant, walk, inputs)?;
-        // Of two threads that come here at once, the first one's stays; both are the same.
+        // Of two threads that come here at the same time, the first one's stays; both are the same.
         Ok(place.get_or_init(|| compiled))
     }
 

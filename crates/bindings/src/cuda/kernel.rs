@@ -79,7 +79,7 @@ impl Launchers {
         None
     }
 
-    /// Of two that are added at once for one signature the first is found from then on.
+    /// Of two that are added at the same time for one signature the first is found from then on.
     fn add(&self, launcher: Launcher) -> &Launcher {
         let mut end = self;
         let mut link = Box::new((launcher, Self::default()));

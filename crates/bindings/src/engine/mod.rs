@@ -13,7 +13,7 @@ use crate::exceptions::Exceptions;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// Runs ops at once where their accesses allow it, and in order where they do not.
+/// Runs ops side by side where their accesses allow it, and in order where they do not.
 ///
 /// Parameters
 /// ----------

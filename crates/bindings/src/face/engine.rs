@@ -125,7 +125,7 @@ impl Engine {
         } else {
             let class = py.import("weft._identity")?.getattr("ObjectVariables")?;
             let made = class.call1((slf.getattr("new_variable")?,))?.unbind();
-            objects.get_or_init(|| made) // of two threads that come here at once, the first one's stays
+            objects.get_or_init(|| made) // of two threads that come here at the same time, the first one's stays
         };
         objects.bind(py).call_method1("variable_of", (obj,))
     }

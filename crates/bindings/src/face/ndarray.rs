@@ -517,6 +517,12 @@ impl NDArray {
         self.inner.buffer().recording().map(|tag| tag.name())
     }
 
+    /// The program to a call of which its memory was given away, or None.
+    #[getter]
+    fn _given_to(&self) -> Option<&str> {
+        self.inner.buffer().given_to()
+    }
+
     /// Whether the recording of this thread makes or changes it.
     fn _is_recorded(&self) -> bool {
         recording::is_written(&self.inner)

@@ -117,6 +117,17 @@ impl GraphCore {
         Self(graph)
     }
 
+    /// The names of arguments and of auxiliary states.
+    fn variables(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>)> {
+        let indexed = self.0.indexed().map_err(|error| errors::graph(py, error))?;
+        let of = |mutable: bool| {
+            let numbers = indexed.input_nodes().iter();
+            let found = numbers.filter(|number| indexed.mutable_input_nodes().contains(number) == mutable);
+            found.map(|&number| indexed.nodes()[number as usize].name().to_string()).collect()
+        };
+        Ok((of(false), of(true)))
+    }
+
     fn indexed(&self, py: Python<'_>) -> PyResult<PyIndexedGraph> {
         self.0.indexed().map(PyIndexedGraph).map_err(|error| errors::graph(py, error))
     }

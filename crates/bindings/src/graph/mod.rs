@@ -3,6 +3,7 @@
 #![allow(clippy::needless_pass_by_value)] // what Python gives is extracted into values
 #![allow(clippy::single_match_else)] // found, or made: two cases of one weight
 
+pub(crate) mod calls;
 pub(crate) mod graphs;
 pub(crate) mod held;
 pub(crate) mod nodes;

@@ -3,14 +3,13 @@
 use super::graphs::{GraphCore, from_python, items};
 use super::held::thrown;
 use super::nodes::{PyNode, PyNodeEntry};
-use super::registry::{OpEntry, face};
+use super::registry::OpEntry;
 use super::symbols::SymbolCore;
-use super::values::{attributes_to_python, dtype_from_python, dtype_to_python, shape_from_python, shape_to_python};
+use super::values::{dtype_from_python, dtype_to_python, shape_from_python, shape_to_python};
 use crate::errors;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use pyo3::types::{PyDict, PyList};
+use std::collections::HashMap;
 use std::sync::Arc;
 use weft_graph::passes::{self, DTYPE, DTypes, External, GradientOptions, Pass, Passes, SHAPE, Shapes};
 use weft_graph::plan::Memory;
@@ -107,54 +106,6 @@ pub(crate) fn graph_inferred<'py>(py: Python<'py>, graph: &GraphCore, key: &str)
         PyList::new(py, found?)
     };
     parts.iter().map(list).collect()
-}
-
-/// Calls as columns: name, op, attributes, entries of inputs, first entry, number of results, and whether memory of an input,
-/// or of a result, is mutated by a call.
-type CallRow<'py> = (String, Bound<'py, PyAny>, Bound<'py, PyDict>, Bound<'py, PyTuple>, usize, u32, bool);
-
-/// The graph as what is to be called in turn: variables with their entries, and calls.
-#[pyfunction]
-#[allow(clippy::type_complexity)] // two tables
-pub(crate) fn graph_calls<'py>(
-    py: Python<'py>,
-    graph: &GraphCore,
-) -> PyResult<(Vec<(String, usize)>, Vec<CallRow<'py>>)> {
-    let indexed = graph.0.indexed().map_err(|error| errors::graph(py, error))?;
-    let mut mutated: HashSet<usize> = HashSet::new();
-    for (number, node) in (0_u32..).zip(indexed.nodes()) {
-        let inputs = indexed.inputs(number);
-        let found = node.mutates().map_err(|error| errors::graph(py, error))?;
-        mutated.extend(found.into_iter().filter_map(|at| inputs.get(at)).map(|&id| indexed.entry_id(id)));
-    }
-    let (mut variables, mut calls) = (Vec::new(), Vec::new());
-    let mut faces: HashMap<usize, Bound<'py, PyAny>> = HashMap::new();
-    let mut known: HashMap<weft_graph::value::Attributes, Bound<'py, PyDict>> = HashMap::new();
-    for (number, node) in (0_u32..).zip(indexed.nodes()) {
-        let first = indexed.entries_of(number).start;
-        let Some(op) = node.op() else {
-            variables.push((node.name().to_string(), first));
-            continue;
-        };
-        let of = match faces.entry(Arc::as_ptr(op).addr()) {
-            Entry::Occupied(found) => found.get().clone(),
-            Entry::Vacant(place) => place.insert(face(py, op)?).clone(),
-        };
-        let attributes = match known.get(node.attributes()) {
-            Some(found) => found.clone(),
-            None => {
-                let made = attributes_to_python(py, node.attributes())?;
-                known.insert(node.attributes().clone(), made.clone());
-                made
-            }
-        };
-        let entries: Vec<usize> = indexed.inputs(number).iter().map(|&id| indexed.entry_id(id)).collect();
-        let is_mutated = !mutated.is_empty()
-            && entries.iter().copied().chain(indexed.entries_of(number)).any(|entry| mutated.contains(&entry));
-        let inputs = PyTuple::new(py, entries)?;
-        calls.push((node.name().to_string(), of, attributes, inputs, first, node.outputs(), is_mutated));
-    }
-    Ok((variables, calls))
 }
 
 /// Adds control dependencies that keep mutations in order.

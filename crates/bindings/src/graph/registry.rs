@@ -2,7 +2,7 @@
 
 use super::held::{Held, object, thrown};
 use super::nodes::PyNode;
-use super::rules::{Forward, PyGradient, PyLayout, PyShapeRule, PyTypeRule};
+use super::rules::{Forward, PyGradient, PyLayout, PyRule};
 use super::values::{attributes_from_python, attributes_to_python};
 use crate::errors;
 use pyo3::prelude::*;
@@ -13,6 +13,7 @@ use weft_graph::registry::{
     Cost, Given, Group, Identity, OpCost, RuleError, SetInputAttribute, SharedGradient, SharedLayout, SharedShapeRule,
     SharedTypeRule, TextRule, canonical,
 };
+use weft_graph::value::{DType, Shape};
 use weft_graph::{Op, Registry, rules};
 
 type Anything = Arc<dyn Any + Send + Sync>;
@@ -146,7 +147,7 @@ fn typed(py: Python<'_>, op: &str, key: &str, value: &Bound<'_, PyAny>) -> PyRes
             Some("real") => Arc::new(Identity::Real),
             _ => return Err(wrong(py, op, key, "'like' or 'real'", value)),
         },
-        ("infer_shape", Some(function)) => Arc::new(Arc::new(PyShapeRule::new(function)) as SharedShapeRule),
+        ("infer_shape", Some(function)) => Arc::new(Arc::new(PyRule::<Shape>::new(function)) as SharedShapeRule),
         ("infer_shape", None) => match word.as_deref().and_then(rules::shape_rule) {
             Some(rule) => Arc::new(rule),
             None => {
@@ -154,7 +155,7 @@ fn typed(py: Python<'_>, op: &str, key: &str, value: &Bound<'_, PyAny>) -> PyRes
                 return Err(wrong(py, op, key, &wanted, value));
             }
         },
-        ("infer_type", Some(function)) => Arc::new(Arc::new(PyTypeRule::new(function)) as SharedTypeRule),
+        ("infer_type", Some(function)) => Arc::new(Arc::new(PyRule::<Option<DType>>::new(function)) as SharedTypeRule),
         ("infer_type", None) => match word.as_deref().and_then(rules::type_rule) {
             Some(rule) => Arc::new(rule),
             None => {

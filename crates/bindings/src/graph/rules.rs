@@ -37,49 +37,86 @@ impl<K: Hash + Eq, V: Clone> Memo<K, V> {
     }
 }
 
-type ShapeKey = (Attributes, Vec<Shape>, Vec<Shape>);
-type Both<T> = (Vec<T>, Vec<T>);
-
-/// `(attributes, ins, outs) -> (ins, outs)`.
-pub(super) struct PyShapeRule {
-    function: Py<PyAny>,
-    memo: Memo<ShapeKey, Both<Shape>>,
+/// What a rule is about: shapes or dtypes.
+pub(super) trait Known: Clone + Hash + Eq {
+    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>>;
+    fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Self>;
 }
 
-impl PyShapeRule {
+impl Known for Shape {
+    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        shape_to_python(py, self)
+    }
+
+    fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        shape_from_python(object)
+    }
+}
+
+impl Known for Option<DType> {
+    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Some(dtype) => Ok(dtype_to_python(py, *dtype)?.into_bound(py)),
+            None => Ok(py.None().into_bound(py)),
+        }
+    }
+
+    fn from_python(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        optional_dtype(object)
+    }
+}
+
+/// A question to a rule: attributes, what is known of inputs and of outputs.
+type Question<T> = (Attributes, Vec<T>, Vec<T>);
+
+/// `(attributes, ins, outs) -> (ins, outs)`.
+pub(super) struct PyRule<T> {
+    function: Py<PyAny>,
+    memo: Memo<Question<T>, (Vec<T>, Vec<T>)>,
+}
+
+impl<T: Known> PyRule<T> {
     pub(super) fn new(function: Py<PyAny>) -> Self {
         Self { function, memo: Memo::new() }
     }
 
-    fn ask(&self, key: &ShapeKey) -> PyResult<Both<Shape>> {
+    fn ask(&self, (attributes, ins, outs): &Question<T>) -> PyResult<(Vec<T>, Vec<T>)> {
         Python::attach(|py| {
-            let list = |shapes: &[Shape]| -> PyResult<_> {
-                let shapes: PyResult<Vec<_>> = shapes.iter().map(|shape| shape_to_python(py, shape)).collect();
-                PyList::new(py, shapes?)
+            let list = |known: &[T]| -> PyResult<_> {
+                let objects: PyResult<Vec<_>> = known.iter().map(|each| each.to_python(py)).collect();
+                PyList::new(py, objects?)
             };
-            let answer = self.function.call1(py, (attributes_to_python(py, &key.0)?, list(&key.1)?, list(&key.2)?))?;
+            let answer = self.function.call1(py, (attributes_to_python(py, attributes)?, list(ins)?, list(outs)?))?;
             let (ins, outs): (Vec<Bound<'_, PyAny>>, Vec<Bound<'_, PyAny>>) = answer.extract(py)?;
-            Ok((
-                ins.iter().map(shape_from_python).collect::<PyResult<_>>()?,
-                outs.iter().map(shape_from_python).collect::<PyResult<_>>()?,
-            ))
+            let read = |objects: &[Bound<'_, PyAny>]| objects.iter().map(T::from_python).collect::<PyResult<Vec<T>>>();
+            Ok((read(&ins)?, read(&outs)?))
         })
     }
-}
 
-impl ShapeRule for PyShapeRule {
-    fn infer(&self, call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
-        let key = (call.attributes.clone(), ins.to_vec(), outs.to_vec());
-        let found = match self.memo.get(&key) {
+    fn answer(&self, call: &Call<'_>, ins: &mut [T], outs: &mut [T]) -> Result<(), RuleError> {
+        let question = (call.attributes.clone(), ins.to_vec(), outs.to_vec());
+        let found = match self.memo.get(&question) {
             Some(found) => found,
             None => {
-                let found = self.ask(&key).map_err(thrown)?;
-                self.memo.put(key, found.clone());
+                let found = self.ask(&question).map_err(thrown)?;
+                self.memo.put(question, found.clone());
                 found
             }
         };
         copy_to(found.0, ins, "inputs")?;
         copy_to(found.1, outs, "outputs")
+    }
+}
+
+impl ShapeRule for PyRule<Shape> {
+    fn infer(&self, call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
+        self.answer(call, ins, outs)
+    }
+}
+
+impl TypeRule for PyRule<Option<DType>> {
+    fn infer(&self, call: &Call<'_>, ins: &mut [Option<DType>], outs: &mut [Option<DType>]) -> Result<(), RuleError> {
+        self.answer(call, ins, outs)
     }
 }
 
@@ -89,48 +126,6 @@ fn copy_to<T>(from: Vec<T>, to: &mut [T], which: &str) -> Result<(), RuleError> 
     }
     to.iter_mut().zip(from).for_each(|(to, from)| *to = from);
     Ok(())
-}
-
-type TypeKey = (Attributes, Vec<Option<DType>>, Vec<Option<DType>>);
-
-/// As `PyShapeRule`, for dtypes.
-pub(super) struct PyTypeRule {
-    function: Py<PyAny>,
-    memo: Memo<TypeKey, Both<Option<DType>>>,
-}
-
-impl PyTypeRule {
-    pub(super) fn new(function: Py<PyAny>) -> Self {
-        Self { function, memo: Memo::new() }
-    }
-
-    fn ask(&self, key: &TypeKey) -> PyResult<Both<Option<DType>>> {
-        Python::attach(|py| {
-            let list = |dtypes: &[Option<DType>]| dtype_list(py, dtypes);
-            let answer = self.function.call1(py, (attributes_to_python(py, &key.0)?, list(&key.1)?, list(&key.2)?))?;
-            let (ins, outs): (Vec<Bound<'_, PyAny>>, Vec<Bound<'_, PyAny>>) = answer.extract(py)?;
-            Ok((
-                ins.iter().map(optional_dtype).collect::<PyResult<_>>()?,
-                outs.iter().map(optional_dtype).collect::<PyResult<_>>()?,
-            ))
-        })
-    }
-}
-
-impl TypeRule for PyTypeRule {
-    fn infer(&self, call: &Call<'_>, ins: &mut [Option<DType>], outs: &mut [Option<DType>]) -> Result<(), RuleError> {
-        let key = (call.attributes.clone(), ins.to_vec(), outs.to_vec());
-        let found = match self.memo.get(&key) {
-            Some(found) => found,
-            None => {
-                let found = self.ask(&key).map_err(thrown)?;
-                self.memo.put(key, found.clone());
-                found
-            }
-        };
-        copy_to(found.0, ins, "inputs")?;
-        copy_to(found.1, outs, "outputs")
-    }
 }
 
 fn dtype_list<'py>(py: Python<'py>, dtypes: &[Option<DType>]) -> PyResult<Bound<'py, PyList>> {

@@ -57,6 +57,10 @@ pub(crate) fn gradient(py: Python<'_>, message: &str) -> PyErr {
     of_class(py, "GradientError", (message,))
 }
 
+pub(crate) fn variable_deleted(py: Python<'_>, message: &str) -> PyErr {
+    of_class(py, "VariableDeletedError", (message,))
+}
+
 pub(crate) fn nested_push(py: Python<'_>, message: &str) -> PyErr {
     of_class(py, "NestedPushError", (message,))
 }

@@ -11,7 +11,7 @@ use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_array::recording::{self as tapes, Tape};
-use weft_array::{Access, Array, ArrayError, Buffer, Call, Layout, Opaque, Step, record};
+use weft_array::{Access, Array, ArrayError, Buffer, Call, Layout, Opaque, Operands, Step, record};
 use weft_engine::{AccessKind, PushOptions, Variable};
 use weft_program::{Body, Branch, Input, Turns};
 
@@ -60,7 +60,7 @@ fn append<'py>(
     engine: &Py<Engine>,
     name: &str,
     step: Arc<dyn Opaque>,
-    (arrays, variables): (Vec<(Array, Access)>, Vec<(Variable, AccessKind)>),
+    (arrays, variables): (Operands, Vec<(Variable, AccessKind)>),
     made: Vec<Array>,
 ) -> PyResult<Bound<'py, PyTuple>> {
     let given: Vec<(&Array, Access)> = arrays
@@ -91,6 +91,7 @@ fn merged(all: impl Iterator<Item = (Variable, AccessKind)>) -> Vec<(Variable, A
 }
 
 #[pymethods]
+#[allow(clippy::needless_pass_by_value)] // Python's signatures
 impl Part {
     #[new]
     fn new(engine: Py<Engine>, name: String) -> Self {
@@ -238,7 +239,7 @@ impl Part {
                 (rows.iter().chain(&result.layout().shape).copied().collect(), result.clone())
             }),
         )?;
-        let mut arrays: Vec<(Array, Access)> = given.into_iter().map(|array| (array, Access::Read)).collect();
+        let mut arrays: Operands = given.into_iter().map(|array| (array, Access::Read)).collect();
         arrays.extend(body.outside().iter().cloned());
         let variables = body.variables().to_vec();
         let step = Turns::new(Arc::clone(&body), inputs, &placeholders, results.len(), (turns, reverse));

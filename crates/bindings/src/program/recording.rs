@@ -180,19 +180,21 @@ impl Recording {
     }
 
     /// Makes a program of what was recorded.
-    #[pyo3(signature = (results, *, sequential=false, memory="balanced", passes=None))]
+    #[pyo3(signature = (results, *, sequential=false, memory="balanced", passes=None, donate=Vec::new()))]
     fn finish(
         &self,
         results: &Bound<'_, PyTuple>,
         sequential: bool,
         memory: &str,
         passes: Option<Vec<String>>,
+        donate: Vec<usize>,
     ) -> PyResult<Compiled> {
         let py = results.py();
         let shown = results.iter().map(|item| Ok(item.cast_into::<NDArray>()?.get().inner.clone()));
         let shown = shown.collect::<PyResult<Vec<Array>>>()?;
         let settings =
             Settings::new(sequential, memory, passes.as_deref()).map_err(|error| raised_program(py, error))?;
+        let settings = settings.donating(donate);
         let mut parts = self.parts();
         let Some(tape) = parts.tape.take() else {
             drop(parts);

@@ -1,6 +1,6 @@
 //! Pushes of callables and native functions that name arrays among their accesses.
 
-use super::accesses::Held;
+use super::accesses::Held as Arguments;
 use crate::array::{NDArray, raised};
 use crate::call::call;
 use crate::cuda::{capture, hosted};
@@ -19,10 +19,13 @@ use weft_cuda::Label;
 use weft_engine::trace::Kind;
 use weft_engine::{AccessKind, Cause, OpContext, Payload, PlaceOffset, PushOptions, Variable};
 
+/// What an op keeps of its arrays.
+type Held = Vec<(Array, Access)>;
+
 /// A payload that may touch these arrays while it runs.
 pub(crate) struct Granting<P> {
     payload: P,
-    arrays: Vec<(Array, Access)>,
+    arrays: Held,
     location: Location,
 }
 
@@ -65,7 +68,7 @@ impl<P: Traced> Repeatable for Granting<P> {
 }
 
 /// The arrays that are held, without Python.
-pub(crate) fn arrays_of(held: &[(Bound<'_, NDArray>, Access)]) -> Vec<(Array, Access)> {
+pub(crate) fn arrays_of(held: &[(Bound<'_, NDArray>, Access)]) -> Held {
     held.iter().map(|(array, access)| (array.get().inner.clone(), *access)).collect()
 }
 
@@ -75,7 +78,7 @@ pub(crate) fn push<P: Traced>(
     py: Python<'_>,
     engine: &Engine,
     mut payload: P,
-    (arrays, held): (&[(&Array, Access)], Vec<(Array, Access)>),
+    (arrays, held): (&[(&Array, Access)], Held),
     variables: &[(&Variable, AccessKind)],
     mut options: PushOptions<'_>,
     at_arrays: bool,
@@ -116,7 +119,7 @@ pub(crate) fn push_held<P: Traced>(
     py: Python<'_>,
     engine: &Engine,
     payload: P,
-    held: &Held<'_>,
+    held: &Arguments<'_>,
     options: PushOptions<'_>,
     at_arrays: bool,
 ) -> PyResult<()> {

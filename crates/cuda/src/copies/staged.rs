@@ -18,7 +18,7 @@ use crate::label::Label;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_engine::{Completion, OpContext};
 
-/// Blocks of one copy that are out at once.
+/// Blocks of one copy that are out at the same time.
 const BLOCKS: usize = 4;
 /// Bytes that are copied faster than another thread has taken this one's place.
 const INLINE: usize = 1 << 16;

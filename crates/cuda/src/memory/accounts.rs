@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub struct MemoryStats {
     /// In use by buffers of this crate.
     pub in_use: u64,
-    /// The most that was in use at once.
+    /// The most that was in use at the same time.
     pub peak: u64,
     /// Blocks in use.
     pub blocks: u64,

@@ -140,7 +140,7 @@ impl Fence {
 }
 
 impl Drop for Fence {
-    /// The last one gives the cell back. Two that go at once both see the other: then the one that is left with the
+    /// The last one gives the cell back. Two that go at the same time both see the other: then the one that is left with the
     /// content wraps it anew.
     #[inline]
     fn drop(&mut self) {

@@ -299,7 +299,7 @@ impl<'s> Turn<'s> {
         match unsafe { context.driver().record_event(fence.event(), stream.handle()) } {
             Ok(()) => Ok(fence),
             Err(error) => {
-                // Before the number is taken back: of what a fault may be put down to it is one.
+                // Before the number is taken back: this op may be to blame for a fault, and is named by its number.
                 let error = context.refused(label, error);
                 stream.ledger().retract();
                 Err(error)

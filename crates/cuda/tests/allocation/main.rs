@@ -121,7 +121,7 @@ fn a_million_ops_leave_nothing_behind() {
         watchdog.feed(format!("round {round}"));
         bytes.push(BYTES.load(Ordering::Relaxed));
     }
-    // What is pending at once varies, and with it the room for it; 2 bytes for each op would be too many.
+    // What is pending varies, and with it the room for it; 2 bytes for each op would be too many.
     let most = bytes[..5].iter().max().expect("five rounds");
     assert!(bytes[5..].iter().all(|later| later - most < 1 << 20), "bytes after each 100,000 ops: {bytes:?}");
 }

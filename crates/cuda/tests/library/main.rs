@@ -16,7 +16,7 @@ use weft_engine::{AccessKind, Cause, Engine, OpContext, Settings, Wait};
 /// Compiles the library, with a flavour if one is named.
 fn library(flavour: Option<&str>) -> String {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/library/libcuda.c");
-    // Tests may run at once, in threads and in processes.
+    // Tests may run side by side, in threads and in processes.
     let name = format!("libcuda-{}-{}.so", flavour.unwrap_or("works").to_lowercase(), std::process::id());
     let built = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());

@@ -100,7 +100,7 @@ fn pinned_blocks_are_used_again() {
     }
     machine.engine.wait_for_all().expect("no op fails");
     let blocks = machine.driver.holdings().pinned;
-    assert!(blocks <= 12, "{blocks} blocks for copies of which few are under way at once");
+    assert!(blocks <= 12, "{blocks} blocks for copies of which few are under way at the same time");
     machine.cuda.trim().expect("it is trimmed");
     assert!(machine.driver.holdings().pinned < blocks);
     machine.check();

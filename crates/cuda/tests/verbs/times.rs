@@ -159,7 +159,7 @@ fn a_device_that_fails_leaves_the_times_from_before() {
 /// Ops of two engines on one device are told apart.
 #[test]
 fn two_engines_are_traced_at_once() {
-    let _watchdog = Watchdog::new("two engines are traced at once");
+    let _watchdog = Watchdog::new("two engines are traced at the same time");
     let machine = Machine::new(Settings::default(), 1);
     let other = weft_engine::Engine::new(weft_engine::Settings::default()).expect("an engine");
     let x = machine.array(0, WORDS);

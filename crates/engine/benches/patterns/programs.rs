@@ -109,7 +109,7 @@ impl State {
     pub(crate) fn step(&self, id: usize) {
         let op = &self.ops[id];
         let mut slot = id as u64 + 1;
-        // SAFETY: the engine runs no mutation of these values at once with this op.
+        // SAFETY: the engine runs no mutation of these values while this op runs.
         unsafe {
             for &read in &op.reads[..op.read_count] {
                 slot = slot.wrapping_mul(31).wrapping_add(*self.values[read].get());

@@ -12,7 +12,7 @@ const CELLS: usize = 4;
 const EMPTY: u64 = u64::MAX;
 
 /// A ring, and beside each cell a place that stands for its content: loom objects if two threads
-/// are there at once, or if one does not see what the other left.
+/// are there at the same time, or if one does not see what the other left.
 struct Shared {
     ring: Ring,
     cells: *mut Op,

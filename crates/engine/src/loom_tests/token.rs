@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 type Answer = Result<(), Cause>;
 
-/// What came back; loom objects to two deliveries at once.
+/// What came back; loom objects to two deliveries at the same time.
 struct Deliveries {
     answers: UnsafeCell<Vec<Answer>>,
     strays: AtomicU32,
@@ -121,7 +121,7 @@ fn used_while_the_payload_fails() {
     });
 }
 
-/// Two ops whose tokens are used at once, with a third between them: each leaves the list, whatever the others do.
+/// Two ops whose tokens are used at the same time, with a third between them: each leaves the list, whatever the others do.
 #[test]
 fn neighbours() {
     loom::model(|| {

@@ -266,7 +266,7 @@ impl Worker<'_> {
         self.pool.wake_others(self.lane);
     }
 
-    /// Wakes another worker of the lane if there is more than this one can do at once.
+    /// Wakes another worker of the lane if there is more than this one can do by itself.
     #[inline]
     fn share(&self) {
         let surplus = !self.native.is_empty() || (!self.hosted.is_empty() && !self.pool.is_gate_shut());

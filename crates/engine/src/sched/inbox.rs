@@ -33,7 +33,7 @@ impl Inbox {
         if self.is_empty() {
             return ptr::null_mut();
         }
-        // ORDERING: pairs with the SeqCst in put(): who takes sees the ops. Taking all at once
+        // ORDERING: pairs with the SeqCst in put(): who takes sees the ops. Taking all together
         // leaves no room for ABA.
         self.0.swap(ptr::null_mut(), Ordering::Acquire)
     }

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-/// Traces of which a thread knows its part: as many engines may be traced at once without asking anew at each turn.
+/// Traces of which a thread knows its part: as many engines may be traced at the same time without asking anew at each turn.
 const TRACES: usize = 4;
 
 /// Where it knows that of this trace.

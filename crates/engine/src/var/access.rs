@@ -7,7 +7,7 @@ use std::ptr::{self, NonNull};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum AccessKind {
-    /// Sees the value and leaves it; many at once.
+    /// Sees the value and leaves it; many at the same time.
     Read = 0,
     /// Sees the value and makes the next version; alone.
     Mutate = 1,

@@ -57,7 +57,7 @@ impl VarNode {
         self.name.as_ref().map_or_else(|| format!("variable #{}", self.number), |name| format!("'{name}'"))
     }
 
-    /// Whether this trace was not told of the variable, or nearly so: of two threads that come at once both may tell it.
+    /// Whether this trace was not told of the variable, or nearly so: of two threads that come at the same time both may tell it.
     #[inline]
     pub(crate) fn is_news(&self, trace: u32) -> bool {
         // ORDERING: a hint that spares telling it again.

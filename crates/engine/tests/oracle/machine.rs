@@ -34,7 +34,7 @@ pub(crate) struct World {
     log: UnsafeCell<Vec<usize>>,
     /// What each op saw; 0 if it did not run.
     saw: Vec<AtomicU64>,
-    /// Accesses at once that must not be, and ops that ran twice.
+    /// Accesses at the same time that must not be, and ops that ran twice.
     violations: AtomicU64,
 }
 
@@ -271,7 +271,7 @@ impl World {
     fn compare(&self, model: &Model) -> Result<(), String> {
         let violations = self.violations.load(Ordering::Relaxed);
         if violations > 0 {
-            return Err(format!("{violations} accesses at once, or ops run twice"));
+            return Err(format!("{violations} accesses at the same time, or ops run twice"));
         }
         for (id, expected) in model.saw.iter().enumerate() {
             let saw = Some(self.saw[id].load(Ordering::Relaxed)).filter(|&saw| saw != 0);

@@ -145,7 +145,7 @@ fn term(id: u64, seen: impl Iterator<Item = u64>) -> u64 {
     seen.fold(id | 1, |term, value| mix(term.wrapping_mul(31).wrapping_add(value)))
 }
 
-/// What comes of a task at once.
+/// What comes of a task.
 fn model(task: &Task, place: impl Fn(usize) -> usize, values: &mut [Value]) {
     let seen = || task.accesses.iter().filter(|(_, kind)| kind.sees_value()).map(|&(at, _)| place(at));
     let runs = task.always_run || seen().all(|at| !values[at].1);

@@ -1,4 +1,4 @@
-//! A million ops at once, on little stack.
+//! A million pending ops, on little stack.
 
 #![allow(clippy::disallowed_types)] // counts of the tests, not of the engine
 

@@ -53,7 +53,7 @@ fn a_token_is_used_once() {
     }
 }
 
-/// Of many threads that use a token at once one succeeds, and the op ends as that one said.
+/// Of many threads that use a token at the same time one succeeds, and the op ends as that one said.
 #[test]
 fn one_of_many_uses_succeeds() {
     let _watchdog = Watchdog::new("one of many uses succeeds");

@@ -75,7 +75,7 @@ fn accesses_are_granted_first_come_first_served() {
 
 #[test]
 fn reads_run_at_once() {
-    let _watchdog = Watchdog::new("reads run at once");
+    let _watchdog = Watchdog::new("reads run side by side");
     let (engine, meeting) = (stealing(3), Arc::new(Barrier::new(3)));
     let variable = engine.new_variable(None);
     for _ in 0..3 {

@@ -103,7 +103,7 @@ fn four_pushers_on_their_own_variables() {
 /// Variables come and go on all threads while others wait, look and count.
 #[test]
 fn everything_at_once() {
-    let _watchdog = Watchdog::new("everything at once");
+    let _watchdog = Watchdog::new("everything at the same time");
     let engine = stealing(3);
     let shared = engine.new_variable(None);
     thread::scope(|scope| {

@@ -133,7 +133,7 @@ fn a_wait_for_all_covers_what_came_before() {
     engine.wait_for_all().expect("no op fails");
 }
 
-/// Many waits at once, each told of its own variable.
+/// Many waits at the same time, each told of its own variable.
 #[test]
 fn each_waiter_hears_of_its_own_variable() {
     let _watchdog = Watchdog::new("each waiter hears of its own variable");

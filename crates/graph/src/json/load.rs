@@ -1,13 +1,14 @@
 //! A graph from JSON. The file may say anything: what it says is checked before it is used.
 
 use super::old;
+use super::tree::{Json, Object};
 use crate::error::{GraphError, Result};
 use crate::graph::Graph;
 use crate::node::{Node, NodeEntry, NodeRef, ordered};
 use crate::registry::{Op, Registry, TextRule};
 use crate::value::{Attributes, DType, Value, parse};
-use serde_json::{Map, Value as Json};
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// Results that a node of an unknown op may have: more is damage.
@@ -40,8 +41,8 @@ impl Default for LoadOptions<'_> {
     }
 }
 
-struct Read {
-    op: String,
+struct Read<'a> {
+    op: &'a str,
     name: Arc<str>,
     items: Vec<old::Item>,
     /// What people noted, where a file keeps that apart from the attributes of the call.
@@ -57,23 +58,26 @@ struct Read {
 ///
 /// If the text is no JSON, or no graph; the message names the node.
 pub fn load(text: &str, options: LoadOptions<'_>) -> Result<Graph> {
-    let json: Json = serde_json::from_str(text).map_err(|error| {
+    let json: Json<'_> = serde_json::from_str(text).map_err(|error| {
         GraphError::new(format!("this is no graph: {error} (line {}, column {})", error.line(), error.column()))
     })?;
     let Json::Object(file) = &json else { return Err(GraphError::new("this is no graph: JSON without 'nodes'")) };
-    let nodes = array(file, "nodes", "the graph")?;
-    let read: Vec<Read> =
+    let nodes = array(file, "nodes", Owner::Part("the graph"))?;
+    let read: Vec<Read<'_>> =
         nodes.iter().enumerate().map(|(at, node)| read_node(node, at, nodes.len())).collect::<Result<_>>()?;
     let heads = match file.get("heads") {
-        Some(_) => array(file, "heads", "the graph")?,
+        Some(_) => array(file, "heads", Owner::Part("the graph"))?,
         None => return Err(GraphError::new("the graph has no 'heads': which values it computes is not known")),
     };
-    let heads = heads.iter().map(|head| entry(head, nodes.len(), "the list of heads")).collect::<Result<Vec<_>>>()?;
+    let heads = heads
+        .iter()
+        .map(|head| entry(head, nodes.len(), Owner::Part("the list of heads")))
+        .collect::<Result<Vec<_>>>()?;
     check_counts(file, nodes.len())?;
     build(&read, &heads, writer(file, nodes)?, options)
 }
 
-fn build(read: &[Read], heads: &[(usize, u32, u32)], writer: Writer, options: LoadOptions<'_>) -> Result<Graph> {
+fn build(read: &[Read<'_>], heads: &[(usize, u32, u32)], writer: Writer, options: LoadOptions<'_>) -> Result<Graph> {
     let is_old = !matches!(writer, Writer::Weft | Writer::Mxnet(20_000..));
     let before: Vec<Vec<usize>> = read
         .iter()
@@ -92,8 +96,9 @@ fn build(read: &[Read], heads: &[(usize, u32, u32)], writer: Writer, options: Lo
         used[node] = used[node].max(index + 1);
     }
     let mut made: Vec<Option<NodeRef>> = vec![None; read.len()];
-    let mut unknown: HashMap<String, Arc<Op>> = HashMap::new();
-    let mut known: HashMap<String, Option<Arc<Op>>> = HashMap::new();
+    let mut unknown: HashMap<&str, Arc<Op>> = HashMap::new();
+    let mut known: HashMap<&str, Option<Arc<Op>>> = HashMap::new();
+    let mut parsed = Parsed::new();
     for at in order {
         let source = &read[at];
         let find = |made: &[Option<NodeRef>], &(node, index, version): &(usize, u32, u32)| {
@@ -134,14 +139,14 @@ fn build(read: &[Read], heads: &[(usize, u32, u32)], writer: Writer, options: Lo
             items.iter().for_each(|(key, text)| node.set_text(key, text));
             node
         } else {
-            let op = match known.get(&source.op) {
+            let op = match known.get(source.op) {
                 Some(op) => op.clone(),
-                None => known.entry(source.op.clone()).or_insert((options.find)(&source.op, writer)?).clone(),
+                None => known.entry(source.op).or_insert((options.find)(source.op, writer)?).clone(),
             };
             if let Some(op) = op {
-                call(op, source, items, inputs, used[at], writer)?
+                call(op, source, items, inputs, used[at], writer, &mut parsed)?
             } else {
-                let op = unknown.entry(source.op.clone()).or_insert_with(|| Op::unknown(&source.op)).clone();
+                let op = unknown.entry(source.op).or_insert_with(|| Op::unknown(source.op)).clone();
                 let node = Node::unknown(op, source.name.clone(), inputs, used[at]);
                 items.iter().for_each(|(key, text)| node.set_text(key, text));
                 node
@@ -167,27 +172,38 @@ fn check_index(node: &Node, index: u32) -> Result<()> {
     Err(GraphError::new(format!("{} has {count} results, and result {index} is used", node.described())))
 }
 
+/// Attributes by op and texts: many calls have the same.
+type Parsed = HashMap<(usize, Vec<old::Item>), Attributes>;
+
 fn call(
     op: Arc<Op>,
-    source: &Read,
+    source: &Read<'_>,
     items: Vec<old::Item>,
     mut inputs: Vec<NodeEntry>,
     used: u32,
     writer: Writer,
+    parsed: &mut Parsed,
 ) -> Result<Node> {
     for entry in &inputs {
         check_index(&entry.node, entry.index)?;
     }
     let (notes, given): (Vec<_>, Vec<_>) =
         items.into_iter().partition(|(key, _)| key.len() > 4 && key.starts_with("__") && key.ends_with("__"));
-    let attributes = match op.get::<TextRule>("parse") {
-        Some(rule) => rule(&given).map_err(|error| GraphError::Rule {
-            context: format!("node '{}' (op '{}')", source.name, op.name()),
-            source: error,
-            place: 0,
-            of_shapes: false,
-        })?,
-        None => attributes_of_texts(given),
+    let key = (Arc::as_ptr(&op).addr(), given);
+    let attributes = match parsed.get(&key) {
+        Some(known) => known.clone(),
+        None => {
+            let made = match op.get::<TextRule>("parse") {
+                Some(rule) => rule(&key.1).map_err(|error| GraphError::Rule {
+                    context: format!("node '{}' (op '{}')", source.name, op.name()),
+                    source: error,
+                    place: 0,
+                    of_shapes: false,
+                })?,
+                None => attributes_of_texts(key.1.clone()),
+            };
+            parsed.entry(key).or_insert(made).clone()
+        }
     };
     if matches!(writer, Writer::Mxnet(..900)) {
         old::complete(&op, &source.name, &attributes, &mut inputs)?;
@@ -227,15 +243,31 @@ fn note_inputs(node: &Node, notes: old::ForInputs) -> Result<()> {
     Ok(())
 }
 
-fn array<'a>(object: &'a Map<String, Json>, key: &str, owner: &str) -> Result<&'a Vec<Json>> {
+/// Of what a message speaks.
+#[derive(Clone, Copy)]
+enum Owner<'a> {
+    Node(usize, &'a str),
+    Part(&'static str),
+}
+
+impl fmt::Display for Owner<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node(at, name) => write!(f, "node {at} ('{name}')"),
+            Self::Part(name) => f.write_str(name),
+        }
+    }
+}
+
+fn array<'j, 'a>(object: &'j Object<'a>, key: &str, owner: Owner<'_>) -> Result<&'j [Json<'a>]> {
     match object.get(key) {
-        Some(Json::Array(values)) => Ok(values),
+        Some(Json::List(values)) => Ok(values),
         Some(_) => Err(GraphError::new(format!("{owner}: '{key}' is no list"))),
         None => Err(GraphError::new(format!("{owner} has no '{key}'"))),
     }
 }
 
-fn number(value: &Json, below: usize, owner: &str) -> Result<usize> {
+fn number(value: &Json<'_>, below: usize, owner: Owner<'_>) -> Result<usize> {
     let found = value.as_u64().and_then(|number| usize::try_from(number).ok());
     match found {
         Some(number) if number < below => Ok(number),
@@ -246,37 +278,37 @@ fn number(value: &Json, below: usize, owner: &str) -> Result<usize> {
     }
 }
 
-fn small(value: &Json, owner: &str) -> Result<u32> {
+fn small(value: &Json<'_>, owner: Owner<'_>) -> Result<u32> {
     value.as_u64().and_then(|number| u32::try_from(number).ok()).ok_or_else(|| {
         GraphError::new(format!("{owner} has {value} where the number of a result, or a version, belongs"))
     })
 }
 
 /// An entry of two or three numbers.
-fn entry(value: &Json, count: usize, owner: &str) -> Result<(usize, u32, u32)> {
-    match value.as_array().map(Vec::as_slice) {
+fn entry(value: &Json<'_>, count: usize, owner: Owner<'_>) -> Result<(usize, u32, u32)> {
+    match value.as_list() {
         Some([node, index]) => Ok((number(node, count, owner)?, small(index, owner)?, 0)),
         Some([node, index, version]) => Ok((number(node, count, owner)?, small(index, owner)?, small(version, owner)?)),
         _ => Err(GraphError::new(format!("{owner} has {value} where [node, result, version] belongs"))),
     }
 }
 
-fn read_node(value: &Json, at: usize, count: usize) -> Result<Read> {
+fn read_node<'j>(value: &'j Json<'_>, at: usize, count: usize) -> Result<Read<'j>> {
     let Json::Object(node) = value else { return Err(GraphError::new(format!("node {at} is no object"))) };
     let text = |key: &str| match node.get(key) {
-        Some(Json::String(text)) => Ok(text.clone()),
+        Some(Json::Text(text)) => Ok(&**text),
         Some(_) => Err(GraphError::new(format!("node {at}: '{key}' is no text"))),
         None => Err(GraphError::new(format!("node {at} has no '{key}'"))),
     };
     let (op, name) = (text("op")?, text("name")?);
-    let owner = format!("node {at} ('{name}')");
+    let owner = Owner::Node(at, name);
     let (mut items, mut noted) = (Vec::new(), Vec::new());
-    let apart = op != "null" && node.contains_key("param");
+    let apart = op != "null" && node.get("param").is_some();
     for key in ["param", "attr", "attrs"] {
         match node.get(key) {
             Some(Json::Object(found)) => {
                 let list = if apart && key != "param" { &mut noted } else { &mut items };
-                list.extend(found.iter().map(|(key, value)| (Arc::from(&**key), as_text(value))));
+                list.extend(found.iter().map(|(key, value)| (Arc::from(key), as_text(value))));
             }
             Some(Json::Null) | None => {}
             Some(_) => return Err(GraphError::new(format!("{owner}: '{key}' is no object"))),
@@ -284,20 +316,19 @@ fn read_node(value: &Json, at: usize, count: usize) -> Result<Read> {
     }
     let inputs = match node.get("inputs") {
         Some(_) => {
-            array(node, "inputs", &owner)?.iter().map(|input| entry(input, count, &owner)).collect::<Result<_>>()?
+            array(node, "inputs", owner)?.iter().map(|input| entry(input, count, owner)).collect::<Result<_>>()?
         }
         None if op == "null" => Vec::new(),
         None => return Err(GraphError::new(format!("{owner} has no 'inputs'"))),
     };
     let control = match node.get("control_deps") {
-        Some(_) => array(node, "control_deps", &owner)?
-            .iter()
-            .map(|each| number(each, count, &owner))
-            .collect::<Result<_>>()?,
+        Some(_) => {
+            array(node, "control_deps", owner)?.iter().map(|each| number(each, count, owner)).collect::<Result<_>>()?
+        }
         None => Vec::new(),
     };
     let subgraphs = match node.get("subgraphs") {
-        Some(found @ Json::Array(_)) => Some(found.to_string().into()),
+        Some(found @ Json::List(_)) => Some(found.to_string().into()),
         Some(_) => return Err(GraphError::new(format!("{owner}: 'subgraphs' is no list"))),
         None => None,
     };
@@ -305,9 +336,9 @@ fn read_node(value: &Json, at: usize, count: usize) -> Result<Read> {
 }
 
 /// The text of an attribute; what is no text is taken as Python would write it.
-fn as_text(value: &Json) -> Arc<str> {
+fn as_text(value: &Json<'_>) -> Arc<str> {
     match value {
-        Json::String(text) => text.as_str().into(),
+        Json::Text(text) => (&**text).into(),
         Json::Bool(value) => Value::Bool(*value).to_string().into(),
         Json::Null => "None".into(),
         other => other.to_string().into(),
@@ -315,14 +346,14 @@ fn as_text(value: &Json) -> Arc<str> {
 }
 
 /// Checks the lists that follow from the nodes, where the file has them.
-fn check_counts(file: &Map<String, Json>, count: usize) -> Result<()> {
-    if file.contains_key("arg_nodes") {
-        for each in array(file, "arg_nodes", "the graph")? {
-            number(each, count, "the list of arguments")?;
+fn check_counts(file: &Object<'_>, count: usize) -> Result<()> {
+    if file.get("arg_nodes").is_some() {
+        for each in array(file, "arg_nodes", Owner::Part("the graph"))? {
+            number(each, count, Owner::Part("the list of arguments"))?;
         }
     }
-    if file.contains_key("node_row_ptr") {
-        let starts = array(file, "node_row_ptr", "the graph")?;
+    if file.get("node_row_ptr").is_some() {
+        let starts = array(file, "node_row_ptr", Owner::Part("the graph"))?;
         if starts.len() != count + 1 || starts.iter().any(|each| each.as_u64().is_none()) {
             return Err(GraphError::new(format!(
                 "'node_row_ptr' does not fit {count} nodes: it wants {} counts",
@@ -334,17 +365,20 @@ fn check_counts(file: &Map<String, Json>, count: usize) -> Result<()> {
 }
 
 /// Who wrote the file. `MXNet` says its version since 0.9; before, nodes said which one they are the gradient of.
-fn writer(file: &Map<String, Json>, nodes: &[Json]) -> Result<Writer> {
+fn writer(file: &Object<'_>, nodes: &[Json<'_>]) -> Result<Writer> {
     let attributes = match file.get("attrs") {
         Some(Json::Object(attributes)) => Some(attributes),
         Some(Json::Null) | None => None,
         Some(_) => return Err(GraphError::new("the graph: 'attrs' is no object")),
     };
-    if attributes.is_some_and(|attributes| attributes.contains_key("weft_version")) {
+    if attributes.is_some_and(|attributes| attributes.get("weft_version").is_some()) {
         return Ok(Writer::Weft);
     }
-    let version = attributes.and_then(|attributes| attributes.get("mxnet_version")?.get(1)?.as_u64());
-    let is_first = |node: &Json| node.get("param").is_some() || node.get("backward_source_id").is_some();
+    let version = attributes.and_then(|attributes| attributes.get("mxnet_version")?.as_list()?.get(1)?.as_u64());
+    let is_first = |node: &Json<'_>| match node {
+        Json::Object(node) => node.get("param").is_some() || node.get("backward_source_id").is_some(),
+        _ => false,
+    };
     Ok(match version {
         Some(version) => Writer::Mxnet(version),
         None if nodes.iter().any(is_first) => Writer::Mxnet(800),

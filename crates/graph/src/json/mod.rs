@@ -3,6 +3,7 @@
 mod load;
 mod old;
 mod save;
+mod tree;
 
 pub(crate) use load::attributes_of_texts;
 pub use load::{FindOp, LoadOptions, Writer, load};

@@ -13,7 +13,7 @@ struct Uses {
 
 /// What mutations order beyond the inputs of nodes.
 pub(super) struct Ordered {
-    /// For each node those that must come before it because of a mutation.
+    /// For each node those that must come before it because of a mutation; nothing where there is none.
     pub(super) before: Vec<Vec<u32>>,
     /// All nodes, in an order that keeps to inputs, control and these.
     pub(super) order: Vec<usize>,
@@ -29,6 +29,9 @@ pub(super) fn ordered_by_mutation(indexed: &IndexedGraph) -> Result<Ordered> {
             mutated.iter().filter_map(move |&at| indexed.inputs(number).get(at)).map(|id| id.node)
         })
         .collect();
+    if mutable.is_empty() {
+        return Ok(Ordered { before: Vec::new(), order: (0..nodes.len()).collect() });
+    }
     let mut uses: HashMap<u32, BTreeMap<u32, Uses>> = HashMap::new();
     for (number, mutated) in (0_u32..).zip(&mutates) {
         for (at, id) in indexed.inputs(number).iter().enumerate() {

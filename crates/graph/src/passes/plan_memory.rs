@@ -16,7 +16,7 @@ pub const STORAGE_OFFSET: &str = "storage_offset";
 pub const STORAGE_INPLACE_INDEX: &str = "storage_inplace_index";
 /// The bytes of the arena.
 pub const STORAGE_ALLOCATED_BYTES: &str = "storage_allocated_bytes";
-/// The most bytes of these values that are live at once.
+/// The most bytes of these values that are live at the same time.
 pub const STORAGE_PEAK_LIVE_BYTES: &str = "storage_peak_live_bytes";
 /// The storage of what lies in nobody's arena.
 pub const OUTSIDE: i64 = -2;

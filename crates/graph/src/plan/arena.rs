@@ -52,7 +52,7 @@ pub struct Plan {
     pub taken: Vec<Option<usize>>,
     /// The arena's size.
     pub nbytes: u64,
-    /// The most bytes that are live at once in this plan, sizes not rounded.
+    /// The most bytes that are live at the same time in this plan, sizes not rounded.
     pub peak_live_nbytes: u64,
     /// What sharing memory orders: ops that must be done before others begin, beside their dependencies.
     pub edges: Vec<(usize, usize)>,

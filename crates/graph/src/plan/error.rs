@@ -42,7 +42,7 @@ pub enum PlanError {
     Seconds(f64),
     /// No placement can fit.
     #[error(
-        "capacity is {capacity} bytes, but no placement takes less than {bound} bytes: that many are live at once at \
+        "capacity is {capacity} bytes, but no placement takes less than {bound} bytes: that many are live at the same time at \
          time {time}"
     )]
     Capacity {
@@ -55,7 +55,7 @@ pub enum PlanError {
     },
     /// The search has seen all placements: none fits.
     #[error(
-        "no placement fits a capacity of {capacity} bytes, though at most {bound} bytes are live at once: the search \
+        "no placement fits a capacity of {capacity} bytes, though at most {bound} bytes are live at the same time: the search \
          has ruled all out; the best found takes {best} bytes"
     )]
     Impossible {
@@ -68,7 +68,7 @@ pub enum PlanError {
     },
     /// The search ended before it found a placement that fits, or knew that there is none.
     #[error(
-        "no placement found that fits a capacity of {capacity} bytes: the lower bound is {bound} bytes (live at once), \
+        "no placement found that fits a capacity of {capacity} bytes: the lower bound is {bound} bytes (live at the same time), \
          the best found takes {best} bytes{}; raise the capacity, or seconds", .after
     )]
     NotFound {

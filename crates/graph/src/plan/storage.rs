@@ -157,7 +157,7 @@ impl Storages {
         self.all.iter().enumerate().filter(|(_, storage)| !storage.external && storage.size > 0)
     }
 
-    /// The most bytes that are live at once, as they are.
+    /// The most bytes that are live at the same time, as they are.
     pub(super) fn peak(&self) -> u64 {
         let mut events: Vec<(u64, bool, u64)> = Vec::new();
         for (_, storage) in self.planned().filter(|(_, storage)| storage.begin < storage.end) {

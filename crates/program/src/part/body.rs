@@ -8,7 +8,7 @@ use crate::recorded::{Argument, Instruction, Place, Recorded, Settings, Source};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use weft_array::recording::Tape;
-use weft_array::{Access, Array, ArrayError, Operands, Step, granting};
+use weft_array::{Access, Array, ArrayError, Block, Blocked, Operands, Step, granting};
 use weft_engine::{AccessKind, Cause, Engine, OpContext, Variable};
 
 /// Where an entry's memory comes from.
@@ -290,9 +290,53 @@ impl Body {
             pointers.extend(placed.map(|(place, spot)| spot.start.wrapping_add(place.layout.offset)));
             // SAFETY: each operand has the layout that was recorded; the op was granted what is outside and what is
             // bound, and nobody else knows the rest.
-            unsafe { instruction.step.run(&pointers) };
+            unsafe {
+                match &instruction.step {
+                    Step::Blocked(step) => {
+                        let _copies = align(&instruction.places, &mut pointers)?;
+                        run_blocks(&**step, &pointers)?;
+                    }
+                    step => step.run(&pointers),
+                }
+            }
         }
         Ok(())
+    }
+}
+
+/// Copies what begins between two elements, as memory from outside may: such steps take aligned arrays.
+///
+/// # Safety
+///
+/// Each pointer is to the elements of its place, which are dense.
+unsafe fn align(places: &[Place], pointers: &mut [*mut u8]) -> Result<Vec<Block>, Cause> {
+    let mut copies = Vec::new();
+    for (place, pointer) in places.iter().zip(pointers) {
+        if pointer.addr().is_multiple_of(place.dtype.size()) {
+            continue;
+        }
+        let bytes = place.layout.size() * place.dtype.size();
+        let copy = Block::arena(bytes.max(1)).map_err(|error| Cause::Error(Box::new(error)))?;
+        // SAFETY: the caller's promise, and the copy is as large.
+        unsafe { pointer.copy_to_nonoverlapping(copy.start(), bytes) };
+        *pointer = copy.start();
+        copies.push(copy);
+    }
+    Ok(copies)
+}
+
+/// Runs all blocks of a step, one after the other.
+///
+/// # Safety
+///
+/// As for `Step::run`.
+unsafe fn run_blocks(step: &dyn Blocked, arrays: &[*mut u8]) -> Result<(), Cause> {
+    let own = Block::arena(step.scratch().max(1)).map_err(|error| Cause::Error(Box::new(error)))?;
+    // SAFETY: the caller's promise, and the memory is what the step asks for.
+    unsafe {
+        step.begin(arrays, own.start())?;
+        (0..step.blocks()).try_for_each(|block| step.run_block(arrays, own.start(), block))?;
+        step.finish(arrays, own.start())
     }
 }
 

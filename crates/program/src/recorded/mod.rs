@@ -148,6 +148,8 @@ pub struct Settings {
     memory: Memory,
     /// Passes to be applied.
     passes: Vec<&'static str>,
+    /// Numbers of the arguments whose memory is given away.
+    donated: Vec<usize>,
 }
 
 /// The passes that there are, in their order.
@@ -173,7 +175,18 @@ impl Settings {
             return Err(ProgramError::Arguments(message));
         }
         let passes = PASSES.iter().filter(known).copied().collect();
-        Ok(Self { sequential, memory, passes })
+        Ok(Self { sequential, memory, passes, donated: Vec::new() })
+    }
+
+    /// The same, with the memory of these arguments given away at each call, where nobody else can see it.
+    #[must_use]
+    pub fn donating(self, arguments: Vec<usize>) -> Self {
+        Self { donated: arguments, ..self }
+    }
+
+    /// Numbers of the arguments whose memory is given away.
+    pub(crate) fn donated(&self) -> &[usize] {
+        &self.donated
     }
 
     /// How much may be saved.

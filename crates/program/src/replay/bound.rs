@@ -6,7 +6,7 @@ use crate::recorded::Place;
 use smallvec::SmallVec;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use weft_array::{Arena, Array, Blocked, Buffer, Opaque, Operands, Portion, granting, run_blocked};
+use weft_array::{Arena, Array, Blocked, Buffer, Opaque, Operands, Portion, Storage, granting, run_blocked};
 use weft_engine::trace::Note;
 use weft_engine::{Cause, Engine, Step, StepContext};
 
@@ -14,6 +14,11 @@ use weft_engine::{Cause, Engine, Step, StepContext};
 pub(super) enum Base {
     /// In a buffer, so many bytes from where it was recorded.
     Buffer(Arc<Buffer>, isize),
+    /// In memory of the host that was made for the call. It does not hold the buffer: who has the one handle on that can
+    /// give it away while the call is under way.
+    Made(Arc<Storage>),
+    /// The same, in the place of an argument that was given away.
+    Given(Arc<Storage>, Arc<Storage>),
     /// In the arena, so many bytes from its start.
     Arena(usize),
     /// It has no use.
@@ -34,6 +39,8 @@ impl Bindings {
     fn start(&self, entry: u32) -> Result<*mut u8, Cause> {
         match &self.bases[entry as usize] {
             Base::Buffer(buffer, by) => Ok(buffer.start()?.wrapping_offset(*by)),
+            Base::Made(storage) => storage.start(),
+            Base::Given(storage, from) => storage.start_in(from),
             Base::Arena(offset) => match &self.lease {
                 Some(lease) => {
                     let start = lease.start().map_err(|error| Cause::Error(Box::new(error)))?;

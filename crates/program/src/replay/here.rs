@@ -82,8 +82,11 @@ impl Here {
         for (number, entry) in recorded.entries.iter().enumerate() {
             let access = if entry.written { Access::Mutate } else { Access::Read };
             match &entry.source {
+                // What nothing is done to may be pending.
                 Source::Argument(_) | Source::State(_) | Source::Constant { copied: false, .. } => {
-                    outside.push((number, access));
+                    if lives[number].is_some() {
+                        outside.push((number, access));
+                    }
                 }
                 source => {
                     let is_used = entry.is_result || lives[number].is_some();

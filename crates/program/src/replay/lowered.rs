@@ -54,6 +54,8 @@ impl Ports {
 struct Lowering<'a> {
     recorded: &'a Recorded,
     offsets: &'a [Option<usize>],
+    /// Results in the place of arguments that were given away.
+    given: &'a [(usize, usize)],
     builder: ReplayBuilder<Bindings>,
     arena: Spans,
     own: HashMap<usize, Spans>,
@@ -96,6 +98,7 @@ impl Lowered {
         recorded: &Recorded,
         (instructions, offsets, copied): (&[Instruction], &[Option<usize>], &[usize]),
         mut devices: Devices,
+        given: &[(usize, usize)],
         whole: bool,
     ) -> Result<Self, ProgramError> {
         let mut builder = ReplayBuilder::new();
@@ -103,6 +106,7 @@ impl Lowered {
         let mut lowering = Lowering {
             recorded,
             offsets,
+            given,
             builder,
             arena: Spans::new(usize::MAX, false),
             own: HashMap::new(),
@@ -139,7 +143,10 @@ impl Lowering<'_> {
             if self.is_bound(place.entry) && !range.is_empty() {
                 let ranges = reached.entry(place.entry).or_default();
                 if ranges.last() != Some(&range) {
-                    ranges.push(range);
+                    ranges.push(range.clone());
+                }
+                if let Some(argument) = self.place_of(place.entry) {
+                    reached.entry(argument).or_default().push(range);
                 }
             }
         }
@@ -159,6 +166,11 @@ impl Lowering<'_> {
             let (written, seen) = (vec![false; ranges.len()], vec![false; ranges.len()]);
             self.ports.insert(entry, Ports { ranges, ids, written, seen });
         }
+    }
+
+    /// The argument in whose place an entry lies.
+    fn place_of(&self, entry: usize) -> Option<usize> {
+        self.given.iter().find(|(result, _)| *result == entry).map(|(_, argument)| *argument)
     }
 
     /// The number by which the memory goes from which a constant is copied.
@@ -252,6 +264,13 @@ impl Lowering<'_> {
     fn looks(&mut self, instruction: &Instruction, rows: Option<&Range<usize>>) -> Looks {
         let places = instruction.places.iter();
         let mut looks: Looks = places.filter_map(|place| self.look(place, rows)).collect();
+        for at in 0..looks.len() {
+            // What lies in the place of an argument comes behind all that touches that, too.
+            if let Some(argument) = self.place_of(looks[at].1.entry) {
+                let look = looks[at].1.clone();
+                looks.push((Space::Own(argument), look));
+            }
+        }
         for (variable, kind) in &instruction.variables {
             let number = variable.number();
             if !self.variables.contains_key(&number) {

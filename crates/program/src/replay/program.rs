@@ -7,6 +7,7 @@ use super::pushed::Pushed;
 use crate::ProgramError;
 use crate::passes;
 use crate::recorded::{Recorded, Settings, Shown, Source};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use weft_array::{Array, Buffer, Layout};
 use weft_engine::trace::Note;
@@ -57,8 +58,7 @@ impl Program {
         passes::simplify(&mut recorded, &settings);
         let signature = Signature::new(&recorded);
         let here = Here::new(&recorded);
-        let pushed =
-            Pushed::new(&recorded, passes::lower(&recorded, &settings), settings.memory(), settings.sequential)?;
+        let pushed = Pushed::new(&recorded, passes::lower(&recorded, &settings), &settings)?;
         let alike = |one: &Shown, other: &Shown| {
             one.entry == other.entry && one.layout == other.layout && one.dtype == other.dtype
         };
@@ -110,14 +110,32 @@ impl Program {
         if let Some(here) = &self.here
             && !self.recorded.engine.is_traced()
         {
+            let donated: SmallVec<[usize; 4]> = self.donated(arguments);
             let buffers = here.run(&self.recorded, arguments, &moved)?;
             if let Some(buffers) = buffers {
-                return self.outputs(arguments, &moved, &buffers);
+                let outputs = self.outputs(arguments, &moved, &buffers)?;
+                self.give_away(arguments, &donated);
+                return Ok(outputs);
             }
         }
         let sequential = options.sequential.unwrap_or(self.settings.sequential);
+        let donated: SmallVec<[usize; 4]> = self.donated(arguments);
         let buffers = self.pushed.run(&self.recorded, arguments, &moved, sequential, options)?;
-        self.outputs(arguments, &moved, &buffers)
+        let outputs = self.outputs(arguments, &moved, &buffers)?;
+        self.give_away(arguments, &donated);
+        Ok(outputs)
+    }
+
+    /// The numbers of the arguments that a call is given for good.
+    fn donated(&self, arguments: &[&Array]) -> SmallVec<[usize; 4]> {
+        self.pushed.donated(arguments).map(|donation| donation.argument).collect()
+    }
+
+    /// From now on their handles raise.
+    fn give_away(&self, arguments: &[&Array], donated: &[usize]) {
+        for number in donated {
+            arguments[*number].buffer().give_away(&self.recorded.name);
+        }
     }
 
     /// What the results show.

@@ -7,8 +7,8 @@ use super::lowered::{Devices, Lowered};
 use super::planned::{Planned, planned};
 use super::program::{Buffers, Options};
 use crate::ProgramError;
-use crate::memory::Lease;
-use crate::recorded::{Instruction, Memory, Recorded, Source};
+use crate::memory::{Donation, Lease, donations};
+use crate::recorded::{Instruction, Recorded, Settings, Source};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use weft_array::{
@@ -34,8 +34,10 @@ pub(super) struct Pushed {
     fresh: Vec<usize>,
     /// Bytes that a call holds.
     held: u64,
-    /// For calls whose entries are on these devices; most are on none in particular.
-    lowered: Mutex<Vec<(Devices, Arc<Lowered>)>>,
+    /// For calls whose entries are on these devices, most of them on none in particular, with these results in the place of
+    /// arguments.
+    lowered: Mutex<Vec<(Devices, Given, Arc<Lowered>)>>,
+    donations: Vec<Donation>,
     /// Whether memory for an arena could be had.
     probed: OnceLock<()>,
     pub(super) figures: Figures,
@@ -45,10 +47,10 @@ impl Pushed {
     pub(super) fn new(
         recorded: &Recorded,
         instructions: Vec<Instruction>,
-        memory: Memory,
-        whole: bool,
+        settings: &Settings,
     ) -> Result<Self, ProgramError> {
-        let Planned { instructions, offsets, bytes, lives, .. } = planned(recorded, instructions, memory)?;
+        let whole = settings.sequential;
+        let Planned { instructions, offsets, bytes, lives, .. } = planned(recorded, instructions, settings.memory())?;
         let is_used = |number: &usize| recorded.entries[*number].is_result || lives[*number].is_some();
         let is_copied = |number: &usize| {
             is_used(number) && matches!(recorded.entries[*number].source, Source::Constant { copied: true, .. })
@@ -63,8 +65,15 @@ impl Pushed {
         let counted = fresh.iter().map(|number| recorded.entries[*number].bytes).filter(|bytes| *bytes >= COUNTED);
         let held = (counted.sum::<usize>() + if bytes >= COUNTED { bytes } else { 0 }) as u64;
         let figures = Figures::new(recorded, &instructions, bytes, &offsets);
+        let donations = donations(recorded, &instructions, settings.donated());
         let (lowered, probed) = (Mutex::default(), OnceLock::new());
-        Ok(Self { offsets, bytes, copied, instructions, whole, fresh, held, lowered, probed, figures })
+        Ok(Self { offsets, bytes, copied, instructions, whole, fresh, held, lowered, donations, probed, figures })
+    }
+
+    /// The donations of a call: arguments that nobody else can see.
+    pub(super) fn donated<'a>(&'a self, arguments: &'a [&Array]) -> impl Iterator<Item = &'a Donation> {
+        let alone = |array: &Array| array.is_flat() && !array.buffer().is_readonly() && array.buffer().is_alone();
+        self.donations.iter().filter(move |donation| alone(arguments[donation.argument]))
     }
 
     /// Pushes a call.
@@ -85,7 +94,8 @@ impl Pushed {
         if self.instructions.is_empty() && self.copied.is_empty() {
             return Ok(buffers);
         }
-        let call = Located { recorded, arguments, moved, fresh: &buffers };
+        let given = self.donated(arguments).filter_map(|donation| Some((donation.into?, donation.entry))).collect();
+        let call = Located { recorded, arguments, moved, fresh: &buffers, given };
         self.push(&call, sequential, options)?;
         Ok(buffers)
     }
@@ -136,6 +146,15 @@ impl Pushed {
     }
 
     fn base(&self, call: &Located<'_>, entry: usize) -> Base {
+        let given = || call.given.iter().find(|(result, _)| *result == entry);
+        let storage = |entry: usize| call.buffer(entry).and_then(|(buffer, _)| buffer.storage().ok()).map(Arc::clone);
+        let is_own = call.fresh.get(entry).is_some_and(Option::is_some) && !call.recorded.entries[entry].is_shown;
+        if is_own && let Some(own) = storage(entry) {
+            return match given().and_then(|(_, argument)| storage(*argument)) {
+                Some(argument) => Base::Given(own, argument),
+                None => Base::Made(own),
+            };
+        }
         match (self.offsets[entry], call.buffer(entry)) {
             (Some(offset), _) => Base::Arena(offset),
             (None, Some((buffer, by))) => Base::Buffer(Arc::clone(buffer), by),
@@ -150,15 +169,16 @@ impl Pushed {
         let devices: Devices = known_devices(&buffers);
         let find = || {
             let lowered = self.lowered.lock().unwrap_or_else(PoisonError::into_inner);
-            lowered.iter().find(|(known, _)| *known == devices).map(|(_, lowered)| Arc::clone(lowered))
+            let mut known = lowered.iter().filter(|(known, given, _)| *known == devices && *given == call.given);
+            known.next().map(|(.., lowered)| Arc::clone(lowered))
         };
         let lowered = if let Some(known) = find() {
             known
         } else {
             let parts = (&self.instructions[..], &self.offsets[..], &self.copied[..]);
-            let made = Arc::new(Lowered::new(call.recorded, parts, devices.clone(), self.whole)?);
+            let made = Arc::new(Lowered::new(call.recorded, parts, devices.clone(), &call.given, self.whole)?);
             let mut lowered = self.lowered.lock().unwrap_or_else(PoisonError::into_inner);
-            lowered.push((devices.clone(), Arc::clone(&made)));
+            lowered.push((devices.clone(), call.given.clone(), Arc::clone(&made)));
             made
         };
         if lowered.devices != devices {
@@ -174,7 +194,11 @@ struct Located<'a> {
     arguments: &'a [&'a Array],
     moved: &'a Moved,
     fresh: &'a Buffers,
+    given: Given,
 }
+
+/// Results, and the arguments in whose place they lie.
+type Given = SmallVec<[(usize, usize); 2]>;
 
 impl<'a> Located<'a> {
     /// The buffer of an entry, and how far the entry has moved; behind the entries, those of the constants that are copied.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DaskArrays"]
 
-# Dask hands back what it computed: 4 GB, if all of 1,000 sums of a million floats came at once.
+# Dask hands back what it computed: 4 GB, if all of 1,000 sums of a million floats came together.
 _RESULTS = 32
 
 

@@ -31,7 +31,7 @@ __all__ = ["ALONE", "BESIDE_PROCESS", "BESIDE_THREAD", "SURROUNDINGS"]
 
 # Additions before a clock starts: caches, pools and clock rates settle.
 _WARM_UP = 50
-# Floats that the additions between two clock readings may make: all in flight at once, they fill no memory.
+# Floats that the additions between two clock readings may make: all in flight at the same time, they fill no memory.
 _FLOATS_IN_FLIGHT = 8_000_000
 _ADDS_IN_FLIGHT = 64
 # Ends with this process, however that ends: then its standard input is closed.

@@ -133,7 +133,7 @@ class ArrayHosts:
         VerificationError
             When a library gives other results than NumPy, or none.
         """
-        # All at once: imports take seconds, and nothing is timed yet.
+        # All together: imports take seconds, and nothing is timed yet.
         self._hosts = [_Host(key, self._settings) for key in LIBRARIES]
         for host in self._hosts:
             try:

@@ -77,7 +77,7 @@ class Pipeline(Protocol):
         ...
 
     def copy(self) -> None:
-        """Copy every chunk in and out again: both directions at once."""
+        """Copy every chunk in and out again: both directions at the same time."""
         ...
 
     def run(self) -> None:

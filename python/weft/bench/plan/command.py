@@ -11,6 +11,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from weft._command.arguments import positive
+from weft._command.running import CommandError
 from weft._command.tables import show
 
 if TYPE_CHECKING:
@@ -25,13 +26,17 @@ _DESCRIPTION = """\
 Plan offsets for the intervals of every CSV file in a folder: by rule, and by exact search within a capacity. A file has a
 line for each interval, with the columns lower, upper and size, as those of MiniMalloc's benchmarks have; NAME.CAPACITY.csv tells
 the capacity, too. Every placement is verified. With --minimalloc its program is timed in turns on the same files.
+
+With --networks the memory of networks is planned that are written as symbols: for inference, for training, and for training with
+results computed again.
 """
 
 
 def add_to(names: _SubParsersAction[Any]) -> None:
     """Add the benchmark to a parser's."""
     parser = names.add_parser("plan", help="offsets in memory for the intervals of files", description=_DESCRIPTION)
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="where the files are")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", nargs="?", help="where the files are")
+    parser.add_argument("--networks", action="store_true", help="plan networks instead of files")
     parser.add_argument(
         "--capacity",
         type=positive,
@@ -66,6 +71,10 @@ def _plan(options: Namespace) -> int:
     from weft.bench.plan.measuring import measure  # noqa: PLC0415
     from weft.bench.samples import VerificationError  # noqa: PLC0415
 
+    if options.networks:
+        return _plan_networks(as_json=options.json)
+    if options.folder is None:
+        raise CommandError("weft bench plan wants a FOLDER of files, or --networks")
     machine = describe()
     found: list[Planned] = []
     try:
@@ -81,6 +90,36 @@ def _plan(options: Namespace) -> int:
     else:
         show("Machine", [[name, value] for name, value in machine.items()], header=False)
         show("Offsets (times: minimum / median)", _rows(found))
+    return 0
+
+
+def _plan_networks(*, as_json: bool) -> int:
+    from weft.bench.plan.networks import NETWORKS  # noqa: PLC0415 - as above
+    from weft.bench.plan.training import plan_network  # noqa: PLC0415 - as above
+
+    found = []
+    for network in NETWORKS:
+        print(network.name, file=sys.stderr)
+        found.append(plan_network(network))
+    if as_json:
+        print(json.dumps({"networks": [one.json() for one in found]}, indent=1))
+        return 0
+    rows = [["MB", "inference", "/ peak", "MXNet", "training", "/ peak", "MXNet", "computed again", "s"]]
+    rows += [
+        [
+            one.name,
+            f"{one.inference.megabytes:,.1f}",
+            f"{one.inference.to_peak:.3f}",
+            f"{one.mxnet_inference:,}",
+            f"{one.training.megabytes:,.1f}",
+            f"{one.training.to_peak:.3f}",
+            f"{one.mxnet_training:,}",
+            f"{one.again.megabytes:,.1f}",
+            f"{one.inference.seconds:.2g} / {one.training.seconds:.2g} / {one.again.seconds:.2g}",
+        ]
+        for one in found
+    ]
+    show("Planned memory (MXNet 1.9.1: its default plan, as measured by peers)", rows)
     return 0
 
 

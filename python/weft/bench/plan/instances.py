@@ -35,7 +35,7 @@ class Instance:
 
     @property
     def peak(self) -> int:
-        """The most bytes that are live at once.
+        """The most bytes that are live at the same time.
 
         Examples
         --------

@@ -1,0 +1,79 @@
+//! Arguments whose memory a call may have, and the results that come to lie there.
+//!
+//! A result takes the place of an argument of as many bytes if nobody looks at the argument behind the result's first maker;
+//! that one may look at it itself where it computes each element from that of the same place.
+
+use crate::recorded::{Instruction, Recorded, Source};
+use weft_array::{Access, Step};
+
+/// An argument that is given away.
+#[derive(Debug, Clone)]
+pub(crate) struct Donation {
+    /// The argument's number.
+    pub(crate) argument: usize,
+    /// Its entry.
+    pub(crate) entry: usize,
+    /// The result that lies there.
+    pub(crate) into: Option<usize>,
+}
+
+/// Whether the instruction writes to one entry where it looks at the other, element by element, or before.
+fn is_in_place(instruction: &Instruction, entry: usize, into: usize) -> bool {
+    let mut of_both = instruction.places.iter().filter(|place| place.entry == entry || place.entry == into);
+    let Some(first) = of_both.clone().next() else { return true };
+    let alike = |place: &crate::recorded::Place| place.range == first.range && place.dtype.size() == first.dtype.size();
+    if !of_both.all(|place| place.is_dense() && alike(place)) {
+        return false;
+    }
+    match &instruction.step {
+        Step::Strided(strided) => strided.is_in_rows(),
+        Step::Fused(fused) => {
+            let number = |entry: usize| instruction.places.iter().position(|place| place.entry == entry);
+            number(entry).zip(number(into)).is_none_or(|(entry, into)| fused.reads_before(entry, into))
+        }
+        _ => false,
+    }
+}
+
+/// The arguments of these numbers that can be given away, with the instructions in their order.
+pub(crate) fn donations(recorded: &Recorded, instructions: &[Instruction], arguments: &[usize]) -> Vec<Donation> {
+    let uses = |entry: usize| {
+        let at = |(at, instruction): (usize, &Instruction)| {
+            instruction.places.iter().any(|place| place.entry == entry).then_some(at)
+        };
+        instructions.iter().enumerate().filter_map(at).collect::<Vec<usize>>()
+    };
+    let mut taken: Vec<usize> = Vec::new();
+    let mut found = Vec::new();
+    for &argument in arguments {
+        let Some(&entry) = recorded.argument_entries.get(argument) else { continue };
+        let shared = recorded.argument_entries.iter().filter(|other| **other == entry).count() > 1;
+        let of = &recorded.entries[entry];
+        if shared
+            || of.is_result
+            || recorded.closed.contains(&argument)
+            || found.iter().any(|known: &Donation| known.entry == entry)
+        {
+            continue;
+        }
+        let last = uses(entry).last().copied();
+        let suits = |into: &usize| {
+            let result = &recorded.entries[*into];
+            let is_own = matches!(result.source, Source::Fresh) && result.is_result && !result.is_shown && !of.is_shown;
+            let uses = uses(*into);
+            let (Some(first), true) = (uses.first(), is_own && result.bytes == of.bytes && of.bytes > 0) else {
+                return false;
+            };
+            // Who finds it uninitialised must not find the argument.
+            let overwrites = |place: &crate::recorded::Place| place.entry != *into || place.access == Access::Overwrite;
+            instructions[*first].places.iter().all(overwrites)
+                && last.is_none_or(|last| {
+                    last < *first || (last == *first && is_in_place(&instructions[last], entry, *into))
+                })
+        };
+        let into = (0..recorded.entries.len()).filter(|into| !taken.contains(into)).find(suits);
+        taken.extend(into);
+        found.push(Donation { argument, entry, into });
+    }
+    found
+}

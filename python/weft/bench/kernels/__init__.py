@@ -1,0 +1,1 @@
+"""Table T: kernels of networks and a training step, beside other libraries."""
