@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import weft
-from weft._program.outside import outside
 from weft._model.timing import place_outside
 from weft._opt.base import Optimizer
 from weft._opt.buckets import Buckets, flat, pieces
 from weft._opt.rules import SGD
+from weft._program.outside import outside
 from weft._tape.face import backward
 from weft._tape.modes import no_grad
 from weft.distributed import Communicator
