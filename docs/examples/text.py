@@ -67,10 +67,11 @@ def main() -> int:
     contest = Contest("LSTM", lambda: Letters(len(letters)), lambda: opt.Adam(0.01), x, y, BATCH, options.size)
     outcomes = race(contest, options.repeats)
     net = outcomes[1].net
-    for path in options.timeline:
-        net.programs[0].timeline(path)
+    same = same_weights(outcomes)
     print(f"it writes: {written(net, letters, 'breast cancer ', 40)!r}")
-    return int(not same_weights(outcomes))
+    for path in options.timeline:
+        net.programs[0].timeline(path)  # which trains it further, on a blank text
+    return int(not same)
 
 
 if __name__ == "__main__":

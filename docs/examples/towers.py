@@ -65,9 +65,10 @@ def main() -> int:
     outcomes = race(contest, options.repeats)
     program = outcomes[1].net.programs[0]
     print(f"{'beside each other':18}{outcomes[2].step / outcomes[1].step:8.2f} times as fast as op by op")
+    same = same_weights(outcomes)
     for path in options.timeline:
-        program.timeline(path)
-    return int(not same_weights(outcomes))
+        program.timeline(path)  # which trains it further, on blank images
+    return int(not same)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,9 @@ def test_a_model_learns_on_a_device(fake_cuda: object, cupy: object) -> None:  #
         x, y = tensor.Tensor((4, 2), dev), tensor.Tensor((4, 3), dev)
         net.compile([x], is_train=True, use_graph=False)
         rng = np.random.default_rng(0)
-        net.set_params({name: rng.normal(size=value.shape).astype(np.float32) for name, value in net.get_params().items()})
+        net.set_params(
+            {name: rng.normal(size=value.shape).astype(np.float32) for name, value in net.get_params().items()}
+        )
         assert {value.device for value in net.get_states().values()} == {dev}
         x.copy_from_numpy(rng.normal(size=(4, 2)).astype(np.float32))
         y.copy_from_numpy(np.ones((4, 3), np.float32))

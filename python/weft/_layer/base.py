@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from weft._core import NDArray
 from weft._model.kind import Tensor, write
-from weft._model.outside import outside
+from weft._program.outside import outside
 from weft._tape.leaves import is_own_leaf
 from weft._tape.modes import no_grad
 from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError

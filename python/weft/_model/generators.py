@@ -8,7 +8,7 @@ import numpy as np
 
 from weft._array.devices import as_device
 from weft._default import get_engine
-from weft._model.outside import outside
+from weft._program.outside import outside
 from weft.random import Generator
 
 if TYPE_CHECKING:

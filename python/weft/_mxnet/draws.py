@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import weft
-from weft._core import recording
+from weft._program.outside import outside
 
 if TYPE_CHECKING:
     from weft._core import Engine
@@ -41,11 +40,7 @@ def generator_of(x: Any) -> Generator:
     """Return the generator of the engine on which an array is."""
     found = _generators.get(x.engine)
     if found is None:
-        if recording() is None:
-            found = _new(x.engine)
-        else:  # a generator that is made in a recording would begin anew at each replay; another thread records nothing
-            with ThreadPoolExecutor(1) as pool:
-                found = pool.submit(_new, x.engine).result()
+        found = outside(lambda: _new(x.engine))  # one that is made in a recording would begin anew at each replay
         _generators[x.engine] = found
     return found
 

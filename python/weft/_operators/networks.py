@@ -9,7 +9,7 @@ import numpy as np
 
 import weft
 from weft._model.generators import generator_of
-from weft._model.outside import outside
+from weft._program.outside import outside
 from weft._tape.modes import TRAINING, no_grad
 from weft.errors import ArgumentValueError
 from weft.random import Generator

@@ -9,7 +9,7 @@ import numpy as np
 
 import weft
 from weft._model.kind import Tensor, dtype_of, write
-from weft._model.outside import outside
+from weft._program.outside import outside
 from weft._model.timing import place_outside
 from weft._opt.schedules import Constant, DecayScheduler, as_schedule
 from weft._tape.face import backward

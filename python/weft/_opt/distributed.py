@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import weft
-from weft._model.outside import outside
+from weft._program.outside import outside
 from weft._model.timing import place_outside
 from weft._opt.base import Optimizer
 from weft._opt.buckets import Buckets, flat, pieces

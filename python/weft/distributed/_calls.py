@@ -22,7 +22,7 @@ from weft.errors import CommunicatorTypeError, CommunicatorValueError, GradientE
 from weft.ops import Aval, get_op, register_op
 
 if TYPE_CHECKING:
-    from weft._array.calls import Elements
+    from weft._array.calls import DType, Elements
     from weft._gradient.registering import Node
     from weft.distributed._communicator import Communicator
     from weft.ops import Op
@@ -94,8 +94,17 @@ for _op, _text in (
     _op.set_attribute("pure", False)
 
 
+#: Of reductions that were made before and that MPI carries out as they are: the verb, the datatype, the operation.
+_plain: dict[tuple[str, DType], tuple[str, int, int]] = {}
+
+
 def all_reduce(comm: Communicator, x: Any, reduction: str, out: NDArray | None) -> NDArray:  # noqa: ANN401 - arrays and symbols
-    """Push `Communicator.all_reduce`."""
+    """Push `Communicator.all_reduce`: in place, where the tape knows nothing of it, without the dispatcher's walk."""
+    if out is None and type(x) is NDArray and x._contiguous and not (x._known or x.readonly or x._elsewhere):
+        known = _plain.get((reduction, x.dtype))
+        if known is not None and x.size <= _MOST:
+            comm._core.push(known[0], "all_reduce", known[1], x.size, x, op=known[2])
+            return x
     target = x if out is None else out
     return _called(_ALL_REDUCE, comm, x, target, reduction=reduction)
 
@@ -134,6 +143,11 @@ def _called(op: Op, comm: Communicator, x: Any, out: NDArray | None, **attribute
 def _check_array(name: str, x: object) -> None:
     if not isinstance(x, NDArray):
         raise CommunicatorTypeError(f"{name}() takes an NDArray, not {type(x).__name__}: weft.asarray(x) makes one")
+    if x._elsewhere:
+        raise CommunicatorTypeError(
+            f"{name}() takes arrays in the host's memory, and one is on {x.device}: send x.to_device(weft.cpu(0)), and copy "
+            "what comes back"
+        )
     if x.size > _MOST:
         raise CommunicatorValueError(
             f"{name}() takes arrays of at most {_MOST} elements, and one has {x.size}: send parts"
@@ -202,9 +216,12 @@ def _push_reduction(
         halves.push(work, result, x, comm, reduction)
         return
     datatype, op = _mpi.datatype_of(x.dtype), _mpi.operation_of(reduction, x.dtype)
+    verb = f"{work}({reduction})"
+    if work == "all_reduce" and reduction != "mean":
+        _plain[reduction, x.dtype] = verb, datatype, op
     target = _packed(result, empty=not in_place)
     source = None if in_place else _packed(x)
-    comm._core.push(f"{work}({reduction})", work, datatype, count, target, source, op=op)
+    comm._core.push(verb, work, datatype, count, target, source, op=op)
     if reduction == "mean":
         divide(target, comm.size, out=target)
     if target is not result:

@@ -16,7 +16,7 @@ pub trait Blocked: Send + Sync {
         0
     }
 
-    /// Does what comes before all blocks. Without scratch there is nothing to do, neither here nor at the end.
+    /// Does what comes before all blocks.
     ///
     /// # Safety
     ///

@@ -183,6 +183,7 @@ impl Kernel {
 /// Opens oneDNN, once for the process, from the first of these files that is there. Answers its version and its file, or
 /// None and why it is not used.
 #[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // extracted from a sequence
 pub(crate) fn open_onednn(py: Python<'_>, paths: Vec<std::path::PathBuf>) -> (Option<String>, String) {
     match py.detach(|| onednn::open(&paths)) {
         Ok(library) => (Some(library.version().to_owned()), library.path().display().to_string()),

@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use crate::errors;
 use crate::interpreter::failures::CommunicatorFailure;
 use crate::location::Location;
+use crate::tape::record;
 use crate::trace;
 use crate::variable::Variable;
 use pyo3::prelude::*;
@@ -162,6 +163,7 @@ impl MpiCommunicator {
             "barrier" => (Work::Barrier, Lane::Collectives),
             _ => return Err(errors::argument_value(py, &format!("there is no collective '{work}'"))),
         };
+        let written = target;
         let target = target.map(|array| &array.get().inner);
         let source = source.map(|array| &array.get().inner);
         for array in target.iter().chain(&source) {
@@ -191,7 +193,13 @@ impl MpiCommunicator {
         let job = Job { work, count, datatype, bytes, signature, place };
         let calling =
             Calling { communicator: Arc::clone(&self.inner), job, queue: self.queues[lane as usize], location };
-        self.submit(py, calling, &arrays, lane, &name)
+        self.submit(py, calling, &arrays, lane, &name)?;
+        if let Some(array) = written
+            && write != Access::Read
+        {
+            record::wrote(py, array.get());
+        }
+        Ok(())
     }
 }
 

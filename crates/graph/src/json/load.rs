@@ -190,20 +190,18 @@ fn call(
     let (notes, given): (Vec<_>, Vec<_>) =
         items.into_iter().partition(|(key, _)| key.len() > 4 && key.starts_with("__") && key.ends_with("__"));
     let key = (Arc::as_ptr(&op).addr(), given);
-    let attributes = if let Some(known) = parsed.get(&key) {
-        known.clone()
-    } else {
-        let made = match op.get::<TextRule>("parse") {
-            Some(rule) => rule(&key.1).map_err(|error| GraphError::Rule {
-                context: format!("node '{}' (op '{}')", source.name, op.name()),
-                source: error,
-                place: 0,
-                of_shapes: false,
-            })?,
-            None => attributes_of_texts(key.1.clone()),
-        };
-        parsed.entry(key).or_insert(made).clone()
+    let known = parsed.get(&key).cloned();
+    let attributes = match (known, op.get::<TextRule>("parse")) {
+        (Some(known), _) => known,
+        (None, Some(rule)) => rule(&key.1).map_err(|error| GraphError::Rule {
+            context: format!("node '{}' (op '{}')", source.name, op.name()),
+            source: error,
+            place: 0,
+            of_shapes: false,
+        })?,
+        (None, None) => attributes_of_texts(key.1.clone()),
     };
+    parsed.entry(key).or_insert_with(|| attributes.clone());
     if matches!(writer, Writer::Mxnet(..900)) {
         old::complete(&op, &source.name, &attributes, &mut inputs)?;
     }
