@@ -177,7 +177,7 @@ def operator(
             "num_inputs": _counted(op, inputs),
             "input_names": _named(op, inputs),
             "num_outputs": _by_settings(op, outputs),
-            "parse": _parsing(name, settings),
+            "parse": lambda texts: settings.parse(name, texts),
             "infer_shape": _rule(op, shapes, Shapes, _all_alike),
             "infer_type": _rule(op, dtypes, Dtypes, _all_alike),
             "pure": pure and not mutates,
@@ -206,23 +206,6 @@ def operator(
         return op
 
     return register
-
-
-def _parsing(name: str, settings: Settings) -> Any:
-    """Return what reads attributes from a file's texts; equal ones, of which long chains are full, are read once."""
-    known: dict[tuple[tuple[str, str], ...], dict[str, Any]] = {}
-
-    def parse(texts: dict[str, str]) -> dict[str, Any]:
-        key = tuple(texts.items())
-        found = known.get(key)
-        if found is None:
-            found = settings.parse(name, texts)
-            if len(known) >= _REMEMBERED:
-                known.clear()
-            known[key] = found
-        return found
-
-    return parse
 
 
 def _composed(op: Operator, rule: Any) -> Any:
