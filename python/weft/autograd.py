@@ -68,10 +68,10 @@ from weft._operators.elementwise import (  # noqa: F401 - names of SINGA's that 
     hardsigmoid,
     identity,
     leakyrelu,
-    logical_and as _and,
-    logical_not as _not,
-    logical_or as _or,
-    logical_xor as _xor,
+    logical_and as _and,  # pyright: ignore[reportUnusedImport] # SINGA's name
+    logical_not as _not,  # pyright: ignore[reportUnusedImport] # SINGA's name
+    logical_or as _or,  # pyright: ignore[reportUnusedImport] # SINGA's name
+    logical_xor as _xor,  # pyright: ignore[reportUnusedImport] # SINGA's name
     max_of as max,
     mean_of as mean,
     min_of as min,

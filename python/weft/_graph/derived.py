@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from weft._core import graph_describe_derived, graph_load_json
 from weft.errors import GraphError
 from weft.ops import get_op, register_op
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from weft._core import NDArray
     from weft._symbol.evaluation import Schedule
 
@@ -51,11 +53,11 @@ def _show_functional(*operands: Any, functional_of: str, **attributes: Any) -> t
     """Call the op on copies of what it mutates, and return these, too."""
     op: Any = get_op(functional_of)
     mutates = op.attribute("mutates", op.mutates)
-    changed: tuple[int, ...] = tuple(mutates(attributes) if callable(mutates) else mutates)
+    changed = tuple(cast("Iterable[int]", mutates(attributes) if callable(mutates) else mutates))
     # An array that is given twice is one inside the op: where it is mutated in one place the other sees it.
     copies = {id(operands[at]): operands[at].copy() for at in changed}
     given = [copies.get(id(each), each) for each in operands]
-    results = op(*given, **attributes)
+    results: NDArray | tuple[NDArray, ...] = op(*given, **attributes)
     return (*(results if isinstance(results, tuple) else (results,)), *(given[at] for at in changed))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from weft import graph as g
 from weft._core import graph_eliminate_identity, graph_functionalise, graph_fuse
-from weft._graph import derived as _derived, layouts as _layouts  # noqa: F401 - they register ops
+from weft._graph import derived as _derived, layouts as _layouts  # noqa: F401 # pyright: ignore[reportUnusedImport] # they register ops
 
 if TYPE_CHECKING:
     from weft.graph import Graph

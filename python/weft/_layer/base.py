@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from weft._core import NDArray
 from weft._model.kind import Tensor, write
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from weft._device import Device
 
 __all__ = ["Layer", "Lazy"]
+
+T = TypeVar("T")
+
+
+def _replaceable(method: Callable[..., T]) -> Callable[..., T]:
+    """Return a method as it is: to type checkers, one that a subclass may define with arguments of its own."""
+    return method
 
 
 class Layer:
@@ -64,9 +71,11 @@ class Layer:
         self.name: str | None = None
         self._registered: dict[str, Layer] = {}
 
+    @_replaceable
     def initialize(self, *inputs: Any) -> None:  # noqa: ANN401 - arrays, and what a subclass takes
         """Make the parameters, given what the first call is given."""
 
+    @_replaceable
     def forward(self, *inputs: Any) -> Any:  # noqa: ANN401 - as above
         """Return the results for the inputs."""
         raise NotImplementedError(f"{type(self).__name__} defines no forward()")
@@ -251,10 +260,10 @@ def _found(name: str, value: object) -> Iterator[tuple[str, Layer | NDArray]]:
     if isinstance(value, (Layer, NDArray)):
         yield name, value
     elif isinstance(value, list | tuple):
-        for number, item in enumerate(value):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        for number, item in enumerate(cast("Sequence[object]", value)):
             yield from _found(f"{name}.{number}", item)
     elif isinstance(value, dict):
-        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
+        for key, item in cast("Mapping[object, object]", value).items():
             yield from _found(f"{name}.{key}", item)
 
 

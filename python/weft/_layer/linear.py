@@ -164,7 +164,7 @@ class Embedding(Lazy):
 
     def initialize(self, x: NDArray) -> None:
         """Make the matrix beside the indices."""
-        self.W = self._parameter(
+        self.W = self._parameter(  # pyright: ignore[reportConstantRedefinition] # SINGA's name, of no constant
             (self.input_dim, self.output_dim),
             x.astype("float32") if x.dtype.kind != "f" else x,
             lambda w: w.uniform(-1.0, 1.0) if self.initializer == "uniform" else w.gaussian(0.0, 1.0),

@@ -331,7 +331,7 @@ class CudnnRNN(RNN_Base):
         )
         self.rnn_mode, self.use_mask, self.return_sequences = rnn_mode, use_mask, return_sequences
 
-    def initialize(self, x: NDArray, *states: Any, **named: Any) -> None:  # type: ignore[override] # noqa: ANN401 - states, and lengths
+    def initialize(self, x: NDArray, *states: Any, **named: Any) -> None:  # noqa: ANN401 - states, and lengths
         """Make the parameters."""
         del states, named
         self._make(stacked(self._called(), x, batch_first=self.batch_first))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -202,5 +202,5 @@ def _target_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     gradient=NONE,
 )
 def _target(s: Any, anchors: Any, labels: Any, scores: Any) -> Any:
-    given: dict[str, Any] = vars(s)
+    given = cast("dict[str, Any]", vars(s))
     return _box_targets(anchors, labels, scores, settings=tuple(given.items()))

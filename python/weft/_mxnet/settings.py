@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -125,7 +125,7 @@ def dtype(value: Any) -> np.dtype[Any]:
     """Read a dtype by its name, or by its number in MXNet."""
     found = _literal(value)
     if _is_integer(found) and 0 <= found < len(_DTYPES):
-        return np.dtype(_DTYPES[found])
+        return np.dtype(_DTYPES[cast("int", found)])
     try:
         kind: np.dtype[Any] = np.dtype(found)  # pyright: ignore[reportUnknownArgumentType]
     except TypeError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -241,7 +241,7 @@ def _check_rate(rate: float) -> None:
 
 def _fill_mask(generator: np.random.Generator, out: Elements, like: Elements, *, rate: float) -> None:
     del like
-    drawn: Any = generator.random(out.shape, dtype=np.float32)
+    drawn = cast("Elements", generator.random(out.shape, dtype=np.float32))
     kept = np.greater_equal(drawn, np.float32(rate))
     np.multiply(kept, 1 / (1 - rate), out=out, casting="unsafe")
 

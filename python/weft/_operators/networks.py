@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from weft.errors import ArgumentValueError
 from weft.random import Generator
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from weft._core import Engine, NDArray
 
@@ -232,6 +232,7 @@ def sides(padding: Any, odd: Sequence[int] = _NO_PADDING) -> Any:  # noqa: ANN40
     both: Any = (padding, padding) if isinstance(padding, int) else padding
     if len(both) == 4:  # noqa: PLR2004 - above, below, left, right
         both = (both[0], both[1]), (both[2], both[3])
-    pairs: Any = tuple(each if isinstance(each, tuple) else (each, each) for each in both)
+    several = cast("Iterable[int | tuple[int, int]]", both)
+    pairs = tuple(each if isinstance(each, tuple) else (each, each) for each in several)
     added = ((odd[0], odd[1]), (odd[2], odd[3]))
     return tuple((one + more, other + less) for (one, other), (more, less) in zip(pairs, added, strict=True))

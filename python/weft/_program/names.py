@@ -110,7 +110,7 @@ def _follow(
             _enter(found, read, value, ("global", function.__globals__, read.name))
             _neighbour(value, function, found, seen)
     if hasattr(function, "__wrapped__"):  # what a decorator's function stands for
-        _follow(function.__wrapped__, instance, prefix, found, seen)
+        _follow(function.__wrapped__, instance, prefix, found, seen)  # pyright: ignore[reportFunctionMemberAccess] # it is there
 
 
 def _neighbour(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from weft._array.operands import as_array
 from weft._core import Input, graph_calls, graph_order_mutation
 from weft.errors import GraphError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
     from weft._core import GraphCall, GraphCore, NDArray
     from weft._symbol.symbols import Symbol
@@ -55,8 +55,8 @@ def read_by(step: GraphCall) -> list[int]:
     [[]]
     """
     kind: _Kind = step.kind
-    said: Any = kind.op.attribute("ignores", ())
-    ignored = said(kind.attributes) if callable(said) else said
+    said = kind.op.attribute("ignores", ())
+    ignored = cast("Container[int]", said(kind.attributes) if callable(said) else said)
     places: Iterable[int] = range(len(step.inputs))
     if kind.template is not None:
         places = [at for at, each in enumerate(kind.template) if type(each) is Input]

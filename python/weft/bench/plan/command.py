@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weft.bench.plan.measuring import Planned
+    from weft.bench.plan.training import PlannedNetwork
 
 __all__ = ["add_to"]
 
@@ -97,7 +98,7 @@ def _plan_networks(*, as_json: bool) -> int:
     from weft.bench.plan.networks import NETWORKS  # noqa: PLC0415 - as above
     from weft.bench.plan.training import plan_network  # noqa: PLC0415 - as above
 
-    found = []
+    found: list[PlannedNetwork] = []
     for network in NETWORKS:
         print(network.name, file=sys.stderr)
         found.append(plan_network(network))
