@@ -48,6 +48,14 @@ fn a_copy_of_a_graph_keeps_its_own_attributes() {
     assert!(other.wanted::<String>("answer", "nobody").is_err());
 }
 
+#[test]
+fn results_that_do_not_exist_are_refused_where_the_op_is_unknown_too() {
+    let graph = Graph::of(&call(&same(), "n", Symbol::variable("x")));
+    let text = save(&graph).unwrap().replace("\"inputs\": [[0, 0, 0]]", "\"inputs\": [[0, 1, 0]]");
+    let error = load(&text, LoadOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("has 1 results, and result 1 is used"), "{error}");
+}
+
 fn lengths() -> impl Strategy<Value = Vec<i64>> {
     prop::collection::vec(-1_i64..4, 0..4)
 }

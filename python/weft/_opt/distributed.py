@@ -63,11 +63,9 @@ class DistOpt(Optimizer):
 
     Examples
     --------
-    The model's code does not change; ``mpiexec -n 2 python train.py`` trains on two processes.
+    The model's code does not change; ``mpiexec -n 2 python train.py`` trains on two processes::
 
-    >>> from weft import opt
-    >>> descent = opt.DistOpt(opt.SGD(lr=0.1, momentum=0.9))  # doctest: +SKIP
-    >>> net.set_optimizer(descent)  # doctest: +SKIP
+        net.set_optimizer(opt.DistOpt(opt.SGD(lr=0.1, momentum=0.9)))
     """
 
     def __init__(

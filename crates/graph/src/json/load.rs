@@ -106,6 +106,7 @@ fn build(read: &[Read<'_>], heads: &[(usize, u32, u32)], writer: Writer, options
             Ok::<_, GraphError>(NodeEntry { node, index, version })
         };
         let inputs: Vec<NodeEntry> = source.inputs.iter().map(|input| find(&made, input)).collect::<Result<_>>()?;
+        inputs.iter().try_for_each(|entry| check_index(&entry.node, entry.index))?;
         let control = source
             .control
             .iter()
@@ -184,9 +185,6 @@ fn call(
     writer: Writer,
     parsed: &mut Parsed,
 ) -> Result<Node> {
-    for entry in &inputs {
-        check_index(&entry.node, entry.index)?;
-    }
     let (notes, given): (Vec<_>, Vec<_>) =
         items.into_iter().partition(|(key, _)| key.len() > 4 && key.starts_with("__") && key.ends_with("__"));
     let key = (Arc::as_ptr(&op).addr(), given);
