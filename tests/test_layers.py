@@ -215,7 +215,9 @@ def test_python_starts_no_thread_of_its_own() -> None:
         if path == package / "_program" / "outside.py":
             continue  # what is not to be recorded is made on a thread that does not record
         text = path.read_text(encoding="utf-8")
-        assert not re.search(r"\bimport Thread\b|\bthreading\.Thread\(|ThreadPoolExecutor\(|\bimport ctypes\b", text), path
+        assert not re.search(r"\bimport Thread\b|\bthreading\.Thread\(|ThreadPoolExecutor\(|\bimport ctypes\b", text), (
+            path
+        )
 
 
 #: How a call of an array function walks: each stage knows those before it, and none after.
