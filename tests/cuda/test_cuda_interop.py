@@ -116,8 +116,8 @@ def test_streams_of_pytorch_wait_for_what_it_takes_and_are_waited_for(monkeypatc
 def test_memory_of_others_is_cast_moved_and_kept() -> None:
     x = weft.asarray(Theirs(np.arange(3.0)), dtype="int32", device="cuda:0")
     assert (x.device, x.dtype, x.shape) == (weft.gpu(0), np.int32, (3,))
-    with pytest.raises(TypeError, match="no arrays of dtype float16"):
-        weft.asarray(Theirs(np.zeros(3, "float16")))
+    with pytest.raises(TypeError, match=r"no arrays of dtype (longdouble|float128)"):
+        weft.asarray(Theirs(np.zeros(3, "longdouble")))
     with pytest.raises(ValueError, match="read-only"):
         weft.asarray(Theirs(np.zeros(3), data=(np.zeros(3).ctypes.data, True)))[...] = 1.0
 

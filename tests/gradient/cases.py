@@ -115,6 +115,7 @@ def _reduction(
 CASES: dict[str, list[Case]] = {
     **{name: _unary(name) for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh", "atanh")},
     **{name: _unary(name) for name in ("exp", "expm1", "exp2", "log", "log2", "log10", "log1p", "sqrt", "square", "reciprocal")},
+    "erf": [Case(weft.autograd.erf, (each,)) for each in (_real(2, 3), _signed(3))],
     **{name: _unary(name) for name in ("negative", "positive", "conj")},
     **{name: _unary(name, analytic=False) for name in ("cbrt", "degrees", "radians", "fabs", "modf_fraction") if hasattr(weft, name)},
     **{name: _unary(name, real=_signed, analytic=False) for name in ("ceil", "floor", "rint", "trunc", "round")},

@@ -20,8 +20,10 @@ from weft._array.operands import ArrayLike, as_array, engine_of, host_array
 from weft._array.ranges import arange, eye, identity, linspace, meshgrid, tril, triu
 from weft._array.rules import as_dtype, scalar_dtype
 from weft._array.shapes import as_shape
+from weft._array.symbolic import compose, is_symbol
 from weft._array.views import view
 from weft._core import NDArray, wrap
+from weft.ops import get_op
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -313,6 +315,10 @@ def full_like(
     NDArray([7., 7.])
     """
     x = as_array(x)
+    if is_symbol(x):
+        like = compose(get_op("zeros_like"), (x,), {})
+        filled = like if fill_value == 0 else like + fill_value
+        return filled if dtype is None else astype(filled, dtype, device=device)  # type: ignore[no-any-return] # a symbol
     where = device_of(x) if device is None else device
     return full(x.shape, fill_value, x.dtype if dtype is None else dtype, device=where, engine=x.engine)
 

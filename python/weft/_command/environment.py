@@ -14,6 +14,8 @@ VARIABLES = {
     "WEFT_EXIT_TIMEOUT": "seconds that interpreter exit may take to drain what was pushed",
     "WEFT_CUDA_LIBRARY": "path of the NVIDIA driver's library, where it is not in its usual place",
     "WEFT_NVRTC_LIBRARY": "path of NVRTC's library, where it is not in its usual place",
+    "WEFT_COMM_CHECK": "1 lets ranks compare what they call before each collective, 0 does not",
+    "WEFT_COMM_TIMEOUT": "seconds that a rank waits for the others, 600 if nobody says otherwise",
     "WEFT_ONEDNN_LIBRARY": "path of oneDNN's library, where it is not in its usual place, or off",
 }
 
