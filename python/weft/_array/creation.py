@@ -318,7 +318,7 @@ def full_like(
     if is_symbol(x):
         like = compose(get_op("zeros_like"), (x,), {})
         filled = like if fill_value == 0 else like + fill_value
-        return filled if dtype is None else astype(filled, dtype, device=device)  # type: ignore[no-any-return] # a symbol
+        return filled if dtype is None else astype(filled, dtype, device=device)
     where = device_of(x) if device is None else device
     return full(x.shape, fill_value, x.dtype if dtype is None else dtype, device=where, engine=x.engine)
 
