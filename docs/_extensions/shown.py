@@ -6,7 +6,8 @@ pictures are alike on all machines. What came out is kept in ``_build/shown`` un
 changes.
 
 Options: ``:timeline:`` records the run and draws it; ``:policy:`` and ``:workers:`` set those of the default engine;
-``:arguments:`` are the example's; with ``:picture:`` it shows that file, and nothing else.
+``:arguments:`` are the example's; with ``:picture:`` it shows that file, and nothing else;
+with ``:own-pictures:`` it is not asked for a timeline.
 """
 
 import hashlib
@@ -114,7 +115,11 @@ class Example(Shown):
     """A program of docs/examples."""
 
     required_arguments = 1
-    option_spec: ClassVar = Shown.option_spec | {"arguments": directives.unchanged, "picture": directives.path}
+    option_spec: ClassVar = Shown.option_spec | {
+        "arguments": directives.unchanged,
+        "picture": directives.path,
+        "own-pictures": directives.flag,
+    }
 
     def run(self) -> list[nodes.Node]:
         """Return what came out, or one picture of it."""
@@ -122,7 +127,9 @@ class Example(Shown):
         sources = sorted(examples.rglob("*.py"))
         for source in sources:
             self.env.note_dependency(str(source))
-        command = [sys.executable, str(examples / self.arguments[0]), "--timeline", "timeline.svg", "timeline.html"]
+        command = [sys.executable, str(examples / self.arguments[0])]
+        if "own-pictures" not in self.options:
+            command += ["--timeline", "timeline.svg", "timeline.html"]
         command += shlex.split(self.options.get("arguments", ""))
         folder = self.folder(command, {}, "".join(source.read_text(encoding="utf-8") for source in sources))
         return [self.image(folder / self.options["picture"])] if "picture" in self.options else self.outcome(folder)
