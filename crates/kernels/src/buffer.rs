@@ -33,7 +33,7 @@ pub(crate) unsafe fn slice<'a, T>(start: *mut u8, from: usize, count: usize) -> 
 ///
 /// # Safety
 ///
-/// As for [`slice`]; nobody else knows them.
+/// As for [`prim@slice`]; nobody else knows them.
 pub(crate) unsafe fn slice_mut<'a, T>(start: *mut u8, from: usize, count: usize) -> &'a mut [T] {
     // SAFETY: the caller's promise.
     unsafe { std::slice::from_raw_parts_mut(start.cast::<T>().add(from), count) }
