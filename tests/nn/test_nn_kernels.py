@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from nn import definitions
 from weft import nn
 from weft.symbol import Variable
 
-TORCH = find_spec("torch") is not None
 TOLERANCE = {"float32": {"rtol": 2e-5, "atol": 2e-5}, "float64": {"rtol": 1e-12, "atol": 1e-12}}
 
 

@@ -13,6 +13,7 @@
 //! |---|---|
 //! | small, native | a plain step |
 //! | large loop, fused loops, product | plain steps, one for each part (`weft_array::Portion`), which know each other only by the bytes that they touch |
+//! | kernel of a network, whose blocks share memory | a step with a cell, with whose blocks idle workers help |
 //! | callable, native function, what finishes later | a step with a cell; it is given arrays, which it is granted while it runs |
 //! | constant that the program changes or hands out | a step that copies it, ahead of all that touches the copy |
 //! | any, where devices are pools of their own | a step with a cell, in its device's lane |
