@@ -21,6 +21,7 @@ from weft._symbol.composing import function_of
 from weft._symbol.control import attach as _attach_control
 from weft._symbol.executor import Executor
 from weft._symbol.naming import HIDDEN, AttrScope, NameManager, Prefix, current_texts, named
+from weft._symbol.operator import attach as _attach_operator
 from weft._symbol.symbols import Symbol
 from weft.ops import get_op, list_ops
 
@@ -43,6 +44,7 @@ __all__ = [
 
 
 _attach_control()
+_attach_operator()
 
 
 def Variable(  # noqa: N802 - its name in NNVM and MXNet

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from weft._array.operands import as_array
-from weft._core import NDArray, TapeNode, tape_hears, tape_keep, tape_note
+from weft._array.symbolic import is_symbol
+from weft._core import NDArray, tape_hears, tape_keep, tape_note
 from weft._tape.modes import paused
 from weft._tape.structures import several
 from weft.errors import GradientError
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 __all__ = ["Operator"]
+
+
+class _Saved(Protocol):
+    """The node of a call, on the tape or in a graph: what `save` kept are its inputs."""
+
+    @property
+    def inputs(self) -> tuple[Any, ...]: ...
 
 
 class Operator:
@@ -40,7 +48,7 @@ class Operator:
     NDArray([0.5, 0.5])
     """
 
-    _node: TapeNode | None = None
+    _node: _Saved | None = None
     _kept: tuple[Any, ...] = ()
 
     def forward(self, *arrays: Any) -> Any:  # noqa: ANN401 - arrays
@@ -65,7 +73,11 @@ class Operator:
         return self._kept if self._node is None else self._node.inputs
 
     def __call__(self, *arrays: Any) -> Any:  # noqa: ANN401 - array-likes
-        """Compute the results; the tape hears one op, whose gradient is `backward`."""
+        """Compute the results; the tape hears one op, whose gradient is `backward`. Of symbols, compose one."""
+        if any(map(is_symbol, arrays)):
+            from weft._symbol.operator import applied  # noqa: PLC0415 - which knows the functions of arrays
+
+            return applied(self, arrays)
         like = next((x for x in arrays if isinstance(x, NDArray)), None)
         given = tuple(x if isinstance(x, NDArray | bool | int | float | complex) else as_array(x, like) for x in arrays)
         if not tape_hears(given):

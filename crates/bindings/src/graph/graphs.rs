@@ -222,7 +222,8 @@ impl PyIndexedGraph {
         found.ok_or_else(missing)
     }
 
-    /// The number of an entry among those of all nodes: of a node's number, or a ``NodeEntry``, and which result.
+    /// The number of an entry among those of all nodes: of a node's number and which result, of a ``NodeEntry``, or of a
+    /// tuple as in ``outputs``.
     #[pyo3(signature = (node, index=0))]
     fn entry_id(&self, py: Python<'_>, node: &Bound<'_, PyAny>, index: u32) -> PyResult<usize> {
         let (node, index) = if let Ok(entry) = node.cast::<super::nodes::PyNodeEntry>() {
@@ -234,6 +235,8 @@ impl PyIndexedGraph {
                     return Err(errors::graph(py, weft_graph::GraphError::new(message)));
                 }
             }
+        } else if let Ok((node, index, _version)) = node.extract::<(u32, u32, u32)>() {
+            (node, index)
         } else if let Ok(node) = node.extract::<u32>() {
             (node, index)
         } else {
