@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from weft._core import SymbolCore, format_value, graph_load_json
 from weft._symbol.composing import function_of
@@ -24,9 +24,6 @@ from weft._symbol.naming import HIDDEN, AttrScope, NameManager, Prefix, current_
 from weft._symbol.operator import attach as _attach_operator
 from weft._symbol.symbols import Symbol
 from weft.ops import get_op, list_ops
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 __all__ = [
     "AttrScope",
@@ -162,18 +159,42 @@ def load(path: str | Path) -> Symbol:
     return load_json(Path(path).read_text(encoding="utf-8"))
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
-    """Return the function that composes a call of the op of this name."""
-    if name.startswith("__"):
-        raise AttributeError(name)
+class _Room:
+    """The ops whose names begin alike, as `weft` has them in a module: ``weft.symbol.nn.conv``."""
+
+    __slots__ = ("_prefix", "_room")
+
+    def __init__(self, prefix: str, room: object) -> None:
+        self._prefix, self._room = prefix, room
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a function, or a room in this one
+        return _found(f"{self._prefix}.{name}", getattr(self._room, name, None))
+
+    def __dir__(self) -> list[str]:
+        start = len(self._prefix) + 1
+        return sorted({op[start:].partition(".")[0] for op in list_ops() if op.startswith(f"{self._prefix}.")})
+
+    def __repr__(self) -> str:
+        return f"<the ops of weft.symbol.{self._prefix}>"
+
+
+def _found(name: str, function: object) -> Any:  # noqa: ANN401 - as above
     try:
         op = get_op(name)
     except KeyError:
+        if any(each.startswith(f"{name}.") for each in list_ops()):
+            return _Room(name, function)
         raise AttributeError(f"weft.symbol has no {name!r}, and no op is named so") from None
-    function = getattr(sys.modules["weft"], name, None)
     return function_of(op, function if callable(function) else None)
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401 - as above
+    """Return the function that composes a call of the op of this name, or the ops whose names begin with it."""
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return _found(name, getattr(sys.modules["weft"], name, None))
 
 
 def __dir__() -> list[str]:
     """Return the names of this module, and those of all ops."""
-    return sorted({*__all__, *list_ops()})
+    return sorted({*__all__, *(op.partition(".")[0] for op in list_ops())})

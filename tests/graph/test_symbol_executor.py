@@ -266,3 +266,38 @@ def test_eval_ignores_other_names_and_wants_all_of_its_own() -> None:
         symbol.eval()
     with pytest.raises(GraphError, match="two variables are named 'a'"):
         (Variable("a") + Variable("a")).eval(a=[1])
+
+
+def test_a_device_may_stand_before_the_arrays() -> None:
+    x = weft.symbol.Variable("x")
+    gradient = weft.zeros(2)
+    executor = (x * 3).bind(weft.cpu(0), {"x": weft.ones(2)}, {"x": gradient}, "add")
+    for _ in range(2):
+        executor.forward(is_train=True)
+        executor.backward(weft.ones(2))
+    assert gradient.tolist() == [6.0, 6.0]
+    assert repr(executor).endswith(": x (2,)>")
+    with pytest.raises(TypeError, match="device is given twice"):
+        (x * 3).bind("cpu:0", [weft.ones(2)], device="cpu:0")
+    with pytest.raises(TypeError, match="args is given twice"):
+        (x * 3).bind([weft.ones(2)], args=[weft.ones(2)])
+    with pytest.raises(TypeError, match="5 arguments by position"):
+        (x * 3).bind([weft.ones(2)], None, "write", None, None)
+
+
+def test_what_does_not_follow_keeps_its_shape() -> None:
+    x, w = weft.symbol.Variable("x"), weft.symbol.Variable("w")
+    executor = (x @ w).simple_bind(x=(2, 3), w=(3, 4))
+    other = executor.reshape(x=(1, 3))
+    assert other.forward()[0].shape == (1, 4)
+    assert other.arg_dict["w"] is executor.arg_dict["w"]
+
+
+def test_ops_of_rooms_are_composed_by_their_rooms() -> None:
+    data = weft.symbol.Variable("data")
+    symbol = weft.symbol.nn.conv(data, name="c", stride=2)
+    assert symbol.list_arguments()[:2] == ["data", "c_weight"]
+    assert weft.symbol.linalg.inv(data, name="i").list_outputs() == ["i_output"]
+    assert "conv" in dir(weft.symbol.nn)
+    with pytest.raises(AttributeError, match=r"weft.symbol has no 'nn.nothing'"):
+        weft.symbol.nn.nothing  # noqa: B018 - the name is what is asked for

@@ -10,8 +10,9 @@ from weft._array.creation import zeros
 from weft._array.devices import as_device
 from weft._array.operands import as_array
 from weft._core import NDArray, graph_infer_shape, graph_infer_type, graph_inferred
+from weft._device import Device
 from weft._symbol.executor import Executor
-from weft.errors import ArgumentValueError, GraphError, ShapeError
+from weft.errors import ArgumentTypeError, ArgumentValueError, GraphError, ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,9 +20,10 @@ if TYPE_CHECKING:
     from weft._symbol.symbols import Symbol
     from weft._symbol.training import Again
 
-__all__ = ["bind", "simple_bind"]
+__all__ = ["bind", "by_position", "simple_bind"]
 
 _REQUESTS = ("write", "add", "null")
+_NAMES = ("args", "args_grad", "grad_req", "aux_states")  # in their order
 
 
 def _listed(what: str, names: Sequence[str], given: Any, *, complete: bool) -> dict[str, Any]:
@@ -55,6 +57,31 @@ def _requests(names: Sequence[str], given: Any) -> dict[str, str]:
                 f"grad_req of {name!r} is one of {', '.join(_REQUESTS)}, and {request!r} was given"
             )
     return found
+
+
+def by_position(
+    given: tuple[Any, ...],
+    device: Any,
+    *named: Any,
+) -> tuple[Any, tuple[Any, ...]]:
+    """Return the device, and what goes with it, of arguments by position and by name.
+
+    Examples
+    --------
+    >>> from weft._symbol.binding import by_position
+    >>> by_position(("cpu:0", {"x": 1}), None, None, None, "write", None)
+    ('cpu:0', ({'x': 1}, None, 'write', None))
+    """
+    if given and isinstance(given[0], Device | str):
+        if device is not None:
+            raise ArgumentTypeError("bind: device is given twice, by position and by name")
+        device, given = given[0], given[1:]
+    if len(given) > len(_NAMES):
+        raise ArgumentTypeError(f"bind: {len(given)} arguments by position, and there are {', '.join(_NAMES)}")
+    for name, known in zip(_NAMES[: len(given)], named, strict=False):
+        if known is not None and (not isinstance(known, str) or known != "write"):
+            raise ArgumentTypeError(f"bind: {name} is given twice, by position and by name")
+    return device, (*given, *named[len(given) :])
 
 
 def bind(

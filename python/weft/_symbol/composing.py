@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -129,6 +130,14 @@ def _check_attributes(op: Op, name: str, attributes: dict[str, Any]) -> None:
             )
 
 
+def _missing(op: Op, function: Callable[..., Any], count: int, given: dict[str, Any]) -> list[str]:
+    """Return the inputs that a function must have and that it was not given: they become variables."""
+    inputs = op.attribute("input_names", ())
+    rest = list(signature(function).parameters.values())[count:]
+    wanted = [each.name for each in rest if each.default is each.empty and each.name not in given]
+    return [] if callable(inputs) else [each for each in wanted if each in inputs]
+
+
 def function_of(op: Op, function: Callable[..., Any] | None) -> Callable[..., Any]:
     """Return what `weft.symbol` has under the name of an op: by NumPy's arguments where weft has a function of it."""
 
@@ -139,6 +148,10 @@ def function_of(op: Op, function: Callable[..., Any] | None) -> Callable[..., An
             if not isinstance(count, int) or len(arrays) >= count or not isinstance(arrays[0], Symbol):
                 for key in [key for key in given if key in HIDDEN or key.startswith("__")]:
                     texts[key] = str(given.pop(key))
+                missing = _missing(op, function, len(arrays), given) if isinstance(arrays[0], Symbol) else ()
+                if missing:
+                    name = named(name, op.name)
+                    given.update({each: Symbol(SymbolCore.variable(f"{name}_{each}", None)) for each in missing})
                 with chosen(name, texts):
                     return function(*arrays, **given)
         result = compose_op(op, arrays, name, texts, given)

@@ -90,6 +90,10 @@ class Executor:
         self._outputs: list[NDArray] | None = None
         self._order = graph.variables()
 
+    def __repr__(self) -> str:
+        names = ", ".join(f"{name} {array.shape}" for name, array in self.arg_dict.items())
+        return f"<Executor of {', '.join(self._symbol.list_outputs())}: {names}>"
+
     @property
     def arg_arrays(self) -> list[NDArray]:
         """The arguments in the order of `list_arguments`."""
@@ -372,6 +376,9 @@ class Executor:
             If an array would change that must not.
         """
         found = self._symbol.infer_shape(**shapes)
+        if found[0] is None:  # what does not follow stays
+            kept = {name: array.shape for name, array in self.arg_dict.items() if name not in shapes}
+            found = self._symbol.infer_shape(**kept, **shapes)
         if found[0] is None:
             raise ShapeError(f"shapes do not follow from {', '.join(shapes)}: give more of them")
 

@@ -364,11 +364,11 @@ class Symbol(Operators):
 
     def bind(
         self,
+        *given: Any,
         args: Any = None,
         args_grad: Any = None,
         grad_req: Any = "write",
         aux_states: Any = None,
-        *,
         device: Device | str | None = None,
         group2device: Mapping[str, Any] | None = None,
         mirror: bool = False,
@@ -378,6 +378,8 @@ class Symbol(Operators):
 
         Parameters
         ----------
+        *given
+            `args`, `args_grad`, `grad_req` and `aux_states` by position; a device may stand before them, as in MXNet.
         args : dict or list of NDArray
             The arguments, by name or in the order of `list_arguments`.
         args_grad : dict or list of NDArray, optional
@@ -402,10 +404,14 @@ class Symbol(Operators):
         >>> x = weft.symbol.Variable("x")
         >>> (x * 2).bind({"x": weft.ones(2)}).forward()
         [NDArray([2., 2.])]
+        >>> (x * 2).bind(weft.cpu(0), {"x": weft.ones(2)}).forward()
+        [NDArray([2., 2.])]
         """
-        from weft._symbol.binding import bind  # noqa: PLC0415 - which knows this module
+        from weft._symbol.binding import bind, by_position  # noqa: PLC0415 - which knows this module
         from weft._symbol.training import Again  # noqa: PLC0415 - as above
 
+        device, arrays = by_position(given, device, args, args_grad, grad_req, aux_states)
+        args, args_grad, grad_req, aux_states = arrays
         return bind(self, args, args_grad, grad_req, aux_states, device, group2device, Again(mirror, memory_limit))
 
     def simple_bind(
@@ -444,8 +450,10 @@ class Symbol(Operators):
         again = Again(mirror, memory_limit)
         return simple_bind(self, device, grad_req, type_dict or {}, group2device, shapes, again)
 
-    def summary(self, **shapes: Any) -> str:
+    def summary(self, known: Mapping[str, Any] | None = None, /, **shapes: Any) -> str:
         """Return a table of the nodes: shapes, parameters, bytes.
+
+        Shapes of variables are given by name, or all in a dict.
 
         Examples
         --------
@@ -457,7 +465,7 @@ class Symbol(Operators):
         """
         from weft._symbol.summary import summarize  # noqa: PLC0415 - which knows this module
 
-        return summarize(self, shapes)
+        return summarize(self, {**(known or {}), **shapes})
 
 
 def _unpickle(text: str) -> Symbol:
