@@ -85,6 +85,13 @@ def test_onednn_knows_nothing_of_the_house_and_kernels_no_python() -> None:
     assert not found & {"pyo3", "weft-program", "weft-bindings", "libloading"}
 
 
+def test_devices_join_arrays_and_cuda_without_python() -> None:
+    found = dependencies(manifest("device"))
+    assert {"weft-array", "weft-cuda", "weft-engine"} <= found
+    assert not found & {"pyo3", "cudarc", "libloading", "weft-program", "weft-bindings"}
+    assert not dependencies(manifest("program")) & {"pyo3", "weft-cuda", "weft-device", "weft-bindings"}
+
+
 def test_mpi_knows_nothing_of_the_house() -> None:
     assert not {name for name in dependencies(manifest("mpi")) if name.startswith(("weft-", "pyo3"))}
 

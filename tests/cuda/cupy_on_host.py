@@ -69,6 +69,7 @@ FUNCTIONS = {
     "einsum": "operands kwargs",
     "empty_like": "prototype dtype order subok shape",
     "flip": "a axis",
+    "full_like": "a fill_value dtype order subok shape",
     "isclose": "a b rtol atol equal_nan",
     "isin": "element test_elements assume_unique invert",
     "linalg.matrix_power": "M n",
@@ -80,12 +81,14 @@ FUNCTIONS = {
     "moveaxis": "a source destination",
     "nan_to_num": "x copy nan posinf neginf",
     "pad": "array pad_width mode kwargs",
+    "put_along_axis": "arr indices values axis",
     "quantile": "a q axis out overwrite_input method keepdims interpolation",
     "real": "val",
     "repeat": "a repeats axis",
     "roll": "a shift axis",
     "round": "a decimals out",
     "searchsorted": "a v side sorter",
+    "split": "ary indices_or_sections axis",
     "swapaxes": "a axis1 axis2",
     "take": "a indices axis out",
     "take_along_axis": "a indices axis",
@@ -94,6 +97,7 @@ FUNCTIONS = {
     "trace": "a offset axis1 axis2 dtype out",
     "transpose": "a axes",
     "where": "condition x y",
+    "zeros_like": "a dtype order subok shape",
 }
 #: Ufuncs that there are none of.
 MISSING = frozenset(["spacing", "vecdot"])
@@ -157,7 +161,14 @@ class ndarray(NDArrayOperatorsMixin):  # noqa: N801 - CuPy's name
             return lambda axis=None, out=None, keepdims=False: _shown(
                 getattr(self._array, name)(axis=axis, out=_bare(out), keepdims=keepdims)
             )
+        if name in ("sum", "prod", "mean"):  # the same
+            return lambda axis=None, dtype=None, out=None, keepdims=False: _shown(
+                getattr(self._array, name)(axis=axis, dtype=dtype, out=_bare(out), keepdims=keepdims)
+            )
         raise AttributeError(name)
+
+    def __int__(self) -> int:  # waits for the device
+        return int(self._array)
 
     def __getitem__(self, key: Any) -> Any:
         return _shown(self._array[_bare(key)])

@@ -30,7 +30,7 @@ pub use error::ArrayError;
 pub use layout::{DType, Layout, Scalar, Shape, Strides};
 pub use memory::recorded::{self, Tag};
 pub use memory::{
-    Arena, Block, Buffer, Elsewhere, MemoryStats, OutOfMemory, Storage, Within, fork, memory_stats, trim_memory,
+    Arena, Block, Buffer, Elsewhere, Home, MemoryStats, OutOfMemory, Storage, Within, fork, memory_stats, trim_memory,
 };
 pub use ops::{push_blocked, push_elementwise, push_matmul, push_reduce, push_step, run_blocked, run_idle};
 pub use step::{

@@ -1,9 +1,10 @@
 //! Arrays whose memory the host does not reach: ordered like others, refused to ops of the host.
 
+use std::any::Any;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use weft_array::{
-    Access, Array, ArrayError, Buffer, Call, DType, Elsewhere, Layout, Operand, Scalar, copy_loop, push,
+    Access, Array, ArrayError, Buffer, Call, DType, Elsewhere, Home, Layout, Operand, Scalar, copy_loop, push,
     push_elementwise, push_pair,
 };
 use weft_engine::{Cause, Engine, OpContext, Policy, PushOptions, Settings, Wait};
@@ -13,13 +14,29 @@ const DEVICE: u16 = 40;
 /// What a device might keep.
 struct Memory(u32);
 
+struct Toy;
+
+impl Home for Toy {
+    fn name(&self) -> &'static str {
+        "toy:0"
+    }
+
+    fn number(&self) -> u16 {
+        DEVICE
+    }
+
+    fn memory(&self, _: usize) -> Arc<dyn Any + Send + Sync> {
+        Arc::new(Memory(7))
+    }
+}
+
 fn engine(policy: Policy) -> Engine {
     Engine::new(Settings { policy, workers: Some(2), ..Settings::default() }).expect("valid settings")
 }
 
 fn on_device(engine: &Engine, length: usize) -> Array {
-    let memory = Elsewhere::new("toy:0", Arc::new(Memory(7)));
-    let buffer = Buffer::elsewhere(engine, length * 4, false, DEVICE, memory);
+    let memory = Elsewhere::new(&Toy, Arc::new(Memory(7)));
+    let buffer = Buffer::elsewhere(engine, length * 4, false, memory);
     Array::on(buffer, Layout::contiguous(&[length], 4).expect("a small array"), DType::Float32).expect("it fits")
 }
 

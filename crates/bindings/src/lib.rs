@@ -121,7 +121,7 @@ mod _core {
         super::errors::load(module.py())?;
         super::exceptions::load(module.py());
         super::location::load(module.py());
-        module.add("_FIRST_CUDA_DEVICE", super::cuda::runtime::FIRST_DEVICE)?;
+        module.add("_FIRST_CUDA_DEVICE", weft_device::FIRST_DEVICE)?;
         module.add("_debug_build", cfg!(debug_assertions))
     }
 }

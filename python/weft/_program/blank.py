@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weft._core import Engine
+    from weft._device import Device
 
 __all__ = ["Layout", "blank", "layouts_of"]
 
@@ -32,6 +33,8 @@ class Layout:
         The first argument on the same memory.
     distance : int
         Bytes from that one's first element to this one's.
+    device : Device or None
+        Where it is, if it is not in the host's memory.
     """
 
     shape: tuple[int, ...]
@@ -39,6 +42,7 @@ class Layout:
     dtype: np.dtype[Any]
     owner: int
     distance: int
+    device: Device | None = None
 
     def reach(self) -> tuple[int, int]:
         """Return the bytes that it reaches, counted from its owner's first element."""
@@ -56,7 +60,8 @@ def layouts_of(leaves: Sequence[Any], overlaps: Sequence[tuple[int, int, int]]) 
     for number, leaf in enumerate(leaves):
         array = leaf if isinstance(leaf, NDArray) else np.empty_like(leaf, subok=False)
         owner, distance = shared.get(number, (number, 0))
-        found.append(Layout(array.shape, array.strides, np.dtype(array.dtype), owner, distance))
+        device = leaf.device if isinstance(leaf, NDArray) and leaf._elsewhere else None
+        found.append(Layout(array.shape, array.strides, np.dtype(array.dtype), owner, distance, device))
     return tuple(found)
 
 
@@ -66,7 +71,8 @@ def blank(layouts: Sequence[Layout], engine: Engine) -> tuple[NDArray, ...]:
     for owner in dict.fromkeys(layout.owner for layout in layouts):
         reaches = [layout.reach() for layout in layouts if layout.owner == owner]
         low, high = min(low for low, _ in reaches), max(high for _, high in reaches)
-        made[owner] = zeros(high - low, dtype=np.uint8, engine=engine), low
+        device = layouts[owner].device
+        made[owner] = zeros(high - low, dtype=np.uint8, device=device, engine=engine), low
     return tuple(
         made[layout.owner][0]._strided(
             layout.shape, layout.strides, layout.distance - made[layout.owner][1], layout.dtype

@@ -47,7 +47,7 @@ impl<'a> Call<'a> {
             let buffer = array.buffer();
             (*access == Access::Read || !buffer.is_readonly())
                 && self.engine.is_same(buffer.engine())
-                && (buffer.is_host() || (self.anywhere && buffer.is_elsewhere()))
+                && (buffer.is_host() || (self.anywhere && buffer.is_elsewhere() && buffer.recording().is_none()))
         };
         if !self.arrays.iter().all(suits) {
             self.refuse()?;
@@ -70,6 +70,8 @@ impl<'a> Call<'a> {
             check_engine(self.engine, array)?;
             if !self.anywhere || !array.buffer().is_elsewhere() {
                 check_memory(array)?;
+            } else if let Some(tag) = array.buffer().recording().filter(|tag| !is_open(tag)) {
+                return Err(ArrayError::Recorded { recording: tag.name().to_owned() });
             }
         }
         Ok(())
@@ -102,9 +104,6 @@ pub fn submit<P: Repeatable>(payload: P, call: &Call<'_>) -> Result<(), ArrayErr
 /// Appends a step to the recording of this thread.
 pub fn record(step: Step, call: &Call<'_>) -> Result<(), ArrayError> {
     call.check()?;
-    if let Some((array, _)) = call.arrays.iter().find(|(array, _)| array.buffer().is_elsewhere()) {
-        return Err(recording::refuse_device(array));
-    }
     recording::append(step, call)
 }
 
@@ -162,7 +161,7 @@ pub(crate) fn check(engine: &Engine, array: &Array) -> Result<(), ArrayError> {
 #[cold]
 fn check_memory(array: &Array) -> Result<(), ArrayError> {
     match array.buffer().recording() {
-        Some(tag) if is_open(tag) => Ok(()),
+        Some(tag) if is_open(tag) && !array.buffer().is_elsewhere() => Ok(()),
         _ => array.buffer().check_host(),
     }
 }

@@ -346,17 +346,6 @@ fn append_parts(
     appended.unwrap_or_else(|| Err(ArrayError::Capture("no recording is open on this thread".to_owned())))
 }
 
-/// Says why an op on an array of a device is not recorded.
-#[cold]
-pub(crate) fn refuse_device(array: &Array) -> ArrayError {
-    let device = array.buffer().memory_elsewhere().map_or("a device", |memory| memory.device());
-    ArrayError::Capture(format!(
-        "an array of shape {:?} is on {device}, and a recording of the host takes arrays of the host: weft.cuda.capture \
-         records ops on devices",
-        array.layout().shape.to_vec()
-    ))
-}
-
 /// Refuses an op that cannot be recorded, while this thread records.
 #[inline]
 pub(crate) fn refuse_push(name: Option<&str>) -> Result<(), ArrayError> {
@@ -367,5 +356,5 @@ pub(crate) fn refuse_push(name: Option<&str>) -> Result<(), ArrayError> {
 fn refuse_now(name: Option<&str>) -> Result<(), ArrayError> {
     let open = tag().map_or_else(String::new, |tag| format!(" '{}'", tag.name()));
     let op = name.map_or_else(|| "this op".to_owned(), |name| format!("op '{name}'"));
-    Err(ArrayError::Capture(format!("recording{open} takes ops of the host, and {op} is none: do it before or after")))
+    Err(ArrayError::Capture(format!("{op} cannot be recorded, and recording{open} is open: do it before or after")))
 }

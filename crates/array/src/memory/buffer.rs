@@ -1,6 +1,6 @@
 //! The buffers that views share.
 
-use super::elsewhere::Elsewhere;
+use super::elsewhere::{Elsewhere, Home};
 use super::pushing::Guarded;
 use super::ranges::Ranges;
 use super::recorded::{self, Tag};
@@ -15,8 +15,8 @@ use weft_engine::{Cause, Engine, Variable, handles};
 /// What a buffer's bytes are.
 enum Memory {
     Host(Arc<Storage>),
-    /// Bytes that the host does not reach.
-    Elsewhere(Elsewhere),
+    /// Bytes that the host does not reach; or that have a place in a recording alone, as the next ones.
+    Elsewhere(Elsewhere, Option<Arc<Tag>>),
     /// None: they have a place in a recording.
     Recorded(Arc<Tag>),
 }
@@ -100,16 +100,38 @@ impl Buffer {
         Self::on_host(engine, bytes, place, readonly)
     }
 
-    /// A buffer on memory that the host does not reach, of the device that has this number among the engine's.
+    /// A buffer on memory that the host does not reach.
     ///
     /// Ops that need the host's memory are refused when they are pushed. Other crates push those that do not
     /// ([`Call::anywhere`](crate::Call)).
     #[must_use]
     #[inline]
-    pub fn elsewhere(engine: &Engine, bytes: usize, readonly: bool, device: u16, memory: Elsewhere) -> Arc<Self> {
+    pub fn elsewhere(engine: &Engine, bytes: usize, readonly: bool, memory: Elsewhere) -> Arc<Self> {
+        Self::on_device(engine, bytes, readonly, memory, None)
+    }
+
+    /// A buffer of so many bytes of a device; while this thread records, one of the recording.
+    #[must_use]
+    #[inline]
+    pub fn new_on(engine: &Engine, bytes: usize, home: &'static dyn Home) -> Arc<Self> {
+        let memory = Elsewhere::fresh(home, bytes);
+        match recorded::tag() {
+            None => Self::on_device(engine, bytes, false, memory, None),
+            Some(tag) if tag.keeps() => {
+                let made = Self::on_device(engine, bytes, false, memory, None);
+                recorded::note_made(&made);
+                made
+            }
+            Some(tag) => Self::on_device(engine, bytes, false, memory, Some(tag)),
+        }
+    }
+
+    #[inline]
+    fn on_device(engine: &Engine, bytes: usize, readonly: bool, memory: Elsewhere, tag: Option<Arc<Tag>>) -> Arc<Self> {
+        let device = memory.home().number();
         Arc::new(Self {
             bytes,
-            memory: Memory::Elsewhere(memory),
+            memory: Memory::Elsewhere(memory, tag),
             engine: engine.clone(),
             of_elsewhere: Some(engine.new_variable_of(bytes as u64)),
             of_host: OnceLock::new(),
@@ -117,6 +139,15 @@ impl Buffer {
             readonly,
             given: OnceLock::new(),
         })
+    }
+
+    /// A buffer as large as another one, where that is, with a place in a recording alone.
+    #[must_use]
+    pub fn placeholder(of: &Self, readonly: bool, tag: Arc<Tag>) -> Arc<Self> {
+        match of.home() {
+            None => Self::recorded(&of.engine, of.bytes, readonly, tag),
+            Some(home) => Self::on_device(&of.engine, of.bytes, readonly, Elsewhere::fresh(home, of.bytes), Some(tag)),
+        }
     }
 
     /// Its size in bytes.
@@ -130,21 +161,31 @@ impl Buffer {
     #[must_use]
     #[inline]
     pub fn is_elsewhere(&self) -> bool {
-        matches!(self.memory, Memory::Elsewhere(_))
+        matches!(self.memory, Memory::Elsewhere(..))
     }
 
     /// The recording in which alone it has its place.
     #[must_use]
     #[inline]
     pub fn recording(&self) -> Option<&Arc<Tag>> {
-        if let Memory::Recorded(tag) = &self.memory { Some(tag) } else { None }
+        match &self.memory {
+            Memory::Recorded(tag) | Memory::Elsewhere(_, Some(tag)) => Some(tag),
+            Memory::Host(_) | Memory::Elsewhere(_, None) => None,
+        }
+    }
+
+    /// The device in whose memory its bytes are, if they are not the host's.
+    #[must_use]
+    #[inline]
+    pub fn home(&self) -> Option<&'static dyn Home> {
+        self.memory_elsewhere().map(Elsewhere::home)
     }
 
     /// Its memory, if that is not the host's.
     #[must_use]
     #[inline]
     pub fn memory_elsewhere(&self) -> Option<&Elsewhere> {
-        if let Memory::Elsewhere(memory) = &self.memory { Some(memory) } else { None }
+        if let Memory::Elsewhere(memory, _) = &self.memory { Some(memory) } else { None }
     }
 
     /// Its bytes, if they are the host's. Whoever holds them and not the buffer must not touch them longer than the op
@@ -156,8 +197,10 @@ impl Buffer {
                 None => Ok(storage),
                 Some(call) => Err(ArrayError::GivenAway { call: call.to_string() }),
             },
-            Memory::Elsewhere(memory) => Err(ArrayError::Elsewhere { device: memory.device().to_owned() }),
-            Memory::Recorded(tag) => Err(ArrayError::Recorded { recording: tag.name().to_owned() }),
+            Memory::Elsewhere(memory, None) => Err(ArrayError::Elsewhere { device: memory.device().to_owned() }),
+            Memory::Recorded(tag) | Memory::Elsewhere(_, Some(tag)) => {
+                Err(ArrayError::Recorded { recording: tag.name().to_owned() })
+            }
         }
     }
 

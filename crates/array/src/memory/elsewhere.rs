@@ -6,24 +6,49 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+/// A device that has a memory of its own, for those who need some there and do not know what it is.
+pub trait Home: Send + Sync {
+    /// Its name, for messages.
+    fn name(&self) -> &'static str;
+
+    /// Its number among an engine's devices.
+    fn number(&self) -> u16;
+
+    /// Memory of so many bytes, which need not be allocated before an op fills it.
+    fn memory(&self, bytes: usize) -> Arc<dyn Any + Send + Sync>;
+}
+
 /// A device's memory, for those who know the device.
 #[derive(Clone)]
 pub struct Elsewhere {
-    device: &'static str,
+    home: &'static dyn Home,
     memory: Arc<dyn Any + Send + Sync>,
 }
 
 impl Elsewhere {
-    /// Memory of the device of this name.
+    /// Some memory of a device.
     #[must_use]
-    pub fn new(device: &'static str, memory: Arc<dyn Any + Send + Sync>) -> Self {
-        Self { device, memory }
+    pub fn new(home: &'static dyn Home, memory: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { home, memory }
+    }
+
+    /// So many bytes of a device's memory.
+    #[must_use]
+    pub fn fresh(home: &'static dyn Home, bytes: usize) -> Self {
+        Self { home, memory: home.memory(bytes) }
+    }
+
+    /// The device.
+    #[must_use]
+    #[inline]
+    pub fn home(&self) -> &'static dyn Home {
+        self.home
     }
 
     /// The device's name, for messages.
     #[must_use]
     pub fn device(&self) -> &'static str {
-        self.device
+        self.home.name()
     }
 
     /// The memory to look at, if it is of this type.
@@ -42,6 +67,6 @@ impl Elsewhere {
 
 impl fmt::Debug for Elsewhere {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Elsewhere").field("device", &self.device).finish_non_exhaustive()
+        f.debug_struct("Elsewhere").field("device", &self.device()).finish_non_exhaustive()
     }
 }

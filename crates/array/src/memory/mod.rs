@@ -10,7 +10,7 @@ pub mod recorded;
 mod storage;
 
 pub use buffer::Buffer;
-pub use elsewhere::Elsewhere;
+pub use elsewhere::{Elsewhere, Home};
 pub use pool::Block;
 pub use pool::{MemoryStats, OutOfMemory, memory_stats, trim_memory};
 pub(crate) use pushing::Pushing;

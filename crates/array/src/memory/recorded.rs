@@ -140,6 +140,22 @@ pub(crate) fn set_tag(tag: Option<Arc<Tag>>) {
     TAG.set(tag);
 }
 
+/// Lets this thread run what it pushes, though it records.
+struct Recording(Mode);
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        set_mode(self.0);
+    }
+}
+
+/// Runs `body`, whose ops run and are not recorded, whatever this thread does with others.
+pub fn suspended<T>(body: impl FnOnce() -> T) -> T {
+    let _recording = Recording(mode());
+    set_mode(Mode::Runs);
+    body()
+}
+
 /// The recording for which this thread records.
 #[inline]
 pub(crate) fn tag() -> Option<Arc<Tag>> {

@@ -24,6 +24,11 @@ pub trait Opaque: Send + Sync {
         false
     }
 
+    /// Whether it does more than to fill its arrays: then it runs though nobody looks at these.
+    fn has_effects(&self) -> bool {
+        !self.is_private()
+    }
+
     /// Whether it may only have begun when `run` returns: the op completes later.
     fn completes_later(&self) -> bool {
         false

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
-use weft_array::{Access as ArrayAccess, Array, Call, DType, Scalar, push};
+use weft_array::{Access as ArrayAccess, Array, Call, DType, Scalar};
 use weft_cuda::driver::Dimensions;
 use weft_cuda::{Access, Cuda, CudaError, Device, DeviceBuffer, Label, Launch, Launcher, Parameter};
 use weft_engine::trace::Kind;
@@ -282,23 +282,24 @@ impl CudaLoop {
         let launch = self.launch(launcher, walk, outputs, inputs).map_err(|error| errors::cuda(py, error))?;
         let launch = launch.at(Location::here(py).bits());
         let engine = outputs[0].engine();
+        // One for each access of the launch, in their order.
         let mut arrays: SmallVec<[(&Array, ArrayAccess); INPUTS]> = SmallVec::new();
-        for input in inputs {
-            if let Operand::Array(array) = input {
-                arrays.push((array, ArrayAccess::Read));
-            }
-        }
         let mut bytes = 0;
         for output in outputs {
             arrays.push((output, ArrayAccess::Overwrite));
             bytes += if output.bytes() < COUNTED { 0 } else { output.bytes() as u64 };
+        }
+        for input in inputs {
+            if let Operand::Array(array) = input {
+                arrays.push((array, ArrayAccess::Read));
+            }
         }
         if capture::is_open() {
             return capture::launch(py, engine, &launch, &arrays);
         }
         let note = trace::of_arrays(py, engine, Kind::Launch, &self.name);
         let options = PushOptions { bytes, note, ..PushOptions::default() };
-        push(launch, &Call::anywhere(engine, &arrays, options)).map_err(|error| raised(py, error))
+        weft_device::launch(launch, &Call::anywhere(engine, &arrays, options), true).map_err(|error| raised(py, error))
     }
 
     /// Refuses operands that do not suit the kernels. Answers their device.

@@ -23,7 +23,8 @@ type Place<'py> = (DeviceAddress, usize, usize, usize, Bound<'py, DeviceMemory>)
 #[pyfunction]
 #[pyo3(signature = (x, leads=Vec::new()))]
 pub(crate) fn cuda_export<'py>(x: &Bound<'py, NDArray>, leads: Vec<usize>) -> PyResult<Place<'py>> {
-    let (py, array) = (x.py(), &x.get().inner);
+    let (py, actual) = (x.py(), x.get().actual());
+    let array = &*actual;
     expect(py, array)?;
     let buffer = buffer_of(array).ok_or_else(|| errors::cuda(py, not_there()))?;
     let device = buffer.device().clone();

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use weft_array::{Access as ArrayAccess, Array, Call, push};
+use weft_array::{Access as ArrayAccess, Array, Call};
 use weft_cuda::driver::{Dimensions, FunctionHandle, StreamHandle};
 use weft_cuda::{Access, CudaError, Device, Kernel, Label, Launch, Launcher, Parameter, Stream};
 use weft_engine::trace::Kind;
@@ -178,7 +178,8 @@ impl RawKernel {
         engine.wait_for_room(py, 0)?;
         let note = trace::of_arrays(py, &engine.inner, Kind::Launch, &self.name);
         let options = PushOptions { note, ..PushOptions::default() };
-        push(launch, &Call::anywhere(&engine.inner, &arrays, options)).map_err(|error| raised(py, error))
+        weft_device::launch(launch, &Call::anywhere(&engine.inner, &arrays, options), false)
+            .map_err(|error| raised(py, error))
     }
 
     fn __repr__(&self) -> String {

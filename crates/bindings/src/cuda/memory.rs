@@ -5,22 +5,11 @@ use crate::array::{NDArray, dtypes, raised};
 use crate::engine::Engine;
 use crate::errors;
 use pyo3::prelude::*;
-use std::sync::Arc;
-use weft_array::{Array, Buffer, DType, Elsewhere, Layout};
-use weft_cuda::{CudaError, Device, DeviceBuffer};
+use weft_array::{Array, Buffer, DType, Layout};
+use weft_cuda::{Device, DeviceBuffer};
+pub(crate) use weft_device::{array_on, buffer_of, fresh, memory_of, not_there};
 
-/// The device memory of an array that is on a device.
-pub(crate) fn buffer_of(array: &Array) -> Option<Arc<DeviceBuffer>> {
-    array.buffer().memory_elsewhere()?.memory()
-}
-
-/// The same, to look at.
-#[inline]
-pub(crate) fn memory_of(array: &Array) -> Option<&DeviceBuffer> {
-    array.buffer().memory_elsewhere()?.get()
-}
-
-/// The same, where the array must be on a device.
+/// The memory of an array, which must be on a device.
 #[inline]
 pub(crate) fn expect<'a>(py: Python<'_>, array: &'a Array) -> PyResult<&'a DeviceBuffer> {
     memory_of(array).ok_or_else(|| {
@@ -31,38 +20,6 @@ pub(crate) fn expect<'a>(py: Python<'_>, array: &'a Array) -> PyResult<&'a Devic
         );
         errors::argument_value(py, &message)
     })
-}
-
-/// What is said where memory of a device was looked for and is not.
-pub(crate) fn not_there() -> CudaError {
-    CudaError::InvalidArgument("an array is not on a device".to_owned())
-}
-
-/// Makes an array of device memory.
-pub(crate) fn array_on(
-    engine: &weft_engine::Engine,
-    memory: Arc<DeviceBuffer>,
-    readonly: bool,
-    layout: Layout,
-    dtype: DType,
-) -> Result<Array, weft_array::ArrayError> {
-    Array::on(shared(engine, memory, readonly), layout, dtype)
-}
-
-fn shared(engine: &weft_engine::Engine, memory: Arc<DeviceBuffer>, readonly: bool) -> Arc<Buffer> {
-    let (bytes, number, name) = (memory.bytes(), runtime::number(memory.device()), runtime::name(memory.device()));
-    Buffer::elsewhere(engine, bytes, readonly, number, Elsewhere::new(name, memory))
-}
-
-/// An array of its own on a device, in C order, allocated when an op that fills it is issued.
-#[inline]
-pub(crate) fn fresh(
-    engine: &weft_engine::Engine,
-    device: &Device,
-    shape: &[usize],
-    dtype: DType,
-) -> Result<Array, weft_array::ArrayError> {
-    Array::made(shape, dtype, |bytes| shared(engine, DeviceBuffer::new(device, bytes), false))
 }
 
 /// An array of its own on a device, allocated when an op that fills it is issued.

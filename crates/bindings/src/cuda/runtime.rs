@@ -9,9 +9,6 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use weft_cuda::{CompileError, Compiler, Cuda, CudaError, Device};
 
-/// Number, among an engine's devices, of the first CUDA device; CPU devices come before. With as many lanes as engines
-/// have, those of the first sixteen devices of either kind are apart.
-pub(crate) const FIRST_DEVICE: u16 = 0x8010;
 /// How long the end of the process waits for the poller.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -36,19 +33,6 @@ fn open() -> Result<&'static Cuda, CudaError> {
 /// The device of this number.
 pub(crate) fn device(py: Python<'_>, index: usize) -> PyResult<Device> {
     py.detach(|| open()?.device(index)).map_err(|error| errors::cuda(py, error))
-}
-
-/// The number of a device among an engine's.
-pub(crate) fn number(device: &Device) -> u16 {
-    FIRST_DEVICE.saturating_add(u16::try_from(device.index()).unwrap_or(u16::MAX))
-}
-
-/// A device's name.
-pub(crate) fn name(device: &Device) -> &'static str {
-    static NAMES: OnceLock<Vec<String>> = OnceLock::new();
-    let count = || known().map_or(0, Cuda::device_count);
-    let names = NAMES.get_or_init(|| (0..count()).map(|index| format!("cuda:{index}")).collect());
-    names.get(device.index()).map_or("cuda", String::as_str)
 }
 
 /// Lets the poller end, before the driver is taken down with the process.

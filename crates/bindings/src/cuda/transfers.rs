@@ -12,111 +12,42 @@ use crate::location::Location;
 use crate::trace;
 use crate::wait;
 use pyo3::prelude::*;
-use std::mem::offset_of;
-use weft_array::{Access, Array, Call, DType, Layout, push, push_pair};
-use weft_cuda::{CudaError, HostMemory, Label, Landing, Region, copy, copy_in, copy_out};
+use weft_array::{Access, Array, DType, Layout, recorded, recording};
+use weft_cuda::{Label, Region};
+use weft_device::{CopyError, Noted};
+use weft_engine::Engine;
 use weft_engine::trace::Kind;
-use weft_engine::{Cause, Engine, InOrder, OpContext, Payload, PlaceOffset, PushOptions};
 
 /// What copies are called.
 const COPY: &str = "copy";
 
-/// Issues a copy from or to the host.
-struct Transfer {
-    device: Region,
-    host: Array,
-    to_device: bool,
-    landing: Landing,
-    location: Location,
-}
-
-impl Payload for Transfer {
-    // SAFETY: a `Location` is eight bytes without padding.
-    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(offset_of!(Transfer, location)) });
-
-    fn queue(&self) -> Option<InOrder> {
-        Some(self.device.device().queue())
-    }
-
-    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
-        let start = self.host.buffer().start()?.wrapping_add(self.host.layout().offset);
-        // SAFETY: the array is contiguous, the two ops of this copy have its variable until it has landed, and the
-        // landing keeps it. An array's memory is pinned as a whole or not at all, whoever has made it.
-        let memory = unsafe { HostMemory::new(start, self.host.bytes()) };
-        let label = label(self.location);
-        if self.to_device {
-            copy_in(context, &label, &self.device, memory, self.landing)?;
-        } else {
-            copy_out(context, &label, memory, &self.device, self.landing)?;
-        }
-        Ok(())
-    }
-}
-
-fn label(location: Location) -> Label {
-    Label::from(COPY).at(location.bits())
-}
-
-fn region(array: &Array) -> Result<Option<Region>, CudaError> {
-    buffer_of(array).map(|buffer| Region::new(&buffer, array.layout().offset, array.bytes())).transpose()
-}
-
-/// What may go wrong with a push of a copy.
-enum Refusal {
-    Array(weft_array::ArrayError),
-    Cuda(CudaError),
-    Python(PyErr),
-}
-
-impl Refusal {
-    fn raised(self, py: Python<'_>) -> PyErr {
-        match self {
-            Self::Array(error) => raised(py, error),
-            Self::Cuda(error) => errors::cuda(py, error),
-            Self::Python(error) => error,
-        }
-    }
-}
-
 /// Pushes a copy of contiguous elements, one side of which is on a device.
-fn push_copy(py: Python<'_>, engine: &Engine, to: &Array, from: &Array) -> Result<(), Refusal> {
+fn push_copy(py: Python<'_>, engine: &Engine, to: &Array, from: &Array) -> PyResult<()> {
     let location = Location::here(py);
-    let (target, source) = (region(to).map_err(Refusal::Cuda)?, region(from).map_err(Refusal::Cuda)?);
-    let arrays = [(to, Access::Overwrite), (from, Access::Read)];
     if capture::is_open() {
-        match (&target, &source) {
+        let arrays = [(to, Access::Overwrite), (from, Access::Read)];
+        let label = Label::from(COPY).at(location.bits());
+        let region = |array: &Array| {
+            let region = buffer_of(array).map(|buffer| Region::new(&buffer, array.layout().offset, array.bytes()));
+            region.transpose().map_err(|error| errors::cuda(py, error))
+        };
+        match (region(to)?, region(from)?) {
             (Some(target), Some(source)) if target.device() == source.device() => {
-                return capture::copy(py, engine, (target, source), &arrays).map_err(Refusal::Python);
+                return capture::copy(py, engine, (&target, &source), &arrays);
             }
-            (Some(_), Some(_)) => capture::refuse(py, &label(location), &arrays, "it copies between devices"),
-            _ => capture::refuse(py, &label(location), &arrays, "it copies from or to the host"),
-        }
-        .map_err(Refusal::Python)?;
+            (Some(_), Some(_)) => capture::refuse(py, &label, &arrays, "it copies between devices"),
+            _ => capture::refuse(py, &label, &arrays, "it copies from or to the host"),
+        }?;
     }
-    let note = trace::of_arrays(py, engine, Kind::Copy, COPY);
-    let options = PushOptions { name: Some(COPY), bytes: to.bytes() as u64, note, ..PushOptions::default() };
-    let request = Call::anywhere(engine, &arrays, options);
-    let (host, device, to_device) = match (target, source) {
-        (Some(target), Some(source)) => {
-            let device = target.device().clone();
-            let payload = device.issuing(move |_| Ok(copy(&label(location), &target, &source).map(drop)?));
-            return push(payload, &request).map_err(Refusal::Array);
-        }
-        (Some(target), None) => (from, target, true),
-        (None, Some(source)) => (to, source, false),
-        (None, None) => {
-            return Err(Refusal::Cuda(CudaError::InvalidArgument("neither array is on a device".to_owned())));
-        }
+    let noted = Noted {
+        place: location.bits(),
+        copy: trace::of_arrays(py, engine, Kind::Copy, COPY),
+        land: trace::of_arrays(py, engine, Kind::Async, "land copy"),
     };
-    let (landing, land) = Landing::keeping(device.device(), Box::new(host.clone()));
-    let transfer = Transfer { device, host: host.clone(), to_device, landing, location };
-    let kept = [(host, if to_device { Access::Read } else { Access::Mutate })];
-    let landed = {
-        // It waits for the device, and moves nothing.
-        let note = trace::of_arrays(py, engine, Kind::Async, "land copy");
-        Call::anywhere(engine, &kept, PushOptions { bytes: 0, note, ..options })
-    };
-    push_pair((transfer, &request), (land, &landed)).map_err(Refusal::Array)
+    weft_device::copy(engine, to, from, &noted).map_err(|error| match error {
+        CopyError::Array(error) => raised(py, error),
+        CopyError::Cuda(error) => errors::cuda(py, error),
+    })
 }
 
 /// Pushes a copy of `x`, of the same dtype, size and order, to `output`; both are contiguous, and one is on a device.
@@ -129,7 +60,7 @@ pub(crate) fn cuda_copy(output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>) -> 
     }
     let engine = output.get().owner().get();
     engine.wait_for_room(py, to.bytes() as u64)?;
-    push_copy(py, &engine.inner, to, from).map_err(|refusal| refusal.raised(py))
+    push_copy(py, &engine.inner, to, from)
 }
 
 /// The elements of an array that is on a device, in memory of the host: waits for them.
@@ -138,9 +69,14 @@ pub(crate) fn cuda_copy(output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>) -> 
 /// are other arrays': then the elements are first brought together on the device.
 pub(crate) fn to_host(py: Python<'_>, array: &Array) -> PyResult<Array> {
     expect(py, array)?;
+    // Who may look at values while this thread records has been asked.
+    if recording::is_open() { recorded::suspended(|| copied_to_host(py, array)) } else { copied_to_host(py, array) }
+}
+
+fn copied_to_host(py: Python<'_>, array: &Array) -> PyResult<Array> {
     let range = array.range();
     if array.bytes() > 0 && array.bytes() < range.len() / 4 * 3 && array.layout().shape.len() <= AXES {
-        return to_host(py, &compact(py, array)?);
+        return copied_to_host(py, &compact(py, array)?);
     }
     let bytes = |buffer, offset| {
         let layout = Layout { offset, ..Layout::contiguous(&[range.len()], 1)? };
@@ -152,7 +88,7 @@ pub(crate) fn to_host(py: Python<'_>, array: &Array) -> PyResult<Array> {
         Ok((bytes(array.buffer().clone(), range.start)?, host))
     })();
     let (device, host) = copied.map_err(|error| raised(py, error))?;
-    push_copy(py, engine, &host, &device).map_err(|refusal| refusal.raised(py))?;
+    push_copy(py, engine, &host, &device)?;
     wait::detached(py, engine, None, |wait| host.wait_to_read(wait))?;
     let layout = Layout { offset: array.layout().offset.saturating_sub(range.start), ..array.layout().clone() };
     Array::on(host.buffer().clone(), layout, array.dtype()).map_err(|error| raised(py, error))

@@ -475,8 +475,9 @@ impl NDArray {
     #[pyo3(name = "_values")]
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if self.inner.buffer().is_elsewhere() {
-            if granted(&self.inner).is_some() {
-                return hosted::view(py, &self.inner);
+            let actual = self.actual();
+            if granted(&actual).is_some() {
+                return hosted::view(py, &actual);
             }
             capture::check_wait(py, &self.inner)?;
             return memory::view(py, &transfers::to_host(py, &self.inner)?, true, Lasting::Always);

@@ -117,12 +117,9 @@ impl Recording {
     #[pyo3(signature = (array, readonly=false))]
     fn argument(&self, array: &Bound<'_, NDArray>, readonly: bool) -> PyResult<NDArray> {
         let (py, given) = (array.py(), &array.get().inner);
-        if given.buffer().is_elsewhere() {
-            let what =
-                "takes arrays of the host, and an argument is on a device: weft.cuda.capture records ops on devices";
-            return Err(self.capture(py, what));
+        if !given.buffer().is_elsewhere() {
+            given.buffer().storage().map_err(|error| raised(py, error))?;
         }
-        given.buffer().storage().map_err(|error| raised(py, error))?;
         if !self.engine.get().inner.is_same(given.engine()) {
             return Err(self.capture(py, "belongs to another engine than its argument"));
         }
@@ -134,10 +131,7 @@ impl Recording {
         let buffer = match known {
             Some(known) if known.is_readonly() == readonly => known,
             Some(_) => return Err(self.capture(py, "has two arguments on one memory, of which one alone is read-only")),
-            None => {
-                let tag = Arc::clone(&self.tag);
-                Buffer::recorded(given.engine(), given.buffer().bytes(), readonly, tag)
-            }
+            None => Buffer::placeholder(given.buffer(), readonly, Arc::clone(&self.tag)),
         };
         let placeholder =
             Array::on(buffer, given.layout().clone(), given.dtype()).map_err(|error| raised(py, error))?;

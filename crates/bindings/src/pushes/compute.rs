@@ -38,19 +38,28 @@ impl Payload for Compute {
         // SAFETY: hosted payloads run inside `Gil::enter`.
         let py = unsafe { Python::assume_attached() };
         let function = self.function.bind(py);
-        let run = || call_on(py, function, &self.arrays);
-        let outcome = if self.arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
-            let label = Label::bare(&name_of(context, function)).at(self.location.bits());
-            hosted::on_stream(py, &self.arrays, &label, run)
-        } else {
-            run()
-        };
-        outcome.map_err(|error| cause(py, Exceptions::of(context), &error, &name_of(context, function), self.location))
+        compute(py, function, &self.arrays, (context, self.location))
+            .map_err(|error| cause(py, Exceptions::of(context), &error, &name_of(context, function), self.location))
     }
 
     fn discard(self) {
         answering::tell(self.dropped);
     }
+}
+
+/// Calls a function with views of the arrays: on a stream of theirs, if they are on a device.
+fn compute(
+    py: Python<'_>,
+    function: &Bound<'_, PyAny>,
+    arrays: &[(Array, Access)],
+    (context, location): (&OpContext<'_>, Location),
+) -> PyResult<()> {
+    let run = || call_on(py, function, arrays);
+    if !arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
+        return run();
+    }
+    let label = Label::bare(&name_of(context, function)).at(location.bits());
+    hosted::on_stream(py, arrays, &label, run)
 }
 
 /// Calls a function with views of the arrays.
@@ -80,7 +89,7 @@ impl Opaque for Recomputing {
         // SAFETY: hosted payloads run inside `Gil::enter`.
         let py = unsafe { Python::assume_attached() };
         let function = self.function.bind(py);
-        call_on(py, function, arrays)
+        compute(py, function, arrays, (context, self.location))
             .map_err(|error| cause(py, Exceptions::of(context), &error, &name_of(context, function), self.location))
     }
 

@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use smallvec::SmallVec;
 use std::mem::offset_of;
 use std::sync::Arc;
-use weft_array::{Access, Array, ArrayError, Call, Opaque, Repeatable, granting, recording, submit};
+use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Repeatable, granting, recording, submit};
 use weft_cuda::Label;
 use weft_engine::trace::Kind;
 use weft_engine::{AccessKind, Cause, OpContext, Payload, PlaceOffset, PushOptions, Variable};
@@ -42,17 +42,7 @@ impl<P: Payload> Payload for Granting<P> {
             if !P::HOSTED || !self.arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
                 return self.payload.run(context);
             }
-            // SAFETY: hosted payloads run inside `Gil::enter`.
-            let py = unsafe { Python::assume_attached() };
-            let label = Label::bare(&context.label()).at(self.location.bits());
-            let mut outcome = Ok(());
-            let body = || {
-                outcome = self.payload.run(context);
-                Ok(())
-            };
-            let issued = hosted::on_stream(py, &self.arrays, &label, body);
-            outcome
-                .and(issued.map_err(|error| Cause::Error(Box::new(Raised::new(py, Exceptions::of(context), &error)))))
+            on_stream(&self.arrays, self.location, context, |context| self.payload.run(context))
         })
     }
 
@@ -61,9 +51,60 @@ impl<P: Payload> Payload for Granting<P> {
     }
 }
 
+/// Runs what is hosted on a stream of its arrays.
+fn on_stream(
+    arrays: &[(Array, Access)],
+    location: Location,
+    context: &mut OpContext<'_>,
+    run: impl FnOnce(&mut OpContext<'_>) -> Result<(), Cause>,
+) -> Result<(), Cause> {
+    // SAFETY: hosted payloads run inside `Gil::enter`.
+    let py = unsafe { Python::assume_attached() };
+    let label = Label::bare(&context.label()).at(location.bits());
+    let mut outcome = Ok(());
+    let body = || {
+        outcome = run(context);
+        Ok(())
+    };
+    let issued = hosted::on_stream(py, arrays, &label, body);
+    outcome.and(issued.map_err(|error| Cause::Error(Box::new(Raised::new(py, Exceptions::of(context), &error)))))
+}
+
+/// A hosted step some of whose arrays are on a device.
+struct OnStream {
+    step: Arc<dyn Opaque>,
+    location: Location,
+}
+
+impl Opaque for OnStream {
+    fn is_hosted(&self) -> bool {
+        true
+    }
+
+    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        on_stream(arrays, self.location, context, |context| self.step.run(arrays, context))
+    }
+
+    fn completes_later(&self) -> bool {
+        self.step.completes_later()
+    }
+
+    fn discard(&self) {
+        self.step.discard();
+    }
+
+    fn place(&self) -> u64 {
+        self.step.place()
+    }
+}
+
 impl<P: Traced> Repeatable for Granting<P> {
     fn into_step(self) -> Result<Arc<dyn Opaque>, ArrayError> {
-        self.payload.into_step()
+        let (step, location) = (self.payload.into_step()?, self.location);
+        if P::HOSTED && self.arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
+            return Ok(Arc::new(OnStream { step, location }));
+        }
+        Ok(step)
     }
 }
 

@@ -258,6 +258,45 @@ impl Launch {
         self
     }
 
+    /// The same launch of other memory: for each access, in their order, from which byte on, and what it does there.
+    pub fn on(&self, accesses: impl Iterator<Item = Result<(usize, Access), CudaError>>) -> Result<Self, CudaError> {
+        let mut words = self.inner.words.clone();
+        let mut given: SmallVec<[Access; 4]> = SmallVec::new();
+        for found in accesses {
+            let (offset, access) = found?;
+            if offset > access.buffer.bytes() || access.buffer.device() != self.device() {
+                return Err(self.misplaced(offset, &access));
+            }
+            if let Some(word) = self.plan().pointers.get(given.len()) {
+                words[*word] = offset as u64;
+            }
+            given.push(access);
+        }
+        if given.len() != self.inner.accesses.len() {
+            let (wanted, found) = (self.inner.accesses.len(), given.len());
+            let message = format!("{} accesses memory {wanted} times, and {found} were given", self.label());
+            return Err(CudaError::InvalidArgument(message));
+        }
+        let Inner { launcher, dimensions, priority, given: arguments, pointers, stream, .. } = &*self.inner;
+        let inner = Inner {
+            launcher: launcher.clone(),
+            dimensions: *dimensions,
+            priority: *priority,
+            given: *arguments,
+            pointers: *pointers,
+            stream: stream.clone(),
+            words,
+            accesses: given,
+        };
+        Ok(Self { inner: Box::new(inner), place: self.place })
+    }
+
+    /// The key of the place where it was pushed.
+    #[must_use]
+    pub fn place(&self) -> u64 {
+        self.place
+    }
+
     /// Ahead of others, if above 0.
     #[must_use]
     pub fn priority(mut self, priority: i32) -> Self {

@@ -50,6 +50,7 @@ pub(crate) fn donations(recorded: &Recorded, instructions: &[Instruction], argum
         let shared = recorded.argument_entries.iter().filter(|other| **other == entry).count() > 1;
         let of = &recorded.entries[entry];
         if shared
+            || of.home.is_some()
             || of.is_result
             || recorded.closed.contains(&argument)
             || found.iter().any(|known: &Donation| known.entry == entry)
@@ -59,7 +60,11 @@ pub(crate) fn donations(recorded: &Recorded, instructions: &[Instruction], argum
         let last = uses(entry).last().copied();
         let suits = |into: &usize| {
             let result = &recorded.entries[*into];
-            let is_own = matches!(result.source, Source::Fresh) && result.is_result && !result.is_shown && !of.is_shown;
+            let is_own = matches!(result.source, Source::Fresh)
+                && result.home.is_none()
+                && result.is_result
+                && !result.is_shown
+                && !of.is_shown;
             let uses = uses(*into);
             let (Some(first), true) = (uses.first(), is_own && result.bytes == of.bytes && of.bytes > 0) else {
                 return false;

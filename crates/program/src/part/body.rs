@@ -76,6 +76,10 @@ impl Body {
                 return Err(refused("a result of the part is no memory of its own"));
             }
         }
+        if let Some(home) = recorded.entries.iter().find_map(|entry| entry.home) {
+            let name = home.name();
+            return Err(refused(&format!("a part of a recording runs on the host, and it uses memory of {name}")));
+        }
         let inputs = recorded.argument_entries.clone();
         for instruction in &instructions {
             let later =

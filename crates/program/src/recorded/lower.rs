@@ -21,9 +21,10 @@ fn address(buffer: &Arc<Buffer>) -> usize {
 }
 
 impl Entries<'_> {
-    fn add(&mut self, source: Source, bytes: usize) -> usize {
+    fn add(&mut self, source: Source, buffer: &Buffer) -> usize {
         let (reach, is_result, is_shown) = (0..0, false, false);
-        self.list.push(Entry { source, bytes, reach, written: false, read: false, is_result, is_shown });
+        let (home, bytes) = (buffer.home(), buffer.bytes());
+        self.list.push(Entry { source, home, bytes, reach, written: false, read: false, is_result, is_shown });
         self.list.len() - 1
     }
 
@@ -47,7 +48,7 @@ impl Entries<'_> {
             }
             None => Source::State(array.clone()),
         };
-        let entry = self.add(source, buffer.bytes());
+        let entry = self.add(source, buffer);
         self.known.insert(address(buffer), entry);
         Ok(entry)
     }
@@ -77,7 +78,7 @@ impl Recorded {
             let placeholder = argument.placeholder.buffer();
             let entry = match entries.known.get(&address(placeholder)) {
                 Some(&known) => known,
-                None => entries.add(Source::Argument(number), placeholder.bytes()),
+                None => entries.add(Source::Argument(number), placeholder),
             };
             entries.known.insert(address(placeholder), entry);
             // Who closes over an argument means the argument.
@@ -163,6 +164,10 @@ impl Opaque for Standing {
         self.step.is_private()
     }
 
+    fn has_effects(&self) -> bool {
+        self.step.has_effects()
+    }
+
     fn completes_later(&self) -> bool {
         self.step.completes_later()
     }
@@ -178,7 +183,8 @@ impl Opaque for Standing {
 
 fn standing_for(step: Step, arrays: &Operands) -> Step {
     match step {
-        Step::Opaque(step) => {
+        // Nothing but Python's code can name the arrays that it was recorded with.
+        Step::Opaque(step) if step.is_hosted() => {
             let recorded = arrays.iter().map(|(array, _)| array.clone()).collect();
             Step::Opaque(Arc::new(Standing { step, recorded }))
         }

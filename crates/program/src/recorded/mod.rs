@@ -14,7 +14,7 @@ pub use describe::Description;
 use crate::ProgramError;
 use std::ops::Range;
 use std::sync::Arc;
-use weft_array::{Access, Array, Buffer, DType, Layout, Step};
+use weft_array::{Access, Array, Buffer, DType, Home, Layout, Step};
 use weft_engine::{AccessKind, Device, Engine, Variable};
 
 /// An array that a recorded function takes.
@@ -42,6 +42,8 @@ pub(crate) enum Source {
 #[allow(clippy::struct_excessive_bools)] // each answers a question of its own
 pub(crate) struct Entry {
     pub(crate) source: Source,
+    /// The device in whose memory it is, if that is not the host's.
+    pub(crate) home: Option<&'static dyn Home>,
     /// As it was recorded.
     pub(crate) bytes: usize,
     /// The bytes that are touched, as they were recorded.
@@ -56,6 +58,11 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// The number of the device in whose memory it is; none for the host's.
+    pub(crate) fn device(&self) -> Option<u16> {
+        self.home.map(Home::number)
+    }
+
     /// Whether nobody outside of a replay ever sees it.
     pub(crate) fn is_temporary(&self) -> bool {
         let own = match self.source {
@@ -114,12 +121,8 @@ pub struct Instruction {
 impl Instruction {
     /// Whether it does more than to compute what its places show.
     pub(crate) fn has_effects(&self) -> bool {
-        self.is_seen() || !self.variables.is_empty() || self.always_run
-    }
-
-    /// Whether somebody else's code sees its arrays.
-    pub(crate) fn is_seen(&self) -> bool {
-        is_seen(&self.step)
+        let of_step = if let Step::Opaque(opaque) = &self.step { opaque.has_effects() } else { false };
+        of_step || !self.variables.is_empty() || self.always_run
     }
 }
 

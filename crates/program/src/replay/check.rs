@@ -4,7 +4,7 @@ use crate::ProgramError;
 use crate::recorded::{Recorded, Source};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use weft_array::{Array, ArrayError, Buffer};
+use weft_array::{Array, ArrayError, Buffer, Home};
 use weft_engine::EngineError;
 
 /// Bytes from where an entry was recorded to where it lies now.
@@ -100,7 +100,12 @@ impl Signature {
         if of.written && buffer.is_readonly() {
             return Err(ArrayError::ReadOnly.into());
         }
-        buffer.storage()?;
+        if buffer.home().map(Home::number) != of.device() {
+            return Err(refuse(number, "is on another device than the one that was recorded"));
+        }
+        if of.home.is_none() {
+            buffer.storage()?;
+        }
         let inside = signed(of.reach.start) + by >= 0 && signed(of.reach.end) + by <= signed(buffer.bytes());
         if inside { Ok(()) } else { Err(refuse(number, "is a part of less memory than the program reaches")) }
     }

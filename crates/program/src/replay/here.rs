@@ -63,7 +63,8 @@ impl Here {
             elements(&instruction.step, bytes)
         };
         let total = instructions.iter().map(read).fold(0_usize, usize::saturating_add);
-        if instructions.len() > INSTRUCTIONS || !instructions.iter().all(native) || total > ELEMENTS {
+        let on_host = recorded.entries.iter().all(|entry| entry.home.is_none());
+        if !on_host || instructions.len() > INSTRUCTIONS || !instructions.iter().all(native) || total > ELEMENTS {
             return None;
         }
         let (mut steps, mut operands) = (Vec::new(), Vec::new());

@@ -31,7 +31,8 @@ pub(super) struct Lowered {
 
 /// Where the bytes of something are kept account of.
 enum Space {
-    Arena,
+    /// In the arena of the host, or of a device.
+    Arena(Option<u16>),
     /// In a buffer of its own, or in none.
     Own(usize),
     Variable(u64),
@@ -57,7 +58,7 @@ struct Lowering<'a> {
     /// Results in the place of arguments that were given away.
     given: &'a [(usize, usize)],
     builder: ReplayBuilder<Bindings>,
-    arena: Spans,
+    arenas: HashMap<Option<u16>, Spans>,
     own: HashMap<usize, Spans>,
     ports: HashMap<usize, Ports>,
     variables: HashMap<u64, (Variable, Spans, Ports)>,
@@ -73,19 +74,25 @@ fn range_of(entry: &Entry, range: &Range<usize>) -> Range<usize> {
 }
 
 /// Where each instruction runs, and on which devices what they write belongs, by the rule of any push.
-fn placed(instructions: &[Instruction], devices: &mut Devices) -> Vec<Device> {
+fn placed(entries: &[Entry], instructions: &[Instruction], devices: &mut Devices) -> Vec<Device> {
     let mut all = Vec::with_capacity(instructions.len());
+    for (device, entry) in devices.iter_mut().zip(entries) {
+        *device = device.or(entry.device());
+    }
+    let is_elsewhere = |place: &Place| entries[place.entry].home.is_some();
     for instruction in instructions {
         let known = |writes: bool| {
             let mut places = instruction.places.iter().filter(|place| (place.access != Access::Read) == writes);
-            places.find_map(|place| devices[place.entry])
+            places.find_map(|place| Some((devices[place.entry]?, is_elsewhere(place))))
         };
         let found = known(true).or_else(|| known(false));
-        if let Some(found) = found {
-            for place in instruction.places.iter().filter(|place| place.access != Access::Read) {
+        if let Some((found, elsewhere)) = found {
+            let written = instruction.places.iter().filter(|place| place.access != Access::Read);
+            for place in written.filter(|place| is_elsewhere(place) == elsewhere) {
                 devices[place.entry].get_or_insert(found);
             }
         }
+        let found = found.map(|(device, _)| device);
         let index = if instruction.at_arrays { found.unwrap_or(0) } else { instruction.device.index };
         all.push(Device { index, ..instruction.device });
     }
@@ -108,7 +115,7 @@ impl Lowered {
             offsets,
             given,
             builder,
-            arena: Spans::new(usize::MAX, false),
+            arenas: HashMap::new(),
             own: HashMap::new(),
             ports: HashMap::new(),
             variables: HashMap::new(),
@@ -121,7 +128,7 @@ impl Lowered {
             }
         }
         let apart = recorded.engine.policy() == Policy::PerDevice;
-        let placed = placed(instructions, &mut devices);
+        let placed = placed(&recorded.entries, instructions, &mut devices);
         for (at, (instruction, device)) in instructions.iter().zip(placed).enumerate() {
             let device = apart.then_some(device);
             lowering.instruction((at, instruction), device, whole).map_err(ArrayError::from)?;
@@ -198,7 +205,7 @@ impl Lowering<'_> {
         match self.offsets.get(look.entry).copied().flatten() {
             Some(offset) => {
                 look.range = look.range.start + offset..look.range.end + offset;
-                (Space::Arena, look)
+                (Space::Arena(self.recorded.entries[look.entry].device()), look)
             }
             None => (Space::Own(look.entry), look),
         }
@@ -296,7 +303,7 @@ impl Lowering<'_> {
 
     fn spans(&mut self, space: &Space) -> (&mut Spans, Option<&mut Ports>) {
         match space {
-            Space::Arena => (&mut self.arena, None),
+            Space::Arena(device) => (self.arenas.entry(*device).or_insert_with(|| Spans::new(usize::MAX, false)), None),
             Space::Own(entry) => {
                 let spans = self.own.entry(*entry).or_insert_with(|| Spans::new(*entry, true));
                 (spans, self.ports.get_mut(entry))

@@ -14,14 +14,30 @@ use crate::ProgramError;
 use crate::memory::{Life, place};
 use crate::recorded::{Instruction, Memory, Recorded, depend, overlap};
 use std::ops::Range;
+use weft_array::Home;
+
+/// Bytes of the arenas.
+#[derive(Clone, Default)]
+pub(super) struct Arenas {
+    pub(super) host: usize,
+    /// Each in the memory of a device.
+    pub(super) devices: Vec<(&'static dyn Home, usize)>,
+}
+
+impl Arenas {
+    /// Of all of them.
+    pub(super) fn bytes(&self) -> usize {
+        self.host + self.devices.iter().map(|(_, bytes)| bytes).sum::<usize>()
+    }
+}
 
 /// A plan.
 pub(super) struct Planned {
     pub(super) instructions: Vec<Instruction>,
     /// Of entries in the arena.
     pub(super) offsets: Vec<Option<usize>>,
-    /// Bytes of the arena.
-    pub(super) bytes: usize,
+    /// The arenas: of the host, of devices.
+    pub(super) arenas: Arenas,
     /// For each instruction, entries whose memory it is the first to use after them.
     pub(super) after: Vec<Vec<usize>>,
     /// First and last use of entries.
@@ -117,29 +133,46 @@ fn plan(
             (life.first, life.last) = (life.first.min(moments[at]), life.last.max(moments[at]));
         }
     }
-    let mut intervals = Vec::with_capacity(own.len());
-    for number in &own {
-        // Copies of constants are made first of all.
-        let first = lives[*number].is_some_and(|(first, _)| first == 0);
-        intervals.extend(in_use[*number].map(|life| if first { Life { first: 0, ..life } } else { life }));
-    }
-    let (places, bytes) = place(&intervals)?;
     let mut offsets = vec![None; recorded.entries.len()];
-    for (number, offset) in own.iter().zip(places) {
-        offsets[*number] = Some(offset);
+    let mut after = vec![Vec::new(); instructions.len()];
+    let mut arenas = Arenas::default();
+    let mut homes: Vec<Option<&'static dyn Home>> = vec![None];
+    for home in own.iter().filter_map(|number| recorded.entries[*number].home) {
+        if homes.iter().flatten().all(|known| known.number() != home.number()) {
+            homes.push(Some(home));
+        }
     }
-    let lower: Vec<usize> = intervals.iter().map(|life| life.first).collect();
-    let after = after((recorded, &instructions, dependencies), &offsets, own, &lower);
-    Ok(Planned { instructions, offsets, bytes, after, lives })
+    for home in homes {
+        let device = home.map(Home::number);
+        let of_home = own.iter().copied().filter(|number| recorded.entries[*number].device() == device);
+        let of_home: Vec<usize> = of_home.collect();
+        let mut intervals = Vec::with_capacity(of_home.len());
+        for number in &of_home {
+            // Copies of constants are made first of all.
+            let first = lives[*number].is_some_and(|(first, _)| first == 0);
+            intervals.extend(in_use[*number].map(|life| if first { Life { first: 0, ..life } } else { life }));
+        }
+        let (places, bytes) = place(&intervals)?;
+        for (number, offset) in of_home.iter().zip(places) {
+            offsets[*number] = Some(offset);
+        }
+        let lower: Vec<usize> = intervals.iter().map(|life| life.first).collect();
+        note_after((recorded, &instructions, dependencies), &offsets, (of_home, &lower), &mut after);
+        match home {
+            None => arenas.host = bytes,
+            Some(home) => arenas.devices.push((home, bytes)),
+        }
+    }
+    Ok(Planned { instructions, offsets, arenas, after, lives })
 }
 
-/// For each instruction, the entries that had memory before which it is the first to use anew.
-fn after(
+/// For each instruction, the entries of one arena that had memory before which it is the first to use anew.
+fn note_after(
     (recorded, instructions, dependencies): (&Recorded, &[Instruction], &[Vec<usize>]),
     offsets: &[Option<usize>],
-    mut own: Vec<usize>,
-    lower: &[usize],
-) -> Vec<Vec<usize>> {
+    (mut own, lower): (Vec<usize>, &[usize]),
+    after: &mut [Vec<usize>],
+) {
     let mut first: Vec<usize> = vec![0; recorded.entries.len()];
     for (number, lower) in own.iter().zip(lower) {
         first[*number] = *lower;
@@ -166,7 +199,6 @@ fn after(
         rest.push((range, number));
         owners = rest;
     }
-    let mut after = vec![Vec::new(); instructions.len()];
     for (at, instruction) in instructions.iter().enumerate() {
         for place in &instruction.places {
             // Who comes behind another op on the same entry is behind what that one is behind.
@@ -180,5 +212,4 @@ fn after(
             }
         }
     }
-    after
 }

@@ -4,7 +4,7 @@ use super::bound::{Base, Bindings};
 use super::check::Moved;
 use super::figures::Figures;
 use super::lowered::{Devices, Lowered};
-use super::planned::{Planned, planned};
+use super::planned::{Arenas, Planned, planned};
 use super::program::{Buffers, Options};
 use crate::ProgramError;
 use crate::memory::{Donation, Lease, donations};
@@ -12,7 +12,8 @@ use crate::recorded::{Instruction, Recorded, Settings, Source};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use weft_array::{
-    Array, ArrayError, Block, Buffer, ReplayCall, Touched, known_devices, push_replay, set_known_devices,
+    Array, ArrayError, Block, Buffer, Elsewhere, Home, ReplayCall, Touched, known_devices, push_replay,
+    set_known_devices,
 };
 use weft_engine::{AccessKind, EngineError, PortId, PushOptions, ReplayOptions, Variable};
 
@@ -23,8 +24,7 @@ const COUNTED: usize = 4096;
 pub(super) struct Pushed {
     /// By entry, of those in the arena.
     pub(super) offsets: Vec<Option<usize>>,
-    /// Bytes of the arena.
-    bytes: usize,
+    arenas: Arenas,
     /// Constants that each call has a copy of.
     copied: Vec<usize>,
     instructions: Vec<Instruction>,
@@ -50,7 +50,7 @@ impl Pushed {
         settings: &Settings,
     ) -> Result<Self, ProgramError> {
         let whole = settings.sequential;
-        let Planned { instructions, offsets, bytes, lives, .. } = planned(recorded, instructions, settings.memory())?;
+        let Planned { instructions, offsets, arenas, lives, .. } = planned(recorded, instructions, settings.memory())?;
         let is_used = |number: &usize| recorded.entries[*number].is_result || lives[*number].is_some();
         let is_copied = |number: &usize| {
             is_used(number) && matches!(recorded.entries[*number].source, Source::Constant { copied: true, .. })
@@ -63,11 +63,12 @@ impl Pushed {
         let copied = (0..recorded.entries.len()).filter(is_copied).collect();
         let fresh: Vec<usize> = (0..recorded.entries.len()).filter(is_fresh).collect();
         let counted = fresh.iter().map(|number| recorded.entries[*number].bytes).filter(|bytes| *bytes >= COUNTED);
+        let bytes = arenas.bytes();
         let held = (counted.sum::<usize>() + if bytes >= COUNTED { bytes } else { 0 }) as u64;
         let figures = Figures::new(recorded, &instructions, bytes, &offsets);
         let donations = donations(recorded, &instructions, settings.donated());
         let (lowered, probed) = (Mutex::default(), OnceLock::new());
-        Ok(Self { offsets, bytes, copied, instructions, whole, fresh, held, lowered, donations, probed, figures })
+        Ok(Self { offsets, arenas, copied, instructions, whole, fresh, held, lowered, donations, probed, figures })
     }
 
     /// The donations of a call: arguments that nobody else can see.
@@ -107,8 +108,12 @@ impl Pushed {
         let traced = if engine.is_traced() { options.note } else { None };
         let note = |instruction: &Instruction| traced.map(|note| note(&instruction.name, instruction.place));
         let notes = self.instructions.iter().map_while(note).collect();
-        let lease = (self.bytes > 0).then(|| Lease::new(self.bytes));
-        let bases = (0..recorded.entries.len()).map(|entry| self.base(call, entry)).collect();
+        let lease = (self.arenas.host > 0).then(|| Lease::new(self.arenas.host));
+        let arena = |(home, bytes): &(&'static dyn Home, usize)| {
+            (home.number(), Buffer::elsewhere(engine, *bytes, false, Elsewhere::fresh(*home, *bytes)))
+        };
+        let arenas: DeviceArenas = self.arenas.devices.iter().map(arena).collect();
+        let bases = (0..recorded.entries.len()).map(|entry| self.base(call, &arenas, entry)).collect();
         let bindings = Arc::new(Bindings { bases, lease, notes });
         let mut touched: SmallVec<[Touched<'_>; 16]> = SmallVec::new();
         for (entry, touches) in &lowered.touched {
@@ -126,8 +131,8 @@ impl Pushed {
 
     /// Makes sure, once, that there may be memory for an arena: a call of a program that can never run changes nothing.
     fn probe(&self) -> Result<(), ProgramError> {
-        if self.bytes > 0 && self.probed.get().is_none() {
-            Block::probe_arena(self.bytes)?;
+        if self.arenas.host > 0 && self.probed.get().is_none() {
+            Block::probe_arena(self.arenas.host)?;
             let _ = self.probed.set(());
         }
         Ok(())
@@ -140,12 +145,16 @@ impl Pushed {
             buffers.resize(recorded.entries.len(), None);
         }
         for number in &self.fresh {
-            buffers[*number] = Some(Buffer::new(&recorded.engine, recorded.entries[*number].bytes));
+            let entry = &recorded.entries[*number];
+            buffers[*number] = Some(match entry.home {
+                None => Buffer::new(&recorded.engine, entry.bytes),
+                Some(home) => Buffer::new_on(&recorded.engine, entry.bytes, home),
+            });
         }
         buffers
     }
 
-    fn base(&self, call: &Located<'_>, entry: usize) -> Base {
+    fn base(&self, call: &Located<'_>, arenas: &DeviceArenas, entry: usize) -> Base {
         let given = || call.given.iter().find(|(result, _)| *result == entry);
         let storage = |entry: usize| call.buffer(entry).and_then(|(buffer, _)| buffer.storage().ok()).map(Arc::clone);
         let is_own = call.fresh.get(entry).is_some_and(Option::is_some) && !call.recorded.entries[entry].is_shown;
@@ -156,7 +165,13 @@ impl Pushed {
             };
         }
         match (self.offsets[entry], call.buffer(entry)) {
-            (Some(offset), _) => Base::Arena(offset),
+            (Some(offset), _) => match call.recorded.entries[entry].device() {
+                None => Base::Arena(offset),
+                Some(device) => match arenas.iter().find(|(known, _)| *known == device) {
+                    Some((_, arena)) => Base::Buffer(Arc::clone(arena), offset.cast_signed()),
+                    None => unreachable!("what has a place in an arena has an arena"),
+                },
+            },
             (None, Some((buffer, by))) => Base::Buffer(Arc::clone(buffer), by),
             (None, None) => Base::Nowhere,
         }
@@ -187,6 +202,9 @@ impl Pushed {
         Ok(lowered)
     }
 }
+
+/// The arenas of a call in the memory of devices.
+type DeviceArenas = SmallVec<[(u16, Arc<Buffer>); 1]>;
 
 /// Where the entries of a call lie.
 struct Located<'a> {

@@ -1,0 +1,67 @@
+//! Launches: pushed, or recorded as steps.
+
+use crate::memory::{buffer_of, not_there};
+use std::sync::Arc;
+use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Step, push, record, recording};
+use weft_cuda::{CudaError, Launch};
+use weft_engine::{AccessKind, Cause, InOrder, OpContext};
+
+/// A launch whose arrays are given anew each time.
+struct LaunchStep {
+    /// As it was recorded.
+    launch: Launch,
+    place: u64,
+    /// Whether it does nothing but fill its arrays.
+    pure: bool,
+}
+
+/// What a launch does with an array: the bytes from its first element on, and those that it reaches.
+fn access((array, access): &(Array, Access)) -> Result<(usize, weft_cuda::Access), CudaError> {
+    let kind = match access {
+        Access::Read => AccessKind::Read,
+        // What lies between the elements stays, and so does what is beside them.
+        Access::Overwrite if array.is_flat() => AccessKind::Overwrite,
+        Access::Mutate | Access::Overwrite => AccessKind::Mutate,
+    };
+    let buffer = buffer_of(array).ok_or_else(not_there)?;
+    Ok((array.layout().offset, weft_cuda::Access { buffer, range: array.range(), kind }))
+}
+
+impl Opaque for LaunchStep {
+    fn is_hosted(&self) -> bool {
+        false
+    }
+
+    fn queue(&self) -> Option<InOrder> {
+        Some(self.launch.kernel().device().queue())
+    }
+
+    fn is_private(&self) -> bool {
+        true
+    }
+
+    fn has_effects(&self) -> bool {
+        !self.pure
+    }
+
+    fn run(&self, arrays: &Operands, _: &mut OpContext<'_>) -> Result<(), Cause> {
+        let launch = self.launch.on(arrays.iter().map(access)).map_err(Cause::from)?;
+        launch.issue().map(drop).map_err(Cause::from)
+    }
+
+    fn place(&self) -> u64 {
+        self.place
+    }
+}
+
+/// Pushes a launch, or appends it to the recording of this thread. The call names one array for each access of the launch, in
+/// their order. `pure` says that it does nothing but fill them. The caller has waited for room.
+pub fn launch(launch: Launch, call: &Call<'_>, pure: bool) -> Result<(), ArrayError> {
+    if !recording::is_open() {
+        return push(launch, call);
+    }
+    debug_assert_eq!(launch.accesses().len(), call.arrays.len());
+    let place = launch.place();
+    recording::announce(launch.label().name(), place);
+    record(Step::Opaque(Arc::new(LaunchStep { launch, place, pure })), call)
+}

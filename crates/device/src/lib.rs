@@ -1,0 +1,18 @@
+//! Arrays in the memory of CUDA devices: joins `weft-array` and `weft-cuda`, which do not know each other.
+//!
+//! | module | home of |
+//! |---|---|
+//! | `memory` | arrays on a device, and the memory behind them |
+//! | `launch` | launches: pushed, or recorded as steps |
+//! | `copy` | copies within a device, between two, from and to the host: pushed, or recorded as steps |
+//!
+//! What is recorded is a step that knows no memory: each replay gives it arrays anew, and issues it as if it were pushed
+//! then. So order on the device rests on the same fences, whether an op was pushed or is a part of a replay.
+
+mod copy;
+mod launch;
+mod memory;
+
+pub use copy::{CopyError, Noted, copy};
+pub use launch::launch;
+pub use memory::{FIRST_DEVICE, array_on, buffer_of, fresh, home_of, memory_of, not_there};
