@@ -49,6 +49,7 @@ __all__ = [
     "_Memory",
     "_MpiCommunicator",
     "_MpiLibrary",
+    "_TaskGraph",
     "_after_fork_child",
     "_after_fork_parent",
     "_before_fork",
@@ -151,6 +152,22 @@ _debug_build: bool
 @final
 class _MpiLibrary:
     def __new__(cls, path: str, in_place: int, any_source: int, byte: int, multiple: bool) -> Self: ...
+
+@final
+class _TaskGraph:
+    def __new__(
+        cls,
+        nodes: dict[Hashable, Any],
+        wanted: list[Hashable],
+        known: dict[Hashable, Any],
+        kinds: tuple[type, ...],
+        before: Callable[[Hashable], object] | None = None,
+        after: Callable[[Hashable, Any], object] | None = None,
+    ) -> Self: ...
+    def order(self) -> list[Hashable]: ...
+    def push(self, engine: Engine) -> Variable: ...
+    def stop(self) -> None: ...
+    def take(self) -> dict[Hashable, Any]: ...
 
 @final
 class _MpiCommunicator:
