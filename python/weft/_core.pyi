@@ -1,7 +1,7 @@
 # Types of the extension module, and of what `import weft` attaches to its classes; documentation is with the objects.
 
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from types import EllipsisType, ModuleType, TracebackType
 from typing import Any, ClassVar, Literal, Never, Self, SupportsIndex, TypeAlias, TypedDict, TypeVar, final, overload
 
@@ -785,6 +785,7 @@ def push_compute(
     mutated: tuple[NDArray, ...] | None = None,
     *,
     name: str | None = None,
+    variable: Variable | None = None,
 ) -> None: ...
 def copy_elements(output: NDArray, x: NDArray) -> None: ...
 def set_dispatch(hook: Callable[[str, Any, Any], Any]) -> None: ...

@@ -98,7 +98,11 @@ def get(
 
 
 def _observed(
-    nodes: dict[Hashable, Any], wanted: list[Hashable], known: dict[Hashable, Any], engine: Engine, active: Any  # noqa: ANN401 - Dask's callbacks
+    nodes: dict[Hashable, Any],
+    wanted: list[Hashable],
+    known: dict[Hashable, Any],
+    engine: Engine,
+    active: Any,  # noqa: ANN401 - Dask's callbacks
 ) -> dict[Hashable, Any]:
     """Compute under callbacks, which hear of each task before and after it."""
     starts, states, before, after, finishes = _callbacks.unpack_callbacks(active)

@@ -47,7 +47,10 @@ impl TaskGraph {
     ) -> PyResult<Self> {
         let observed = before.is_some() || after.is_some();
         let read = Reader::new(nodes, known, Kinds::new(kinds)?, observed).read(wanted)?;
-        Ok(Self { run: Arc::new(Run::new(read.calls, read.values, read.wanted, Observers { before, after })), needs: read.needs })
+        Ok(Self {
+            run: Arc::new(Run::new(read.calls, read.values, read.wanted, Observers { before, after })),
+            needs: read.needs,
+        })
     }
 
     /// The keys of the calls, each behind what it needs.
@@ -58,7 +61,8 @@ impl TaskGraph {
     /// Pushes all calls as one op. The variable is ready when the last of them is done.
     fn push(&self, py: Python<'_>, engine: &Bound<'_, Engine>) -> PyResult<Variable> {
         if recording::is_open() {
-            let message = "a graph of Dask's is computed now, and not at each replay: compute it outside of the program";
+            let message =
+                "a graph of Dask's is computed now, and not at each replay: compute it outside of the program";
             return Err(raised(py, ArrayError::Capture(message.to_owned())));
         }
         let (inner, owner) = (&engine.get().inner, engine.clone().unbind());
@@ -91,7 +95,10 @@ impl TaskGraph {
         builder.resolve(done, AccessKind::Mutate, &last, true).map_err(failed)?;
         let replay = inner.new_replay(builder).map_err(failed)?;
         engine.get().wait_for_room(py, 0)?;
-        let options = ReplayOptions { push: PushOptions { name: Some("dask graph"), ..PushOptions::default() }, sequential: false };
+        let options = ReplayOptions {
+            push: PushOptions { name: Some("dask graph"), ..PushOptions::default() },
+            sequential: false,
+        };
         let ports = [(done, &variable)];
         py.detach(|| inner.push_replay(&replay, &ports, Arc::clone(&self.run), &options)).map_err(failed)?;
         Ok(Variable::new(variable, owner))

@@ -187,8 +187,8 @@ impl<'a, 'py> Reader<'a, 'py> {
         for (name, value) in given.iter() {
             named.push((name.unbind(), self.argument(value, needs)?));
         }
-        let function = task.getattr(intern!(py, "func"))?.unbind();
-        Ok(Argument::Call(Box::new(Function { function, positional: positional?, named })))
+        let callable = task.getattr(intern!(py, "func"))?.unbind();
+        Ok(Argument::Call(Box::new(Function { callable, positional: positional?, named })))
     }
 
     fn argument(&mut self, value: Bound<'py, PyAny>, needs: &mut Vec<u32>) -> PyResult<Argument> {
@@ -209,7 +209,7 @@ impl<'a, 'py> Reader<'a, 'py> {
             return self.call(&value, needs);
         }
         // Most are numbers, texts and arrays, which need not be asked.
-        if kind.is(&pyo3::types::PyInt::type_object(py)) || !value.is_instance(&self.kinds.any)? {
+        if kind.is(pyo3::types::PyInt::type_object(py)) || !value.is_instance(&self.kinds.any)? {
             return Ok(Argument::Value(value.unbind()));
         }
         self.node(value, needs)
@@ -275,9 +275,9 @@ impl<'a, 'py> Reader<'a, 'py> {
             Argument::Slot(entry) => Argument::Slot(self.entries[entry as usize].slot),
             Argument::List(items) => Argument::List(all(items)),
             Argument::Call(call) => {
-                let Function { function, positional, named } = *call;
+                let Function { callable, positional, named } = *call;
                 let named = named.into_iter().map(|(name, value)| (name, self.numbered(value))).collect();
-                Argument::Call(Box::new(Function { function, positional: all(positional), named }))
+                Argument::Call(Box::new(Function { callable, positional: all(positional), named }))
             }
             Argument::Node(Node { node, needs }) => {
                 let slot = |(key, entry): (Py<PyAny>, u32)| (key, self.entries[entry as usize].slot);

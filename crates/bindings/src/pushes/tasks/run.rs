@@ -23,7 +23,7 @@ pub(super) enum Argument {
 
 /// A function with its arguments.
 pub(super) struct Function {
-    pub(super) function: Py<PyAny>,
+    pub(super) callable: Py<PyAny>,
     pub(super) positional: Vec<Argument>,
     pub(super) named: Vec<(Py<PyAny>, Argument)>,
 }
@@ -83,7 +83,9 @@ impl Run {
 
     /// The keys of calls in words, for a trace.
     pub(super) fn name(&self, py: Python<'_>, calls: &[u32]) -> String {
-        let word = |at: u32| self.tasks[at as usize].key.bind(py).str().map_or_else(|_| "task".to_owned(), |text| text.to_string());
+        let word = |at: u32| {
+            self.tasks[at as usize].key.bind(py).str().map_or_else(|_| "task".to_owned(), |text| text.to_string())
+        };
         match calls {
             [first, .., last] => format!("{} ... {}", word(*first), word(*last)),
             _ => calls.iter().map(|&at| word(at)).collect(),
@@ -158,7 +160,7 @@ impl Run {
                     }
                     Some(named)
                 };
-                call_with(function.function.bind(py), &positional, named.as_ref())
+                call_with(function.callable.bind(py), &positional, named.as_ref())
             }
             Argument::Node(Node { node, needs }) => {
                 let values = PyDict::new(py);
