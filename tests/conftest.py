@@ -170,12 +170,13 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what needs a GPU where there is none, with the reason; with WEFT_REQUIRE_GPU that is a failure."""
-    if item.get_closest_marker("gpu") is None:
+    """Skip what needs a GPU, or two, where there is none, with the reason; with WEFT_REQUIRE_GPU that is a failure."""
+    wanted = 2 if item.get_closest_marker("multi_gpu") else 1 if item.get_closest_marker("gpu") else 0
+    if not wanted:
         return
     absent = pytest.fail if os.environ.get("WEFT_REQUIRE_GPU") else pytest.skip
     try:
-        name = weft._core.cuda_properties(0)["name"]
+        name = weft._core.cuda_properties(wanted - 1)["name"]
     except weft.errors.CudaUnavailableError as error:
         absent(str(error))
     if name.startswith("Fake"):

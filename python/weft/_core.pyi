@@ -1,7 +1,7 @@
 # Types of the extension module, and of what `import weft` attaches to its classes; documentation is with the objects.
 
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from types import EllipsisType, ModuleType, TracebackType
 from typing import Any, ClassVar, Literal, Never, Self, SupportsIndex, TypeAlias, TypedDict, TypeVar, final, overload
 
@@ -49,6 +49,7 @@ __all__ = [
     "_Memory",
     "_MpiCommunicator",
     "_MpiLibrary",
+    "_TaskGraph",
     "_after_fork_child",
     "_after_fork_parent",
     "_before_fork",
@@ -151,6 +152,22 @@ _debug_build: bool
 @final
 class _MpiLibrary:
     def __new__(cls, path: str, in_place: int, any_source: int, byte: int, multiple: bool) -> Self: ...
+
+@final
+class _TaskGraph:
+    def __new__(
+        cls,
+        nodes: dict[Hashable, Any],
+        wanted: list[Hashable],
+        known: dict[Hashable, Any],
+        kinds: tuple[type, ...],
+        before: Callable[[Hashable], object] | None = None,
+        after: Callable[[Hashable, Any], object] | None = None,
+    ) -> Self: ...
+    def order(self) -> list[Hashable]: ...
+    def push(self, engine: Engine) -> Variable: ...
+    def stop(self) -> None: ...
+    def take(self) -> dict[Hashable, Any]: ...
 
 @final
 class _MpiCommunicator:
@@ -768,6 +785,7 @@ def push_compute(
     mutated: tuple[NDArray, ...] | None = None,
     *,
     name: str | None = None,
+    variable: Variable | None = None,
 ) -> None: ...
 def copy_elements(output: NDArray, x: NDArray) -> None: ...
 def set_dispatch(hook: Callable[[str, Any, Any], Any]) -> None: ...

@@ -516,7 +516,7 @@ class CommunicatorTypeError(CommunicatorError, TypeError):
 
 
 class CommunicatorUnavailableError(CommunicatorError, ImportError):
-    """There is no mpi4py, or it finds no MPI.
+    """There is no mpi4py, or it finds no MPI; or an array on a GPU is to travel, and CuPy has no NCCL.
 
     Install ``weft[mpi]``, and ``mpich`` or ``openmpi`` where the system brings no MPI.
     """

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import json
-import os
-import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -16,42 +12,17 @@ import pytest
 if TYPE_CHECKING:
     from conftest import RunScript
 
-HERE = Path(__file__).parent
-MPIEXEC = Path(sys.executable).parent / "mpiexec"
+sys.path.insert(0, str(Path(__file__).parent))
+import checks_collectives
+import checks_differing
+import checks_training
+from launching import launch, needs_mpi, outcomes
 
-pytestmark = pytest.mark.skipif(not MPIEXEC.exists(), reason="pip install mpich mpi4py brings an MPI")
-
-sys.path.insert(0, str(HERE))
-import checks_collectives  # noqa: E402 - beside this file
-import checks_differing  # noqa: E402 - likewise
-import checks_training  # noqa: E402 - likewise
-from ranks import MARK  # noqa: E402 - likewise
+pytestmark = needs_mpi
 
 ROOMS = {room.__name__: tuple(room.CHECKS) for room in (checks_collectives, checks_differing, checks_training)}
 #: Which ranks run what.
 RUNS = [(ranks, room) for ranks in (2, 3) for room in ROOMS]
-
-
-def launch(ranks: int, *command: str, options: tuple[str, ...] = (), **env: str) -> subprocess.CompletedProcess[str]:
-    """Run a Python command on so many ranks."""
-    return subprocess.run(
-        [str(MPIEXEC), *options, "-n", str(ranks), sys.executable, *command],
-        cwd=HERE,
-        env={**os.environ, "WEFT_COMM_CHECK": "1", "OMP_NUM_THREADS": "1", **env},
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
-
-
-@functools.cache
-def outcomes(ranks: int, room: str) -> tuple[dict[tuple[str, int], str], str]:
-    """How each check of a room ended on each rank; and all that was printed."""
-    done = launch(ranks, "ranks.py", room)
-    lines = [line.partition(MARK)[2] for line in done.stdout.splitlines() if MARK in line]
-    found = {(name, rank): outcome for name, rank, outcome in map(json.loads, lines)}
-    return found, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(("ranks", "room", "check"), [(n, room, each) for n, room in RUNS for each in ROOMS[room]])

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
+import subprocess
+import sys
+import textwrap
+import threading
 from operator import add, mul
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +17,8 @@ import pytest
 import weft
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conftest import RunScript
 
 dask: Any = pytest.importorskip("dask")
@@ -89,6 +96,125 @@ def test_callbacks_hear_of_each_task() -> None:
     ):
         assert get({"a": (add, 1, 1), "b": (add, "a", 1)}, "b") == 3
     assert heard == [("start", None), ("before", "a"), ("a", 2), ("before", "b"), ("b", 3), ("finish", False)]
+
+
+def test_few_values_live_at_a_time() -> None:
+    lock, live, most = threading.Lock(), 0, 0
+
+    class Value:
+        def __init__(self, *_: object) -> None:
+            nonlocal live, most
+            with lock:
+                live += 1
+                most = max(most, live)
+
+        def __del__(self) -> None:
+            nonlocal live
+            with lock:
+                live -= 1
+
+    graph: dict[Any, Any] = {(0, at): (Value, at) for at in range(256)}
+    for layer in range(8):
+        graph |= {(layer + 1, at): (Value, (layer, 2 * at), (layer, 2 * at + 1)) for at in range(128 >> layer)}
+    with weft.Engine(workers=2) as engine:
+        get(graph, (8, 0), engine=engine)
+    assert most <= 2 * 9 + 4  # a path for each worker, and not the 256 leaves
+
+
+def test_arguments_of_every_kind() -> None:
+    from dask._task_spec import Alias, DataNode, Dict, List, Task, TaskRef, Tuple
+
+    def show(*args: Any, **named: Any) -> Any:
+        return args, named
+
+    graph = {
+        "data": DataNode("data", 5),
+        "plain": 7,
+        "alias": Alias("alias", "data"),
+        "a": Task(
+            "a", show, TaskRef("alias"), "data", List(TaskRef("data"), Tuple(TaskRef("plain"), 1)), k=TaskRef("plain")
+        ),
+        "b": Task("b", show, Dict({"x": TaskRef("a")}), n=Task(None, add, TaskRef("data"), TaskRef("data"))),
+    }
+    assert get(graph, "a") == ((5, "data", [5, (7, 1)]), {"k": 7})
+    assert get(graph, ["b", "alias"]) == ((({"x": get(graph, "a")},), {"n": 10}), 5)
+    fused = Task.fuse(Task("p", add, TaskRef("data"), 1), Task("q", mul, TaskRef("p"), 3), key="q")
+    assert get({"data": graph["data"], "q": fused}, "q") == 18
+
+
+def test_an_interrupt_leaves_out_what_has_not_begun(script: RunScript) -> None:
+    done = script(
+        """
+        import _thread, threading, weft
+        import weft.distributed.dask as dask
+
+        begun, went_on = threading.Event(), []
+
+        def first():
+            _thread.interrupt_main()
+            begun.wait(20)
+            return 1
+
+        def other(x):
+            went_on.append(x)
+
+        engine = weft.Engine(workers=1)
+        try:
+            dask.get({"a": (first,), "b": (other, "a"), "c": (other, "b")}, "c", engine=engine)
+        except KeyboardInterrupt:
+            begun.set()
+            engine.close()
+            print("interrupted", went_on)
+        """
+    )
+    assert done.stdout == "interrupted []\n", done.stderr
+
+
+def test_a_graph_is_not_recorded() -> None:
+    @weft.program
+    def step(x: weft.NDArray) -> weft.NDArray:
+        return x + get({"a": (add, 1, 1)}, "a")
+
+    with pytest.raises(weft.errors.CaptureError, match="outside of the program"):
+        step(weft.ones(2))
+
+
+def test_a_trace_names_tasks() -> None:
+    with weft.trace() as trace:
+        get({("x", 1): (add, 1, 1), "y": (add, ("x", 1), 1), "z": (add, ("x", 1), "y")}, "z")
+    assert {"('x', 1)", "y", "z"} <= {name for text in trace.names for name in text.split(" ... ")}
+
+
+#: Of Dask's own tests, those of what the scheduler covers; WEFT_DASK_TESTS=all runs whole files more.
+OWN = ["test_ufunc"] + ["test_routines", "test_linalg", "test_slicing"] * (os.environ.get("WEFT_DASK_TESTS") == "all")
+
+
+@pytest.mark.parametrize("room", OWN)
+def test_dasks_own_tests_pass(room: str, tmp_path: Path) -> None:
+    (tmp_path / "scheduled.py").write_text(
+        textwrap.dedent("""
+        import dask, dask.base, weft
+        get, graphs = weft.distributed.dask.get, []
+
+        def counted(*args, **options):
+            graphs.append(args)
+            return get(*args, **options)
+
+        dask.base.named_schedulers.update(dict.fromkeys(("sync", "synchronous", "single-threaded", "threads"), counted))
+        dask.config.set(scheduler=counted)
+
+        def pytest_terminal_summary(terminalreporter):
+            terminalreporter.write_line(f"computed {len(graphs)} graphs")
+        """),
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "pytest", "-p", "scheduled", "-p", "no:cacheprovider", "-q", "-c", os.devnull]
+    command += ["--rootdir", str(tmp_path), "--pyargs", f"dask.array.tests.{room}"]
+    paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
+    graphs = [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("computed ")]
+    assert graphs[0] > 100, done.stdout[-3000:]
 
 
 def test_collections_compute() -> None:

@@ -94,6 +94,8 @@ mod _core {
     #[pymodule_export]
     use super::pushes::on_device::cache_cuda_loop;
     #[pymodule_export]
+    use super::pushes::tasks::TaskGraph;
+    #[pymodule_export]
     use super::pushes::{
         Kernel, Loop, Memory, Operator, beside, cache_loop, copy_elements, empty, forget_loops, memory_stats,
         memory_trim, open_onednn, push_compute, set_dispatch, wrap,

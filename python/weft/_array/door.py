@@ -5,6 +5,7 @@
 | a native loop | element-wise ops whose dtypes are those of one of NumPy's inner loops |
 | the op's attribute "push" | ops that know a faster way than their `compute`, on the host |
 | kernels of a device | what has some there, by `weft._cuda` |
+| the op's attribute "push_on_device" | ops that are carried out by another library there |
 | a callable, run by a worker with the GIL | everything else |
 
 All of them push, in order of the accesses; nothing here waits, and nothing looks at values.
@@ -97,6 +98,9 @@ def _push(call: Call, *, on_device: bool) -> None:
 
         if functions.push(own, call.results, call.given, call.attributes):
             return
+    theirs = call.op.attribute("push_on_device", None) if on_device else None
+    if theirs is not None and theirs(call.results, call.given, **call.attributes):
+        return
     _as_callable(call, on_device=on_device)
 
 

@@ -300,7 +300,7 @@ class DistOpt(Optimizer):
             nonlocal at
             at += 1
             if corr and at == len(self.gradAccumulation):
-                self.gradAccumulation.append(outside(lambda: weft.zeros(joined.shape, dtype=joined.dtype)))
+                self.gradAccumulation.append(outside(lambda: weft.zeros_like(joined)))
             return self._sparse(joined, self.gradAccumulation[at] if corr else None, spars, top=topK)
 
         self._update(loss, threshold, reduce)

@@ -16,7 +16,7 @@ from weft._array.places import check_writable
 from weft._array.symbolic import is_symbol
 from weft._core import NDArray, beside
 from weft._gradient.registering import gradient_of
-from weft.distributed import _halves as halves, _mpi
+from weft.distributed import _halves as halves, _mpi, _nccl
 from weft.distributed._registry import find
 from weft.errors import CommunicatorTypeError, CommunicatorValueError, GradientError
 from weft.ops import Aval, get_op, register_op
@@ -74,7 +74,9 @@ def _check_parts(name: str, shape: tuple[int, ...], ranks: int) -> None:
 
 def _refuse(*_: Elements, communicator: str, **__: object) -> None:
     """Stand for a computation: what several ranks compute no rank does alone."""
-    raise CommunicatorTypeError(f"a collective of communicator {communicator!r} runs on the host's arrays alone")
+    raise CommunicatorTypeError(
+        f"a collective of communicator {communicator!r} is carried out for arrays, and not for values"
+    )
 
 
 _ALL_REDUCE = register_op("all_reduce", infer=_reduced, inplace=[(0, 0)])(_refuse)
@@ -144,10 +146,8 @@ def _check_array(name: str, x: object) -> None:
     if not isinstance(x, NDArray):
         raise CommunicatorTypeError(f"{name}() takes an NDArray, not {type(x).__name__}: weft.asarray(x) makes one")
     if x._elsewhere:
-        raise CommunicatorTypeError(
-            f"{name}() takes arrays in the host's memory, and one is on {x.device}: send x.to_device(weft.cpu(0)), and copy "
-            "what comes back"
-        )
+        _nccl.check(name, x)
+        return
     if x.size > _MOST:
         raise CommunicatorValueError(
             f"{name}() takes arrays of at most {_MOST} elements, and one has {x.size}: send parts"
@@ -161,6 +161,8 @@ def _check_target(op: Op, x: NDArray, out: NDArray) -> None:
         check_writable(out)
     except ValueError as error:
         raise CommunicatorValueError(f"{op.name}() cannot write its result: {error}") from None
+    if out.device != x.device and (out._elsewhere or x._elsewhere):
+        raise CommunicatorValueError(f"{op.name}() was given an array on {x.device} and out= on {out.device}")
     if out.dtype != x.dtype:
         raise CommunicatorTypeError(f"{op.name}() gives {x.dtype}, and out= has the dtype {out.dtype}")
     same = out is x or (out._offset == x._offset and out.strides == x.strides and out.shape == x.shape)
@@ -208,20 +210,43 @@ def _packed(x: NDArray, *, empty: bool = False) -> NDArray:
     return made
 
 
+def _carry(
+    comm: Communicator,
+    verb: str,
+    work: str,
+    count: int,
+    target: NDArray | None,
+    source: NDArray | None = None,
+    *,
+    peer: int = 0,
+    tag: int = 0,
+) -> None:
+    """Push what moves elements as they are: by NCCL where they are on a GPU, by MPI elsewhere."""
+    array = target if source is None else source
+    assert array is not None, "there is something to move"  # noqa: S101 - a barrier goes another way
+    if array._elsewhere:
+        _nccl.push(comm, verb, work, count, target, source, peer=peer, tag=tag)
+    else:
+        comm._core.push(verb, work, _mpi.datatype_of(array.dtype), count, target, source, peer=peer, tag=tag)
+
+
 def _push_reduction(
     work: str, result: NDArray, x: NDArray, comm: Communicator, reduction: str, count: int, *, in_place: bool
 ) -> None:
     """Push a reduction of `x` into `result`, and the division that makes a sum a mean."""
-    if x.dtype.name == "float16":
+    if x.dtype.name == "float16" and not x._elsewhere:
         halves.push(work, result, x, comm, reduction)
         return
-    datatype, op = _mpi.datatype_of(x.dtype), _mpi.operation_of(reduction, x.dtype)
     verb = f"{work}({reduction})"
-    if work == "all_reduce" and reduction != "mean":
-        _plain[reduction, x.dtype] = verb, datatype, op
     target = _packed(result, empty=not in_place)
     source = None if in_place else _packed(x)
-    comm._core.push(verb, work, datatype, count, target, source, op=op)
+    if x._elsewhere:
+        _nccl.push(comm, verb, work, count, target, source, reduction=reduction)
+    else:
+        datatype, op = _mpi.datatype_of(x.dtype), _mpi.operation_of(reduction, x.dtype)
+        if work == "all_reduce" and reduction != "mean":
+            _plain[reduction, x.dtype] = verb, datatype, op
+        comm._core.push(verb, work, datatype, count, target, source, op=op)
     if reduction == "mean":
         divide(target, comm.size, out=target)
     if target is not result:
@@ -251,7 +276,7 @@ def _push_broadcast(results: tuple[NDArray, ...], given: tuple[NDArray, ...], *,
     target = _packed(result, empty=comm.rank != root)
     if comm.rank == root and not result._shares_buffer(x):
         copy_cast(target, x)
-    comm._core.push(f"broadcast(root={root})", "broadcast", _mpi.datatype_of(x.dtype), x.size, target, peer=root)
+    _carry(comm, f"broadcast(root={root})", "broadcast", x.size, target, peer=root)
     if target is not result and (comm.rank != root or not result._shares_buffer(x)):
         copy_cast(result, target)
     return True
@@ -259,7 +284,7 @@ def _push_broadcast(results: tuple[NDArray, ...], given: tuple[NDArray, ...], *,
 
 def _push_exchange(work: str, result: NDArray, x: NDArray, comm: Communicator, count: int) -> bool:
     target = _packed(result, empty=True)
-    comm._core.push(work, work, _mpi.datatype_of(x.dtype), count, target, _packed(x))
+    _carry(comm, work, work, count, target, _packed(x))
     if target is not result:
         copy_cast(result, target)
     return True
@@ -280,11 +305,12 @@ def _push_all_to_all(
     return _push_exchange("all_to_all", result, x, find(communicator), x.size // ranks)
 
 
-_ALL_REDUCE.set_attribute("push", _push_all_reduce)
-_BROADCAST.set_attribute("push", _push_broadcast)
-_ALL_GATHER.set_attribute("push", _push_all_gather)
-_REDUCE_SCATTER.set_attribute("push", _push_reduce_scatter)
-_ALL_TO_ALL.set_attribute("push", _push_all_to_all)
+for _name in ("push", "push_on_device"):
+    _ALL_REDUCE.set_attribute(_name, _push_all_reduce)
+    _BROADCAST.set_attribute(_name, _push_broadcast)
+    _ALL_GATHER.set_attribute(_name, _push_all_gather)
+    _REDUCE_SCATTER.set_attribute(_name, _push_reduce_scatter)
+    _ALL_TO_ALL.set_attribute(_name, _push_all_to_all)
 
 
 def send(comm: Communicator, x: NDArray, dest: int, tag: int) -> None:
@@ -292,8 +318,7 @@ def send(comm: Communicator, x: NDArray, dest: int, tag: int) -> None:
     comm._refuse()
     _check_array("send", x)
     peer = _rank(comm, dest, "dest")
-    datatype = _mpi.datatype_of(x.dtype)
-    comm._core.push(f"send(dest={peer})", "send", datatype, x.size, None, _packed(x), peer=peer, tag=_tag(tag))
+    _carry(comm, f"send(dest={peer})", "send", x.size, None, _packed(x), peer=peer, tag=_tag(tag))
 
 
 def recv(comm: Communicator, x: NDArray, source: int, tag: int) -> NDArray:
@@ -306,8 +331,7 @@ def recv(comm: Communicator, x: NDArray, source: int, tag: int) -> NDArray:
         raise CommunicatorValueError(f"recv() cannot write what comes: {error}") from None
     peer = _rank(comm, source, "source")
     target = _packed(x, empty=True)
-    datatype = _mpi.datatype_of(x.dtype)
-    comm._core.push(f"recv(source={peer})", "recv", datatype, x.size, target, peer=peer, tag=_tag(tag))
+    _carry(comm, f"recv(source={peer})", "recv", x.size, target, peer=peer, tag=_tag(tag))
     if target is not x:
         copy_cast(x, target)
     return x

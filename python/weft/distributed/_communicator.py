@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from weft._core import Engine
+    from weft.distributed._nccl import Road
 
     Reduction: TypeAlias = Literal["sum", "mean", "max", "min"]
 
@@ -101,6 +102,8 @@ class Communicator:
         self.rank: int = comm.Get_rank()
         self.size: int = comm.Get_size()
         self._process = os.getpid()
+        #: Where arrays on a GPU go; there is none before the first.
+        self._road: Road | None = None
         self._comm = comm.Dup()
         self._control = comm.Dup()
         for each in (self._comm, self._control):
@@ -291,6 +294,8 @@ class Communicator:
         """
         for variable in self._core.variables:
             self.engine.wait_for_var(variable, timeout)
+        if self._road is not None:
+            self._road.token.wait_to_read(timeout)  # the ops are done when their work is on a stream
 
     def close(self) -> None:
         """Wait for what was pushed, and give MPI's resources back. Later calls raise; closing twice does nothing.
@@ -306,6 +311,8 @@ class Communicator:
             _registry.leave(self)
             whole = self._core.broken is None
             self._core.close()
+            if self._road is not None:
+                self._road.end(whole=whole)
             if whole and not _mpi.module().Is_finalized():
                 self._comm.Free()
                 self._control.Free()

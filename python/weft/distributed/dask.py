@@ -11,20 +11,17 @@ through ``distributed.Client`` as ever: tasks, programs and symbols pickle, and 
 from __future__ import annotations
 
 import importlib
-import threading
 from typing import TYPE_CHECKING, Any
 
+from weft._core import _TaskGraph
 from weft._default import get_engine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator
+    from collections.abc import Hashable
 
-    from weft._core import Completion, Engine, Variable
+    from weft._core import Engine
 
 __all__ = ["get"]
-
-#: Tasks that are held back while others are pushed, at most: an engine takes a million.
-_HELD = 100_000
 
 try:
     _spec: Any = importlib.import_module("dask._task_spec")
@@ -35,6 +32,9 @@ except ImportError as _error:
     raise ImportError(
         f"weft.distributed.dask needs Dask of 2024.12 or newer ({_error}): pip install 'dask>=2024.12'"
     ) from _error
+
+#: Dask's classes of which the core makes calls.
+_KINDS: tuple[type, ...] = (_spec.Task, _spec.TaskRef, _spec.Alias, _spec.DataNode, _spec.List, _spec.GraphNode)
 
 
 def get(
@@ -86,241 +86,69 @@ def get(
     if not hasattr(dsk, "items"):
         dsk = dsk.__dask_graph__()
     known = dict(cache or {})
-    nodes: dict[Hashable, Any] = _spec.convert_legacy_graph(dsk, {*dsk, *known})
-    wanted = set(_core.flatten([keys] if not isinstance(keys, list) else keys))
+    nodes: dict[Hashable, Any] = _spec.convert_legacy_graph(dsk, {*dsk, *known} if known else None)
+    wanted = list(dict.fromkeys(_core.flatten(keys if isinstance(keys, list) else [keys])))
+    engine = engine or get_engine()
     with _callbacks.local_callbacks(callbacks) as active:
-        run = _Run(nodes, wanted, known, engine or get_engine())
         if active:
-            return _nested(keys, _observed(run, active))
-        return _nested(keys, run.results())
-
-
-def _nested(keys: Any, values: dict[Hashable, Any]) -> Any:  # noqa: ANN401 - as above
+            values = _observed(nodes, wanted, known, engine, active)
+        else:
+            values = _computed(_TaskGraph(nodes, wanted, known, _KINDS), engine)
     return _local.nested_get(keys, values)
 
 
-def _observed(run: _Run, active: Any) -> dict[Hashable, Any]:  # noqa: ANN401 - Dask's callbacks
+def _observed(
+    nodes: dict[Hashable, Any],
+    wanted: list[Hashable],
+    known: dict[Hashable, Any],
+    engine: Engine,
+    active: Any,  # noqa: ANN401 - Dask's callbacks
+) -> dict[Hashable, Any]:
     """Compute under callbacks, which hear of each task before and after it."""
     starts, states, before, after, finishes = _callbacks.unpack_callbacks(active)
     state: dict[str, Any] = {
-        "cache": run.values,
+        "cache": known,
         "waiting": {},
         "ready": [],
         "running": set(),
         "finished": set(),
         "released": set(),
     }
+
+    def begins(key: Hashable) -> None:
+        for call in before:
+            call(key, nodes, state)
+
+    def ends(key: Hashable, value: object) -> None:
+        state["waiting"].pop(key, None)
+        state["finished"].add(key)
+        for call in after:
+            call(key, value, nodes, state, None)
+
     for call in starts:
-        call(run.nodes)
+        call(nodes)
     failed = True
     try:
+        graph = _TaskGraph(nodes, wanted, known, _KINDS, begins, ends)
+        order = graph.order()
+        state["waiting"] = {key: set[Any]() for key in order}
+        state["dependencies"] = {key: nodes[key].dependencies for key in order}
         for call in states:
-            call(run.nodes, state)
-        state["waiting"] = {key: set[Any]() for key in run.order()}
-        state["dependencies"] = {key: run.nodes[key].dependencies for key in run.order()}
-        run.before = lambda key: [call(key, run.nodes, state) for call in before]
-
-        def finished(key: Hashable, value: object) -> None:
-            state["waiting"].pop(key, None)
-            state["finished"].add(key)
-            for call in after:
-                call(key, value, run.nodes, state, None)
-
-        run.after = finished
-        found = run.results()
+            call(nodes, state)
+        found = _computed(graph, engine)
         failed = False
         return found
     finally:
         for call in finishes:
-            call(run.nodes, state, failed)
+            call(nodes, state, failed)
 
 
-class _Run:
-    """One computation: its values by key, and who still needs them.
-
-    Parameters
-    ----------
-    nodes : mapping
-        Dask's nodes by key.
-    wanted : set
-        The keys to keep.
-    values : dict
-        What is known already; it becomes what is computed, and loses what nobody needs any more.
-    engine : Engine
-        What runs the tasks.
-    """
-
-    def __init__(
-        self, nodes: dict[Hashable, Any], wanted: set[Hashable], values: dict[Hashable, Any], engine: Engine
-    ) -> None:
-        self.nodes = nodes
-        self.values = values
-        self.before: Callable[[Hashable], object] | None = None
-        self.after: Callable[[Hashable, object], object] | None = None
-        self._wanted = wanted
-        self._engine = engine
-        self._order: list[Hashable] | None = None
-        self._stopped = False
-        self._error: BaseException | None = None
-
-    def order(self) -> list[Hashable]:
-        """Return the keys that are needed, each behind what it depends on."""
-        if self._order is None:
-            self._order = list(self._sorted())
-        return self._order
-
-    def _sorted(self) -> Iterator[Hashable]:
-        nodes, done = self.nodes, set(self.values)
-        for root in self._wanted:
-            if root in done:
-                continue
-            entered: set[Hashable] = {root}
-            stack = [(root, iter(self._node(root).dependencies))]
-            while stack:
-                key, rest = stack[-1]
-                for each in rest:
-                    if each in done:
-                        continue
-                    node = nodes.get(each) or self._node(each)
-                    if not node.dependencies:
-                        done.add(each)
-                        yield each
-                        continue
-                    if each in entered:
-                        path = [name for name, _ in stack]
-                        raise RuntimeError(f"the graph has a cycle: {path[path.index(each) :]}")
-                    entered.add(each)
-                    stack.append((each, iter(node.dependencies)))
-                    break
-                else:
-                    stack.pop()
-                    entered.discard(key)
-                    done.add(key)
-                    yield key
-
-    def _node(self, key: Hashable) -> Any:  # noqa: ANN401 - one of Dask's
-        try:
-            return self.nodes[key]
-        except KeyError:
-            raise KeyError(f"the graph has no key {key!r}") from None
-
-    def results(self) -> dict[Hashable, Any]:
-        """Push all tasks, wait for those that are wanted, and return the values."""
-        variables: dict[Hashable, Variable] = {}
-        gate = _Gate(self._engine)
-        try:
-            self._push(variables, gate)
-        except BaseException:
-            self._stopped = True
-            raise
-        finally:
-            gate.open()
-        for key in self._wanted:
-            if key in variables:
-                self._engine.wait_for_var(variables[key])
-                if self._error is not None:
-                    break
-        if self._error is not None:
-            raise self._error
-        return self.values
-
-    def _push(self, variables: dict[Hashable, Variable], gate: _Gate) -> None:
-        """Push an op for each task, on a variable for each value."""
-        values, nodes, order = self.values, self.nodes, self.order()
-        readers = self._readers()
-        push, new = self._engine.push, self._engine.new_variable
-        data = _spec.DataNode if self.before is None and self.after is None else None
-        closed = [gate.variable]
-        for at, key in enumerate(order):
-            node = nodes[key]
-            if type(node) is data:
-                values[key] = node.value
-                continue
-            variables[key] = own = new()
-            reads = [variables[each] for each in node.dependencies if each in variables]
-            push(_Task(self, key, node, readers), reads or closed, (own,))
-            if at == _HELD:
-                gate.open()
-
-    def _readers(self) -> dict[Hashable, list[None]]:
-        """Return how often each value is read, as lists from which items are taken without a lock."""
-        readers: dict[Hashable, list[None]] = {key: [] for key in (*self.order(), *self.values)}
-        for key in self.order():
-            for each in self.nodes[key].dependencies:
-                readers[each].append(None)
-        for key in self._wanted:
-            readers[key].append(None)
-        return readers
-
-    def fail(self, error: BaseException) -> None:
-        """Note what a task has raised: the first counts, and nothing begins after it."""
-        if self._error is None:
-            self._error = error
-        self._stopped = True
-
-    @property
-    def stopped(self) -> bool:
-        """Whether tasks that have not begun are left out."""
-        return self._stopped
-
-
-class _Gate:
-    """What tasks wait for that wait for nothing else: they begin when most are pushed.
-
-    Until then the thread that pushes and the workers would take the GIL from each other, again and again.
-    """
-
-    def __init__(self, engine: Engine) -> None:
-        self.variable = engine.new_variable("dask graph")
-        self._lock = threading.Lock()
-        self._open = False
-        self._done: Completion | None = None
-        engine.push_async(self._begin, (), (self.variable,), name="dask graph")
-
-    def _begin(self, done: Completion) -> None:
-        with self._lock:
-            self._done = done
-            if not self._open:
-                return
-        done()
-
-    def open(self) -> None:
-        """Let them begin."""
-        with self._lock:
-            was, self._open = self._open, True
-            done = self._done
-        if done is not None and not was:
-            done()
-
-
-class _Task:
-    """A task as a callable for the engine."""
-
-    __slots__ = ("key", "node", "readers", "run")
-
-    def __init__(self, run: _Run, key: Hashable, node: Any, readers: dict[Hashable, list[None]]) -> None:  # noqa: ANN401 - one of Dask's
-        self.run = run
-        self.key = key
-        self.node = node
-        self.readers = readers
-
-    def __call__(self) -> None:
-        run = self.run
-        if run.stopped:
-            return
-        values, node = run.values, self.node
-        try:
-            if run.before is not None:
-                run.before(self.key)
-            needed = node.dependencies
-            value = values[self.key] = node({each: values[each] for each in needed})
-            if run.after is not None:
-                run.after(self.key, value)
-        except BaseException as error:  # noqa: BLE001 - raised by get()
-            run.fail(error)
-            return
-        for each in needed:
-            left = self.readers[each]
-            left.pop()
-            if not left:
-                values.pop(each, None)
+def _computed(graph: _TaskGraph, engine: Engine) -> dict[Hashable, Any]:
+    """Push a graph, and wait for it."""
+    done = graph.push(engine)
+    try:
+        engine.wait_for_var(done)
+    except BaseException:
+        graph.stop()
+        raise
+    return graph.take()

@@ -2,7 +2,7 @@
 
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 
 /// Stops the thread for good when it is unwound through.
 ///
@@ -21,6 +21,8 @@ impl Drop for StandStill {
 
 type CallNoArgs = unsafe extern "C-unwind" fn(*mut ffi::PyObject) -> *mut ffi::PyObject;
 type CallObject = unsafe extern "C-unwind" fn(*mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
+type CallNamed =
+    unsafe extern "C-unwind" fn(*mut ffi::PyObject, *mut ffi::PyObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
 
 /// `callable(*arguments)`.
 #[inline]
@@ -43,6 +45,24 @@ pub(crate) fn call<'py>(
             }
         };
         Bound::from_owned_ptr_or_opt(callable.py(), result)
+    };
+    std::mem::forget(stand_still);
+    result.ok_or_else(|| PyErr::fetch(callable.py()))
+}
+
+/// `callable(*positional, **named)`.
+#[inline]
+pub(crate) fn call_with<'py>(
+    callable: &Bound<'py, PyAny>,
+    positional: &Bound<'py, PyTuple>,
+    named: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let stand_still = StandStill;
+    // SAFETY: as above; no dictionary is no names.
+    let result = unsafe {
+        let call: CallNamed = std::mem::transmute(ffi::PyObject_Call as unsafe extern "C" fn(_, _, _) -> _);
+        let named = named.map_or(std::ptr::null_mut(), Bound::as_ptr);
+        Bound::from_owned_ptr_or_opt(callable.py(), call(callable.as_ptr(), positional.as_ptr(), named))
     };
     std::mem::forget(stand_still);
     result.ok_or_else(|| PyErr::fetch(callable.py()))

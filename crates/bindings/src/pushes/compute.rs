@@ -12,6 +12,7 @@ use crate::location::Location;
 use crate::payloads::refuse_answering;
 use crate::tape::record;
 use crate::trace;
+use crate::variable::Variable;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::mem::offset_of;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Repeatable, recording, submit};
 use weft_cuda::Label;
 use weft_engine::trace::Kind;
-use weft_engine::{Cause, OpContext, Payload, PlaceOffset, PushOptions};
+use weft_engine::{AccessKind, Cause, OpContext, Payload, PlaceOffset, PushOptions};
 
 struct Compute {
     function: Py<PyAny>,
@@ -106,15 +107,16 @@ impl Repeatable for Compute {
 }
 
 /// Pushes an op that calls `func(*outputs, *mutated, *inputs)` on a worker with the GIL: with NumPy arrays, or with CuPy
-/// arrays if all are on devices.
+/// arrays if all are on devices. It mutates `variable`, too, if one is given.
 #[pyfunction]
-#[pyo3(signature = (func, outputs, inputs, mutated=None, *, name=None))]
+#[pyo3(signature = (func, outputs, inputs, mutated=None, *, name=None, variable=None))]
 pub(crate) fn push_compute(
     func: &Bound<'_, PyAny>,
     outputs: &Bound<'_, PyTuple>,
     inputs: &Bound<'_, PyTuple>,
     mutated: Option<&Bound<'_, PyTuple>>,
     name: Option<&str>,
+    variable: Option<&Bound<'_, Variable>>,
 ) -> PyResult<()> {
     let py = func.py();
     arguments::check_callable(func)?;
@@ -161,7 +163,8 @@ pub(crate) fn push_compute(
     }
     // On the CPU it computes with NumPy, on a device with CuPy: not with both.
     let elsewhere = arrays.iter().all(|(array, _)| array.buffer().is_elsewhere());
-    let request = Call { anywhere: elsewhere, ..Call::on(&engine.inner, &arrays, options) };
+    let variables: Vec<_> = variable.iter().map(|variable| (&variable.get().inner, AccessKind::Mutate)).collect();
+    let request = Call { anywhere: elsewhere, variables: &variables, ..Call::on(&engine.inner, &arrays, options) };
     submit(compute, &request).map_err(|error| raised(py, error))?;
     for (array, access) in &held {
         if *access != Access::Read {

@@ -11,6 +11,7 @@ pub(crate) mod on_device;
 mod operator;
 mod request;
 mod strided;
+pub(crate) mod tasks;
 
 pub(crate) use compute::push_compute;
 pub(crate) use fast::{binary, cache_loop, forget_loops, in_place, set_dispatch, unary};

@@ -228,7 +228,7 @@ impl Engine {
             if let Some(asker) = asker {
                 self.refuse_cycle(variable, asker, probe, waiter)?;
             }
-            pool.pushed(0, false);
+            pool.asked();
             // Nobody else may be free to register it.
             if !waiter.is_done() && kind == AccessKind::Exclusive {
                 pool.turn().catch_up();

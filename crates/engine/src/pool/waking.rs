@@ -40,6 +40,16 @@ impl Pool {
         }
     }
 
+    /// A wait was published. It needs no worker: if nobody is about to register it, its thread does, instead of waking
+    /// one, who would then have its processor.
+    pub(crate) fn asked(self: &Arc<Self>) {
+        if self.placement.is_inline() {
+            self.run_inline(false);
+        } else if self.lane(0).wants_waking() {
+            self.help();
+        }
+    }
+
     /// Workers of the device's lane that search or sleep, if nothing is ready for them.
     pub(crate) fn idle_workers(&self, device: Device) -> usize {
         if self.placement.is_inline() {

@@ -1,0 +1,288 @@
+//! From Dask's nodes to calls on numbered values.
+//!
+//! Nodes of Dask's own classes become calls that need no Python between them; what is of another class computes by itself.
+
+use super::run::{Argument, Function, Node, Slot, Task};
+use pyo3::exceptions::{PyKeyError, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use pyo3::{PyTypeInfo, intern};
+
+/// Dask's classes.
+pub(super) struct Kinds<'py> {
+    task: Bound<'py, PyType>,
+    reference: Bound<'py, PyType>,
+    alias: Bound<'py, PyType>,
+    data: Bound<'py, PyType>,
+    list: Bound<'py, PyType>,
+    any: Bound<'py, PyType>,
+}
+
+impl<'py> Kinds<'py> {
+    /// `Task`, `TaskRef`, `Alias`, `DataNode`, `List`, `GraphNode`.
+    pub(super) fn new(kinds: &Bound<'py, PyTuple>) -> PyResult<Self> {
+        let (task, reference, alias, data, list, any) = kinds.extract()?;
+        Ok(Self { task, reference, alias, data, list, any })
+    }
+}
+
+/// What is known of a key.
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    /// It was named, and nothing else.
+    Named,
+    /// What it needs is being looked at.
+    Open,
+    /// Behind what it needs.
+    Placed,
+}
+
+struct Entry<'py> {
+    key: Bound<'py, PyAny>,
+    state: State,
+    slot: u32,
+    /// Its place among the calls; none if its value is known.
+    call: Option<u32>,
+    work: Option<Argument>,
+    /// Keys that it needs, by their entries.
+    needs: Vec<u32>,
+}
+
+/// A graph as it was read.
+pub(super) struct Read {
+    pub(super) calls: Vec<Task>,
+    pub(super) values: Vec<Slot>,
+    pub(super) wanted: Vec<(Py<PyAny>, u32)>,
+    pub(super) needs: Vec<Vec<u32>>,
+}
+
+pub(super) struct Reader<'a, 'py> {
+    nodes: &'a Bound<'py, PyDict>,
+    known: &'a Bound<'py, PyDict>,
+    kinds: Kinds<'py>,
+    /// Whether somebody hears of each call, so that keys which only stand for others count, too.
+    observed: bool,
+    /// Entries by key.
+    places: Bound<'py, PyDict>,
+    entries: Vec<Entry<'py>>,
+    read: Read,
+}
+
+impl<'a, 'py> Reader<'a, 'py> {
+    pub(super) fn new(
+        nodes: &'a Bound<'py, PyDict>,
+        known: &'a Bound<'py, PyDict>,
+        kinds: Kinds<'py>,
+        observed: bool,
+    ) -> Self {
+        let read = Read { calls: Vec::new(), values: Vec::new(), wanted: Vec::new(), needs: Vec::new() };
+        Self { nodes, known, kinds, observed, places: PyDict::new(nodes.py()), entries: Vec::new(), read }
+    }
+
+    pub(super) fn read(mut self, wanted: &Bound<'py, PyList>) -> PyResult<Read> {
+        let roots: PyResult<Vec<u32>> = wanted.iter().map(|key| self.entry(&key)).collect();
+        for root in roots? {
+            self.place(root)?;
+            let entry = &self.entries[root as usize];
+            self.read.values[entry.slot as usize].wanted = true;
+            self.read.wanted.push((entry.key.clone().unbind(), entry.slot));
+        }
+        Ok(self.read)
+    }
+
+    /// The entry of a key.
+    fn entry(&mut self, key: &Bound<'py, PyAny>) -> PyResult<u32> {
+        if let Some(found) = self.places.get_item(key)? {
+            return found.extract();
+        }
+        let place = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
+        self.places.set_item(key, place)?;
+        self.entries.push(Entry {
+            key: key.clone(),
+            state: State::Named,
+            slot: 0,
+            call: None,
+            work: None,
+            needs: Vec::new(),
+        });
+        Ok(place)
+    }
+
+    /// Places an entry and all that it needs, each behind what it needs itself.
+    fn place(&mut self, root: u32) -> PyResult<()> {
+        if self.entries[root as usize].state != State::Named {
+            return Ok(());
+        }
+        self.open(root)?;
+        let mut path = vec![(root, 0)];
+        while let Some((at, next)) = path.last_mut() {
+            let entry = &self.entries[*at as usize];
+            let Some(&needed) = entry.needs.get(*next) else {
+                let at = *at;
+                self.finish(at);
+                path.pop();
+                continue;
+            };
+            *next += 1;
+            match self.entries[needed as usize].state {
+                State::Placed => {}
+                State::Named => {
+                    self.open(needed)?;
+                    path.push((needed, 0));
+                }
+                State::Open => return Err(self.cycle(&path, needed)),
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn cycle(&self, path: &[(u32, usize)], again: u32) -> PyErr {
+        let keys = path.iter().map(|&(at, _)| at).skip_while(|&at| at != again);
+        let keys: Vec<String> = keys.map(|at| format!("{:?}", self.entries[at as usize].key)).collect();
+        PyRuntimeError::new_err(format!("the graph has a cycle: {}", keys.join(", ")))
+    }
+
+    /// Finds out what an entry is and needs.
+    fn open(&mut self, at: u32) -> PyResult<()> {
+        let key = self.entries[at as usize].key.clone();
+        let (nodes, known) = (self.nodes, self.known);
+        let mut needs = Vec::new();
+        let work = if let Some(value) = known.get_item(&key)? {
+            Argument::Value(value.unbind())
+        } else {
+            let Some(node) = nodes.get_item(&key)? else {
+                return Err(PyKeyError::new_err(format!("the graph has no key {}", key.repr()?)));
+            };
+            if node.is_exact_instance(&self.kinds.task) {
+                self.call(&node, &mut needs)?
+            } else if node.is_exact_instance(&self.kinds.data) {
+                Argument::Value(node.getattr(intern!(node.py(), "value"))?.unbind())
+            } else if node.is_exact_instance(&self.kinds.alias) {
+                let target = self.entry(&node.getattr(intern!(node.py(), "target"))?)?;
+                needs.push(target);
+                Argument::Slot(target)
+            } else if node.is_instance(&self.kinds.any)? {
+                self.node(node, &mut needs)?
+            } else {
+                Argument::Value(node.unbind())
+            }
+        };
+        needs.sort_unstable();
+        needs.dedup();
+        let entry = &mut self.entries[at as usize];
+        (entry.work, entry.needs, entry.state) = (Some(work), needs, State::Open);
+        Ok(())
+    }
+
+    /// A task's call. What it needs is named by entries, until they have their places.
+    fn call(&mut self, task: &Bound<'py, PyAny>, needs: &mut Vec<u32>) -> PyResult<Argument> {
+        let py = task.py();
+        let given = task.getattr(intern!(py, "args"))?;
+        let positional: PyResult<Vec<_>> =
+            given.cast::<PyTuple>()?.iter().map(|item| self.argument(item, needs)).collect();
+        let given = task.getattr(intern!(py, "kwargs"))?;
+        let given = given.cast::<PyDict>()?;
+        let mut named = Vec::with_capacity(given.len());
+        for (name, value) in given.iter() {
+            named.push((name.unbind(), self.argument(value, needs)?));
+        }
+        let callable = task.getattr(intern!(py, "func"))?.unbind();
+        Ok(Argument::Call(Box::new(Function { callable, positional: positional?, named })))
+    }
+
+    fn argument(&mut self, value: Bound<'py, PyAny>, needs: &mut Vec<u32>) -> PyResult<Argument> {
+        let py = value.py();
+        let kind = value.get_type();
+        if kind.is(&self.kinds.reference) {
+            let entry = self.entry(&value.getattr(intern!(py, "key"))?)?;
+            needs.push(entry);
+            return Ok(Argument::Slot(entry));
+        }
+        if kind.is(&self.kinds.list) {
+            let items = value.getattr(intern!(py, "args"))?;
+            let items: PyResult<Vec<_>> =
+                items.cast::<PyTuple>()?.iter().map(|item| self.argument(item, needs)).collect();
+            return Ok(Argument::List(items?));
+        }
+        if kind.is(&self.kinds.task) {
+            return self.call(&value, needs);
+        }
+        // Most are numbers, texts and arrays, which need not be asked.
+        if kind.is(pyo3::types::PyInt::type_object(py)) || !value.is_instance(&self.kinds.any)? {
+            return Ok(Argument::Value(value.unbind()));
+        }
+        self.node(value, needs)
+    }
+
+    /// A node of a class that is not known here.
+    fn node(&mut self, node: Bound<'py, PyAny>, needs: &mut Vec<u32>) -> PyResult<Argument> {
+        let mut asked = Vec::new();
+        for key in node.getattr(intern!(node.py(), "dependencies"))?.try_iter()? {
+            let key = key?;
+            let entry = self.entry(&key)?;
+            needs.push(entry);
+            asked.push((key.unbind(), entry));
+        }
+        Ok(Argument::Node(Node { node: node.unbind(), needs: asked }))
+    }
+
+    /// Gives an entry, all of whose needs have theirs, its place.
+    fn finish(&mut self, at: u32) {
+        let place = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        let entry = &mut self.entries[at as usize];
+        entry.state = State::Placed;
+        let needs = std::mem::take(&mut entry.needs);
+        let work = match entry.work.take() {
+            Some(Argument::Value(value)) => {
+                entry.slot = place(self.read.values.len());
+                self.read.values.push(Slot { value: Some(value), ..Slot::default() });
+                return;
+            }
+            Some(Argument::Slot(target)) if !self.observed => {
+                let (slot, call) = (self.entries[target as usize].slot, self.entries[target as usize].call);
+                let entry = &mut self.entries[at as usize];
+                (entry.slot, entry.call) = (slot, call);
+                return;
+            }
+            Some(work) => work,
+            None => unreachable!("an entry is opened before it is finished"),
+        };
+        let slot = place(self.read.values.len());
+        self.read.values.push(Slot::default());
+        let key = entry.key.clone().unbind();
+        (entry.slot, entry.call) = (slot, Some(place(self.read.calls.len())));
+        let entries = &self.entries;
+        let mut reads: Vec<u32> = needs.iter().map(|&need| entries[need as usize].slot).collect();
+        let mut calls: Vec<u32> = needs.iter().filter_map(|&need| entries[need as usize].call).collect();
+        for list in [&mut reads, &mut calls] {
+            list.sort_unstable();
+            list.dedup(); // two keys may stand for one value
+        }
+        for &slot in &reads {
+            self.read.values[slot as usize].readers += 1;
+        }
+        let work = self.numbered(work);
+        self.read.calls.push(Task { key, work, reads, slot });
+        self.read.needs.push(calls);
+    }
+
+    /// The same argument with values in place of entries.
+    fn numbered(&self, argument: Argument) -> Argument {
+        let all = |items: Vec<Argument>| items.into_iter().map(|item| self.numbered(item)).collect();
+        match argument {
+            Argument::Value(value) => Argument::Value(value),
+            Argument::Slot(entry) => Argument::Slot(self.entries[entry as usize].slot),
+            Argument::List(items) => Argument::List(all(items)),
+            Argument::Call(call) => {
+                let Function { callable, positional, named } = *call;
+                let named = named.into_iter().map(|(name, value)| (name, self.numbered(value))).collect();
+                Argument::Call(Box::new(Function { callable, positional: all(positional), named }))
+            }
+            Argument::Node(Node { node, needs }) => {
+                let slot = |(key, entry): (Py<PyAny>, u32)| (key, self.entries[entry as usize].slot);
+                Argument::Node(Node { node, needs: needs.into_iter().map(slot).collect() })
+            }
+        }
+    }
+}
