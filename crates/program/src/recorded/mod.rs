@@ -7,9 +7,11 @@
 mod dependencies;
 mod describe;
 mod lower;
+mod parted;
 
 pub(crate) use dependencies::{depend, overlap};
 pub use describe::Description;
+pub use parted::{Parted, Taken};
 
 use crate::ProgramError;
 use std::ops::Range;
@@ -248,6 +250,12 @@ impl Recorded {
     #[must_use]
     pub fn closed(&self) -> &[usize] {
         &self.closed
+    }
+
+    /// The numbers of the arguments that it writes to.
+    pub fn written(&self) -> impl Iterator<Item = usize> + '_ {
+        let entries = self.argument_entries.iter().enumerate();
+        entries.filter(|(_, entry)| self.entries[**entry].written).map(|(number, _)| number)
     }
 
     /// Its instructions, in recorded order.
