@@ -155,7 +155,7 @@ pub struct Settings {
 }
 
 /// The passes that there are, in their order.
-pub(crate) const PASSES: [&str; 3] = ["dead", "common", "fuse"];
+pub(crate) const PASSES: [&str; 4] = ["dead", "common", "early", "fuse"];
 
 impl Settings {
     /// Those of these names. `memory` says how much memory may be saved at the price of time.
