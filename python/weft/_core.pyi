@@ -60,6 +60,7 @@ __all__ = [
     "_read",
     "all_ops",
     "ambient",
+    "bare",
     "beside",
     "cache_cuda_loop",
     "cache_loop",
@@ -132,11 +133,14 @@ __all__ = [
     "tape_leaf",
     "tape_mode",
     "tape_note",
+    "tape_note_call",
     "tape_operator",
     "tape_patch",
     "tape_pause",
     "tape_surroundings",
     "tape_walk",
+    "unrecorded",
+    "whole",
     "wrap",
 ]
 
@@ -144,6 +148,7 @@ _Policy: TypeAlias = Literal["work_stealing", "per_device", "serial"]
 _Host: TypeAlias = np.ndarray[Any, Any]
 # Sequences are tuples of keys, and lists of positions.
 _Key: TypeAlias = SupportsIndex | slice | EllipsisType | Sequence[Any] | np.bool_ | _Host | NDArray | None
+_T = TypeVar("_T")
 _Target = TypeVar("_Target", bound=NDArray | _Host)
 
 _FIRST_CUDA_DEVICE: int
@@ -899,6 +904,19 @@ class Recording:
         passes: Sequence[str] | None = None,
         donate: Sequence[int] = ...,
     ) -> Compiled: ...
+    def seed(self, like: NDArray) -> NDArray: ...
+    def finish_parted(
+        self,
+        at: int,
+        results: tuple[NDArray, ...],
+        further: tuple[NDArray, ...],
+        seeds: int,
+        *,
+        both: bool = True,
+        sequential: bool = False,
+        memory: str = "balanced",
+        passes: Sequence[str] | None = None,
+    ) -> tuple[Compiled | None, Compiled, list[tuple[str, int]], list[int], list[int], bool, int] | None: ...
 
 @final
 class Part:
@@ -1326,6 +1344,12 @@ def tape_note(
     reads: int,
     given: bool,
 ) -> None: ...
+def tape_note_call(
+    op: object, inputs: list[tuple[Any, bool, bool]], outputs: list[tuple[NDArray, bool]], targets: int
+) -> None: ...
+def whole(array: NDArray) -> NDArray: ...
+def bare(array: NDArray) -> NDArray: ...
+def unrecorded(make: Callable[[], _T]) -> _T: ...
 def tape_keep(op: object, arrays: tuple[Any, ...]) -> TapeNode: ...
 def tape_leaf(array: NDArray, handle: object) -> TapeNode: ...
 def tape_forget(array: NDArray) -> None: ...

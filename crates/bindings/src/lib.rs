@@ -88,7 +88,7 @@ mod _core {
     #[pymodule_export]
     use super::process::{_after_fork_child, _after_fork_parent, _before_fork, _exit_drain};
     #[pymodule_export]
-    use super::program::{Compiled, Part, Recording, note_call, open_recording, recorded_calls};
+    use super::program::{Compiled, Part, Recording, note_call, open_recording, recorded_calls, unrecorded};
     #[pymodule_export]
     use super::pushes::mpi::{MpiCommunicator, MpiLibrary};
     #[pymodule_export]
@@ -106,8 +106,8 @@ mod _core {
     use super::tape::listen::{tape_mode, tape_pause, tape_surroundings};
     #[pymodule_export]
     use super::tape::record::{
-        tape_apart, tape_check_target, tape_entry, tape_forget, tape_hears, tape_keep, tape_leaf, tape_note,
-        tape_operator, tape_patch,
+        bare, tape_apart, tape_check_target, tape_entry, tape_forget, tape_hears, tape_keep, tape_leaf, tape_note,
+        tape_note_call, tape_operator, tape_patch, whole,
     };
     #[pymodule_export]
     use super::tape::walk::tape_walk;

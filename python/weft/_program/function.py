@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import pickle
@@ -16,19 +17,22 @@ from weft._array.rules import Aval
 from weft._array.symbolic import is_symbol
 from weft._core import NDArray, Signatures, empty, recording as open_recording, tape_surroundings
 from weft._default import get_engine
-from weft._program.blank import layouts_of
+from weft._program.blank import blank, layouts_of
+from weft._program.graded import Inseparable
 from weft._program.history import Call, History
 from weft._program.program import Program
-from weft._program.record import copied, engine_for, inlining, record
-from weft._program.trees import describe, leaves_of, replaced, unflattened
-from weft._tape.leaves import is_own_leaf
+from weft._program.record import Tape, copied, engine_for, inlining, record
+from weft._program.taped import Taped
+from weft._program.trees import describe, leaves_of, replaced, structure_of, unflattened
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from weft._core import Compiled
+    from weft._program.graded import Pull
     from weft._program.record import Options
+    from weft._program.taped import Arrays, Parted
 
 __all__ = ["ProgramFunction", "Settings"]
 
@@ -190,39 +194,75 @@ class ProgramFunction(Signatures):
 
     def _record(self, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - the function's own
         """Make a program for a call that was not seen before, and call it."""
-        if self._is_on_tape(arguments):
-            return self._heard(arguments)
+        if self._shares_a_leaf(arguments):
+            return self._as_it_is(arguments)
         program = self._new(arguments, stacklevel=3)
         if program._heard:
-            return self._heard(arguments)
+            return self._heard(program, arguments)
         if self._settings.verify == 1:
             return self._verified(program, arguments)
         leaves = self._leaves(arguments)
         made = program._compiled.run(self._copied(leaves))
         return self._result(program._structured, made, leaves)
 
-    def _heard(self, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - as above
-        """Call the function as it is, because the tape listens and goes on from what it returns."""
+    def _heard(self, program: Program, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - as above
+        """Make a call that the tape listens to, as it goes on from what it returns: by one node, if that can be."""
+        taped = program._taped
+        if taped is None:
+            return self._as_it_is(arguments)
+        if not taped.holds():
+            self._forget(program)
+            return self._record(arguments)
+        leaves = self._leaves(arguments)
+        return self._result(program._structured, taped.run(self, self._copied(leaves)), leaves)
+
+    def _as_it_is(self, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - as above
+        """Call the function as it is."""
         leaves = self._leaves(arguments)
         if not all(isinstance(leaf, NDArray) for leaf in leaves):
             given = iter(self._copied(leaves))
             arguments = tuple(replaced(value, lambda _: next(given)) for value in arguments)
         return self._call_of(arguments)
 
-    def _is_on_tape(self, arguments: tuple[Any, ...]) -> bool:
-        """Return whether an argument was computed from a leaf, or is one of `weft.grad`: walks from outside come to it.
-
-        So it is where a leaf shares memory with another argument: a recording has no one array for both.
-        """
+    def _shares_a_leaf(self, arguments: tuple[Any, ...]) -> bool:
+        """Return whether what the tape knows shares memory with another argument: a recording has no one array for both."""
         if not tape_surroundings() & 1:
             return False
         leaves = self._leaves(arguments)
         graded = [isinstance(leaf, NDArray) and leaf.requires_grad for leaf in leaves]
-        if not any(graded):
-            return False
-        if any(known and not is_own_leaf(leaf) for known, leaf in zip(graded, leaves, strict=True)):
-            return True
-        return any(graded[one] or graded[other] for one, other, _ in self._overlaps(leaves))
+        return any(graded) and any(graded[one] or graded[other] for one, other, _ in self._overlaps(leaves))
+
+    # What calls on the tape ask for.
+
+    def pulled(self, taped: Taped, dys: Arrays, sums: Arrays) -> tuple[Pull, Parted]:
+        """Record the way back for gradients and sums of these layouts; Inseparable if that cannot be."""
+        arguments, layouts, tape = taped.template
+        leaves = blank(layouts, engine_for([x for x in (*dys, *sums) if x is not None]))
+        by_name = dict(zip(self._names(), self._filled(arguments, leaves), strict=True))
+        wanted = dataclasses.replace(tape, dys=dys, sums=sums)
+        settings = self._settings
+        recorded = record(
+            settings.name, settings.function, self._instance, by_name, settings.options, self._call_of, wanted
+        )
+        if recorded.pull is None or recorded.parted is None:
+            raise Inseparable
+        return recorded.pull, recorded.parted
+
+    def made(self, taped: Taped, given: Sequence[NDArray]) -> list[NDArray]:
+        """Call the function as it is, and return the arrays that a replay would have made."""
+        found: list[NDArray] = []
+        result = self._call_of(self._filled(taped.template[0], given))
+        structure_of(result, found, {id(x): at for at, x in enumerate(given)}, lambda _: False)
+        return found
+
+    def _filled(self, outlines: tuple[Any, ...], leaves: Sequence[NDArray]) -> tuple[Any, ...]:
+        rest = iter(leaves)
+        parts = [next(rest) if isinstance(leaf, Aval) else leaf for leaf in leaves_of(outlines, Aval)]
+        filled: tuple[Any, ...] = unflattened(outlines, iter(parts), Aval)
+        return filled
+
+    def _names(self) -> list[str]:
+        return [parameter.name for parameter in self._settings.of(self._instance is not None)]
 
     def _verified(self, program: Program, arguments: tuple[Any, ...]) -> Any:  # noqa: ANN401 - as above
         from weft._program.verify import verified  # noqa: PLC0415 - for those alone who ask for it
@@ -239,13 +279,20 @@ class ProgramFunction(Signatures):
 
     def _new(self, arguments: tuple[Any, ...], stacklevel: int) -> Program:
         settings = self._settings
-        names = [parameter.name for parameter in settings.of(self._instance is not None)]
+        names = self._names()
         by_name = dict(zip(names, arguments, strict=True))
         parts = dict(zip(names, self._parts(arguments), strict=True))
-        recorded = record(settings.name, settings.function, self._instance, by_name, settings.options, self._call_of)
+        what = settings.name, settings.function, self._instance, by_name, settings.options, self._call_of
+        leaves = self._leaves(arguments)
+        tape = Tape.of(leaves, parts=bool(tape_surroundings() & 1))
+        separable = True
+        try:
+            recorded = record(*what, tape)
+        except Inseparable:
+            separable = False
+            recorded = record(*what)
         call: dict[str, tuple[Hashable, str]] = {name: (part, describe(by_name[name])) for name, part in parts.items()}
         call |= {name.text: ((name.text, name.token), name.shown) for name in recorded.names}
-        leaves = self._leaves(arguments)
         owners = recorded.arguments
         overlaps = self._overlaps(leaves)
         shared = [f"{owners[one]} and {owners[other]} share it" for one, other, _ in overlaps]
@@ -258,11 +305,18 @@ class ProgramFunction(Signatures):
         call["autograd.training"] = (around >> 1, repr(bool(around >> 1)))
         call["the tape"] = (around & 1, "listening" if around & 1 else "not listening")
         source = _again, partial(_found_again, settings.name, self._reference()), _outlined(arguments)
-        program = Program(
-            settings.name, recorded.compiled, recorded.structure, owners, source, layouts_of(leaves, overlaps)
-        )
-        program._heard = recorded.heard or any(
-            isinstance(leaves[number], NDArray) and leaves[number].requires_grad for number in recorded.compiled.closed
+        layouts = layouts_of(leaves, overlaps)
+        program = Program(settings.name, recorded.compiled, recorded.structure, owners, source, layouts)
+        if recorded.pull is not None and recorded.parted is not None:
+            template = source[-1], layouts, tape
+            program._taped = Taped(settings.name, recorded.pull, recorded.parted, recorded.known, template)
+        program._heard = (
+            not separable
+            or recorded.heard
+            or any(
+                isinstance(leaves[number], NDArray) and leaves[number].requires_grad
+                for number in recorded.compiled.closed
+            )
         )
         entered: Program = self._enter(
             arguments,

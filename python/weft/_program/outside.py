@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextvars
-from threading import Thread
 from typing import TYPE_CHECKING, TypeVar
 
-from weft._core import recording
+from weft._core import recording, tape_pause, unrecorded
+from weft._program.record import apart_from_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,20 +22,9 @@ def outside(make: Callable[[], T]) -> T:
     """
     if recording() is None:
         return make()
-    made: list[T] = []
-    failed: list[BaseException] = []
-    context = contextvars.copy_context()
-
-    def run() -> None:
-        try:
-            made.append(context.run(make))
-        except BaseException as error:  # noqa: BLE001 - raised below, where it was asked for
-            failed.append(error)
-
-    # A recording is a thread's own: what another one pushes runs.
-    thread = Thread(target=run, name="weft-outside")
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return made[0]
+    before = tape_pause(False)
+    try:
+        with apart_from_names():
+            return unrecorded(make)
+    finally:
+        tape_pause(before)

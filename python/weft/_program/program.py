@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from weft._program.function import ProgramFunction
     from weft._program.profile import Profile
     from weft._program.summary import Summary
+    from weft._program.taped import Taped
     from weft._program.trees import Structure
     from weft.graph import Graph
 
@@ -33,7 +34,17 @@ class Program:
         The function's or the block's.
     """
 
-    __slots__ = ("__weakref__", "_arguments", "_heard", "_layouts", "_planned", "_source", "_structure", "name")
+    __slots__ = (
+        "__weakref__",
+        "_arguments",
+        "_heard",
+        "_layouts",
+        "_planned",
+        "_source",
+        "_structure",
+        "_taped",
+        "name",
+    )
 
     def __init__(
         self,
@@ -50,7 +61,8 @@ class Program:
         self._arguments = tuple(arguments)
         self._source = source
         self._layouts = layouts
-        self._heard = False  # whether calls run as Python, as the tape goes on from what they return
+        self._heard = False  # whether the tape goes on from what calls return
+        self._taped: Taped | None = None  # what then runs; without it, the function as it is
 
     @property
     def _structured(self) -> Structure:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,20 +14,25 @@ from weft import _core
 from weft._array.creation import asarray
 from weft._core import NDArray
 from weft._default import get_engine
+from weft._program.graded import Graded, Inseparable
 from weft._program.names import Name, names_of
 from weft._program.trees import arrays_of, check_kept, describe, replaced, structure_of
-from weft._tape.leaves import is_leaf, is_open
+from weft._tape.leaves import is_own_leaf
 from weft.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from weft._core import Compiled, Engine
+    from weft._program.graded import Pull
+    from weft._program.taped import Parted
     from weft._program.trees import Structure
 
 __all__ = [
     "Options",
     "Recorded",
+    "Tape",
+    "apart_from_names",
     "copied",
     "engine_for",
     "inlining",
@@ -36,6 +42,17 @@ __all__ = [
 ]
 
 _threads = threading.local()
+
+
+@contextmanager
+def apart_from_names() -> Generator[None]:
+    """Let what is called in the block be no part of what this thread records: nobody notes what it reads."""
+    before: dict[Any, Name] | None = getattr(_threads, "names", None)
+    noting(None)
+    try:
+        yield
+    finally:
+        noting(before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +81,10 @@ class Recorded:
         For each array that a replay takes, the parameter that it comes from.
     heard : bool
         Whether gradients may be asked for of what a call returns or changes: a replay would not be on the tape.
+    pull, parted : optional
+        The way back, where it is a program of its own, and both parts. `compiled` is the first one then.
+    known : sequence of NDArray
+        The arrays that the function refers to, as far as they are known by name.
     """
 
     compiled: Compiled
@@ -71,6 +92,41 @@ class Recorded:
     names: Sequence[Name]
     arguments: Sequence[str]
     heard: bool
+    pull: Pull | None = None
+    parted: Parted | None = None
+    known: Sequence[NDArray] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tape:
+    """How the tape knows the arguments of a call that is recorded, and what is wanted of it.
+
+    Parameters
+    ----------
+    standings : sequence of int
+        Of each array: 0 not at all, 1 as a leaf by `requires_grad`, 2 as anything else.
+    readonly : sequence of bool
+        Whether the function may not write to it.
+    parts : bool
+        Whether the way back from results that have gradients is to be recorded, too.
+    dys, sums : sequence of (NDArray or None), optional
+        For which gradients of results it is, and sums to begin with; by default for each result one that lies row after row.
+    """
+
+    standings: Sequence[int]
+    readonly: Sequence[bool]
+    parts: bool = True
+    dys: Sequence[NDArray | None] | None = None
+    sums: Sequence[NDArray | None] = ()
+
+    @classmethod
+    def of(cls, leaves: Sequence[Any], *, parts: bool) -> Tape:
+        """Describe the arrays of a call."""
+        graded = [isinstance(leaf, NDArray) and leaf.requires_grad for leaf in leaves]
+        standings = [
+            0 if not known else 1 if is_own_leaf(leaf) else 2 for known, leaf in zip(graded, leaves, strict=True)
+        ]
+        return cls(standings, [isinstance(leaf, np.ndarray) or leaf.readonly for leaf in leaves], parts)
 
 
 def engine_for(leaves: Sequence[Any]) -> Engine:
@@ -112,6 +168,7 @@ def record(
     arguments: dict[str, Any],
     options: Options,
     call: Callable[[Sequence[Any]], Any],
+    tape: Tape | None = None,
 ) -> Recorded:
     """Run a function once without running any of its ops, and plan what it would do.
 
@@ -129,33 +186,46 @@ def record(
         How to plan.
     call : callable
         Calls the function with arguments in that order.
+    tape : Tape, optional
+        How the tape knows the arguments; by default as they say, and what is heard is not parted.
 
     Raises
     ------
     CaptureError
         If the function asks for a value, or changes a container that it was given.
+    Inseparable
+        If a way back was asked for that is no program of its own.
     """
     per_name = {name: arrays_of(value) for name, value in arguments.items()}
     leaves = [leaf for found in per_name.values() for leaf in found]
     engine = engine_for(leaves)
     given = copied(leaves, engine)
     names = {(name.text, id(name.guard[1])): name for name in names_of(function, instance)}
+    tape = Tape.of(leaves, parts=False) if tape is None else tape
     recording = _core.Recording(engine, title)
     recording.begin()
     noting(names)
+    made: list[NDArray] = []
+    pull: Pull | None = None
     try:
-        placeholders = [
-            recording.argument(array, readonly=isinstance(leaf, np.ndarray))
-            for array, leaf in zip(given, leaves, strict=True)
-        ]
-        for placeholder, leaf in zip(placeholders, leaves, strict=True):
-            if isinstance(leaf, NDArray) and leaf.requires_grad:
-                placeholder.requires_grad = True
+        graded = Graded(
+            [recording.argument(array, readonly=kept) for array, kept in zip(given, tape.readonly, strict=True)],
+            tape.standings,
+        )
+        placeholders = graded.given
         passed = list(_replaced(arguments, iter(placeholders)))
         kept = list(_replaced(arguments, iter(placeholders)))
-        result = call(passed)
+        with graded.bounded(strict=tape.parts):
+            result = call(passed)
         for name, value, copy in zip(arguments, passed, kept, strict=True):
             check_kept(name, value, copy)
+        known = [name.guard[-1] for name in names.values() if isinstance(name.guard[-1], NDArray)]
+        places = {id(placeholder): at for at, placeholder in enumerate(placeholders)}
+        outside = [*known, *recording.states()]
+        structure = structure_of(result, made, places, lambda array: any(array is each for each in outside))
+        heard = graded.is_open(made)
+        if heard and tape.parts:
+            pull = graded.pull(recording, made, outside, tape.dys, tape.sums)
     except RecursionError as error:
         recording.abort()
         raise CaptureError(f"the program {title!r} calls itself without end: {error}") from error
@@ -167,18 +237,22 @@ def record(
         raise
     finally:
         noting(None)
-    try:
-        recording.end()
-        made: list[NDArray] = []
-        known = [name.guard[-1] for name in names.values() if isinstance(name.guard[-1], NDArray)]
-        known.extend(recording.states())
-        places = {id(placeholder): at for at, placeholder in enumerate(placeholders)}
-        structure = structure_of(result, made, places, lambda array: any(array is each for each in known))
-        heard = any(is_open(array) for array in (*made, *(x for x in (*placeholders, *known) if not is_leaf(x))))
-    except BaseException:
-        recording.abort()
-        raise
+    recording.end()
     owners = [name for name, found in per_name.items() for _ in found]
+    if pull is not None:
+        parted = recording.finish_parted(
+            pull.at,
+            tuple(made),
+            tuple(each for each in pull.gradients if each is not None),
+            pull.seeds,
+            both=tape.dys is None,
+            sequential=options.sequential,
+            memory=options.memory,
+            passes=options.passes,
+        )
+        if parted is None or (parted[0] is not None and parted[0].closed):
+            raise Inseparable
+        return Recorded(parted[0] or parted[1], structure, tuple(names.values()), owners, heard, pull, parted, known)
     returned = {places.get(id(array)) for array in arrays_of(result)}
     compiled = recording.finish(
         tuple(made),

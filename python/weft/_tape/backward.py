@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from weft._array.creation import full, ones
@@ -16,23 +17,44 @@ from weft.errors import GradientError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["Head", "entry_of", "head_of", "like", "walk"]
+__all__ = ["BEYOND", "Beyond", "Head", "entry_of", "head_of", "like", "walk"]
 
 #: Where a walk begins: a node's result, and its gradient.
 Head = tuple[TapeNode, int, NDArray]
 
 
+class Beyond:
+    """Leaves of a recording that stand for what was computed before it: a walk to all leaves would have gone on there."""
+
+    __slots__ = ("met", "nodes")
+
+    def __init__(self, nodes: Iterable[TapeNode]) -> None:
+        self.nodes = frozenset(nodes)
+        self.met = False
+
+
+#: Those of the recording that is open.
+BEYOND: ContextVar[Beyond | None] = ContextVar("weft.autograd.beyond", default=None)
+
+
 class Seen:
     """What a rule sees of a node of the tape."""
 
-    __slots__ = ("_node", "_outputs", "attributes", "inputs", "needs")
+    __slots__ = ("_node", "_outputs", "attributes", "inputs", "needs", "sums")
 
-    def __init__(self, node: TapeNode, needs: tuple[bool, ...]) -> None:
+    def __init__(self, node: TapeNode, needs: tuple[bool, ...], sums: list[NDArray | None]) -> None:
         self._node = node
         self.inputs: tuple[Any, ...] = node.inputs
         self.attributes: dict[str, Any] = node.attributes
         self.needs = needs
+        self.sums = sums
+        """For rules that take them: of each input, the sum of its gradients so far."""
         self._outputs: tuple[Any, ...] | None = None
+
+    @property
+    def entries(self) -> tuple[Any, ...]:
+        """Of each input, node and number of what made it, or None."""
+        return self._node.entries
 
     @property
     def outputs(self) -> tuple[Any, ...]:
@@ -108,6 +130,9 @@ def walk(
     targets = None if wanted is None else list(wanted)
     nodes, leaves, others = tape_walk([node for node, _, _ in heads], targets)
     heard = others and targets is not None if heard is None else heard
+    beyond = BEYOND.get()
+    if beyond is not None and targets is None and any(leaf in beyond.nodes for leaf, _ in leaves):
+        beyond.met = True
     sums = _Sums(in_place=not heard)
     for node, index, gradient in heads:
         sums.add((node, index), gradient)
@@ -172,8 +197,9 @@ def _step(node: TapeNode, sums: _Sums) -> None:
     grads: list[Any] = list(given)
     if not op.attribute("gradient_takes_none", False):
         grads = [_zeros(outline) if each is None else each for each, outline in zip(given, outlines, strict=True)]
-    needs = tuple(entry is not None for entry in entries)
-    found = several(rule(Seen(node, needs), grads))
+    takes_sums = op.attribute("gradient_takes_sums", False)  # and returns them with what it adds
+    so_far = [sums.take(entry) if takes_sums and entry is not None else None for entry in entries]
+    found = several(rule(Seen(node, tuple(entry is not None for entry in entries), so_far), grads))
     if len(found) != len(entries):
         raise GradientError(
             f"the gradient rule of {where} returned {len(found)} gradients for {len(entries)} inputs: it returns one for "

@@ -5,10 +5,22 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from weft._core import NDArray, TapeNode, tape_apart, tape_entry, tape_hears, tape_keep, tape_note, tape_pause
+from weft._core import (
+    NDArray,
+    TapeNode,
+    beside,
+    copy_elements,
+    recording,
+    tape_apart,
+    tape_entry,
+    tape_hears,
+    tape_keep,
+    tape_note,
+    tape_pause,
+)
 from weft._tape.backward import Head, walk
 from weft._tape.leaves import apart
-from weft._tape.modes import LISTENING, listening
+from weft._tape.modes import LISTENING, listening, paused
 from weft._tape.structures import flatten, map_arrays
 from weft.ops import get_op
 
@@ -85,6 +97,29 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> 
     return rebuild(made)
 
 
+def _not_before(arrays: list[NDArray], dys: list[NDArray]) -> list[NDArray]:
+    """Return the arrays, some of them as copies that come after `dys`: so what is computed of them again does.
+
+    Where nothing says so a program would compute it as early as may be, and keep it: more than without a checkpoint.
+    """
+    long = [at for at, x in enumerate(arrays) if x.ndim and x.shape[0] > 1 and x.size]
+    entries = {at: tape_entry(arrays[at]) for at in long}
+    chosen = [at for at, entry in entries.items() if entry is not None and not entry[0].is_leaf]
+    chosen = chosen or [at for at, entry in entries.items() if entry is None]
+    chosen = chosen or sorted(long, key=lambda at: arrays[at].nbytes)[:1]
+    last = next((dy for dy in reversed(dys) if dy.size), None)
+    made = list(arrays)
+    for at in chosen if last is not None else ():
+        x = arrays[at]
+        with paused():
+            made[at] = beside(x, x.shape, x.dtype)
+            # A row comes to lie where something of the gradient lay: so it is copied after that.
+            copy_elements(made[at].reshape(-1)[:1], last.reshape(-1)[:1].astype(x.dtype))
+            copy_elements(made[at][:1], x[:1])
+            copy_elements(made[at][1:], x[1:])
+    return made
+
+
 def outside_entries(heads: list[TapeNode], own: list[TapeNode], before: int) -> list[tuple[TapeNode, int]]:
     """Return the entries, made before the call, that its results depend on beside its arguments."""
     found: dict[tuple[TapeNode, int], None] = {}
@@ -121,6 +156,8 @@ class _Again:
     def _rule(self, node: Any, grads: Sequence[Any]) -> Any:  # noqa: ANN401 - a rule
         saved = iter(node.inputs)
         arrays = [next(saved) if x is None else x for x in self._others]
+        if recording() is not None:
+            arrays = _not_before(arrays, [x for x in grads if x is not None])
         heard = not tape_pause(False)
         try:
             with listening(mode=True):

@@ -119,6 +119,17 @@ impl Tape {
         self.failed.as_deref()
     }
 
+    /// Parts it in two: its first `at` calls, and the others.
+    #[must_use]
+    pub fn split(mut self, at: usize) -> (Self, Self) {
+        let mut rest = Self::new(Arc::clone(&self.tag), &self.engine);
+        rest.calls = self.calls.split_off(at);
+        rest.constants.clone_from(&self.constants);
+        rest.looked_at.clone_from(&self.looked_at);
+        rest.failed.clone_from(&self.failed);
+        (self, rest)
+    }
+
     /// Takes the calls out.
     #[must_use]
     pub fn into_calls(self) -> Vec<Recorded> {
@@ -217,6 +228,28 @@ pub fn end() -> Option<Box<Tape>> {
         tape.made = take_made();
     }
     tape
+}
+
+/// What a thread has recorded when it was interrupted.
+pub struct Suspended {
+    tape: Option<Box<Tape>>,
+    tag: Option<Arc<Tag>>,
+}
+
+/// Until this is resumed the thread runs what it pushes, or records something else.
+#[must_use]
+pub fn suspend() -> Suspended {
+    let suspended = Suspended { tape: TAPE.take(), tag: tag() };
+    COMING.set(None);
+    set_tag(None);
+    suspended
+}
+
+/// The thread goes on to record.
+pub fn resume(suspended: Suspended) {
+    TAPE.set(suspended.tape);
+    COMING.set(None);
+    set_tag(suspended.tag);
 }
 
 /// Asks what was recorded so far.

@@ -5,6 +5,7 @@ use crate::array::{NDArray, raised};
 use crate::engine::Engine;
 use crate::errors;
 use crate::location::Location;
+use crate::tape::record;
 use crate::trace;
 use pyo3::exceptions::PyTypeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -22,6 +23,8 @@ pub(crate) struct Compiled {
     engine: Py<Engine>,
     states: Py<PyTuple>,
     notes: Vec<Note>,
+    /// Numbers of the arguments that it writes to.
+    written: Vec<usize>,
 }
 
 /// A refusal as an exception.
@@ -39,7 +42,8 @@ impl Compiled {
         let states = program.recorded().states();
         let states = states.map(|array| Py::new(py, NDArray::new(array.clone(), engine.clone_ref(py))));
         let states = PyTuple::new(py, states.collect::<PyResult<Vec<_>>>()?)?.unbind();
-        Ok(Self { program, engine, states, notes })
+        let written = program.recorded().written().collect();
+        Ok(Self { program, engine, states, notes, written })
     }
 
     /// One instruction, for `describe`.
@@ -123,6 +127,9 @@ impl Compiled {
             |name: &str, place: u64| trace::note(py, &engine.inner, Kind::Compute, name, Location::of_bits(place));
         let options = Options { priority, sequential, note: Some(&note) };
         let outputs = self.program.run(&arrays, &options).map_err(|error| raised_program(py, error))?;
+        for &number in &self.written {
+            record::wrote(py, held[number].get());
+        }
         if self.program.is_hosted() {
             engine.hand_over(py);
         }

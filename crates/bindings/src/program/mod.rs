@@ -8,4 +8,4 @@ mod recording;
 pub(crate) use compiled::Compiled;
 pub(crate) use notes::{note_call, recorded_calls};
 pub(crate) use part::Part;
-pub(crate) use recording::{Recording, open_recording};
+pub(crate) use recording::{Recording, open_recording, unrecorded};

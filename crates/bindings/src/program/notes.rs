@@ -40,3 +40,8 @@ pub(crate) fn note_call(op: &Bound<'_, PyAny>, attributes: &Bound<'_, PyAny>, be
 pub(super) fn take() -> Vec<Note> {
     NOTES.take()
 }
+
+/// Puts back what was taken.
+pub(super) fn put_back(notes: Vec<Note>) {
+    drop(NOTES.replace(notes));
+}

@@ -11,8 +11,8 @@ use pyo3::types::PyTuple;
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_array::recording::{self as tapes, Tape};
-use weft_array::{Array, Buffer, Tag};
-use weft_program::{Argument, Program, Recorded, Settings};
+use weft_array::{Array, Buffer, Layout, Tag};
+use weft_program::{Argument, Program, Recorded, Settings, Taken};
 
 thread_local! {
     /// The recording for which this thread records.
@@ -202,6 +202,75 @@ impl Recording {
         Compiled::new(py, program, self.engine.clone_ref(py), notes)
     }
 
+    /// An array of zeros, or of whatever else, that a program made of a later part of the recording is given.
+    fn seed(slf: &Bound<'_, Self>, like: &Bound<'_, NDArray>) -> PyResult<NDArray> {
+        let (py, own, given) = (slf.py(), slf.get(), &like.get().inner);
+        let layout =
+            Layout::contiguous(&given.layout().shape, given.dtype().size()).map_err(|error| raised(py, error))?;
+        let bytes = layout.size() * given.dtype().size();
+        let buffer = Buffer::recorded(given.engine(), bytes, true, Arc::clone(&own.tag));
+        let placeholder = Array::on(buffer, layout, given.dtype()).map_err(|error| raised(py, error))?;
+        let made = NDArray::new(placeholder.clone(), like.get().owner().clone_ref(py));
+        let argument = Argument { placeholder: placeholder.clone(), array: placeholder };
+        own.parts().arguments.push((argument, like.clone().unbind()));
+        Ok(made)
+    }
+
+    /// Makes two programs: of the first `at` calls, with `results`, and of the others, with `further`, which alone are given
+    /// the last `seeds` arguments. Without `both` the first one is not made. None if they cannot be parted.
+    ///
+    /// Answers them; where each argument of the second comes from, as ("argument" | "result" | "kept" | "seed", number);
+    /// numbers of the buffers that the first one returns besides its results; numbers of arguments that it writes to; whether
+    /// it does nothing else; and a number that is the same where the first parts are.
+    #[pyo3(signature = (at, results, further, seeds, *, both=true, sequential=false, memory="balanced", passes=None))]
+    #[allow(clippy::too_many_arguments, clippy::type_complexity)] // one caller, which takes it apart
+    fn finish_parted<'py>(
+        &self,
+        at: usize,
+        results: &Bound<'py, PyTuple>,
+        further: &Bound<'py, PyTuple>,
+        seeds: usize,
+        both: bool,
+        sequential: bool,
+        memory: &str,
+        passes: Option<Vec<String>>,
+    ) -> PyResult<Option<(Option<Compiled>, Compiled, Vec<(&'static str, usize)>, Vec<usize>, Vec<usize>, bool, u64)>>
+    {
+        let py = results.py();
+        let arrays = |arrays: &Bound<'py, PyTuple>| -> PyResult<Vec<Array>> {
+            arrays.iter().map(|item| Ok(item.cast_into::<NDArray>()?.get().inner.clone())).collect()
+        };
+        let (results, further) = (arrays(results)?, arrays(further)?);
+        let settings =
+            Settings::new(sequential, memory, passes.as_deref()).map_err(|error| raised_program(py, error))?;
+        let mut parts = self.parts();
+        let Some(tape) = parts.tape.take() else {
+            drop(parts);
+            return Err(self.capture(py, "has not ended, or is finished"));
+        };
+        let (arguments, notes) = (std::mem::take(&mut parts.arguments), std::mem::take(&mut parts.notes));
+        drop(parts);
+        let arguments = arguments.into_iter().map(|(argument, _)| argument).collect();
+        let parted = Recorded::parted(*tape, at, arguments, seeds, &results, &further);
+        let Some(parted) = parted.map_err(|error| raised_program(py, error))? else { return Ok(None) };
+        let made = |recorded, notes| {
+            let program = Program::new(recorded, settings.clone()).map_err(|error| raised_program(py, error))?;
+            Compiled::new(py, program, self.engine.clone_ref(py), notes)
+        };
+        let (before, after): (Vec<_>, Vec<_>) = notes.into_iter().partition(|(number, ..)| *number < at);
+        let after = after.into_iter().map(|(number, op, attributes)| (number - at, op, attributes)).collect();
+        let first = if both { Some(made(parted.first, before)?) } else { None };
+        let taken = parted.taken.iter().map(|taken| match *taken {
+            Taken::Argument(number) => ("argument", number),
+            Taken::Result(number) => ("result", number),
+            Taken::Kept(number) => ("kept", number),
+            Taken::Seed(number) => ("seed", number),
+        });
+        let taken = taken.collect();
+        let second = made(parted.second, after)?;
+        Ok(Some((first, second, taken, parted.kept, parted.written, parted.plain, parted.digest)))
+    }
+
     fn __repr__(&self) -> String {
         format!("<weft._core.Recording '{}'>", self.tag.name())
     }
@@ -216,4 +285,26 @@ impl Recording {
 #[pyo3(name = "recording")]
 pub(crate) fn open_recording(py: Python<'_>) -> Option<Py<Recording>> {
     OPEN.with_borrow(|open| open.as_ref().map(|open| open.clone_ref(py)))
+}
+
+/// Returns what `make()` returns, though this thread may record: what that asks for runs, and is no part of a recording.
+#[pyfunction]
+pub(crate) fn unrecorded<'py>(make: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    /// Goes on with the recording, whatever happens.
+    struct Later(Option<(tapes::Suspended, Option<Py<Recording>>, Vec<notes::Note>)>);
+    impl Drop for Later {
+        fn drop(&mut self) {
+            if let Some((suspended, open, noted)) = self.0.take() {
+                OPEN.set(open);
+                tapes::resume(suspended);
+                notes::put_back(noted);
+            }
+        }
+    }
+    let open = OPEN.take();
+    if open.is_none() {
+        return make.call0();
+    }
+    let _later = Later(Some((tapes::suspend(), open, notes::take())));
+    make.call0()
 }

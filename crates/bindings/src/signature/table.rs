@@ -50,7 +50,7 @@ struct Entry {
     versions: Option<(Py<PyAny>, Py<PyAny>)>,
     run: Py<PyAny>,
     results: Results,
-    /// Whether its calls run as Python: the tape listens to them, and goes on from what they return.
+    /// Whether the tape listens to its calls, and goes on from what they return.
     heard: bool,
     program: Py<PyAny>,
     used: Mutex<Used>,
@@ -392,7 +392,7 @@ impl Signatures {
         let py = function.py();
         let calls = self.count(entry);
         if entry.heard {
-            return function.call_method1("_heard", (PyTuple::new(py, arguments)?,));
+            return function.call_method1("_heard", (&entry.program, PyTuple::new(py, arguments)?));
         }
         if self.verify > 0 && calls.is_multiple_of(self.verify) {
             return function.call_method1("_verified", (&entry.program, PyTuple::new(py, arguments)?));

@@ -2,7 +2,7 @@
 //! else reads is never longer than a block.
 //!
 //! A loop joins an earlier *unit* that has something in common with it if all that it waits for is in that unit or
-//! before it: then it moves up to it. Within a unit each loop touches, in a block, only bytes that the others touch in the
+//! before it: then it moves up to it, unless it is far and what it makes would take memory for all that long. Within a unit each loop touches, in a block, only bytes that the others touch in the
 //! same block, or do not touch at all.
 
 use crate::recorded::{Instruction, Place, Recorded, depend, overlap};
@@ -15,6 +15,8 @@ const BLOCK: usize = 4096;
 /// Elements of loops that are fused, at least; and loops of a unit at most.
 const LEAST: usize = 2 * BLOCK;
 const LOOPS: usize = 64;
+/// Instructions between a unit and a loop that makes more than it frees, at most.
+const FAR: usize = 4;
 
 /// Instructions that run as one.
 struct Unit {
@@ -52,9 +54,50 @@ fn joins<'a>(instruction: &Instruction, others: impl Iterator<Item = &'a Instruc
     in_common
 }
 
-/// The instructions of a recording, fused.
-pub(super) fn fuse(recorded: &Recorded) -> Vec<Instruction> {
-    let instructions = &recorded.instructions;
+/// When entries are looked at: up to now for the last time, and ever.
+struct Looks<'a> {
+    recorded: &'a Recorded,
+    so_far: Vec<usize>,
+    last: Vec<usize>,
+}
+
+impl<'a> Looks<'a> {
+    fn new(recorded: &'a Recorded, instructions: &[Instruction]) -> Self {
+        let mut last = vec![0; recorded.entries.len()];
+        for (at, instruction) in instructions.iter().enumerate() {
+            instruction.places.iter().for_each(|place| last[place.entry] = at);
+        }
+        Self { recorded, so_far: vec![0; last.len()], last }
+    }
+
+    fn add(&mut self, at: usize, instruction: &Instruction) {
+        instruction.places.iter().for_each(|place| self.so_far[place.entry] = at);
+    }
+
+    /// Whether more memory is in use from `since` on if the instruction `at` runs there: what it makes for others is, and
+    /// what only it looks at after that is not.
+    fn costs(&self, since: usize, at: usize, instruction: &Instruction) -> bool {
+        let (mut made, mut freed) = (0, 0);
+        let mut known: Vec<usize> = Vec::new();
+        for place in &instruction.places {
+            let (number, entry) = (place.entry, &self.recorded.entries[place.entry]);
+            if !entry.is_temporary() || known.contains(&number) {
+                continue;
+            }
+            known.push(number);
+            if place.access == Access::Overwrite && self.last[number] > at {
+                made += entry.bytes;
+            } else if self.last[number] == at && self.so_far[number] <= since {
+                freed += entry.bytes;
+            }
+        }
+        made > freed
+    }
+}
+
+/// The instructions of a recording, in this order, fused.
+pub(super) fn fuse(recorded: &Recorded, instructions: &[Instruction]) -> Vec<Instruction> {
+    let mut looks = Looks::new(recorded, instructions);
     let mut units: Vec<Unit> = Vec::new();
     let mut unit_of: Vec<usize> = Vec::with_capacity(instructions.len());
     for (at, before) in depend(instructions).iter().enumerate() {
@@ -62,7 +105,9 @@ pub(super) fn fuse(recorded: &Recorded) -> Vec<Instruction> {
         let first = before.iter().map(|before| unit_of[*before]).max();
         let fits = |unit: &usize| {
             let unit = &units[*unit];
+            let since = unit.members.last().copied().unwrap_or(at);
             unit.size == size
+                && (at - since <= FAR || !looks.costs(since, at, &instructions[at]))
                 && unit.members.len() < LOOPS
                 && joins(&instructions[at], unit.members.iter().map(|member| &instructions[*member]))
         };
@@ -76,6 +121,7 @@ pub(super) fn fuse(recorded: &Recorded) -> Vec<Instruction> {
             unit_of.push(units.len());
             units.push(Unit { members: vec![at], size });
         }
+        looks.add(at, &instructions[at]);
     }
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); recorded.entries.len()];
     for (at, instruction) in instructions.iter().enumerate() {

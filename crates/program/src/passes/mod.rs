@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `dead` | drops native instructions whose results nobody sees; what somebody else wrote stays |
 //! | `common` | runs equal loops on equal inputs once |
+//! | `early` | lets what frees memory run as soon as it may |
 //! | `fuse` | lets neighbours among strided loops run block by block |
 //!
 //! Each can be left out, and changes no bit of any result.
 
 mod dead;
+mod early;
 mod equal;
 mod fuse;
 
@@ -26,5 +28,9 @@ pub(crate) fn simplify(recorded: &mut Recorded, settings: &Settings) {
 
 /// The instructions to be pushed.
 pub(crate) fn lower(recorded: &Recorded, settings: &Settings) -> Vec<Instruction> {
-    if settings.has("fuse") && !settings.sequential { fuse::fuse(recorded) } else { recorded.instructions.clone() }
+    if settings.sequential {
+        return recorded.instructions.clone();
+    }
+    let ordered = if settings.has("early") { early::early(recorded) } else { recorded.instructions.clone() };
+    if settings.has("fuse") { fuse::fuse(recorded, &ordered) } else { ordered }
 }

@@ -16,7 +16,7 @@ struct Entries<'a> {
     list: Vec<Entry>,
 }
 
-fn address(buffer: &Arc<Buffer>) -> usize {
+pub(super) fn address(buffer: &Arc<Buffer>) -> usize {
     Arc::as_ptr(buffer).addr()
 }
 
@@ -217,6 +217,9 @@ fn closed(tape: &Tape, arguments: &[Argument], results: &[Array]) -> Vec<usize> 
         .chain(tape.looked_at().iter().map(|(array, _)| array))
         .map(|array| address(array.buffer()))
         .collect();
-    let is_closed = |number: &usize| touched.contains(&address(arguments[*number].array.buffer()));
+    let is_closed = |number: &usize| {
+        let Argument { placeholder, array } = &arguments[*number];
+        !Arc::ptr_eq(placeholder.buffer(), array.buffer()) && touched.contains(&address(array.buffer()))
+    };
     (0..arguments.len()).filter(is_closed).collect()
 }

@@ -7,9 +7,11 @@
 mod dependencies;
 mod describe;
 mod lower;
+mod parted;
 
 pub(crate) use dependencies::{depend, overlap};
 pub use describe::Description;
+pub use parted::{Parted, Taken};
 
 use crate::ProgramError;
 use std::ops::Range;
@@ -156,7 +158,7 @@ pub struct Settings {
 }
 
 /// The passes that there are, in their order.
-pub(crate) const PASSES: [&str; 3] = ["dead", "common", "fuse"];
+pub(crate) const PASSES: [&str; 4] = ["dead", "common", "early", "fuse"];
 
 impl Settings {
     /// Those of these names. `memory` says how much memory may be saved at the price of time.
@@ -251,6 +253,12 @@ impl Recorded {
     #[must_use]
     pub fn closed(&self) -> &[usize] {
         &self.closed
+    }
+
+    /// The numbers of the arguments that it writes to.
+    pub fn written(&self) -> impl Iterator<Item = usize> + '_ {
+        let entries = self.argument_entries.iter().enumerate();
+        entries.filter(|(_, entry)| self.entries[**entry].written).map(|(number, _)| number)
     }
 
     /// Its instructions, in recorded order.

@@ -6,6 +6,7 @@
 //! | plan | order | temporaries share memory |
 //! |---|---|---|
 //! | tight | as recorded | if one is let go before the other begins |
+//! | lagging | as recorded | the same, but for those that the longest way waited for: so many instructions later |
 //! | wide | by level: what waits for nothing first | if one is let go on a level before that on which the other begins |
 //! | apart | as recorded | never |
 
@@ -46,6 +47,8 @@ pub(super) struct Planned {
 
 /// Bytes that an instruction costs besides those that it touches.
 const CALL: usize = 1024;
+/// How often a plan is made again for the sake of the longest way.
+const ROUNDS: usize = 8;
 
 /// The first plan that is allowed.
 pub(super) fn planned(
@@ -61,24 +64,40 @@ pub(super) fn planned(
         Memory::Speed => Some(longest),
     };
     let moments: Vec<usize> = (0..instructions.len()).collect();
-    let tight = plan(recorded, instructions, &dependencies, &moments)?;
+    let mut lags = vec![0; recorded.entries.len()];
+    let mut tight = plan(recorded, instructions, &dependencies, &moments, &lags)?;
     let fits = |plan: &Planned, dependencies: &[Vec<usize>]| {
         allowed.is_none_or(|allowed| way(&plan.instructions, dependencies, &plan.after) <= allowed)
     };
     if fits(&tight, &dependencies) {
         return Ok(tight);
     }
+    for _ in 0..ROUNDS {
+        let waited = waited_for(&tight.instructions, &dependencies, &tight.after);
+        if waited.is_empty() {
+            break;
+        }
+        for entry in waited {
+            lags[entry] = if lags[entry] == 0 { 2 } else { 2 * lags[entry] };
+        }
+        let lagging = plan(recorded, tight.instructions, &dependencies, &moments, &lags)?;
+        if fits(&lagging, &dependencies) {
+            return Ok(lagging);
+        }
+        tight = lagging;
+    }
+    let none = vec![0; recorded.entries.len()];
     let levels = levels(&dependencies);
     let mut order: Vec<usize> = (0..levels.len()).collect();
     order.sort_by_key(|at| levels[*at]);
     let by_level: Vec<Instruction> = order.iter().map(|at| tight.instructions[*at].clone()).collect();
     let (moments, sorted) = (order.iter().map(|at| levels[*at]).collect::<Vec<_>>(), depend(&by_level));
-    let wide = plan(recorded, by_level, &sorted, &moments)?;
+    let wide = plan(recorded, by_level, &sorted, &moments, &none)?;
     if fits(&wide, &sorted) {
         return Ok(wide);
     }
     let moments = vec![0; tight.instructions.len()];
-    plan(recorded, tight.instructions, &dependencies, &moments)
+    plan(recorded, tight.instructions, &dependencies, &moments, &none)
 }
 
 /// How many instructions each one comes after, one behind the other.
@@ -91,33 +110,76 @@ fn levels(dependencies: &[Vec<usize>]) -> Vec<usize> {
     levels
 }
 
-/// The longest way through the instructions, in bytes that they touch.
-fn way(instructions: &[Instruction], dependencies: &[Vec<usize>], after: &[Vec<usize>]) -> usize {
-    let mut ends: Vec<usize> = Vec::with_capacity(instructions.len());
-    // When the last of those is done that have used an entry so far.
-    let mut used: Vec<usize> = Vec::new();
-    for (at, instruction) in instructions.iter().enumerate() {
-        let owners = after.get(at).into_iter().flatten().filter_map(|entry| used.get(*entry).copied());
-        let start = dependencies[at].iter().map(|before| ends[*before]).chain(owners).max().unwrap_or(0);
-        let touched: usize = instruction.places.iter().map(|place| place.range.len()).sum();
-        let end = start + touched + CALL;
-        for place in &instruction.places {
-            if used.len() <= place.entry {
-                used.resize(place.entry + 1, 0);
-            }
-            used[place.entry] = used[place.entry].max(end);
-        }
-        ends.push(end);
-    }
-    ends.into_iter().max().unwrap_or(0)
+/// When instructions end if each begins as soon as it may, in bytes that they touch.
+struct Times {
+    ends: Vec<usize>,
+    /// The entry that an instruction waits for longest, because it takes its memory: if it waits longer for none else.
+    owners: Vec<Option<usize>>,
+    /// What it waits for longest.
+    before: Vec<Option<usize>>,
 }
 
-/// A plan for instructions in this order, each at a moment: what is in use at the same moment lies apart.
+impl Times {
+    fn of(instructions: &[Instruction], dependencies: &[Vec<usize>], after: &[Vec<usize>]) -> Self {
+        let count = instructions.len();
+        let mut times = Self { ends: Vec::with_capacity(count), owners: vec![None; count], before: vec![None; count] };
+        // When the last of those is done that have used an entry so far, and which that is.
+        let mut used: Vec<(usize, usize)> = Vec::new();
+        for (at, instruction) in instructions.iter().enumerate() {
+            let mut start = 0;
+            for &other in &dependencies[at] {
+                if times.ends[other] > start {
+                    (start, times.before[at]) = (times.ends[other], Some(other));
+                }
+            }
+            for &entry in after.get(at).into_iter().flatten() {
+                if let Some(&(end, other)) = used.get(entry)
+                    && end > start
+                {
+                    (start, times.before[at], times.owners[at]) = (end, Some(other), Some(entry));
+                }
+            }
+            let touched: usize = instruction.places.iter().map(|place| place.range.len()).sum();
+            let end = start + touched + CALL;
+            for place in &instruction.places {
+                if used.len() <= place.entry {
+                    used.resize(place.entry + 1, (0, 0));
+                }
+                used[place.entry] = used[place.entry].max((end, at));
+            }
+            times.ends.push(end);
+        }
+        times
+    }
+}
+
+/// The longest way through the instructions, in bytes that they touch.
+fn way(instructions: &[Instruction], dependencies: &[Vec<usize>], after: &[Vec<usize>]) -> usize {
+    Times::of(instructions, dependencies, after).ends.into_iter().max().unwrap_or(0)
+}
+
+/// The entries whose memory the longest way waits for.
+fn waited_for(instructions: &[Instruction], dependencies: &[Vec<usize>], after: &[Vec<usize>]) -> Vec<usize> {
+    let times = Times::of(instructions, dependencies, after);
+    let mut next = (0..instructions.len()).max_by_key(|at| times.ends[*at]);
+    let mut found = Vec::new();
+    while let Some(at) = next {
+        found.extend(times.owners[at]);
+        next = times.before[at];
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// A plan for instructions in this order, each at a moment: what is in use at the same moment lies apart, and what lags is
+/// in use for so many moments more.
 fn plan(
     recorded: &Recorded,
     instructions: Vec<Instruction>,
     dependencies: &[Vec<usize>],
     moments: &[usize],
+    lags: &[usize],
 ) -> Result<Planned, ProgramError> {
     let lives = lives(recorded, &instructions);
     let in_arena = |number: &usize| {
@@ -150,7 +212,9 @@ fn plan(
         for number in &of_home {
             // Copies of constants are made first of all.
             let first = lives[*number].is_some_and(|(first, _)| first == 0);
-            intervals.extend(in_use[*number].map(|life| if first { Life { first: 0, ..life } } else { life }));
+            let lagging = |life: Life| Life { last: life.last + lags[*number], ..life };
+            let life = in_use[*number].map(lagging);
+            intervals.extend(life.map(|life| if first { Life { first: 0, ..life } } else { life }));
         }
         let (places, bytes) = place(&intervals)?;
         for (number, offset) in of_home.iter().zip(places) {

@@ -5,14 +5,14 @@ use super::family;
 use super::handle::{Entry, Handle, entry_of};
 use super::listen;
 use super::node::{Input, Inputs, Outline, Outputs, TapeNode, Value};
-use crate::array::NDArray;
 use crate::array::operator::{self, OPERATORS, Operator};
+use crate::array::{NDArray, raised};
 use crate::errors;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
-use std::sync::OnceLock;
-use weft_array::{DType, recording};
+use std::sync::{Arc, OnceLock};
+use weft_array::{Array, DType, Layout, recording};
 
 /// An op, and for the gradient of each operand, which operands (bit by bit) and results (from bit 32 on) its rule looks at.
 struct Rule {
@@ -142,7 +142,44 @@ pub(crate) fn tape_note(
     let seen = inputs.iter().enumerate().map(|(at, operand)| input(py, &operand, self::reads(reads, at)));
     let seen = seen.collect::<PyResult<Inputs>>()?;
     let results = outputs.iter().map(|output| Ok(output.cast_into::<NDArray>()?)).collect::<PyResult<Vec<_>>>()?;
-    note(py, op.unbind(), attributes, seen, &results, reads, given)
+    let targets = if given { results.len() } else { 0 };
+    note(py, op.unbind(), attributes, seen, &results, &|at| self::reads(reads, RESULTS + at), targets)
+}
+
+/// Notes an op of any number of operands: each of `inputs` and `outputs` with whether its rule looks at the value, and each
+/// of `inputs` with whether it may have a gradient. The last `targets` of the results are places that were there.
+#[pyfunction]
+pub(crate) fn tape_note_call(
+    op: Bound<'_, PyAny>,
+    inputs: Vec<(Bound<'_, PyAny>, bool, bool)>,
+    outputs: Vec<(Bound<'_, NDArray>, bool)>,
+    targets: usize,
+) -> PyResult<()> {
+    let py = op.py();
+    let seen = inputs.iter().map(|(operand, read, differentiable)| {
+        let seen = input(py, operand, *read)?;
+        Ok(if *differentiable { seen } else { Input { entry: None, ..seen } })
+    });
+    let seen = seen.collect::<PyResult<Inputs>>()?;
+    let (results, reads): (Vec<_>, Vec<_>) = outputs.into_iter().unzip();
+    note(py, op.unbind(), None, seen, &results, &|at| reads[at], targets)
+}
+
+/// A handle on the same elements of which the tape knows nothing.
+#[pyfunction]
+pub(crate) fn bare(array: &Bound<'_, NDArray>) -> NDArray {
+    NDArray::new(array.get().inner.clone(), array.get().owner().clone_ref(array.py()))
+}
+
+/// All the memory of an array, as bytes.
+#[pyfunction]
+pub(crate) fn whole(array: &Bound<'_, NDArray>) -> PyResult<NDArray> {
+    let (py, own) = (array.py(), array.get());
+    let buffer = own.inner.buffer();
+    let bytes = Layout::contiguous(&[buffer.bytes()], 1)
+        .and_then(|layout| Array::on(Arc::clone(buffer), layout, DType::UInt8))
+        .map_err(|error| raised(py, error))?;
+    Ok(NDArray::new(bytes, own.owner().clone_ref(py)))
 }
 
 fn note(
@@ -151,10 +188,10 @@ fn note(
     attributes: Option<Py<PyAny>>,
     inputs: Inputs,
     results: &[Bound<'_, NDArray>],
-    mask: u64,
-    given: bool,
+    read: &dyn Fn(usize) -> bool,
+    targets: usize,
 ) -> PyResult<()> {
-    let outputs = results.iter().enumerate().map(|(at, result)| value(py, result.get(), reads(mask, RESULTS + at)));
+    let outputs = results.iter().enumerate().map(|(at, result)| value(py, result.get(), read(at)));
     let node = Py::new(py, TapeNode::of_op(py, op, attributes, inputs, outputs.collect::<PyResult<Outputs>>()?))?;
     for (index, result) in results.iter().enumerate() {
         let own = result.get();
@@ -162,8 +199,11 @@ fn note(
             continue;
         }
         let entry = Entry { node: node.clone_ref(py), index };
-        let generation =
-            if given { own.tape.family(py)?.get().add(&own.inner, entry.clone_ref(py)) } else { generation_of(own) };
+        let generation = if index + targets >= results.len() {
+            own.tape.family(py)?.get().add(&own.inner, entry.clone_ref(py))
+        } else {
+            generation_of(own)
+        };
         own.tape.set(Some((entry, generation)));
     }
     Ok(())
@@ -224,7 +264,7 @@ pub(crate) fn note_operator(
             input.value = Value::Saved(family::save(py, array.get())?);
         }
     }
-    note(py, rule.op.clone_ref(py), None, inputs, &[result.bind(py).clone()], mask, false)
+    note(py, rule.op.clone_ref(py), None, inputs, &[result.bind(py).clone()], &|at| reads(mask, RESULTS + at), 0)
 }
 
 /// Notes that a heard or unheard op has written to `array`.
