@@ -230,7 +230,7 @@ def test_sources_compile_for_gpus(tmp_path: Any) -> None:
     source = """
         import numpy as np
         import weft
-        from weft._cuda import elementwise, nvrtc
+        from weft._cuda import nvrtc, sources
         from weft._cuda.expressions import expression
         from weft._cuda.sources import Elementwise
 
@@ -249,7 +249,7 @@ def test_sources_compile_for_gpus(tmp_path: Any) -> None:
                 kernel = Elementwise("kernel", body, dtypes, result, dtypes, result)
                 strided, capability = ((False, (8, 0)), (True, (9, 0)))[compiled % 2]  # by turns: a compiler is slow
                 text = kernel.source(strided=strided, scalars=compiled // 2 % 2 << (ufunc.nin - 1))
-                assert nvrtc.build(name, text, capability, elementwise._OPTIONS)[:4] == b"\\x7fELF"
+                assert nvrtc.build(name, text, capability, sources.OPTIONS)[:4] == b"\\x7fELF"
                 compiled += 1
         print(compiled)
     """

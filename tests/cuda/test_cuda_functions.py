@@ -14,6 +14,7 @@ import pytest
 
 import weft
 from conftest import write_script
+from weft._cuda.fused import source
 from weft._cuda.sources import Elementwise
 
 if TYPE_CHECKING:
@@ -176,6 +177,32 @@ def test_arrays_are_made_where_they_belong(call: Callable[..., Any], monkeypatch
     same(call(weft, device=DEVICE), call(np))
 
 
+def neighbours() -> str:
+    """A kernel of several functions, over half precision, booleans and complex numbers."""
+    half, double, pair, truth = map(np.dtype, ("float16", "float64", "complex128", "bool"))
+    parts = (
+        (
+            Elementwise("multiply", "a * b", (half,) * 2, half, (half,) * 2, half),
+            ("slot", 0),
+            (("array", 0), ("scalar", 0)),
+        ),
+        (Elementwise("copy", "a", (half,), double, (half,), half), ("slot", 1), (("slot", 0),)),
+        (
+            Elementwise("greater", "a > b", (double,) * 2, truth, (double,) * 2, truth),
+            ("array", 1),
+            (("slot", 1), ("array", 2)),
+        ),
+        (
+            Elementwise("add", "a + b", (double, pair), pair, (pair,) * 2, pair),
+            ("array", 3),
+            (("slot", 1), ("array", 3)),
+        ),
+    )
+    found = source(parts, (half, truth, double, pair))
+    assert found is not None
+    return found
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_sources_compile_for_gpus(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,19 +230,20 @@ def test_sources_compile_for_gpus(tmp_path: Any, monkeypatch: pytest.MonkeyPatch
                 call()
     assert len(made) > 20
     sources = [each.source(strided=bool(at % 2), scalars=0) for at, each in enumerate(made)]
+    sources.append(neighbours())
     data = tmp_path / "sources.json"
     data.write_text(json.dumps(sources))
-    source = """
+    script = """
         import json, sys
-        from weft._cuda import elementwise, nvrtc
+        from weft._cuda import nvrtc, sources
 
         for at, text in enumerate(json.load(open(sys.argv[1]))):
             capability = ((8, 0), (9, 0))[at % 2]
-            assert nvrtc.build("kernel", text, capability, elementwise._OPTIONS)[:4] == b"\\x7fELF"
+            assert nvrtc.build("kernel", text, capability, sources.OPTIONS)[:4] == b"\\x7fELF"
     """
     environment = {key: value for key, value in os.environ.items() if not key.startswith("WEFT_")}
-    script = [sys.executable, str(write_script(tmp_path, source)), str(data)]
-    run = subprocess.run(script, env=environment, capture_output=True, text=True, check=False)
+    command = [sys.executable, str(write_script(tmp_path, script)), str(data)]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
 
 

@@ -148,7 +148,9 @@ def test_random_programs_give_what_eager_calls_give(seed: int, make_engine: Make
     policy, workers = SETTINGS[seed % len(SETTINGS)]
     engine = make_engine(workers, policy)
     assert run(function, engine) == wanted
-    recorded = weft.program(function, memory=("min", "balanced", "speed")[seed % 3], sequential=seed % 5 == 4)
+    passes = None if seed < 4 else ("dead", "common")  # every new kernel has to be compiled
+    memory = ("min", "balanced", "speed")[seed % 3]
+    recorded = weft.program(function, memory=memory, sequential=seed % 5 == 4, passes=passes)
     assert run(recorded, engine) == wanted
     (program,) = recorded.programs
     assert program.peak_live_nbytes <= program.nbytes
@@ -159,7 +161,8 @@ def test_failures_reach_what_they_reach_eagerly(seed: int, make_engine: MakeEngi
     function = function_of(1000 + seed, 16, failing=True)
     engine = make_engine(2)
     wanted = run(function, engine)
-    assert run(weft.program(function), engine) == wanted
+    passes = None if seed < 2 else ("dead", "common")
+    assert run(weft.program(function, passes=passes), engine) == wanted
     with suppress(Boom, ExceptionGroup):
         engine.wait_for_all(SOON)
     assert engine.pending == 0
@@ -304,3 +307,69 @@ def test_loops_and_branches_on_a_device(make_engine: MakeEngine) -> None:
             x = on(index, np.full((3, 2), value), engine)
             for one, other in zip(recorded(x), looped(x), strict=True):
                 assert (one.device, one.tolist()) == (other.device, other.tolist())
+
+
+def launches(program: Callable[..., Any], arguments: tuple[weft.NDArray, ...], engine: weft.Engine) -> list[str]:
+    """The names of what a call issues."""
+    program(*arguments)
+    engine.wait_for_all(SOON)
+    with weft.trace(engine=engine) as trace:
+        program(*arguments)
+        engine.wait_for_all(SOON)
+    return [trace.names[op["name"]] for op in trace.ops]
+
+
+def test_neighbours_become_one_kernel(make_engine: MakeEngine) -> None:
+    engine = make_engine(2)
+
+    def step(x: weft.NDArray, y: weft.NDArray) -> Any:
+        h = (x.astype("float16") * 1.1).astype("float32") + y  # rounded in between, as it is eagerly
+        y -= 0.1 * h
+        return weft.where(h > 2.0, h, weft.sqrt(weft.abs(h))), h[::2] * 3.0
+
+    rng = np.random.default_rng(0)
+    given = [rng.normal(size=100).astype("f4") for _ in range(2)]
+    found: list[Bits] = []
+    for passes in (None, ("dead",), ()):
+        arrays = [weft.asarray(each, device=PLACES[1], engine=engine) for each in given]
+        recorded = weft.program(step, passes=passes)
+        found.append([each for _ in range(3) for each in bits([*recorded(*arrays), *arrays])])
+    eager = [weft.asarray(each, device=PLACES[1], engine=engine) for each in given]
+    wanted = [each for _ in range(3) for each in bits([*step(*eager), *eager])]
+    assert found == [wanted] * 3
+    arguments = tuple(weft.asarray(each, device=PLACES[1], engine=engine) for each in given)
+    alone, together = (launches(weft.program(step, passes=passes), arguments, engine) for passes in ((), None))
+    assert len(together) + 4 <= len(alone)
+    assert any(name.count("+") >= 3 for name in together)
+
+
+def test_a_fused_kernel_fails_as_its_steps_would(make_engine: MakeEngine) -> None:
+    engine = make_engine(2)
+
+    def step(x: weft.NDArray, y: weft.NDArray, z: weft.NDArray) -> Any:
+        first = x * 2.0
+        second = first + y  # owes more than the first
+        return first, second, (second * z - second) * 0.5
+
+    def fail() -> None:
+        raise Boom("no")
+
+    for failing in range(3):
+        arrays = [on(1, [1.0, 2.0], engine) for _ in range(3)]
+        recorded = weft.program(step)
+        recorded(*arrays)
+        engine.push(fail, (), (arrays[failing],))
+        assert bits(list(recorded(*arrays))) == bits(list(step(*arrays)))
+    with suppress(Boom, ExceptionGroup):
+        engine.wait_for_all(SOON)
+
+
+def test_what_cannot_be_compiled_stays_apart(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = make_engine(1)
+
+    def refuse(*_: object) -> None:
+        raise errors.CudaUnavailableError("no compiler")
+
+    monkeypatch.setattr("weft._cuda.fused.build", refuse)
+    x = on(1, [1.0, 2.0], engine)
+    assert weft.program(lambda x: (x + 1.0) * x)(x).tolist() == [2.0, 6.0]

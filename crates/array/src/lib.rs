@@ -34,6 +34,6 @@ pub use memory::{
 };
 pub use ops::{push_blocked, push_elementwise, push_matmul, push_reduce, push_step, run_blocked, run_idle};
 pub use step::{
-    Blocked, Fused, Given, Matmul, Opaque, Operand, Operands, Part, Portion, Reduce, Slots, Step, Strided, StridedLoop,
-    copy_loop,
+    Blocked, Fused, Given, Matmul, Neighbour, Opaque, Operand, Operands, Part, Portion, Reduce, Slots, Step, Strided,
+    StridedLoop, copy_loop,
 };

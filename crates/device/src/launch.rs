@@ -54,6 +54,14 @@ impl Opaque for LaunchStep {
     }
 }
 
+/// A launch as a step, whose arrays are given anew each time: one for each access, in their order. `pure` says that it does
+/// nothing but fill them.
+#[must_use]
+pub fn launch_step(launch: Launch, pure: bool) -> Arc<dyn Opaque> {
+    let place = launch.place();
+    Arc::new(LaunchStep { launch, place, pure })
+}
+
 /// Pushes a launch, or appends it to the recording of this thread. The call names one array for each access of the launch, in
 /// their order. `pure` says that it does nothing but fill them. The caller has waited for room.
 pub fn launch(launch: Launch, call: &Call<'_>, pure: bool) -> Result<(), ArrayError> {
@@ -61,7 +69,6 @@ pub fn launch(launch: Launch, call: &Call<'_>, pure: bool) -> Result<(), ArrayEr
         return push(launch, call);
     }
     debug_assert_eq!(launch.accesses().len(), call.arrays.len());
-    let place = launch.place();
-    recording::announce(launch.label().name(), place);
-    record(Step::Opaque(Arc::new(LaunchStep { launch, place, pure })), call)
+    recording::announce(launch.label().name(), launch.place());
+    record(Step::Opaque(launch_step(launch, pure)), call)
 }

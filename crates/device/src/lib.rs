@@ -14,5 +14,5 @@ mod launch;
 mod memory;
 
 pub use copy::{CopyError, Noted, copy};
-pub use launch::launch;
+pub use launch::{launch, launch_step};
 pub use memory::{FIRST_DEVICE, array_on, buffer_of, fresh, home_of, memory_of, not_there};

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from weft._core import CudaLoop, NDArray, cache_cuda_loop
 from weft._cuda import hosted
 from weft._cuda.expressions import expression
 from weft._cuda.nvrtc import build
-from weft._cuda.sources import Elementwise
+from weft._cuda.sources import OPTIONS, Elementwise
 
 if TYPE_CHECKING:
     from weft._array.rules import DType
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["casting", "copying", "filling", "kernels", "of_ufunc", "push", "push_parts"]
 
 _BOOL = np.dtype(np.bool_)
-#: So that results are those of single operations, as NumPy's are.
-_OPTIONS = ("--fmad=false", "--std=c++14")
 
 
 @cache
@@ -41,11 +40,18 @@ def kernels(
     """Return the kernels of a function; see `weft._cuda.sources.Elementwise`."""
     codes = "_".join(dtype.name for dtype in (*inputs, output))
     kernel = Elementwise(f"weft_{name}_{codes}", body, inputs, output, computed, result, masked, indexed)
+    return CudaLoop(name, inputs, (output,), _Kernels(kernel))
 
-    def make(capability: tuple[int, int], strided: bool, scalars: int) -> tuple[str, bytes]:  # noqa: FBT001 - the core's call
-        return kernel.name, build(kernel.name, kernel.source(strided=strided, scalars=scalars), capability, _OPTIONS)
 
-    return CudaLoop(name, inputs, (output,), make)
+@dataclass(frozen=True, slots=True)
+class _Kernels:
+    """What compiles the kernels of a function, one for each class of layout; what the core fuses asks for the function."""
+
+    kernel: Elementwise
+
+    def __call__(self, capability: tuple[int, int], strided: bool, scalars: int) -> tuple[str, bytes]:  # noqa: FBT001 - the core's call
+        source = self.kernel.source(strided=strided, scalars=scalars)
+        return self.kernel.name, build(self.kernel.name, source, capability, OPTIONS)
 
 
 @cache

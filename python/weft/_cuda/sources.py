@@ -17,9 +17,14 @@ from weft._cuda.complex_numbers import HEADER as COMPLEX
 from weft._cuda.expressions import HEADER
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from weft._array.rules import DType
 
-__all__ = ["Elementwise"]
+__all__ = ["OPTIONS", "Elementwise", "header", "in_memory"]
+
+#: So that results are those of single operations, as NumPy's are.
+OPTIONS = ("--fmad=false", "--std=c++14")
 
 _TYPES = {
     "bool": "u8",
@@ -125,15 +130,23 @@ class Elementwise:
             Bits that say which operands are numbers.
         """
         walk = _WALK.format(operands=1 + self._arrays(scalars)) if strided else ""
-        header = HEADER + COMPLEX if any(dtype.kind == "c" for dtype in (*self.inputs, *self.computed)) else HEADER
-        if any(dtype == _SHORT for dtype in (*self.inputs, *self.computed, self.output)):
-            header += _HALF
-        return header + walk + self._function() + (self._walking(scalars) if strided else self._in_rows(scalars))
+        return (
+            header(self.dtypes)
+            + walk
+            + self.function()
+            + (self._walking(scalars) if strided else self._in_rows(scalars))
+        )
+
+    @property
+    def dtypes(self) -> tuple[DType, ...]:
+        """All dtypes that occur."""
+        return (*self.inputs, *self.computed, self.output)
 
     def _arrays(self, scalars: int) -> int:
         return sum(not scalars >> at & 1 for at in range(len(self.inputs)))
 
-    def _function(self) -> str:
+    def function(self) -> str:
+        """Return the source of ``apply``, which computes one element."""
         kinds = [_computed(dtype) for dtype in self.computed]
         wide = "u64" if self.computed[0].itemsize > _NARROW else "unsigned"
         names = "ABCD"[: len(kinds)]
@@ -151,12 +164,23 @@ class Elementwise:
             listed.append(f"{kind} x{at}" if scalars >> at & 1 else f"const {kind}* x{at}")
         return ", ".join(listed)
 
-    def _call(self, operands: list[str], element: str) -> str:
+    def call(self, operands: list[str], element: str, function: str = "apply") -> str:
+        """Return an element of the result, as it is in memory.
+
+        Parameters
+        ----------
+        operands : list of str
+            Those of the inputs, as they are in memory.
+        element : str
+            Its number.
+        function : str, default: "apply"
+            The name by which the function goes.
+        """
         given = [
             _cast(f"({_computed(dtype)}){each}", dtype, to)
             for each, dtype, to in zip(operands, self.inputs, self.computed, strict=False)
         ] + [element] * self.indexed
-        applied = f"apply({', '.join(given)})"
+        applied = f"{function}({', '.join(given)})"
         return f"({_TYPES[self.output.name]}){_cast(applied, self.result, self.output)}"
 
     def _in_rows(self, scalars: int) -> str:
@@ -174,9 +198,9 @@ extern "C" __global__ void {self.name}(u64 size, {self._parameters(scalars)}) {{
 {held}        #pragma unroll
         for (int k = 0; k < 4; ++k) {{ {loads} }}
         #pragma unroll
-        for (int k = 0; k < 4; ++k) {when[0]}out[i + k * step] = {self._call(many, "i + k * step")};
+        for (int k = 0; k < 4; ++k) {when[0]}out[i + k * step] = {self.call(many, "i + k * step")};
     }}
-    for (; i < size; i += step) {when[1]}out[i] = {self._call(single, "i")};
+    for (; i < size; i += step) {when[1]}out[i] = {self.call(single, "i")};
 }}
 """
 
@@ -197,10 +221,22 @@ extern "C" __global__ void {self.name}(Walk walk, {self._parameters(scalars)}) {
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < walk.size; i += stride) {{
         long long at[{position}];
         if (walk.size >> 32) step<u64>(walk, i, at); else step<unsigned>(walk, i, at);
-        {when}*({_TYPES[self.output.name]}*)((char*)out + at[0]) = {self._call(operands, "i")};
+        {when}*({_TYPES[self.output.name]}*)((char*)out + at[0]) = {self.call(operands, "i")};
     }}
 }}
 """
+
+
+def header(dtypes: Iterable[DType]) -> str:
+    """Return what sources over these dtypes begin with."""
+    known = set(dtypes)
+    text = HEADER + COMPLEX if any(dtype.kind == "c" for dtype in known) else HEADER
+    return text + _HALF if _SHORT in known else text
+
+
+def in_memory(dtype: DType) -> str:
+    """Return the type of an element in memory."""
+    return _TYPES[dtype.name]
 
 
 def _computed(dtype: DType) -> str:

@@ -1,7 +1,8 @@
 //! Steps of which nothing is known but what they access.
 
-use super::Operands;
+use super::{Operands, Part};
 use crate::access::granting;
+use std::any::Any;
 use std::sync::Arc;
 use weft_engine::{Cause, InOrder, OpContext, Payload, PlaceOffset};
 
@@ -29,6 +30,24 @@ pub trait Opaque: Send + Sync {
         !self.is_private()
     }
 
+    /// How many elements each of its arrays has, if it computes those of one from those at the same place of the others, all row
+    /// after row: then it may be [`fused`](Self::fused).
+    fn elements(&self) -> Option<usize> {
+        None
+    }
+
+    /// One step for several such ones of one device, of which this is the first: in their order, each with where its operands
+    /// lie. What lies in a slot nobody looks at afterwards. Nothing if they stay apart.
+    fn fused(&self, steps: &[Neighbour]) -> Option<Arc<dyn Opaque>> {
+        let _ = steps;
+        None
+    }
+
+    /// The step, for those who know its type.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
+    }
+
     /// Whether it may only have begun when `run` returns: the op completes later.
     fn completes_later(&self) -> bool {
         false
@@ -42,6 +61,9 @@ pub trait Opaque: Send + Sync {
         0
     }
 }
+
+/// A step and where its operands lie: in arrays that all have in common, or in slots.
+pub type Neighbour = (Arc<dyn Opaque>, Vec<Part>);
 
 /// An opaque step with its arrays, as the payload of an op that needs the host.
 pub(crate) struct Hosted {

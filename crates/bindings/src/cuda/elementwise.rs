@@ -2,6 +2,7 @@
 //! class of layout.
 
 use super::capture;
+use super::fusion::{ElementwiseStep, Given};
 use super::memory::{buffer_of, expect, fresh, memory_of};
 use super::runtime;
 use crate::array::operator::scalar;
@@ -13,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
-use weft_array::{Access as ArrayAccess, Array, Call, DType, Scalar};
+use weft_array::{Access as ArrayAccess, Array, Call, DType, Scalar, Step, record, recording};
 use weft_cuda::driver::Dimensions;
 use weft_cuda::{Access, Cuda, CudaError, Device, DeviceBuffer, Label, Launch, Launcher, Parameter};
 use weft_engine::trace::Kind;
@@ -297,9 +298,49 @@ impl CudaLoop {
         if capture::is_open() {
             return capture::launch(py, engine, &launch, &arrays);
         }
+        if recording::is_open() && walk.is_none() {
+            return self.record_launch(
+                py,
+                launcher,
+                launch,
+                (outputs, inputs),
+                &Call::anywhere(engine, &arrays, PushOptions::default()),
+            );
+        }
         let note = trace::of_arrays(py, engine, Kind::Launch, &self.name);
         let options = PushOptions { bytes, note, ..PushOptions::default() };
         weft_device::launch(launch, &Call::anywhere(engine, &arrays, options), true).map_err(|error| raised(py, error))
+    }
+
+    /// Records a launch over arrays in rows, so that neighbours may become one kernel.
+    #[cold]
+    fn record_launch(
+        &self,
+        py: Python<'_>,
+        launcher: &Launcher,
+        launch: Launch,
+        (outputs, inputs): (&[&Array], &[Operand<'_>]),
+        call: &Call<'_>,
+    ) -> PyResult<()> {
+        recording::announce(&self.name, launch.place());
+        let given = |(input, dtype): (&Operand<'_>, &DType)| match input {
+            Operand::Array(_) => Ok(Given::Array(*dtype)),
+            Operand::Scalar(scalar) => match scalar.bytes(*dtype) {
+                Some(bytes) => Ok(Given::Scalar(bytes[..dtype.size()].into())),
+                None => Err(errors::argument_value(py, &format!("{scalar:?} is no {}", dtype.name()))),
+            },
+        };
+        let step = ElementwiseStep {
+            name: Arc::clone(&self.name),
+            build: self.build.clone_ref(py),
+            device: launcher.device().clone(),
+            size: outputs[0].layout().size(),
+            outputs: self.outputs.iter().copied().collect(),
+            inputs: inputs.iter().zip(&self.inputs).map(given).collect::<PyResult<_>>()?,
+            place: launch.place(),
+            alone: weft_device::launch_step(launch, true),
+        };
+        record(Step::Opaque(Arc::new(step)), call).map_err(|error| raised(py, error))
     }
 
     /// Refuses operands that do not suit the kernels. Answers their device.
@@ -425,10 +466,7 @@ impl CudaLoop {
         inputs: &[Operand<'_>],
     ) -> Result<Launch, CudaError> {
         let size = outputs[0].layout().size();
-        let most = launcher.device().properties().multiprocessors as usize * BLOCKS;
-        let blocks = size.div_ceil(THREADS as usize * EACH).clamp(1, most.max(1));
-        let grid = [u32::try_from(blocks).unwrap_or(u32::MAX), 1, 1];
-        let dimensions = Dimensions { grid, block: [THREADS, 1, 1], shared_memory: 0 };
+        let dimensions = dimensions(launcher.device(), size);
         // SAFETY: the kernel touches the elements of its operands, which check() has found to be what it is for.
         let mut launch = unsafe { launcher.launch(dimensions) }?;
         match walk {
@@ -459,6 +497,14 @@ impl CudaLoop {
         }
         Ok(launch)
     }
+}
+
+/// Threads for so many elements.
+pub(super) fn dimensions(device: &Device, size: usize) -> Dimensions {
+    let most = device.properties().multiprocessors as usize * BLOCKS;
+    let blocks = size.div_ceil(THREADS as usize * EACH).clamp(1, most.max(1));
+    let grid = [u32::try_from(blocks).unwrap_or(u32::MAX), 1, 1];
+    Dimensions { grid, block: [THREADS, 1, 1], shared_memory: 0 }
 }
 
 /// Pushes a copy of an array that is on a device, contiguous.

@@ -6,7 +6,7 @@
 //! | `memory` | arrays in the memory of a device |
 //! | `fences` | waits for what has been issued and may still run |
 //! | `transfers` | copies between the host and devices, and between devices |
-//! | `elementwise` | native launches of element-wise kernels |
+//! | `elementwise`, `fusion` | native launches of element-wise kernels; those of a recording, of which several become one |
 //! | `kernel`, `parameters` | launches of kernels that users wrote; their arguments |
 //! | `bare` | what benchmarks measure launches against |
 //! | `interop` | device memory in other libraries' hands, and theirs in ours |
@@ -18,6 +18,7 @@ pub(crate) mod bare;
 pub(crate) mod capture;
 pub(crate) mod elementwise;
 pub(crate) mod fences;
+pub(crate) mod fusion;
 pub(crate) mod graph;
 pub(crate) mod hosted;
 pub(crate) mod interop;

@@ -2,13 +2,18 @@
 //! else reads is never longer than a block.
 //!
 //! A loop joins an earlier *unit* that has something in common with it if all that it waits for is in that unit or
-//! before it: then it moves up to it, unless it is far and what it makes would take memory for all that long. Within a unit each loop touches, in a block, only bytes that the others touch in the
-//! same block, or do not touch at all.
+//! before it: then it moves up to it, unless it is far and what it makes would take memory for all that long. Within a
+//! unit each loop touches, in a block, only bytes that the others touch in the same block, or do not touch at all.
+//!
+//! Element-wise steps of a device form units by the same rules, whatever their size: each launch costs more than it computes.
+//! One kernel runs a unit, or a part of one, if all that it writes owes the same to what was there before: so it fails as
+//! its steps would.
 
 use crate::recorded::{Instruction, Place, Recorded, depend, overlap};
-use std::collections::HashMap;
+use smallvec::SmallVec;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use weft_array::{Access, Fused, Part, Step, Strided};
+use weft_array::{Access, Fused, Neighbour, Part, Step};
 
 /// Elements of a block: some operands of it fit a core's own cache.
 const BLOCK: usize = 4096;
@@ -18,18 +23,43 @@ const LOOPS: usize = 64;
 /// Instructions between a unit and a loop that makes more than it frees, at most.
 const FAR: usize = 4;
 
+/// Steps of a kernel at most.
+const STEPS: usize = 16;
+
 /// Instructions that run as one.
 struct Unit {
     members: Vec<usize>,
-    /// Elements of its loops; none if it takes no more.
-    size: Option<usize>,
+    /// What they are; none if it takes no more.
+    kin: Option<Kin>,
 }
 
-/// The loop of an instruction that may be fused.
-fn loop_of(instruction: &Instruction) -> Option<&Arc<Strided>> {
-    let Step::Strided(strided) = &instruction.step else { return None };
-    let plain = !instruction.has_effects() && instruction.priority == 0;
-    (plain && strided.is_in_rows() && strided.size() >= LEAST).then_some(strided)
+/// What instructions that are fused have in common.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kin {
+    /// They are loops of the host over so many elements.
+    Loops(usize),
+    /// They are steps of devices over so many.
+    Steps(usize),
+}
+
+impl Kin {
+    fn most(self) -> usize {
+        if let Self::Loops(_) = self { LOOPS } else { STEPS }
+    }
+}
+
+/// What an instruction is to others, if it may be fused.
+fn kin_of(instruction: &Instruction) -> Option<Kin> {
+    if instruction.has_effects() || instruction.priority != 0 {
+        return None;
+    }
+    match &instruction.step {
+        Step::Strided(strided) => {
+            (strided.is_in_rows() && strided.size() >= LEAST).then_some(Kin::Loops(strided.size()))
+        }
+        Step::Opaque(opaque) => opaque.elements().map(Kin::Steps),
+        _ => None,
+    }
 }
 
 /// Whether an instruction may join others: they have something in common, and meet on the same bytes of a block.
@@ -101,48 +131,89 @@ pub(super) fn fuse(recorded: &Recorded, instructions: &[Instruction]) -> Vec<Ins
     let mut units: Vec<Unit> = Vec::new();
     let mut unit_of: Vec<usize> = Vec::with_capacity(instructions.len());
     for (at, before) in depend(instructions).iter().enumerate() {
-        let size = loop_of(&instructions[at]).map(|strided| strided.size());
+        let kin = kin_of(&instructions[at]);
         let first = before.iter().map(|before| unit_of[*before]).max();
         let fits = |unit: &usize| {
             let unit = &units[*unit];
             let since = unit.members.last().copied().unwrap_or(at);
-            unit.size == size
+            unit.kin == kin
+                && kin.is_some_and(|kin| unit.members.len() < kin.most())
                 && (at - since <= FAR || !looks.costs(since, at, &instructions[at]))
-                && unit.members.len() < LOOPS
                 && joins(&instructions[at], unit.members.iter().map(|member| &instructions[*member]))
         };
         // The nearest ones alone: of a long program not each loop looks at each unit.
         let candidates = first.unwrap_or(0)..units.len();
-        let found = if size.is_some() { candidates.rev().take(LOOPS).find(fits) } else { None };
+        let found = if kin.is_some() { candidates.rev().take(LOOPS).find(fits) } else { None };
         if let Some(unit) = found {
             units[unit].members.push(at);
             unit_of.push(unit);
         } else {
             unit_of.push(units.len());
-            units.push(Unit { members: vec![at], size });
+            units.push(Unit { members: vec![at], kin });
         }
         looks.add(at, &instructions[at]);
     }
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); recorded.entries.len()];
     for (at, instruction) in instructions.iter().enumerate() {
         for place in &instruction.places {
-            if users[place.entry].last() != Some(&unit_of[at]) {
-                users[place.entry].push(unit_of[at]);
+            if users[place.entry].last() != Some(&at) {
+                users[place.entry].push(at);
             }
         }
     }
-    let inner = |entry: usize, unit: usize| {
-        recorded.entries[entry].is_temporary() && users[entry].iter().all(|user| *user == unit)
+    // Of what nobody uses but these.
+    let inner = |entry: usize, members: &[usize]| {
+        recorded.entries[entry].is_temporary()
+            && !recorded.entries[entry].is_shown
+            && users[entry].iter().all(|user| members.contains(user))
     };
-    let made = units.iter().enumerate().flat_map(|(number, unit)| {
-        let members: Vec<&Instruction> = unit.members.iter().map(|member| &instructions[*member]).collect();
-        as_one(&members, |entry| inner(entry, number))
-            .map_or_else(|| members.iter().map(|member| (*member).clone()).collect(), |one| vec![one])
-    });
-    made.collect()
+    let fused = |members: &[usize]| {
+        let all: Vec<&Instruction> = members.iter().map(|member| &instructions[*member]).collect();
+        as_one(&all, |entry| inner(entry, members))
+    };
+    let mut made = Vec::with_capacity(instructions.len());
+    for unit in &units {
+        let mut rest = &unit.members[..];
+        while !rest.is_empty() {
+            let exact = |count: &usize| {
+                let members = &rest[..*count];
+                !matches!(unit.kin, Some(Kin::Steps(_)))
+                    || owes_the_same(members.iter().map(|member| &instructions[*member]), |entry| inner(entry, members))
+            };
+            let count = (2..=rest.len()).rev().find(exact).unwrap_or(1);
+            match fused(&rest[..count]) {
+                Some(one) => made.push(one),
+                None => made.extend(rest[..count].iter().map(|member| instructions[*member].clone())),
+            }
+            rest = &rest[count..];
+        }
+    }
+    made
 }
 
-/// One instruction for several loops; nothing if there is one alone.
+/// Whether all that these steps leave behind fails with the same of what was there before them.
+fn owes_the_same<'a>(members: impl Iterator<Item = &'a Instruction>, inner: impl Fn(usize) -> bool) -> bool {
+    type Bytes = (usize, usize, usize);
+    let mut made: HashMap<Bytes, BTreeSet<Bytes>> = HashMap::new();
+    for member in members {
+        let key = |place: &Place| (place.entry, place.range.start, place.range.end);
+        let mut owes = BTreeSet::new();
+        for place in member.places.iter().filter(|place| place.access != Access::Overwrite) {
+            match made.get(&key(place)) {
+                Some(of) => owes.extend(of.iter().copied()),
+                None => drop(owes.insert(key(place))),
+            }
+        }
+        for place in member.places.iter().filter(|place| place.access != Access::Read) {
+            made.insert(key(place), owes.clone());
+        }
+    }
+    let mut left = made.iter().filter(|((entry, ..), _)| !inner(*entry)).map(|(_, owes)| owes);
+    let first = left.next();
+    left.all(|owes| Some(owes) == first)
+}
+
+/// One instruction for several; nothing if there is one alone, or they stay apart.
 fn as_one(members: &[&Instruction], inner: impl Fn(usize) -> bool) -> Option<Instruction> {
     let (first, rest) = members.split_first()?;
     if rest.is_empty() {
@@ -152,35 +223,55 @@ fn as_one(members: &[&Instruction], inner: impl Fn(usize) -> bool) -> Option<Ins
     let mut slots = Slots::new(members);
     let mut parts = Vec::new();
     for (at, member) in members.iter().enumerate() {
-        let strided = loop_of(member)?;
-        let mut operands = Vec::new();
-        for place in &member.places {
+        // What is read has its slot before what is written takes one.
+        let mut order: SmallVec<[usize; 4]> = (0..member.places.len()).collect();
+        order.sort_by_key(|number| member.places[*number].access != Access::Read);
+        let mut operands = vec![Part::Array(0); member.places.len()];
+        for number in order {
+            let place = &member.places[number];
             // Whoever reads a temporary before it is written reads what nobody has made.
             let written = slots.known(place.entry).is_some() || place.access == Access::Overwrite;
             if inner(place.entry) && written && is_plain(members, place) {
-                operands.push(Part::Slot(slots.of(at, place)));
+                operands[number] = Part::Slot(slots.of(at, place));
                 continue;
             }
             let same = |known: &Place| known.entry == place.entry && known.range == place.range;
             let known = places.iter().position(same);
-            let at = known.unwrap_or_else(|| {
+            let array = known.unwrap_or_else(|| {
                 places.push(place.clone());
                 places.len() - 1
             });
-            if places[at].access == Access::Read && place.access != Access::Read {
-                places[at].access = Access::Mutate;
+            if places[array].access == Access::Read && place.access != Access::Read {
+                places[array].access = Access::Mutate;
             }
-            operands.push(Part::Array(at));
+            operands[number] = Part::Array(array);
         }
         slots.release(at);
-        parts.push((Arc::clone(strided), operands));
+        parts.push(operands);
     }
-    let fused = Fused::new(parts, BLOCK)?;
+    let step = step_of(members, parts)?;
     let mut names: Vec<&str> = members.iter().map(|member| member.name.as_str()).take(8).collect();
     if members.len() > names.len() {
         names.push("...");
     }
-    Some(Instruction { step: Step::Fused(Arc::new(fused)), places, name: names.join("+"), ..(*first).clone() })
+    Some(Instruction { step, places, name: names.join("+"), ..(*first).clone() })
+}
+
+/// The step that does what these do, with where their operands lie.
+fn step_of(members: &[&Instruction], parts: Vec<Vec<Part>>) -> Option<Step> {
+    let loops = members.iter().zip(&parts).map(|(member, operands)| match &member.step {
+        Step::Strided(strided) => Some((Arc::clone(strided), operands.clone())),
+        _ => None,
+    });
+    if let Some(loops) = loops.collect::<Option<Vec<_>>>() {
+        return Some(Step::Fused(Arc::new(Fused::new(loops, BLOCK)?)));
+    }
+    let steps = members.iter().zip(parts).map(|(member, operands)| match &member.step {
+        Step::Opaque(opaque) => Some((Arc::clone(opaque), operands)),
+        _ => None,
+    });
+    let steps: Vec<Neighbour> = steps.collect::<Option<_>>()?;
+    steps.first()?.0.fused(&steps).map(Step::Opaque)
 }
 
 /// Slots of a block, each for one temporary after the other.
