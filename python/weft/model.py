@@ -184,9 +184,13 @@ class Model(Layer):
                 array.name = name
 
     def _optimizers(self) -> dict[str, Optimizer]:
-        """Return the optimizers among the attributes, and those that they wrap."""
-        found = {name: getattr(value, "opt", value) for name, value in self.__dict__.items()}
-        return {name: value for name, value in found.items() if isinstance(value, Optimizer)}
+        """Return the optimizers among the attributes, and those that others wrap which are none themselves."""
+        found: dict[str, Optimizer] = {}
+        for name, value in self.__dict__.items():
+            optimizer = value if isinstance(value, Optimizer) else getattr(value, "opt", None)
+            if isinstance(optimizer, Optimizer):
+                found[name] = optimizer
+        return found
 
     def _prepare_optimizers(self) -> None:
         parameters = self.get_params()

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from calling import call
 
-from weft.bench.scale.model import Link, Network, fit, seconds_of, step
+from weft.bench.scale.figure import draw
+from weft.bench.scale.model import Link, Network, error_of, fit, seconds_of, step
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,8 +25,34 @@ def test_links_that_are_said_are_not_measured(tmp_path: Path) -> None:
     efficiency = [row["ring"]["efficiency"] for row in told["steps"]]
     assert efficiency[0] == pytest.approx(1.0)
     assert efficiency == sorted(efficiency, reverse=True)
-    done = call("bench", "scale", *options, folder=tmp_path)
+    for row in told["steps"]:
+        for name in ("ring", "tree"):
+            lost = row[name]["lost"]
+            assert sum(lost.values()) == pytest.approx(row[name]["seconds"] - 0.3)
+            assert min(lost.values()) >= 0.0
+    done = call("bench", "scale", *options, "--figure", "scale.svg", folder=tmp_path)
     assert "ring: efficiency" in done.stdout
+    assert "What a step waits for" in done.stdout
+    assert "<svg" in (tmp_path / "scale.svg").read_text(encoding="utf-8")
+
+
+def test_a_figure_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    for name, message in (("scale.txt", "the suffix says the format"), ("none/scale.svg", "there is no folder")):
+        done = call("bench", "scale", "--figure", name, folder=tmp_path)
+        assert done.returncode != 0
+        assert message in done.stderr
+
+
+def test_what_was_measured_is_drawn_beside_its_fit(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    link = Link(3e-6, 2e-10)
+    rows = [(n, m, seconds_of("ring", link, n, m)) for n in (2, 3, 4) for m in (4, 4096, 1 << 22)]
+    parts = {"efficiency": 0.9, "without_stragglers": 0.95, "seconds": 1.0}
+    lost = {"bandwidth": 0.05, "latency": 0.01, "stragglers": 0.04}
+    steps = [{"ranks": n, "ring": {**parts, "lost": lost}, "tree": {**parts, "lost": lost}} for n in (1, 2, 4)]
+    draw(tmp_path / "scale.png", rows, {"ring": link, "tree": link}, steps)
+    assert (tmp_path / "scale.png").read_bytes().startswith(b"\x89PNG")
+    assert error_of("ring", link, rows) == pytest.approx(1.0)
 
 
 def test_a_link_is_found_from_what_it_does() -> None:

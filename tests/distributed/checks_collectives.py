@@ -214,6 +214,58 @@ def symbols_hold_collectives(comm: Communicator) -> None:
 
 
 @check
+def programs_replay_what_moves(comm: Communicator) -> None:
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    inbox = weft.zeros(3)
+
+    @weft.program
+    def step(x: weft.NDArray) -> tuple[weft.NDArray, ...]:
+        comm.send(x * 2.0, right)
+        comm.recv(inbox, left)
+        rows = weft.broadcast_to(x, (comm.size, 3)) + weft.arange(float(comm.size)).reshape(comm.size, 1)
+        given = comm.broadcast(x + 1.0, comm.size - 1)
+        return inbox * 1.0, comm.all_to_all(rows), comm.reduce_scatter(rows), given
+
+    for at in range(4):
+        got, exchanged, part, given = step(weft.full(3, float(comm.rank + at)))
+        assert got.numpy().tolist() == [2.0 * (left + at)] * 3
+        assert exchanged.numpy()[:, 0].tolist() == [float(rank + at + comm.rank) for rank in range(comm.size)]
+        assert part.numpy().tolist() == [float(sum(rank + at + comm.rank for rank in range(comm.size)))] * 3
+        assert given.numpy().tolist() == [float(comm.size - 1 + at + 1)] * 3
+    assert len(step.programs) == 1
+
+
+@check
+def symbols_hold_what_moves_and_its_gradients(comm: Communicator) -> None:
+    size, rank = comm.size, comm.rank
+    x = weft.symbol.Variable("x", shape=(size, 2), dtype="float64")
+    value = weft.asarray(np.arange(2.0 * size).reshape(size, 2) + 10.0 * rank)
+    every = [np.arange(2.0 * size).reshape(size, 2) + 10.0 * each for each in range(size)]
+    weight = [float(each + 1) for each in range(size)]
+    cases: list[tuple[Callable[[Any], Any], Any, Any]] = [
+        (comm.all_reduce, sum(every), np.full((size, 2), sum(weight))),
+        (comm.all_gather, np.stack(every), np.full((size, 2), sum(weight))),
+        (comm.reduce_scatter, sum(every)[rank], np.repeat(weight, 2).reshape(size, 2)),
+        (comm.all_to_all, np.stack([each[rank] for each in every]), np.repeat(weight, 2).reshape(size, 2)),
+        (lambda x: comm.broadcast(x, 0), every[0], np.full((size, 2), sum(weight) if rank == 0 else 0.0)),
+    ]
+    for call, wanted, gradient in cases:
+        symbol = call(x * 1.0)
+        np.testing.assert_array_equal(symbol.eval(x=value)[0].numpy(), wanted)
+        total = (symbol * weight[rank]).sum()
+        np.testing.assert_array_equal(total.gradient(["x"]).eval(x=value)[0].numpy(), gradient)
+        eager = weft.grad(lambda x, call=call: (call(x * 1.0) * weight[rank]).sum())(value)
+        np.testing.assert_array_equal(eager.numpy(), gradient)
+
+    @weft.program
+    def descend(x: weft.NDArray) -> weft.NDArray:
+        found: weft.NDArray = weft.grad(lambda x: (comm.all_to_all(x * 1.0) * weight[rank]).sum())(x)
+        return found
+
+    np.testing.assert_array_equal(descend(value).numpy(), cases[3][2])
+
+
+@check
 def gradients_go_through_collectives(comm: Communicator) -> None:
     x, weight = weft.full(3, 1.0 + comm.rank), float(comm.rank + 1)
     weights = [rank + 1.0 for rank in range(comm.size)]

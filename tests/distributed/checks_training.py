@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft import autograd, opt
+from weft import autograd, device, layer, model, opt, tensor
 from weft._trace.record import Kind
 
 if TYPE_CHECKING:
@@ -267,7 +267,116 @@ def communication_goes_behind_backward(comm: Communicator) -> None:
         weft.wait_all()
     sent = sum("all_reduce" in trace.names[op["name"]] for op in trace.ops)
     assert sent == layers
+    assert trace.summary().overlap_fraction is not None  # in real time, which no test can be sure of
     # Products cost 10, what is sent 8: backward, two products a layer, is longer than the communication.
     costs = {"matmul": 10.0, "all_reduce": 8.0}
     share = hidden(trace, lambda name: next((cost for key, cost in costs.items() if key in name), 0.1))
     assert share >= 0.8, (share, [trace.names[op["name"]] for op in trace.ops if op["kind"] != 6])
+
+
+class Net(model.Model):
+    """The network of SINGA's documentation, small: written as there, and knowing nothing of ranks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = layer.Conv2d(1, 4, 3, padding=0, activation="RELU")
+        self.pool1 = layer.MaxPool2d(2, 2, padding=0)
+        self.flatten = layer.Flatten()
+        self.dense1 = layer.Linear(12)
+        self.relu = layer.ReLU()
+        self.dense2 = layer.Linear(5)
+        self.loss = layer.SoftMaxCrossEntropy()
+
+    def forward(self, x: NDArray) -> NDArray:
+        found: NDArray = self.dense2(self.relu(self.dense1(self.flatten(self.pool1(self.conv1(x))))))
+        return found
+
+    def train_one_batch(
+        self, x: NDArray, y: NDArray, dist_option: str = "plain", spars: float = 0.05
+    ) -> tuple[NDArray, NDArray]:
+        out = self.forward(x)
+        loss = self.loss(out, y)
+        if dist_option == "plain":
+            self.optimizer(loss)
+        elif dist_option == "half":
+            self.optimizer.backward_and_update_half(loss, clipping=True, clip_Value=2.5)
+        elif dist_option == "partialUpdate":
+            self.optimizer.backward_and_partial_update(loss, threshold=50)
+        elif dist_option == "sparseTopK":
+            self.optimizer.backward_and_sparse_update(loss, topK=True, spars=spars)
+        elif dist_option == "sparseThreshold":
+            self.optimizer.backward_and_sparse_update(loss, topK=False, spars=spars)
+        return out, loss
+
+
+def images(rank: int, step: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """A rank's part of the pictures, and their classes."""
+    generator = np.random.default_rng([9, rank, step])
+    return generator.standard_normal((4, 1, 10, 10)).astype(np.float32), generator.integers(0, 5, 4).astype(np.int32)
+
+
+def compiled(seed: int, descent: Any, *, use_graph: bool, sequential: bool = False) -> tuple[Net, NDArray, NDArray]:
+    """A network that is ready to be trained, and its inputs."""
+    dev = device.get_default_device()
+    dev.SetRandSeed(seed)
+    x, y = tensor.Tensor((4, 1, 10, 10), dev, tensor.float32), tensor.Tensor((4,), dev, tensor.int32)
+    net = Net()
+    net.set_optimizer(descent)
+    net.compile([x], is_train=True, use_graph=use_graph, sequential=sequential)
+    return net, x, y
+
+
+@check
+def models_train_as_they_are(comm: Communicator) -> None:
+    steps = 3
+    found: list[list[np.ndarray[Any, Any]]] = []
+    for use_graph, sequential in ((False, False), (True, False), (True, True)):
+        descent = opt.DistOpt(opt.SGD(lr=0.05, momentum=0.9, weight_decay=1e-5), communicator=comm)
+        net, x, y = compiled(20 + comm.rank, descent, use_graph=use_graph, sequential=sequential)
+        for step in range(steps):
+            pictures, classes = images(comm.rank, step)
+            x.copy_from_numpy(pictures)
+            y.copy_from_numpy(classes)
+            _, loss = net(x, y)
+            assert np.isfinite(loss.numpy()).all()
+        found.append([each.numpy().copy() for each in net.get_params().values()])
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+    single = opt.SGD(lr=0.05, momentum=0.9, weight_decay=1e-5)
+    net, _, _ = compiled(20, single, use_graph=False)
+    single.prepare(net.get_params())
+    for step in range(steps):
+        sums: dict[str, NDArray] = {}
+        for rank in range(comm.size):
+            pictures, classes = images(rank, step)
+            autograd.training = True  # as it is inside of a model's calls
+            gradients = autograd.gradients(net.loss(net.forward(weft.asarray(pictures)), weft.asarray(classes)))
+            autograd.training = False
+            for name, parameter in net.get_params().items():
+                sums[name] = sums[name] + gradients[parameter] if name in sums else gradients[parameter]
+        for name, parameter in net.get_params().items():
+            single.apply(name, parameter, sums[name] / comm.size)
+        single.step()
+    for a, parameter in zip(found[0], net.get_params().values(), strict=True):
+        if comm.size == 2:
+            np.testing.assert_array_equal(a, parameter.numpy())
+        np.testing.assert_allclose(a, parameter.numpy(), rtol=1e-4, atol=1e-6)
+
+
+@check
+def models_train_in_every_mode(comm: Communicator) -> None:
+    for mode in ("plain", "half", "partialUpdate", "sparseTopK", "sparseThreshold"):
+        for use_graph in (False, True):
+            descent = opt.DistOpt(opt.SGD(lr=0.05), communicator=comm)
+            net, x, y = compiled(5, descent, use_graph=use_graph)
+            pictures, classes = images(comm.rank, 0)
+            x.copy_from_numpy(pictures)
+            y.copy_from_numpy(classes)
+            losses = [float(net(x, y, mode, spars=0.2)[1].numpy().mean()) for _ in range(8)]
+            assert losses[-1] < losses[0], (mode, use_graph, losses)
+            if mode != "partialUpdate":  # of which each rank's other parameters are its own
+                for each in net.get_params().values():
+                    first, *others = comm.all_gather(each).numpy()
+                    assert all((first == other).all() for other in others), (mode, use_graph)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -229,11 +230,33 @@ def test_collections_compute() -> None:
         assert inside.compute() == 10  # a task that computes a graph
 
 
+def test_arrays_travel_as_buffers() -> None:
+    buffers: list[pickle.PickleBuffer] = []
+    x = weft.asarray(np.arange(1000.0))
+    told = pickle.dumps(x * 2.0, protocol=5, buffer_callback=buffers.append)
+    assert len(told) < 1000
+    assert [each.raw().nbytes for each in buffers] == [8000]
+    np.testing.assert_array_equal(pickle.loads(told, buffers=buffers).numpy(), np.arange(1000.0) * 2)
+
+
 def test_programs_symbols_and_arrays_travel_to_a_cluster(script: RunScript) -> None:
     done = script(
         """
         import numpy as np, weft
         from distributed import Client
+
+        @weft.task
+        def double(out: weft.Mutate, x: weft.Read) -> None:
+            out[...] = 2.0 * x
+
+        def doubled(double, x):
+            out = weft.zeros_like(x)
+            double(out, x)
+            return out
+
+        @weft.program
+        def step(x):
+            return weft.tanh(x * 2.0)
 
         def scaled(x):
             return weft.tanh(x * 2.0)
@@ -251,6 +274,9 @@ def test_programs_symbols_and_arrays_travel_to_a_cluster(script: RunScript) -> N
                 symbol = weft.tanh(a * 2.0)
                 found = client.submit(lambda s, x: s.eval(a=x)[0], symbol, x).result()
                 np.testing.assert_array_equal(found.numpy(), scaled(x).numpy())
+                np.testing.assert_array_equal(client.submit(doubled, double, x).result().numpy(), (2.0 * x).numpy())
+                both = client.gather(client.map(step, [x, x + 1.0]))
+                np.testing.assert_array_equal(both[1].numpy(), scaled(x + 1.0).numpy())
         """
     )
     assert done.returncode == 0, done.stderr

@@ -2,7 +2,7 @@
 
 use crate::{Answer, Log, Watchdog, engine, occupy, stealing};
 use std::sync::mpsc::{Receiver, channel};
-use weft_engine::{Engine, InOrder, OpContext, Payload, Policy, Variable, aside};
+use weft_engine::{Engine, InOrder, OpContext, Payload, Policy, Settings, Variable, aside};
 
 /// A payload that issues on a device.
 struct Issue<F>(InOrder, F);
@@ -179,4 +179,24 @@ fn queues_that_share_a_worker_keep_their_order() {
             assert!(mine.eq((0..20).map(|round| round * QUEUES + queue)), "{policy}: queue {queue}");
         }
     }
+}
+
+/// A worker that was woken to register a wait would take the processor from the op that is waited for.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_wait_for_a_queue_wakes_no_other_worker() {
+    let _watchdog = Watchdog::new("a wait for a queue wakes no other worker");
+    let settings = Settings { workers: Some(2), name: Some("lone".to_owned()), ..Settings::default() };
+    let engine = Engine::new(settings).expect("valid settings");
+    let variable = engine.new_variable(None);
+    for _ in 0..20 {
+        engine.op(Issue(InOrder::named("toy:0"), || {})).mutate(&variable).push().expect("an open engine");
+        engine.wait_for_var(&variable).expect("no op fails");
+        assert!(variable.is_ready());
+    }
+    let names = std::fs::read_dir("/proc/self/task").expect("Linux has it");
+    let names: Vec<String> =
+        names.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok()).collect();
+    assert!(names.iter().any(|name| name.starts_with("lone-")), "{names:?}");
+    assert!(!names.iter().any(|name| name.starts_with("lone-0.")), "{names:?}");
 }

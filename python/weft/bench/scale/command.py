@@ -6,9 +6,11 @@ import json
 import sys
 from argparse import ArgumentTypeError
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weft._command.arguments import positive
+from weft._command.outputs import check_picture
 from weft._command.tables import show
 
 if TYPE_CHECKING:
@@ -54,6 +56,12 @@ def add_to(names: _SubParsersAction[Any]) -> None:
     parser.add_argument("--alpha", type=_number, metavar="S", help="latency of a link; with --beta nothing is timed")
     parser.add_argument("--beta", type=_number, metavar="S", help="seconds for a byte")
     parser.add_argument("--reps", type=positive, metavar="N", default=5, help="repetitions (default: %(default)s)")
+    parser.add_argument(
+        "--figure",
+        type=Path,
+        metavar="PATH",
+        help="draw it, by matplotlib: the suffix (.svg, .png, .pdf) says the format",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.set_defaults(command=_scale)
 
@@ -79,11 +87,14 @@ def _counts(most: int) -> list[int]:
 def _scale(options: Namespace) -> int:
     # Imported here: --help needs nothing of it.
     from weft.bench.machine import describe  # noqa: PLC0415
+    from weft.bench.scale.figure import SUFFIXES, draw  # noqa: PLC0415
     from weft.bench.scale.measuring import measure  # noqa: PLC0415
-    from weft.bench.scale.model import ALGORITHMS, Link, Network, fit, step  # noqa: PLC0415
+    from weft.bench.scale.model import ALGORITHMS, Algorithm, Link, Network, error_of, fit, step  # noqa: PLC0415
 
+    if options.figure is not None:
+        check_picture(options.figure, SUFFIXES)
     measured: list[tuple[int, int, float]] = []
-    links: dict[str, tuple[Link, float]] = {}
+    links: dict[Algorithm, tuple[Link, float]] = {}
     if options.alpha is not None and options.beta is not None:
         links = {algorithm: (Link(options.alpha, options.beta), 1.0) for algorithm in ALGORITHMS}
     else:
@@ -101,15 +112,31 @@ def _scale(options: Namespace) -> int:
             link = links[algorithm][0]
             found = step(network, link, algorithm, ranks, bucket=options.bucket, spread=options.spread)
             calm = step(network, link, algorithm, ranks, bucket=options.bucket)
+            instant = step(network, Link(0.0, link.beta), algorithm, ranks, bucket=options.bucket)
             row[algorithm] = {
                 "seconds": found.seconds,
                 "efficiency": alone / found.seconds,
                 "without_stragglers": alone / calm.seconds,
                 "hidden": found.hidden,
+                "lost": {
+                    "bandwidth": instant.seconds - alone,
+                    "latency": calm.seconds - instant.seconds,
+                    "stragglers": found.seconds - calm.seconds,
+                },
             }
         rows.append(row)
+    if options.figure is not None:
+        draw(options.figure, measured, {name: link for name, (link, _) in links.items()}, rows)
+    counts = sorted({ranks for ranks, _, _ in measured})
+    off_by = {
+        name: {ranks: error_of(name, link, [each for each in measured if each[0] == ranks]) for ranks in counts}
+        for name, (link, _) in links.items()
+    }
     if options.json:
-        told = {name: {"alpha": link.alpha, "beta": link.beta, "off_by": off} for name, (link, off) in links.items()}
+        told = {
+            name: {"alpha": link.alpha, "beta": link.beta, "off_by": off, "off_by_ranks": off_by[name]}
+            for name, (link, off) in links.items()
+        }
         print(json.dumps({"machine": describe(), "measured": measured, "links": told, "steps": rows}, indent=1))
         return 0
     show("Machine", [[name, value] for name, value in describe().items()], header=False)
@@ -121,10 +148,16 @@ def _scale(options: Namespace) -> int:
             [header, *([f"{n:,}", *(f"{1e6 * by[r, n]:.1f}" for r in (2, 3, 4))] for n in _SIZES)],
         )
     fitted = [
-        [name, f"{1e6 * link.alpha:.2f}", f"{1e-9 / link.beta:.2f}" if link.beta else "", f"{off:.2f}"]
+        [
+            name,
+            f"{1e6 * link.alpha:.2f}",
+            f"{1e-9 / link.beta:.2f}" if link.beta else "",
+            f"{off:.2f}",
+            *(f"{off_by[name][ranks]:.2f}" for ranks in counts),
+        ]
         for name, (link, off) in links.items()
     ]
-    show("Links", [["", "alpha, us", "GB/s", "off by"], *fitted])
+    show("Links", [["", "alpha, us", "GB/s", "off by", *(f"{ranks} ranks" for ranks in counts)], *fitted])
     header = [
         "ranks",
         *(f"{name}: {what}" for name in ALGORITHMS for what in ("efficiency", "no stragglers", "hidden")),
@@ -141,4 +174,10 @@ def _scale(options: Namespace) -> int:
         for row in rows
     ]
     show(f"Training, {options.parameters:,.0f} parameters", [header, *lines])
+    waits = []
+    for row in rows:
+        name = min(ALGORITHMS, key=lambda each: row[each]["seconds"])
+        waits.append([f"{row['ranks']:,}", name, *(f"{1e3 * each:.2f}" for each in row[name]["lost"].values())])
+    header = ["ranks", "", "last bucket and bandwidth", "latency", "stragglers"]
+    show("What a step waits for, ms", [header, *waits])
     return 0

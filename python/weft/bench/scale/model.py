@@ -16,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["ALGORITHMS", "Algorithm", "Link", "Network", "Step", "fit", "seconds_of", "step"]
+__all__ = ["ALGORITHMS", "Algorithm", "Link", "Network", "Step", "error_of", "fit", "seconds_of", "step"]
 
 Algorithm: TypeAlias = Literal["ring", "tree"]
 ALGORITHMS: tuple[Algorithm, ...] = ("ring", "tree")
@@ -79,9 +79,23 @@ def fit(algorithm: Algorithm, measured: Sequence[tuple[int, int, float]]) -> tup
     seconds = np.array([each for _, _, each in measured])
     alpha, beta = np.linalg.lstsq(rows / seconds[:, None], np.ones(len(rows)), rcond=None)[0]
     link = Link(max(float(alpha), 0.0), max(float(beta), 0.0))
-    found = rows @ [link.alpha, link.beta]
-    off = np.exp(np.median(np.abs(np.log(np.maximum(found, 1e-12) / seconds))))
-    return link, float(off)
+    return link, error_of(algorithm, link, measured)
+
+
+def error_of(algorithm: Algorithm, link: Link, measured: Sequence[tuple[int, int, float]]) -> float:
+    """Return by what factor a link is off in the middle of what was measured; 1 where nothing was.
+
+    Examples
+    --------
+    >>> from weft.bench.scale.model import Link, error_of
+    >>> error_of("ring", Link(1e-6, 0.0), [(2, 8, 1e-6), (2, 16, 1e-6)])
+    2.0
+    """
+    if not measured:
+        return 1.0
+    found = np.array([seconds_of(algorithm, link, ranks, nbytes) for ranks, nbytes, _ in measured])
+    seconds = np.array([each for _, _, each in measured])
+    return float(np.exp(np.median(np.abs(np.log(np.maximum(found, 1e-12) / seconds)))))
 
 
 @dataclass(frozen=True, slots=True)
