@@ -13,13 +13,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 type Job = Box<dyn FnOnce()>;
 
 thread_cell! {
-    /// Stretches of this thread that have begun and not ended.
-    static DEPTH: u32 = 0;
-    /// Whether anything waits for their end.
-    static HAS_LATER: bool = false;
-    /// What does, the first one first.
+    /// Stretches of this thread that have begun and not ended, from the second bit on; the first bit says whether
+    /// anything waits for their end. One word: it is looked up twice for each small op.
+    static STATE: u32 = 0;
+    /// What waits, the first one first.
     static LATER: Vec<Job> = Vec::new();
 }
+
+const HAS_LATER: u32 = 1;
+const STRETCH: u32 = 2;
 
 /// For as long as it lives, the engine runs nothing that a user wrote on the calling thread: no payload, and no `Drop`
 /// of one. What was put off is done when the last one of the thread ends: let go of the locks before.
@@ -44,7 +46,7 @@ impl Quiet {
     /// From now on.
     #[inline]
     pub fn begin() -> Self {
-        DEPTH.with(|depth| depth.set(depth.get() + 1));
+        STATE.with(|state| state.set(state.get() + STRETCH));
         Self(PhantomData)
     }
 }
@@ -52,12 +54,12 @@ impl Quiet {
 impl Drop for Quiet {
     #[inline]
     fn drop(&mut self) {
-        let depth = DEPTH.with(|depth| {
-            depth.set(depth.get() - 1);
-            depth.get()
+        let state = STATE.with(|state| {
+            state.set(state.get() - STRETCH);
+            state.get()
         });
         // A list that was never made is not made here.
-        if depth == 0 && HAS_LATER.with(|has| has.replace(false)) {
+        if state == HAS_LATER {
             catch_up();
         }
     }
@@ -65,6 +67,7 @@ impl Drop for Quiet {
 
 #[cold]
 fn catch_up() {
+    STATE.with(|state| state.set(0));
     for job in LATER.with(Cell::take) {
         quietly(job);
     }
@@ -73,13 +76,13 @@ fn catch_up() {
 /// Whether nothing of a user's may run on this thread now.
 #[inline]
 pub(crate) fn is_quiet() -> bool {
-    DEPTH.with(Cell::get) > 0
+    STATE.with(Cell::get) >= STRETCH
 }
 
 /// Does this, or puts it off while it is quiet.
 pub(crate) fn later(job: impl FnOnce() + 'static) {
     if is_quiet() {
-        HAS_LATER.with(|has| has.set(true));
+        STATE.with(|state| state.set(state.get() | HAS_LATER));
         LATER.with(|later| {
             let mut jobs = later.take();
             jobs.push(Box::new(job));

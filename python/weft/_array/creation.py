@@ -1,4 +1,4 @@
-"""Creation functions: arrays from values, from other arrays' shapes, from ranges.
+"""Creation functions: arrays from values, and from other arrays' shapes.
 
 Those that compute their elements push an op and return; those that are given values copy them at the call, as the
 caller may change them later, or share the memory where asked to by ``copy=False``.
@@ -17,7 +17,6 @@ from weft._array.devices import as_device, device_of, new, place
 from weft._array.dtypes import astype
 from weft._array.filling import fill
 from weft._array.operands import ArrayLike, as_array, engine_of, host_array
-from weft._array.ranges import arange, eye, identity, linspace, meshgrid, tril, triu
 from weft._array.rules import as_dtype, scalar_dtype
 from weft._array.shapes import as_shape
 from weft._array.symbolic import compose, is_symbol
@@ -34,22 +33,15 @@ if TYPE_CHECKING:
     from weft._device import Device
 
 __all__ = [
-    "arange",
     "array",
     "asarray",
     "empty",
     "empty_like",
-    "eye",
     "from_dlpack",
     "full",
     "full_like",
-    "identity",
-    "linspace",
-    "meshgrid",
     "ones",
     "ones_like",
-    "tril",
-    "triu",
     "zeros",
     "zeros_like",
 ]

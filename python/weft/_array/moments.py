@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.reductions import loop_of, reduce_by_loop, reduced, reduction
+from weft._array.reductions import chosen, loop_of, reduce_by_loop, reduced, reduction
 from weft._array.shapes import Axis, Shape, axis_tuple
 from weft.ops import register_op
 
@@ -35,7 +35,7 @@ def _mean(
 ) -> None:
     # np.mean warns of an empty slice through the warnings module, whose state all threads share.
     count = _count(x, masks, axis, keepdims=keepdims)
-    options: dict[str, Any] = {"where": masks[0]} if masks else {}
+    options = chosen(masks)
     total = np.add.reduce(x, axis=axis, dtype=_summed(out.dtype), keepdims=keepdims, **options)
     np.true_divide(total, count, out=out, casting="unsafe")
 
@@ -49,7 +49,7 @@ def variance(
     correction: float = 0.0,
     **_: object,
 ) -> None:
-    options: dict[str, Any] = {"where": masks[0]} if masks else {}
+    options = chosen(masks)
     count = _count(x, masks, axis, keepdims=keepdims)
     dtype = np.result_type(out.dtype, np.complex64) if x.dtype.kind == "c" else out.dtype
     total = np.add.reduce(x, axis=axis, dtype=dtype, keepdims=True, **options)

@@ -31,6 +31,7 @@ from weft._array.searching import *
 from weft._array.sets import *
 from weft._array.sorting import *
 from weft._array.spacing import *
+from weft._array.triangles import *
 
 for _name, _value in list(globals().items()):
     if isinstance(_value, _FunctionType) and _name[0] != "_" and _value.__module__ != "weft._array.ufuncs":

@@ -1,16 +1,17 @@
-"""Arrays of positions: `ix_`, `tril_indices`, `triu_indices`, `unravel_index`; and functions along an axis."""
+"""Arrays of positions: `ix_`, `meshgrid`, `tril_indices`, `triu_indices`, `unravel_index`; and functions along an axis."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 import numpy as np
 
 from weft._array.calls import Elements, one
 from weft._array.eager import eager
-from weft._array.operands import as_array, values
+from weft._array.operands import as_array, engine_of, values
 from weft._array.shapes import as_shape
-from weft._core import NDArray, wrap
+from weft._array.views import view
+from weft._core import NDArray, beside, copy_elements, wrap
 from weft._default import get_engine
 from weft.ops import Aval, register_op
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from weft._array.operands import ArrayLike
     from weft._array.shapes import AnyShape, Shape
 
-__all__ = ["apply_along_axis", "ix_", "tril_indices", "triu_indices", "unravel_index"]
+__all__ = ["apply_along_axis", "ix_", "meshgrid", "tril_indices", "triu_indices", "unravel_index"]
 
 _INDEX = np.dtype(np.int64)
 
@@ -40,6 +41,55 @@ def ix_(*args: ArrayLike) -> tuple[NDArray, ...]:
     """
     engine = next((x.engine for x in args if isinstance(x, NDArray)), None) or get_engine()
     return tuple(wrap(each.copy(), engine) for each in np.ix_(*(values(as_array(x, engine=engine)) for x in args)))
+
+
+def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy") -> list[NDArray]:
+    """Return the coordinates of the points of a grid.
+
+    Parameters
+    ----------
+    *arrays : array-like
+        The coordinates along each axis, of at most one dimension.
+    indexing : {"xy", "ij"}, default: "xy"
+        Whether the first two axes are swapped, as for a picture, or in order, as for a matrix.
+
+    Returns
+    -------
+    list of NDArray
+        One array per axis, all of the grid's shape.
+
+    Raises
+    ------
+    ValueError
+        If `indexing` is another word, or an array has more dimensions.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.meshgrid(weft.asarray([1, 2]), weft.asarray([3, 4]))[0]
+    NDArray([[1, 2],
+             [1, 2]])
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+    engine = engine_of(*arrays)
+    given = [as_array(x, engine=engine) for x in arrays]
+    if any(x.ndim > 1 for x in given):
+        raise ValueError(f"meshgrid() takes arrays of one dimension, not of the shapes {[x.shape for x in given]}")
+    axes = list(range(len(given)))
+    if indexing == "xy" and len(given) > 1:
+        axes[:2] = [1, 0]
+    shape = [0] * len(given)
+    for axis, x in zip(axes, given, strict=True):
+        shape[axis] = x.size
+    grids: list[NDArray] = []
+    for axis, x in zip(axes, given, strict=True):
+        strides = [0] * len(shape)
+        strides[axis] = x.strides[0] if x.ndim else 0
+        grid = beside(x, tuple(shape), x.dtype)
+        copy_elements(grid, view(x, shape, strides))
+        grids.append(grid)
+    return grids
 
 
 def tril_indices(n: SupportsIndex, k: SupportsIndex = 0, m: SupportsIndex | None = None) -> tuple[NDArray, NDArray]:

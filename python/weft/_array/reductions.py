@@ -87,6 +87,11 @@ def _truth(x: DType, given: DType | None = None) -> DType:
     return np.dtype(np.bool_)
 
 
+def chosen(masks: tuple[Elements, ...]) -> dict[str, Any]:
+    """Return NumPy's arguments for a reduction of the elements that a mask chooses, or of all."""
+    return {"where": masks[0]} if masks else {}
+
+
 @cache
 def loop_of(ufunc: np.ufunc, dtype: DType) -> Loop | None:
     """Return NumPy's inner loop of two operands of a dtype that gives the same."""
@@ -131,7 +136,7 @@ def _ufunc_reduction(
         initial: complex | None = None,
         **_: object,
     ) -> None:
-        options: dict[str, Any] = {"where": masks[0]} if masks else {}
+        options = chosen(masks)
         if initial is not None:
             options["initial"] = initial
         if typed:

@@ -1,24 +1,160 @@
-"""Numbers spaced evenly on a logarithmic scale: `logspace`, `geomspace`."""
+"""Numbers spaced evenly: `arange`, `linspace`; on a logarithmic scale: `logspace`, `geomspace`."""
 
 from __future__ import annotations
 
+import math
 import operator
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
 from weft._array.devices import as_device, place
-from weft._array.rules import as_dtype
+from weft._array.making import made
+from weft._array.operands import engine_of
+from weft._array.rules import Aval, as_dtype
 from weft._core import wrap
 from weft._default import get_engine
+from weft.ops import register_op
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from weft._array.rules import DType
     from weft._core import Engine, NDArray
     from weft._device import Device
 
-__all__ = ["geomspace", "logspace"]
+__all__ = ["arange", "geomspace", "linspace", "logspace"]
+
+
+def _range_rule(*, start: float, stop: float, step: float, dtype: DType) -> Aval:
+    extent = stop - start
+    length = extent / step
+    if length == 0 and extent != 0:  # an underflow: there is an element all the same, if the signs agree
+        length = 1.0 if math.copysign(1.0, length) > 0 else 0.0
+    return Aval((max(0, math.ceil(length)),), dtype)
+
+
+@register_op("arange", infer=_range_rule)
+def _arange(out: np.ndarray[Any, Any], *, start: float, stop: float, step: float, dtype: DType) -> None:
+    out[...] = np.arange(start, stop, step, dtype=dtype)
+
+
+def arange(
+    start: float,
+    /,
+    stop: float | None = None,
+    step: float = 1,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    device: Device | str | None = None,
+    engine: Engine | None = None,
+) -> NDArray:
+    """Return the numbers from `start` up to, but without, `stop`.
+
+    Parameters
+    ----------
+    start, stop : int or float
+        The ends; of one number given, the range starts at 0.
+    step : int or float, default: 1
+        The distance of two elements.
+    dtype : dtype-like, optional
+        The dtype; by default int64 where all numbers are integers, float64 otherwise.
+    device : Device or str, optional
+        The device.
+    engine : Engine, optional
+        The engine; by default the default one.
+
+    Raises
+    ------
+    ZeroDivisionError
+        If `step` is 0.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.arange(1, 10, 3)
+    NDArray([1, 4, 7])
+    """
+    where = as_device(device)
+    given = (0, start, step) if stop is None else (start, stop, step)
+    numbers = [_number(x) for x in given]
+    if any(isinstance(x, complex) for x in numbers):
+        raise TypeError(f"arange() takes real numbers, not {numbers}")
+    first, last, by = numbers
+    found = as_dtype(np.result_type(*map(type, numbers)) if dtype is None else dtype)
+    if found.kind == "b" and _range_rule(start=first, stop=last, step=by, dtype=found).shape[0] > 2:  # noqa: PLR2004 - False, True
+        raise TypeError("arange() is only supported for booleans when the result has at most length 2")
+    owner = engine or engine_of()
+    rule = _range_rule(start=first, stop=last, step=by, dtype=found)
+    return made(_arange, rule.shape, found, owner, where, start=first, stop=last, step=by)
+
+
+_arange.set_attribute("kernels", "arange")
+
+
+def _linspace_rule(*, num: int, dtype: DType, **_attributes: object) -> Aval:
+    return Aval((num,), dtype)
+
+
+@register_op("linspace", infer=_linspace_rule)
+def _linspace(
+    out: np.ndarray[Any, Any], *, start: complex, stop: complex, num: int, dtype: DType, endpoint: bool
+) -> None:
+    out[...] = np.linspace(start, stop, num, endpoint=endpoint, dtype=dtype)
+
+
+_linspace.set_attribute("kernels", "linspace")
+
+
+def linspace(
+    start: complex,
+    stop: complex,
+    /,
+    num: SupportsIndex = 50,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    device: Device | str | None = None,
+    endpoint: bool = True,
+    engine: Engine | None = None,
+) -> NDArray:
+    """Return evenly spaced numbers over an interval.
+
+    Parameters
+    ----------
+    start, stop : int, float or complex
+        The ends.
+    num : int, default: 50
+        How many numbers.
+    dtype : dtype-like, optional
+        The dtype; by default float64, or complex128 for complex ends.
+    device : Device or str, optional
+        The device.
+    endpoint : bool, default: True
+        Whether `stop` is the last of them.
+    engine : Engine, optional
+        The engine; by default the default one.
+
+    Raises
+    ------
+    ValueError
+        If `num` is negative.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.linspace(0, 1, 5)
+    NDArray([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
+    where = as_device(device)
+    count = operator.index(num)
+    if count < 0:
+        raise ValueError(f"Number of samples, {count}, must be non-negative.")
+    ends = _number(start), _number(stop)
+    default = np.complex128 if any(isinstance(end, complex) for end in ends) else np.float64
+    found = as_dtype(default if dtype is None else dtype)
+    owner = engine or engine_of()
+    given = {"start": ends[0], "stop": ends[1], "num": count, "endpoint": bool(endpoint)}
+    return made(_linspace, (count,), found, owner, where, **given)
 
 
 def logspace(
@@ -59,7 +195,7 @@ def logspace(
     NDArray([  1.,  10., 100.])
     """
     found = np.logspace(start, stop, operator.index(num), endpoint=endpoint, base=base)
-    return _made(found, dtype, device, engine)
+    return _wrapped(found, dtype, device, engine)
 
 
 def geomspace(
@@ -81,11 +217,19 @@ def geomspace(
     >>> weft.geomspace(1, 8, 4)
     NDArray([1., 2., 4., 8.])
     """
-    return _made(np.geomspace(start, stop, operator.index(num), endpoint=endpoint), dtype, device, engine)
+    return _wrapped(np.geomspace(start, stop, operator.index(num), endpoint=endpoint), dtype, device, engine)
 
 
-def _made(
+def _wrapped(
     values: npt.NDArray[np.inexact], dtype: npt.DTypeLike | None, device: Device | str | None, engine: Engine | None
 ) -> NDArray:
     wanted = values.dtype if dtype is None else as_dtype(dtype)
     return place(wrap(values.astype(wanted), engine or get_engine()), as_device(device))
+
+
+def _number(value: Any) -> Any:  # noqa: ANN401 - whatever was given
+    """Return a Python number for a number, a NumPy scalar, or an array of one element, which is waited for."""
+    found: Any = value.item() if hasattr(value, "item") else value
+    if not isinstance(found, bool | int | float | complex):
+        raise TypeError(f"a number is needed, not {found.__class__.__name__}")
+    return found

@@ -25,6 +25,17 @@ impl Array {
         Ok(Self { buffer, layout, dtype, contiguous: true, flat: true })
     }
 
+    /// An array of its own, in C order, of the other one's shape and engine.
+    #[inline]
+    pub fn like(other: &Self, dtype: DType) -> Result<Self, ArrayError> {
+        if !other.contiguous || dtype.size() != other.dtype.size() {
+            return Self::empty(other.engine(), &other.layout.shape, dtype);
+        }
+        let layout = Layout { offset: 0, ..other.layout.clone() };
+        let buffer = Buffer::new(other.engine(), other.bytes());
+        Ok(Self { buffer, layout, dtype, contiguous: true, flat: true })
+    }
+
     /// An array of its own, in C order, on a buffer of so many bytes that `buffer` makes.
     pub fn made(shape: &[usize], dtype: DType, buffer: impl FnOnce(usize) -> Arc<Buffer>) -> Result<Self, ArrayError> {
         let layout = Layout::contiguous(shape, dtype.size())?;

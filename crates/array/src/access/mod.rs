@@ -42,7 +42,7 @@ pub use granted::{granted, granting};
 pub(crate) use granted::{refuse, refuse_bytes};
 pub(crate) use ports::{Bound, enter_touched};
 pub use ports::{Touch, Touched};
-pub(crate) use presence::{are_idle, is_all_there, note_written, place};
+pub(crate) use presence::{are_idle, is_all_there, note_written, place, place_result};
 pub use presence::{known_devices, set_known_devices};
 pub use standing::{standing, stands_for};
 

@@ -34,6 +34,16 @@ pub(crate) fn place(pushing: &mut Pushing, arrays: &[(&Array, Access)]) -> u16 {
     device
 }
 
+/// Says where the result of an op belongs that has run on the host: where the first of what it read does, unless that is
+/// known. It is what [`place`] does, of arrays that are all the host's.
+#[inline]
+pub(crate) fn place_result(pushing: &mut Pushing, inputs: &[(&Array, Access)], result: &Array) {
+    if result.buffer().ranges.get(pushing).device.is_none() {
+        let device = inputs.iter().find_map(|(array, _)| array.buffer().ranges.get(pushing).device);
+        result.buffer().ranges.get(pushing).device = device;
+    }
+}
+
 /// Whether an op on these arrays could run at this moment, before anything else is pushed: what it reads is there, and
 /// nobody has ever touched what it writes to.
 #[inline]

@@ -51,8 +51,9 @@ impl Buffer {
         })
     }
 
-    fn on_host(engine: &Engine, bytes: usize, place: OnceLock<Place>, readonly: bool) -> Arc<Self> {
-        Self::of(engine, bytes, Memory::Host(Storage::new(bytes, place)), readonly)
+    #[inline]
+    fn on_host(engine: &Engine, bytes: usize) -> Arc<Self> {
+        Self::of(engine, bytes, Memory::Host(Storage::new(bytes)), false)
     }
 
     /// A buffer of so many bytes, allocated when they are first needed; while this thread records, one of the recording.
@@ -60,9 +61,9 @@ impl Buffer {
     #[inline]
     pub fn new(engine: &Engine, bytes: usize) -> Arc<Self> {
         match recorded::tag() {
-            None => Self::on_host(engine, bytes, OnceLock::new(), false),
+            None => Self::on_host(engine, bytes),
             Some(tag) if tag.keeps() => {
-                let made = Self::on_host(engine, bytes, OnceLock::new(), false);
+                let made = Self::on_host(engine, bytes);
                 recorded::note_made(&made);
                 made
             }
@@ -79,7 +80,7 @@ impl Buffer {
     /// A buffer on bytes of an arena, which need not have memory yet.
     #[must_use]
     pub fn within(engine: &Engine, bytes: usize, place: Within) -> Arc<Self> {
-        Self::on_host(engine, bytes, OnceLock::from(Place::Within(place)), false)
+        Self::of(engine, bytes, Memory::Host(Storage::at(bytes, Place::Within(place))), false)
     }
 
     /// A buffer on memory that `keeper` keeps.
@@ -96,8 +97,8 @@ impl Buffer {
         readonly: bool,
         keeper: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
-        let place = OnceLock::from(Place::Foreign { start, _keeper: keeper });
-        Self::on_host(engine, bytes, place, readonly)
+        let place = Place::Foreign { start, _keeper: keeper };
+        Self::of(engine, bytes, Memory::Host(Storage::at(bytes, place)), readonly)
     }
 
     /// A buffer on memory that the host does not reach.
@@ -250,6 +251,7 @@ impl Buffer {
     }
 
     /// The first byte, for whoever was granted an access or has waited. Allocates.
+    #[inline]
     pub fn start(&self) -> Result<*mut u8, Cause> {
         if let Memory::Host(storage) = &self.memory {
             return storage.start(); // who was granted it before it was given away has it

@@ -2,9 +2,14 @@
 
 use super::pool::{Block, OutOfMemory};
 use std::any::Any;
+use std::cell::UnsafeCell;
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 use weft_engine::Cause;
+
+/// So many bytes lie in the storage itself: asking for a block of their own would take longer than to compute them.
+const FEW: usize = 128;
 
 /// Where bytes lie, once something was written.
 pub(super) enum Place {
@@ -44,19 +49,46 @@ unsafe impl Send for Place {}
 // SAFETY: as above.
 unsafe impl Sync for Place {}
 
+/// A few bytes, aligned as the system's small blocks are.
+#[repr(align(16))]
+struct Few(UnsafeCell<MaybeUninit<[u8; FEW]>>);
+
+// SAFETY: as for `Place`.
+unsafe impl Sync for Few {}
+
 /// Bytes of the host that are allocated when they are first needed. Ops that write hold it; what only reads holds the buffer.
 pub struct Storage {
     bytes: usize,
+    /// Whether they lie in `few`, and have no other place.
+    is_few: bool,
     place: OnceLock<Place>,
+    few: Few,
 }
 
 impl Storage {
-    pub(super) fn new(bytes: usize, place: OnceLock<Place>) -> Arc<Self> {
-        Arc::new(Self { bytes, place })
+    /// Bytes that have no place yet.
+    #[inline]
+    pub(super) fn new(bytes: usize) -> Arc<Self> {
+        Self::of(bytes, bytes <= FEW, OnceLock::new())
+    }
+
+    /// Bytes that lie there.
+    pub(super) fn at(bytes: usize, place: Place) -> Arc<Self> {
+        Self::of(bytes, false, OnceLock::from(place))
+    }
+
+    #[inline]
+    fn of(bytes: usize, is_few: bool, place: OnceLock<Place>) -> Arc<Self> {
+        Arc::new(Self { bytes, is_few, place, few: Few(UnsafeCell::new(MaybeUninit::uninit())) })
     }
 
     /// The first byte. Allocates.
+    #[inline]
     pub fn start(&self) -> Result<*mut u8, Cause> {
+        if self.is_few { Ok(self.few.0.get().cast()) } else { self.start_of_many() }
+    }
+
+    fn start_of_many(&self) -> Result<*mut u8, Cause> {
         if let Some(place) = self.place.get() {
             return place.start();
         }
@@ -81,6 +113,9 @@ impl Storage {
 
     /// Lies where `other` lies, unless it lies somewhere already. Answers whether it does.
     pub(crate) fn take_place(&self, other: &Arc<Self>) -> bool {
+        if self.is_few {
+            return false;
+        }
         let root = match other.place.get() {
             Some(Place::Own(_)) => Arc::clone(other),
             Some(Place::Taken(root)) => Arc::clone(root),

@@ -4,7 +4,7 @@
 //! To everybody else it is as if the op had been pushed and had finished at that moment. The lock under which pushes
 //! happen is held meanwhile, so that nobody can change what is read; the loop is short.
 
-use crate::access::{is_all_there, note_written, place, refuse};
+use crate::access::{is_all_there, note_written, place, place_result, refuse};
 use crate::door::{self, Call};
 use crate::layout::Element;
 use crate::memory::Pushing;
@@ -75,7 +75,7 @@ pub(crate) fn run_rows(
             }
             Operand::Array(array) => {
                 let alike = array.is_contiguous()
-                    && array.layout().shape == output.layout().shape
+                    && array.layout().is_shaped_like(output.layout())
                     && !std::sync::Arc::ptr_eq(array.buffer(), output.buffer());
                 let Some(start) = array.buffer().start().ok().filter(|_| alike) else { return false };
                 pointers[at] = start.wrapping_add(array.layout().offset);
@@ -97,11 +97,12 @@ pub(crate) fn run_rows(
     (pointers[count], steps[count]) = (start, signed(output.dtype().size()));
     let span = engine.start_span();
     // SAFETY: what is read is there and cannot change while the lock is held; nobody else knows what is written.
-    unsafe { kernel.call(&pointers[..=count], &[signed(size)], &steps[..=count]) };
+    unsafe { kernel.call_on(&mut pointers[..=count], signed(size), &steps[..=count]) };
     if let Some(span) = span {
         engine.record_run(note, span);
     }
-    place(&mut pushing, arrays);
-    note_written(&mut pushing, &arrays[arrays.len() - 1..]);
+    let (inputs, written) = arrays.split_at(arrays.len() - 1);
+    place_result(&mut pushing, inputs, output);
+    note_written(&mut pushing, written);
     true
 }

@@ -19,9 +19,15 @@ const COUNTED: usize = 4096;
 /// The arrays of an op, inputs first.
 type Arrays<'a> = SmallVec<[(&'a Array, Access); 3]>;
 
-/// Checks the arrays of an op. Answers them, and the bytes that are counted.
+/// Checks the arrays of an op that a thread pushes, which does nothing else or not. Answers them, and the bytes that are
+/// counted.
 #[inline]
-fn listed<'a>(engine: &Engine, outputs: &[&'a Array], inputs: &[Operand<'a>]) -> Result<(Arrays<'a>, u64), ArrayError> {
+fn listed<'a>(
+    engine: &Engine,
+    outputs: &[&'a Array],
+    inputs: &[Operand<'a>],
+    is_plain: bool,
+) -> Result<(Arrays<'a>, u64), ArrayError> {
     let (mut arrays, mut bytes) = (Arrays::new(), 0);
     for input in inputs {
         if let Operand::Array(array) = input {
@@ -36,7 +42,7 @@ fn listed<'a>(engine: &Engine, outputs: &[&'a Array], inputs: &[Operand<'a>]) ->
             bytes += output.bytes() as u64;
         }
     }
-    if !is_plain() {
+    if !is_plain {
         refuse(arrays.iter().map(|(array, _)| *array))?;
     }
     Ok((arrays, bytes))
@@ -58,9 +64,10 @@ pub fn push_elementwise(
     kernel.check(inputs.iter().map(Operand::dtype), outputs.iter().map(|output| output.dtype()))?;
     let engine = first.engine();
     options.note = options.note.or(Kind::Compute);
-    let (arrays, bytes) = listed(engine, outputs, inputs)?;
+    let is_plain = is_plain();
+    let (arrays, bytes) = listed(engine, outputs, inputs, is_plain)?;
     options.bytes += bytes;
-    if !is_plain() && recording::is_open() {
+    if !is_plain && recording::is_open() {
         let step = Step::Strided(Arc::new(Strided::new(kernel, outputs, inputs)?));
         return door::record(step, &Call::on(engine, &arrays, options));
     }
@@ -91,7 +98,7 @@ pub(crate) fn push_again(
     strided.kernel().check(inputs.iter().map(Operand::dtype), outputs.iter().map(|output| output.dtype()))?;
     let engine = first.engine();
     options.note = options.note.or(Kind::Compute);
-    let (arrays, bytes) = listed(engine, &outputs, &inputs)?;
+    let (arrays, bytes) = listed(engine, &outputs, &inputs, is_plain())?;
     options.bytes += bytes;
     let bound = Bound::new(Plan::Shared(Arc::clone(strided)), &outputs, &inputs)?;
     push_bound(bound, &Call { variables, after, ..Call::on(engine, &arrays, options) }, read)

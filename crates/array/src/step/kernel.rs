@@ -92,12 +92,21 @@ impl StridedLoop {
             let message = format!("the loop has {} inputs and {} outputs", self.inputs, self.outputs);
             return Err(ArrayError::Invalid(message));
         }
-        for (at, (found, wanted)) in inputs.chain(outputs).zip(self.dtypes).enumerate() {
-            if found != wanted {
-                return Err(Self::refusal(at, found, wanted));
-            }
+        let mut at = 0;
+        for found in inputs {
+            self.check_operand(at, found)?;
+            at += 1;
+        }
+        for found in outputs {
+            self.check_operand(at, found)?;
+            at += 1;
         }
         Ok(())
+    }
+
+    #[inline]
+    fn check_operand(&self, at: usize, found: DType) -> Result<(), ArrayError> {
+        if found == self.dtypes[at] { Ok(()) } else { Err(Self::refusal(at, found, self.dtypes[at])) }
     }
 
     #[cold]
@@ -117,7 +126,7 @@ impl StridedLoop {
     ///
     /// As for [`call`](Self::call).
     #[inline]
-    pub(super) unsafe fn call_on(&self, pointers: &mut [*mut u8], count: isize, steps: &[isize]) {
+    pub(crate) unsafe fn call_on(&self, pointers: &mut [*mut u8], count: isize, steps: &[isize]) {
         // SAFETY: the caller's promise; pointers to bytes are pointers to characters.
         unsafe { (self.function)(pointers.as_mut_ptr().cast(), &raw const count, steps.as_ptr(), self.data) };
     }

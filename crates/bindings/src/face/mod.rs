@@ -2,5 +2,7 @@
 
 mod engine;
 mod ndarray;
+mod part;
 pub(crate) mod process;
 mod taken;
+mod values;

@@ -1,41 +1,23 @@
 //! What Python calls on a `weft.NDArray`.
 
+use super::part;
 use super::taken::Taken;
 use crate::arguments;
 use crate::array::operator::Operator;
 use crate::array::{NDArray, dtypes, raised};
-use crate::cuda::fences::{self, Until};
-use crate::cuda::{capture, hosted, transfers};
+use crate::cuda::fences;
 use crate::engine::Engine;
 use crate::errors;
 use crate::pushes::{Lasting, binary, in_place, memory, unary};
 use crate::tape;
-use crate::wait;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PySlice, PyTuple, PyType};
+use pyo3::types::{PyTuple, PyType};
 use std::ffi::c_int;
-use std::time::{Duration, Instant};
-use weft_array::{Array, Layout, Shape, granted, recording};
-
-impl NDArray {
-    /// Waits for the engine, and then for the device.
-    fn wait_until(&self, py: Python<'_>, timeout: Option<Duration>, until: Until) -> PyResult<()> {
-        let start = Instant::now();
-        let array = &self.inner;
-        capture::check_wait(py, array)?;
-        match until {
-            Until::Read if array.is_done() => {}
-            Until::Read => wait::detached(py, array.engine(), timeout, |wait| array.wait_to_read(wait))?,
-            Until::Written => wait::detached(py, array.engine(), timeout, |wait| array.wait_to_write(wait))?,
-        }
-        let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
-        fences::wait_for(py, array, until, left)
-    }
-}
+use weft_array::{Array, Layout, recording};
 
 #[pymethods]
 #[allow(clippy::needless_pass_by_value)] // as pyo3 has it
@@ -362,11 +344,7 @@ impl NDArray {
     ///     If the time ran out. The ops go on.
     #[pyo3(signature = (timeout=None))]
     fn wait_to_read(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        let timeout = arguments::timeout(py, timeout)?;
-        if granted(&self.actual()).is_some() {
-            return Ok(());
-        }
-        self.wait_until(py, timeout, Until::Read)
+        self.wait_for_changes(py, arguments::timeout(py, timeout)?)
     }
 
     /// Waits until everything pushed so far on the array has finished, reads included.
@@ -374,11 +352,7 @@ impl NDArray {
     /// Parameters and errors as for `wait_to_read`.
     #[pyo3(signature = (timeout=None))]
     fn wait_to_write(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
-        let timeout = arguments::timeout(py, timeout)?;
-        if granted(&self.actual()) == Some(true) {
-            return Ok(());
-        }
-        self.wait_until(py, timeout, Until::Written)
+        self.wait_for_all_on_it(py, arguments::timeout(py, timeout)?)
     }
 
     /// Whether everything pushed so far to change the array has finished.
@@ -423,41 +397,7 @@ impl NDArray {
     /// The view that a key of integers and slices names; nothing for any other key, and for one that does not fit.
     fn _part(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let (py, own) = (slf.py(), slf.get());
-        let layout = own.inner.layout();
-        let several = key.cast_exact::<PyTuple>().ok();
-        let count = several.map_or(1, PyTupleMethods::len);
-        if count > layout.shape.len() {
-            return Ok(None);
-        }
-        let mut part = Layout { shape: Shape::new(), strides: layout.strides[..0].into(), offset: layout.offset };
-        for at in 0..count {
-            let (length, stride) = (layout.shape[at], layout.strides[at]);
-            let key = match several {
-                Some(keys) => keys.get_item(at)?,
-                None => key.clone(),
-            };
-            let start = if let Ok(index) = key.cast_exact::<PyInt>() {
-                let Ok(index) = index.extract::<isize>() else { return Ok(None) };
-                let from_front = if index < 0 { index.wrapping_add_unsigned(length) } else { index };
-                if usize::try_from(from_front).map_or(true, |index| index >= length) {
-                    return Ok(None);
-                }
-                from_front
-            } else if let Ok(slice) = key.cast_exact::<PySlice>() {
-                let found = slice.indices(length.cast_signed())?;
-                part.shape.push(found.slicelength);
-                part.strides.push(found.step.wrapping_mul(stride));
-                found.start
-            } else {
-                return Ok(None);
-            };
-            part.offset = part.offset.wrapping_add_signed(start.wrapping_mul(stride));
-        }
-        part.shape.extend_from_slice(&layout.shape[count..]);
-        part.strides.extend_from_slice(&layout.strides[count..]);
-        if part.shape.contains(&0) {
-            part.offset = layout.offset; // nothing lies anywhere
-        }
+        let Some(part) = part::named(own.inner.layout(), key)? else { return Ok(None) };
         let view = Array::on(own.inner.buffer().clone(), part, own.inner.dtype()).map_err(|error| raised(py, error))?;
         Ok(Some(Self::with_tape(view, own.engine.clone_ref(py), tape::Handle::view_of(slf))))
     }
@@ -470,22 +410,10 @@ impl NDArray {
         memory::view(py, &self.actual(), false, Lasting::Always)
     }
 
-    /// Waits, and answers the values: read-only, unless the running op changes them. In an op that was granted the array,
-    /// and if that is on a device, a CuPy array.
+    /// Waits, and answers the values; see `values`.
     #[pyo3(name = "_values")]
-    fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if self.inner.buffer().is_elsewhere() {
-            let actual = self.actual();
-            if granted(&actual).is_some() {
-                return hosted::view(py, &actual);
-            }
-            capture::check_wait(py, &self.inner)?;
-            return memory::view(py, &transfers::to_host(py, &self.inner)?, true, Lasting::Always);
-        }
-        self.wait_to_read(py, None)?;
-        let actual = self.actual();
-        let readonly = granted(&actual) != Some(true);
-        memory::view(py, &actual, readonly, Lasting::Always)
+    fn py_values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.values(py)
     }
 
     /// The number of the device on which the array's memory belongs.

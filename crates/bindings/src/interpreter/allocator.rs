@@ -3,8 +3,9 @@
 //! Ops and variables are allocated by the thread that pushes and freed by the one that runs them, and aligned to cache
 //! lines: the system's allocator takes several times as long for that.
 //!
-//! What needs no more than a word's alignment, as nearly everything does, is asked for without naming one. Where one is
-//! named, mimalloc first looks for a block that happens to lie right, and for most sizes takes a larger one.
+//! What needs no more alignment than C's `malloc` gives to all, as nearly everything does, is asked for without naming
+//! one. Where one is named, mimalloc first looks for a block that happens to lie right, and for most sizes takes a larger
+//! one.
 
 use libmimalloc_sys::{
     mi_free, mi_malloc, mi_malloc_aligned, mi_realloc, mi_realloc_aligned, mi_zalloc, mi_zalloc_aligned,
@@ -13,8 +14,11 @@ use std::alloc::{GlobalAlloc, Layout};
 
 pub(crate) struct Allocator;
 
-const fn is_plain(layout: &Layout) -> bool {
-    layout.align() <= align_of::<usize>()
+/// The alignment of blocks that are at least as large, on all that have 64 bits.
+const PLAIN: usize = 16;
+
+const fn is_plain(align: usize, size: usize) -> bool {
+    align <= align_of::<usize>() || (align <= PLAIN && align <= size)
 }
 
 // SAFETY: blocks are mimalloc's, of that size at least, and each is aligned to a word or as asked for; it unwinds never.
@@ -23,8 +27,9 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let size = layout.size();
         // SAFETY: the alignment is a power of two.
-        let block =
-            unsafe { if is_plain(&layout) { mi_malloc(size) } else { mi_malloc_aligned(size, layout.align()) } };
+        let block = unsafe {
+            if is_plain(layout.align(), size) { mi_malloc(size) } else { mi_malloc_aligned(size, layout.align()) }
+        };
         block.cast()
     }
 
@@ -32,8 +37,9 @@ unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         let size = layout.size();
         // SAFETY: as above.
-        let block =
-            unsafe { if is_plain(&layout) { mi_zalloc(size) } else { mi_zalloc_aligned(size, layout.align()) } };
+        let block = unsafe {
+            if is_plain(layout.align(), size) { mi_zalloc(size) } else { mi_zalloc_aligned(size, layout.align()) }
+        };
         block.cast()
     }
 
@@ -48,7 +54,11 @@ unsafe impl GlobalAlloc for Allocator {
         let block = block.cast();
         // SAFETY: as above; the alignment stays what it was.
         let block = unsafe {
-            if is_plain(&layout) { mi_realloc(block, size) } else { mi_realloc_aligned(block, size, layout.align()) }
+            if is_plain(layout.align(), size) {
+                mi_realloc(block, size)
+            } else {
+                mi_realloc_aligned(block, size, layout.align())
+            }
         };
         block.cast()
     }

@@ -13,7 +13,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 use std::sync::OnceLock;
-use weft_array::{Array, DType, Operand, Scalar, Shape, StridedLoop, push_elementwise};
+use weft_array::{Array, ArrayError, DType, Operand, Scalar, StridedLoop, push_elementwise};
 use weft_engine::PushOptions;
 use weft_engine::trace::Kind;
 
@@ -130,10 +130,9 @@ pub(crate) fn binary<'py>(
     } else if let Some(fast) = cached(operator, dtype) {
         let operands = Operands::of(own, other, dtype);
         if let Some(operands) = operands
-            && let Some(shape) = operands.shape(own)
+            && let Some(output) = operands.output(own, fast.result)
         {
-            let output =
-                Array::empty(&own.owner().get().inner, &shape, fast.result).map_err(|error| raised(py, error))?;
+            let output = output.map_err(|error| raised(py, error))?;
             operands.push(py, fast, &output, own, reflected)?;
             let result = Py::new(py, NDArray::new(output, own.owner().clone_ref(py)))?;
             heard(array, Some(other), operator, reflected, &result)?;
@@ -162,7 +161,7 @@ pub(crate) fn in_place<'py>(
     } else if let Some(fast) = cached(operator, dtype)
         && fast.result == dtype
         && let Some(operands) = Operands::of(own, other, dtype)
-        && operands.shape(own).is_some_and(|shape| shape == own.inner.layout().shape)
+        && operands.fit_into(own)
     {
         return operands.push(py, fast, &own.inner, own, false);
     }
@@ -186,8 +185,7 @@ pub(crate) fn unary(array: &Bound<'_, NDArray>, operator: Operator) -> PyResult<
             return Ok(result.into_any());
         }
     } else if let Some(fast) = cached(operator, own.inner.dtype()) {
-        let shape = &own.inner.layout().shape;
-        let output = Array::empty(&own.owner().get().inner, shape, fast.result).map_err(|error| raised(py, error))?;
+        let output = Array::like(&own.inner, fast.result).map_err(|error| raised(py, error))?;
         own.owner().get().wait_for_room(py, output.bytes() as u64)?;
         push_elementwise(fast.kernel, &[&output], &[Operand::Array(&own.inner)], fast.options(py, &output))
             .map_err(|error| raised(py, error))?;
@@ -239,16 +237,25 @@ impl<'a, 'py> Operands<'a, 'py> {
         scalar(other, dtype).map(|scalar| Self::Scalar(scalar, dtype))
     }
 
+    /// An array for the result; nothing if there is no shape for it.
     #[inline]
-    fn shape(&self, own: &NDArray) -> Option<Shape> {
-        let shape = &own.inner.layout().shape;
+    fn output(&self, own: &NDArray, result: DType) -> Option<Result<Array, ArrayError>> {
+        let own = &own.inner;
         match self {
-            Self::Scalar(..) => Some(shape.clone()),
-            Self::Array(array) => {
-                let other = &array.get().inner.layout().shape;
-                if shape == other { Some(shape.clone()) } else { broadcast(shape, other) }
+            Self::Array(array) if !array.get().inner.layout().is_shaped_like(own.layout()) => {
+                let shape = broadcast(&own.layout().shape, &array.get().inner.layout().shape)?;
+                Some(Array::empty(own.engine(), &shape, result))
             }
+            _ => Some(Array::like(own, result)),
         }
+    }
+
+    /// Whether the result has the array's own shape.
+    #[inline]
+    fn fit_into(&self, own: &NDArray) -> bool {
+        let Self::Array(array) = self else { return true };
+        let (own, other) = (own.inner.layout(), array.get().inner.layout());
+        other.is_shaped_like(own) || broadcast(&own.shape, &other.shape).is_some_and(|shape| shape == own.shape)
     }
 
     #[inline]

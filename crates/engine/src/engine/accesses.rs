@@ -11,7 +11,17 @@ const FEW: usize = 16;
 
 /// The accesses of one op: each variable once, all of one engine, none deleted.
 ///
-/// It borrows the engine and the variables, which therefore outlive the push.
+/// It borrows the engine and the variables, which therefore outlive the push:
+///
+/// ```compile_fail,E0597
+/// use weft_engine::{Accesses, Engine, Settings};
+///
+/// let accesses = {
+///     let engine = Engine::new(Settings::default()).unwrap();
+///     Accesses::new(&engine)
+/// };
+/// drop(accesses);
+/// ```
 pub struct Accesses<'v> {
     core: &'v Core,
     list: SmallVec<[(NonNull<VarNode>, AccessKind); 8]>,

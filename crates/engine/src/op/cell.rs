@@ -174,6 +174,7 @@ impl Op {
             (&raw mut (*cell).next).write(ptr::null_mut());
             #[allow(clippy::cast_possible_truncation)] // a label
             (&raw mut (*cell).number).write(number as u32);
+            (&raw mut (*cell).epoch).write(0);
             (&raw mut (*cell).failure).write(None);
             (&raw mut (*cell).payload).write(payload);
             (&raw mut (*cell).extra).write(extra);

@@ -21,6 +21,7 @@ mod current;
 mod deferred;
 mod in_order;
 mod payload;
+mod pushed;
 mod slab;
 
 pub(crate) use cell::{Extra, Last, Op, OpFlags, OpKind, OpPtr};
@@ -34,6 +35,7 @@ pub use in_order::InOrder;
 pub(crate) use in_order::names as queue_names;
 pub(crate) use payload::RawPayload;
 pub use payload::{NativeFunction, Payload, PlaceOffset};
+pub(crate) use pushed::Pushed;
 pub(crate) use slab::{Chunk, Slab};
 
 #[cfg(all(test, not(loom)))]

@@ -54,6 +54,14 @@ impl<P> PlaceOffset<P> {
     /// const PLACE: PlaceOffset<Copy> = unsafe { PlaceOffset::new(offset_of!(Copy, pushed_at)) };
     /// ```
     ///
+    /// Eight bytes that a payload does not have are refused by the compiler:
+    ///
+    /// ```compile_fail,E0080
+    /// # use weft_engine::PlaceOffset;
+    /// // SAFETY: none.
+    /// const PLACE: PlaceOffset<u64> = unsafe { PlaceOffset::new(1) };
+    /// ```
+    ///
     /// # Panics
     ///
     /// If a `P` ends before the eight bytes do; at compile time, in a constant.

@@ -7,7 +7,7 @@
 //!
 //! The lists are linked through the ops; only the registrar touches them.
 
-use crate::op::{Op, OpFlags, OpPtr};
+use crate::op::{Op, OpFlags, OpPtr, Pushed};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ptr;
@@ -26,15 +26,6 @@ pub(crate) struct Ordered {
     levels: BTreeMap<Reverse<i32>, List>,
     pops: u32,
     in_order: bool,
-}
-
-/// Whether the first one was pushed behind the second one.
-unsafe fn is_behind(op: *mut Op, other: *mut Op) -> bool {
-    // SAFETY: the caller's ops are alive. Pending ones lie closer together than half of all numbers.
-    #[allow(clippy::cast_possible_wrap)]
-    unsafe {
-        (*op).number.wrapping_sub((*other).number) as i32 >= 0
-    }
 }
 
 impl Ordered {
@@ -62,7 +53,7 @@ impl Ordered {
                 .entry(Reverse((*op).priority))
                 .or_insert(List { first: ptr::null_mut(), last: ptr::null_mut() });
             let (mut previous, mut next) = (list.last, ptr::null_mut::<Op>());
-            while self.in_order && !previous.is_null() && !is_behind(op, previous) {
+            while self.in_order && !previous.is_null() && Pushed::of(op) < Pushed::of(previous) {
                 (previous, next) = ((*previous).last.listed.previous, previous);
             }
             (*op).last.listed.previous = previous;

@@ -6,7 +6,7 @@
 
 use super::by_priority::Ordered;
 use super::pull::Pull;
-use crate::op::{Op, OpPtr};
+use crate::op::{Op, OpPtr, Pushed};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::ptr;
@@ -62,35 +62,39 @@ impl Fifo {
     }
 }
 
-/// A ready op in the order of the pushes: the greatest was pushed first.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Pushed {
-    number: u32,
+/// A ready op in the order of the pushes.
+#[derive(Clone, Copy)]
+struct InOrder {
+    pushed: Pushed,
     op: OpPtr,
 }
 
-impl Ord for Pushed {
+impl Ord for InOrder {
+    /// The greatest was pushed first, as a heap hands that one out.
     fn cmp(&self, other: &Self) -> Ordering {
-        // Pending ops lie closer together than half of all numbers.
-        #[allow(clippy::cast_possible_wrap)] // that is the point
-        let ahead = other.number.wrapping_sub(self.number) as i32;
-        // Steps of one replay, which have its number, go in the order in which they were recorded.
-        // SAFETY: ready ops that were handed to nobody are the registrar's.
-        ahead.cmp(&0).then_with(|| unsafe { (*other.op.as_ptr()).epoch.cmp(&(*self.op.as_ptr()).epoch) })
+        other.pushed.cmp(&self.pushed)
     }
 }
 
-impl PartialOrd for Pushed {
+impl PartialOrd for InOrder {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
+impl PartialEq for InOrder {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for InOrder {}
+
 enum Plain {
     /// Those that became ready first.
     Ready(Fifo),
     /// Those that were pushed first.
-    Pushed(BinaryHeap<Pushed>),
+    Pushed(BinaryHeap<InOrder>),
 }
 
 impl Plain {
@@ -99,7 +103,7 @@ impl Plain {
         match self {
             Self::Ready(list) => list.push(op.as_ptr()),
             // SAFETY: a ready op that was handed to nobody is the registrar's.
-            Self::Pushed(heap) => heap.push(Pushed { number: unsafe { (*op.as_ptr()).number }, op }),
+            Self::Pushed(heap) => heap.push(InOrder { pushed: unsafe { Pushed::of(op.as_ptr()) }, op }),
         }
     }
 
@@ -107,7 +111,7 @@ impl Plain {
     fn pop(&mut self) -> Option<OpPtr> {
         match self {
             Self::Ready(list) => list.pop(),
-            Self::Pushed(heap) => heap.pop().map(|pushed| pushed.op),
+            Self::Pushed(heap) => heap.pop().map(|first| first.op),
         }
     }
 }

@@ -4,12 +4,16 @@ use super::by_priority::{Ordered, PATIENCE};
 use super::epoch::Epochs;
 use super::pull::Pull;
 use super::queues::Queues;
+use super::tracker::Tracker;
+use super::walk::LIFT_STEPS;
 use crate::op::{Chunk, Op, OpContext, OpFlags, OpKind, OpPtr, RawPayload, Slab};
 use crate::sync::Parker;
+use crate::var::{AccessKind, Seat, VarNode};
 use crate::waiter::Waiter;
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 fn slab() -> Slab {
@@ -164,4 +168,29 @@ fn cells_are_used_again() {
         let surplus = std::iter::from_fn(|| slab.surplus()).count();
         assert!(round > 0 || surplus == 0 || surplus < 8, "some are kept");
     }
+}
+
+/// However many ops wait for a variable, a push with a priority looks at so many of them: a turn stays short.
+#[test]
+fn a_push_lifts_so_many_at_most() {
+    let node = VarNode::new(0, None, 0, 0);
+    let mut tracker = Tracker::new(slab(), Queues::new(|_| false));
+    // SAFETY: nobody else is here.
+    let seat = unsafe { Seat::take() };
+    let mut push = |priority| {
+        let cell = tracker.slab.take();
+        let payload = MaybeUninit::new(RawPayload::new(|_: &mut OpContext<'_>| Ok(())));
+        let accesses = [(NonNull::from(&node), AccessKind::Mutate)];
+        // SAFETY: the cell is new, and nobody runs it; the variable outlives it.
+        unsafe { Op::fill(cell, OpKind::Run, 0, payload, &accesses, OpFlags::default(), priority, 0, None) };
+        tracker.register(&seat, cell);
+        cell
+    };
+    let low: Vec<_> = (0..3 * LIFT_STEPS).map(|_| push(0)).collect();
+    push(1);
+    // SAFETY: nobody has run it.
+    let is_lifted = |op: &*mut Op| unsafe { (**op).priority == 1 };
+    let lifted = low.iter().filter(|op| is_lifted(op)).count();
+    assert!((LIFT_STEPS / 2..=LIFT_STEPS + 1).contains(&lifted), "{lifted} were lifted");
+    assert!(low[..lifted].iter().all(is_lifted), "those that go next are");
 }

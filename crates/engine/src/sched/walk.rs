@@ -12,7 +12,7 @@ use std::ptr::NonNull;
 
 /// Steps along queues that one push takes at most to lift what blocks it, so that a turn stays short. Those at the heads
 /// of the queues, which go next, are lifted first.
-const LIFT_STEPS: usize = 4096;
+pub(super) const LIFT_STEPS: usize = 4096;
 
 /// The first of the queued accesses that `access` waits for, or nothing if it is granted. Each one looked at takes one of
 /// `steps`, and none is looked at when those are used up.

@@ -4,6 +4,7 @@ use super::gate::shut;
 use super::{Watchdog, engine, failing, for_short, nothing, occupy, stealing};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::thread;
 use weft_engine::trace::{Kind, Outcome, RecordedOp, Recording};
 use weft_engine::{AccessKind, Accesses, Engine, EngineError, OpContext, Policy, PushOptions, Settings, Variable};
@@ -301,4 +302,28 @@ fn a_wait_for_room_is_recorded() {
     let (wait, late) = (one(&recording, "wait for room"), one(&recording, "late"));
     assert_eq!((wait.kind, wait.number, wait.worker), (Kind::Wait, u64::MAX, None));
     assert!(wait.started < wait.ended && wait.ended <= late.pushed);
+}
+
+/// It runs untimed, so there is nothing to be told of it when it ends in the next trace.
+#[test]
+fn an_op_that_outlasts_its_trace_is_in_no_other() {
+    let _watchdog = Watchdog::new("an_op_that_outlasts_its_trace_is_in_no_other");
+    let engine = stealing(1);
+    let variable = engine.new_variable(None);
+    let release = occupy(&engine, &variable);
+    engine.start_trace(ALL).expect("no trace so far");
+    let (sender, receiver) = channel();
+    let late = move |context: &mut OpContext<'_>| {
+        sender.send(context.defer()).expect("the test waits for it");
+        Ok(())
+    };
+    engine.op(late).mutate(&variable).name("late").push().expect("an open engine");
+    let first = engine.stop_trace().expect("a trace");
+    assert_eq!(one(&first, "late").outcome, Outcome::Pending);
+    drop(release);
+    let token = receiver.recv().expect("it starts");
+    engine.start_trace(ALL).expect("no other trace");
+    token.complete(Ok(())).expect("a token used once");
+    engine.wait_for_var(&variable).expect("no op fails");
+    assert!(named(&engine.stop_trace().expect("a trace"), "late").is_empty());
 }

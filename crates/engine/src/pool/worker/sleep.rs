@@ -1,0 +1,75 @@
+//! How a worker lies down; see `sleep.md`.
+
+use super::{LOOKS, Worker};
+use crate::sync::Parker;
+use std::time::{Duration, Instant};
+
+/// Looks for work, before it sleeps, of a worker that was woken soon after it had lain down, the last few times: 200 us.
+const LOOKS_OF_WOKEN: u32 = 8 * LOOKS;
+/// A sleep that was not worth its system calls.
+const NAP: Duration = Duration::from_micros(200);
+
+impl Worker<'_> {
+    /// Sleeps until woken. Answers whether to go on; see `sleep.md`.
+    pub(super) fn sleep(&mut self, parker: &Parker) -> bool {
+        self.seat.fall_asleep();
+        self.lane.drowse();
+        if self.leaves() {
+            return false; // whatever the counts say: nobody needs them any more
+        }
+        if self.has_work() && self.lane.try_rouse() {
+            if self.seat.claim() {
+                return true;
+            }
+            // Somebody has just claimed this sleeper and counts it as searching: its token comes.
+            self.lane.drowse();
+        }
+        let asleep = Instant::now();
+        self.rest(parker);
+        // Waking it takes its publisher a system call, and everybody 50 us.
+        self.patience = if asleep.elapsed() < NAP { LOOKS_OF_WOKEN.min(2 * self.patience) } else { LOOKS };
+        if self.pool.is_stopping() {
+            // A stop wakes without claiming. Its unit may be gone, if somebody took it for a worker that
+            // had retired.
+            if self.seat.claim() && !self.lane.try_rouse() {
+                self.lane.begin_search();
+            }
+            return !self.leaves();
+        }
+        true
+    }
+
+    /// Sleeps until it has a token. The host hears of it if that takes long.
+    fn rest(&self, parker: &Parker) {
+        let host = &self.pool.host;
+        if let Some(patience) = host.rests_after() {
+            if parker.park(Some(Instant::now() + patience)) {
+                return;
+            }
+            host.worker_rests();
+        }
+        parker.park(None);
+    }
+
+    /// Whether everything is done and the thread is to end. The others are told.
+    fn leaves(&self) -> bool {
+        let over = self.pool.is_over();
+        if over {
+            self.pool.stop();
+        }
+        over
+    }
+
+    /// Sleeps as a spare one: it counts neither as searching nor as sleeping.
+    pub(super) fn retire(&mut self, parker: &Parker) {
+        self.seat.fall_asleep();
+        self.searching = false;
+        if self.lane.end_search() && self.has_work() {
+            self.pool.wake_one(self.lane, false);
+        }
+        self.rest(parker);
+        // Who woke it counts it as searching; a pool that stops wakes it without.
+        self.searching = !self.seat.claim();
+        self.search();
+    }
+}

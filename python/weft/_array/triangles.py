@@ -1,0 +1,182 @@
+"""Matrices by their diagonals: `eye`, `identity`, `tril`, `triu`."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+
+from weft._array.calls import one
+from weft._array.devices import as_device, new
+from weft._array.filling import fill
+from weft._array.making import made
+from weft._array.operands import ArrayLike, as_array, engine_of
+from weft._array.rules import Aval, as_dtype, like_first
+from weft._array.views import view
+from weft.ops import register_op
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from weft._array.rules import DType
+    from weft._core import Engine, NDArray
+    from weft._device import Device
+
+__all__ = ["eye", "identity", "tril", "triu"]
+
+
+def _eye_rule(*, n_rows: int, n_cols: int, dtype: DType, **_attributes: object) -> Aval:
+    return Aval((n_rows, n_cols), dtype)
+
+
+@register_op("eye", infer=_eye_rule)
+def _eye(out: np.ndarray[Any, Any], *, n_rows: int, n_cols: int, k: int, dtype: DType) -> None:  # noqa: ARG001 - of the rule
+    out[...] = 0
+    if -n_rows < k < n_cols:
+        rows = np.arange(max(0, -k), min(n_rows, n_cols - k))
+        out[rows, rows + k] = 1
+
+
+def eye(
+    n_rows: SupportsIndex,
+    n_cols: SupportsIndex | None = None,
+    /,
+    k: SupportsIndex = 0,
+    dtype: npt.DTypeLike | None = None,
+    *,
+    device: Device | str | None = None,
+    engine: Engine | None = None,
+) -> NDArray:
+    """Return a matrix with ones on one diagonal and zeros elsewhere.
+
+    Parameters
+    ----------
+    n_rows, n_cols : int
+        The numbers of rows and of columns; by default as many columns as rows.
+    k : int, default: 0
+        Which diagonal: above the main one if positive, below if negative.
+    dtype : dtype-like, optional
+        The dtype; by default float64.
+    device : Device or str, optional
+        The device.
+    engine : Engine, optional
+        The engine; by default the default one.
+
+    Raises
+    ------
+    ValueError
+        If a length is negative.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.eye(2, 3, k=1)
+    NDArray([[0., 1., 0.],
+             [0., 0., 1.]])
+    """
+    where = as_device(device)
+    rows = operator.index(n_rows)
+    columns = rows if n_cols is None else operator.index(n_cols)
+    if min(rows, columns) < 0:
+        raise ValueError(f"negative dimensions are not allowed: the shape {(rows, columns)}")
+    found = as_dtype(np.float64 if dtype is None else dtype)
+    owner = engine or engine_of()
+    diagonal = operator.index(k)
+    if where.kind != "cpu":
+        return _eye_on_device(new((rows, columns), found, owner, where), diagonal)
+    return made(_eye, (rows, columns), found, owner, where, n_rows=rows, n_cols=columns, k=diagonal)
+
+
+def _eye_on_device(result: NDArray, k: int) -> NDArray:
+    """Fill a matrix as `eye` does: zeros, then ones through a view of the diagonal."""
+    rows, columns = result.shape
+    fill(result, 0)
+    length = max(0, min(rows, rows + k, columns, columns - k))
+    if length:
+        start = (max(0, -k) * columns + max(0, k)) * result.itemsize
+        fill(view(result, (length,), ((columns + 1) * result.itemsize,), start), 1)
+    return result
+
+
+def identity(n: SupportsIndex, dtype: npt.DTypeLike | None = None) -> NDArray:
+    """Return the square matrix with ones on its diagonal.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.identity(2)
+    NDArray([[1., 0.],
+             [0., 1.]])
+    """
+    return eye(n, dtype=dtype)
+
+
+def _triangle_rule(x: Aval, *, k: int) -> Aval:
+    if len(x.shape) < 2:  # noqa: PLR2004 - a matrix
+        raise ValueError(f"tril() and triu() take matrices or stacks of them, not an array of shape {x.shape} (k={k})")
+    return like_first(x)
+
+
+@register_op("tril", infer=_triangle_rule)
+def _tril(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, k: int) -> None:
+    out[...] = np.tril(x, k)
+
+
+@register_op("triu", infer=_triangle_rule)
+def _triu(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, k: int) -> None:
+    out[...] = np.triu(x, k)
+
+
+_tril.set_attribute("kernels", "tril")
+_triu.set_attribute("kernels", "triu")
+
+
+def tril(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:
+    """Return matrices with zeros above a diagonal.
+
+    Parameters
+    ----------
+    x : array-like
+        A matrix or a stack of them.
+    k : int, default: 0
+        Which diagonal is the last to stay: above the main one if positive, below if negative.
+
+    Raises
+    ------
+    ValueError
+        If `x` has fewer than two dimensions.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.tril(weft.ones((2, 2)))
+    NDArray([[1., 0.],
+             [1., 1.]])
+    """
+    return one(_tril, as_array(x), k=operator.index(k))
+
+
+def triu(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:
+    """Return matrices with zeros below a diagonal.
+
+    Parameters
+    ----------
+    x : array-like
+        A matrix or a stack of them.
+    k : int, default: 0
+        Which diagonal is the first to stay: above the main one if positive, below if negative.
+
+    Raises
+    ------
+    ValueError
+        If `x` has fewer than two dimensions.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.triu(weft.ones((2, 2)))
+    NDArray([[1., 1.],
+             [0., 1.]])
+    """
+    return one(_triu, as_array(x), k=operator.index(k))
