@@ -326,30 +326,26 @@ def compiled(seed: int, descent: Any, *, use_graph: bool, sequential: bool = Fal
     return net, x, y
 
 
-@check
-def models_train_as_they_are(comm: Communicator) -> None:
-    steps = 3
-    found: list[list[np.ndarray[Any, Any]]] = []
-    for use_graph, sequential in ((False, False), (True, False), (True, True)):
-        descent = opt.DistOpt(opt.SGD(lr=0.05, momentum=0.9, weight_decay=1e-5), communicator=comm)
-        net, x, y = compiled(20 + comm.rank, descent, use_graph=use_graph, sequential=sequential)
-        for step in range(steps):
-            pictures, classes = images(comm.rank, step)
-            x.copy_from_numpy(pictures)
-            y.copy_from_numpy(classes)
-            _, loss = net(x, y)
-            assert np.isfinite(loss.numpy()).all()
-        found.append([each.numpy().copy() for each in net.get_params().values()])
-    for other in found[1:]:
-        for a, b in zip(found[0], other, strict=True):
-            np.testing.assert_array_equal(a, b)
+def trained_on_ranks(comm: Communicator, steps: int, **options: bool) -> list[np.ndarray[Any, Any]]:
+    """The parameters of a model that all ranks have trained."""
+    descent = opt.DistOpt(opt.SGD(lr=0.05, momentum=0.9, weight_decay=1e-5), communicator=comm)
+    net, x, y = compiled(20 + comm.rank, descent, **options)  # rank 0's parameters count
+    for step in range(steps):
+        pictures, classes = images(comm.rank, step)
+        x.copy_from_numpy(pictures)
+        y.copy_from_numpy(classes)
+        _, loss = net(x, y)
+        assert np.isfinite(loss.numpy()).all()
+    return values(list(net.get_params().values()))
 
+
+def trained_alone(ranks: int, steps: int) -> list[np.ndarray[Any, Any]]:
+    """The same of one process, which computes with all parts one after another."""
     single = opt.SGD(lr=0.05, momentum=0.9, weight_decay=1e-5)
     net, _, _ = compiled(20, single, use_graph=False)
-    single.prepare(net.get_params())
     for step in range(steps):
         sums: dict[str, NDArray] = {}
-        for rank in range(comm.size):
+        for rank in range(ranks):
             pictures, classes = images(rank, step)
             autograd.training = True  # as it is inside of a model's calls
             gradients = autograd.gradients(net.loss(net.forward(weft.asarray(pictures)), weft.asarray(classes)))
@@ -357,12 +353,22 @@ def models_train_as_they_are(comm: Communicator) -> None:
             for name, parameter in net.get_params().items():
                 sums[name] = sums[name] + gradients[parameter] if name in sums else gradients[parameter]
         for name, parameter in net.get_params().items():
-            single.apply(name, parameter, sums[name] / comm.size)
+            single.apply(name, parameter, sums[name] / ranks)
         single.step()
-    for a, parameter in zip(found[0], net.get_params().values(), strict=True):
+    return values(list(net.get_params().values()))
+
+
+@check
+def models_train_as_they_are(comm: Communicator) -> None:
+    eagerly = trained_on_ranks(comm, 3, use_graph=False)
+    graph = trained_on_ranks(comm, 3, use_graph=True)
+    serial = trained_on_ranks(comm, 3, use_graph=True, sequential=True)
+    for one, *others, alone in zip(eagerly, graph, serial, trained_alone(comm.size, 3), strict=True):
+        for other in others:
+            np.testing.assert_array_equal(one, other)
         if comm.size == 2:
-            np.testing.assert_array_equal(a, parameter.numpy())
-        np.testing.assert_allclose(a, parameter.numpy(), rtol=1e-4, atol=1e-6)
+            np.testing.assert_array_equal(one, alone)
+        np.testing.assert_allclose(one, alone, rtol=1e-4, atol=1e-6)
 
 
 @check

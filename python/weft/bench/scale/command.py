@@ -174,7 +174,7 @@ def _scale(options: Namespace) -> int:
         for row in rows
     ]
     show(f"Training, {options.parameters:,.0f} parameters", [header, *lines])
-    waits = []
+    waits: list[list[str]] = []
     for row in rows:
         name = min(ALGORITHMS, key=lambda each: row[each]["seconds"])
         waits.append([f"{row['ranks']:,}", name, *(f"{1e3 * each:.2f}" for each in row[name]["lost"].values())])
