@@ -12,6 +12,7 @@ from weft._array.operands import as_array, values
 from weft._array.shapes import as_shape
 from weft._core import NDArray, wrap
 from weft._default import get_engine
+from weft._tape.hearing import hear_nothing
 from weft.ops import Aval, register_op
 
 if TYPE_CHECKING:
@@ -39,7 +40,9 @@ def ix_(*args: ArrayLike) -> tuple[NDArray, ...]:
              [7, 9]])
     """
     engine = next((x.engine for x in args if isinstance(x, NDArray)), None) or get_engine()
-    return tuple(wrap(each.copy(), engine) for each in np.ix_(*(values(as_array(x, engine=engine)) for x in args)))
+    made = tuple(wrap(each.copy(), engine) for each in np.ix_(*(values(as_array(x, engine=engine)) for x in args)))
+    hear_nothing("ix_", args, made)
+    return made
 
 
 def tril_indices(n: SupportsIndex, k: SupportsIndex = 0, m: SupportsIndex | None = None) -> tuple[NDArray, NDArray]:
@@ -131,5 +134,5 @@ def apply_along_axis(
     def along(host: Elements) -> Elements:
         return np.apply_along_axis(func1d, int(axis), host, *args, **kwargs)
 
-    found: NDArray = eager(along, x)
+    found: NDArray = eager("apply_along_axis", along, x)
     return found

@@ -14,7 +14,8 @@ from weft._array.filling import fill
 from weft._array.operands import ArrayLike, as_array, engine_of
 from weft._array.rules import Aval, as_dtype, like_first
 from weft._array.views import view
-from weft._core import NDArray, beside, copy_elements
+from weft._core import NDArray, beside, copy_elements, tape_hears
+from weft._tape.hearing import hear_nothing
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from weft._device import Device
     from weft.ops import Op
 
-__all__ = ["arange", "eye", "identity", "linspace", "meshgrid", "tril", "triu"]
+__all__ = ["arange", "eye", "identity", "linspace", "meshgrid", "number_of", "tril", "triu"]
 
 
 def _range_rule(*, start: float, stop: float, step: float, dtype: DType) -> Aval:
@@ -79,7 +80,7 @@ def arange(
     """
     where = as_device(device)
     given = (0, start, step) if stop is None else (start, stop, step)
-    numbers = [_number(x) for x in given]
+    numbers = [number_of(x) for x in given]
     if any(isinstance(x, complex) for x in numbers):
         raise TypeError(f"arange() takes real numbers, not {numbers}")
     first, last, by = numbers
@@ -88,7 +89,9 @@ def arange(
         raise TypeError("arange() is only supported for booleans when the result has at most length 2")
     owner = engine or engine_of()
     rule = _range_rule(start=first, stop=last, step=by, dtype=found)
-    return _made(_arange, rule.shape, found, owner, where, start=first, stop=last, step=by)
+    made = _made(_arange, rule.shape, found, owner, where, start=first, stop=last, step=by)
+    hear_nothing("arange", (start, stop, step), (made,))
+    return made
 
 
 def _made(
@@ -172,12 +175,14 @@ def linspace(
     count = operator.index(num)
     if count < 0:
         raise ValueError(f"Number of samples, {count}, must be non-negative.")
-    ends = _number(start), _number(stop)
+    ends = number_of(start), number_of(stop)
     default = np.complex128 if any(isinstance(end, complex) for end in ends) else np.float64
     found = as_dtype(default if dtype is None else dtype)
     owner = engine or engine_of()
     given = {"start": ends[0], "stop": ends[1], "num": count, "endpoint": bool(endpoint)}
-    return _made(_linspace, (count,), found, owner, where, **given)
+    made = _made(_linspace, (count,), found, owner, where, **given)
+    hear_nothing("linspace", (start, stop), (made,))
+    return made
 
 
 def _eye_rule(*, n_rows: int, n_cols: int, dtype: DType, **_attributes: object) -> Aval:
@@ -305,6 +310,13 @@ def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy") -> list[N
     shape = [0] * len(given)
     for axis, x in zip(axes, given, strict=True):
         shape[axis] = x.size
+    if tape_hears(tuple(given)):
+        from weft._array.manipulation import broadcast_to  # noqa: PLC0415 - which is a function of arrays
+
+        return [
+            broadcast_to(x.reshape([-1 if each == axis else 1 for each in range(len(shape))]), tuple(shape)).copy()
+            for axis, x in zip(axes, given, strict=True)
+        ]
     grids: list[NDArray] = []
     for axis, x in zip(axes, given, strict=True):
         strides = [0] * len(shape)
@@ -385,7 +397,7 @@ def triu(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:
     return one(_triu, as_array(x), k=operator.index(k))
 
 
-def _number(value: Any) -> Any:  # noqa: ANN401 - whatever was given
+def number_of(value: Any) -> Any:  # noqa: ANN401 - whatever was given
     """Return a Python number for a number, a NumPy scalar, or an array of one element, which is waited for."""
     found: Any = value.item() if hasattr(value, "item") else value
     if not isinstance(found, bool | int | float | complex):

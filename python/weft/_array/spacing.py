@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, SupportsIndex
 import numpy as np
 
 from weft._array.devices import as_device, place
+from weft._array.ranges import number_of
 from weft._array.rules import as_dtype
 from weft._core import wrap
 from weft._default import get_engine
+from weft._tape.hearing import hear_nothing
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -58,8 +60,11 @@ def logspace(
     >>> weft.logspace(0, 2, 3)
     NDArray([  1.,  10., 100.])
     """
-    found = np.logspace(start, stop, operator.index(num), endpoint=endpoint, base=base)
-    return _made(found, dtype, device, engine)
+    ends = number_of(start), number_of(stop)
+    found = np.logspace(*ends, operator.index(num), endpoint=endpoint, base=number_of(base))
+    made = _made(found, dtype, device, engine)
+    hear_nothing("logspace", (start, stop, base), (made,))
+    return made
 
 
 def geomspace(
@@ -81,7 +86,10 @@ def geomspace(
     >>> weft.geomspace(1, 8, 4)
     NDArray([1., 2., 4., 8.])
     """
-    return _made(np.geomspace(start, stop, operator.index(num), endpoint=endpoint), dtype, device, engine)
+    ends = number_of(start), number_of(stop)
+    made = _made(np.geomspace(*ends, operator.index(num), endpoint=endpoint), dtype, device, engine)
+    hear_nothing("geomspace", (start, stop), (made,))
+    return made
 
 
 def _made(

@@ -24,8 +24,6 @@ no_gradient(
     "argmax", "argmin", "argpartition", "argsort", "count_nonzero", "digitize", "lexsort", "linalg.matrix_rank",
     "nanargmax", "nanargmin", "searchsorted", "unravel_index",
 )  # fmt: skip
-#: Neighbours of numbers, as the machine has them.
-no_gradient("nextafter", "spacing")
 #: Of no operand.
 no_gradient("arange", "constant", "eye", "fft.fftfreq", "fft.rfftfreq", "linspace")
 #: Draws: their parameters are no operands of a derivative. What a loss needs of it is computed from draws of a fixed distribution.
