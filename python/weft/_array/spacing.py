@@ -60,7 +60,7 @@ def logspace(
     >>> weft.logspace(0, 2, 3)
     NDArray([  1.,  10., 100.])
     """
-    ends = number_of(start), number_of(stop)
+    ends: tuple[float, float] = number_of(start), number_of(stop)
     found = np.logspace(*ends, operator.index(num), endpoint=endpoint, base=number_of(base))
     made = _made(found, dtype, device, engine)
     hear_nothing("logspace", (start, stop, base), (made,))
@@ -86,7 +86,7 @@ def geomspace(
     >>> weft.geomspace(1, 8, 4)
     NDArray([1., 2., 4., 8.])
     """
-    ends = number_of(start), number_of(stop)
+    ends: tuple[float, float] = number_of(start), number_of(stop)
     made = _made(np.geomspace(*ends, operator.index(num), endpoint=endpoint), dtype, device, engine)
     hear_nothing("geomspace", (start, stop), (made,))
     return made

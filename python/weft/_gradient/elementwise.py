@@ -121,7 +121,7 @@ def _spacing(node: Any, grads: Any) -> Any:
 
 @gradient_of("nextafter")
 def _nextafter(node: Any, grads: Any) -> Any:
-    """It moves with the number whose neighbour it is."""
+    """Move with the number whose neighbour it is."""
     return fit(grads[0], node.inputs[0]), None
 
 

@@ -88,7 +88,7 @@ def _prod(node: Any, grads: Any) -> Any:
     if axis is None:
         others = apply("reshape_like", _others(apply("reshape", x, shape=(-1,)), 0), x)
     else:
-        axes = axis if isinstance(axis, tuple) else (axis,)
+        axes: list[int] = list(axis) if isinstance(axis, tuple) else [axis]  # pyright: ignore[reportUnknownArgumentType] # of integers
         others, rest = _others(x, axes[0]) if axes else None, x
         for done, following in itertools.pairwise(axes):
             rest = apply("prod", rest, axis=done, keepdims=True)

@@ -67,7 +67,7 @@ def hear(
         tape_note(op, attributes or None, seen, results, reads, bool(targets))
     elif targets:
         hear_nothing(op.name, given, targets, written=True)
-    else:
+    elif op.attribute("gradient_refused", False):
         hear_nothing(op.name, given, results)
     if changed:
         hear_nothing(op.name, given, changed, written=True)
