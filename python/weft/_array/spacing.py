@@ -61,7 +61,8 @@ def logspace(
     NDArray([  1.,  10., 100.])
     """
     ends: tuple[float, float] = number_of(start), number_of(stop)
-    found = np.logspace(*ends, operator.index(num), endpoint=endpoint, base=number_of(base))
+    scale: float = number_of(base)
+    found = np.logspace(*ends, operator.index(num), endpoint=endpoint, base=scale)
     made = _made(found, dtype, device, engine)
     hear_nothing("logspace", (start, stop, base), (made,))
     return made
