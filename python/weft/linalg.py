@@ -235,7 +235,7 @@ def lstsq(x1: ArrayLike, x2: ArrayLike, /, rcond: float | None = None) -> tuple[
     >>> print(solution.round(6), rank)
     [2.] 1
     """
-    found: tuple[NDArray, NDArray, NDArray, NDArray] = eager(np.linalg.lstsq, x1, x2, rcond=rcond)
+    found: tuple[NDArray, NDArray, NDArray, NDArray] = eager("lstsq", np.linalg.lstsq, x1, x2, rcond=rcond)
     return found
 
 

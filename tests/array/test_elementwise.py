@@ -233,6 +233,13 @@ def test_round(dtype: str, decimals: int) -> None:
     np.testing.assert_array_equal(result.numpy(), np.round(values, decimals))
 
 
+def test_tolerances_are_numbers() -> None:
+    x = weft.asarray([1.0, 2.0])
+    assert weft.isclose(x, x + 1e-3, weft.asarray(1e-2)).tolist() == [True, True]
+    with pytest.raises(TypeError, match="tolerances"):
+        weft.isclose(x, x, x)
+
+
 def test_isclose_and_nan_to_num() -> None:
     one, other = np.array([1, np.nan, np.inf, 1.1]), np.array([1 + 1e-9, np.nan, np.inf, 1])
     for equal_nan in (False, True):

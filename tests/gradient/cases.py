@@ -133,6 +133,8 @@ CASES: dict[str, list[Case]] = {
     **{name: _binary(name, real=lambda *s: _signed(*s) + _real(*s) / 10) for name in ("maximum", "minimum", "fmax", "fmin")},
     "remainder": [Case(weft.remainder, (_signed(2, 3), _real(3)))],
     "fmod": [Case(weft.fmod, (_signed(2, 3), _real(3)))],
+    "spacing": [Case(weft.spacing, (_signed(2, 3) * 1.01,))],
+    "nextafter": [Case(weft.nextafter, (_signed(2, 3), _real(3)))],
     "floor_divide": [Case(weft.floor_divide, (_signed(2, 3), _real(3)))],
     "heaviside": [Case(weft.heaviside, (np.array([-1.0, 0.0, 2.0]), _real(3))) for _ in range(0)]
     + [Case(lambda y: weft.heaviside(weft.asarray([-1.0, 0.0, 2.0]), y), (_real(3),))],
@@ -147,7 +149,9 @@ CASES: dict[str, list[Case]] = {
     "mean": _reduction("mean", analytic=True, where=True),
     "prod": [
         *_reduction("prod", analytic=True, where=True, initial=2.0),
-        Case(lambda x: weft.prod(x, axis=1), (np.array([[0.0, 2.0, 3.0], [0.0, 0.0, 2.0], [1.0, 2.0, 3.0]]),), second=False),
+        Case(lambda x: weft.prod(x, axis=1), (np.array([[0.0, 2.0, 3.0], [0.0, 0.0, 2.0], [1.0, 2.0, 3.0]]),)),
+        Case(weft.prod, (np.array([[0.0, 2.0], [3.0, 0.0]]),)),
+        Case(lambda x: weft.prod(x, axis=(0, 2)), (np.array([[[0.0, 2.0], [1.0, 3.0]], [[3.0, 0.0], [0.0, 0.5]]]),)),
     ],
     "max": _reduction("max", where=True),
     "min": _reduction("min", where=True),

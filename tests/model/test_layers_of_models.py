@@ -348,6 +348,41 @@ def test_graphs_of_a_device() -> None:
         dev.SetVerbosity(3)
 
 
+def test_rows_and_columns_of_tensors() -> None:
+    t = tensor.from_numpy(np.ones((2, 3), np.float32))
+    column, row = weft.asarray(np.float32([1, 2])), weft.asarray(np.float32([1, 2, 4]))
+    t.add_column(column)
+    t.mult_row(row)
+    assert t.tolist() == [[2, 4, 8], [3, 6, 12]]
+    t.div_column(column)
+    t.div_row(row)
+    t.mult_column(column)
+    t.add_row(row)
+    assert t.tolist() == [[3, 4, 6], [4, 5, 7]]
+    with pytest.raises(ShapeError, match=r"\(3,\) is no column of a tensor of shape \(2, 3\)"):
+        t.add_column(row)
+    assert t.to_type("float") is t
+    with pytest.raises(ValueError, match="as_type"):
+        t.to_type("int")
+
+
+def test_an_operator_may_be_named() -> None:
+    class Doubled(autograd.Operation):
+        def __init__(self) -> None:
+            super().__init__("doubled")
+
+        def forward(self, x: Any) -> Any:
+            return x * 2
+
+        def backward(self, dy: Any) -> Any:
+            return (dy, dy)
+
+    x = weft.ones(2)
+    x.requires_grad = True
+    with pytest.raises(weft.errors.GradientError, match=r"doubled\(\).*2 gradients for 1 inputs"):
+        autograd.gradients(Doubled()(x).sum())
+
+
 def test_tensors() -> None:
     t = tensor.Tensor((2, 3), requires_grad=True, name="t")
     t.copy_from_numpy(np.arange(6.0))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from weft._array.rules import as_dtype, scalar_dtype
 from weft._array.shapes import as_shape
 from weft._array.symbolic import compose, is_symbol
 from weft._array.views import view
-from weft._core import NDArray, wrap
+from weft._core import NDArray, tape_hears, wrap
 from weft.ops import get_op
 
 if TYPE_CHECKING:
@@ -108,9 +108,21 @@ def asarray(
 
         adopted = adopt(obj, engine or engine_of())
         return asarray(adopted, dtype=dtype, device=device, copy=copy)
+    if isinstance(obj, list | tuple) and _is_heard(obj):
+        from weft._array.joining import stack  # noqa: PLC0415 - which is a function of arrays
+
+        parts = [asarray(each, engine=engine) for each in cast("Any", obj)]
+        return asarray(stack(parts), dtype=dtype, device=device, copy=copy)
     if copy is False and isinstance(obj, bool | int | float | complex | list | tuple):
         raise ValueError("unable to avoid a copy: Python numbers and sequences have no memory to share")
     return place(wrap(host_array(obj, wanted, copy=copy is not False), engine or engine_of()), where)
+
+
+def _is_heard(nest: Any) -> bool:  # noqa: ANN401 - nested lists and tuples
+    """Return whether an array in it has a gradient that the tape is to know of."""
+    if isinstance(nest, NDArray):
+        return nest._known and tape_hears((nest,))
+    return isinstance(nest, list | tuple) and any(map(_is_heard, cast("Any", nest)))
 
 
 def array(

@@ -9,6 +9,7 @@ import numpy as np
 from weft._array.devices import device_of, place
 from weft._array.operands import as_array, engine_of, listed, values
 from weft._core import wrap
+from weft._tape.hearing import hear_nothing
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -19,13 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["eager"]
 
 
-def eager(func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `func`
+def eager(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `func`
     """Wait for `arrays`, call NumPy's `func` on read-only views of them, and wrap the results.
 
     For results whose shape depends on values.
 
     Parameters
     ----------
+    name : str
+        What is called, for errors: there is no gradient.
     func : callable
         Takes the arrays as NumPy arrays, and `kw`.
     *arrays : array-like
@@ -47,7 +50,7 @@ def eager(func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:  # noqa: AN
     --------
     >>> import numpy, weft
     >>> from weft._array.eager import eager
-    >>> eager(numpy.unique, weft.asarray([2, 1, 2]))
+    >>> eager("unique", numpy.unique, weft.asarray([2, 1, 2]))
     NDArray([1, 2])
     """
     engine = engine_of(*arrays)
@@ -69,7 +72,9 @@ def eager(func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:  # noqa: AN
         return place(wrap(array, engine), where)
 
     several = listed(result)
+    made = list(map(own, several))
+    hear_nothing(name, found, made)
     if several is not result:
-        return own(result)
+        return made[0]
     make: Any = getattr(several, "_make", tuple)  # of a named tuple's class
-    return make(map(own, several))
+    return make(made)

@@ -98,7 +98,7 @@ def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int =
     NDArray([1, 0, 2])
     """
     operands = (x,) if weights is None else (x, weights)
-    found: NDArray = eager(np.bincount, *operands, minlength=minlength)
+    found: NDArray = eager("bincount", np.bincount, *operands, minlength=minlength)
     return found
 
 
@@ -127,7 +127,7 @@ def histogram(
         found = np.histogram(values, bins, range, density or None, weighted[0] if weighted else None)
         return found[0], np.array(found[1])
 
-    result: tuple[NDArray, NDArray] = eager(count, x, *(() if weights is None else (weights,)))
+    result: tuple[NDArray, NDArray] = eager("histogram", count, x, *(() if weights is None else (weights,)))
     return result
 
 

@@ -12,7 +12,8 @@ from weft._array.numpy_names import signature_of
 from weft._array.operands import engine_of, read_only
 from weft._array.places import check_writable
 from weft._array.rules import SUPPORTED
-from weft._core import NDArray, wrap
+from weft._core import NDArray, tape_pause, wrap
+from weft._tape.hearing import check_changed, hear_nothing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -66,11 +67,26 @@ def compute_by_numpy(
         named["out"] = outs if isinstance(out, tuple) else outs[0]
     with np.errstate(all="ignore"):
         result = func(*positional, **named)
-    for target, values in drafts:
-        copy_cast(target, wrap(values, engine))
+    name, given = _name_of(func), list(_leaves((args, kwargs)))
+    check_changed(name, (target for target, _ in drafts))
+    before = tape_pause(True)
+    try:
+        for target, values in drafts:
+            copy_cast(target, wrap(values, engine))
+    finally:
+        tape_pause(before)
+    hear_nothing(name, given, (target for target, _ in drafts), written=True)
     outputs: dict[int, Any] = {id(each): each for each in outs if each is not None}
     outputs.update((id(values), target) for target, values in drafts)
-    return _own(result, views, outputs, engine)
+    made = _own(result, views, outputs, engine)
+    hear_nothing(name, given, (x for x in _leaves(made) if not any(x is target for target, _ in drafts)))
+    return made
+
+
+def _name_of(func: Callable[..., Any]) -> str:
+    name: str = getattr(func, "__name__", "a function of NumPy's")
+    owner: Any = getattr(func, "__self__", None)
+    return f"{owner.__name__}.{name}" if isinstance(owner, np.ufunc) else name
 
 
 def _leaves(value: Any) -> Iterable[object]:  # noqa: ANN401 - any nest of arguments

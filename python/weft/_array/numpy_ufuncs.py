@@ -15,6 +15,7 @@ from weft._array.operands import as_array, engine_of
 from weft._array.places import check_writable
 from weft._array.rules import broadcast_of_ufunc
 from weft._core import NDArray, beside, push_compute
+from weft._tape.hearing import check_changed, hear_nothing
 from weft.ops import Op, get_op
 
 if TYPE_CHECKING:
@@ -130,16 +131,19 @@ def _push_reduction(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwarg
         gone: set[int] = {axis % x.ndim for axis in every} if x.ndim else set()
         kept = bool(options.get("keepdims"))
         shape = tuple(1 if i in gone else n for i, n in enumerate(shape) if kept or i not in gone)
+    written = out is not None
     if out is None:
         out = beside(x, shape, np.dtype(sample.dtype))
     elif out.shape != shape or out.dtype != sample.dtype:
         return NotImplemented
     check_writable(out)
+    check_changed(f"{ufunc.__name__}.{method}", (out,))
 
     def compute(target: npt.NDArray[Any], view: npt.NDArray[Any]) -> None:
         function(view, out=target, **options)
 
     push_compute(compute, (out,), (x,), name=f"{ufunc.__name__}.{method}")
+    hear_nothing(f"{ufunc.__name__}.{method}", (x,), (out,), written=written)
     return out
 
 

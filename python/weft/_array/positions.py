@@ -11,8 +11,9 @@ from weft._array.eager import eager
 from weft._array.operands import as_array, engine_of, values
 from weft._array.shapes import as_shape
 from weft._array.views import view
-from weft._core import NDArray, beside, copy_elements, wrap
+from weft._core import NDArray, beside, copy_elements, tape_hears, wrap
 from weft._default import get_engine
+from weft._tape.hearing import hear_nothing
 from weft.ops import Aval, register_op
 
 if TYPE_CHECKING:
@@ -40,7 +41,9 @@ def ix_(*args: ArrayLike) -> tuple[NDArray, ...]:
              [7, 9]])
     """
     engine = next((x.engine for x in args if isinstance(x, NDArray)), None) or get_engine()
-    return tuple(wrap(each.copy(), engine) for each in np.ix_(*(values(as_array(x, engine=engine)) for x in args)))
+    made = tuple(wrap(each.copy(), engine) for each in np.ix_(*(values(as_array(x, engine=engine)) for x in args)))
+    hear_nothing("ix_", args, made)
+    return made
 
 
 def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy") -> list[NDArray]:
@@ -82,6 +85,13 @@ def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy") -> list[N
     shape = [0] * len(given)
     for axis, x in zip(axes, given, strict=True):
         shape[axis] = x.size
+    if tape_hears(tuple(given)):
+        from weft._array.manipulation import broadcast_to  # noqa: PLC0415 - which is a function of arrays
+
+        return [
+            broadcast_to(x.reshape([-1 if each == axis else 1 for each in range(len(shape))]), tuple(shape)).copy()
+            for axis, x in zip(axes, given, strict=True)
+        ]
     grids: list[NDArray] = []
     for axis, x in zip(axes, given, strict=True):
         strides = [0] * len(shape)
@@ -181,5 +191,5 @@ def apply_along_axis(
     def along(host: Elements) -> Elements:
         return np.apply_along_axis(func1d, int(axis), host, *args, **kwargs)
 
-    found: NDArray = eager(along, x)
+    found: NDArray = eager("apply_along_axis", along, x)
     return found

@@ -9,6 +9,7 @@ import numpy as np
 
 from weft._array.calls import one
 from weft._array.operands import as_array
+from weft._array.spacing import number_of
 from weft._array.rules import Aval, broadcast_same_dtype, broadcast_shapes, like_first
 from weft._array.scalars import number
 from weft._core import Loop, NDArray
@@ -174,7 +175,14 @@ def isclose(
     >>> weft.isclose(weft.asarray([1.0, 2.0]), 1.0 + 1e-9)
     NDArray([ True, False])
     """
-    return one(_isclose, x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)
+    return one(_isclose, x1, x2, rtol=_tolerance(rtol), atol=_tolerance(atol), equal_nan=equal_nan)
+
+
+def _tolerance(given: Any) -> float:  # noqa: ANN401 - a number, or an array of one
+    if isinstance(given, NDArray) and given.size != 1:
+        raise TypeError(f"isclose() takes numbers as tolerances, not an array of shape {given.shape}")
+    found: float = number_of(given) if isinstance(given, NDArray) else given
+    return found
 
 
 def nan_to_num(

@@ -188,7 +188,7 @@ def nonzero(x: ArrayLike, /) -> tuple[NDArray, ...]:
     x = as_array(x)
     if x.ndim == 0:
         raise ValueError("an array without axes has no indices: call nonzero on atleast_1d(x)")
-    found: tuple[NDArray, ...] = eager(np.nonzero, x)
+    found: tuple[NDArray, ...] = eager("nonzero", np.nonzero, x)
     return found
 
 
@@ -202,7 +202,7 @@ def argwhere(x: ArrayLike, /) -> NDArray:
     [[0 1]
      [1 0]]
     """
-    found: NDArray = eager(np.argwhere, x)
+    found: NDArray = eager("argwhere", np.argwhere, x)
     return found
 
 

@@ -78,7 +78,7 @@ def unique_all(x: ArrayLike, /) -> UniqueAllResult:
     >>> weft.unique_all([5, 3, 5]).counts
     NDArray([1, 2])
     """
-    return UniqueAllResult(*eager(np.unique_all, x))
+    return UniqueAllResult(*eager("unique_all", np.unique_all, x))
 
 
 def unique_counts(x: ArrayLike, /) -> UniqueCountsResult:
@@ -90,7 +90,7 @@ def unique_counts(x: ArrayLike, /) -> UniqueCountsResult:
     >>> weft.unique_counts([5, 3, 5]).values
     NDArray([3, 5])
     """
-    return UniqueCountsResult(*eager(np.unique_counts, x))
+    return UniqueCountsResult(*eager("unique_counts", np.unique_counts, x))
 
 
 def unique_inverse(x: ArrayLike, /) -> UniqueInverseResult:
@@ -102,7 +102,7 @@ def unique_inverse(x: ArrayLike, /) -> UniqueInverseResult:
     >>> weft.unique_inverse([5, 3, 5]).inverse_indices
     NDArray([1, 0, 1])
     """
-    return UniqueInverseResult(*eager(np.unique_inverse, x))
+    return UniqueInverseResult(*eager("unique_inverse", np.unique_inverse, x))
 
 
 def unique_values(x: ArrayLike, /) -> NDArray:
@@ -114,7 +114,7 @@ def unique_values(x: ArrayLike, /) -> NDArray:
     >>> weft.unique_values([5, 3, 5])
     NDArray([3, 5])
     """
-    found: NDArray = eager(_sorted_values, x)
+    found: NDArray = eager("unique_values", _sorted_values, x)
     return found
 
 
@@ -137,6 +137,7 @@ def unique(
     NDArray([3, 5])
     """
     found: NDArray | tuple[NDArray, ...] = eager(
+        "unique",
         np.unique,
         x,
         return_index=return_index,
@@ -170,7 +171,7 @@ def union1d(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
     >>> weft.union1d([3, 1], [2, 3])
     NDArray([1, 2, 3])
     """
-    found: NDArray = eager(np.union1d, x1, x2)
+    found: NDArray = eager("union1d", np.union1d, x1, x2)
     return found
 
 
@@ -183,7 +184,7 @@ def intersect1d(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
     >>> weft.intersect1d([3, 1], [2, 3])
     NDArray([3])
     """
-    found: NDArray = eager(np.intersect1d, x1, x2)
+    found: NDArray = eager("intersect1d", np.intersect1d, x1, x2)
     return found
 
 
@@ -196,7 +197,7 @@ def setdiff1d(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
     >>> weft.setdiff1d([3, 1], [2, 3])
     NDArray([1])
     """
-    found: NDArray = eager(np.setdiff1d, x1, x2)
+    found: NDArray = eager("setdiff1d", np.setdiff1d, x1, x2)
     return found
 
 
@@ -209,7 +210,7 @@ def setxor1d(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
     >>> weft.setxor1d([3, 1], [2, 3])
     NDArray([1, 2])
     """
-    found: NDArray = eager(np.setxor1d, x1, x2)
+    found: NDArray = eager("setxor1d", np.setxor1d, x1, x2)
     return found
 
 

@@ -14,6 +14,7 @@ from weft._array.operands import engine_of
 from weft._array.rules import Aval, as_dtype
 from weft._core import wrap
 from weft._default import get_engine
+from weft._tape.hearing import hear_nothing
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from weft._core import Engine, NDArray
     from weft._device import Device
 
-__all__ = ["arange", "geomspace", "linspace", "logspace"]
+__all__ = ["arange", "geomspace", "linspace", "logspace", "number_of"]
 
 
 def _range_rule(*, start: float, stop: float, step: float, dtype: DType) -> Aval:
@@ -77,7 +78,7 @@ def arange(
     """
     where = as_device(device)
     given = (0, start, step) if stop is None else (start, stop, step)
-    numbers = [_number(x) for x in given]
+    numbers = [number_of(x) for x in given]
     if any(isinstance(x, complex) for x in numbers):
         raise TypeError(f"arange() takes real numbers, not {numbers}")
     first, last, by = numbers
@@ -86,7 +87,9 @@ def arange(
         raise TypeError("arange() is only supported for booleans when the result has at most length 2")
     owner = engine or engine_of()
     rule = _range_rule(start=first, stop=last, step=by, dtype=found)
-    return made(_arange, rule.shape, found, owner, where, start=first, stop=last, step=by)
+    answer = made(_arange, rule.shape, found, owner, where, start=first, stop=last, step=by)
+    hear_nothing("arange", (start, stop, step), (answer,))
+    return answer
 
 
 _arange.set_attribute("kernels", "arange")
@@ -149,12 +152,14 @@ def linspace(
     count = operator.index(num)
     if count < 0:
         raise ValueError(f"Number of samples, {count}, must be non-negative.")
-    ends = _number(start), _number(stop)
+    ends = number_of(start), number_of(stop)
     default = np.complex128 if any(isinstance(end, complex) for end in ends) else np.float64
     found = as_dtype(default if dtype is None else dtype)
     owner = engine or engine_of()
     given = {"start": ends[0], "stop": ends[1], "num": count, "endpoint": bool(endpoint)}
-    return made(_linspace, (count,), found, owner, where, **given)
+    numbers = made(_linspace, (count,), found, owner, where, **given)
+    hear_nothing("linspace", (start, stop), (numbers,))
+    return numbers
 
 
 def logspace(
@@ -194,8 +199,12 @@ def logspace(
     >>> weft.logspace(0, 2, 3)
     NDArray([  1.,  10., 100.])
     """
-    found = np.logspace(start, stop, operator.index(num), endpoint=endpoint, base=base)
-    return _wrapped(found, dtype, device, engine)
+    ends: tuple[float, float] = number_of(start), number_of(stop)
+    scale: float = number_of(base)
+    values = np.logspace(*ends, operator.index(num), endpoint=endpoint, base=scale)
+    found = _wrapped(values, dtype, device, engine)
+    hear_nothing("logspace", (start, stop, base), (found,))
+    return found
 
 
 def geomspace(
@@ -217,7 +226,10 @@ def geomspace(
     >>> weft.geomspace(1, 8, 4)
     NDArray([1., 2., 4., 8.])
     """
-    return _wrapped(np.geomspace(start, stop, operator.index(num), endpoint=endpoint), dtype, device, engine)
+    ends: tuple[float, float] = number_of(start), number_of(stop)
+    found = _wrapped(np.geomspace(*ends, operator.index(num), endpoint=endpoint), dtype, device, engine)
+    hear_nothing("geomspace", (start, stop), (found,))
+    return found
 
 
 def _wrapped(
@@ -227,7 +239,7 @@ def _wrapped(
     return place(wrap(values.astype(wanted), engine or get_engine()), as_device(device))
 
 
-def _number(value: Any) -> Any:  # noqa: ANN401 - whatever was given
+def number_of(value: Any) -> Any:  # noqa: ANN401 - whatever was given
     """Return a Python number for a number, a NumPy scalar, or an array of one element, which is waited for."""
     found: Any = value.item() if hasattr(value, "item") else value
     if not isinstance(found, bool | int | float | complex):

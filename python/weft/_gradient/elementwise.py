@@ -113,6 +113,18 @@ def _step(node: Any, grads: Any) -> Any:
     return (None,)
 
 
+@gradient_of("spacing")
+def _spacing(node: Any, grads: Any) -> Any:
+    del node, grads  # constant almost everywhere
+    return (None,)
+
+
+@gradient_of("nextafter")
+def _nextafter(node: Any, grads: Any) -> Any:
+    """Move with the number whose neighbour it is."""
+    return fit(grads[0], node.inputs[0]), None
+
+
 @gradient_of("floor_divide")
 def _floor_divide(node: Any, grads: Any) -> Any:
     del node, grads  # constant almost everywhere

@@ -5,7 +5,7 @@ The one place where that is said; what has neither a rule nor a line here fails 
 
 from __future__ import annotations
 
-from weft._gradient.registering import no_gradient
+from weft._gradient.registering import no_gradient, refuse_gradient
 
 __all__: list[str] = []
 
@@ -24,12 +24,10 @@ no_gradient(
     "argmax", "argmin", "argpartition", "argsort", "count_nonzero", "digitize", "lexsort", "linalg.matrix_rank",
     "nanargmax", "nanargmin", "searchsorted", "unravel_index",
 )  # fmt: skip
-#: Neighbours of numbers, as the machine has them.
-no_gradient("nextafter", "spacing")
 #: Of no operand.
 no_gradient("arange", "constant", "eye", "fft.fftfreq", "fft.rfftfreq", "linspace")
 #: Draws: their parameters are no operands of a derivative. What a loss needs of it is computed from draws of a fixed distribution.
-no_gradient(
+refuse_gradient(
     "random.beta", "random.binomial", "random.bytes", "random.chisquare", "random.choice", "random.dirichlet",
     "random.exponential", "random.f", "random.gamma", "random.geometric", "random.gumbel", "random.hypergeometric",
     "random.integers", "random.laplace", "random.logistic", "random.lognormal", "random.logseries",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -68,17 +69,32 @@ class _with_kept:  # noqa: N801 - what a rule sees, seen otherwise
         self.inputs, self.attributes = node.inputs, {**node.attributes, "keepdims": True}
 
 
+def _others(x: Any, axis: int) -> Any:
+    """Return for each element the product of the others along an axis."""
+
+    def before(x: Any) -> Any:
+        return pad_axis(apply("cumulative_prod", x, axis=axis, include_initial=True), axis, 0, -1)
+
+    return before(x) * apply("flip", before(apply("flip", x, axes=(axis,))), axes=(axis,))
+
+
 @gradient_of("prod", inputs=[0, 1])
 def _prod(node: Any, grads: Any) -> Any:
-    """Multiply by the product of the others: where one of them is zero, of the rest."""
+    """Multiply by the product of the others: of those before times of those behind, so zeros do no harm."""
     x = node.inputs[0]
     if len(node.inputs) > 1:
         x = choose(node.inputs[1], x, 1)
-    zero = e.equal(x, 0)
-    rest = choose(zero, 1, x)
-    product = _total(rest, node, "prod")
-    zeros = _total(zero, node)
-    others = choose(e.equal(zeros, 0), product / rest, choose(e.logical_and(e.equal(zeros, 1), zero), product, 0))
+    axis = node.attributes.get("axis")
+    if axis is None:
+        others = apply("reshape_like", _others(apply("reshape", x, shape=(-1,)), 0), x)
+    else:
+        axes: list[int] = list(axis) if isinstance(axis, tuple) else [axis]  # pyright: ignore[reportUnknownArgumentType] # of integers
+        others, rest = _others(x, axes[0]) if axes else None, x
+        for done, following in itertools.pairwise(axes):
+            rest = apply("prod", rest, axis=done, keepdims=True)
+            others = others * _others(rest, following)
+        if others is None:
+            return _answer(_spread(grads[0], node), node)
     initial = node.attributes.get("initial")
     if initial is not None:
         others = others * initial

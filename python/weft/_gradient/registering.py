@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from weft.ops import Op
 
-__all__ = ["Node", "Rule", "gradient_of", "needs", "no_gradient", "reading"]
+__all__ = ["Node", "Rule", "gradient_of", "needs", "no_gradient", "reading", "refuse_gradient"]
 
 _RESULTS = 32
 
@@ -87,6 +87,13 @@ def no_gradient(*names: str) -> None:
     """Say that results of these ops have no gradient: they are no numbers that change with the operands."""
     for name in names:
         get_op(name).set_attribute("gradient_reads", None)
+
+
+def refuse_gradient(*names: str) -> None:
+    """Say that nobody knows the gradient of these ops: results change with the operands, and who asks for one is told so."""
+    no_gradient(*names)
+    for name in names:
+        get_op(name).set_attribute("gradient_refused", True)
 
 
 def needs(node: Node, at: int) -> bool:

@@ -11,7 +11,7 @@ from weft._array.devices import as_device
 from weft._array.rules import as_dtype
 from weft._core import NDArray
 from weft._tape.modes import no_grad
-from weft.errors import ArgumentTypeError, ArgumentValueError
+from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -194,6 +194,38 @@ class Tensor(NDArray):
         """Return the elements cast to a dtype; "int" is int32 and "float" float32."""
         return self.astype(dtype_of(dtype))
 
+    def to_type(self, dtype: npt.DTypeLike) -> NDArray:
+        """Check that it is of a dtype, and return it: a tensor keeps its dtype, and `as_type` returns another one."""
+        if dtype_of(dtype) != self.dtype:
+            raise ArgumentValueError(
+                f"a tensor of dtype {self.dtype} does not become one of dtype {dtype_of(dtype)}: take what as_type() returns"
+            )
+        return self
+
+    def add_column(self, v: NDArray) -> None:
+        """Add a vector to each column, in place."""
+        write(self, self + _column(self, v), 0)
+
+    def add_row(self, v: NDArray) -> None:
+        """Add a vector to each row, in place."""
+        write(self, self + _row(self, v), 0)
+
+    def mult_column(self, v: NDArray) -> None:
+        """Multiply each column by a vector, in place."""
+        write(self, self * _column(self, v), 0)
+
+    def mult_row(self, v: NDArray) -> None:
+        """Multiply each row by a vector, in place."""
+        write(self, self * _row(self, v), 0)
+
+    def div_column(self, v: NDArray) -> None:
+        """Divide each column by a vector, in place."""
+        write(self, self / _column(self, v), 0)
+
+    def div_row(self, v: NDArray) -> None:
+        """Divide each row by a vector, in place."""
+        write(self, self / _row(self, v), 0)
+
     def to_host(self) -> NDArray:
         """Return it on the first CPU: itself, if it is there."""
         return self.to_device(weft.cpu())
@@ -233,6 +265,20 @@ class Tensor(NDArray):
         drawn = draw(generator_of(self.device))
         write(target, drawn if drawn.device == self.device else drawn.to_device(self.device), 0)
         return target
+
+
+def _column(matrix: NDArray, v: NDArray) -> NDArray:
+    """Return a vector as a column of a matrix; ShapeError if it is none."""
+    if matrix.ndim != 2 or v.shape != matrix.shape[:1]:  # noqa: PLR2004 - of a matrix
+        raise ShapeError(f"a vector of shape {v.shape} is no column of a tensor of shape {matrix.shape}")
+    return v.reshape((-1, 1))
+
+
+def _row(matrix: NDArray, v: NDArray) -> NDArray:
+    """Return a vector as a row of a matrix; ShapeError if it is none."""
+    if matrix.ndim != 2 or v.shape != matrix.shape[1:]:  # noqa: PLR2004 - as above
+        raise ShapeError(f"a vector of shape {v.shape} is no row of a tensor of shape {matrix.shape}")
+    return v
 
 
 def write(target: NDArray, source: Any, offset: int) -> None:  # noqa: ANN401 - an array of either kind

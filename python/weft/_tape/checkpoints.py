@@ -107,9 +107,11 @@ def _not_before(arrays: list[NDArray], dys: list[NDArray]) -> list[NDArray]:
     chosen = [at for at, entry in entries.items() if entry is not None and not entry[0].is_leaf]
     chosen = chosen or [at for at, entry in entries.items() if entry is None]
     chosen = chosen or sorted(long, key=lambda at: arrays[at].nbytes)[:1]
-    last = next((dy for dy in reversed(dys) if dy.size), None)
     made = list(arrays)
-    for at in chosen if last is not None else ():
+    last = next((dy for dy in reversed(dys) if dy.size), None)
+    if last is None:
+        return made
+    for at in chosen:
         x = arrays[at]
         with paused():
             made[at] = beside(x, x.shape, x.dtype)

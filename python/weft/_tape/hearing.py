@@ -8,14 +8,14 @@ from weft._array import operands, places
 from weft._core import NDArray, tape_check_target, tape_entry, tape_hears, tape_note, tape_pause
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import TypeAlias
 
     from weft.ops import Op
 
     Push: TypeAlias = Callable[[Op, tuple[Any, ...], Any, dict[str, Any]], tuple[NDArray, ...]]
 
-__all__ = ["EVERYTHING", "hear", "hear_unary", "hear_write", "reads_of"]
+__all__ = ["EVERYTHING", "check_changed", "hear", "hear_nothing", "hear_unary", "hear_view", "hear_write", "reads_of"]
 
 #: What a rule reads of which nothing is said: all operands and all results.
 EVERYTHING = (1 << 64) - 1
@@ -56,6 +56,8 @@ def hear(
             tape_check_target(op.name, target)
         if reads:
             seen = _kept(given, targets, reads)
+    changed = [given[at] for at in op.mutates]
+    check_changed(op.name, changed)
     before = tape_pause(True)
     try:
         results = push(op, given, out, attributes)
@@ -64,8 +66,50 @@ def hear(
     if reads is not None:
         tape_note(op, attributes or None, seen, results, reads, bool(targets))
     elif targets:
-        tape_note(op, None, (), results, 0, True)
+        hear_nothing(op.name, given, targets, written=True)
+    elif op.attribute("gradient_refused", False):
+        hear_nothing(op.name, given, results)
+    if changed:
+        hear_nothing(op.name, given, changed, written=True)
     return results
+
+
+class _Silent:
+    """An op of which nobody knows a gradient: of a function that computes by NumPy, of draws."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def attribute(self, key: str, default: object = None) -> object:  # noqa: ARG002 - as `Op.attribute`
+        """Return what is there for want of a rule."""
+        return default
+
+
+def hear_nothing(name: str, inputs: Iterable[Any], results: Iterable[Any], *, written: bool = False) -> None:
+    """Note that `results` are computed from `inputs` in a way that has no gradient: who asks for one is told so.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls it.
+    inputs, results : iterable
+        Of which arrays count.
+    written : bool, default: False
+        Whether the results are places that were there.
+    """
+    arrays = tuple(x for x in inputs if isinstance(x, NDArray))
+    found = tuple(x for x in results if isinstance(x, NDArray) and x.dtype.kind in "fc")
+    if found and tape_hears((*arrays, *found) if written else arrays):
+        tape_note(_Silent(name), None, arrays, found, 0, written)
+
+
+def check_changed(name: str, targets: Iterable[Any]) -> None:
+    """Raise if what is about to be changed keeps its values while gradients are wanted for it."""
+    for target in targets:
+        if isinstance(target, NDArray) and target._known and tape_hears((target,)):
+            tape_check_target(name, target)
 
 
 def hear_unary(op: Op, x: NDArray, result: NDArray) -> None:

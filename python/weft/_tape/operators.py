@@ -51,6 +51,10 @@ class Operator:
     _node: _Saved | None = None
     _kept: tuple[Any, ...] = ()
 
+    def __init__(self, name: str | None = None) -> None:
+        """Make an operator, whose name errors tell: its class's, unless another one is given."""
+        self.name = type(self).__name__ if name is None else name
+
     def forward(self, *arrays: Any) -> Any:  # noqa: ANN401 - arrays
         """Return the result, or a tuple of results, for the inputs."""
         raise NotImplementedError(f"{type(self).__name__} defines no forward()")
@@ -107,7 +111,7 @@ class _Bound:
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
-        self.name = type(operator).__name__
+        self.name: str = getattr(operator, "name", type(operator).__name__)
 
     def attribute(self, key: str, default: object = None) -> Any:  # noqa: ANN401 - as `Op.attribute`
         """Return the rule, as an op does."""

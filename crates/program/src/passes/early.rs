@@ -25,7 +25,7 @@ struct Order<'a> {
     users: Vec<Vec<usize>>,
     uses: Vec<Uses>,
     done: Vec<bool>,
-    order: Vec<usize>,
+    ran: Vec<usize>,
 }
 
 impl<'a> Order<'a> {
@@ -43,16 +43,16 @@ impl<'a> Order<'a> {
                 users[entry].push(at);
             }
         }
-        let uses = users.iter().map(|users| Uses { left: users.len(), begun: false }).collect();
+        let left = users.iter().map(|users| Uses { left: users.len(), begun: false }).collect();
         Self {
             recorded,
             instructions,
             later,
             waits: before.iter().map(Vec::len).collect(),
             users,
-            uses,
+            uses: left,
             done: vec![false; instructions.len()],
-            order: Vec::with_capacity(instructions.len()),
+            ran: Vec::with_capacity(instructions.len()),
         }
     }
 
@@ -76,7 +76,7 @@ impl<'a> Order<'a> {
 
     fn run(&mut self, at: usize, ready: &mut BTreeSet<usize>) {
         self.done[at] = true;
-        self.order.push(at);
+        self.ran.push(at);
         for &other in &self.later[at] {
             self.waits[other] -= 1;
             if self.waits[other] == 0 {
@@ -116,5 +116,5 @@ pub(super) fn early(recorded: &Recorded) -> Vec<Instruction> {
             }
         }
     }
-    order.order.iter().map(|at| instructions[*at].clone()).collect()
+    order.ran.iter().map(|at| instructions[*at].clone()).collect()
 }

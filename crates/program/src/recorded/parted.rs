@@ -114,7 +114,7 @@ impl Recorded {
                         shown.push((result, whole(buffer)?));
                     }
                     None if !kept.iter().any(|(known, _)| *known == met.number) => {
-                        kept.push((met.number, whole(buffer)?))
+                        kept.push((met.number, whole(buffer)?));
                     }
                     _ => {}
                 }

@@ -149,6 +149,7 @@ pub(crate) fn tape_note(
 /// Notes an op of any number of operands: each of `inputs` and `outputs` with whether its rule looks at the value, and each
 /// of `inputs` with whether it may have a gradient. The last `targets` of the results are places that were there.
 #[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // extracted from a list
 pub(crate) fn tape_note_call(
     op: Bound<'_, PyAny>,
     inputs: Vec<(Bound<'_, PyAny>, bool, bool)>,
