@@ -14,6 +14,7 @@ import pytest
 
 import weft
 from conftest import write_script
+from weft._cuda.expressions import expression
 from weft._cuda.fused import source
 from weft._cuda.sources import Elementwise
 
@@ -193,7 +194,7 @@ def neighbours() -> str:
             (("slot", 1), ("array", 2)),
         ),
         (
-            Elementwise("add", "a + b", (double, pair), pair, (pair,) * 2, pair),
+            Elementwise("add", expression("add", (pair, pair)) or "", (double, pair), pair, (pair,) * 2, pair),
             ("array", 3),
             (("slot", 1), ("array", 3)),
         ),

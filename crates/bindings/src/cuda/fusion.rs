@@ -125,16 +125,14 @@ impl<'a> Fusion<'a> {
         let mut arrays = operands[1..].iter();
         let mut inputs = Vec::with_capacity(step.inputs.len());
         for input in &step.inputs {
-            inputs.push(match (input, arrays.as_slice().first()) {
-                (Given::Array(_), Some(part)) => {
-                    arrays.next();
-                    place(part)
-                }
-                _ => {
+            let array = if matches!(input, Given::Array(_)) { arrays.next() } else { None };
+            inputs.push(array.map_or_else(
+                || {
                     *scalars += 1;
                     ("scalar", *scalars - 1)
-                }
-            });
+                },
+                place,
+            ));
         }
         let kernel = step.build.bind(py).getattr("kernel")?;
         (kernel, place(&operands[0]), PyTuple::new(py, inputs)?).into_pyobject(py)
