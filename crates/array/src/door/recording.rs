@@ -263,7 +263,7 @@ pub fn note_constant(buffer: &Arc<Buffer>) {
 /// Answers the call that does, by name and place.
 pub fn look(array: &Array) -> Result<(), (String, u64)> {
     let writes = |call: &&Recorded| {
-        call.arrays.iter().any(|(other, access)| *access != Access::Read && Arc::ptr_eq(other.buffer(), array.buffer()))
+        call.arrays.iter().any(|(other, access)| *access != Access::Read && other.buffer().is_same(array.buffer()))
     };
     let looked = with_mut(|tape| {
         if let Some(call) = tape.all().find_map(|tape| tape.calls.iter().rev().find(writes)) {
@@ -288,7 +288,7 @@ pub fn look(array: &Array) -> Result<(), (String, u64)> {
 #[must_use]
 pub fn is_written(array: &Array) -> bool {
     let writes = |call: &Recorded| {
-        call.arrays.iter().any(|(other, access)| *access != Access::Read && Arc::ptr_eq(other.buffer(), array.buffer()))
+        call.arrays.iter().any(|(other, access)| *access != Access::Read && other.buffer().is_same(array.buffer()))
     };
     with(|tape| tape.all().any(|tape| tape.calls.iter().any(writes))).unwrap_or(false)
 }

@@ -17,8 +17,8 @@ enum Memory {
     Host(Arc<Storage>),
     /// Bytes that the host does not reach.
     Elsewhere(Elsewhere),
-    /// None: they have a place in a recording.
-    Recorded(Arc<Tag>),
+    /// None: they have a place in a recording, where they stand for the buffer at this address, if it is not 0.
+    Recorded(Arc<Tag>, usize),
 }
 
 /// Memory shared by an array and its views, and the variables that order accesses to it.
@@ -73,7 +73,22 @@ impl Buffer {
     /// A buffer that has its place in a recording alone.
     #[must_use]
     pub fn recorded(engine: &Engine, bytes: usize, readonly: bool, tag: Arc<Tag>) -> Arc<Self> {
-        Self::of(engine, bytes, Memory::Recorded(tag), readonly)
+        Self::of(engine, bytes, Memory::Recorded(tag, 0), readonly)
+    }
+
+    /// A buffer that stands for this one in a recording, which is over before this one may go.
+    #[must_use]
+    pub fn standing_in(self: &Arc<Self>, readonly: bool, tag: Arc<Tag>) -> Arc<Self> {
+        let memory = Memory::Recorded(tag, Arc::as_ptr(self).addr());
+        Self::of(&self.engine, self.bytes, memory, readonly)
+    }
+
+    /// Whether two buffers are the same memory: one buffer, or one and what stands for it in a recording.
+    #[must_use]
+    #[inline]
+    pub fn is_same(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        let stands = |one: &Self, other: *const Self| matches!(one.memory, Memory::Recorded(_, address) if address == other.addr());
+        Arc::ptr_eq(self, other) || stands(self, Arc::as_ptr(other)) || stands(other, Arc::as_ptr(self))
     }
 
     /// A buffer on bytes of an arena, which need not have memory yet.
@@ -137,7 +152,7 @@ impl Buffer {
     #[must_use]
     #[inline]
     pub fn recording(&self) -> Option<&Arc<Tag>> {
-        if let Memory::Recorded(tag) = &self.memory { Some(tag) } else { None }
+        if let Memory::Recorded(tag, _) = &self.memory { Some(tag) } else { None }
     }
 
     /// Its memory, if that is not the host's.
@@ -157,7 +172,7 @@ impl Buffer {
                 Some(call) => Err(ArrayError::GivenAway { call: call.to_string() }),
             },
             Memory::Elsewhere(memory) => Err(ArrayError::Elsewhere { device: memory.device().to_owned() }),
-            Memory::Recorded(tag) => Err(ArrayError::Recorded { recording: tag.name().to_owned() }),
+            Memory::Recorded(tag, _) => Err(ArrayError::Recorded { recording: tag.name().to_owned() }),
         }
     }
 

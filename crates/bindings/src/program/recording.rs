@@ -11,7 +11,7 @@ use pyo3::types::PyTuple;
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_array::recording::{self as tapes, Tape};
-use weft_array::{Array, Buffer, Tag};
+use weft_array::{Array, Tag};
 use weft_program::{Argument, Program, Recorded, Settings};
 
 thread_local! {
@@ -134,10 +134,7 @@ impl Recording {
         let buffer = match known {
             Some(known) if known.is_readonly() == readonly => known,
             Some(_) => return Err(self.capture(py, "has two arguments on one memory, of which one alone is read-only")),
-            None => {
-                let tag = Arc::clone(&self.tag);
-                Buffer::recorded(given.engine(), given.buffer().bytes(), readonly, tag)
-            }
+            None => given.buffer().standing_in(readonly, Arc::clone(&self.tag)),
         };
         let placeholder =
             Array::on(buffer, given.layout().clone(), given.dtype()).map_err(|error| raised(py, error))?;
