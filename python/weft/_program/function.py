@@ -259,7 +259,13 @@ class ProgramFunction(Signatures):
         call["the tape"] = (around & 1, "listening" if around & 1 else "not listening")
         source = _again, partial(_found_again, settings.name, self._reference()), _outlined(arguments)
         program = Program(
-            settings.name, recorded.compiled, recorded.structure, owners, source, layouts_of(leaves, overlaps)
+            settings.name,
+            recorded.compiled,
+            recorded.structure,
+            owners,
+            source,
+            layouts_of(leaves, overlaps),
+            recorded.known,
         )
         program._heard = recorded.heard or any(
             isinstance(leaves[number], NDArray) and leaves[number].requires_grad for number in recorded.compiled.closed
@@ -270,7 +276,11 @@ class ProgramFunction(Signatures):
             recorded.compiled.run,
             recorded.structure,
             [name.guard for name in recorded.names],
-            [*recorded.compiled.states, *(leaves[number] for number in recorded.compiled.closed)],
+            [
+                *recorded.compiled.states,
+                *recorded.compiled.looked_at,
+                *(leaves[number] for number in recorded.compiled.closed),
+            ],
             _versions(recorded.compiled),
             program._heard,
         )

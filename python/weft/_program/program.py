@@ -33,7 +33,17 @@ class Program:
         The function's or the block's.
     """
 
-    __slots__ = ("__weakref__", "_arguments", "_heard", "_layouts", "_planned", "_source", "_structure", "name")
+    __slots__ = (
+        "__weakref__",
+        "_arguments",
+        "_heard",
+        "_known",
+        "_layouts",
+        "_planned",
+        "_source",
+        "_structure",
+        "name",
+    )
 
     def __init__(
         self,
@@ -43,6 +53,7 @@ class Program:
         arguments: Sequence[str] = (),
         source: tuple[Callable[..., Program], Callable[[], ProgramFunction], tuple[Any, ...]] | None = None,
         layouts: Sequence[Layout] = (),
+        known: Sequence[NDArray] = (),
     ) -> None:
         self.name = name
         self._planned = compiled
@@ -50,6 +61,7 @@ class Program:
         self._arguments = tuple(arguments)
         self._source = source
         self._layouts = layouts
+        self._known = known  # what names that the function reads are bound to
         self._heard = False  # whether calls run as Python, as the tape goes on from what they return
 
     @property
@@ -93,7 +105,10 @@ class Program:
     @property
     def states(self) -> tuple[NDArray, ...]:
         """The arrays that the program reads or mutates where they lie: those that its function closes over."""
-        return self._compiled.states
+        known = self._known
+        return tuple(
+            next((array for array in known if array._shares_buffer(state)), state) for state in self._compiled.states
+        )
 
     @property
     def graph(self) -> Graph:

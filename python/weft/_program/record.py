@@ -62,6 +62,8 @@ class Recorded:
         What the function, and programs inlined in it, read elsewhere: as it was before the recording.
     arguments : sequence of str
         For each array that a replay takes, the parameter that it comes from.
+    known : sequence of NDArray
+        The arrays among what those names are bound to.
     heard : bool
         Whether gradients may be asked for of what a call returns or changes: a replay would not be on the tape.
     """
@@ -71,6 +73,7 @@ class Recorded:
     names: Sequence[Name]
     arguments: Sequence[str]
     heard: bool
+    known: Sequence[NDArray]
 
 
 def engine_for(leaves: Sequence[Any]) -> Engine:
@@ -187,7 +190,9 @@ def record(
         passes=options.passes,
         donate=[number for number, name in enumerate(owners) if name in options.donate and number not in returned],
     )
-    return Recorded(compiled, structure, tuple(names.values()), owners, heard)
+    bound = [array for name in names.values() for array in arrays_of(name.guard[-1]) if isinstance(array, NDArray)]
+    bound = [array for array in bound if any(array._shares_buffer(state) for state in compiled.states)]
+    return Recorded(compiled, structure, tuple(names.values()), owners, heard, bound)
 
 
 def _replaced(arguments: dict[str, Any], placeholders: Iterator[NDArray]) -> Iterator[Any]:

@@ -21,6 +21,14 @@ enum Memory {
     Recorded(Arc<Tag>, usize),
 }
 
+/// Why a buffer has memory no more that anybody may use.
+enum Gone {
+    /// It was given away, to the call of this name.
+    To(Box<str>),
+    /// It was made in a recording that came to nothing.
+    With(Arc<Tag>),
+}
+
 /// Memory shared by an array and its views, and the variables that order accesses to it.
 pub struct Buffer {
     bytes: usize,
@@ -32,8 +40,8 @@ pub struct Buffer {
     of_host: OnceLock<Variable>,
     pub(crate) ranges: Guarded<Ranges>,
     readonly: bool,
-    /// The call to which its memory was given away.
-    given: OnceLock<Box<str>>,
+    /// Why it is of no use any more.
+    gone: OnceLock<Gone>,
 }
 
 impl Buffer {
@@ -47,7 +55,7 @@ impl Buffer {
             of_host: OnceLock::new(),
             ranges: Guarded::default(),
             readonly,
-            given: OnceLock::new(),
+            gone: OnceLock::new(),
         })
     }
 
@@ -130,7 +138,7 @@ impl Buffer {
             of_host: OnceLock::new(),
             ranges: Guarded::new(Ranges::on(device)),
             readonly,
-            given: OnceLock::new(),
+            gone: OnceLock::new(),
         })
     }
 
@@ -167,9 +175,10 @@ impl Buffer {
     #[inline]
     pub fn storage(&self) -> Result<&Arc<Storage>, ArrayError> {
         match &self.memory {
-            Memory::Host(storage) => match self.given.get() {
+            Memory::Host(storage) => match self.gone.get() {
                 None => Ok(storage),
-                Some(call) => Err(ArrayError::GivenAway { call: call.to_string() }),
+                Some(Gone::To(call)) => Err(ArrayError::GivenAway { call: call.to_string() }),
+                Some(Gone::With(tag)) => Err(ArrayError::Recorded { recording: tag.name().to_owned() }),
             },
             Memory::Elsewhere(memory) => Err(ArrayError::Elsewhere { device: memory.device().to_owned() }),
             Memory::Recorded(tag, _) => Err(ArrayError::Recorded { recording: tag.name().to_owned() }),
@@ -213,7 +222,7 @@ impl Buffer {
     /// Whether its bytes are the host's.
     #[inline]
     pub(crate) fn is_host(&self) -> bool {
-        matches!(self.memory, Memory::Host(_)) && self.given.get().is_none()
+        matches!(self.memory, Memory::Host(_)) && self.gone.get().is_none()
     }
 
     /// Refuses to be written to, if that is so.
@@ -238,13 +247,21 @@ impl Buffer {
 
     /// Gives its memory away, to the call of this name: from now on it can be neither looked at nor pushed on.
     pub fn give_away(&self, call: &str) {
-        let _ = self.given.set(call.into());
+        let _ = self.gone.set(Gone::To(call.into()));
     }
 
-    /// The call to which its memory was given away.
+    /// Says that it was made in a recording that came to nothing: nothing will ever be written to it.
+    pub(crate) fn abandon(&self, tag: &Arc<Tag>) {
+        let _ = self.gone.set(Gone::With(Arc::clone(tag)));
+    }
+
+    /// The call to which its memory was given away, or the recording with which it is gone.
     #[must_use]
     pub fn given_to(&self) -> Option<&str> {
-        self.given.get().map(|call| &**call)
+        self.gone.get().map(|gone| match gone {
+            Gone::To(call) => &**call,
+            Gone::With(tag) => tag.name(),
+        })
     }
 
     /// Whether these bytes are all.

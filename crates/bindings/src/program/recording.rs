@@ -108,6 +108,9 @@ impl Recording {
     /// Ends it, if it is open on this thread, and forgets what was recorded.
     fn abort(slf: &Bound<'_, Self>) {
         let tape = Self::close(slf);
+        if let Some(tape) = &tape {
+            tape.abandon();
+        }
         let parts = std::mem::take(&mut *slf.get().parts());
         slf.get().parts().begun = true;
         drop((tape, parts));
@@ -138,6 +141,9 @@ impl Recording {
         };
         let placeholder =
             Array::on(buffer, given.layout().clone(), given.dtype()).map_err(|error| raised(py, error))?;
+        if given.device() > 0 {
+            placeholder.set_device(given.device());
+        }
         let argument = Argument { placeholder: placeholder.clone(), array: given.clone() };
         self.parts().arguments.push((argument, array.clone().unbind()));
         Ok(NDArray::new(placeholder, array.get().owner().clone_ref(py)))

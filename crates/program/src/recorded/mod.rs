@@ -53,6 +53,8 @@ pub(crate) struct Entry {
     pub(crate) is_result: bool,
     /// Whether somebody else's code sees it, who may keep what he saw.
     pub(crate) is_shown: bool,
+    /// The device on which it belongs, if it is made in a call, and that is known.
+    pub(crate) device: Option<u16>,
 }
 
 impl Entry {
@@ -248,6 +250,12 @@ impl Recorded {
     #[must_use]
     pub fn closed(&self) -> &[usize] {
         &self.closed
+    }
+
+    /// The entries of the results.
+    #[must_use]
+    pub fn result_entries(&self) -> Vec<usize> {
+        self.results.iter().map(|shown| shown.entry).collect()
     }
 
     /// Its instructions, in recorded order.

@@ -63,7 +63,9 @@ impl Here {
             elements(&instruction.step, bytes)
         };
         let total = instructions.iter().map(read).fold(0_usize, usize::saturating_add);
-        if instructions.len() > INSTRUCTIONS || !instructions.iter().all(native) || total > ELEMENTS {
+        // Where something belongs, a pushed call finds out.
+        let elsewhere = recorded.entries.iter().any(|entry| entry.device.is_some_and(|device| device > 0));
+        if elsewhere || instructions.len() > INSTRUCTIONS || !instructions.iter().all(native) || total > ELEMENTS {
             return None;
         }
         let (mut steps, mut operands) = (Vec::new(), Vec::new());

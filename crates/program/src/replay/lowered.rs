@@ -121,6 +121,9 @@ impl Lowered {
             }
         }
         let apart = recorded.engine.policy() == Policy::PerDevice;
+        for (device, entry) in devices.iter_mut().zip(&recorded.entries) {
+            *device = device.or(entry.device);
+        }
         let placed = placed(instructions, &mut devices);
         for (at, (instruction, device)) in instructions.iter().zip(placed).enumerate() {
             let device = apart.then_some(device);

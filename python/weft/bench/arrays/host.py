@@ -72,7 +72,9 @@ class _Bench:
         self._library = library
         self._settings = settings
         self._addends = {n: [library.hold(values) for values in make_addends(n)] for n in settings.add_sizes}
-        self._script = library.run(self._held(make_operands(settings))) if "D" in library.tables else list
+        self._script: Callable[[], Sequence[Any]] = list
+        if "D" in library.tables:
+            self._script = library.run(self._held(make_operands(settings)))
         # By what is called and how large: functions are compiled once.
         self._called: dict[tuple[str, int], tuple[Callable[..., Sequence[Any]], list[Any]]] = {}
 
