@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from harness.build import PARKED_THREAD
-from harness.native import floor_jobs, native_jobs
+from harness.native import floor_jobs, native_jobs, replay_jobs
 from weft.bench.latency import Slot, flag_latency
 from weft.bench.measure import Additions
 from weft.bench.samples import Job
@@ -21,6 +21,8 @@ def additions(binaries: Binaries, settings: Settings) -> Additions:
     found = Additions()
     if "A" in settings.tables:
         found.jobs["A"] = native_jobs(binaries, settings)
+    if "R" in settings.tables:
+        found.jobs["R replay"] = replay_jobs(binaries, settings)
     if binaries.floors is not None:
         found.jobs["floors"] = floor_jobs(binaries.floors, settings)
     if binaries.bell is not None:
@@ -28,6 +30,8 @@ def additions(binaries: Binaries, settings: Settings) -> Additions:
         found.jobs["E"] = [Job("E", "native op", PARKED_THREAD, wake)]
     for name, reason in binaries.missing.items():
         found.missing[_table(name), name] = reason
+    for name, reason in binaries.replays_missing.items():
+        found.missing["R replay", name] = reason
     return found
 
 

@@ -32,6 +32,9 @@ class Binaries:
 
     programs: dict[str, list[str]] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
+    #: The same of graphs that are run again.
+    replays: dict[str, list[str]] = field(default_factory=dict)
+    replays_missing: dict[str, str] = field(default_factory=dict)
     floors: Path | None = None
     bell: Bell | None = None
 
@@ -74,24 +77,24 @@ def _peer(source: str, folder: Path, *flags: str) -> Path:
     return target
 
 
-def _weft_patterns() -> list[str]:
-    """Build weft's own benchmark of table A once, and return its command: cargo's start-up stays out of the repetitions."""
-    given = os.environ.get("WEFT_BENCH_PATTERNS")
+def _weft(bench: str) -> list[str]:
+    """Build a benchmark of weft's own once, and return its command: cargo's start-up stays out of the repetitions."""
+    given = os.environ.get(f"WEFT_BENCH_{bench.upper()}")
     if given:
         return [given]
     cargo = shutil.which("cargo")
     if cargo is None:
         message = "no cargo on this machine"
         raise BuildError(message)
-    command = [cargo, "bench", "-p", "weft-engine", "--bench", "patterns", "--no-run", "--message-format=json"]
+    command = [cargo, "bench", "-p", "weft-engine", "--bench", bench, "--no-run", "--message-format=json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise BuildError(_first_error(done.stderr))
     for line in done.stdout.splitlines():
         message = json.loads(line)
-        if message.get("executable") and message["target"]["name"] == "patterns":
+        if message.get("executable") and message["target"]["name"] == bench:
             return [message["executable"]]
-    message = "cargo built no benchmark named patterns"
+    message = f"cargo built no benchmark named {bench}"
     raise BuildError(message)
 
 
@@ -108,17 +111,20 @@ def build(folder: Path, tables: tuple[str, ...]) -> Binaries:
     binaries = Binaries()
     if "A" in tables:
         makers: dict[str, Callable[[], list[str]]] = {
-            "weft": _weft_patterns,
+            "weft": lambda: _weft("patterns"),
             "OpenMP": lambda: [str(_peer("openmp.cpp", folder, "-fopenmp"))],
             "oneTBB": lambda: [str(_peer("onetbb.cpp", folder, "-ltbb"))],
         }
-        for name, make in makers.items():
-            try:
-                binaries.programs[name] = make()
-            except BuildError as error:
-                binaries.missing[name] = f"not available: {error}"
+        _make(makers, binaries.programs, binaries.missing)
         if "weft" in binaries.programs:
             binaries.programs[TRACED] = [*binaries.programs["weft"], "--trace", "on"]
+    if "R" in tables:
+        makers = {
+            "weft": lambda: _weft("replays"),
+            "Taskflow static": lambda: [str(_peer("taskflow.cpp", folder, "-std=c++20"))],
+            "oneTBB": lambda: [str(_peer("onetbb.cpp", folder, "-ltbb")), "--again", "on"],
+        }
+        _make(makers, binaries.replays, binaries.replays_missing)
     try:
         binaries.floors = _peer("floors.cpp", folder)
     except BuildError as error:
@@ -130,6 +136,14 @@ def build(folder: Path, tables: tuple[str, ...]) -> Binaries:
     except BuildError as error:
         binaries.missing[PARKED_THREAD] = f"not available: {error}"
     return binaries
+
+
+def _make(makers: dict[str, Callable[[], list[str]]], made: dict[str, list[str]], missing: dict[str, str]) -> None:
+    for name, make in makers.items():
+        try:
+            made[name] = make()
+        except BuildError as error:
+            missing[name] = f"not available: {error}"
 
 
 def workshop() -> tempfile.TemporaryDirectory[str]:

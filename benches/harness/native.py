@@ -1,4 +1,4 @@
-"""Programs in C++ and Rust: those of table A, in a process per pattern and repetition, and the floors."""
+"""Programs in C++ and Rust: those of tables A and R, in a process per pattern and repetition, and the floors."""
 
 from __future__ import annotations
 
@@ -26,19 +26,39 @@ FLOORS = ("native call", "uncontended atomic", "cache-line hand-off, one way")
 def native_jobs(binaries: Binaries, settings: Settings) -> list[Job]:
     """Return one job per pattern and implementation that could be built."""
     return [
-        Job("A", pattern, name, _Run(name, command, pattern, settings))
+        Job(
+            "A",
+            pattern,
+            name,
+            _Run(name, command, pattern, settings.native_ops, settings.share_of_others, settings.workers),
+        )
         for pattern in PATTERNS
         for name, command in binaries.programs.items()
     ]
 
 
+def replay_jobs(binaries: Binaries, settings: Settings) -> list[Job]:
+    """Return the jobs of table R: each pattern as a graph that was built before, in each size."""
+    return [
+        Job("R replay", replay_case(pattern, ops), name, _Run(name, command, pattern, ops, 0.0, settings.workers))
+        for ops in settings.replay_ops
+        for pattern in PATTERNS
+        for name, command in binaries.replays.items()
+    ]
+
+
+def replay_case(pattern: str, ops: int) -> str:
+    """Return the name of a column of table R."""
+    return f"{pattern}, {ops:,}"
+
+
 class _Run:
-    def __init__(self, name: str, command: list[str], pattern: str, settings: Settings) -> None:
+    def __init__(self, name: str, command: list[str], pattern: str, ops: int, share: float, workers: int) -> None:
         self._name = name
         self._pattern = pattern
         # A chain may stay on one thread; elsewhere that means that the machine was too busy to lend a second one.
-        self._share_of_others = 0.0 if pattern == "chain" else settings.share_of_others
-        numbers = ["--ops", str(settings.native_ops), "--workers", str(settings.workers), "--pattern", pattern]
+        self._share_of_others = 0.0 if pattern == "chain" else share
+        numbers = ["--ops", str(ops), "--workers", str(workers), "--pattern", pattern]
         self._command = [*command, "--json", *numbers]
 
     def __call__(self) -> list[float]:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness.build import TRACED
-from weft.bench.arrays.host import ALONE, BESIDE_PROCESS, BESIDE_THREAD
-from weft.bench.arrays.hosts import size
+from harness.native import replay_case
+from weft.bench.arrays.host import ALONE, ARGUMENTS, BESIDE_PROCESS, BESIDE_THREAD
+from weft.bench.arrays.hosts import given, size
 from weft.bench.arrays.numpy_arrays import NumPyArrays
 from weft.bench.patterns import PATTERNS
 from weft.bench.ratios import Statistic, best_peer
@@ -35,6 +36,13 @@ SCRIPT_RATIO = 0.5
 BLOCKED_SCRIPT_RATIO = 0.35
 # What a spinning thread takes beyond the core that a spinning process takes as well.
 SPINNING_RATIO = 1.15
+# Of Taskflow's time, or of oneTBB's where Taskflow is not there.
+REPLAY_RATIO = {"chain": 0.5, "independent": 0.5}
+REPLAY_RATIO_ELSEWHERE = 0.3
+REPLAY_SIZES = (1_000, 100_000)
+CALL_US = {16: 10.0, 1_000: 40.0, 100_000: 700.0}
+ONE_CALL_US = 2.5
+ARGUMENTS_US, ARGUMENT_US = 1.0, 0.1
 # Fewer than one run in twenty of an unchanged program differ by more on a quiet machine.
 THROUGHPUT_NOISE = 1.05
 
@@ -77,6 +85,9 @@ def targets(samples: Samples, tables: tuple[str, ...]) -> list[Target]:
     if "E" in tables:
         start = _time(samples, ("E", "weft", "native op"), "native op beside a busy main thread: start", BUSY_NATIVE_US)
         found.append(replace(start, decided_by="median"))
+    if "R" in tables:
+        found += _replays(samples)
+        found += _calls(samples)
     return found
 
 
@@ -173,6 +184,32 @@ def _scripts(samples: Samples) -> Iterator[Target]:
     minimum, median = _both(samples, ("D", "weft", BESIDE_THREAD), ("D", "weft", BESIDE_PROCESS))
     name = f"D: weft {BESIDE_THREAD} / {BESIDE_PROCESS}"
     yield Target(name, "x", SPINNING_RATIO, at_least=False, by_minimum=minimum, by_median=median)
+
+
+def _replays(samples: Samples) -> Iterator[Target]:
+    peer = next((row for row in ("Taskflow static", "oneTBB") if row in samples.rows("R replay")), "Taskflow static")
+    for ops in REPLAY_SIZES:
+        for pattern in PATTERNS:
+            case = replay_case(pattern, ops)
+            minimum, median = _both(samples, ("R replay", "weft", case), ("R replay", peer, case))
+            bound = REPLAY_RATIO.get(pattern, REPLAY_RATIO_ELSEWHERE)
+            name = f"R, {case}: weft / {peer}"
+            yield Target(name, "x", bound, at_least=False, by_minimum=minimum, by_median=median)
+
+
+def _calls(samples: Samples) -> Iterator[Target]:
+    for n, bound in CALL_US.items():
+        yield _time(samples, ("R", "weft", size(n)), f"R, {size(n)}: a call of 100 ops", bound)
+    yield _time(samples, ("R", "weft", given(1)), "R: a call of one op", ONE_CALL_US)
+    one = ("R", "weft", given(1))
+    for count in ARGUMENTS[1:]:
+        many = ("R", "weft", given(count))
+        minimum, median = (
+            _difference(_value(samples, many, statistic), _value(samples, one, statistic))
+            for statistic in ("minimum", "median")
+        )
+        name, bound = f"R, {given(count)}: beyond a call of one", ARGUMENTS_US + ARGUMENT_US * count
+        yield Target(name, "us", bound, at_least=False, by_minimum=minimum, by_median=median)
 
 
 def _array_ratio(samples: Samples, name: str, peer: tuple[str, str, str], bound: float) -> Target:

@@ -1,9 +1,10 @@
-// A oneTBB flow graph of continue_nodes: build and run. Its edges come from the last mutation of each variable and the reads since.
+// A oneTBB flow graph of continue_nodes: build and run, or, with --again on, run once more. Its edges come from the last mutation of each variable and the reads since.
 #include <oneapi/tbb/flow_graph.h>
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/task_arena.h>
 
 #include <deque>
+#include <type_traits>
 
 #include "peer.hpp"
 
@@ -60,15 +61,30 @@ struct OneTbb {
             flow::graph graph;
             std::deque<Node> nodes;
             timing = Timing();
-            build_and_run(program, body, graph, nodes);
+            const std::vector<std::uint32_t> roots = build(program, body, graph, nodes);
+            run(roots, graph, nodes);
             timing.finish();  // destruction of the graph is left out, in the peer's favour
+            const int runs = !again || !std::is_empty_v<Body> ? 0 : program.ops.size() < 10000 ? 50 : 3;
+            for (int i = 0; i < runs; ++i) {
+                Timing next;
+                run(roots, graph, nodes);
+                next.finish();
+                if (i == 0 || next.nanoseconds < timing.nanoseconds) timing = next;
+            }
         });
         return timing;
     }
 
+    bool again = false;
+
   private:
+    static void run(const std::vector<std::uint32_t>& roots, flow::graph& graph, std::deque<Node>& nodes) {
+        for (std::uint32_t root : roots) nodes[root].try_put(flow::continue_msg{});
+        graph.wait_for_all();
+    }
+
     template <class Body>
-    static void build_and_run(const Program& program, Body body, flow::graph& graph, std::deque<Node>& nodes) {
+    static std::vector<std::uint32_t> build(const Program& program, Body body, flow::graph& graph, std::deque<Node>& nodes) {
         Predecessors predecessors(program);
         std::vector<std::uint32_t> roots;
         for (std::size_t id = 0; id < program.ops.size(); ++id) {
@@ -80,11 +96,10 @@ struct OneTbb {
             if (before.empty()) roots.push_back(static_cast<std::uint32_t>(id));
             for (std::uint32_t other : before) flow::make_edge(nodes[other], nodes[id]);
         }
-        for (std::uint32_t root : roots) nodes[root].try_put(flow::continue_msg{});
-        graph.wait_for_all();
+        return roots;
     }
 };
 
 }  // namespace
 
-int main(int argc, char** argv) { return peer_main(argc, argv, "oneTBB", OneTbb{}); }
+int main(int argc, char** argv) { return peer_main(argc, argv, "oneTBB", OneTbb{parse(argc, argv).again}); }

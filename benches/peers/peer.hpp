@@ -11,6 +11,7 @@ struct Options {
     std::string pattern = "chain";
     std::size_t ops = 100000;
     int workers = 2;
+    bool again = false;  // run a graph that was built before
 };
 
 inline Options parse(int argc, char** argv) {
@@ -26,6 +27,7 @@ inline Options parse(int argc, char** argv) {
         if (flag == "--pattern") options.pattern = value;
         else if (flag == "--ops") options.ops = std::strtoull(value, nullptr, 10);
         else if (flag == "--workers") options.workers = std::atoi(value);
+        else if (flag == "--again") options.again = std::strcmp(value, "on") == 0;
         else {
             std::fprintf(stderr, "unknown flag: %s\n", flag.c_str());
             std::exit(2);

@@ -35,10 +35,11 @@ def test_all_tables_run_without_a_checkout(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["machine"]["weft"] == weft.__version__
-    assert {"floors", "A", "B", "push", "C", "C return", "D", "E"} <= set(found["tables"])
-    assert all(any(cell["implementation"].startswith("weft") for cell in found["tables"][key]) for key in "ABCDE")
+    assert {"floors", "A", "B", "push", "C", "C return", "D", "E", "R"} <= set(found["tables"])
+    assert all(any(cell["implementation"].startswith("weft") for cell in found["tables"][key]) for key in "ABCDER")
     missing = {(entry["table"], entry["implementation"]): entry["reason"] for entry in found["missing"]}
     assert "benches/run.py in a checkout" in missing["A", "OpenMP"]
+    assert "benches/run.py in a checkout" in missing["R replay", "Taskflow static"]
     assert not list(tmp_path.iterdir())
 
 
@@ -53,7 +54,7 @@ def test_tables_can_be_chosen_and_piped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--tables", "A,Q"), "'A,Q': the tables are A, B, C, D, E"),
+        (("--tables", "A,Q"), "'A,Q': the tables are A, B, C, D, E, R"),
         (("tables", "--reps", "0"), "'0': a number of at least 1"),
         (("tables", "--workers", "two"), "'two': a number of at least 1"),
         (("gpus",), "invalid choice: 'gpus'"),

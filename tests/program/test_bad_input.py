@@ -82,6 +82,41 @@ def test_a_capture_left_by_an_exception() -> None:
     assert x.tolist() == [2.0, 2.0]
 
 
+def leave(x: Any, made: list[weft.NDArray]) -> None:
+    made.extend([x + 1, weft.asarray([1.0, 2.0])])
+    x.fill(1 // 0)
+
+
+def test_arrays_of_a_capture_that_was_left_have_no_values() -> None:
+    x = weft.ones(2)
+    made: list[weft.NDArray] = []
+    with pytest.raises(ZeroDivisionError), weft.capture("left"):
+        leave(x, made)
+    y, known = made
+    for use in (y.tolist, lambda: y + 1, lambda: x.copyfrom(y)):
+        with pytest.raises(CaptureError, match="'left'"):
+            use()
+    assert "recorded" in repr(y)
+    assert known.tolist() == [1.0, 2.0], "what is known needs no replay"
+    with weft.capture("kept") as program:
+        y = x + 1
+    program.replay()
+    assert y.tolist() == [2.0, 2.0]
+
+
+def test_deleted_states_and_arguments() -> None:
+    w = weft.ones(2)
+    step = weft.program(lambda x, w: x + w, donate="w")
+    assert step(weft.ones(2), w).tolist() == [2.0, 2.0]
+    with pytest.raises(weft.errors.VariableDeletedError, match="donate"):
+        step(weft.ones(2), w)
+    closing = weft.program(lambda x: x + w)
+    with pytest.raises(weft.errors.VariableDeletedError, match="donate"):
+        closing(weft.ones(2))
+    w = weft.ones(2)
+    assert closing(weft.ones(2)).tolist() == [2.0, 2.0]
+
+
 def test_a_program_used_in_its_own_block() -> None:
     x = weft.ones(2)
     with weft.capture("step") as program:

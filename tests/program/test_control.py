@@ -286,6 +286,53 @@ def test_verified_calls_name_an_op_that_another_one_has_replaced() -> None:
         step(x)
 
 
+def test_verified_calls_find_a_wrong_step_and_name_it() -> None:
+    x, function = weft.linspace(0.0, 1.0, 5), [weft.tanh]
+
+    def body(x: Any) -> Any:
+        return weft.sqrt(function[0](x + 1)) * 2
+
+    step = weft.program(body, verify=1)
+    assert step(x).tolist() == step(x).tolist()
+    function[0] = weft.sin
+    wrong = weft.program(body).lower(x)
+    function[0] = weft.tanh
+    step.programs[0]._planned = wrong._planned
+    with pytest.raises(CaptureError, match=r"op 1, 'sin' \(.*test_control.*\), is 'tanh'"):
+        step(x)
+
+
+def test_verified_calls_name_a_callable_that_does_not_do_the_same_again() -> None:
+    values = iter(range(100))
+
+    def body(x: Any) -> Any:
+        y = x * 0
+
+        def noise() -> None:
+            np.asarray(y)[...] = next(values)
+
+        weft.get_engine().push(noise, (), [y], name="noise")
+        return weft.tanh(y + 1), x + 1
+
+    step = weft.program(body, verify=1)
+    with pytest.raises(CaptureError, match=r"result 0 differs.*'tanh'.*'noise' \(.*test_control"):
+        step(weft.ones(3))
+
+
+def test_verified_calls_are_few() -> None:
+    calls = []
+
+    @weft.program(verify=1000)
+    def step(x: Any) -> Any:
+        calls.append(1)
+        return x + 1
+
+    x = weft.ones(3)
+    for _ in range(1999):
+        step(x)
+    assert len(calls) == 2, "once to be recorded, and once beside the thousandth call"
+
+
 def test_verified_calls_change_nothing_else() -> None:
     rng = weft.random.default_rng(5)
     same = weft.random.default_rng(5)
@@ -312,6 +359,9 @@ def test_figures_and_pictures(tmp_path: Any) -> None:
     assert "argument 1: float64[64, 64]" in text
     assert "matmul" in program.summary()._repr_html_()
     profile = program.profile(replays=3, warmup=1)
+    counts = {op.name: op.count for op in profile.ops}
+    assert counts["matmul"] == 4
+    assert set(counts) <= {"matmul", "tanh", "add"}, "the replay itself is no op"
     assert sum(op.share for op in profile.ops) == pytest.approx(1.0)
     assert profile.seconds > 0
     assert "matmul" in str(profile)
@@ -337,6 +387,19 @@ def test_a_program_is_a_graph() -> None:
     assert set(names) == {"x_0", "w_1"}
     assert [entry.node.name.partition("_")[0] for entry in graph.outputs] == ["subtract", "add"]
     assert graph.outputs[0].version == 1
+
+
+def test_a_large_step_is_one_op_of_a_profile() -> None:
+    step = weft.program(lambda x: weft.tanh(x * 2 + 1) @ x)
+    profile = step.lower(weft.ones((600, 600))).profile(replays=2, warmup=0)
+    assert {op.name: op.count for op in profile.ops} == {"multiply+add+tanh": 1, "matmul": 1}
+
+
+def test_states_are_the_arrays_that_names_are_bound_to() -> None:
+    w, layers = weft.ones(2), [weft.ones(3), weft.ones(4)]
+    step = weft.program(lambda x: x + w[1:].sum() + layers[0].sum() + layers[1].sum())
+    states = step.lower(weft.ones(2)).states
+    assert {id(state) for state in states} == {id(w), id(layers[0]), id(layers[1])}
 
 
 def test_profile_makes_arguments_of_any_layout() -> None:

@@ -1,12 +1,13 @@
-"""Random programs, eager and recorded, four calls each: the same bits.
+"""Random programs, eager and recorded, four calls each: the same bits, and the same failures.
 
-Set ``WEFT_RANDOM_PROGRAMS`` to run so many times as many.
+Four policies run at least 25,000 ops each in replays. Set ``WEFT_RANDOM_PROGRAMS`` to run so many times as many.
 """
 
 from __future__ import annotations
 
 import os
 import random
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft._program.function import ProgramFunction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +25,23 @@ if TYPE_CHECKING:
 MANY = int(os.environ.get("WEFT_RANDOM_PROGRAMS", "1"))
 SIZE = 24
 CALLS = 4
+KINDS = (
+    "binary",
+    "unary",
+    "in place",
+    "slice",
+    "view",
+    "assign",
+    "reduce",
+    "draw",
+    "task",
+    "matmul",
+    "astype",
+    "fail",
+    "renew",
+)
+#: Ops of replays for each policy: 100,000 in all.
+OPS = 25_000
 
 BINARY: list[Callable[[Any, Any], Any]] = [
     lambda a, b: a + b,
@@ -42,17 +61,20 @@ class Ran:
     arrays: list[weft.NDArray]
     rng: weft.random.Generator
     seen: list[bytes] = field(default_factory=list)
+    states: list[weft.NDArray] = field(default_factory=list)
+    runs: dict[int, int] = field(default_factory=dict)
 
 
 def build(seed: int, length: int) -> list[Callable[[Ran], None]]:  # noqa: C901 - one branch for each kind of step
     """Return the steps of a program: each names arrays by number and does the same at every run."""
     chance = random.Random(seed)
     count = 5  # arrays so far
+    # Eager code joins ranges when the whole is read, and their failures with them; so programs that fail write no parts.
+    failing = chance.random() < 0.4
     steps: list[Callable[[Ran], None]] = []
-    for _ in range(length):
+    for number in range(length):
         kind = chance.choices(
-            ["binary", "unary", "in place", "slice", "view", "assign", "reduce", "draw", "task", "matmul", "astype"],
-            [6, 5, 4, 4, 2, 3, 1, 1, 1, 1, 1],
+            KINDS, [6, 5, 4, 0, 2, 0, 1, 1, 1, 1, 1, 0.5, 1.0] if failing else [6, 5, 4, 4, 2, 3, 1, 1, 1, 1, 1, 0, 0]
         )[0]
         one, other, third = (chance.randrange(count) for _ in range(3))
         low, high = sorted(chance.sample(range(SIZE + 1), 2))
@@ -61,8 +83,9 @@ def build(seed: int, length: int) -> list[Callable[[Ran], None]]:  # noqa: C901 
         function = chance.choice(BINARY)
         alone = chance.choice(UNARY)
 
-        def step(  # noqa: C901 - as above
+        def step(  # noqa: C901, PLR0912 - as above
             ran: Ran,
+            number: int = number,
             kind: str = kind,
             one: int = one,
             other: int = other,
@@ -98,6 +121,10 @@ def build(seed: int, length: int) -> list[Callable[[Ran], None]]:  # noqa: C901 
                 blend(b, a)
             elif kind == "matmul":
                 arrays.append((a.reshape(4, 6) @ b.reshape(6, 4)).ravel().repeat(2)[:SIZE])
+            elif kind == "fail":
+                fail_now_and_then(ran, ran.states[one % 2], number)
+            elif kind == "renew":
+                ran.states[one % 2].fill(0.25)
             else:
                 arrays.append(a.astype("float32").astype("float64"))
 
@@ -122,40 +149,62 @@ def blend(y: weft.NDArray, x: weft.NDArray) -> None:
     y.engine.push(run, [x], [y])
 
 
+def fail_now_and_then(ran: Ran, state: weft.NDArray, number: int) -> None:
+    """Push a callable that fails at every other run: calls come to it in their order, as all change the state."""
+
+    def run() -> None:
+        ran.runs[number] = ran.runs.get(number, 0) + 1
+        if (ran.runs[number] + number) % 2:
+            raise ArithmeticError(number)
+
+    state.engine.push(run, (), [state], name="fail")
+
+
+def seen_of(array: weft.NDArray) -> bytes:
+    """Return an array's bytes, or that it has failed: of which of several failures, nobody promises."""
+    try:
+        return array.tobytes()
+    except ArithmeticError:
+        return b"failed"
+
+
 def start(engine: weft.Engine, seed: int) -> tuple[list[weft.NDArray], Ran]:
     """Return arguments, of which some overlap, and states."""
     rng = np.random.default_rng(seed)
     base = weft.asarray(rng.normal(size=2 * SIZE), engine=engine)
     arguments = [base[:SIZE], base[SIZE // 2 : SIZE // 2 + SIZE], weft.asarray(rng.normal(size=SIZE), engine=engine)]
     states = [weft.asarray(rng.normal(size=SIZE), engine=engine) for _ in range(2)]
-    return arguments, Ran(states, weft.random.default_rng(seed, engine=engine))
+    return arguments, Ran(states, weft.random.default_rng(seed, engine=engine), states=states)
 
 
-def outcome(engine: weft.Engine, seed: int, length: int, **options: Any) -> list[bytes]:
-    """Run a program four times, eagerly if there are no options, and return all that can be seen of it."""
+def outcome(engine: weft.Engine, seed: int, length: int, **options: Any) -> tuple[list[bytes], int]:
+    """Run a program four times, eagerly if there are no options; return all that can be seen of it, and the ops replayed."""
     steps = build(seed, length)
     arguments, lasting = start(engine, seed)
 
     def body(*given: weft.NDArray) -> list[weft.NDArray]:
-        ran = Ran([*given, *lasting.arrays], lasting.rng, lasting.seen)
+        ran = Ran([*given, *lasting.arrays], lasting.rng, lasting.seen, lasting.states, lasting.runs)
         for step in steps:
             step(ran)
         return [ran.arrays[-1], *ran.arrays[5 :: max(1, length // 4)]]
 
     call = weft.program(body, **options) if options else body
     found: list[bytes] = []
+    pending: list[list[weft.NDArray]] = []
     for number in range(CALLS):
         results = call(*arguments)
         if number == 1:
             arguments[2] = arguments[2] * 2.0  # elsewhere in memory
         if number == 2:
-            for result in results:
-                result.wait_to_read()
-        found.extend(result.tobytes() for result in results)
-    everything = [*arguments, *lasting.arrays]
-    engine.wait_for_all()
+            found.extend(map(seen_of, results))
+        pending.append(results)
+    found += [seen_of(array) for results in pending for array in results]
+    found += [seen_of(array) for array in (*arguments, *lasting.arrays)]
+    with suppress(ArithmeticError, ExceptionGroup):  # of temporaries that nobody has looked at
+        engine.wait_for_all()
+    replayed = sum(program.ops for program in call.programs) * CALLS if isinstance(call, ProgramFunction) else 0
     # Who reads may run beside who reads: the order of what tasks saw says nothing.
-    return [*found, *(array.tobytes() for array in everything), lasting.rng.random(2).tobytes(), *sorted(lasting.seen)]
+    return [*found, lasting.rng.random(2).tobytes(), *sorted(lasting.seen)], replayed
 
 
 @pytest.mark.parametrize(
@@ -163,16 +212,19 @@ def outcome(engine: weft.Engine, seed: int, length: int, **options: Any) -> list
 )
 def test_replays_are_what_eager_calls_are(make_engine: MakeEngine, policy: str, workers: int) -> None:
     chance = random.Random(workers)
-    for _ in range(60 * MANY):
+    replayed = 0
+    while replayed < OPS * MANY:
         seed, length = chance.randrange(10**9), chance.choice([3, 10, 40, 160])
         engine, other = make_engine(workers, policy), make_engine(workers, policy)
-        wanted = outcome(engine, seed, length)
+        wanted, _ = outcome(engine, seed, length)
         options: dict[str, Any] = {
             "sequential": chance.random() < 0.2,
             "memory": chance.choice(["min", "balanced", "speed"]),
         }
         if chance.random() < 0.2:
             options["passes"] = ()
-        assert outcome(other, seed, length, **options) == wanted, f"seed {seed}, length {length}, {options}"
+        found, ops = outcome(other, seed, length, **options)
+        assert found == wanted, f"seed {seed}, length {length}, {options}"
+        replayed += ops
         engine.close()
         other.close()

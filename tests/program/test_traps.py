@@ -367,11 +367,13 @@ def test_repr_never_raises() -> None:
     @weft.program
     def step(x: Any) -> Any:
         y = x + 1
-        shown.extend([repr(x), repr(y), str(y)])
+        shown.extend([repr(x), repr(y), str(y), f"{y}"])
         return y
 
     step(ones())
     assert all("3" in text for text in shown)
+    with pytest.raises(CaptureError, match="not known"):
+        weft.program(lambda x: f"{x.sum():.2f}")(ones())
 
 
 def test_an_array_stored_elsewhere_raises_when_it_is_used() -> None:
@@ -404,6 +406,31 @@ def test_a_changed_container_is_refused_by_name() -> None:
     given = {"w": ones()}
     in_place(given)
     assert given["w"].tolist() == [2.0] * 3
+
+
+# Devices.
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_the_device_of_every_argument_counts(place: int) -> None:
+    step = weft.program(lambda x, y: (x + 1, y + 1))
+    arrays = [ones(), ones()]
+    step(*arrays)
+    arrays[place] = weft.ones(3, device="cpu:1")
+    for _ in range(2):
+        assert [made.device.index for made in step(*arrays)] == [x.device.index for x in arrays]
+    assert len(step.programs) == 2
+
+
+def test_results_belong_where_eager_ones_do() -> None:
+    def body(x: Any) -> Any:
+        t = weft.tanh(x)
+        on_second, known = weft.ones(3, device="cpu:1"), weft.asarray([1.0, 2.0, 3.0], device="cpu:1")
+        return t, weft.zeros(3, device=t.device), on_second + 0, known * 2, weft.ones(3), x.sum()
+
+    step = weft.program(body)
+    for x in (ones(), weft.ones(3, device="cpu:1"), ones()):
+        assert [made.device for made in step(x)] == [made.device for made in body(x)]
 
 
 # Threads.

@@ -60,3 +60,33 @@ fn for_a_variable_that_is_deleted() {
         assert!(matches!(refused, Err(weft_array::ArrayError::Engine(EngineError::VariableDeleted { .. }))));
     }));
 }
+
+/// Answers whether it has run.
+struct Asked(std::sync::mpsc::Sender<()>);
+
+impl weft_array::Opaque for Asked {
+    fn is_hosted(&self) -> bool {
+        false
+    }
+
+    fn run(&self, _: &weft_array::Operands, _: &mut OpContext<'_>) -> Result<(), Cause> {
+        self.0.send(()).map_err(|error| Cause::Error(Box::new(error)))
+    }
+}
+
+#[test]
+fn for_a_step_that_needs_an_op() {
+    let (sender, receiver) = channel();
+    let step = weft_array::Step::Opaque(std::sync::Arc::new(Asked(sender)));
+    // SAFETY: it has no operands.
+    let refused = unsafe { step.run(&[]) };
+    assert!(matches!(refused, Err(weft_array::ArrayError::Invalid(message)) if message.contains("push it")));
+    assert!(receiver.try_recv().is_err());
+    let (engine, array) = engine();
+    let arrays = [(&array, Access::Mutate)];
+    // SAFETY: an opaque step is bound to whatever arrays there are.
+    unsafe { weft_array::push_step(&step, Call::anywhere(&engine, &arrays, PushOptions::default())) }
+        .expect("an open engine");
+    engine.wait_for_all().expect("the step does not fail");
+    assert!(receiver.try_recv().is_ok());
+}

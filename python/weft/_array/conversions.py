@@ -150,7 +150,7 @@ def __str__(self: NDArray) -> str:  # noqa: N807 - a method
 
 
 def __format__(self: NDArray, spec: str) -> str:  # noqa: N807 - a method
-    return format(values(self), spec)
+    return format(values(self), spec) if spec else str(self)
 
 
 #: What `methods.attach` gives to the class.

@@ -306,7 +306,7 @@ class ProgramFunction(Signatures):
         call["the tape"] = (around & 1, "listening" if around & 1 else "not listening")
         source = _again, partial(_found_again, settings.name, self._reference()), _outlined(arguments)
         layouts = layouts_of(leaves, overlaps)
-        program = Program(settings.name, recorded.compiled, recorded.structure, owners, source, layouts)
+        program = Program(settings.name, recorded.compiled, recorded.structure, owners, source, layouts, recorded.known)
         if recorded.pull is not None and recorded.parted is not None:
             template = source[-1], layouts, tape
             program._taped = Taped(settings.name, recorded.pull, recorded.parted, recorded.known, template)
@@ -324,7 +324,11 @@ class ProgramFunction(Signatures):
             recorded.compiled.run,
             recorded.structure,
             [name.guard for name in recorded.names],
-            [*recorded.compiled.states, *(leaves[number] for number in recorded.compiled.closed)],
+            [
+                *recorded.compiled.states,
+                *recorded.compiled.looked_at,
+                *(leaves[number] for number in recorded.compiled.closed),
+            ],
             _versions(recorded.compiled),
             program._heard,
         )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from weft._program.summary import aligned
+from weft._trace.record import NO_OP
 from weft._trace.recorder import Trace
 from weft._trace.units import seconds
 from weft.errors import ArgumentTypeError, ArgumentValueError
@@ -29,9 +33,9 @@ class OpTime:
     name : str
         The ops' name.
     count : float
-        How many run in a replay.
+        How many run in a replay; a large one that falls into parts is one.
     seconds : float
-        How long they take together.
+        How long they take together, on all threads.
     share : float
         Of the time of all ops.
     """
@@ -87,10 +91,32 @@ def profile(program: Program, replays: int, warmup: int, inputs: tuple[NDArray, 
     with Trace(engine=engine) as trace:
         for _ in range(replays):
             program.replay(arguments=inputs)
-    found = trace.summary().ops
-    total = sum(op.total for op in found) or 1
-    ops = [OpTime(op.name, op.count / replays, op.total / replays / 1e9, op.total / total) for op in found]
-    return Profile(program.name, replays, took, ops)
+    return Profile(program.name, replays, took, _op_times(program, trace, replays))
+
+
+def _op_times(program: Program, trace: Trace, replays: int) -> list[OpTime]:
+    """Return what ran inside the replays, by name."""
+    counts, totals = Counter[str](), Counter[str]()
+    for op in trace.summary().ops:
+        counts[op.name] += op.count
+        totals[op.name] += op.total
+    # A replay lasts from its first step to its last: it is no work of its own.
+    entries = trace.ops
+    outer = np.unique(entries["parent"][entries["parent"] != NO_OP])
+    for entry in entries[outer]:
+        if trace.names[entry["name"]] == program.name:
+            counts[program.name] -= 1
+            totals[program.name] -= int(entry["ended"] - entry["started"])
+    # A step that falls into parts has an entry for each. Small calls run ops as they were recorded, each whole.
+    known = Counter(program._compiled.names)
+    if not known.keys() <= counts.keys():
+        known.clear()
+    total = sum(totals.values()) or 1
+    return [
+        OpTime(name, known.get(name, counts[name] / replays), spent / replays / 1e9, spent / total)
+        for name, spent in totals.most_common()
+        if counts[name] > 0
+    ]
 
 
 def timeline(program: Program, path: str | os.PathLike[str], inputs: tuple[NDArray, ...]) -> None:

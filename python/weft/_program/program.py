@@ -38,6 +38,7 @@ class Program:
         "__weakref__",
         "_arguments",
         "_heard",
+        "_known",
         "_layouts",
         "_planned",
         "_source",
@@ -54,6 +55,7 @@ class Program:
         arguments: Sequence[str] = (),
         source: tuple[Callable[..., Program], Callable[[], ProgramFunction], tuple[Any, ...]] | None = None,
         layouts: Sequence[Layout] = (),
+        known: Sequence[NDArray] = (),
     ) -> None:
         self.name = name
         self._planned = compiled
@@ -61,6 +63,7 @@ class Program:
         self._arguments = tuple(arguments)
         self._source = source
         self._layouts = layouts
+        self._known = known  # what names that the function reads are bound to
         self._heard = False  # whether the tape goes on from what calls return
         self._taped: Taped | None = None  # what then runs; without it, the function as it is
 
@@ -105,7 +108,10 @@ class Program:
     @property
     def states(self) -> tuple[NDArray, ...]:
         """The arrays that the program reads or mutates where they lie: those that its function closes over."""
-        return self._compiled.states
+        known = self._known
+        return tuple(
+            next((array for array in known if array._shares_buffer(state)), state) for state in self._compiled.states
+        )
 
     @property
     def graph(self) -> Graph:

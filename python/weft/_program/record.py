@@ -21,7 +21,7 @@ from weft._tape.leaves import is_own_leaf
 from weft.errors import CaptureError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from weft._core import Compiled, Engine
     from weft._program.graded import Pull
@@ -79,12 +79,12 @@ class Recorded:
         What the function, and programs inlined in it, read elsewhere: as it was before the recording.
     arguments : sequence of str
         For each array that a replay takes, the parameter that it comes from.
+    known : sequence of NDArray
+        The arrays among what those names are bound to.
     heard : bool
         Whether gradients may be asked for of what a call returns or changes: a replay would not be on the tape.
     pull, parted : optional
         The way back, where it is a program of its own, and both parts. `compiled` is the first one then.
-    known : sequence of NDArray
-        The arrays that the function refers to, as far as they are known by name.
     """
 
     compiled: Compiled
@@ -252,7 +252,8 @@ def record(
         )
         if parted is None or (parted[0] is not None and parted[0].closed):
             raise Inseparable
-        return Recorded(parted[0] or parted[1], structure, tuple(names.values()), owners, heard, pull, parted, known)
+        compiled, read = parted[0] or parted[1], tuple(names.values())
+        return Recorded(compiled, structure, read, owners, heard, pull, parted, _bound(read, compiled))
     returned = {places.get(id(array)) for array in arrays_of(result)}
     compiled = recording.finish(
         tuple(made),
@@ -261,7 +262,13 @@ def record(
         passes=options.passes,
         donate=[number for number, name in enumerate(owners) if name in options.donate and number not in returned],
     )
-    return Recorded(compiled, structure, tuple(names.values()), owners, heard)
+    return Recorded(compiled, structure, tuple(names.values()), owners, heard, known=_bound(names.values(), compiled))
+
+
+def _bound(names: Iterable[Name], compiled: Compiled) -> list[NDArray]:
+    """Return the states among what names are bound to."""
+    found = [array for name in names for array in arrays_of(name.guard[-1]) if isinstance(array, NDArray)]
+    return [array for array in found if any(array._shares_buffer(state) for state in compiled.states)]
 
 
 def _replaced(arguments: dict[str, Any], placeholders: Iterator[NDArray]) -> Iterator[Any]:

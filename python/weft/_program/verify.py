@@ -77,8 +77,29 @@ def verified(function: ProgramFunction, program: Program, arguments: tuple[Any, 
     found = [_Bits.of(leaf) for leaf in results] + [_Bits.of(array) for _, array in watched]
     if found != wanted:
         names = [f"result {number}" for number in range(len(results))] + [name for name, _ in watched]
-        raise CaptureError(_difference(function, program, arguments, names, found, wanted))
+        raise CaptureError(
+            _difference(function, program, arguments, names, found, wanted, _makers(program, made, results))
+        )
     return result
+
+
+def _makers(program: Program, made: tuple[NDArray, ...], results: list[Any]) -> dict[str, int]:
+    """Return the number of the op that writes last to each result, argument and state, by its name in messages."""
+    buffers = program._compiled.result_buffers
+    of_result: dict[int, int] = {}
+    makers: dict[str, int] = {}
+    for step in program._compiled.describe():
+        for view in step["outputs"]:
+            of_result[view["buffer"]] = step["number"]
+            if view["kind"] == "argument" and view["number"] is not None:
+                makers[f"argument {program.arguments[view['number']]!r}"] = step["number"]
+            elif view["kind"] == "state" and view["number"] is not None:
+                makers[f"state {view['number']}"] = step["number"]
+    for number, result in enumerate(results):
+        at = next((at for at, array in enumerate(made) if array is result), None)
+        if at is not None and buffers[at] in of_result:
+            makers[f"result {number}"] = of_result[buffers[at]]
+    return makers
 
 
 def _copy(array: NDArray) -> NDArray | None:
@@ -93,14 +114,15 @@ def _difference(
     names: list[str],
     found: list[_Bits],
     wanted: list[_Bits],
+    makers: dict[str, int],
 ) -> str:
     """Say what differs, and from which op on."""
+    first = ""
     if len(found) != len(wanted):
         what = f"it returns {len(found) - len(names)} more values"
     else:
-        what = (
-            next(name for name, ours, theirs in zip(names, found, wanted, strict=False) if ours != theirs) + " differs"
-        )
+        first = next(name for name, ours, theirs in zip(names, found, wanted, strict=False) if ours != theirs)
+        what = f"{first} differs"
     ours, theirs = _steps(program._compiled), _steps(_anew(function, arguments))
     for number, (one, other) in enumerate(zip(ours, theirs, strict=False)):
         if one != other:
@@ -115,7 +137,30 @@ def _difference(
             f"the program {program.name!r} is not what its function does: {what}, and op {min(len(ours), len(theirs))}, "
             f"{longer[0]!r}{_at(longer)}, is in one of them alone"
         )
-    return f"the program {program.name!r} does not give what its function gives: {what}, though both are the same ops"
+    said = f"the program {program.name!r} does not give what its function gives: {what}, though both are the same ops"
+    return said + _origin(program, makers.get(first))
+
+
+def _origin(program: Program, maker: int | None) -> str:
+    """Say which op makes what differs, and the first one before it that may not do the same each time."""
+    if maker is None:
+        return ""
+    steps = program._compiled.describe()
+    before, todo = {maker}, [maker]
+    while todo:
+        new = set(steps[todo.pop()]["dependencies"]) - before
+        before |= new
+        todo += new
+
+    def named(number: int) -> str:
+        return f"op {number}, {steps[number]['name']!r}{_at((steps[number]['location'],))}"
+
+    said = f"; {named(maker)}, makes it"
+    unsure = next((number for number in sorted(before) if steps[number]["opaque"]), None)
+    if unsure is None:
+        return said
+    which = "that" if unsure == maker else named(unsure)
+    return f"{said}, and {which} is a callable, which need not do the same each time"
 
 
 def _anew(function: ProgramFunction, arguments: tuple[Any, ...]) -> Compiled:

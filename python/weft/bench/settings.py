@@ -7,7 +7,7 @@ from dataclasses import dataclass
 __all__ = ["TABLES", "Settings"]
 
 #: The names of the tables.
-TABLES = ("A", "B", "C", "D", "E")
+TABLES = ("A", "B", "C", "D", "E", "R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,11 @@ class Settings:
     add_sizes: tuple[int, ...] = (16, 1_000, 100_000, 1_000_000)
     add_ops: int = 1_000
     add_batches: int = 20
+    call_sizes: tuple[int, ...] = (16, 1_000, 100_000)
+    #: How long calls of one kind are timed in one repetition.
+    call_seconds: float = 0.05
+    #: Of replays in C++ and Rust.
+    replay_ops: tuple[int, ...] = (1_000, 100_000)
     chains: int = 8
     chain_floats: int = 1_000_000
     matrix_rows: int = 1024
@@ -51,6 +56,9 @@ class Settings:
             add_sizes=(16, 1_000),
             add_ops=50,
             add_batches=2,
+            call_sizes=(16,),
+            call_seconds=0.001,
+            replay_ops=(1_000,),
             chains=2,
             chain_floats=10_000,
             matrix_rows=64,

@@ -50,6 +50,13 @@ TABLES = (
         "ms",
         ("minimum", "median"),
     ),
+    Table("R replay", "R. Graphs of native no-op ops, built before and run again", "ns per op", ("minimum", "median")),
+    Table(
+        "R",
+        "R. Functions called again, each call with its wait: 100 element-wise ops on n float32, one op on 16",
+        "us per call",
+        ("minimum", "median"),
+    ),
     Table("E", "E. Beside a busy main thread", "us", ("median", "mean", "p99")),
 )
 

@@ -104,14 +104,15 @@ pub(super) fn are_flat(pushing: &mut Pushing, arrays: &[(&Array, Access)]) -> bo
     arrays.iter().all(|(array, _)| array.is_flat() && !array.buffer().ranges.get(pushing).split)
 }
 
-/// Whether nothing is pending on these arrays, and nothing has failed: whoever holds the lock may do with them as an op
-/// would that has all of them.
+/// Whether nothing is pending on these arrays, nothing has failed, and none belongs on another device than the first:
+/// whoever holds the lock may do with them as an op would that has all of them.
 #[inline]
 pub(crate) fn are_idle(pushing: &mut Pushing, arrays: &[(&Array, Access)]) -> bool {
     arrays.iter().all(|(array, access)| {
         let buffer = array.buffer();
         let ranges = buffer.ranges.get(pushing);
         !ranges.split
+            && ranges.device.unwrap_or(0) == 0
             && (*access == Access::Read || ranges.readers.is_empty())
             && buffer.known_variable().is_none_or(|variable| variable.is_ready() && !variable.has_failed())
     })

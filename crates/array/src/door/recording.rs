@@ -1,8 +1,9 @@
 //! Recordings: what a thread asks for while it records, in order.
 
 use super::Call;
-use crate::memory::Buffer;
+use crate::access::place as place_of;
 use crate::memory::recorded::{Mode, Tag, mode, set_tag, tag, take_made};
+use crate::memory::{Buffer, Pushing};
 use crate::step::{Operands, Step};
 use crate::{Access, Array, ArrayError};
 use std::cell::{Cell, RefCell};
@@ -111,6 +112,15 @@ impl Tape {
         let before = |array: &Array| array.buffer().recording().is_none_or(|tag| !Arc::ptr_eq(tag, &self.tag));
         let mut calls = self.calls.iter();
         calls.find(|call| call.arrays.iter().any(|(array, access)| *access != Access::Read && before(array)))
+    }
+
+    /// Nothing is to become of it: what was made for it, and is held, has no values, but for what they were known of.
+    pub fn abandon(&self) {
+        for made in self.made.iter().filter_map(Weak::upgrade) {
+            if !self.constants.iter().any(|constant| Arc::ptr_eq(constant, &made)) {
+                made.abandon(&self.tag);
+            }
+        }
     }
 
     /// Why nothing is to become of it, if that is so.
@@ -296,7 +306,7 @@ pub fn note_constant(buffer: &Arc<Buffer>) {
 /// Answers the call that does, by name and place.
 pub fn look(array: &Array) -> Result<(), (String, u64)> {
     let writes = |call: &&Recorded| {
-        call.arrays.iter().any(|(other, access)| *access != Access::Read && Arc::ptr_eq(other.buffer(), array.buffer()))
+        call.arrays.iter().any(|(other, access)| *access != Access::Read && other.buffer().is_same(array.buffer()))
     };
     let looked = with_mut(|tape| {
         if let Some(call) = tape.all().find_map(|tape| tape.calls.iter().rev().find(writes)) {
@@ -321,7 +331,7 @@ pub fn look(array: &Array) -> Result<(), (String, u64)> {
 #[must_use]
 pub fn is_written(array: &Array) -> bool {
     let writes = |call: &Recorded| {
-        call.arrays.iter().any(|(other, access)| *access != Access::Read && Arc::ptr_eq(other.buffer(), array.buffer()))
+        call.arrays.iter().any(|(other, access)| *access != Access::Read && other.buffer().is_same(array.buffer()))
     };
     with(|tape| tape.all().any(|tape| tape.calls.iter().any(writes))).unwrap_or(false)
 }
@@ -352,6 +362,8 @@ fn append_parts(
     let coming = COMING.take();
     let (name, place) = coming.map_or((String::new(), 0), |coming| (coming.name, coming.place));
     let name = options.name.map_or(name, ToOwned::to_owned);
+    // What it writes belongs where it would when it is pushed.
+    place_of(&mut Pushing::lock(), arrays);
     let appended = with_mut(|tape| {
         if !tape.engine.is_same(engine) {
             return Err(ArrayError::Capture(format!(

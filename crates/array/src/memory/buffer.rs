@@ -16,9 +16,24 @@ use weft_engine::{Cause, Engine, Variable, handles};
 enum Memory {
     Host(Arc<Storage>),
     /// Bytes that the host does not reach; or that have a place in a recording alone, as the next ones.
-    Elsewhere(Elsewhere, Option<Arc<Tag>>),
+    Elsewhere(Elsewhere, Option<InRecording>),
     /// None: they have a place in a recording.
-    Recorded(Arc<Tag>),
+    Recorded(InRecording),
+}
+
+/// The place that bytes have in a recording alone.
+struct InRecording {
+    tag: Arc<Tag>,
+    /// The address of the buffer for which they stand there, if it is not 0.
+    stands_for: usize,
+}
+
+/// Why a buffer has memory no more that anybody may use.
+enum Gone {
+    /// It was given away, to the call of this name.
+    To(Box<str>),
+    /// It was made in a recording that came to nothing.
+    With(Arc<Tag>),
 }
 
 /// Memory shared by an array and its views, and the variables that order accesses to it.
@@ -32,8 +47,8 @@ pub struct Buffer {
     of_host: OnceLock<Variable>,
     pub(crate) ranges: Guarded<Ranges>,
     readonly: bool,
-    /// The call to which its memory was given away.
-    given: OnceLock<Box<str>>,
+    /// Why it is of no use any more.
+    gone: OnceLock<Gone>,
 }
 
 impl Buffer {
@@ -47,7 +62,7 @@ impl Buffer {
             of_host: OnceLock::new(),
             ranges: Guarded::default(),
             readonly,
-            given: OnceLock::new(),
+            gone: OnceLock::new(),
         })
     }
 
@@ -74,7 +89,29 @@ impl Buffer {
     /// A buffer that has its place in a recording alone.
     #[must_use]
     pub fn recorded(engine: &Engine, bytes: usize, readonly: bool, tag: Arc<Tag>) -> Arc<Self> {
-        Self::of(engine, bytes, Memory::Recorded(tag), readonly)
+        Self::of(engine, bytes, Memory::Recorded(InRecording { tag, stands_for: 0 }), readonly)
+    }
+
+    /// A buffer that stands for this one in a recording, which is over before this one may go.
+    #[must_use]
+    pub fn standing_in(self: &Arc<Self>, readonly: bool, tag: Arc<Tag>) -> Arc<Self> {
+        let place = InRecording { tag, stands_for: Arc::as_ptr(self).addr() };
+        match self.home() {
+            None => Self::of(&self.engine, self.bytes, Memory::Recorded(place), readonly),
+            Some(home) => {
+                let memory = Elsewhere::fresh(home, self.bytes);
+                Self::on_device(&self.engine, self.bytes, readonly, memory, Some(place))
+            }
+        }
+    }
+
+    /// Whether two buffers are the same memory: one buffer, or one and what stands for it in a recording.
+    #[must_use]
+    #[inline]
+    pub fn is_same(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        let stands =
+            |one: &Self, other: *const Self| one.in_recording().is_some_and(|place| place.stands_for == other.addr());
+        Arc::ptr_eq(self, other) || stands(self, Arc::as_ptr(other)) || stands(other, Arc::as_ptr(self))
     }
 
     /// A buffer on bytes of an arena, which need not have memory yet.
@@ -123,32 +160,29 @@ impl Buffer {
                 recorded::note_made(&made);
                 made
             }
-            Some(tag) => Self::on_device(engine, bytes, false, memory, Some(tag)),
+            Some(tag) => Self::on_device(engine, bytes, false, memory, Some(InRecording { tag, stands_for: 0 })),
         }
     }
 
     #[inline]
-    fn on_device(engine: &Engine, bytes: usize, readonly: bool, memory: Elsewhere, tag: Option<Arc<Tag>>) -> Arc<Self> {
+    fn on_device(
+        engine: &Engine,
+        bytes: usize,
+        readonly: bool,
+        memory: Elsewhere,
+        place: Option<InRecording>,
+    ) -> Arc<Self> {
         let device = memory.home().number();
         Arc::new(Self {
             bytes,
-            memory: Memory::Elsewhere(memory, tag),
+            memory: Memory::Elsewhere(memory, place),
             engine: engine.clone(),
             of_elsewhere: Some(engine.new_variable_of(bytes as u64)),
             of_host: OnceLock::new(),
             ranges: Guarded::new(Ranges::on(device)),
             readonly,
-            given: OnceLock::new(),
+            gone: OnceLock::new(),
         })
-    }
-
-    /// A buffer as large as another one, where that is, with a place in a recording alone.
-    #[must_use]
-    pub fn placeholder(of: &Self, readonly: bool, tag: Arc<Tag>) -> Arc<Self> {
-        match of.home() {
-            None => Self::recorded(&of.engine, of.bytes, readonly, tag),
-            Some(home) => Self::on_device(&of.engine, of.bytes, readonly, Elsewhere::fresh(home, of.bytes), Some(tag)),
-        }
     }
 
     /// Its size in bytes.
@@ -169,8 +203,13 @@ impl Buffer {
     #[must_use]
     #[inline]
     pub fn recording(&self) -> Option<&Arc<Tag>> {
+        self.in_recording().map(|place| &place.tag)
+    }
+
+    #[inline]
+    fn in_recording(&self) -> Option<&InRecording> {
         match &self.memory {
-            Memory::Recorded(tag) | Memory::Elsewhere(_, Some(tag)) => Some(tag),
+            Memory::Recorded(place) | Memory::Elsewhere(_, Some(place)) => Some(place),
             Memory::Host(_) | Memory::Elsewhere(_, None) => None,
         }
     }
@@ -194,13 +233,14 @@ impl Buffer {
     #[inline]
     pub fn storage(&self) -> Result<&Arc<Storage>, ArrayError> {
         match &self.memory {
-            Memory::Host(storage) => match self.given.get() {
+            Memory::Host(storage) => match self.gone.get() {
                 None => Ok(storage),
-                Some(call) => Err(ArrayError::GivenAway { call: call.to_string() }),
+                Some(Gone::To(call)) => Err(ArrayError::GivenAway { call: call.to_string() }),
+                Some(Gone::With(tag)) => Err(ArrayError::Recorded { recording: tag.name().to_owned() }),
             },
             Memory::Elsewhere(memory, None) => Err(ArrayError::Elsewhere { device: memory.device().to_owned() }),
-            Memory::Recorded(tag) | Memory::Elsewhere(_, Some(tag)) => {
-                Err(ArrayError::Recorded { recording: tag.name().to_owned() })
+            Memory::Recorded(place) | Memory::Elsewhere(_, Some(place)) => {
+                Err(ArrayError::Recorded { recording: place.tag.name().to_owned() })
             }
         }
     }
@@ -242,7 +282,7 @@ impl Buffer {
     /// Whether its bytes are the host's.
     #[inline]
     pub(crate) fn is_host(&self) -> bool {
-        matches!(self.memory, Memory::Host(_)) && self.given.get().is_none()
+        matches!(self.memory, Memory::Host(_)) && self.gone.get().is_none()
     }
 
     /// Refuses to be written to, if that is so.
@@ -268,13 +308,21 @@ impl Buffer {
 
     /// Gives its memory away, to the call of this name: from now on it can be neither looked at nor pushed on.
     pub fn give_away(&self, call: &str) {
-        let _ = self.given.set(call.into());
+        let _ = self.gone.set(Gone::To(call.into()));
     }
 
-    /// The call to which its memory was given away.
+    /// Says that it was made in a recording that came to nothing: nothing will ever be written to it.
+    pub(crate) fn abandon(&self, tag: &Arc<Tag>) {
+        let _ = self.gone.set(Gone::With(Arc::clone(tag)));
+    }
+
+    /// The call to which its memory was given away, or the recording with which it is gone.
     #[must_use]
     pub fn given_to(&self) -> Option<&str> {
-        self.given.get().map(|call| &**call)
+        self.gone.get().map(|gone| match gone {
+            Gone::To(call) => &**call,
+            Gone::With(tag) => tag.name(),
+        })
     }
 
     /// Whether these bytes are all.

@@ -23,8 +23,7 @@ impl Payload for On {
         let start = |array: &Array| Ok(array.buffer().start()?.wrapping_add(array.layout().offset));
         let pointers = self.arrays.iter().map(start).collect::<Result<SmallVec<[*mut u8; 3]>, Cause>>()?;
         // SAFETY: the accesses are granted, and the arrays have the layouts that the step was made for.
-        unsafe { self.step.run(&pointers) };
-        Ok(())
+        unsafe { self.step.run(&pointers) }.map_err(|error| Cause::Error(Box::new(error)))
     }
 }
 

@@ -27,7 +27,7 @@ pub fn push_blocked(
     let Some(first) = outputs.first() else { return Ok(()) };
     for output in outputs {
         output.buffer().check_writable()?;
-        if inputs.iter().any(|input| Arc::ptr_eq(input.buffer(), output.buffer())) {
+        if inputs.iter().any(|input| input.buffer().is_same(output.buffer())) {
             return Err(ArrayError::Invalid("a kernel writes to none of the arrays that it reads".to_owned()));
         }
     }

@@ -8,7 +8,6 @@ use super::kernel::StridedLoop;
 use super::walk::{Walk, signed};
 use crate::{Array, ArrayError, DType};
 use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// A product of stacks of matrices of certain layouts.
 pub struct Matmul {
@@ -49,7 +48,7 @@ impl Matmul {
         }
         let core = |which: usize, back: usize| shapes[which][shapes[which].len() - back];
         let fits = core(0, 1) == core(1, 2) && core(2, 2) == core(0, 2) && core(2, 1) == core(1, 1);
-        let overlap = [left, right].iter().any(|input| Arc::ptr_eq(input.buffer(), output.buffer()));
+        let overlap = [left, right].iter().any(|input| input.buffer().is_same(output.buffer()));
         if !fits || overlap {
             return Err(refuse());
         }

@@ -25,7 +25,7 @@ pub use reduce::Reduce;
 pub use strided::{Operand, Strided};
 pub(crate) use walk::signed;
 
-use crate::{Access, Array, DType};
+use crate::{Access, Array, ArrayError, DType};
 use std::sync::Arc;
 
 /// What a call runs: as often as it is asked to, on whatever memory has the layouts that it was made for.
@@ -65,14 +65,18 @@ impl Step {
         !matches!(self, Self::Opaque(_))
     }
 
-    /// Runs it where its arrays are: inputs first, then outputs. Those that may fail do nothing: ops run them.
+    /// Runs it where its arrays are: inputs first, then outputs.
+    ///
+    /// # Errors
+    ///
+    /// Kernels and opaque steps are refused: they are run by ops, which know how they fail.
     ///
     /// # Safety
     ///
     /// Each pointer is to the first element of an operand of the layout that the step was made for, which nobody else
     /// writes to, and of an output which nobody else reads.
     #[inline]
-    pub unsafe fn run(&self, arrays: &[*mut u8]) {
+    pub unsafe fn run(&self, arrays: &[*mut u8]) -> Result<(), ArrayError> {
         // SAFETY: the caller's promise.
         unsafe {
             match self {
@@ -80,9 +84,13 @@ impl Step {
                 Self::Reduce(step) => step.run(arrays),
                 Self::Matmul(step) => step.run(arrays),
                 Self::Fused(step) => step.run(arrays),
-                Self::Blocked(_) | Self::Opaque(_) => {}
+                Self::Blocked(_) | Self::Opaque(_) => {
+                    let message = "a kernel or an opaque step does not run on pointers alone: push it";
+                    return Err(ArrayError::Invalid(message.to_owned()));
+                }
             }
         }
+        Ok(())
     }
 }
 

@@ -36,7 +36,7 @@ impl Reduce {
         let (from, to) = (input.layout(), output.layout());
         let fits = from.shape.len() == to.shape.len()
             && input.dtype() == output.dtype()
-            && !std::sync::Arc::ptr_eq(input.buffer(), output.buffer())
+            && !input.buffer().is_same(output.buffer())
             && axes.iter().enumerate().all(|(at, axis)| *axis < from.shape.len() && !axes[..at].contains(axis))
             && (0..from.shape.len()).all(|axis| {
                 if axes.contains(&axis) {

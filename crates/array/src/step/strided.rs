@@ -7,7 +7,6 @@ use crate::layout::Element;
 use crate::{Array, ArrayError, DType, Scalar, Strides};
 use smallvec::SmallVec;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// What an op reads.
 #[derive(Clone, Copy)]
@@ -107,7 +106,7 @@ impl Strided {
         let mut overlap = false;
         for (operand, input) in operands.iter().zip(&mut inputs) {
             if let (Operand::Array(array), Input::Array { copied }) = (operand, input) {
-                for output in outputs.iter().filter(|output| Arc::ptr_eq(output.buffer(), array.buffer())) {
+                for output in outputs.iter().filter(|output| output.buffer().is_same(array.buffer())) {
                     *copied |= is_elsewhere(output, array)?;
                     overlap |= *copied;
                 }
@@ -318,7 +317,7 @@ fn check_output(output: &Array, others: &[&Array], shape: &[usize]) -> Result<()
         let message = "the output is a broadcast view: more than one of its elements are the same memory";
         return Err(ArrayError::Invalid(message.to_owned()));
     }
-    let (own, shares) = (output.range(), |other: &&&Array| Arc::ptr_eq(other.buffer(), output.buffer()));
+    let (own, shares) = (output.range(), |other: &&&Array| other.buffer().is_same(output.buffer()));
     if others.iter().filter(shares).any(|other| other.range().start < own.end && own.start < other.range().end) {
         return Err(ArrayError::Invalid("two outputs overlap: give each its own memory".to_owned()));
     }

@@ -468,7 +468,7 @@ impl NDArray {
     }
 
     fn _shares_buffer(&self, other: &Bound<'_, Self>) -> bool {
-        std::sync::Arc::ptr_eq(self.inner.buffer(), other.get().inner.buffer())
+        self.inner.buffer().is_same(other.get().inner.buffer())
     }
 
     /// A view of the values, after a wait; see `values`.

@@ -92,6 +92,7 @@ impl Compiled {
         let note = self.notes.iter().find(|(number, ..)| *number == step.number);
         told.set_item("op", note.map(|(_, op, _)| op.clone_ref(py)))?;
         told.set_item("attributes", note.map(|(.., attributes)| attributes.clone_ref(py)))?;
+        told.set_item("opaque", !recorded.instructions()[at].step.is_native())?;
         told.set_item("number", at)?;
         Ok(told)
     }
@@ -188,10 +189,10 @@ impl Compiled {
         self.program.figures().peak_live
     }
 
-    /// The names of the ops, in order.
+    /// The names of the steps of a call that is pushed, as traces show them.
     #[getter]
     fn names<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, self.program.recorded().instructions().iter().map(|instruction| &instruction.name))
+        PyTuple::new(py, self.program.names().collect::<Vec<_>>())
     }
 
     /// Arrays from outside that it touches, in the order of their first use.
@@ -200,9 +201,23 @@ impl Compiled {
         self.states.clone_ref(py)
     }
 
+    /// The buffers of the results, by their numbers in `describe`.
+    #[getter]
+    fn result_buffers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.program.recorded().result_entries())
+    }
+
     /// The versions now of the arrays from outside whose values decided what was recorded.
     fn states_version<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.program.recorded().looked_at().iter().map(|(array, _)| array.version()))
+    }
+
+    /// The arrays from outside whose values decided what was recorded.
+    #[getter]
+    fn looked_at<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let arrays = self.program.recorded().looked_at().iter().map(|(array, _)| array.clone());
+        let arrays = arrays.map(|array| Py::new(py, NDArray::new(array, self.engine.clone_ref(py))));
+        PyTuple::new(py, arrays.collect::<PyResult<Vec<_>>>()?)
     }
 
     /// Whether these arrays are as they were when their values were looked at.

@@ -108,6 +108,9 @@ impl Recording {
     /// Ends it, if it is open on this thread, and forgets what was recorded.
     fn abort(slf: &Bound<'_, Self>) {
         let tape = Self::close(slf);
+        if let Some(tape) = &tape {
+            tape.abandon();
+        }
         let parts = std::mem::take(&mut *slf.get().parts());
         slf.get().parts().begun = true;
         drop((tape, parts));
@@ -131,10 +134,13 @@ impl Recording {
         let buffer = match known {
             Some(known) if known.is_readonly() == readonly => known,
             Some(_) => return Err(self.capture(py, "has two arguments on one memory, of which one alone is read-only")),
-            None => Buffer::placeholder(given.buffer(), readonly, Arc::clone(&self.tag)),
+            None => given.buffer().standing_in(readonly, Arc::clone(&self.tag)),
         };
         let placeholder =
             Array::on(buffer, given.layout().clone(), given.dtype()).map_err(|error| raised(py, error))?;
+        if given.device() > 0 && !given.buffer().is_elsewhere() {
+            placeholder.set_device(given.device());
+        }
         let argument = Argument { placeholder: placeholder.clone(), array: given.clone() };
         self.parts().arguments.push((argument, array.clone().unbind()));
         Ok(NDArray::new(placeholder, array.get().owner().clone_ref(py)))

@@ -137,7 +137,7 @@ pub(crate) fn copy_elements(output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>)
         let message = format!("cannot copy {} to {}", from.inner.dtype().name(), to.inner.dtype().name());
         return Err(PyValueError::new_err(message));
     }
-    let same = Arc::ptr_eq(to.inner.buffer(), from.inner.buffer()) && to.inner.layout() == from.inner.layout();
+    let same = to.inner.buffer().is_same(from.inner.buffer()) && to.inner.layout() == from.inner.layout();
     if same {
         return Ok(()); // as Python asks for after `x[i] += 1`
     }

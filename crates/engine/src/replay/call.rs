@@ -1,17 +1,14 @@
-//! One push of a replay: what it is bound to, and how far the engine has come with it.
+//! One push of a replay: how far the engine has come with it.
 
 use super::failures::FailedStack;
-use super::{Instance, NONE, Plan};
+use super::{Bound, Instance, NONE, Plan};
 use crate::failure::Failure;
 use crate::op::{Op, OpPtr};
-use crate::sync::{AtomicU32, Mutex, Ordering, UnsafeCell};
+use crate::sync::{AtomicU32, Ordering, UnsafeCell};
 use crate::var::{Access, AccessKind, VarNode};
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
-use std::sync::{Arc, TryLockError};
-
-/// Up to this many accesses, each is compared with each; more are sorted.
-const FEW: usize = 16;
+use std::sync::Arc;
 
 /// How a call ended, for the counts of the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -40,33 +37,10 @@ pub(crate) enum Outcome {
     Failed(Arc<Failure>),
 }
 
-/// What the steps are told, of whichever type it is.
-pub(crate) struct Bound {
-    pub(super) pointer: *const (),
-    drop: unsafe fn(*const ()),
-}
-
-impl Bound {
-    pub(crate) fn new<B: Send + Sync + 'static>(bindings: Arc<B>) -> Self {
-        let drop = |pointer: *const ()| {
-            // SAFETY: called once, with the pointer that into_raw() answers.
-            drop(unsafe { Arc::from_raw(pointer.cast::<B>()) });
-        };
-        Self { pointer: Arc::into_raw(bindings).cast(), drop }
-    }
-}
-
-impl Drop for Bound {
-    fn drop(&mut self) {
-        // SAFETY: the pointer is the one that new() made, and goes once.
-        unsafe { (self.drop)(self.pointer) };
-    }
-}
-
 /// One port of a call.
-struct PortState {
+pub(super) struct PortState {
     /// Its first access; [`NONE`] if nothing is bound to it.
-    first: u32,
+    pub(super) first: u32,
     /// The next one in the list of ports that were granted, or are to be left.
     next: UnsafeCell<u32>,
     /// What its accesses see. Written by the registrar before it says that the port is granted.
@@ -88,7 +62,7 @@ pub(crate) struct Desk {
     /// Ports granted that the instance was not told of.
     granted: u32,
     /// Accesses of each port that are not granted yet.
-    waiting: Box<[u32]>,
+    pub(super) waiting: Box<[u32]>,
 }
 
 /// See the module.
@@ -110,11 +84,11 @@ pub(crate) struct Call {
     pub(crate) generation: u32,
     pub(super) bindings: UnsafeCell<Option<Bound>>,
     /// What is bound to the ports: accesses, the port of each, the next one of the same port.
-    bound: Vec<(NonNull<VarNode>, AccessKind)>,
-    places: Vec<(u32, u32)>,
-    sorted: Vec<(usize, u32)>,
-    accesses: Box<[MaybeUninit<Access>]>,
-    ports: Box<[PortState]>,
+    pub(super) bound: Vec<(NonNull<VarNode>, AccessKind)>,
+    pub(super) places: Vec<(u32, u32)>,
+    pub(super) sorted: Vec<(usize, u32)>,
+    pub(super) accesses: Box<[MaybeUninit<Access>]>,
+    pub(super) ports: Box<[PortState]>,
     /// Ports to be left; their number for the end.
     leaving: AtomicU32,
     /// The next one behind the end.
@@ -128,12 +102,6 @@ pub(crate) struct Call {
 unsafe impl Send for Call {}
 // SAFETY: as above.
 unsafe impl Sync for Call {}
-
-/// Two ports that cannot have the same variable behind them.
-pub(crate) struct Clash {
-    pub(crate) variable: NonNull<VarNode>,
-    pub(crate) ports: (u32, u32),
-}
 
 impl PortState {
     /// Puts a port into the list of those that were granted.
@@ -255,100 +223,6 @@ impl Call {
     pub(crate) fn desk<R>(&self, f: impl FnOnce(&mut Desk) -> R) -> R {
         // SAFETY: one thread at a time has the registrar's role, or the call.
         self.desk.with_mut(|desk| f(unsafe { &mut *desk }))
-    }
-
-    pub(crate) fn bind(&mut self, bindings: Bound) {
-        // SAFETY: `&mut self`.
-        self.bindings.with_mut(|place| unsafe { *place = Some(bindings) });
-    }
-
-    fn take_bindings(&self) -> Option<Bound> {
-        // SAFETY: called when all steps are done, by the one who ends the call or gives it back.
-        self.bindings.with_mut(|bindings| unsafe { (*bindings).take() })
-    }
-
-    /// What the steps are told.
-    #[inline]
-    pub(crate) fn bindings(&self) -> *const () {
-        // SAFETY: they stay until all steps are done.
-        self.bindings.with(|bindings| unsafe { (*bindings).as_ref() }.map_or(ptr::null(), |bound| bound.pointer))
-    }
-
-    /// Binds a variable to a port. A variable that is there already is answered if that cannot be.
-    pub(crate) fn access(&mut self, port: u32, variable: NonNull<VarNode>, kind: AccessKind) -> Result<(), Clash> {
-        if self.bound.len() < FEW
-            && let Some(at) = self.bound.iter().position(|(other, _)| *other == variable)
-        {
-            let clash = self.clash(at, port, kind);
-            if clash.is_some() {
-                return clash.unwrap_or(Ok(()));
-            }
-        }
-        let state = &mut self.ports[port as usize];
-        #[allow(clippy::cast_possible_truncation)] // far fewer
-        let index = self.bound.len() as u32;
-        self.places.push((port, std::mem::replace(&mut state.first, index)));
-        self.bound.push((variable, kind));
-        Ok(())
-    }
-
-    /// What comes of a variable that is bound already: nothing more to do, a mistake, or None if it may be bound again.
-    fn clash(&self, at: usize, port: u32, kind: AccessKind) -> Option<Result<(), Clash>> {
-        let (variable, before) = self.bound[at];
-        let other = self.places[at].0;
-        if other == port {
-            return Some(Ok(()));
-        }
-        if kind.is_exclusive() || before.is_exclusive() {
-            return Some(Err(Clash { variable, ports: (other, port) }));
-        }
-        None // it is read twice
-    }
-
-    /// Looks for variables behind two ports, where there are too many to have been compared.
-    pub(crate) fn check(&mut self) -> Result<(), Clash> {
-        if self.bound.len() <= FEW {
-            return Ok(());
-        }
-        self.sorted.clear();
-        self.sorted.extend((0..).zip(&self.bound).map(|(at, (variable, _))| (variable.as_ptr().addr(), at)));
-        self.sorted.sort_unstable();
-        for pair in self.sorted.windows(2) {
-            let ((first, at), (second, later)) = (pair[0], pair[1]);
-            if first == second {
-                let (port, kind) = (self.places[later as usize].0, self.bound[later as usize].1);
-                let other = self.places[at as usize].0;
-                if kind.is_exclusive() || self.bound[at as usize].1.is_exclusive() {
-                    return Err(Clash { variable: self.bound[at as usize].0, ports: (other, port) });
-                }
-            }
-        }
-        Ok(())
-    }
-
-    pub(crate) fn bound(&self) -> &[(NonNull<VarNode>, AccessKind)] {
-        &self.bound
-    }
-
-    /// Room for as many accesses as are bound.
-    pub(crate) fn make_room(&mut self) {
-        if self.accesses.len() < self.bound.len() {
-            self.accesses = (0..self.bound.len()).map(|_| MaybeUninit::uninit()).collect();
-        }
-    }
-
-    /// Writes the accesses of its cell. Answers the first one and their number.
-    fn write_accesses(&mut self, op: *mut Op) -> (*mut Access, usize) {
-        self.op = op;
-        for (place, &(variable, kind)) in self.accesses.iter_mut().zip(&self.bound) {
-            place.write(Access::new(variable, op, kind));
-        }
-        self.desk(|desk| {
-            for &(port, _) in &self.places {
-                desk.waiting[port as usize] += 1;
-            }
-        });
-        (self.accesses.as_mut_ptr().cast(), self.bound.len())
     }
 
     /// Ports that wait for nothing; asked once, by the registrar, when all accesses have entered.
@@ -491,82 +365,5 @@ impl Call {
     pub(crate) fn set_priority(&self, priority: i32) {
         // ORDERING: a wish.
         self.urgency.store(priority.cast_unsigned(), Ordering::Relaxed);
-    }
-}
-
-/// Calls that are linked to each other.
-pub(crate) struct Calls(*mut Call);
-
-impl Calls {
-    pub(crate) const fn new() -> Self {
-        Self(ptr::null_mut())
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_null()
-    }
-
-    /// # Safety
-    ///
-    /// The call is in no list, and lives until it leaves this one.
-    pub(crate) unsafe fn push(&mut self, call: *mut Call) {
-        let first = self.0;
-        // SAFETY: the caller's promise.
-        unsafe { &*call }.desk(|desk| desk.next = first);
-        self.0 = call;
-    }
-
-    pub(crate) fn pop(&mut self) -> Option<NonNull<Call>> {
-        let call = NonNull::new(self.0)?;
-        // SAFETY: what is in the list lives.
-        self.0 = unsafe { call.as_ref() }.desk(|desk| desk.next);
-        Some(call)
-    }
-}
-
-impl Default for Calls {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// Calls that nobody has. Nobody waits for the lock: who does not get it makes a call, or lets one go. So it does no harm
-/// in a forked child if it was held.
-pub(crate) struct Spare(Mutex<Calls>);
-
-// SAFETY: they are nobody's, and the lock's holder is alone.
-unsafe impl Send for Calls {}
-
-impl Spare {
-    pub(super) fn new() -> Self {
-        Self(Mutex::new(Calls::new()))
-    }
-
-    fn take(&self) -> Option<Box<Call>> {
-        let mut calls = match self.0.try_lock() {
-            Ok(calls) => calls,
-            Err(TryLockError::Poisoned(calls)) => calls.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
-        // SAFETY: put() made it of a box.
-        calls.pop().map(|call| unsafe { Box::from_raw(call.as_ptr()) })
-    }
-
-    fn put(&self, call: Box<Call>) {
-        let mut calls = match self.0.try_lock() {
-            Ok(calls) => calls,
-            Err(TryLockError::Poisoned(calls)) => calls.into_inner(),
-            Err(TryLockError::WouldBlock) => return,
-        };
-        // SAFETY: it is nobody's any more.
-        unsafe { calls.push(Box::into_raw(call)) };
-    }
-}
-
-impl Drop for Spare {
-    fn drop(&mut self) {
-        while let Some(call) = self.take() {
-            drop(call);
-        }
     }
 }

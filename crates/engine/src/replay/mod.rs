@@ -53,8 +53,10 @@
 //! earlier ones alone, as its accesses do, and no cycle can come of it. A call pushed inside an op, for which that op may
 //! wait, gets an instance beyond the usual ones.
 
+mod binding;
 mod builder;
 mod call;
+mod calls;
 mod failures;
 mod inline;
 mod instance;
@@ -63,8 +65,10 @@ mod shape;
 mod state;
 mod step;
 
+pub(crate) use binding::{Bound, Clash};
 pub use builder::{PortId, ReplayBuilder, StepId, StepOptions};
-pub(crate) use call::{Bound, Call, Calls, Clash, Ended, Outcome};
+pub(crate) use call::{Call, Ended, Outcome};
+pub(crate) use calls::Calls;
 pub(crate) use failures::Failed;
 pub use inline::{InlineFailures, PortFailure};
 pub(crate) use instance::{Instance, Part};

@@ -1,9 +1,10 @@
 //! What all pushes of a replay share.
 
-use super::call::{Call, Outcome, Spare};
+use super::calls::Spare;
 use super::instance::Instance;
 use super::shape::{Rows, Shape};
 use super::step::ErasedStep;
+use super::{Call, Outcome};
 use crate::failure::Failure;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 use crate::trace::Kind;

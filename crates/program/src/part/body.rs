@@ -300,7 +300,7 @@ impl Body {
                         let _copies = align(&instruction.places, &mut pointers)?;
                         run_blocks(&**step, &pointers)?;
                     }
-                    step => step.run(&pointers),
+                    step => step.run(&pointers).map_err(|error| Cause::Error(Box::new(error)))?,
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use weft_array::recording::{self, Tape};
-use weft_array::{Access, Array, Buffer, Opaque, Operands, Step, standing};
+use weft_array::{Access, Array, Buffer, Opaque, Operands, Step, known_devices, standing};
 use weft_engine::{Cause, InOrder, OpContext};
 
 /// Entries by the addresses of buffers.
@@ -24,7 +24,8 @@ impl Entries<'_> {
     fn add(&mut self, source: Source, buffer: &Buffer) -> usize {
         let (reach, is_result, is_shown) = (0..0, false, false);
         let (home, bytes) = (buffer.home(), buffer.bytes());
-        self.list.push(Entry { source, home, bytes, reach, written: false, read: false, is_result, is_shown });
+        let (written, read, belongs) = (false, false, None);
+        self.list.push(Entry { source, home, bytes, reach, written, read, is_result, is_shown, belongs });
         self.list.len() - 1
     }
 
@@ -48,7 +49,11 @@ impl Entries<'_> {
             }
             None => Source::State(array.clone()),
         };
+        let is_made = matches!(source, Source::Fresh | Source::Constant { .. });
         let entry = self.add(source, buffer);
+        if is_made {
+            self.list[entry].belongs = known_devices(&[Some(buffer)])[0];
+        }
         self.known.insert(address(buffer), entry);
         Ok(entry)
     }

@@ -57,6 +57,8 @@ pub(crate) struct Entry {
     pub(crate) is_result: bool,
     /// Whether somebody else's code sees it, who may keep what he saw.
     pub(crate) is_shown: bool,
+    /// The device on which it belongs, if it is made in a call, and that is known.
+    pub(crate) belongs: Option<u16>,
 }
 
 impl Entry {
@@ -259,6 +261,12 @@ impl Recorded {
     pub fn written(&self) -> impl Iterator<Item = usize> + '_ {
         let entries = self.argument_entries.iter().enumerate();
         entries.filter(|(_, entry)| self.entries[**entry].written).map(|(number, _)| number)
+    }
+
+    /// The entries of the results.
+    #[must_use]
+    pub fn result_entries(&self) -> Vec<usize> {
+        self.results.iter().map(|shown| shown.entry).collect()
     }
 
     /// Its instructions, in recorded order.

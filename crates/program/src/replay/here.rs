@@ -6,10 +6,10 @@ use super::check::Moved;
 use super::program::Buffers;
 use crate::ProgramError;
 use crate::memory::{Life, place};
-use crate::recorded::{Recorded, Source};
+use crate::recorded::{Entry, Recorded, Source};
 use smallvec::SmallVec;
 use std::ops::Range;
-use weft_array::{Access, Array, Block, Buffer, Step, run_idle};
+use weft_array::{Access, Array, ArrayError, Block, Buffer, Step, run_idle};
 
 /// Elements of all instructions together, and instructions, at most: some tens of microseconds.
 const ELEMENTS: usize = 131_072;
@@ -63,7 +63,9 @@ impl Here {
             elements(&instruction.step, bytes)
         };
         let total = instructions.iter().map(read).fold(0_usize, usize::saturating_add);
-        let on_host = recorded.entries.iter().all(|entry| entry.home.is_none());
+        // Where something belongs, a pushed call finds out.
+        let elsewhere = |entry: &Entry| entry.home.is_some() || entry.belongs.is_some_and(|device| device > 0);
+        let on_host = !recorded.entries.iter().any(elsewhere);
         if !on_host || instructions.len() > INSTRUCTIONS || !instructions.iter().all(native) || total > ELEMENTS {
             return None;
         }
@@ -155,17 +157,15 @@ impl Here {
                 bases[*number] = block.start().wrapping_add(*offset);
             }
         }
-        let ran = run_idle(&recorded.engine, &outside, || self.run_on(recorded, &bases));
+        let mut ran = Ok(());
+        let was_idle = run_idle(&recorded.engine, &outside, || ran = self.run_on(recorded, &bases))?;
         drop(block);
-        match ran {
-            Ok(true) => Ok(Some(buffers)),
-            Ok(false) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        ran?;
+        Ok(was_idle.then_some(buffers))
     }
 
     /// Runs all instructions where the entries lie.
-    fn run_on(&self, recorded: &Recorded, bases: &[*mut u8]) {
+    fn run_on(&self, recorded: &Recorded, bases: &[*mut u8]) -> Result<(), ArrayError> {
         for number in &self.copied {
             if let Source::Constant { array, .. } = &recorded.entries[*number].source
                 && let Ok(from) = array.buffer().start()
@@ -183,7 +183,8 @@ impl Here {
                     .map(|operand| bases[operand.entry as usize].wrapping_add(operand.offset)),
             );
             // SAFETY: the entries are there, as large as they were recorded, and nobody else has them: `run_idle`.
-            unsafe { step.run(&pointers) };
+            unsafe { step.run(&pointers) }?;
         }
+        Ok(())
     }
 }

@@ -77,7 +77,7 @@ fn range_of(entry: &Entry, range: &Range<usize>) -> Range<usize> {
 fn placed(entries: &[Entry], instructions: &[Instruction], devices: &mut Devices) -> Vec<Device> {
     let mut all = Vec::with_capacity(instructions.len());
     for (device, entry) in devices.iter_mut().zip(entries) {
-        *device = device.or(entry.device());
+        *device = device.or(entry.device()).or(entry.belongs);
     }
     let is_elsewhere = |place: &Place| entries[place.entry].home.is_some();
     for instruction in instructions {

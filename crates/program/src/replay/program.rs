@@ -68,6 +68,11 @@ impl Program {
         Ok(Self { recorded, settings, signature, here, pushed, same })
     }
 
+    /// The names of the steps of a call that is pushed, as traces show them: several ops may be one.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.pushed.names()
+    }
+
     /// The recording.
     #[must_use]
     pub fn recorded(&self) -> &Recorded {

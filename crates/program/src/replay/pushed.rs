@@ -71,6 +71,10 @@ impl Pushed {
         Ok(Self { offsets, arenas, copied, instructions, whole, fresh, held, lowered, donations, probed, figures })
     }
 
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.instructions.iter().map(|instruction| &*instruction.name)
+    }
+
     /// The donations of a call: arguments that nobody else can see.
     pub(super) fn donated<'a>(&'a self, arguments: &'a [&Array]) -> impl Iterator<Item = &'a Donation> {
         let alone = |array: &Array| array.is_flat() && !array.buffer().is_readonly() && array.buffer().is_alone();

@@ -25,6 +25,8 @@ _RESULTS = 32
 class DaskArrays(NumPyArrays):
     """`dask.delayed` of NumPy's functions, one task per op, on threads."""
 
+    tables = ("C", "D")
+
     def __init__(self, workers: int) -> None:
         super().__init__(workers)
         dask: Any = import_module("dask")

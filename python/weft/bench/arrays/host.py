@@ -13,21 +13,30 @@ import sys
 import threading
 from contextlib import contextmanager
 from time import perf_counter_ns
-from typing import IO, TYPE_CHECKING, TextIO, cast
+from typing import IO, TYPE_CHECKING, Any, TextIO, cast
 
 import numpy as np
 
 from weft.bench.arrays.libraries import LIBRARIES
-from weft.bench.arrays.programs import Operands, differs, make_addends, make_operands, script
+from weft.bench.arrays.programs import (
+    CALLED_ROUNDS,
+    Operands,
+    differs,
+    ends,
+    make_addends,
+    make_operands,
+    rounds,
+    script,
+)
 from weft.bench.samples import quiet
 from weft.bench.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator, Sequence
 
     from weft.bench.arrays.numpy_arrays import NumPyArrays
 
-__all__ = ["ALONE", "BESIDE_PROCESS", "BESIDE_THREAD", "SURROUNDINGS"]
+__all__ = ["ALONE", "ARGUMENTS", "BESIDE_PROCESS", "BESIDE_THREAD", "SURROUNDINGS"]
 
 # Additions before a clock starts: caches, pools and clock rates settle.
 _WARM_UP = 50
@@ -46,6 +55,14 @@ ALONE = "alone"
 BESIDE_THREAD = "beside a spinning thread"
 BESIDE_PROCESS = "beside a spinning process"
 SURROUNDINGS = (ALONE, BESIDE_THREAD, BESIDE_PROCESS)
+#: How many arrays the calls of one op are given.
+ARGUMENTS = (1, 10, 100)
+_GIVEN_FLOATS = 16
+# Calls of table R before a clock starts, and at least and at most between the first reading and the last.
+_CALLS_BEFORE = 5
+_CALLS = (3, 200)
+# The rounds amplify what libraries round in other ways: after so many, results are compared.
+_COMPARED_ROUNDS = 3
 
 
 class _Bench:
@@ -55,7 +72,11 @@ class _Bench:
         self._library = library
         self._settings = settings
         self._addends = {n: [library.hold(values) for values in make_addends(n)] for n in settings.add_sizes}
-        self._script = library.run(self._held(make_operands(settings)))
+        self._script: Callable[[], Sequence[Any]] = list
+        if "D" in library.tables:
+            self._script = library.run(self._held(make_operands(settings)))
+        # By what is called and how large: functions are compiled once.
+        self._called: dict[tuple[str, int], tuple[Callable[..., Sequence[Any]], list[Any]]] = {}
 
     def _held(self, operands: Operands) -> Operands:
         hold = self._library.hold
@@ -72,9 +93,70 @@ class _Bench:
                 said = differs([library.values(pushed[-1])], [np.add(*make_addends(n))], exact=True)
                 if said:
                     return f"c = a + b with {n} floats: {said}"
+        if "R" in library.tables:
+            said = self._verify_calls()
+            if said:
+                return said
+        if "D" not in library.tables:
+            return None
         found = [library.values(result) for result in self._script()]
         said = differs(found, script(np.exp, make_operands(self._settings)), exact=library.exact)
         return f"table D: {said}" if said else None
+
+    def _verify_calls(self) -> str | None:
+        """Compare results of table R with NumPy's, at the first call and at the next."""
+        library = self._library
+        pair, ten = make_addends(_GIVEN_FLOATS), make_addends(_GIVEN_FLOATS) * 5
+        for name, call, given, expected in (
+            ("the rounds", self._rounds(_COMPARED_ROUNDS), pair, rounds(np.tanh, _COMPARED_ROUNDS, *pair)),
+            ("one op of ten arrays", library.compiled(ends), ten, ends(*ten)),
+        ):
+            held = [library.hold(values) for values in given]
+            for _ in range(2):
+                made = call(*held)
+                library.finish(made)
+                said = differs([library.values(result) for result in made], expected, exact=library.exact)
+                if said:
+                    return f"{name}, called: {said}"
+        return None
+
+    def _rounds(self, count: int) -> Callable[..., Sequence[Any]]:
+        tanh = self._library.tanh()
+
+        def call(x: Any, y: Any) -> tuple[Any, Any]:  # noqa: ANN401 - arrays of the library
+            return rounds(tanh, count, x, y)
+
+        return self._library.compiled(call)
+
+    def rounds(self, n: int) -> list[float]:
+        """Time calls of table R's function with their waits, in microseconds each."""
+        return self._calls(("rounds", n), lambda: self._rounds(CALLED_ROUNDS), make_addends(n))
+
+    def ends(self, count: int) -> list[float]:
+        """Time calls of the function of one op, which takes so many arrays, as `rounds`."""
+        one, other = make_addends(_GIVEN_FLOATS)
+        given = [other if at % 2 else one for at in range(count)]
+        return self._calls(("ends", count), lambda: self._library.compiled(ends), given)
+
+    def _calls(
+        self, key: tuple[str, int], make: Callable[[], Callable[..., Sequence[Any]]], given: Sequence[Any]
+    ) -> list[float]:
+        library = self._library
+        if key not in self._called:
+            self._called[key] = make(), [library.hold(values) for values in given]
+        call, held = self._called[key]
+        for _ in range(_CALLS_BEFORE):
+            library.finish(call(*held))
+        found: list[float] = []
+        least, most = _CALLS
+        last = perf_counter_ns() + int(self._settings.call_seconds * 1e9)
+        while len(found) < least or (len(found) < most and perf_counter_ns() < last):
+            start = perf_counter_ns()
+            made = call(*held)
+            library.finish(made)
+            found.append((perf_counter_ns() - start) / 1000)
+            del made  # not in the next one's time
+        return found
 
     def returns(self, n: int) -> list[float]:
         """Time ``c = a + b`` until it returns, in microseconds: means over some calls in a row, nothing pending before."""

@@ -1,4 +1,4 @@
-"""Tables C and D: the processes of the array libraries, what they are asked, and the jobs that ask them."""
+"""Tables C, D and R: the processes of the array libraries, what they are asked, and the jobs that ask them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
-from weft.bench.arrays.host import SURROUNDINGS
+from weft.bench.arrays.host import ARGUMENTS, SURROUNDINGS
 from weft.bench.arrays.libraries import LIBRARIES
 from weft.bench.samples import Job, VerificationError
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from weft.bench.samples import Samples
     from weft.bench.settings import Settings
 
-__all__ = ["TABLES", "ArrayHosts", "size"]
+__all__ = ["TABLES", "ArrayHosts", "given", "size"]
 
 #: The tables that are timed here.
-TABLES = ("C", "D")
+TABLES = ("C", "D", "R")
 # Importing and compiling take seconds; dask beside a spinning thread, too.
 _TIMEOUT_S = 120
 
@@ -149,12 +149,12 @@ class ArrayHosts:
 
     def _tables(self, names: Sequence[str]) -> list[str]:
         """Return the keys of printed tables: C has two."""
-        keys = {"C": ("C return", "C"), "D": ("D",)}
+        keys = {"C": ("C return", "C"), "D": ("D",), "R": ("R",)}
         return [key for name in names if name in self._settings.tables for key in keys[name]]
 
     def jobs(self) -> dict[str, list[Job]]:
         """Return the jobs of each table that is to be timed."""
-        make = {"C": self._add_jobs, "D": self._script_jobs}
+        make = {"C": self._add_jobs, "D": self._script_jobs, "R": self._call_jobs}
         return {table: make[table]() for table in TABLES if table in self._settings.tables}
 
     def _add_jobs(self) -> list[Job]:
@@ -174,7 +174,22 @@ class ArrayHosts:
             if "D" in host.tables
         ]
 
+    def _call_jobs(self) -> list[Job]:
+        columns = [(size(n), "rounds", n) for n in self._settings.call_sizes]
+        columns += [(given(count), "ends", count) for count in ARGUMENTS]
+        return [
+            Job("R", column, host.name, partial(host.ask, request, number))
+            for column, request, number in columns
+            for host in self._hosts
+            if "R" in host.tables
+        ]
+
 
 def size(n: int) -> str:
-    """Return the name of a column of table C."""
+    """Return the name of a column of tables C and R."""
     return f"n={n:,}"
+
+
+def given(count: int) -> str:
+    """Return the name of a column of table R: a function of one op that takes so many arrays."""
+    return f"one op, {count} argument{'s' * (count > 1)}"

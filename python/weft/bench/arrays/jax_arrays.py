@@ -54,6 +54,16 @@ class JaxArrays(NumPyArrays):
         for result in pushed:
             result.block_until_ready()
 
+    def tanh(self) -> Callable[[Array], Array]:
+        """See `NumPyArrays`."""
+        found: Callable[[Array], Array] = self._jax.numpy.tanh
+        return found
+
+    def compiled(self, function: Callable[..., Sequence[Array]]) -> Callable[..., Sequence[Array]]:
+        """See `NumPyArrays`."""
+        found: Callable[..., Sequence[Array]] = self._jax.jit(function)
+        return found
+
     def run(self, operands: Operands) -> Callable[[], Sequence[Array]]:
         """See `NumPyArrays`."""
 

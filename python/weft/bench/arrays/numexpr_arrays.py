@@ -19,6 +19,7 @@ __all__ = ["NumexprArrays"]
 class NumexprArrays(NumPyArrays):
     """numexpr: a chain is one expression, computed block by block; the products are NumPy's, as it has none."""
 
+    tables = ("C", "D")
     exact = False
     blas_threads = None
 

@@ -42,7 +42,7 @@ class NumPyArrays:
     """
 
     name: str = "NumPy, 1 thread"
-    tables: tuple[str, ...] = ("C", "D")
+    tables: tuple[str, ...] = ("C", "D", "R")
     blas_threads: int | None = 1
     exact: bool = True
 
@@ -66,6 +66,18 @@ class NumPyArrays:
 
     def wait(self, pushed: Sequence[Array]) -> None:
         """Wait for all that was pushed; nothing to do where calls return when the work is done."""
+
+    def tanh(self) -> Callable[[Array], Array]:
+        """Return the library's own function."""
+        return np.tanh
+
+    def compiled(self, function: Callable[..., Sequence[Array]]) -> Callable[..., Sequence[Array]]:
+        """Return what the library makes of a function that is to be called many times; here the function itself."""
+        return function
+
+    def finish(self, results: Sequence[Array]) -> None:
+        """Wait for what a call returned."""
+        self.wait(results)
 
     def run(self, operands: Operands) -> Callable[[], Sequence[Array]]:
         """Return what runs table D's script on held arrays and waits for its results."""

@@ -1,4 +1,4 @@
-"""What tables C and D compute, and what NumPy says the results are."""
+"""What tables C, D and R compute, and what NumPy says the results are."""
 
 from __future__ import annotations
 
@@ -13,12 +13,26 @@ if TYPE_CHECKING:
 
     from weft.bench.settings import Settings
 
-__all__ = ["ROUNDS", "SCALE", "Operands", "chain", "differs", "make_addends", "make_operands", "script"]
+__all__ = [
+    "CALLED_ROUNDS",
+    "ROUNDS",
+    "SCALE",
+    "Operands",
+    "chain",
+    "differs",
+    "ends",
+    "make_addends",
+    "make_operands",
+    "rounds",
+    "script",
+]
 
 _SEED = 0x77656674
 # Of exp, multiply, add; then exp and multiply once more: 20 element-wise ops in a chain.
 ROUNDS = 6
 SCALE = 0.25
+#: Of four ops each: what a call of table R runs.
+CALLED_ROUNDS = 25
 
 # Other libraries round exp and sums of products in their own way.
 _RELATIVE = 1e-4
@@ -50,6 +64,21 @@ def script(exp: Callable[[Any], Any], operands: Operands) -> list[Any]:
     results.append(operands.left @ operands.right)
     results.append(operands.right @ operands.left)
     return results
+
+
+def rounds(tanh: Callable[[Any], Any], count: int, x: Any, y: Any) -> tuple[Any, Any]:  # noqa: ANN401 - arrays of any library
+    """Run table R's function: element-wise ops of which each needs what the one before it gave."""
+    for _ in range(count):
+        t = x * y
+        u = x + y
+        x = t - u
+        y = tanh(x)
+    return x, y
+
+
+def ends(*arrays: Any) -> tuple[Any]:  # noqa: ANN401 - as above
+    """Run table R's function of one op: it takes as many arrays as one likes."""
+    return (arrays[0] + arrays[-1],)
 
 
 def make_addends(n: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

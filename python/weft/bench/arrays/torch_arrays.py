@@ -36,6 +36,11 @@ class TorchArrays(NumPyArrays):
         """See `NumPyArrays`."""
         return self._torch.from_numpy(values.copy())
 
+    def tanh(self) -> Callable[[Array], Array]:
+        """See `NumPyArrays`."""
+        found: Callable[[Array], Array] = self._torch.tanh
+        return found
+
     def run(self, operands: Operands) -> Callable[[], Sequence[Array]]:
         """See `NumPyArrays`."""
         return partial(script, self._torch.exp, operands)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["WeftArrays"]
+__all__ = ["EagerWeftArrays", "WeftArrays"]
 
 
 class WeftArrays(NumPyArrays):
@@ -35,6 +35,19 @@ class WeftArrays(NumPyArrays):
         """See `NumPyArrays`."""
         weft.wait_all()
 
+    def finish(self, results: Sequence[Array]) -> None:
+        """See `NumPyArrays`."""
+        for result in results:
+            result.wait_to_read()
+
+    def tanh(self) -> Callable[[Array], Array]:
+        """See `NumPyArrays`."""
+        return weft.tanh
+
+    def compiled(self, function: Callable[..., Sequence[Array]]) -> Callable[..., Sequence[Array]]:
+        """See `NumPyArrays`."""
+        return weft.program(function)
+
     def run(self, operands: Operands) -> Callable[[], Sequence[Array]]:
         """See `NumPyArrays`."""
         exp, wait_all = weft.exp, weft.wait_all
@@ -45,3 +58,14 @@ class WeftArrays(NumPyArrays):
             return results
 
         return once
+
+
+class EagerWeftArrays(WeftArrays):
+    """The same with nothing recorded."""
+
+    name = "weft, eager"
+    tables = ("R",)
+
+    def compiled(self, function: Callable[..., Sequence[Array]]) -> Callable[..., Sequence[Array]]:
+        """See `NumPyArrays`."""
+        return function
