@@ -53,8 +53,7 @@ fn joins<'a>(instruction: &Instruction, others: impl Iterator<Item = &'a Instruc
 }
 
 /// The instructions of a recording, fused.
-pub(super) fn fuse(recorded: &Recorded) -> Vec<Instruction> {
-    let instructions = &recorded.instructions;
+pub(super) fn fuse(recorded: &Recorded, instructions: &[Instruction]) -> Vec<Instruction> {
     let mut units: Vec<Unit> = Vec::new();
     let mut unit_of: Vec<usize> = Vec::with_capacity(instructions.len());
     for (at, before) in depend(instructions).iter().enumerate() {

@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `dead` | drops native instructions whose results nobody sees; what somebody else wrote stays |
 //! | `common` | runs equal loops on equal inputs once |
+//! | `follow` | lets kernels call the loops over their results |
 //! | `fuse` | lets neighbours among strided loops run block by block |
 //!
 //! Each can be left out, and changes no bit of any result.
 
 mod dead;
 mod equal;
+mod follow;
 mod fuse;
 
 use crate::recorded::{Instruction, Recorded, Settings};
@@ -26,5 +28,9 @@ pub(crate) fn simplify(recorded: &mut Recorded, settings: &Settings) {
 
 /// The instructions to be pushed.
 pub(crate) fn lower(recorded: &Recorded, settings: &Settings) -> Vec<Instruction> {
-    if settings.has("fuse") && !settings.sequential { fuse::fuse(recorded) } else { recorded.instructions.clone() }
+    let mut instructions = recorded.instructions.clone();
+    if settings.has("follow") && !settings.sequential {
+        follow::follow(recorded, &mut instructions);
+    }
+    if settings.has("fuse") && !settings.sequential { fuse::fuse(recorded, &instructions) } else { instructions }
 }

@@ -56,6 +56,11 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// Whether it is new at each replay.
+    pub(crate) fn is_fresh(&self) -> bool {
+        matches!(self.source, Source::Fresh)
+    }
+
     /// Whether nobody outside of a replay ever sees it.
     pub(crate) fn is_temporary(&self) -> bool {
         let own = match self.source {
@@ -153,7 +158,7 @@ pub struct Settings {
 }
 
 /// The passes that there are, in their order.
-pub(crate) const PASSES: [&str; 3] = ["dead", "common", "fuse"];
+pub(crate) const PASSES: [&str; 4] = ["dead", "common", "follow", "fuse"];
 
 impl Settings {
     /// Those of these names. `memory` says how much memory may be saved at the price of time.
