@@ -56,6 +56,7 @@ FUNCTIONS = {
     **{f"linalg.{name}": "a" for name in ("cholesky", "det", "eig", "eigvals", "inv", "slogdet")},
     **{f"linalg.{name}": "a UPLO" for name in ("eigh", "eigvalsh")},
     "angle": "z deg",
+    "asarray": "a dtype order copy blocking",
     "average": "a axis weights returned keepdims",
     "broadcast_to": "array shape",
     "clip": "a a_min a_max out",
@@ -69,6 +70,7 @@ FUNCTIONS = {
     "einsum": "operands kwargs",
     "empty_like": "prototype dtype order subok shape",
     "flip": "a axis",
+    "full_like": "a fill_value dtype order subok shape",
     "isclose": "a b rtol atol equal_nan",
     "isin": "element test_elements assume_unique invert",
     "linalg.matrix_power": "M n",
@@ -86,6 +88,7 @@ FUNCTIONS = {
     "roll": "a shift axis",
     "round": "a decimals out",
     "searchsorted": "a v side sorter",
+    "split": "ary indices_or_sections axis",
     "swapaxes": "a axis1 axis2",
     "take": "a indices axis out",
     "take_along_axis": "a indices axis",
@@ -94,6 +97,7 @@ FUNCTIONS = {
     "trace": "a offset axis1 axis2 dtype out",
     "transpose": "a axes",
     "where": "condition x y",
+    "zeros_like": "a dtype order subok shape",
 }
 #: Ufuncs that there are none of.
 MISSING = frozenset(["spacing", "vecdot"])
@@ -157,7 +161,14 @@ class ndarray(NDArrayOperatorsMixin):  # noqa: N801 - CuPy's name
             return lambda axis=None, out=None, keepdims=False: _shown(
                 getattr(self._array, name)(axis=axis, out=_bare(out), keepdims=keepdims)
             )
+        if name in ("sum", "mean"):  # the same, with a dtype
+            return lambda axis=None, dtype=None, out=None, keepdims=False: _shown(
+                getattr(self._array, name)(axis=axis, dtype=dtype, out=_bare(out), keepdims=keepdims)
+            )
         raise AttributeError(name)
+
+    def __len__(self) -> int:
+        return len(self._array)
 
     def __getitem__(self, key: Any) -> Any:
         return _shown(self._array[_bare(key)])
@@ -189,8 +200,10 @@ class ndarray(NDArrayOperatorsMixin):  # noqa: N801 - CuPy's name
         wrong = options.keys() - set(known) - _FREE.get(name, set())
         if wrong or (len(args) > len(known) and name != "einsum"):
             raise TypeError(f"cupy.{name}() got unexpected arguments {wrong or args[len(known) :]}")
-        if name == "quantile":  # the one that takes an array of the host's
+        if name == "quantile":  # which takes an array of the host's
             args = (args[0], np.asarray(args[1]).tolist(), *args[2:])
+        if name == "asarray":  # as does this, to copy it
+            args = (np.asarray(args[0]).tolist(), *args[1:])
         return _shown(function(*_bare(args), **_bare(options)))
 
 

@@ -40,6 +40,9 @@ CASES: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
     "cross entropy with rows": ("nn.cross_entropy", (_numbers(9, 11), np.abs(_numbers(9, 11, seed=3))), {}),
     "its gradient": ("nn.cross_entropy_data", (_numbers(9), _numbers(9, 11), _classes(11, "int64", 9)), {}),
     "that with rows": ("nn.cross_entropy_data", (_numbers(9), _numbers(9, 11), np.abs(_numbers(9, 11, seed=3))), {}),
+    "the gradient of rows": ("nn.cross_entropy_labels", (_numbers(9), _numbers(9, 11), _numbers(9, 11, seed=3)), {}),
+    "sums of rows": ("nn.label_weight", (_numbers(9, 11), _numbers(9, 11, seed=3)), {}),
+    "ones for classes": ("nn.label_weight", (_numbers(9, 11), _classes(11, "int64", 9)), {}),
     "embedding": ("nn.embedding", (_classes(6, "int32", 4, 3), _numbers(6, 2, 5)), {}),
     "its gradient, with rows named twice": (
         "nn.embedding_weight",

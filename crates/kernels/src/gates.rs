@@ -76,30 +76,30 @@ fn split_mut<T, const N: usize>(row: &mut [T]) -> [&mut [T]; N] {
 
 /// Hidden state, cell and gates of an LSTM after a step.
 pub(crate) fn lstm<T: Real>(products: &[T], c: &[T], h: &mut [T], cell: &mut [T], gates: &mut [T]) {
-    let [zi, zf, zg, zo] = split(products);
-    let [i, f, g, o] = split_mut(gates);
+    let [for_input, for_forget, for_new, for_output] = split(products);
+    let [input, forget, new, output] = split_mut(gates);
     for at in 0..c.len() {
-        i[at] = sigmoid([zi[at]]);
-        f[at] = sigmoid([zf[at]]);
-        g[at] = zg[at].tanh();
-        o[at] = sigmoid([zo[at]]);
-        cell[at] = f[at] * c[at] + i[at] * g[at];
-        h[at] = o[at] * cell[at].tanh();
+        input[at] = sigmoid([for_input[at]]);
+        forget[at] = sigmoid([for_forget[at]]);
+        new[at] = for_new[at].tanh();
+        output[at] = sigmoid([for_output[at]]);
+        cell[at] = forget[at] * c[at] + input[at] * new[at];
+        h[at] = output[at] * cell[at].tanh();
     }
 }
 
 /// Gradients of the products; `dc` goes from that of the cell after the step to that of the cell before.
 pub(crate) fn lstm_back<T: Real>(dh: &[T], dc: &mut [T], gates: &[T], c: &[T], cell: &[T], dz: &mut [T]) {
-    let [i, f, g, o] = split(gates);
-    let [di, df, dg, d_o] = split_mut(dz);
+    let [input, forget, new, output] = split(gates);
+    let [for_input, for_forget, for_new, for_output] = split_mut(dz);
     for at in 0..c.len() {
         let bent = cell[at].tanh();
-        let total = dc[at] + dh[at] * o[at] * (T::ONE - bent * bent);
-        di[at] = total * g[at] * i[at] * (T::ONE - i[at]);
-        df[at] = total * c[at] * f[at] * (T::ONE - f[at]);
-        dg[at] = total * i[at] * (T::ONE - g[at] * g[at]);
-        d_o[at] = dh[at] * bent * o[at] * (T::ONE - o[at]);
-        dc[at] = total * f[at];
+        let total = dc[at] + dh[at] * output[at] * (T::ONE - bent * bent);
+        for_input[at] = total * new[at] * input[at] * (T::ONE - input[at]);
+        for_forget[at] = total * c[at] * forget[at] * (T::ONE - forget[at]);
+        for_new[at] = total * input[at] * (T::ONE - new[at] * new[at]);
+        for_output[at] = dh[at] * bent * output[at] * (T::ONE - output[at]);
+        dc[at] = total * forget[at];
     }
 }
 

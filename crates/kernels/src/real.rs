@@ -68,7 +68,7 @@ impl Real for f32 {
     fn tanh(self) -> Self {
         let (size, square) = (self.abs(), self * self);
         let mut sum = -5.704_988_7e-3;
-        for each in [2.063_908_9e-2, -5.373_971_6e-2, 0.133_314_42, -0.333_328_2] {
+        for each in [2.063_909e-2, -5.373_971_6e-2, 0.133_314_42, -0.333_328_2] {
             sum = sum * square + each;
         }
         let near = sum * square * self + self;

@@ -56,7 +56,7 @@ def _of_sequence(mode: str | None) -> Callable[..., bool]:
         reverse: bool = False,
     ) -> bool:
         name, y = f"nn.{mode or 'rnn'}_sequence", outputs[0]
-        return run(_sequence(name, mode or activation, y.dtype, y.shape, False, reverse), outputs, operands)  # noqa: FBT003 - a part of the key
+        return run(_sequence(name, mode or activation, y.dtype, y.shape, False, reverse), outputs, operands)
 
     return push
 
@@ -71,7 +71,7 @@ def _backwards(
     """Push the gradients of products and states."""
     dy = operands[0]
     name = f"nn.{mode if mode in ('lstm', 'gru') else 'rnn'}_sequence_data"
-    return run(_sequence(name, mode, dy.dtype, dy.shape, True, reverse), outputs, operands)  # noqa: FBT003 - as above
+    return run(_sequence(name, mode, dy.dtype, dy.shape, True, reverse), outputs, operands)
 
 
 def _push_lstm_data(outputs: tuple[NDArray, ...], operands: tuple[NDArray, ...], *, reverse: bool = False) -> bool:

@@ -20,6 +20,7 @@ from weft._core import (
     kernel_neighbours,
 )
 from weft._nn.running import around, run
+from weft.ops import get_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +51,32 @@ def _push_cross_entropy(outputs: tuple[NDArray], operands: tuple[NDArray, ...]) 
     name = "nn.cross_entropy_data" if gradient else "nn.cross_entropy"
     kernel = _cross_entropy(name, outputs[0].dtype, logits.shape, gradient, None if rows else labels.dtype)
     return run(kernel, outputs, operands, integers=None if rows else len(operands) - 1)
+
+
+def _push_labels(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray, NDArray]) -> bool:
+    """Push the gradient of rows of probabilities: logarithms of the softmax times those of the losses, turned round."""
+    (out,), (g, logits, labels) = outputs, operands
+    if labels.ndim != logits.ndim:
+        fill(out, 0)
+        return True
+    if any(x.__class__ is not NDArray or x.dtype != out.dtype for x in operands) or not out.size:
+        return False
+    get_op("nn.log_softmax")(logits, out=out)
+    spread = view(g, (*g.shape, 1), (*g.strides, 0))
+    get_op("multiply")(out, spread, out=out)
+    get_op("negative")(out, out=out)
+    return True
+
+
+def _push_label_weight(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray]) -> bool:
+    (out,), (logits, labels) = outputs, operands
+    if labels.ndim != logits.ndim:
+        fill(out, 1)
+        return True
+    if labels.__class__ is not NDArray or labels.dtype != out.dtype or not labels.size:
+        return False
+    get_op("sum")(labels, axis=(-1,), keepdims=True, out=out)
+    return True
 
 
 @lru_cache(maxsize=1024)
@@ -172,6 +199,8 @@ def _push_state_data(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray],
 PUSHES: dict[str, Callable[..., bool]] = {
     "nn.cross_entropy": _push_cross_entropy,
     "nn.cross_entropy_data": _push_cross_entropy,
+    "nn.cross_entropy_labels": _push_labels,
+    "nn.label_weight": _push_label_weight,
     "nn.layer_norm": _layer(gradient=False),
     "nn.layer_norm_data": _layer(gradient=True),
     "nn.embedding": _push_embedding,
