@@ -400,3 +400,26 @@ def _ones(*shape: int) -> weft.NDArray:
 def test_bad_input(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(("call", "shape"), [
+    (lambda: nn.conv(_ones(1, 4, 3, 3), _ones(2, 4, 5, 5), padding=1), (1, 2, 1, 1)),
+    (lambda: nn.conv(_ONES, _ones(2, 4, 3, 3), dilation=2), (1, 2, 1, 1)),
+    (lambda: nn.conv(_ONES, _ones(2, 4, 3, 3), stride=1), (1, 2, 3, 3)),
+    (lambda: nn.conv(_ONES, _ones(2, 2, 3, 3), groups=2), (1, 2, 3, 3)),
+    (lambda: nn.conv_transpose(_ONES, _ones(4, 2, 2, 2), stride=2, output_padding=1), (1, 2, 11, 11)),
+    (lambda: nn.max_pool(_ONES, 5), (1, 4, 1, 1)),
+    (lambda: nn.avg_pool(_ONES, 3, padding=1), (1, 4, 2, 2)),
+    (lambda: nn.batch_norm(_ONES, *[_ones(4)] * 4), (1, 4, 5, 5)),
+    (lambda: nn.layer_norm(_ONES, _ones(5), _ones(5)), (1, 4, 5, 5)),
+    (lambda: nn.softmax(_ones(0, 2)), (0, 2)),
+    (lambda: nn.cross_entropy(_ones(2, 3), [1, 2]), (2,)),
+    (lambda: nn.dense(_ones(2, 3), _ones(4, 3)), (2, 4)),
+    (lambda: nn.embedding([0], _ones(2, 3)), (1, 3)),
+    (lambda: nn.dropout(_ONES, 0.0, weft.random.default_rng(1)), (1, 4, 5, 5)),
+    (lambda: nn.rnn(_ones(2, 3, 4), _ones(1, 3, 2), [(_ones(2, 4), _ones(2, 2), None, None)], mode="tanh")[0], (2, 3, 2)),
+])  # fmt: skip
+def test_what_is_just_right_passes(call: Any, shape: tuple[int, ...]) -> None:
+    found = call()
+    assert found.shape == shape
+    assert np.isfinite(found.numpy()).all()

@@ -9,95 +9,9 @@ import numpy as np
 import pytest
 
 import weft
+from nn.steps import CASES, numbers
 from weft import nn
 from weft.ops import get_op
-
-
-def _numbers(*shape: int, seed: int = 1) -> Any:
-    return np.random.default_rng(seed).standard_normal(shape).astype("float32")
-
-
-def _classes(count: int, dtype: str, *shape: int) -> Any:
-    return np.random.default_rng(2).integers(0, count, shape).astype(dtype)
-
-
-def _gates(wide: int, *shape: int) -> Any:
-    return np.abs(np.tanh(_numbers(*shape, wide, seed=9)))
-
-
-_LAYER = {"axis": (1, -1), "eps": 1e-3}
-_LRN = {"size": 5, "alpha": 0.3, "k": 1.5}
-_T, _N, _H = 5, 40, 8  # more rows than a block has
-
-#: Ops that are computed by the core, their operands and attributes.
-CASES: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
-    "layer norm": ("nn.layer_norm", (_numbers(3, 4, 7), _numbers(7), _numbers(7)), {}),
-    "layer norm of the first axis": ("nn.layer_norm", (_numbers(6, 4), _numbers(6), _numbers(6)), {"axis": 0}),
-    "layer norm of two axes": ("nn.layer_norm", (_numbers(6, 4, 3), _numbers(4, 3), _numbers(4, 3)), _LAYER),
-    "its gradients": ("nn.layer_norm_data", (_numbers(900, 300, seed=2), _numbers(900, 300), _numbers(300)), {}),
-    "those of the first axis": ("nn.layer_norm_data", (_numbers(6, 4, seed=2), _numbers(6, 4), _numbers(6)), {"axis": 0}),
-    "cross entropy": ("nn.cross_entropy", (_numbers(3, 5, 11), _classes(11, "int32", 3, 5)), {}),
-    "cross entropy with rows": ("nn.cross_entropy", (_numbers(9, 11), np.abs(_numbers(9, 11, seed=3))), {}),
-    "its gradient": ("nn.cross_entropy_data", (_numbers(9), _numbers(9, 11), _classes(11, "int64", 9)), {}),
-    "that with rows": ("nn.cross_entropy_data", (_numbers(9), _numbers(9, 11), np.abs(_numbers(9, 11, seed=3))), {}),
-    "the gradient of rows": ("nn.cross_entropy_labels", (_numbers(9), _numbers(9, 11), _numbers(9, 11, seed=3)), {}),
-    "sums of rows": ("nn.label_weight", (_numbers(9, 11), _numbers(9, 11, seed=3)), {}),
-    "ones for classes": ("nn.label_weight", (_numbers(9, 11), _classes(11, "int64", 9)), {}),
-    "embedding": ("nn.embedding", (_classes(6, "int32", 4, 3), _numbers(6, 2, 5)), {}),
-    "its gradient, with rows named twice": (
-        "nn.embedding_weight",
-        (_numbers(4, 3, 2, 5), _classes(6, "int64", 4, 3), _numbers(6, 2, 5)),
-        {},
-    ),
-    "sums over channels": ("nn.window_sum", (_numbers(2, 9, 30, 11),), {"size": 4}),
-    "the other way": ("nn.window_sum", (_numbers(2, 9, 3),), {"size": 4, "reverse": True}),
-    "normalisation over channels": ("nn.lrn", (_numbers(2, 9, 30, 11),), {**_LRN, "beta": 0.75}),
-    "normalisation by a root": ("nn.lrn", (_numbers(2, 9, 3),), {**_LRN, "beta": 0.5}),
-    "normalisation by any power": ("nn.lrn", (_numbers(2, 9, 3),), {**_LRN, "beta": 0.6}),
-    "a vector along an axis": ("nn.over", (_numbers(4), _numbers(3, 4, 2)), {}),
-    "a part": ("nn.part", (_numbers(5, 12),), {"number": 2, "count": 3}),
-    "a state": ("nn.state", (_numbers(3, 4, 2),), {"number": 1}),
-    "its gradient among zeros": ("nn.state_data", (_numbers(4, 2), _numbers(3, 4, 2)), {"number": 1}),
-    "gates of an LSTM": ("nn.lstm_gates", (_numbers(3, 20), _numbers(3, 5)), {}),
-    "their gradients": ("nn.lstm_gates_data", (_numbers(3, 5), _numbers(3, 5, seed=4), _numbers(3, 20), _numbers(3, 5, seed=5)), {}),
-    "gates of a GRU": ("nn.gru_gates", (_numbers(3, 15), _numbers(3, 15, seed=6), _numbers(3, 5)), {}),
-    "gradients of these": ("nn.gru_gates_data", (_numbers(3, 5), _numbers(3, 15), _numbers(3, 15, seed=6), _numbers(3, 5, seed=7)), {}),
-    **{
-        f"{mode} forwards{' reversed' if reverse else ''}": (
-            f"nn.{'rnn' if mode in ('tanh', 'relu') else mode}_sequence",
-            operands,
-            {**({"activation": mode} if mode in ("tanh", "relu") else {}), "reverse": reverse},
-        )
-        for reverse in (False, True)
-        for mode, operands in {
-            "lstm": (_numbers(_T, _N, 4 * _H), _numbers(_N, _H), _numbers(_N, _H, seed=2), _numbers(4 * _H, _H)),
-            "gru": (_numbers(_T, _N, 3 * _H), _numbers(_N, _H), _numbers(3 * _H, _H), _numbers(3 * _H)),
-            "tanh": (_numbers(_T, _N, _H), _numbers(_N, _H), _numbers(_H, _H)),
-            "relu": (_numbers(_T, _N, _H), _numbers(_N, _H), _numbers(_H, _H)),
-        }.items()
-    },
-    **{
-        f"{mode} backwards{' reversed' if reverse else ''}": (
-            f"nn.{'rnn' if mode in ('tanh', 'relu') else mode}_sequence_data",
-            operands,
-            {**({"activation": mode} if mode in ("tanh", "relu") else {}), "reverse": reverse},
-        )
-        for reverse in (False, True)
-        for mode, operands in {
-            "lstm": (
-                *(_numbers(_T, _N, _H), _numbers(_N, _H), _numbers(_N, _H, seed=2), _gates(4 * _H, _T, _N)),
-                *(_numbers(_T, _N, _H, seed=3), _gates(_H, _T, _N), _numbers(_N, _H, seed=4), _numbers(_N, _H, seed=5)),
-                _numbers(4 * _H, _H),
-            ),
-            "gru": (
-                *(_numbers(_T, _N, _H), _numbers(_N, _H), _gates(4 * _H, _T, _N), _gates(_H, _T, _N)),
-                *(_numbers(_N, _H, seed=4), _numbers(3 * _H, _H)),
-            ),
-            "tanh": (_numbers(_T, _N, _H), _numbers(_N, _H), _gates(_H, _T, _N), _numbers(_N, _H, seed=4), _numbers(_H, _H)),
-            "relu": (_numbers(_T, _N, _H), _numbers(_N, _H), _gates(_H, _T, _N), _numbers(_N, _H, seed=4), _numbers(_H, _H)),
-        }.items()
-    },
-}  # fmt: skip
 
 
 def _by_definition(name: str, operands: tuple[Any, ...], attributes: dict[str, Any]) -> list[Any]:
@@ -167,16 +81,16 @@ def test_pooling_of_numbers_that_are_equal_or_none(kernel: Any, given: dict[str,
     wanted: Any = np.empty(op(weft.asarray(x), **given).shape, "float32")  # type: ignore[union-attr] # one result
     op.compute["cpu"](wanted, x, **given)
     assert np.array_equal(op(weft.asarray(x), **given).numpy(), wanted, equal_nan=True)  # type: ignore[union-attr] # as above
-    g, dx = _numbers(*wanted.shape), np.empty_like(x)
+    g, dx = numbers(*wanted.shape), np.empty_like(x)
     back.compute["cpu"](dx, g, x, **given)
     np.testing.assert_allclose(back(weft.asarray(g), weft.asarray(x), **given).numpy(), dx, atol=1e-6)  # type: ignore[union-attr] # as above
-    other = _numbers(*x.shape, seed=3)
+    other = numbers(*x.shape, seed=3)
     take.compute["cpu"](wanted, other, x, **given)
     assert np.array_equal(take(weft.asarray(other), weft.asarray(x), **given).numpy(), wanted)  # type: ignore[union-attr] # as above
 
 
 def test_one_image_falls_into_blocks_as_well() -> None:
-    x, w, b = _numbers(1, 32, 40, 40), _numbers(72, 32, 3, 3), _numbers(72)
+    x, w, b = numbers(1, 32, 40, 40), numbers(72, 32, 3, 3), numbers(72)
     found: list[bytes] = []
     for workers in (1, 3):
         with weft.Engine(workers=workers) as engine:
@@ -193,7 +107,7 @@ def test_one_image_falls_into_blocks_as_well() -> None:
 
 
 def test_a_program_computes_rectifiers_where_it_convolves() -> None:
-    x, w, b = _numbers(8, 3, 12, 12), _numbers(16, 3, 3, 3), _numbers(16)
+    x, w, b = numbers(8, 3, 12, 12), numbers(16, 3, 3, 3), numbers(16)
     x[0, 0, 0, 0] = np.nan
 
     def one(x: Any) -> Any:
