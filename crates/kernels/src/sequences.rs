@@ -50,6 +50,8 @@ pub struct Sequence {
 
 /// Rows of a block at least: products of fewer do not pay for reading the weights.
 const ROWS: usize = 16;
+/// Rows and columns of weights that are turned round at a time.
+const SQUARE: usize = 16;
 
 impl Sequence {
     /// The step that computes it.
@@ -106,7 +108,8 @@ struct Block<'a, T> {
     own: &'a Sequence,
     arrays: &'a [*mut u8],
     rows: Range<usize>,
-    _of: PhantomData<T>,
+    /// The weights turned round, forwards: a row for each element of a state.
+    turned: *const T,
 }
 
 impl<'a, T: Real> Block<'a, T> {
@@ -151,11 +154,11 @@ impl<'a, T: Real> Block<'a, T> {
     ///
     /// # Safety
     ///
-    /// The weights are operand `weights`.
-    unsafe fn forward(&self, out: &mut [T], states: &[T], weights: usize) {
+    /// The weights were turned round.
+    unsafe fn forward(&self, out: &mut [T], states: &[T]) {
         let (wide, all) = (self.own.wide, self.own.gates() * self.own.wide);
         let matrix = |start: *const T, row, column| Matrix { start: start.cast_mut(), row, column };
-        let weights = matrix(self.arrays[weights].cast(), 1, wide);
+        let weights = matrix(self.turned, all, 1);
         let (to, from) = (matrix(out.as_mut_ptr(), all, 1), matrix(states.as_ptr(), wide, 1));
         // SAFETY: the slices are rows of these lengths; the caller's promise.
         unsafe { multiply([self.rows.len(), wide, all], to, from, weights, true) };
@@ -192,7 +195,7 @@ impl<T: Real> By<T> {
                 // SAFETY: the caller's promise: operands are as said, and these rows are the block's.
                 unsafe {
                     sums.copy_from_slice(block.read(0, at, 4));
-                    block.forward(sums, block.state(4, 1, at), 3);
+                    block.forward(sums, block.state(4, 1, at));
                     let (c, gates) = (block.state(8, 2, at), block.write(7, at, 4));
                     let (h, cell) = (block.write(4, at, 1), block.write(8, at, 1));
                     for (one, four) in rows(wide, count).zip(rows(4 * wide, count)) {
@@ -251,7 +254,7 @@ impl<T: Real> By<T> {
                 // SAFETY: as above.
                 unsafe {
                     let h = block.state(4, 1, at);
-                    block.forward(sums, h, 2);
+                    block.forward(sums, h);
                     let (products, out, gates) = (block.read(0, at, 3), block.write(4, at, 1), block.write(6, at, 4));
                     for (number, one) in rows(wide, count).enumerate() {
                         let three = number * 3 * wide..(number + 1) * 3 * wide;
@@ -308,7 +311,7 @@ impl<T: Real> By<T> {
             unsafe {
                 let out = block.write(3, at, 1);
                 out.copy_from_slice(block.read(0, at, 1));
-                block.forward(out, block.state(3, 1, at), 2);
+                block.forward(out, block.state(3, 1, at));
                 let tanh = self.0.mode == Mode::Tanh;
                 out.iter_mut().for_each(|to| *to = if tanh { to.tanh() } else { T::ZERO.max(*to) });
             }
@@ -365,9 +368,35 @@ impl<T: Real> Blocked for By<T> {
             .fold(1_usize, |all, &each| all.saturating_mul(each))
     }
 
-    unsafe fn run_block(&self, arrays: &[*mut u8], _: *mut u8, block: usize) -> Result<(), Cause> {
+    fn scratch(&self) -> usize {
+        if self.0.gradient { 0 } else { self.0.gates() * self.0.wide * self.0.wide * size_of::<T>() }
+    }
+
+    /// Turns the weights round, once for all products with them: each would have to read them across.
+    unsafe fn begin(&self, arrays: &[*mut u8], scratch: *mut u8) -> Result<(), Cause> {
+        if self.0.gradient {
+            return Ok(());
+        }
+        let (wide, all) = (self.0.wide, self.0.gates() * self.0.wide);
+        let weights = if self.0.mode == Mode::Lstm { 3 } else { 2 };
+        // SAFETY: the caller's promise: the operand has this size, and so has the scratch.
+        let (from, to): (&[T], &mut [T]) =
+            unsafe { (slice(arrays[weights], 0, all * wide), slice_mut(scratch, 0, all * wide)) };
+        for first in (0..all).step_by(SQUARE) {
+            for second in (0..wide).step_by(SQUARE) {
+                for row in first..(first + SQUARE).min(all) {
+                    for column in second..(second + SQUARE).min(wide) {
+                        to[column * all + row] = from[row * wide + column];
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    unsafe fn run_block(&self, arrays: &[*mut u8], scratch: *mut u8, block: usize) -> Result<(), Cause> {
         let rows = parts::part(self.0.batch, self.blocks(), block);
-        let block = Block { own: &self.0, arrays, rows, _of: PhantomData };
+        let block = Block { own: &self.0, arrays, rows, turned: scratch.cast_const().cast() };
         // SAFETY: the caller's promise; blocks have rows of their own.
         unsafe {
             match (self.0.mode, self.0.gradient) {
