@@ -112,6 +112,12 @@ __all__ = [
     "graph_register_pass",
     "graph_save_json",
     "is_eager",
+    "kernel_cells",
+    "kernel_cross_entropy",
+    "kernel_layer_norm",
+    "kernel_lookup",
+    "kernel_neighbours",
+    "kernel_sequence",
     "known_keys",
     "memory_stats",
     "memory_trim",
@@ -779,6 +785,26 @@ class Kernel:
     def rows(name: str, along: str, dtype: np.dtype[Any], sizes: Sequence[int]) -> Kernel | None: ...
     def push(self, outputs: tuple[NDArray, ...], inputs: tuple[NDArray, ...]) -> None: ...
 
+def kernel_cells(name: str, dtype: np.dtype[Any], gates: str, sizes: Sequence[int]) -> Kernel | None: ...
+def kernel_cross_entropy(
+    name: str, dtype: np.dtype[Any], sizes: Sequence[int], gradient: bool, classes: np.dtype[Any] | None
+) -> Kernel | None: ...
+def kernel_layer_norm(
+    name: str, dtype: np.dtype[Any], sizes: Sequence[int], gradient: bool, eps: float
+) -> Kernel | None: ...
+def kernel_lookup(
+    name: str, dtype: np.dtype[Any], numbers: np.dtype[Any], sizes: Sequence[int], gradient: bool
+) -> Kernel | None: ...
+def kernel_neighbours(
+    name: str,
+    dtype: np.dtype[Any],
+    sizes: Sequence[int],
+    reach: Sequence[int],
+    normal: tuple[float, float, float] | None,
+) -> Kernel | None: ...
+def kernel_sequence(
+    name: str, dtype: np.dtype[Any], mode: str, sizes: Sequence[int], gradient: bool, reverse: bool
+) -> Kernel | None: ...
 def open_onednn(paths: Sequence[str]) -> tuple[str | None, str]: ...
 def empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine) -> NDArray: ...
 def beside(x: NDArray, shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray: ...

@@ -56,6 +56,7 @@ FUNCTIONS = {
     **{f"linalg.{name}": "a" for name in ("cholesky", "det", "eig", "eigvals", "inv", "slogdet")},
     **{f"linalg.{name}": "a UPLO" for name in ("eigh", "eigvalsh")},
     "angle": "z deg",
+    "asarray": "a dtype order copy blocking",
     "average": "a axis weights returned keepdims",
     "broadcast_to": "array shape",
     "clip": "a a_min a_max out",
@@ -161,7 +162,7 @@ class ndarray(NDArrayOperatorsMixin):  # noqa: N801 - CuPy's name
             return lambda axis=None, out=None, keepdims=False: _shown(
                 getattr(self._array, name)(axis=axis, out=_bare(out), keepdims=keepdims)
             )
-        if name in ("sum", "prod", "mean"):  # the same
+        if name in ("sum", "prod", "mean"):  # the same, with a dtype
             return lambda axis=None, dtype=None, out=None, keepdims=False: _shown(
                 getattr(self._array, name)(axis=axis, dtype=dtype, out=_bare(out), keepdims=keepdims)
             )
@@ -169,6 +170,9 @@ class ndarray(NDArrayOperatorsMixin):  # noqa: N801 - CuPy's name
 
     def __int__(self) -> int:  # waits for the device
         return int(self._array)
+
+    def __len__(self) -> int:
+        return len(self._array)
 
     def __getitem__(self, key: Any) -> Any:
         return _shown(self._array[_bare(key)])
@@ -200,8 +204,10 @@ class ndarray(NDArrayOperatorsMixin):  # noqa: N801 - CuPy's name
         wrong = options.keys() - set(known) - _FREE.get(name, set())
         if wrong or (len(args) > len(known) and name != "einsum"):
             raise TypeError(f"cupy.{name}() got unexpected arguments {wrong or args[len(known) :]}")
-        if name == "quantile":  # the one that takes an array of the host's
+        if name == "quantile":  # which takes an array of the host's
             args = (args[0], np.asarray(args[1]).tolist(), *args[2:])
+        if name == "asarray":  # as does this, to copy it
+            args = (np.asarray(args[0]).tolist(), *args[1:])
         return _shown(function(*_bare(args), **_bare(options)))
 
 

@@ -302,6 +302,52 @@ def test_targets_of_boxes() -> None:
     assert np.abs(offsets).max() < 1e-6
 
 
+#: Three boxes, of which the second covers half of the first and the last is apart.
+BOXES = np.array([[0.0, 0.0, 0.4, 0.4], [0.0, 0.1, 0.4, 0.5], [0.6, 0.6, 0.9, 0.9]], np.float32)
+
+
+def test_boxes_that_were_found() -> None:
+    chances = np.array([[[0.3, 0.1, 0.9], [0.6, 0.7, 0.05], [0.1, 0.2, 0.05]]], np.float32)
+    given = {"chances": chances, "offsets": np.zeros((1, 12), np.float32), "anchors": BOXES[None]}
+    (found,) = run("MultiBoxDetection", given, threshold=0.1)
+    close(found[0], np.array([[0, 0.7, *BOXES[1]], [-1, 0.6, *BOXES[0]], [-1] * 6], np.float32))
+    (found,) = run("_contrib_MultiBoxDetection", given, nms_threshold=0.8)
+    close(found[0, :, 0], np.array([0, 0, 0], np.float32))
+    (found,) = run("MultiBoxDetection", given, nms_threshold=0.8, nms_topk=1)
+    close(found[0, :, :2], np.array([[0, 0.7], [-1, 0.7], [-1, 0.05]], np.float32))
+    moved = {**given, "offsets": np.tile(np.array([1, 0, 0, 5 * np.log(2)], np.float32), (1, 3))}
+    (found,) = run("MultiBoxDetection", moved, threshold=0.65, clip=False)
+    close(found[0, 0], np.array([0, 0.7, 0.04, -0.1, 0.44, 0.7], np.float32))
+    (found,) = run("MultiBoxDetection", moved, threshold=0.65)
+    close(found[0, 0, 3:4], np.array([0], np.float32))
+
+
+def test_boxes_that_others_cover_go() -> None:
+    kinds, scores = np.array([[0], [1], [0]], np.float32), np.array([[0.6], [0.7], [0.2]], np.float32)
+    rows = np.concatenate([kinds, scores, BOXES], axis=1)[None]
+    nothing = [-1] * 6
+    for settings, kept in (
+        ({}, [1, 0, 2]),
+        ({"overlap_thresh": 0.7}, [1, 0, 2]),
+        ({"force_suppress": True}, [1, 2]),
+        ({"id_index": -1}, [1, 2]),
+        ({"topk": 1}, [1]),
+        ({"valid_thresh": 0.5}, [1, 0]),
+        ({"background_id": 0}, [1]),
+        ({"topk": 0}, [0, 1, 2]),
+    ):
+        (found,) = run("_contrib_box_nms", {"rows": rows}, **{"id_index": 0, **settings})
+        wanted = [rows[0, at] for at in kept] + [nothing] * (3 - len(kept))
+        close(found[0], np.array(wanted, np.float32))
+    middles = np.concatenate([kinds, scores, (BOXES[:, :2] + BOXES[:, 2:]) / 2, BOXES[:, 2:] - BOXES[:, :2]], axis=1)
+    (found,) = run("_contrib_box_nms", {"rows": rows}, id_index=-1, out_format="center")
+    close(found[0], np.array([middles[1], middles[2], nothing], np.float32))
+    (found,) = run("_contrib_box_nms", {"rows": middles[None]}, id_index=-1, in_format="center")
+    close(found[0], np.array([rows[0, 1], rows[0, 2], nothing], np.float32))
+    with pytest.raises(weft.errors.ShapeError, match="rows of 6 numbers have none at 7"):
+        run("_contrib_box_nms", {"rows": rows}, coord_start=4)
+
+
 def test_dropout_draws_anew_and_hands_on_its_mask() -> None:
     net = weft.symbol.load_json(node_file("Dropout", ["x"], {"p": 0.5}))
     x = np.ones((40, 50), np.float32)

@@ -328,6 +328,24 @@ def test_shapes_of_parameters_follow_from_data() -> None:
         y.infer_shape(x=(5, 4, 10, 6), w=(9, 2, 3, 3))
 
 
+def test_data_in_other_layouts_are_laid_out_once() -> None:
+    x, w, v = _data("float32", (2, 8, 6, 6), (4, 8, 3, 3), (2, 4, 1, 1))
+    y = nn.conv(nn.max_pool(nn.relu(nn.conv(Variable("x"), Variable("w"))), 2), Variable("v"))
+    wanted = y.eval(x=x, w=w, v=v)[0].numpy()
+    blocked = x.reshape(2, 2, 4, 6, 6).transpose(0, 1, 3, 4, 2)
+    for layout, op, given in (
+        ("NHWC", "permute_dims", x.transpose(0, 2, 3, 1)),
+        ("NCHW4c", "layout_transform", blocked),
+    ):
+        graph = weft.graph.correct_layout(weft.graph.Graph(y), {"x": layout})
+        names = [node.op.name for node in graph.indexed_graph().nodes if node.op]
+        assert names == [op, "nn.conv", "nn.relu", "nn.max_pool", "nn.conv"]
+        found = graph.symbol.eval(x=np.ascontiguousarray(given), w=w, v=v)[0].numpy()
+        assert np.array_equal(found, wanted)
+    with pytest.raises(ValueError, match=r"'NCHw' is no layout"):
+        weft.graph.correct_layout(weft.graph.Graph(y), {"x": "NCHw"})
+
+
 _ONES = weft.ones((1, 4, 5, 5))
 _WRONG: list[tuple[Any, type[Exception], str]] = [
     (lambda: nn.conv(_ones(1, 4, 3, 3), _ones(2, 4, 5, 5)), weft.errors.ShapeError, r"nn.conv: a kernel of \(5, 5\).*lengths \(3, 3\)"),
@@ -382,3 +400,26 @@ def _ones(*shape: int) -> weft.NDArray:
 def test_bad_input(call: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(("call", "shape"), [
+    (lambda: nn.conv(_ones(1, 4, 3, 3), _ones(2, 4, 5, 5), padding=1), (1, 2, 1, 1)),
+    (lambda: nn.conv(_ONES, _ones(2, 4, 3, 3), dilation=2), (1, 2, 1, 1)),
+    (lambda: nn.conv(_ONES, _ones(2, 4, 3, 3), stride=1), (1, 2, 3, 3)),
+    (lambda: nn.conv(_ONES, _ones(2, 2, 3, 3), groups=2), (1, 2, 3, 3)),
+    (lambda: nn.conv_transpose(_ONES, _ones(4, 2, 2, 2), stride=2, output_padding=1), (1, 2, 11, 11)),
+    (lambda: nn.max_pool(_ONES, 5), (1, 4, 1, 1)),
+    (lambda: nn.avg_pool(_ONES, 3, padding=1), (1, 4, 2, 2)),
+    (lambda: nn.batch_norm(_ONES, *[_ones(4)] * 4), (1, 4, 5, 5)),
+    (lambda: nn.layer_norm(_ONES, _ones(5), _ones(5)), (1, 4, 5, 5)),
+    (lambda: nn.softmax(_ones(0, 2)), (0, 2)),
+    (lambda: nn.cross_entropy(_ones(2, 3), [1, 2]), (2,)),
+    (lambda: nn.dense(_ones(2, 3), _ones(4, 3)), (2, 4)),
+    (lambda: nn.embedding([0], _ones(2, 3)), (1, 3)),
+    (lambda: nn.dropout(_ONES, 0.0, weft.random.default_rng(1)), (1, 4, 5, 5)),
+    (lambda: nn.rnn(_ones(2, 3, 4), _ones(1, 3, 2), [(_ones(2, 4), _ones(2, 2), None, None)], mode="tanh")[0], (2, 3, 2)),
+])  # fmt: skip
+def test_what_is_just_right_passes(call: Any, shape: tuple[int, ...]) -> None:
+    found = call()
+    assert found.shape == shape
+    assert np.isfinite(found.numpy()).all()

@@ -101,6 +101,10 @@ mod _core {
         memory_trim, open_onednn, push_compute, set_dispatch, wrap,
     };
     #[pymodule_export]
+    use super::pushes::{
+        kernel_cells, kernel_cross_entropy, kernel_layer_norm, kernel_lookup, kernel_neighbours, kernel_sequence,
+    };
+    #[pymodule_export]
     use super::signature::{Signatures, ambient, is_eager, set_eager};
     #[pymodule_export]
     use super::tape::listen::{tape_mode, tape_pause, tape_surroundings};

@@ -4,6 +4,7 @@
 use crate::buffer::{slice, slice_mut};
 use crate::number::Number;
 use crate::parts;
+use crate::sums::{share, sum};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use weft_array::{Blocked, DType};
@@ -66,22 +67,6 @@ impl Channels {
 
 struct By<T>(Channels, PhantomData<T>);
 
-/// Sums that go on side by side.
-const LANES: usize = 8;
-
-/// The sum of a function of elements, in an order that depends on their number alone.
-fn sum(count: usize, of: impl Fn(usize) -> f64) -> f64 {
-    let mut lanes = [0.0; LANES];
-    let whole = count - count % LANES;
-    for at in (0..whole).step_by(LANES) {
-        for (lane, total) in lanes.iter_mut().enumerate() {
-            *total += of(at + lane);
-        }
-    }
-    let rest: f64 = (whole..count).map(of).sum();
-    lanes.iter().sum::<f64>() + rest
-}
-
 impl<T: Number> By<T> {
     /// The rows of a channel: where each begins.
     fn rows(&self, channel: usize) -> impl Iterator<Item = usize> {
@@ -127,7 +112,7 @@ impl<T: Number> By<T> {
             )
         };
         let count = own.outer * own.inner;
-        let share = 1.0 / u32::try_from(count).map_or(f64::INFINITY, f64::from);
+        let share = share(count);
         match own.what {
             Channelwise::Sum => {
                 let x = data(0);

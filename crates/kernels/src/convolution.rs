@@ -8,11 +8,14 @@
 //! | [`Product::Weights`] | data, results | weights: a sum for each block, added up in order at the end |
 
 use crate::buffer::{slice, slice_mut, with_own};
-use crate::number::{Matrix, Number, multiply};
+use crate::loops::{activation, rectify};
+use crate::number::{Matrix, multiply};
 use crate::parts;
+use crate::real::Real;
 use crate::window::Window;
 use std::marker::PhantomData;
-use weft_array::{Blocked, DType};
+use std::sync::Arc;
+use weft_array::{Blocked, DType, StridedLoop};
 use weft_engine::Cause;
 
 /// Elements of the columns that are laid out at a time.
@@ -48,19 +51,26 @@ pub struct Convolution {
     pub window: Window,
     /// Whether a number for each filter is added to the results, the last input.
     pub bias: bool,
+    /// Whether results below 0 become 0.
+    pub rectified: bool,
 }
 
 impl Convolution {
     /// The step that computes it, of float32 or float64.
     #[must_use]
-    pub fn step(self, dtype: DType) -> Option<std::sync::Arc<dyn Blocked>> {
+    pub fn step(self, dtype: DType) -> Option<Arc<dyn Blocked>> {
         match dtype {
-            DType::Float32 => {
-                Some(crate::library::step(self).unwrap_or_else(|| std::sync::Arc::new(By::<f32>::new(self))))
-            }
-            DType::Float64 => Some(std::sync::Arc::new(By::<f64>::new(self))),
+            DType::Float32 => Some(crate::library::step(self).unwrap_or_else(|| Arc::new(By::<f32>::new(self)))),
+            DType::Float64 => Some(Arc::new(By::<f64>::new(self))),
             _ => None,
         }
+    }
+
+    /// The same, followed by a loop over the results, if that is the rectifier.
+    pub(crate) fn then(self, next: &StridedLoop, dtype: DType) -> Option<Arc<dyn Blocked>> {
+        let rectifier = activation("relu", dtype)?;
+        let fits = self.product == Product::Results && !self.rectified && rectifier.is(next);
+        if fits { Self { rectified: true, ..self }.step(dtype) } else { None }
     }
 
     fn each(&self) -> usize {
@@ -91,11 +101,25 @@ struct By<T> {
     _of: PhantomData<T>,
 }
 
-impl<T: Number> By<T> {
+impl<T: Real> By<T> {
     fn new(own: Convolution) -> Self {
-        let units = if own.product == Product::Weights { own.batch } else { own.batch * own.groups };
-        let blocks = parts::count(units, own.multiplications());
-        Self { own, blocks, _of: PhantomData }
+        let made = Self { own, blocks: 1, _of: PhantomData };
+        let blocks = parts::count(made.units(), own.multiplications());
+        Self { blocks, ..made }
+    }
+
+    /// What blocks are made of: images, groups of images, or stretches of windows of these.
+    fn units(&self) -> usize {
+        match self.own.product {
+            Product::Results => self.own.batch * self.own.groups * self.stretches(),
+            Product::Data => self.own.batch * self.own.groups,
+            Product::Weights => self.own.batch,
+        }
+    }
+
+    /// How many times windows are laid out.
+    fn stretches(&self) -> usize {
+        self.own.window.total().div_ceil(self.wide()).max(1)
     }
 
     /// How many elements an image of the data has in a group, and one of the results.
@@ -222,33 +246,35 @@ impl<T: Number> By<T> {
         Matrix { start, row: self.own.window.total(), column: 1 }
     }
 
+    /// Computes the results of a stretch of windows.
+    ///
     /// # Safety
     ///
     /// As for a block.
-    unsafe fn forward(&self, arrays: &[*mut u8], unit: usize) {
+    unsafe fn forward(&self, arrays: &[*mut u8], unit: usize, from: usize, to: usize) {
         let (own, group) = (&self.own, unit % self.own.groups);
         let (size, out) = self.sizes();
         let (filters, depth) = (own.filters_each(), own.depth());
         let &[data, weights, .., results] = arrays else { return };
+        let row = |filter: usize| {
+            // SAFETY: the caller's promise; each stretch has results of its own.
+            unsafe { slice_mut::<T>(results, unit * out + filter * own.window.total() + from, to - from) }
+        };
         if own.bias && arrays.len() == 4 {
-            // SAFETY: the caller's promise; each unit has results of its own.
-            let (bias, results): (&[T], &mut [T]) =
-                unsafe { (slice(arrays[2], group * filters, filters), slice_mut(results, unit * out, out)) };
-            for (row, value) in results.chunks_exact_mut(own.window.total().max(1)).zip(bias) {
-                row.fill(*value);
-            }
+            // SAFETY: as above.
+            let bias: &[T] = unsafe { slice(arrays[2], group * filters, filters) };
+            bias.iter().enumerate().for_each(|(filter, value)| row(filter).fill(*value));
         }
         // SAFETY: as above.
         let data: &[T] = unsafe { slice(data, unit * size, size) };
-        self.each_chunk(|from, to| {
-            self.with_columns(data, from, to, |columns| {
-                let results = self.results(results, unit, from);
-                // SAFETY: as above; the matrices are those of this unit.
-                unsafe {
-                    multiply([filters, depth, to - from], results, self.weights(weights, group), columns, own.bias);
-                };
-            });
+        self.with_columns(data, from, to, |columns| {
+            let results = self.results(results, unit, from);
+            // SAFETY: as above; the matrices are those of this unit.
+            unsafe { multiply([filters, depth, to - from], results, self.weights(weights, group), columns, own.bias) };
         });
+        if own.rectified {
+            (0..filters).for_each(|filter| rectify(row(filter)));
+        }
     }
 
     /// # Safety
@@ -312,13 +338,17 @@ impl<T: Number> By<T> {
     }
 }
 
-impl<T: Number> Blocked for By<T> {
+impl<T: Real> Blocked for By<T> {
     fn blocks(&self) -> usize {
         self.blocks
     }
 
     fn operations(&self) -> usize {
         self.own.multiplications()
+    }
+
+    fn then(&self, next: &StridedLoop) -> Option<Arc<dyn Blocked>> {
+        self.own.then(next, if size_of::<T>() == size_of::<f32>() { DType::Float32 } else { DType::Float64 })
     }
 
     fn scratch(&self) -> usize {
@@ -346,10 +376,16 @@ impl<T: Number> Blocked for By<T> {
             }
             return Ok(());
         }
-        for unit in parts::part(own.batch * own.groups, self.blocks, block) {
+        let (stretches, wide, total) = (self.stretches(), self.wide(), own.window.total());
+        for unit in parts::part(self.units(), self.blocks, block) {
             // SAFETY: the caller's promise; units are disjoint.
             unsafe {
-                if own.product == Product::Results { self.forward(arrays, unit) } else { self.backward(arrays, unit) }
+                if own.product == Product::Results {
+                    let from = unit % stretches * wide;
+                    self.forward(arrays, unit / stretches, from, (from + wide).min(total));
+                } else {
+                    self.backward(arrays, unit);
+                }
             }
         }
         Ok(())

@@ -10,26 +10,51 @@
 //! | `library` | the same by oneDNN, where it was opened |
 //! | `pooling` | largest elements and means of windows, and their gradients |
 //! | `rows` | softmax and its logarithm, along one axis |
+//! | `labels` | cross entropy with labels, and its gradient |
+//! | `sums` | sums of float64 |
 //! | `channels` | batch normalisation, sums over all axes but one |
+//! | `layer` | normalisation of rows, and its gradients |
+//! | `neighbours` | sums over neighbouring channels, and normalisation by them |
+//! | `lookup` | rows of a table that numbers name, and the table's gradient |
+//! | `gates` | what recurrent cells do element by element |
+//! | `sequences` | recurrent layers over whole sequences |
+//! | `real` | exponentials, roots and the like of both types |
 //! | `loops` | activations, element by element |
+//! | `integers` | integers that choose among classes or rows |
 //!
 //! Where blocks end depends on shapes alone, and so do the bits of the results. The crate knows no Python.
 
 mod buffer;
 mod channels;
 mod convolution;
+mod gates;
+mod integers;
+mod labels;
+mod layer;
 mod library;
+mod lookup;
 mod loops;
+mod neighbours;
 mod number;
 mod parts;
 mod pooling;
+mod real;
 mod rows;
+mod sequences;
+mod sums;
 mod window;
 
 pub use channels::{Channels, Channelwise};
 pub use convolution::{Convolution, Product};
+pub use gates::{Cells, Gates};
+pub use integers::OutOfRange;
+pub use labels::CrossEntropy;
+pub use layer::LayerNorm;
+pub use lookup::Lookup;
 pub use loops::activation;
+pub use neighbours::{Across, Neighbours};
 pub use pooling::{Pool, Pooling};
 pub use rows::{Along, Rows};
+pub use sequences::{Mode, Sequence};
 pub use weft_onednn as onednn;
 pub use window::Window;

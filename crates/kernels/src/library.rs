@@ -2,9 +2,10 @@
 
 use crate::buffer::{slice, slice_mut};
 use crate::convolution::{Convolution, Product};
+use crate::loops::rectify;
 use crate::parts;
 use std::sync::Arc;
-use weft_array::Blocked;
+use weft_array::{Blocked, DType, StridedLoop};
 use weft_engine::Cause;
 use weft_onednn::{Compiled, Shape, library};
 
@@ -12,8 +13,10 @@ use weft_onednn::{Compiled, Shape, library};
 const WORTH: usize = 1 << 16;
 /// Channels of which gradients are not worth its layouts.
 const NARROW: usize = 8;
-/// Windows of a block at least.
+/// Windows of a block at least, where each writes weights.
 const WINDOWS: usize = 512;
+/// Filters of a block are whole numbers of so many: vectors of any processor.
+const FILTERS: usize = 16;
 /// How many multiplications a block is worth here are so many times as many as elsewhere.
 const BLOCK: usize = 8;
 
@@ -25,16 +28,14 @@ pub(crate) fn step(own: Convolution) -> Option<Arc<dyn Blocked>> {
     if own.multiplications() < WORTH || narrow {
         return None;
     }
-    // Each block lays the weights out anew: it has windows enough for that not to count.
-    let least = WINDOWS.div_ceil(own.window.total().max(1)).min(own.batch);
-    let chunk = own.batch.div_ceil(parts::count(own.batch, own.multiplications() / BLOCK)).max(least);
-    let blocks = own.batch.div_ceil(chunk);
-    let compile = |batch: usize| {
+    let split = Split::of(&own);
+    let compile = |units: usize| {
         let window = own.window;
+        let (batch, filters) = if split.filters { (own.batch, units) } else { (units, own.filters) };
         let shape = Shape {
             batch,
             channels: own.channels,
-            filters: own.filters,
+            filters,
             groups: own.groups,
             lengths: window.lengths,
             kernel: window.kernel,
@@ -51,10 +52,40 @@ pub(crate) fn step(own: Convolution) -> Option<Arc<dyn Blocked>> {
         };
         Compiled::new(library, product, &shape).ok()
     };
-    let rest = own.batch - chunk * (blocks - 1);
-    let main = compile(chunk)?;
-    let tail = if rest == chunk { None } else { Some(compile(rest)?) };
-    Some(Arc::new(ByLibrary { own, main, tail, chunk, blocks }))
+    let rest = split.units - split.chunk * (split.blocks - 1);
+    let main = compile(split.chunk)?;
+    let tail = if rest == split.chunk { None } else { Some(compile(rest)?) };
+    let shares =
+        own.product != Product::Weights && !split.filters && tail.as_ref().is_none_or(|tail| tail.agrees(&main));
+    Some(Arc::new(ByLibrary { own, main, tail, split, shares }))
+}
+
+/// Where blocks end.
+struct Split {
+    /// Whether blocks have filters of one image, rather than images.
+    filters: bool,
+    /// How many there are.
+    units: usize,
+    /// How many a block has, but for the last.
+    chunk: usize,
+    blocks: usize,
+}
+
+impl Split {
+    fn of(own: &Convolution) -> Self {
+        let filters = own.product == Product::Results && own.batch == 1 && own.groups == 1 && own.filters > FILTERS;
+        let units = if filters { own.filters } else { own.batch };
+        let least = match own.product {
+            _ if filters => FILTERS,
+            // Each block lays weights out: it has windows enough for that not to count.
+            Product::Weights => WINDOWS.div_ceil(own.window.total().max(1)).min(own.batch),
+            Product::Results | Product::Data => 1,
+        };
+        let round = if filters { FILTERS } else { 1 };
+        let chunk = units.div_ceil(parts::count(units, own.multiplications() / BLOCK)).max(least);
+        let chunk = chunk.next_multiple_of(round).min(units);
+        Self { filters, units, chunk, blocks: units.div_ceil(chunk) }
+    }
 }
 
 struct ByLibrary {
@@ -63,9 +94,9 @@ struct ByLibrary {
     main: Compiled,
     /// Of the last, if that is shorter.
     tail: Option<Compiled>,
-    /// Images of a block.
-    chunk: usize,
-    blocks: usize,
+    split: Split,
+    /// Whether weights are laid out once for all blocks.
+    shares: bool,
 }
 
 fn refused(status: i32) -> Cause {
@@ -80,7 +111,7 @@ impl ByLibrary {
 
 impl Blocked for ByLibrary {
     fn blocks(&self) -> usize {
-        self.blocks
+        self.split.blocks
     }
 
     fn operations(&self) -> usize {
@@ -88,32 +119,69 @@ impl Blocked for ByLibrary {
     }
 
     fn scratch(&self) -> usize {
-        if self.own.product == Product::Weights { (self.blocks - 1) * self.weights() * size_of::<f32>() } else { 0 }
+        match self.own.product {
+            Product::Weights => (self.split.blocks - 1) * self.weights() * size_of::<f32>(),
+            Product::Results | Product::Data if self.shares => self.main.prepared(),
+            Product::Results | Product::Data => 0,
+        }
+    }
+
+    fn then(&self, next: &StridedLoop) -> Option<Arc<dyn Blocked>> {
+        self.own.then(next, DType::Float32)
+    }
+
+    unsafe fn begin(&self, arrays: &[*mut u8], scratch: *mut u8) -> Result<(), Cause> {
+        if !self.shares {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise: weights are the second operand, and the scratch is as large as was asked for.
+        unsafe { self.main.prepare(arrays[1], scratch) }.map_err(refused)
     }
 
     unsafe fn run_block(&self, arrays: &[*mut u8], scratch: *mut u8, block: usize) -> Result<(), Cause> {
-        let (own, first) = (&self.own, block * self.chunk);
-        let tail = self.tail.as_ref().filter(|_| block + 1 == self.blocks);
+        let (own, first) = (&self.own, block * self.split.chunk);
+        let tail = self.tail.as_ref().filter(|_| block + 1 == self.split.blocks);
         let compiled = tail.unwrap_or(&self.main);
-        let data = first * own.channels * own.window.channel() * size_of::<f32>();
-        let results = first * own.filters * own.window.total() * size_of::<f32>();
         let (&[one, two, ..], Some(&out)) = (arrays, arrays.last()) else { return Ok(()) };
         let bias = if own.bias { arrays[2] } else { std::ptr::null_mut() };
-        // SAFETY: the caller's promise; blocks have images, or sums, of their own.
-        let ran = unsafe {
-            match own.product {
-                Product::Results => compiled.run(one.wrapping_add(data), two, bias, out.wrapping_add(results)),
-                Product::Data => compiled.run(one.wrapping_add(results), two, bias, out.wrapping_add(data)),
-                Product::Weights => {
-                    let sum = match block.checked_sub(1) {
-                        None => out,
-                        Some(before) => scratch.wrapping_add(before * self.weights() * size_of::<f32>()),
-                    };
-                    compiled.run(one.wrapping_add(data), two.wrapping_add(results), bias, sum)
+        let item = size_of::<f32>();
+        let prepared = (self.shares && self.main.prepared() > 0).then_some(scratch);
+        let results = own.window.total() * item;
+        if self.split.filters {
+            let weights = two.wrapping_add(first * own.channels * own.window.size() * item);
+            let bias = if own.bias { bias.wrapping_add(first * item) } else { bias };
+            let out = out.wrapping_add(first * results);
+            // SAFETY: the caller's promise; blocks have filters of their own.
+            unsafe { compiled.run(one, weights, None, bias, out) }.map_err(refused)?;
+        } else {
+            let (data, results) = (first * own.channels * own.window.channel() * item, first * own.filters * results);
+            // SAFETY: as above; blocks have images, or sums, of their own.
+            let ran = unsafe {
+                match own.product {
+                    Product::Results => {
+                        compiled.run(one.wrapping_add(data), two, prepared, bias, out.wrapping_add(results))
+                    }
+                    Product::Data => {
+                        compiled.run(one.wrapping_add(results), two, prepared, bias, out.wrapping_add(data))
+                    }
+                    Product::Weights => {
+                        let sum = match block.checked_sub(1) {
+                            None => out,
+                            Some(before) => scratch.wrapping_add(before * self.weights() * item),
+                        };
+                        compiled.run(one.wrapping_add(data), two.wrapping_add(results), None, bias, sum)
+                    }
                 }
-            }
-        };
-        ran.map_err(refused)
+            };
+            ran.map_err(refused)?;
+        }
+        if own.rectified {
+            let each = own.window.total() * if self.split.filters { 1 } else { own.filters };
+            let count = self.split.chunk.min(self.split.units - first);
+            // SAFETY: as above.
+            rectify(unsafe { slice_mut::<f32>(out, first * each, count * each) });
+        }
+        Ok(())
     }
 
     unsafe fn finish(&self, arrays: &[*mut u8], scratch: *mut u8) -> Result<(), Cause> {
@@ -121,7 +189,7 @@ impl Blocked for ByLibrary {
         let count = self.weights();
         // SAFETY: the caller's promise.
         let out: &mut [f32] = unsafe { slice_mut(out, 0, count) };
-        for block in 1..self.blocks {
+        for block in 1..self.split.blocks {
             // SAFETY: as above; each block has written a sum.
             let sum: &[f32] = unsafe { slice(scratch, (block - 1) * count, count) };
             for (total, more) in out.iter_mut().zip(sum) {

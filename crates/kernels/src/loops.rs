@@ -1,6 +1,6 @@
 //! Activations and their gradients, element by element, in the form of NumPy's inner loops.
 
-use crate::number::Number;
+use crate::real::Real;
 use std::ffi::{c_char, c_void};
 use weft_array::{DType, StridedLoop};
 
@@ -8,94 +8,14 @@ use weft_array::{DType, StridedLoop};
 const ROOT: f64 = std::f64::consts::FRAC_1_SQRT_2;
 const DENSITY: f64 = std::f64::consts::FRAC_2_SQRT_PI * ROOT / 2.0;
 
-/// What the functions are made of.
-trait Real: Number {
-    fn exp(self) -> Self;
-    fn exp_m1(self) -> Self;
-    fn ln_1p(self) -> Self;
-    fn erfc(self) -> Self;
-    fn abs(self) -> Self;
-}
-
-impl Real for f32 {
-    /// By the nearest power of 2 and a polynomial of the rest: to the last bit or two, without a branch, so that several
-    /// are computed at a time. Numbers whose exponential is less than the smallest normal one give 0.
-    #[inline]
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a whole number of 127 at most
-    fn exp(self) -> Self {
-        const HIGH: f32 = 0.693_359_4;
-        const LOW: f32 = -2.121_944_4e-4;
-        const ROUND: f32 = 12_582_912.0; // adding it drops what is behind the point
-        let x = if self > 88.722_83 { 88.722_83 } else { self };
-        let x = if x < -87.336_54 { -87.336_54 } else { x };
-        let whole = (x * std::f32::consts::LOG2_E + ROUND) - ROUND;
-        let rest = (x - whole * HIGH) - whole * LOW;
-        let mut sum = 1.987_569_1e-4;
-        for each in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 0.166_666_65, 0.5] {
-            sum = sum * rest + each;
-        }
-        let power = f32::from_bits(((whole as i32 + 126) as u32) << 23) * 2.0;
-        let found = (sum * rest * rest + rest + 1.0) * power;
-        if self < -87.336_54 {
-            0.0
-        } else if self > 88.722_83 {
-            f32::INFINITY
-        } else {
-            found
-        }
-    }
-
-    #[inline]
-    fn exp_m1(self) -> Self {
-        self.exp_m1()
-    }
-
-    #[inline]
-    fn ln_1p(self) -> Self {
-        self.ln_1p()
-    }
-
-    #[inline]
-    fn erfc(self) -> Self {
-        libm::erfcf(self)
-    }
-
-    #[inline]
-    fn abs(self) -> Self {
-        self.abs()
-    }
-}
-
-impl Real for f64 {
-    #[inline]
-    fn exp(self) -> Self {
-        self.exp()
-    }
-
-    #[inline]
-    fn exp_m1(self) -> Self {
-        self.exp_m1()
-    }
-
-    #[inline]
-    fn ln_1p(self) -> Self {
-        self.ln_1p()
-    }
-
-    #[inline]
-    fn erfc(self) -> Self {
-        libm::erfc(self)
-    }
-
-    #[inline]
-    fn abs(self) -> Self {
-        self.abs()
-    }
-}
-
 #[inline]
 fn relu<T: Real>([x]: [T; 1]) -> T {
     if x <= T::ZERO { T::ZERO } else { x }
+}
+
+/// Puts 0 where elements are less.
+pub(crate) fn rectify<T: Real>(x: &mut [T]) {
+    x.iter_mut().for_each(|to| *to = relu([*to]));
 }
 
 #[inline]
@@ -124,7 +44,7 @@ fn elu_data<T: Real>([g, x, alpha]: [T; 3]) -> T {
 }
 
 #[inline]
-fn sigmoid<T: Real>([x]: [T; 1]) -> T {
+pub(crate) fn sigmoid<T: Real>([x]: [T; 1]) -> T {
     let small = (-x.abs()).exp();
     let share = T::ONE / (T::ONE + small);
     if x < T::ZERO { small * share } else { share }
@@ -162,42 +82,62 @@ fn gelu_data<T: Real>([g, x]: [T; 2]) -> T {
     g * (cumulative(x) + x * (x * x * T::of(-0.5)).exp() * T::of(DENSITY))
 }
 
-/// Calls a function of `N` numbers for each element.
+/// Elements that are computed at a time: vectors of them.
+const CHUNK: usize = 64;
+
+/// Calls a function of `N` numbers for each element. Operands are brought together in chunks, so that the function sees
+/// elements one behind the other, wherever they lie.
 ///
 /// # Safety
 ///
 /// As for NumPy's inner loops of `N` inputs and one output.
 #[inline]
-unsafe fn each<T: Copy, const N: usize>(
+unsafe fn each<T: Real, const N: usize>(
     args: *mut *mut c_char,
     dimensions: *const isize,
     steps: *const isize,
     function: impl Fn([T; N]) -> T,
 ) {
+    let size = size_of::<T>().cast_signed();
+    let mut given = [[T::ZERO; CHUNK]; N];
+    let mut found = [T::ZERO; CHUNK];
     // SAFETY: the caller's promise: there are N + 1 operands and one axis, inside of which all elements lie.
     unsafe {
-        let count = *dimensions;
-        let starts: [*const c_char; N] = std::array::from_fn(|at| (*args.add(at)).cast_const());
-        let apart: [isize; N] = std::array::from_fn(|at| *steps.add(at));
-        let (out, step, size) = (*args.add(N), *steps.add(N), size_of::<T>().cast_signed());
-        if step == size && apart.iter().all(|&step| step == size || step == 0) {
-            // Constant steps, so that several elements are computed at a time.
-            let scalars: [Option<T>; N] = std::array::from_fn(|at| {
-                (apart[at] == 0 && count > 0).then(|| starts[at].cast::<T>().read_unaligned())
-            });
-            for at in 0..count {
-                let given = std::array::from_fn(|which| match scalars[which] {
-                    Some(value) => value,
-                    None => starts[which].cast::<T>().offset(at).read_unaligned(),
-                });
-                out.cast::<T>().offset(at).write_unaligned(function(given));
+        let mut left = (*dimensions).cast_unsigned();
+        let mut done = 0_isize;
+        while left > 0 {
+            let count = left.min(CHUNK);
+            for (which, chunk) in given.iter_mut().enumerate() {
+                let step = *steps.add(which);
+                let start = (*args.add(which)).cast_const().offset(done * step);
+                if step == size {
+                    start.copy_to_nonoverlapping(chunk.as_mut_ptr().cast(), count * size_of::<T>());
+                } else if step != 0 {
+                    for (at, to) in (0_isize..).zip(&mut chunk[..count]) {
+                        *to = start.offset(at * step).cast::<T>().read_unaligned();
+                    }
+                } else if done == 0 {
+                    *chunk = [start.cast::<T>().read_unaligned(); CHUNK];
+                }
             }
-            return;
-        }
-        for at in 0..count {
-            let given =
-                std::array::from_fn(|which| starts[which].offset(at * apart[which]).cast::<T>().read_unaligned());
-            out.offset(at * step).cast::<T>().write_unaligned(function(given));
+            for (at, to) in found[..count].iter_mut().enumerate() {
+                let mut numbers = [T::ZERO; N];
+                for (number, chunk) in numbers.iter_mut().zip(&given) {
+                    *number = chunk[at];
+                }
+                *to = function(numbers);
+            }
+            let step = *steps.add(N);
+            let out = (*args.add(N)).offset(done * step);
+            if step == size {
+                out.copy_from_nonoverlapping(found.as_ptr().cast(), count * size_of::<T>());
+            } else {
+                for (at, from) in (0_isize..).zip(&found[..count]) {
+                    out.offset(at * step).cast::<T>().write_unaligned(*from);
+                }
+            }
+            left -= count;
+            done += count.cast_signed();
         }
     }
 }

@@ -1,10 +1,9 @@
 //! Pooling: the largest element of each window, or the mean of its elements, and gradients of both.
 
-use crate::buffer::{slice, slice_mut};
+use crate::buffer::{slice, slice_mut, with_own};
 use crate::number::Number;
 use crate::parts;
 use crate::window::Window;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use weft_array::{Blocked, DType};
 use weft_engine::Cause;
@@ -42,10 +41,15 @@ impl Pooling {
     #[must_use]
     pub fn step(self, dtype: DType) -> Option<Arc<dyn Blocked>> {
         match dtype {
-            DType::Float32 => Some(Arc::new(By::<f32>(self, PhantomData))),
-            DType::Float64 => Some(Arc::new(By::<f64>(self, PhantomData))),
+            DType::Float32 => Some(Arc::new(By(self, self.share::<f32>()))),
+            DType::Float64 => Some(Arc::new(By(self, self.share::<f64>()))),
             _ => None,
         }
+    }
+
+    /// The reciprocal of how many elements a window has.
+    fn share<T: Number>(&self) -> T {
+        T::ONE / T::of(u32::try_from(self.window.size()).map_or(f64::INFINITY, f64::from))
     }
 
     fn work(&self) -> usize {
@@ -53,7 +57,14 @@ impl Pooling {
     }
 }
 
-struct By<T>(Pooling, PhantomData<T>);
+/// Pooling, and the reciprocal of how many elements a window has.
+struct By<T>(Pooling, T);
+
+/// Whether an element comes before the largest until now.
+#[inline]
+fn is_larger<T: Number>(value: T, best: T) -> bool {
+    (value > best) | (value.is_nan() & !best.is_nan())
+}
 
 /// The part of a window that lies in the data, along each axis: where it begins, and how many elements it has.
 fn inside(window: &Window, at: [usize; 3]) -> [(usize, usize); 3] {
@@ -97,7 +108,7 @@ impl<T: Number> By<T> {
         let (mut best, mut found) = (T::LOWEST, usize::MAX);
         self.each_row(part, |start| {
             for (at, &value) in data[start..start + part[2].1].iter().enumerate() {
-                if found == usize::MAX || value > best || (value.is_nan() && !best.is_nan()) {
+                if found == usize::MAX || is_larger(value, best) {
                     (best, found) = (value, start + at);
                 }
             }
@@ -105,45 +116,156 @@ impl<T: Number> By<T> {
         found
     }
 
-    /// The reciprocal of how many elements of a window count.
-    fn share(&self, number: usize, part: [(usize, usize); 3]) -> T {
+    /// Calls with each window's number and where its largest element is.
+    #[inline]
+    fn each_largest(&self, data: &[T], mut body: impl FnMut(usize, usize)) {
+        match self.0.window.kernel {
+            [1, 2, 2] => self.each_largest_of::<2, 2>(data, body),
+            [1, 3, 3] => self.each_largest_of::<3, 3>(data, body),
+            _ => self.each_window(|number, part| body(number, self.largest(data, part))),
+        }
+    }
+
+    /// The same for windows of a known size: without a branch for each element, which nobody could foresee.
+    #[inline]
+    fn each_largest_of<const H: usize, const W: usize>(&self, data: &[T], mut body: impl FnMut(usize, usize)) {
         let window = &self.0.window;
-        let size: usize = match self.0.reach {
-            None => part.iter().map(|(_, count)| *count).product(),
-            Some(reach) => {
-                let [_, height, width] = window.counts;
-                let at = [number / (height * width), number / width % height, number % width];
-                (0..3)
-                    .map(|axis| {
-                        let start = at[axis] * window.stride[axis];
-                        (start + window.kernel[axis]).min(reach[axis]).saturating_sub(start)
-                    })
-                    .product()
+        let [_, height, width] = window.lengths;
+        let [planes, lines, columns] = window.counts;
+        for line in 0..planes * lines {
+            let [first, second] = window.row(line);
+            let (top, depth) = (second * window.stride[1], first * window.stride[0]);
+            let whole = top >= window.before[1]
+                && top + H <= window.before[1] + height
+                && depth >= window.before[0]
+                && depth < window.before[0] + window.lengths[0];
+            let (low, high) = if whole {
+                let (low, _) = window.inside(0, 0, columns);
+                let (_, high) = window.inside(W - 1, 0, columns);
+                (low, high.max(low))
+            } else {
+                (columns, columns)
+            };
+            for third in (0..low).chain(high..columns) {
+                let part = inside(window, [first, second, third]);
+                body(line * columns + third, self.largest(data, part));
             }
+            if low == high {
+                continue;
+            }
+            let corner = ((depth - window.before[0]) * height + top - window.before[1]) * width;
+            let rows = &data[corner..corner + (H - 1) * width + width];
+            for third in low..high {
+                let left = third * window.stride[2] - window.before[2];
+                let (mut best, mut found) = (rows[left], 0);
+                for number in 0..H {
+                    for (column, &value) in rows[number * width + left..][..W].iter().enumerate() {
+                        let larger = is_larger(value, best);
+                        best = if larger { value } else { best };
+                        found = if larger { number * width + column } else { found };
+                    }
+                }
+                body(line * columns + third, corner + left + found);
+            }
+        }
+    }
+
+    /// Calls with each place in the windows of a line: from which window to which its elements are in the data, and where
+    /// that of the first one is.
+    #[inline]
+    fn each_place(&self, line: usize, mut body: impl FnMut(usize, usize, usize)) {
+        let window = &self.0.window;
+        let [first, second] = window.row(line);
+        for a in (0..window.kernel[0]).filter_map(|place| window.at(0, first, place)) {
+            for b in (0..window.kernel[1]).filter_map(|place| window.at(1, second, place)) {
+                let row = (a * window.lengths[1] + b) * window.lengths[2];
+                for place in 0..window.kernel[2] {
+                    let (low, high) = window.inside(place, 0, window.counts[2]);
+                    if low < high {
+                        body(low, high, row + low * window.stride[2] + place - window.before[2]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// How many elements of a window count, along one axis.
+    #[inline]
+    fn extent(&self, axis: usize, at: usize) -> usize {
+        let window = &self.0.window;
+        let start = at * window.stride[axis];
+        let (from, to) = match self.0.reach {
+            None => (start.max(window.before[axis]), window.before[axis] + window.lengths[axis]),
+            Some(reach) => (start, reach[axis]),
         };
-        T::ONE / T::of(u32::try_from(size.max(1)).map_or(f64::INFINITY, f64::from))
+        (start + window.kernel[axis]).min(to).saturating_sub(from)
+    }
+
+    /// Multiplies a line of windows by the reciprocals of how many elements of each count.
+    fn share(&self, line: usize, to: &mut [T]) {
+        let [first, second] = self.0.window.row(line);
+        let rows = self.extent(0, first) * self.extent(1, second);
+        let whole = self.0.window.kernel[0] * self.0.window.kernel[1];
+        for (third, to) in to.iter_mut().enumerate() {
+            let count = self.extent(2, third);
+            *to *= if rows == whole && count == self.0.window.kernel[2] {
+                self.1
+            } else {
+                T::ONE / T::of(u32::try_from((rows * count).max(1)).map_or(f64::INFINITY, f64::from))
+            };
+        }
+    }
+
+    /// Calls with the results of each line of windows.
+    #[inline]
+    fn each_line(&self, out: &mut [T], mut body: impl FnMut(usize, &mut [T])) {
+        out.chunks_exact_mut(self.0.window.counts[2]).enumerate().for_each(|(line, out)| body(line, out));
     }
 
     fn plane(&self, inputs: &[&[T]], out: &mut [T]) {
+        let step = self.0.window.stride[2];
         match (self.0.pool, inputs) {
-            (Pool::Largest, [data]) => self.each_window(|number, part| out[number] = data[self.largest(data, part)]),
+            (Pool::Largest, [data]) => {
+                out.fill(T::LOWEST);
+                self.each_line(out, |line, out| {
+                    self.each_place(line, |low, high, start| {
+                        for (to, &value) in out[low..high].iter_mut().zip(data[start..].iter().step_by(step)) {
+                            *to = if is_larger(value, *to) { value } else { *to };
+                        }
+                    });
+                });
+            }
             (Pool::ToLargest, [grads, data]) => {
                 out.fill(T::ZERO);
-                self.each_window(|number, part| out[self.largest(data, part)] += grads[number]);
+                self.each_largest(data, |number, at| out[at] += grads[number]);
             }
             (Pool::OfLargest, [other, data]) => {
-                self.each_window(|number, part| out[number] = other[self.largest(data, part)]);
+                self.each_largest(data, |number, at| out[number] = other[at]);
             }
-            (Pool::Mean, [data]) => self.each_window(|number, part| {
-                let mut sum = T::ZERO;
-                self.each_row(part, |start| data[start..start + part[2].1].iter().for_each(|&value| sum += value));
-                out[number] = sum * self.share(number, part);
-            }),
+            (Pool::Mean, [data]) => {
+                out.fill(T::ZERO);
+                self.each_line(out, |line, out| {
+                    self.each_place(line, |low, high, start| {
+                        for (to, &value) in out[low..high].iter_mut().zip(data[start..].iter().step_by(step)) {
+                            *to += value;
+                        }
+                    });
+                    self.share(line, out);
+                });
+            }
             (Pool::ToMean, [grads]) => {
                 out.fill(T::ZERO);
-                self.each_window(|number, part| {
-                    let share = grads[number] * self.share(number, part);
-                    self.each_row(part, |start| out[start..start + part[2].1].iter_mut().for_each(|to| *to += share));
+                let columns = self.0.window.counts[2];
+                with_own(columns, |shares: &mut [T]| {
+                    for (line, grads) in grads.chunks_exact(columns).enumerate() {
+                        shares.copy_from_slice(grads);
+                        self.share(line, shares);
+                        self.each_place(line, |low, high, start| {
+                            for (to, &share) in out[start..].iter_mut().step_by(step).zip(&shares[low..high]) {
+                                *to += share;
+                            }
+                        });
+                    }
                 });
             }
             _ => {}

@@ -1,8 +1,9 @@
 //! Softmax and its logarithm along one axis, and their gradients: data are `(outer, length, inner)`.
 
-use crate::buffer::{slice, slice_mut};
-use crate::number::Number;
+use crate::buffer::{slice, slice_mut, with_own};
 use crate::parts;
+use crate::real::Real;
+use crate::sums::sum;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use weft_array::{Blocked, DType};
@@ -58,47 +59,92 @@ impl Rows {
 
 struct By<T>(Rows, PhantomData<T>);
 
-impl<T: Number> By<T> {
-    /// Computes one line along the axis, whose elements are `step` apart.
-    fn line(&self, inputs: &[&[T]], out: &mut [T], start: usize, step: usize) {
-        let places = (0..self.0.length).map(|at| start + at * step);
-        match (self.0.along, inputs) {
-            (Along::Softmax, [x]) => {
-                let largest = largest(x, places.clone());
-                let mut total = 0.0;
-                for at in places.clone() {
-                    let power = (x[at].wide() - largest).exp();
-                    total += power;
-                    out[at] = T::of(power);
+/// The largest of some elements; NaN where one is.
+pub(crate) fn largest<T: Real>(x: &[T]) -> T {
+    x.iter().fold(T::LOWEST, |best, &each| each.max(best))
+}
+
+/// Exponentials of elements less the largest; answers their sum.
+pub(crate) fn powers<T: Real>(x: &[T], largest: T, out: &mut [T]) -> f64 {
+    for (to, &each) in out.iter_mut().zip(x) {
+        *to = (each - largest).exp();
+    }
+    sum(out.len(), |at| out[at].wide())
+}
+
+impl<T: Real> By<T> {
+    /// Computes one line along the axis.
+    fn line(&self, inputs: [&[T]; 2], out: &mut [T]) {
+        let [x, y] = inputs;
+        let count = out.len();
+        match self.0.along {
+            Along::Softmax => {
+                let share = T::of(1.0 / powers(x, largest(x), out));
+                out.iter_mut().for_each(|to| *to *= share);
+            }
+            Along::LogSoftmax => {
+                let largest = largest(x);
+                let shift = powers(x, largest, out).ln();
+                for (to, &each) in out.iter_mut().zip(x) {
+                    *to = T::of((each.wide() - largest.wide()) - shift);
                 }
-                let share = T::of(1.0 / total);
-                places.for_each(|at| out[at] *= share);
             }
-            (Along::LogSoftmax, [x]) => {
-                let largest = largest(x, places.clone());
-                let total: f64 = places.clone().map(|at| (x[at].wide() - largest).exp()).sum();
-                let shift = largest + total.ln();
-                places.for_each(|at| out[at] = T::of(x[at].wide() - shift));
+            Along::SoftmaxGradient => {
+                let total = T::of(sum(count, |at| x[at].wide() * y[at].wide()));
+                for ((to, &g), &y) in out.iter_mut().zip(x).zip(y) {
+                    *to = y * (g - total);
+                }
             }
-            (Along::SoftmaxGradient, [g, y]) => {
-                let total = T::of(places.clone().map(|at| g[at].wide() * y[at].wide()).sum());
-                places.for_each(|at| out[at] = y[at] * (g[at] - total));
+            Along::LogSoftmaxGradient => {
+                let total = T::of(sum(count, |at| x[at].wide()));
+                for ((to, &g), &y) in out.iter_mut().zip(x).zip(y) {
+                    *to = g - y.exp() * total;
+                }
             }
-            (Along::LogSoftmaxGradient, [g, y]) => {
-                let total: f64 = places.clone().map(|at| g[at].wide()).sum();
-                places.for_each(|at| out[at] = T::of(g[at].wide() - y[at].wide().exp() * total));
-            }
-            _ => {}
         }
+    }
+
+    /// # Safety
+    ///
+    /// As for a block: its elements are so many from here.
+    unsafe fn lines(&self, inputs: [*mut u8; 2], out: *mut u8, from: usize, count: usize) {
+        // SAFETY: the caller's promise.
+        let (inputs, out): ([&[T]; 2], &mut [T]) =
+            unsafe { (inputs.map(|start| slice(start, from, count)), slice_mut(out, from, count)) };
+        let (length, inner) = (self.0.length, self.0.inner);
+        if inner == 1 {
+            for (row, out) in out.chunks_exact_mut(length).enumerate() {
+                self.line(inputs.map(|input| &input[row * length..][..length]), out);
+            }
+            return;
+        }
+        for row in 0..count / (length * inner) {
+            for column in 0..inner {
+                self.line_apart(inputs, out, row * length * inner + column);
+            }
+        }
+    }
+
+    /// Computes a line whose elements are apart: they are brought together before.
+    fn line_apart(&self, inputs: [&[T]; 2], out: &mut [T], start: usize) {
+        let (length, step) = (self.0.length, self.0.inner);
+        with_own(3 * length, |own: &mut [T]| {
+            let (given, found) = own.split_at_mut(2 * length);
+            for (input, given) in inputs.iter().zip(given.chunks_exact_mut(length)) {
+                for (to, from) in given.iter_mut().zip(input[start..].iter().step_by(step)) {
+                    *to = *from;
+                }
+            }
+            let (x, y) = given.split_at(length);
+            self.line([x, y], found);
+            for (to, from) in out[start..].iter_mut().step_by(step).zip(found) {
+                *to = *from;
+            }
+        });
     }
 }
 
-/// The largest of some elements; NaN where one is.
-fn largest<T: Number>(x: &[T], places: impl Iterator<Item = usize>) -> f64 {
-    places.map(|at| x[at].wide()).fold(f64::NEG_INFINITY, |a, b| if b.is_nan() || b > a { b } else { a })
-}
-
-impl<T: Number> Blocked for By<T> {
+impl<T: Real> Blocked for By<T> {
     fn blocks(&self) -> usize {
         parts::count(self.0.outer, self.operations())
     }
@@ -112,16 +158,14 @@ impl<T: Number> Blocked for By<T> {
         let each = own.length * own.inner;
         let part = parts::part(own.outer, self.blocks(), block);
         let (from, count) = (part.start * each, part.len() * each);
-        // SAFETY: the caller's promise: operands have these sizes, and blocks are disjoint.
-        let (inputs, out): (Vec<&[T]>, &mut [T]) = unsafe {
-            let inputs = inputs.iter().map(|start| slice(*start, from, count));
-            (inputs.collect(), slice_mut(*out, from, count))
+        let &[first, .., last] = inputs else {
+            let &[only] = inputs else { return Ok(()) };
+            // SAFETY: the caller's promise: operands have these sizes, and blocks are disjoint.
+            unsafe { self.lines([only, only], *out, from, count) };
+            return Ok(());
         };
-        for row in 0..part.len() {
-            for column in 0..own.inner {
-                self.line(&inputs, out, row * each + column, own.inner);
-            }
-        }
+        // SAFETY: as above.
+        unsafe { self.lines([first, last], *out, from, count) };
         Ok(())
     }
 }

@@ -219,12 +219,46 @@ impl Compiled {
         Ok(Self { primitive: planned.compile()?, first, second, bias, out })
     }
 
-    /// Runs on this thread: inputs, then the bias if there is one, then the output, all plain.
+    /// How many bytes its second operand takes in the layout that it likes; 0 if that is the plain one.
+    #[must_use]
+    pub fn prepared(&self) -> usize {
+        self.second.between()
+    }
+
+    /// Whether its second operand has the layout of another's.
+    #[must_use]
+    pub fn agrees(&self, other: &Self) -> bool {
+        self.second.wanted.is_same(&other.second.wanted)
+    }
+
+    /// Lays its second operand out as it likes it, for executions to come.
+    ///
+    /// # Safety
+    ///
+    /// The pointers are to an array of its shape, and to as many bytes as it takes, aligned to 64.
+    pub unsafe fn prepare(&self, second: *mut u8, to: *mut u8) -> Result<(), i32> {
+        let Some(reorder) = &self.second.reorder else { return Ok(()) };
+        with_own([reorder.scratch()], |[scratch]| {
+            let operands = [(arg::SRC, &self.second.plain, second), (arg::DST, &self.second.wanted, to)];
+            // SAFETY: the caller's promise.
+            unsafe { reorder.run(&operands, scratch) }
+        })
+    }
+
+    /// Runs on this thread: inputs, then the bias if there is one, then the output, all plain; but the second one where
+    /// there is a prepared one.
     ///
     /// # Safety
     ///
     /// The pointers are to arrays of the convolution's shapes; the output is nobody else's.
-    pub unsafe fn run(&self, first: *mut u8, second: *mut u8, bias: *mut u8, out: *mut u8) -> Result<(), i32> {
+    pub unsafe fn run(
+        &self,
+        first: *mut u8,
+        second: *mut u8,
+        prepared: Option<*mut u8>,
+        bias: *mut u8,
+        out: *mut u8,
+    ) -> Result<(), i32> {
         let scratch = [self.primitive.scratch(), self.first.scratch(), self.second.scratch(), self.out.scratch()];
         let between =
             [self.first.between(), self.second.between(), self.out.between(), scratch.into_iter().max().unwrap_or(0)];
@@ -236,7 +270,7 @@ impl Compiled {
                 unsafe { reorder.run(&operands, scratch) }.map(|()| between)
             };
             let first = take(&self.first, first, first_between)?;
-            let second = take(&self.second, second, second_between)?;
+            let second = prepared.map_or_else(|| take(&self.second, second, second_between), Ok)?;
             let written = if self.out.reorder.is_some() { out_between } else { out };
             let bias = self.bias.as_ref().map(|description| (arg::BIAS, description, bias));
             let operands: Vec<_> = [

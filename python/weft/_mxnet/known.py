@@ -11,13 +11,27 @@ if TYPE_CHECKING:
 
     Lengths: TypeAlias = "tuple[int | None, ...]"
 
-__all__ = ["Dtypes", "Shapes", "as_pair", "product"]
+__all__ = ["Dtypes", "Shapes", "as_pair", "own_dtype", "place", "product"]
 
 
 def as_pair(found: Any) -> tuple[Any, ...]:
     """Return one result, or several, as a tuple."""
     several: Any = found  # if it is a list or a tuple
     return tuple(several) if isinstance(found, tuple | list) else (found,)
+
+
+def place(axis: int, rank: int) -> int:
+    """Return the number of an axis, counted from the first.
+
+    Examples
+    --------
+    >>> from weft._mxnet.known import place
+    >>> place(-1, 3)
+    2
+    """
+    if not -rank <= axis < rank:
+        raise ShapeError(f"there is no axis {axis} in data of {rank} axes")
+    return axis % rank
 
 
 def product(lengths: Iterable[int | None]) -> int | None:
@@ -156,3 +170,9 @@ class Dtypes:
             self.learn(at, known)
         for at in yours:
             others.learn(at, known)
+
+
+def own_dtype(s: Any, ins: Dtypes, outs: Dtypes) -> None:
+    """Follow the rule of ops whose settings say the dtype of their result."""
+    del ins
+    outs.learn(0, s.dtype)

@@ -15,7 +15,11 @@ _MODULES = (
     "elementwise",
     "reductions",
     "reshaping",
-    "pieces",
+    "joins",
+    "slices",
+    "repeats",
+    "choices",
+    "constants",
     "layers",
     "pooling",
     "normalising",
@@ -23,6 +27,7 @@ _MODULES = (
     "outputs",
     "recurrent",
     "detection",
+    "suppression",
 )
 
 _BACK = "_backward_"

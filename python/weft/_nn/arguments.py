@@ -11,11 +11,11 @@ from weft.errors import ShapeError
 from weft.ops import Aval, result_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-    from weft._array.calls import DType
+    from weft._array.calls import DType, Elements
 
-__all__ = ["describe", "fixed", "floating", "known", "plain", "refuse"]
+__all__ = ["chosen", "describe", "fixed", "floating", "known", "plain", "refuse", "spoiled"]
 
 
 def describe(**avals: Aval | None) -> str:
@@ -84,3 +84,28 @@ def plain(value: Any) -> Any:
 def known(**attributes: Any) -> dict[str, Any]:
     """Return the attributes that are not None."""
     return {name: value for name, value in attributes.items() if value is not None}
+
+
+def chosen(indices: Elements, count: int, why: Callable[[int], str]) -> tuple[Elements, Elements | None]:
+    """Return integers that choose among `count`, and on a device which of them choose nothing and count as the nearest.
+
+    There nobody can look at values: what such an integer chooses is NaN, which `spoiled` puts in.
+
+    Raises
+    ------
+    IndexError
+        On the host, if one chooses nothing: `why` says so of it.
+    """
+    wrong = (indices < 0) | (indices >= count)
+    if not isinstance(cast("object", indices), np.ndarray):
+        return np.clip(indices, 0, count - 1).astype(np.int64), wrong
+    if wrong.any():
+        raise IndexError(why(int(indices[wrong].ravel()[0])))
+    return indices.astype(np.int64), None
+
+
+def spoiled(x: Elements, wrong: Elements | None) -> Elements:
+    """Return numbers, NaN where they were chosen by nothing."""
+    if wrong is None or x.dtype.kind != "f":
+        return x
+    return np.where(wrong.reshape(*wrong.shape, *(1,) * (x.ndim - wrong.ndim)), x.dtype.type(np.nan), x)

@@ -15,12 +15,17 @@ from weft.ops import Aval, get_op, register_op
 if TYPE_CHECKING:
     from weft._array.calls import Elements
 
-__all__ = ["across", "channel_sum", "over"]
+__all__ = ["across", "channel_sum", "others_of", "over"]
 
 
 def across(v: Elements, ndim: int, axis: int) -> Elements:
     """Return a vector in the shape in which it broadcasts along one axis of arrays of `ndim` axes."""
     return v.reshape([-1 if at == axis % ndim else 1 for at in range(ndim)])
+
+
+def others_of(ndim: int, axis: int) -> tuple[int, ...]:
+    """Return all axes but one."""
+    return tuple(at for at in range(ndim) if at != axis % ndim)
 
 
 def _infer_sum(x: Aval, *, axis: int = 1) -> Aval:
@@ -29,7 +34,7 @@ def _infer_sum(x: Aval, *, axis: int = 1) -> Aval:
 
 @register_op("nn.channel_sum", infer=_infer_sum)
 def _channel_sum(out: Elements, x: Elements, *, axis: int = 1) -> None:
-    out[...] = x.sum(axis=tuple(at for at in range(x.ndim) if at != axis % x.ndim))
+    out[...] = x.sum(axis=others_of(x.ndim, axis))
 
 
 def _infer_over(v: Aval, like: Aval, *, axis: int = 1) -> Aval:

@@ -106,14 +106,6 @@ def _place(weight: Elements, place: Any, groups: int) -> Elements:
     return found
 
 
-def _padded(x: Elements, windows: Windows) -> Elements:
-    if windows.padded == windows.lengths:
-        return x
-    found = np.zeros_like(x, shape=(*x.shape[:2], *windows.padded))
-    found[windows.inner] = x
-    return found
-
-
 @register_op("nn.conv", infer=_infer_conv)
 def _conv(
     out: Elements,
@@ -129,7 +121,7 @@ def _conv(
 ) -> None:
     del filters, kernel  # said of the weights
     windows = windows_of("nn.conv", x.shape[2:], weight.shape[2:], stride, padding, dilation)
-    padded = _padded(x, windows)
+    padded = windows.around(x)
     total = np.zeros_like(out, shape=(out.shape[0], groups, out.shape[1] // groups, math.prod(windows.counts)))
     for place, where in windows.places():
         total += np.matmul(_place(weight, place, groups), _grouped(padded[where], groups))
@@ -227,7 +219,7 @@ def _conv_weight(
 ) -> None:
     del like, kernel  # the result's
     windows = windows_of("nn.conv_weight", x.shape[2:], out.shape[2:], stride, padding, dilation)
-    padded = _padded(x, windows)
+    padded = windows.around(x)
     given = _grouped(g, groups)
     for place, where in windows.places():
         data = np.swapaxes(_grouped(padded[where], groups), -1, -2)

@@ -9,6 +9,7 @@ import math
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from weft._array.shapes import axis_tuple
+from weft._graph.layouts import axes_of
 from weft._nn.pooling import pooled
 from weft._nn.windows import numbers, pads, windows_of
 from weft.errors import ShapeError
@@ -231,6 +232,34 @@ _IGNORED: dict[str, tuple[int, ...]] = {
 }
 
 
+#: Ops that take data with their channels along the second axis, whatever else they take.
+_PLAIN = ("nn.conv", "nn.conv_transpose", "nn.max_pool", "nn.avg_pool", "nn.lrn")
+#: Ops that take data in any layout.
+_ANY = tuple(f"nn.{name}" for name in ("relu", "leaky_relu", "elu", "sigmoid", "softplus", "gelu"))
+
+Layouts: TypeAlias = "Sequence[str | None]"
+
+
+def _plain_layout(layout: str | None) -> str | None:
+    """Return a layout of the same axes without blocks, in the order in which kernels take them: batch, channels, others."""
+    if layout is None:
+        return None
+    names = {axis.name for axis in axes_of(layout)}
+    return "".join([each for each in "NC" if each in names] + sorted(names - {"N", "C"}))
+
+
+def _takes_plain(attributes: dict[str, Any], ins: Layouts, last: Layouts, outs: Layouts) -> tuple[Any, Any]:
+    """Follow the rule of ops whose results have the layout of their data, the plain one."""
+    del attributes
+    wanted = _plain_layout(ins[0])
+    return [wanted, *last[1:]], [wanted for _ in outs]
+
+
+def _takes_any(attributes: dict[str, Any], ins: Layouts, last: Layouts, outs: Layouts) -> tuple[Any, Any]:
+    del attributes, last
+    return ins, [ins[0] for _ in outs]
+
+
 #: Ops whose work is products: which two operands' shapes say how much there is.
 _PRODUCTS: dict[str, Callable[[Any, Any], float]] = {
     "nn.conv": lambda x, w: _size(w) * _size(x) / max(x[1], 1),
@@ -272,5 +301,9 @@ def attach() -> None:
         get_op(name).set_attribute("infer_type", "same")
     for name, inputs in _IGNORED.items():
         get_op(name).set_attribute("ignores", inputs)
+    for name in _PLAIN:
+        get_op(name).set_attribute("layout", _takes_plain)
+    for name in _ANY:
+        get_op(name).set_attribute("layout", _takes_any)
     for name, products in _PRODUCTS.items():
         get_op(name).set_attribute("cost", _cost_of(products))

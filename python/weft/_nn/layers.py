@@ -16,7 +16,7 @@ from weft._core import NDArray
 from weft._gradient.indexing import stand_in
 from weft._gradient.likes import reshape_like
 from weft._gradient.registering import gradient_of, needs, no_gradient
-from weft._nn.arguments import fixed, floating, known, plain, refuse
+from weft._nn.arguments import chosen, fixed, floating, known, plain, refuse, spoiled
 from weft._nn.channels import channel_sum
 from weft._nn.composite import through
 from weft.errors import ArgumentTypeError, ArgumentValueError
@@ -166,16 +166,16 @@ def _infer_embedding(indices: Aval, weight: Aval) -> Aval:
     return Aval((*indices.shape, *weight.shape[1:]), weight.dtype)
 
 
-def _check_indices(indices: Elements, rows: int) -> None:
-    if indices.size and not (int(indices.min()) >= 0 and int(indices.max()) < rows):
-        wrong = indices[(indices < 0) | (indices >= rows)].ravel()[0]
-        raise IndexError(f"nn.embedding: there is no row {int(wrong)} among {rows}: rows count from 0")
+def _rows(indices: Elements, count: int) -> tuple[Elements, Elements | None]:
+    return chosen(
+        indices, count, lambda wrong: f"nn.embedding: there is no row {wrong} among {count}: rows count from 0"
+    )
 
 
 @register_op("nn.embedding", infer=_infer_embedding)
 def _embedding(out: Elements, indices: Elements, weight: Elements) -> None:
-    _check_indices(indices, weight.shape[0])
-    out[...] = weight[indices]
+    rows, wrong = _rows(indices, weight.shape[0])
+    out[...] = spoiled(weight[rows], wrong)
 
 
 def _infer_embedding_weight(g: Aval, indices: Aval, like: Aval) -> Aval:
@@ -188,8 +188,8 @@ def _infer_embedding_weight(g: Aval, indices: Aval, like: Aval) -> Aval:
 def _embedding_weight(out: Elements, g: Elements, indices: Elements, like: Elements) -> None:
     del like
     out[...] = 0
-    _check_indices(indices, out.shape[0])
-    np.add.at(out, indices.ravel(), g.reshape(indices.size, *out.shape[1:]))
+    rows, wrong = _rows(indices, out.shape[0])
+    np.add.at(out, rows.reshape(-1), spoiled(g, wrong).reshape(rows.size, *out.shape[1:]))
 
 
 @gradient_of("nn.embedding", inputs=[0])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from weft._array.shapes import contiguous_strides
-from weft._core import Kernel, Loop, NDArray, beside, copy_elements
+from weft._core import Kernel, Loop, NDArray
+from weft._nn import native_cells, native_layers
 from weft._nn.library import onednn
 from weft._nn.pooling import pooled
+from weft._nn.running import add_bias, around, is_plain, run
 from weft._nn.windows import Windows, windows_of
 from weft.ops import get_op
 
@@ -38,32 +38,6 @@ def _described(windows: Windows) -> tuple[tuple[int, int, int], ...]:
         _three(windows.dilation, 1),
         _three(windows.counts, 1),
     )
-
-
-def is_plain(x: NDArray) -> bool:
-    """Return whether an array's elements lie one behind the other."""
-    return x.strides == contiguous_strides(x.shape, x.itemsize)
-
-
-def run(kernel: Kernel | None, outputs: tuple[NDArray, ...], operands: tuple[Any, ...]) -> bool:
-    """Push a kernel, if there is one and it takes these arrays; others' elements are laid out anew before."""
-    if kernel is None:
-        return False
-    dtype = outputs[0].dtype
-    for x in operands:
-        if x.__class__ is not NDArray or x.dtype != dtype:
-            return False
-    if not all(map(is_plain, outputs)):
-        return False
-    kernel.push(outputs, tuple([x if is_plain(x) else _laid_out(x) for x in operands]))
-    return True
-
-
-def _laid_out(x: NDArray) -> NDArray:
-    """Return a copy whose elements lie one behind the other."""
-    copy = beside(x, x.shape, x.dtype)
-    copy_elements(copy, x)
-    return copy
 
 
 @lru_cache(maxsize=1024)
@@ -125,13 +99,6 @@ def _push_transpose(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **at
     for bias in operands[2:]:
         add_bias(out, bias, 1)
     return True
-
-
-def add_bias(out: NDArray, bias: NDArray, axis: int) -> None:
-    """Add a vector along an axis to an array, in place."""
-    shape = [1] * out.ndim
-    shape[axis] = bias.shape[0]
-    get_op("add")(out, bias.reshape(shape), out=out)
 
 
 @lru_cache(maxsize=1024)
@@ -221,15 +188,9 @@ def _push_dense_rows(outputs: tuple[NDArray], operands: tuple[NDArray, ...]) -> 
     return True
 
 
-def _around(shape: Shape, axis: int) -> tuple[int, int, int]:
-    """Return the product of the lengths before an axis, its own, and the product of those behind."""
-    at = axis % len(shape)
-    return math.prod(shape[:at]), shape[at], math.prod(shape[at + 1 :])
-
-
 @lru_cache(maxsize=1024)
 def _channels(name: str, what: str, dtype: DType, shape: Shape, axis: int, eps: float) -> Kernel | None:
-    return None if 0 in shape else Kernel.channels(name, what, dtype, _around(shape, axis), eps)
+    return None if 0 in shape else Kernel.channels(name, what, dtype, around(shape, axis), eps)
 
 
 def _of_channels(name: str, what: str, data: int) -> Callable[..., bool]:
@@ -244,7 +205,7 @@ def _of_channels(name: str, what: str, data: int) -> Callable[..., bool]:
 
 @lru_cache(maxsize=1024)
 def _rows(name: str, dtype: DType, shape: Shape, axis: int) -> Kernel | None:
-    return None if 0 in shape else Kernel.rows(f"nn.{name}", name, dtype, _around(shape, axis))
+    return None if 0 in shape else Kernel.rows(f"nn.{name}", name, dtype, around(shape, axis))
 
 
 def _of_rows(name: str) -> Callable[..., bool]:
@@ -302,6 +263,8 @@ _PUSHES: dict[str, Callable[..., bool]] = {
         for name, default in _NUMBERS.items()
         for end in ("", "_data")
     },
+    **native_layers.PUSHES,
+    **native_cells.PUSHES,
 }
 
 

@@ -17,7 +17,7 @@ from weft._array.shapes import axis_tuple, is_index
 from weft._gradient.likes import apply, reshape_like, shape_of
 from weft._gradient.registering import gradient_of, needs
 from weft._nn.arguments import fixed, floating, plain, refuse
-from weft._nn.channels import across, channel_sum, over
+from weft._nn.channels import across, channel_sum, others_of, over
 from weft._nn.composite import pull
 from weft.ops import Aval, get_op, register_op
 
@@ -79,7 +79,7 @@ def _infer_train(x: Aval, gamma: Aval, beta: Aval, *, eps: float = 1e-5, axis: i
 
 def _statistics(x: Elements, axis: int) -> tuple[Elements, Elements]:
     """Return mean and biased variance of each channel, summed in double precision."""
-    others = tuple(at for at in range(x.ndim) if at != axis % x.ndim)
+    others = others_of(x.ndim, axis)
     mean = x.mean(axis=others, dtype=np.float64)
     apart = x - across(mean, x.ndim, axis)
     return mean, np.square(apart).mean(axis=others)
@@ -131,7 +131,7 @@ def _batch_norm_data(
     axis: int = 1,
 ) -> None:
     """Gradients of data, gamma and beta, given that of the result."""
-    others = tuple(at for at in range(x.ndim) if at != axis % x.ndim)
+    others = others_of(x.ndim, axis)
     inverse = 1 / np.sqrt(variance.astype(np.float64) + eps)
     normal = (x - across(mean, x.ndim, axis)) * across(inverse, x.ndim, axis)
     total, moment = g.sum(axis=others, dtype=np.float64), (g * normal).sum(axis=others, dtype=np.float64)

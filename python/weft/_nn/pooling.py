@@ -49,20 +49,12 @@ def _infer_max(x: Aval, *, kernel: Any, stride: Any = None, padding: Any = 0, ce
     return _infer("nn.max_pool", x, kernel, stride, padding, up=ceil_mode)
 
 
-def _padded(x: Elements, windows: Windows, value: float) -> Elements:
-    if windows.padded == windows.lengths:
-        return x
-    found = np.full_like(x, value, shape=(*x.shape[:2], *windows.padded))
-    found[windows.inner] = x
-    return found
-
-
 @register_op("nn.max_pool", infer=_infer_max)
 def _max_pool(
     out: Elements, x: Elements, *, kernel: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False
 ) -> None:
     windows = pooled("nn.max_pool", x.shape, kernel, stride, padding, up=ceil_mode)
-    padded = _padded(x, windows, -np.inf)
+    padded = windows.around(x, -np.inf)
     out.fill(-np.inf)
     for _, where in windows.places():
         np.maximum(out, padded[where], out=out)
@@ -72,7 +64,7 @@ def _largest(x: Elements, windows: Windows) -> Elements:
     """Return, for each window, the number of the place where the first of its largest elements is; NaN is the largest."""
     shape = (*x.shape[:2], *windows.counts)
     best, found = np.full_like(x, -np.inf, shape=shape), np.full_like(x, -1, dtype=np.int32, shape=shape)
-    padded = _padded(x, windows, -np.inf)
+    padded = windows.around(x, -np.inf)
     inside = np.zeros_like(x, dtype=np.bool_, shape=windows.padded)
     inside[windows.inner] = True
     for number, (_, where) in enumerate(windows.places()):
@@ -133,7 +125,7 @@ def _max_pool_take(
 ) -> None:
     windows = pooled("nn.max_pool", x.shape, kernel, stride, padding, up=ceil_mode)
     chosen = _largest(x, windows)
-    padded = _padded(t, windows, 0)
+    padded = windows.around(t, 0)
     out.fill(0)
     for number, (_, where) in enumerate(windows.places()):
         out += np.where(chosen == number, padded[where], 0)
@@ -191,7 +183,7 @@ def _avg_pool(
     count_include_pad: bool = True,
 ) -> None:
     windows = pooled("nn.avg_pool", x.shape, kernel, stride, padding, up=ceil_mode)
-    padded = _padded(x, windows, 0)
+    padded = windows.around(x, 0)
     out.fill(0)
     for _, where in windows.places():
         out += padded[where]

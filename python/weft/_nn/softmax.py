@@ -12,7 +12,7 @@ from weft._array.operands import as_array
 from weft._array.shapes import axis_index
 from weft._gradient.likes import apply, is_known
 from weft._gradient.registering import gradient_of, needs
-from weft._nn.arguments import floating, refuse
+from weft._nn.arguments import chosen, floating, refuse, spoiled
 from weft.ops import Aval, get_op, register_op
 
 if TYPE_CHECKING:
@@ -108,10 +108,10 @@ def _infer_cross_entropy(logits: Aval, labels: Aval) -> Aval:
     return Aval(logits.shape[:-1], floating("nn.cross_entropy", logits=logits))
 
 
-def _check_classes(labels: Elements, count: int) -> None:
-    if labels.size and not (int(labels.min()) >= 0 and int(labels.max()) < count):
-        wrong = labels[(labels < 0) | (labels >= count)].ravel()[0]
-        raise IndexError(f"nn.cross_entropy: there is no class {int(wrong)} among {count}: classes count from 0")
+def _classes(labels: Elements, count: int) -> tuple[Elements, Elements | None]:
+    return chosen(
+        labels, count, lambda wrong: f"nn.cross_entropy: there is no class {wrong} among {count}: classes count from 0"
+    )
 
 
 @register_op("nn.cross_entropy", infer=_infer_cross_entropy)
@@ -120,8 +120,8 @@ def _cross_entropy(out: Elements, logits: Elements, labels: Elements) -> None:
     if labels.ndim == logits.ndim:
         out[...] = -(found * labels.astype(logits.dtype)).sum(axis=-1)
         return
-    _check_classes(labels, logits.shape[-1])
-    out[...] = -np.take_along_axis(found, labels[..., None].astype(np.int64), -1)[..., 0]
+    classes, wrong = _classes(labels, logits.shape[-1])
+    out[...] = spoiled(-np.take_along_axis(found, classes[..., None], -1)[..., 0], wrong)
 
 
 def _infer_cross_entropy_data(g: Aval, logits: Aval, labels: Aval) -> Aval:
@@ -139,10 +139,11 @@ def _cross_entropy_data(out: Elements, g: Elements, logits: Elements, labels: El
         rows = labels.astype(logits.dtype)
         out[...] = (chances * rows.sum(axis=-1, keepdims=True) - rows) * g[..., None]
         return
-    _check_classes(labels, logits.shape[-1])
-    at = labels[..., None].astype(np.int64)
-    np.put_along_axis(chances, at, np.take_along_axis(chances, at, -1) - 1, -1)
-    out[...] = chances * g[..., None]
+    count = logits.shape[-1]
+    classes, wrong = _classes(labels, count)
+    flat, rows = chances.reshape(-1), classes.reshape(-1)
+    flat[np.add.accumulate(np.full_like(rows, count)) - count + rows] -= 1
+    out[...] = flat.reshape(chances.shape) * spoiled(g, wrong)[..., None]
 
 
 def _total(x: Any, axis: int) -> Any:

@@ -1,4 +1,4 @@
-"""Windows that slide over the spatial axes of data: their numbers, lengths and offsets. Pure arithmetic and slices."""
+"""Windows that slide over the spatial axes of data: their numbers, lengths and offsets. Arithmetic and slices."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from weft._array.calls import Elements
     from weft._array.shapes import Shape
 
 __all__ = ["Windows", "numbers", "pads", "windows_of"]
@@ -92,6 +95,14 @@ class Windows:
         """Where the data lie in the padded arrays."""
         spatial = zip(self.lengths, self.padding, strict=True)
         return (Ellipsis, *(slice(before, before + length) for length, (before, _) in spatial))
+
+    def around(self, x: Elements, value: float = 0) -> Elements:
+        """Return data with this number around them, as far as windows reach."""
+        if self.padded == self.lengths:
+            return x
+        found: Elements = np.full_like(x, value, shape=(*x.shape[:2], *self.padded))
+        found[self.inner] = x
+        return found
 
     def places(self) -> Iterator[tuple[Any, Any]]:
         """Yield each place in a window, as an index, and where in padded arrays the elements at that place lie."""

@@ -1,5 +1,7 @@
 //! Steps that others write, as kernels of networks are, and that fall into blocks.
 
+use super::StridedLoop;
+use std::sync::Arc;
 use weft_engine::Cause;
 
 /// What computes outputs from inputs, of dense layouts alone, block by block. Where blocks end depends on what the step was
@@ -14,6 +16,13 @@ pub trait Blocked: Send + Sync {
     /// How many bytes its blocks share while it runs.
     fn scratch(&self) -> usize {
         0
+    }
+
+    /// The step that computes the same and calls this loop with each element of the result, bit for bit; nothing if there is
+    /// none. There is one output, and the loop takes nothing else.
+    fn then(&self, next: &StridedLoop) -> Option<Arc<dyn Blocked>> {
+        let _ = next;
+        None
     }
 
     /// Does what comes before all blocks.

@@ -34,6 +34,12 @@ unsafe impl Sync for StridedLoop {}
 pub(crate) type Pointers = SmallVec<[*mut u8; 4]>;
 
 impl StridedLoop {
+    /// Whether it calls the same function with the same data.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        std::ptr::fn_addr_eq(self.function, other.function) && self.data == other.data
+    }
+
     /// A loop over operands of these types; nothing if there are more than eight.
     ///
     /// # Safety

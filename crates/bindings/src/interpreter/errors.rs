@@ -3,7 +3,9 @@
 use super::failures::{CommunicatorFailure, NativeFailure, Raised, Thrown};
 use super::location::Location;
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::{PyBaseException, PyException, PyKeyboardInterrupt, PyMemoryError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyBaseException, PyException, PyIndexError, PyKeyboardInterrupt, PyMemoryError, PyTypeError, PyValueError,
+};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
@@ -77,6 +79,7 @@ pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
             None => match error.downcast_ref::<NativeFailure>() {
                 Some(native) => of_native(py, native),
                 None if error.is::<weft_array::OutOfMemory>() => PyMemoryError::new_err(message),
+                None if error.is::<weft_kernels::OutOfRange>() => PyIndexError::new_err(message),
                 None => match error.downcast_ref::<CudaError>() {
                     Some(error) => of_device(py, failure, error),
                     None if error.is::<CommunicatorFailure>() => of_communicator(py, failure, error.downcast_ref()),

@@ -17,16 +17,38 @@ use weft_kernels::{Along, Channels, Channelwise, Convolution, Pool, Pooling, Pro
 #[pyclass(module = "weft._core", frozen)]
 pub(crate) struct Kernel {
     name: String,
-    dtype: DType,
-    /// How many elements each operand has, inputs first.
-    sizes: SmallVec<[usize; 6]>,
+    /// The type of each operand and how many elements it has, inputs first.
+    operands: SmallVec<[(DType, usize); 6]>,
     inputs: usize,
     step: Arc<dyn Blocked>,
 }
 
+impl Kernel {
+    /// One whose operands, of which so many are inputs, have these types and sizes.
+    pub(super) fn of(
+        name: String,
+        operands: impl IntoIterator<Item = (DType, usize)>,
+        inputs: usize,
+        step: Arc<dyn Blocked>,
+    ) -> Self {
+        Self { name, operands: operands.into_iter().collect(), inputs, step }
+    }
+
+    /// One of one type.
+    pub(super) fn alike(
+        name: String,
+        dtype: DType,
+        sizes: impl IntoIterator<Item = usize>,
+        inputs: usize,
+        step: Arc<dyn Blocked>,
+    ) -> Self {
+        Self::of(name, sizes.into_iter().map(|size| (dtype, size)), inputs, step)
+    }
+}
+
 type Three = [usize; 3];
 
-fn refuse(message: &str) -> PyErr {
+pub(super) fn refuse(message: &str) -> PyErr {
     PyValueError::new_err(message.to_owned())
 }
 
@@ -62,7 +84,7 @@ impl Kernel {
         if groups == 0 || channels % groups != 0 || filters % groups != 0 || (bias && product != Product::Results) {
             return Err(refuse("groups divide channels and filters, and a bias belongs to results"));
         }
-        let own = Convolution { product, batch, channels, filters, groups, window, bias };
+        let own = Convolution { product, batch, channels, filters, groups, window, bias, rectified: false };
         let dtype = dtypes::from_python(dtype)?;
         let data = batch * channels * window.channel();
         let results = batch * filters * window.total();
@@ -74,7 +96,7 @@ impl Kernel {
             Product::Weights => [data, results, weights].into_iter().collect(),
         };
         let inputs = sizes.len() - 1;
-        Ok(own.step(dtype).map(|step| Self { name, dtype, sizes, inputs, step }))
+        Ok(own.step(dtype).map(|step| Self::alike(name, dtype, sizes, inputs, step)))
     }
 
     /// Pooling: "largest", "to_largest", "of_largest", "mean" or "to_mean" of so many planes; `reach` as far as padding
@@ -106,7 +128,7 @@ impl Kernel {
         };
         let inputs = sizes.len() - 1;
         let own = Pooling { pool, planes, window, reach };
-        Ok(own.step(dtype).map(|step| Self { name, dtype, sizes, inputs, step }))
+        Ok(own.step(dtype).map(|step| Self::alike(name, dtype, sizes, inputs, step)))
     }
 
     /// What is done with channels: "sum", "normal", "train" or "gradient"; sizes are the product of the lengths before
@@ -124,8 +146,8 @@ impl Kernel {
         let (own, dtype) = (Channels { what, outer, channels, inner, eps }, dtypes::from_python(dtype)?);
         let (inputs, outputs) = own.operands();
         let size = |whole: &bool| if *whole { outer * channels * inner } else { channels };
-        let sizes = inputs.iter().chain(outputs).map(size).collect();
-        Ok(own.step(dtype).map(|step| Self { name, dtype, sizes, inputs: inputs.len(), step }))
+        let sizes: Vec<usize> = inputs.iter().chain(outputs).map(size).collect();
+        Ok(own.step(dtype).map(|step| Self::alike(name, dtype, sizes, inputs.len(), step)))
     }
 
     /// What is done along an axis: "softmax", "log_softmax" or the gradient of one, which ends in "_data"; sizes as above.
@@ -141,8 +163,8 @@ impl Kernel {
         let [outer, length, inner] = sizes;
         let (own, dtype) = (Rows { along, outer, length, inner }, dtypes::from_python(dtype)?);
         let inputs = own.inputs();
-        let sizes = std::iter::repeat_n(outer * length * inner, inputs + 1).collect();
-        Ok(own.step(dtype).map(|step| Self { name, dtype, sizes, inputs, step }))
+        let sizes = std::iter::repeat_n(outer * length * inner, inputs + 1);
+        Ok(own.step(dtype).map(|step| Self::alike(name, dtype, sizes, inputs, step)))
     }
 
     /// Pushes it on contiguous arrays.
@@ -153,13 +175,13 @@ impl Kernel {
             .chain(outputs.iter())
             .map(|item| Ok(item.cast_into::<NDArray>()?))
             .collect::<PyResult<SmallVec<[Bound<'_, NDArray>; 6]>>>()?;
-        if held.len() != self.sizes.len() || inputs.len() != self.inputs {
+        if held.len() != self.operands.len() || inputs.len() != self.inputs {
             return Err(refuse("a kernel takes the operands that it was made for"));
         }
         let arrays: SmallVec<[&Array; 6]> = held.iter().map(|array| &array.get().inner).collect();
-        for (array, &size) in arrays.iter().zip(&self.sizes) {
-            if array.dtype() != self.dtype || array.layout().size() != size || !array.is_contiguous() {
-                return Err(refuse("a kernel takes contiguous arrays of the sizes and the dtype that it was made for"));
+        for (array, &(dtype, size)) in arrays.iter().zip(&self.operands) {
+            if array.dtype() != dtype || array.layout().size() != size || !array.is_contiguous() {
+                return Err(refuse("a kernel takes contiguous arrays of the sizes and dtypes that it was made for"));
             }
         }
         let (read, written) = arrays.split_at(self.inputs);
@@ -167,7 +189,7 @@ impl Kernel {
         let bytes: usize = written.iter().map(|array| array.bytes()).sum();
         first.get().owner().get().wait_for_room(py, bytes as u64)?;
         let note = trace::of_arrays(py, written[0].engine(), Kind::Compute, &self.name);
-        let options = PushOptions { note, bytes: bytes as u64, ..PushOptions::default() };
+        let options = PushOptions { note, bytes: bytes as u64, name: Some(&self.name), ..PushOptions::default() };
         push_blocked(&self.step, written, read, options).map_err(|error| crate::array::raised(py, error))?;
         for output in &held[self.inputs..] {
             record::wrote(py, output.get());
@@ -176,7 +198,8 @@ impl Kernel {
     }
 
     fn __repr__(&self) -> String {
-        format!("<weft._core.Kernel {} of {}>", self.name, self.dtype.name())
+        let dtype = self.operands.last().map_or("nothing", |(dtype, _)| dtype.name());
+        format!("<weft._core.Kernel {} of {dtype}>", self.name)
     }
 }
 

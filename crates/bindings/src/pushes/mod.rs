@@ -7,6 +7,7 @@ mod granting;
 mod kernel;
 pub(crate) mod memory;
 pub(crate) mod mpi;
+mod network;
 pub(crate) mod on_device;
 mod operator;
 mod request;
@@ -17,6 +18,9 @@ pub(crate) use compute::push_compute;
 pub(crate) use fast::{binary, cache_loop, forget_loops, in_place, set_dispatch, unary};
 pub(crate) use kernel::{Kernel, open_onednn};
 pub(crate) use memory::{Lasting, Memory, beside, copy_elements, empty, memory_stats, memory_trim, wrap};
+pub(crate) use network::{
+    kernel_cells, kernel_cross_entropy, kernel_layer_norm, kernel_lookup, kernel_neighbours, kernel_sequence,
+};
 pub(crate) use operator::Operator;
 pub(crate) use request::Request;
 pub(crate) use strided::Loop;

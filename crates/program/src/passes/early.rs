@@ -101,8 +101,7 @@ fn temporaries(recorded: &Recorded, instruction: &Instruction) -> BTreeSet<usize
 }
 
 /// The instructions in this order.
-pub(super) fn early(recorded: &Recorded) -> Vec<Instruction> {
-    let instructions = &recorded.instructions;
+pub(super) fn early(recorded: &Recorded, instructions: &[Instruction]) -> Vec<Instruction> {
     let mut order = Order::new(recorded, instructions);
     let mut ready = BTreeSet::new();
     for at in 0..instructions.len() {

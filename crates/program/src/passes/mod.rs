@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `dead` | drops native instructions whose results nobody sees; what somebody else wrote stays |
 //! | `common` | runs equal loops on equal inputs once |
+//! | `follow` | lets kernels call the loops over their results |
 //! | `early` | lets what frees memory run as soon as it may |
 //! | `fuse` | lets neighbours among strided loops run block by block |
 //!
@@ -12,6 +13,7 @@
 mod dead;
 mod early;
 mod equal;
+mod follow;
 mod fuse;
 
 use crate::recorded::{Instruction, Recorded, Settings};
@@ -28,9 +30,15 @@ pub(crate) fn simplify(recorded: &mut Recorded, settings: &Settings) {
 
 /// The instructions to be pushed.
 pub(crate) fn lower(recorded: &Recorded, settings: &Settings) -> Vec<Instruction> {
+    let mut instructions = recorded.instructions.clone();
     if settings.sequential {
-        return recorded.instructions.clone();
+        return instructions;
     }
-    let ordered = if settings.has("early") { early::early(recorded) } else { recorded.instructions.clone() };
-    if settings.has("fuse") { fuse::fuse(recorded, &ordered) } else { ordered }
+    if settings.has("follow") {
+        follow::follow(recorded, &mut instructions);
+    }
+    if settings.has("early") {
+        instructions = early::early(recorded, &instructions);
+    }
+    if settings.has("fuse") { fuse::fuse(recorded, &instructions) } else { instructions }
 }

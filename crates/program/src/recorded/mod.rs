@@ -67,6 +67,11 @@ impl Entry {
         self.home.map(Home::number)
     }
 
+    /// Whether it is new at each replay.
+    pub(crate) fn is_fresh(&self) -> bool {
+        matches!(self.source, Source::Fresh)
+    }
+
     /// Whether nobody outside of a replay ever sees it.
     pub(crate) fn is_temporary(&self) -> bool {
         let own = match self.source {
@@ -160,7 +165,7 @@ pub struct Settings {
 }
 
 /// The passes that there are, in their order.
-pub(crate) const PASSES: [&str; 4] = ["dead", "common", "early", "fuse"];
+pub(crate) const PASSES: [&str; 5] = ["dead", "common", "follow", "early", "fuse"];
 
 impl Settings {
     /// Those of these names. `memory` says how much memory may be saved at the price of time.

@@ -1,0 +1,117 @@
+//! Kernels beside convolutions, pooling and channels: of labels, tables, rows and recurrent layers. Each answers None for
+//! a dtype that it has not.
+
+use super::kernel::{Kernel, refuse};
+use crate::array::dtypes;
+use pyo3::prelude::*;
+use weft_kernels::{Across, Cells, CrossEntropy, Gates, LayerNorm, Lookup, Mode, Neighbours, Sequence};
+
+/// Cross entropy, or its gradient, of so many rows of so many classes; labels are classes of a dtype, or rows.
+#[pyfunction]
+pub(crate) fn kernel_cross_entropy(
+    name: String,
+    dtype: &Bound<'_, PyAny>,
+    sizes: [usize; 2],
+    gradient: bool,
+    classes: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<Kernel>> {
+    let (dtype, [outer, length]) = (dtypes::from_python(dtype)?, sizes);
+    let classes = classes.map(dtypes::from_python).transpose()?;
+    let own = CrossEntropy { gradient, classes, outer, length };
+    let operands = own.operands(dtype);
+    let inputs = operands.len() - 1;
+    Ok(own.step(dtype).map(|step| Kernel::of(name, operands, inputs, step)))
+}
+
+/// Normalisation of so many rows of a length, or its gradients.
+#[pyfunction]
+pub(crate) fn kernel_layer_norm(
+    name: String,
+    dtype: &Bound<'_, PyAny>,
+    sizes: [usize; 2],
+    gradient: bool,
+    eps: f64,
+) -> PyResult<Option<Kernel>> {
+    let (dtype, [outer, length]) = (dtypes::from_python(dtype)?, sizes);
+    let own = LayerNorm { gradient, outer, length, eps };
+    Ok(own.step(dtype).map(|step| Kernel::alike(name, dtype, own.operands(), 3, step)))
+}
+
+/// Rows of a table that numbers of a dtype name, or the table's gradient; sizes are how many numbers and rows there are,
+/// and a row's length.
+#[pyfunction]
+pub(crate) fn kernel_lookup(
+    name: String,
+    dtype: &Bound<'_, PyAny>,
+    numbers: &Bound<'_, PyAny>,
+    sizes: [usize; 3],
+    gradient: bool,
+) -> PyResult<Option<Kernel>> {
+    let (dtype, [count, rows, width]) = (dtypes::from_python(dtype)?, sizes);
+    let own = Lookup { gradient, numbers: dtypes::from_python(numbers)?, count, rows, width };
+    Ok(own.step(dtype).map(|step| Kernel::of(name, own.operands(dtype), 2, step)))
+}
+
+/// Sums over neighbouring channels, or normalisation by those of squares: scale, shift and power. Sizes are the product of
+/// the lengths before the channels, their number, the product of the lengths behind.
+#[pyfunction]
+pub(crate) fn kernel_neighbours(
+    name: String,
+    dtype: &Bound<'_, PyAny>,
+    sizes: [usize; 3],
+    reach: [usize; 2],
+    normal: Option<(f64, f64, f64)>,
+) -> PyResult<Option<Kernel>> {
+    let (dtype, [outer, channels, inner]) = (dtypes::from_python(dtype)?, sizes);
+    let what = normal.map_or(Neighbours::Sum, |(scale, shift, power)| Neighbours::Normal { scale, shift, power });
+    let own = Across { what, reach, outer, channels, inner };
+    let size = outer * channels * inner;
+    Ok(own.step(dtype).map(|step| Kernel::alike(name, dtype, [size, size], 1, step)))
+}
+
+/// What a cell does element by element: "lstm", "gru", or the gradient of one, which ends in "_data"; of so many rows of
+/// states.
+#[pyfunction]
+pub(crate) fn kernel_cells(
+    name: String,
+    dtype: &Bound<'_, PyAny>,
+    gates: &str,
+    sizes: [usize; 2],
+) -> PyResult<Option<Kernel>> {
+    let gates = match gates {
+        "lstm" => Gates::Lstm,
+        "lstm_data" => Gates::LstmGradient,
+        "gru" => Gates::Gru,
+        "gru_data" => Gates::GruGradient,
+        _ => return Err(refuse("cells are those of an LSTM or of a GRU")),
+    };
+    let (dtype, [rows, wide]) = (dtypes::from_python(dtype)?, sizes);
+    let own = Cells { gates, rows, wide };
+    let (inputs, outputs) = own.operands();
+    let operands = inputs.iter().chain(outputs).map(|times| times * rows * wide);
+    Ok(own.step(dtype).map(|step| Kernel::alike(name, dtype, operands, inputs.len(), step)))
+}
+
+/// One direction of a recurrent layer, or its gradients but for those of the weights: "lstm", "gru", "tanh" or "relu"; sizes
+/// are steps, rows of a step, and elements of a row's state.
+#[pyfunction]
+pub(crate) fn kernel_sequence(
+    name: String,
+    dtype: &Bound<'_, PyAny>,
+    mode: &str,
+    sizes: [usize; 3],
+    gradient: bool,
+    reverse: bool,
+) -> PyResult<Option<Kernel>> {
+    let mode = match mode {
+        "lstm" => Mode::Lstm,
+        "gru" => Mode::Gru,
+        "tanh" => Mode::Tanh,
+        "relu" => Mode::Relu,
+        _ => return Err(refuse("recurrent layers are of lstm, gru, tanh or relu")),
+    };
+    let (dtype, [steps, batch, wide]) = (dtypes::from_python(dtype)?, sizes);
+    let own = Sequence { mode, gradient, reverse, steps, batch, wide };
+    let (sizes, inputs) = own.operands();
+    Ok(own.step(dtype).map(|step| Kernel::alike(name, dtype, sizes, inputs, step)))
+}

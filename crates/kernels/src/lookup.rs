@@ -1,0 +1,106 @@
+//! Rows of a table that numbers name, and the gradient of the table: what each number has been given, added up.
+
+use crate::buffer::{slice, slice_mut};
+use crate::integers::{Integers, is_taken};
+use crate::number::Number;
+use crate::parts;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use weft_array::{Blocked, DType};
+use weft_engine::Cause;
+
+/// A look-up in a table of float32 or float64.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lookup {
+    /// Whether rows are added up, of gradients and numbers; else they are taken, of numbers and the table.
+    pub gradient: bool,
+    /// The type of the numbers: int32 or int64.
+    pub numbers: DType,
+    /// How many numbers there are.
+    pub count: usize,
+    /// How many rows the table has.
+    pub rows: usize,
+    /// Elements of a row.
+    pub width: usize,
+}
+
+impl Lookup {
+    /// The step that computes it.
+    #[must_use]
+    pub fn step(self, dtype: DType) -> Option<Arc<dyn Blocked>> {
+        match dtype {
+            _ if !is_taken(self.numbers) => None,
+            DType::Float32 => Some(Arc::new(By::<f32>(self, PhantomData))),
+            DType::Float64 => Some(Arc::new(By::<f64>(self, PhantomData))),
+            _ => None,
+        }
+    }
+
+    /// Types and sizes of its operands, the output last.
+    #[must_use]
+    pub fn operands(&self, dtype: DType) -> [(DType, usize); 3] {
+        let numbers = (self.numbers, self.count);
+        let (table, taken) = ((dtype, self.rows * self.width), (dtype, self.count * self.width));
+        if self.gradient { [taken, numbers, table] } else { [numbers, table, taken] }
+    }
+}
+
+struct By<T>(Lookup, PhantomData<T>);
+
+impl<T: Number> By<T> {
+    /// # Safety
+    ///
+    /// As for a block.
+    unsafe fn numbers<'a>(&self, arrays: &[*mut u8]) -> Integers<'a> {
+        // SAFETY: the caller's promise: these are so many of their type.
+        unsafe { Integers::of(arrays[usize::from(self.0.gradient)], self.0.numbers, self.0.count) }
+    }
+}
+
+impl<T: Number> Blocked for By<T> {
+    fn blocks(&self) -> usize {
+        let units = if self.0.gradient { self.0.rows } else { self.0.count };
+        parts::count(units, self.operations())
+    }
+
+    fn operations(&self) -> usize {
+        let rows = if self.0.gradient { self.0.count + self.0.rows } else { self.0.count };
+        rows.saturating_mul(self.0.width)
+    }
+
+    unsafe fn begin(&self, arrays: &[*mut u8], _: *mut u8) -> Result<(), Cause> {
+        // SAFETY: the caller's promise.
+        unsafe { self.numbers(arrays) }.check(self.0.rows, "row", "rows")
+    }
+
+    unsafe fn run_block(&self, arrays: &[*mut u8], _: *mut u8, block: usize) -> Result<(), Cause> {
+        let (own, &[first, second, out]) = (&self.0, arrays) else { return Ok(()) };
+        // SAFETY: the caller's promise.
+        let numbers = unsafe { self.numbers(arrays) };
+        if !own.gradient {
+            for at in parts::part(own.count, self.blocks(), block) {
+                // SAFETY: as above; the number was checked, and results are disjoint.
+                let (from, to): (&[T], &mut [T]) = unsafe {
+                    (slice(second, numbers.at(at) * own.width, own.width), slice_mut(out, at * own.width, own.width))
+                };
+                to.copy_from_slice(from);
+            }
+            return Ok(());
+        }
+        // Each block has rows of its own, to which it adds in the order of the numbers.
+        let rows = parts::part(own.rows, self.blocks(), block);
+        // SAFETY: as above; blocks' rows are disjoint.
+        let table: &mut [T] = unsafe { slice_mut(out, rows.start * own.width, rows.len() * own.width) };
+        table.fill(T::ZERO);
+        let named = (0..own.count).map(|at| (at, numbers.at(at))).filter(|(_, row)| rows.contains(row));
+        for (at, row) in named {
+            // SAFETY: as above.
+            let grads: &[T] = unsafe { slice(first, at * own.width, own.width) };
+            let target = &mut table[(row - rows.start) * own.width..][..own.width];
+            for (to, more) in target.iter_mut().zip(grads) {
+                *to += *more;
+            }
+        }
+        Ok(())
+    }
+}

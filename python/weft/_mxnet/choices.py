@@ -1,0 +1,101 @@
+"""Elements that indices choose, and indices as rows of ones."""
+
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# Rows of tables are functions of arrays and symbols alike.
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import weft
+from weft._mxnet.gradients import NONE
+from weft._mxnet.known import own_dtype, place
+from weft._mxnet.operator import operator
+from weft._mxnet.settings import REQUIRED, Settings, choice, dtype, flag, integer, number
+
+if TYPE_CHECKING:
+    from weft._mxnet.known import Dtypes, Shapes
+
+__all__: list[str] = []
+
+
+def _take_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
+    known, at = ins[0], ins[1]
+    if known is not None and at is not None:
+        axis = place(s.axis, len(known))
+        outs.learn(0, (*known[:axis], *at, *known[axis + 1 :]))
+
+
+def _numbers_apart(s: Any, ins: Dtypes, outs: Dtypes) -> None:
+    del s
+    ins.alike(outs, [0], [0])
+    ins.alike(outs, [0, 1], [])
+
+
+@operator(
+    "take",
+    "_npi_take",
+    settings=Settings(axis=(integer, 0), mode=(choice("clip", "wrap", "raise"), "clip")),
+    inputs=("a", "indices"),
+    shapes=_take_shapes,
+    dtypes=_numbers_apart,
+)
+def _take(s: Any, data: Any, indices: Any) -> Any:
+    length = data.shape[s.axis]
+    rows = weft.astype(indices, "int64")
+    rows = rows % length if s.mode == "wrap" else weft.clip(rows, 0, length - 1)
+    return weft.take(data, rows, axis=s.axis)
+
+
+def _pick_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
+    known = ins[0]
+    if known is None:
+        return
+    at = place(s.axis, len(known))
+    rest = (*known[:at], *known[at + 1 :])
+    kept = (*known[:at], 1, *known[at + 1 :])
+    outs.learn(0, kept if s.keepdims else rest)
+    index = ins[1]
+    if index is None or len(index) == len(rest):
+        ins.learn(1, rest)
+    else:
+        ins.learn(1, kept)
+
+
+@operator(
+    "pick",
+    "_npx_pick",
+    settings=Settings(("mode",), axis=(integer, -1), keepdims=(flag, False)),
+    inputs=("data", "index"),
+    shapes=_pick_shapes,
+    dtypes=_numbers_apart,
+)
+def _pick(s: Any, data: Any, index: Any) -> Any:
+    at = s.axis % data.ndim
+    shape_ = (*data.shape[:at], 1, *data.shape[at + 1 :])
+    rows = weft.clip(weft.astype(index, "int64"), 0, data.shape[at] - 1).reshape(shape_)
+    found = weft.take_along_axis(data, rows, axis=at)
+    return found if s.keepdims else found.reshape((*data.shape[:at], *data.shape[at + 1 :]))
+
+
+def _hot_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
+    known = ins[0]
+    if known is not None:
+        outs.learn(0, (*known, s.depth))
+
+
+@operator(
+    "one_hot",
+    "_npx_one_hot",
+    settings=Settings(
+        depth=(integer, REQUIRED), on_value=(number, 1.0), off_value=(number, 0.0), dtype=(dtype, "float32")
+    ),
+    inputs=("indices",),
+    shapes=_hot_shapes,
+    dtypes=own_dtype,
+    gradient=NONE,
+)
+def _one_hot(s: Any, data: Any) -> Any:
+    hit = weft.expand_dims(weft.astype(data, "int64"), -1) == weft.arange(s.depth, engine=data.engine)
+    kind = weft.ops.as_dtype(s.dtype)
+    return weft.astype(weft.astype(hit, kind) * (s.on_value - s.off_value) + s.off_value, kind)

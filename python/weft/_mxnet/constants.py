@@ -1,0 +1,81 @@
+"""Arrays of nothing else: of one number, or of numbers in order."""
+
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# Rows of tables are functions of arrays and symbols alike.
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import weft
+from weft._mxnet.gradients import NONE
+from weft._mxnet.known import own_dtype
+from weft._mxnet.operator import operator
+from weft._mxnet.settings import REQUIRED, Settings, dtype, integer, number, optional, shape
+
+if TYPE_CHECKING:
+    from weft._mxnet.known import Shapes
+
+__all__: list[str] = []
+
+
+def _given_shape(s: Any, ins: Shapes, outs: Shapes) -> None:
+    del ins
+    outs.learn(0, tuple(each or None for each in s.shape) if s.shape else None)
+
+
+_MADE = {"shape": (shape, ()), "dtype": (dtype, "float32")}
+
+
+def _register_made() -> None:
+    for name, value in (("_zeros", 0), ("_ones", 1)):
+        operator(
+            name,
+            f"_npi{name}",
+            settings=Settings(("ctx",), **_MADE),
+            inputs=(),
+            shapes=_given_shape,
+            dtypes=own_dtype,
+            gradient=NONE,
+        )(lambda s, value=value: weft.full(s.shape, value, dtype=s.dtype))
+    operator(
+        "_full",
+        "_npi_full",
+        settings=Settings(("ctx",), **_MADE, value=(number, REQUIRED)),
+        inputs=(),
+        shapes=_given_shape,
+        dtypes=own_dtype,
+        gradient=NONE,
+    )(lambda s: weft.full(s.shape, s.value, dtype=s.dtype))
+
+
+_register_made()
+
+
+def _count(s: Any) -> int:
+    start, stop = (0.0, s.start) if s.stop is None else (s.start, s.stop)
+    count: int = max(0, math.ceil((stop - start) / s.step)) * s.repeat
+    return count
+
+
+@operator(
+    "_arange",
+    "_npi_arange",
+    settings=Settings(
+        ("ctx", "infer_range"),
+        start=(number, 0.0),
+        stop=(optional(number), None),
+        step=(number, 1.0),
+        repeat=(integer, 1),
+        dtype=(dtype, "float32"),
+    ),
+    inputs=(),
+    shapes=lambda s, ins, outs: outs.learn(0, (_count(s),)),
+    dtypes=own_dtype,
+    gradient=NONE,
+)
+def _arange(s: Any) -> Any:
+    start = 0.0 if s.stop is None else s.start
+    found = start + weft.arange(_count(s) // s.repeat, dtype="float64") * s.step
+    return weft.astype(weft.repeat(found, s.repeat) if s.repeat > 1 else found, s.dtype)

@@ -1,0 +1,134 @@
+"""Steps that the core computes: without Python, as their definitions in NumPy say, and with the same bits for any number of workers."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import weft
+from nn.steps import CASES, numbers
+from weft import nn
+from weft.ops import get_op
+
+
+def _by_definition(name: str, operands: tuple[Any, ...], attributes: dict[str, Any]) -> list[Any]:
+    """Return what the op gives by NumPy, computed on numbers of twice the length."""
+    op = get_op(name)
+    wide = [x.astype("float64") if x.dtype.kind == "f" else x for x in operands]
+    found = op.infer(*(weft.Aval(x.shape, x.dtype) for x in wide), **attributes)
+    outs = [np.empty(aval.shape, aval.dtype) for aval in (found if isinstance(found, tuple) else (found,))]
+    op.compute["cpu"](*outs, *wide, **attributes)
+    return outs
+
+
+def _found(name: str, operands: tuple[Any, ...], attributes: dict[str, Any], engine: Any = None) -> list[Any]:
+    given: Any = get_op(name)(*(weft.asarray(x, engine=engine) for x in operands), **attributes)
+    return [each.numpy() for each in (given if isinstance(given, tuple) else (given,))]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_core_computes_it_as_numpy_does(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, operands, attributes = CASES[case]
+    wanted = _by_definition(name, operands, attributes)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError(f"{name} was computed by Python")
+
+    monkeypatch.setattr(get_op(name), "compute", MappingProxyType({"cpu": refuse}))
+    for ours, theirs in zip(_found(name, operands, attributes), wanted, strict=True):
+        assert ours.dtype == np.float32
+        np.testing.assert_allclose(ours, theirs, rtol=2e-5, atol=2e-5 * max(1, np.abs(theirs).max(initial=0)))
+
+
+def test_bits_are_the_same_for_any_number_of_workers() -> None:
+    found: list[list[bytes]] = []
+    for workers in (1, 3):
+        with weft.Engine(workers=workers) as engine:
+            found.append([each.tobytes() for case in CASES.values() for each in _found(*case, engine=engine)])
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda numbers: nn.embedding(numbers, weft.ones((4, 2))), "nn.embedding.*no row 4 among 4"),
+    (lambda numbers: nn.cross_entropy(weft.ones((3, 4)), numbers), "nn.cross_entropy.*no class 4 among 4"),
+])  # fmt: skip
+def test_the_first_number_that_names_nothing_is_named(call: Any, message: str) -> None:
+    for dtype in ("int8", "int32", "int64"):
+        assert np.isfinite(call(np.array([1, 3, 0], dtype)).numpy()).all()
+        with pytest.raises(IndexError, match=message):
+            call(np.array([1, 4, -1], dtype)).numpy()
+
+
+def _windows(shape: tuple[int, ...]) -> Any:
+    """Return numbers of which many are equal, with some that are none."""
+    x = np.random.default_rng(8).integers(-2, 3, shape).astype("float32")
+    x[..., 1, 2] = np.nan
+    x[0, 0] = -np.inf
+    return x
+
+
+@pytest.mark.parametrize("kernel", [2, 3, (1, 3), (4, 2)])
+@pytest.mark.parametrize("given", [{}, {"stride": 1, "padding": 1}, {"stride": 2, "ceil_mode": True}])
+def test_pooling_of_numbers_that_are_equal_or_none(kernel: Any, given: dict[str, Any]) -> None:
+    if kernel == (1, 3) and "padding" in given:
+        given = {**given, "padding": (0, 1)}
+    x = _windows((2, 3, 9, 8))
+    op, back, take = (get_op(f"nn.max_pool{end}") for end in ("", "_data", "_take"))
+    given = {"kernel": kernel, **given}
+    wanted: Any = np.empty(op(weft.asarray(x), **given).shape, "float32")  # type: ignore[union-attr] # one result
+    op.compute["cpu"](wanted, x, **given)
+    assert np.array_equal(op(weft.asarray(x), **given).numpy(), wanted, equal_nan=True)  # type: ignore[union-attr] # as above
+    g, dx = numbers(*wanted.shape), np.empty_like(x)
+    back.compute["cpu"](dx, g, x, **given)
+    np.testing.assert_allclose(back(weft.asarray(g), weft.asarray(x), **given).numpy(), dx, atol=1e-6)  # type: ignore[union-attr] # as above
+    other = numbers(*x.shape, seed=3)
+    take.compute["cpu"](wanted, other, x, **given)
+    assert np.array_equal(take(weft.asarray(other), weft.asarray(x), **given).numpy(), wanted)  # type: ignore[union-attr] # as above
+
+
+def test_one_image_falls_into_blocks_as_well() -> None:
+    x, w, b = numbers(1, 32, 40, 40), numbers(72, 32, 3, 3), numbers(72)
+    found: list[bytes] = []
+    for workers in (1, 3):
+        with weft.Engine(workers=workers) as engine:
+            y = nn.conv(
+                weft.asarray(x, engine=engine),
+                weft.asarray(w, engine=engine),
+                weft.asarray(b, engine=engine),
+                padding=1,
+            )
+            found.append(y.numpy().tobytes())
+    assert found[0] == found[1]
+    both = nn.conv(np.concatenate([x, x]), w, b, padding=1)
+    np.testing.assert_allclose(np.frombuffer(found[0], "float32"), both[1].numpy().ravel(), rtol=1e-4, atol=1e-4)
+
+
+def test_a_program_computes_rectifiers_where_it_convolves() -> None:
+    x, w, b = numbers(8, 3, 12, 12), numbers(16, 3, 3, 3), numbers(16)
+    x[0, 0, 0, 0] = np.nan
+
+    def one(x: Any) -> Any:
+        return nn.relu(nn.conv(x, w, b, padding=1))
+
+    def shown(x: Any) -> Any:
+        y = nn.conv(x, w, b, padding=1)
+        return y, nn.relu(y)
+
+    def other(x: Any) -> Any:
+        return nn.elu(nn.conv(x, w, b, padding=1))
+
+    for function, joined in ((one, True), (shown, False), (other, False)):
+        step = weft.program(function)
+        for _ in range(2):
+            results, wanted = step(x), function(x)
+            for ours, theirs in zip(
+                *(each if isinstance(each, tuple) else (each,) for each in (results, wanted)), strict=True
+            ):
+                assert ours.numpy().tobytes() == theirs.numpy().tobytes()
+        with weft.trace() as trace:
+            step(x)[0].wait_to_read()
+        names = {trace.names[op["name"]] for op in trace.ops}
+        assert ("nn.conv+nn.relu" in names) == joined, names
