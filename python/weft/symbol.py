@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from weft._core import SymbolCore, format_value, graph_load_json
-from weft._symbol.composing import function_of
-from weft._symbol.control import attach as _attach_control
+from weft._symbol import control as _control, deferred as _deferred, pullback as _pullback
+from weft._symbol.composing import function_named, function_of
 from weft._symbol.executor import Executor
 from weft._symbol.naming import HIDDEN, AttrScope, NameManager, Prefix, current_texts, named
 from weft._symbol.symbols import Symbol
@@ -41,8 +42,7 @@ __all__ = [
     "var",
 ]
 
-
-_attach_control()
+del _control, _deferred, _pullback  # which have registered their ops
 
 
 def Variable(  # noqa: N802 - its name in NNVM and MXNet
@@ -164,11 +164,13 @@ def __getattr__(name: str) -> Callable[..., Any]:
     """Return the function that composes a call of the op of this name."""
     if name.startswith("__"):
         raise AttributeError(name)
+    function = getattr(sys.modules["weft"], name, None)
     try:
         op = get_op(name)
     except KeyError:
-        raise AttributeError(f"weft.symbol has no {name!r}, and no op is named so") from None
-    function = getattr(sys.modules["weft"], name, None)
+        if not isinstance(function, FunctionType) or not function.__module__.startswith("weft._array."):
+            raise AttributeError(f"weft.symbol has no {name!r}, and no op is named so") from None
+        return function_named(name, function)
     return function_of(op, function if callable(function) else None)
 
 

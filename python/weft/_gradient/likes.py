@@ -85,7 +85,11 @@ def _sum_like(out: Elements, x: Elements, like: Elements) -> None:
     np.copyto(out, part.sum(_spread(like.shape, x.shape)).reshape(like.shape), casting="unsafe")
 
 
-@register_op("cast_like", infer=_sum_rule)
+def _cast_rule(x: Aval, like: Aval) -> Aval:
+    return Aval(x.shape, like.dtype)
+
+
+@register_op("cast_like", infer=_cast_rule)
 def _cast_like(out: Elements, x: Elements, like: Elements) -> None:
     del like
     np.copyto(out, x if out.dtype.kind == "c" else x.real, casting="unsafe")
