@@ -134,7 +134,12 @@ def create(op_name: str, name: str | None = None, **attributes: Any) -> Symbol: 
     >>> product(weft.symbol.Variable("x")).list_arguments()
     ['x', 'product_x2']
     """
-    op = get_op(op_name)
+    from weft.errors import GraphError  # noqa: PLC0415 - for the mistaken
+
+    try:
+        op = get_op(op_name)
+    except KeyError:
+        raise GraphError(f"no op is named {op_name!r}: weft.ops.list_ops() names them all") from None
     return Symbol(SymbolCore.atom(op._entry, named(name, op.name), attributes, current_texts() or None))  # noqa: SLF001
 
 

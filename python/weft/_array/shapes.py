@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from functools import cache
-from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, SupportsIndex, TypeAlias, cast
 
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
@@ -97,7 +97,7 @@ def is_only_axis(axis: object, ndim: int) -> bool:
 def reduced_axes(axis: Axis, ndim: int, *, by_rule: bool = False) -> Shape:
     """Return the axes of a reduction, as `axis_tuple`; those of a symbol `by_rule`, which counts from the end as well."""
     if by_rule and isinstance(ndim, UnknownRank):
-        return None if axis is None else as_shape(axis)  # type: ignore[return-value] # read as all axes
+        return cast("Shape", None if axis is None else as_shape(axis))
     return () if is_only_axis(axis, ndim) else axis_tuple(axis, ndim)
 
 

@@ -46,7 +46,7 @@ def compose_call(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) ->
         else:
             plain = False
     if not plain:
-        arrays = tuple(constant(x) if isinstance(x, _SEQUENCES) else x for x in arrays)
+        arrays = tuple(map(constant, arrays))
         inputs = [x._core for x in arrays if is_symbol(x)]
         attributes = {**attributes, "operands": _template(op, arrays)}
     name, texts = next_name(op.name)
@@ -55,7 +55,7 @@ def compose_call(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) ->
 
 
 def constant(x: Any) -> Any:  # noqa: ANN401 - a sequence, or an array
-    """Return a node that holds a list of numbers or a NumPy array, or `x` itself if it is larger than a file should hold.
+    """Return a node that holds a list of numbers or a NumPy array, or `x` itself if it is none or larger than a file should hold.
 
     Examples
     --------
@@ -67,11 +67,12 @@ def constant(x: Any) -> Any:  # noqa: ANN401 - a sequence, or an array
     from weft._graph.constants import LARGEST  # noqa: PLC0415 - which registers the op
     from weft.ops import get_op  # noqa: PLC0415 - as above
 
-    if not isinstance(x, np.ndarray) and any(map(is_symbol, x)):
-        return x
-    found = host_array(x)
+    given: Any = x
+    if not isinstance(x, _SEQUENCES) or (not isinstance(x, np.ndarray) and any(map(is_symbol, given))):
+        return given
+    found = host_array(given)
     if not found.ndim or found.size > LARGEST:
-        return x
+        return given
     name, texts = _manager_name("constant")
     attributes = {"shape": found.shape, "dtype": found.dtype, "values": tuple(found.ravel().tolist())}
     return Symbol(_call(get_op("constant")._entry, name, attributes, [], None, texts))
@@ -133,7 +134,7 @@ def compose_op(
     for key in [key for key in attributes if key in HIDDEN or (key.startswith("__") and key.endswith("__"))]:
         texts = {**texts, key: str(attributes.pop(key))}
     _check_attributes(op, name, attributes)
-    arrays = tuple(constant(x) if isinstance(x, _SEQUENCES) else x for x in arrays)
+    arrays = tuple(map(constant, arrays))
     positional = [x for x in arrays if isinstance(x, Symbol)]
     if len(positional) < len(arrays):
         attributes["operands"] = _template(op, arrays)
@@ -175,13 +176,31 @@ def function_of(op: Op, function: Callable[..., Any] | None) -> Callable[..., An
                 for key in [key for key in given if key in HIDDEN or key.startswith("__")]:
                     texts[key] = str(given.pop(key))
                 with chosen(name, texts):
-                    return function(*arrays, **given)
+                    try:
+                        return function(*arrays, **given)
+                    except TypeError:
+                        if _are_of(function, arrays, given):
+                            raise
+                # What is no argument of the function is none of the op either, which says so.
         result = compose_op(op, arrays, name, texts, given)
         return result if op.nout == 1 else tuple(result)
 
     compose.__name__ = compose.__qualname__ = op.name
     compose.__doc__ = op.docstring or getattr(function, "__doc__", None) or f"Compose a call of the op {op.name!r}."
     return compose
+
+
+def _are_of(function: Callable[..., Any], arrays: tuple[Any, ...], given: dict[str, Any]) -> bool:
+    """Return whether a function takes these arguments."""
+    from weft._array.numpy_names import signature_of  # noqa: PLC0415 - for the mistaken
+
+    signature = signature_of(function)
+    try:
+        if signature is not None:
+            signature.bind(*arrays, **given)
+    except TypeError:
+        return False
+    return True
 
 
 def function_named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

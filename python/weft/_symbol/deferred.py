@@ -43,6 +43,8 @@ __all__ = ["defer"]
 _INPUT = Input()
 #: Elements that an array of integers among the arguments may have: it is written into the node.
 _LARGEST = 1024
+#: What attributes are as they were given, besides sequences and None.
+_WRITTEN = (bool, int, float, complex, str, np.dtype, slice, EllipsisType)
 
 
 def defer(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], unknown: UnknownFactError) -> Any:
@@ -97,19 +99,21 @@ def _template(name: str, value: Any, inputs: list[Symbol]) -> Any:
     if is_symbol(value):
         inputs.extend(value)
         return _INPUT if len(value) == 1 else (_INPUT,) * len(value)
+    given: Any = value
     if isinstance(value, list | tuple):
-        listed: Sequence[Any] = value
+        listed: Sequence[Any] = given
         return tuple(_template(name, each, inputs) for each in listed)
     if isinstance(value, NDArray | np.ndarray):
-        return _small(name, value)
+        return _small(name, given)
     if isinstance(value, np.generic):
         return value.item()
-    found: Any = str(value) if isinstance(value, Device) else np.dtype(value) if _is_scalar_type(value) else value
-    if found is not None and not isinstance(
-        found, bool | int | float | complex | str | np.dtype | slice | EllipsisType
-    ):
+    if isinstance(value, Device):
+        return str(value)
+    if _is_scalar_type(given):
+        return np.dtype(given)
+    if value is not None and not isinstance(value, _WRITTEN):
         raise _NotWrittenError
-    return found
+    return given
 
 
 def _is_scalar_type(value: Any) -> bool:

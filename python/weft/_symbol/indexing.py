@@ -46,7 +46,7 @@ def indexed(x: Symbol, key: Any) -> Symbol:
         entries.append(Ellipsis)
     arrays: list[Any] = []
     spec: list[Any] = []
-    for each in entries:
+    for at, each in enumerate(entries):
         if each is None or each is Ellipsis:
             spec.append(each)
         elif isinstance(each, slice):
@@ -72,7 +72,7 @@ def _positions(given: Any) -> Any:
     return constant(found)
 
 
-def _ends(entry: slice[Any, Any, Any]) -> tuple[int | None, ...]:
+def _ends(entry: Any) -> tuple[int | None, ...]:
     return tuple(None if end is None else operator.index(end) for end in (entry.start, entry.stop, entry.step))
 
 

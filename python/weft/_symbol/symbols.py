@@ -378,7 +378,7 @@ class Symbol(Operators):
         >>> weft.symbol.copy_to(x, device="cpu:0").gradient(["x"]).eval(x=[3.0, 4.0])
         [NDArray([1., 1.])]
         """
-        from weft.graph import gradient_symbol  # noqa: PLC0415 - which knows this module
+        from weft._graph.differentiating import gradient_symbol  # noqa: PLC0415 - which knows this module
 
         return gradient_symbol(self, [wrt] if isinstance(wrt, str) else wrt, None)
 

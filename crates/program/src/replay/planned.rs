@@ -1,19 +1,21 @@
 //! In which order instructions are pushed, and where their temporaries lie.
 //!
-//! Memory that two temporaries share orders them. So several plans are tried, and the first one is taken that makes the
-//! longest way through the program no longer than `memory=` allows:
+//! Memory that two temporaries share orders them. So several plans are tried, and of those that make the longest way
+//! through the program no longer than `memory=` allows the smallest is taken; the first, if it is one of them:
 //!
 //! | plan | order | temporaries share memory |
 //! |---|---|---|
 //! | tight | as recorded | if one is let go before the other begins |
+//! | loose | as recorded | the same, but for those that would make the way too long, taken one by one |
 //! | wide | by level: what waits for nothing first | if one is let go on a level before that on which the other begins |
 //! | apart | as recorded | never |
 
 use super::lives::lives;
 use crate::ProgramError;
-use crate::memory::{Life, place};
+use crate::memory::{Life, place_apart};
 use crate::recorded::{Instruction, Memory, Recorded, depend, overlap};
 use std::ops::Range;
+use weft_graph::plan::PlanError;
 
 /// A plan.
 pub(super) struct Planned {
@@ -26,7 +28,12 @@ pub(super) struct Planned {
     pub(super) after: Vec<Vec<usize>>,
     /// First and last use of entries.
     pub(super) lives: Vec<Option<(usize, usize)>>,
+    /// For each entry, those that had its memory before.
+    before: Vec<Vec<usize>>,
 }
+
+/// How often entries are kept apart that would make the way too long, and all is placed anew.
+const TURNS: usize = 8;
 
 /// Bytes that an instruction costs besides those that it touches.
 const CALL: usize = 1024;
@@ -45,24 +52,83 @@ pub(super) fn planned(
         Memory::Speed => Some(longest),
     };
     let moments: Vec<usize> = (0..instructions.len()).collect();
-    let tight = plan(recorded, instructions, &dependencies, &moments)?;
+    let Some(tight) = plan(recorded, instructions, &dependencies, &moments, &[])? else { return Err(unplaced()) };
     let fits = |plan: &Planned, dependencies: &[Vec<usize>]| {
         allowed.is_none_or(|allowed| way(&plan.instructions, dependencies, &plan.after) <= allowed)
     };
-    if fits(&tight, &dependencies) {
-        return Ok(tight);
-    }
+    let Some(allowed) = allowed.filter(|_| !fits(&tight, &dependencies)) else { return Ok(tight) };
+    let loose = loose(recorded, &tight, &dependencies, &moments, allowed)?;
     let levels = levels(&dependencies);
     let mut order: Vec<usize> = (0..levels.len()).collect();
     order.sort_by_key(|at| levels[*at]);
     let by_level: Vec<Instruction> = order.iter().map(|at| tight.instructions[*at].clone()).collect();
     let (moments, sorted) = (order.iter().map(|at| levels[*at]).collect::<Vec<_>>(), depend(&by_level));
-    let wide = plan(recorded, by_level, &sorted, &moments)?;
-    if fits(&wide, &sorted) {
-        return Ok(wide);
+    let wide = plan(recorded, by_level, &sorted, &moments, &[])?.filter(|wide| fits(wide, &sorted));
+    if let Some(best) = loose.into_iter().chain(wide).min_by_key(|plan| plan.bytes) {
+        return Ok(best);
     }
     let moments = vec![0; tight.instructions.len()];
-    plan(recorded, tight.instructions, &dependencies, &moments)
+    plan(recorded, tight.instructions, &dependencies, &moments, &[])?.ok_or_else(unplaced)
+}
+
+fn unplaced() -> ProgramError {
+    ProgramError::from(PlanError::Graph { what: "no places were found".to_owned() })
+}
+
+/// The plan in recorded order of which no way is longer than this; None if that was not found.
+fn loose(
+    recorded: &Recorded,
+    tight: &Planned,
+    dependencies: &[Vec<usize>],
+    moments: &[usize],
+    allowed: usize,
+) -> Result<Option<Planned>, ProgramError> {
+    let mut apart = too_long(tight, dependencies, allowed);
+    for _ in 1..TURNS {
+        let Some(next) = plan(recorded, tight.instructions.clone(), dependencies, moments, &apart)? else { break };
+        if way(&next.instructions, dependencies, &next.after) <= allowed {
+            return Ok(Some(next));
+        }
+        apart.extend(too_long(&next, dependencies, allowed));
+    }
+    Ok(None)
+}
+
+/// Which entries, before which others, make a way longer than this if these have their memory: taken one by one, in order.
+fn too_long(plan: &Planned, dependencies: &[Vec<usize>], allowed: usize) -> Vec<(usize, usize)> {
+    let costs: Vec<usize> = plan.instructions.iter().map(cost).collect();
+    // The longest way from the begin of each to the end, whatever shares memory.
+    let mut ways = costs.clone();
+    for at in (0..costs.len()).rev() {
+        for &before in &dependencies[at] {
+            ways[before] = ways[before].max(costs[before] + ways[at]);
+        }
+    }
+    let mut found = Vec::new();
+    let mut used: Vec<usize> = vec![0; plan.before.len()];
+    let mut ends: Vec<usize> = Vec::with_capacity(costs.len());
+    for (at, instruction) in plan.instructions.iter().enumerate() {
+        let mut start = dependencies[at].iter().map(|before| ends[*before]).max().unwrap_or(0);
+        for place in &instruction.places {
+            for &owner in plan.before[place.entry].iter().filter(|owner| plan.after[at].contains(owner)) {
+                if used[owner] + ways[at] > allowed {
+                    found.push((owner, place.entry));
+                } else {
+                    start = start.max(used[owner]);
+                }
+            }
+        }
+        ends.push(start + costs[at]);
+        for place in &instruction.places {
+            used[place.entry] = used[place.entry].max(start + costs[at]);
+        }
+    }
+    found
+}
+
+/// What an instruction costs: the bytes that it touches, and more.
+fn cost(instruction: &Instruction) -> usize {
+    instruction.places.iter().map(|place| place.range.len()).sum::<usize>() + CALL
 }
 
 /// How many instructions each one comes after, one behind the other.
@@ -83,8 +149,7 @@ fn way(instructions: &[Instruction], dependencies: &[Vec<usize>], after: &[Vec<u
     for (at, instruction) in instructions.iter().enumerate() {
         let owners = after.get(at).into_iter().flatten().filter_map(|entry| used.get(*entry).copied());
         let start = dependencies[at].iter().map(|before| ends[*before]).chain(owners).max().unwrap_or(0);
-        let touched: usize = instruction.places.iter().map(|place| place.range.len()).sum();
-        let end = start + touched + CALL;
+        let end = start + cost(instruction);
         for place in &instruction.places {
             if used.len() <= place.entry {
                 used.resize(place.entry + 1, 0);
@@ -96,13 +161,15 @@ fn way(instructions: &[Instruction], dependencies: &[Vec<usize>], after: &[Vec<u
     ends.into_iter().max().unwrap_or(0)
 }
 
-/// A plan for instructions in this order, each at a moment: what is in use at the same moment lies apart.
+/// A plan for instructions in this order, each at a moment: what is in use at the same moment lies apart, and so do these
+/// pairs. None if there are too many to compare.
 fn plan(
     recorded: &Recorded,
     instructions: Vec<Instruction>,
     dependencies: &[Vec<usize>],
     moments: &[usize],
-) -> Result<Planned, ProgramError> {
+    apart: &[(usize, usize)],
+) -> Result<Option<Planned>, ProgramError> {
     let lives = lives(recorded, &instructions);
     let in_arena = |number: &usize| {
         let entry = &recorded.entries[*number];
@@ -123,23 +190,27 @@ fn plan(
         let first = lives[*number].is_some_and(|(first, _)| first == 0);
         intervals.extend(in_use[*number].map(|life| if first { Life { first: 0, ..life } } else { life }));
     }
-    let (places, bytes) = place(&intervals)?;
+    let mut numbers = vec![None; recorded.entries.len()];
+    own.iter().enumerate().for_each(|(at, number)| numbers[*number] = Some(at));
+    let pairs: Vec<_> = apart.iter().filter_map(|(one, other)| numbers[*one].zip(numbers[*other])).collect();
+    let Some((places, bytes)) = place_apart(&intervals, &pairs)? else { return Ok(None) };
     let mut offsets = vec![None; recorded.entries.len()];
     for (number, offset) in own.iter().zip(places) {
         offsets[*number] = Some(offset);
     }
     let lower: Vec<usize> = intervals.iter().map(|life| life.first).collect();
-    let after = after((recorded, &instructions, dependencies), &offsets, own, &lower);
-    Ok(Planned { instructions, offsets, bytes, after, lives })
+    let (after, before) = after((recorded, &instructions, dependencies), &offsets, own, &lower);
+    Ok(Some(Planned { instructions, offsets, bytes, after, lives, before }))
 }
 
-/// For each instruction, the entries that had memory before which it is the first to use anew.
+/// For each instruction, the entries that had memory before which it is the first to use anew; and for each entry, those that
+/// had its memory before.
 fn after(
     (recorded, instructions, dependencies): (&Recorded, &[Instruction], &[Vec<usize>]),
     offsets: &[Option<usize>],
     mut own: Vec<usize>,
     lower: &[usize],
-) -> Vec<Vec<usize>> {
+) -> (Vec<Vec<usize>>, Vec<Vec<usize>>) {
     let mut first: Vec<usize> = vec![0; recorded.entries.len()];
     for (number, lower) in own.iter().zip(lower) {
         first[*number] = *lower;
@@ -180,5 +251,5 @@ fn after(
             }
         }
     }
-    after
+    (after, before)
 }
