@@ -52,14 +52,14 @@ class MixedOperandsError(GraphError):
 
 
 class UnknownRank:
-    """The number of axes of a symbol, where it is not known: axes are kept as they were given.
+    """The number of axes of a symbol, where it is not known: axes that are counted from the front are kept as they were given.
 
     Examples
     --------
     >>> from weft._array.shapes import axis_tuple
     >>> from weft._array.symbolic import UnknownRank
-    >>> axis_tuple((0, -1), UnknownRank("x"))
-    (0, -1)
+    >>> axis_tuple((0, 1), UnknownRank("x"))
+    (0, 1)
     """
 
     __slots__ = ("_name",)

@@ -108,10 +108,10 @@ def _template(name: str, value: Any, inputs: list[Symbol]) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Device):
-        return str(value)
-    if _is_scalar_type(given):
-        return np.dtype(given)
-    if value is not None and not isinstance(value, _WRITTEN):
+        given = str(value)
+    elif _is_scalar_type(given):
+        given = np.dtype(given)
+    elif value is not None and not isinstance(value, _WRITTEN):
         raise _NotWrittenError
     return given
 

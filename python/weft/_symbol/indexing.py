@@ -46,11 +46,12 @@ def indexed(x: Symbol, key: Any) -> Symbol:
         entries.append(Ellipsis)
     arrays: list[Any] = []
     spec: list[Any] = []
-    for at, each in enumerate(entries):
+    for each in entries:
+        entry: Any = each
         if each is None or each is Ellipsis:
             spec.append(each)
         elif isinstance(each, slice):
-            spec.append(_ends(each))
+            spec.append(_ends(entry))
         elif is_symbol(each) or isinstance(each, NDArray | np.ndarray | list):
             arrays.append(_positions(each))
             spec.append("array")
