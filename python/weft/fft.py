@@ -16,6 +16,7 @@ from weft._array.devices import as_device, place
 from weft._array.manipulation import roll
 from weft._array.operands import as_array
 from weft._array.shapes import Axis, axis_index, axis_tuple
+from weft._array.symbolic import deferring as _deferring
 from weft._default import get_engine
 from weft.ops import Aval, as_dtype, register_op
 
@@ -418,3 +419,7 @@ def _frequencies(op: Op, n: SupportsIndex, d: float, dtype: DTypeLike | None, de
     if given.kind not in "fc":
         raise TypeError(f"frequencies have a floating dtype, got {given}")
     return place(one(op, engine=get_engine(), n=operator.index(n), d=d, dtype=given), where)
+
+
+for _name, _function in [(name, globals()[name]) for name in __all__]:
+    globals()[_name] = _deferring(f"fft.{_name}", _function)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import operator
 from functools import reduce
+from types import FunctionType as _FunctionType
 from typing import TYPE_CHECKING, Literal, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -23,6 +24,7 @@ from weft._array.matrices import cross, diagonal as _diagonal, trace as _trace
 from weft._array.operands import as_array
 from weft._array.products import matmul, outer as _outer, tensordot, vecdot
 from weft._array.shapes import Axis, axis_tuple, is_index
+from weft._array.symbolic import deferring as _deferring
 from weft._core import NDArray
 
 if TYPE_CHECKING:
@@ -471,3 +473,8 @@ def vector_norm(
     """
     x = as_array(x)
     return one(ops.vector_norm, x, axis=axis_tuple(axis, x.ndim), keepdims=keepdims, ord=ord)
+
+
+for _name, _function in [(name, globals()[name]) for name in __all__]:
+    if isinstance(_function, _FunctionType):
+        globals()[_name] = _deferring(f"linalg.{_name}", _function)

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from weft._core import SymbolCore, format_value, graph_load_json
-from weft._symbol.composing import function_of
-from weft._symbol.control import attach as _attach_control
+from weft._symbol import control as _control, deferred as _deferred, operator as _operator, pullback as _pullback
+from weft._symbol.composing import function_named, function_of
 from weft._symbol.executor import Executor
 from weft._symbol.naming import HIDDEN, AttrScope, NameManager, Prefix, current_texts, named
-from weft._symbol.operator import attach as _attach_operator
 from weft._symbol.symbols import Symbol
 from weft.ops import get_op, list_ops
 
@@ -39,9 +39,7 @@ __all__ = [
     "var",
 ]
 
-
-_attach_control()
-_attach_operator()
+del _control, _deferred, _operator, _pullback  # which have registered their ops
 
 
 def Variable(  # noqa: N802 - its name in NNVM and MXNet
@@ -133,7 +131,12 @@ def create(op_name: str, name: str | None = None, **attributes: Any) -> Symbol: 
     >>> product(weft.symbol.Variable("x")).list_arguments()
     ['x', 'product_x2']
     """
-    op = get_op(op_name)
+    from weft.errors import GraphError  # noqa: PLC0415 - for the mistaken
+
+    try:
+        op = get_op(op_name)
+    except KeyError:
+        raise GraphError(f"no op is named {op_name!r}: weft.ops.list_ops() names them all") from None
     return Symbol(SymbolCore.atom(op._entry, named(name, op.name), attributes, current_texts() or None))  # noqa: SLF001
 
 
@@ -184,7 +187,9 @@ def _found(name: str, function: object) -> Any:  # noqa: ANN401 - as above
     except KeyError:
         if any(each.startswith(f"{name}.") for each in list_ops()):
             return _Room(name, function)
-        raise AttributeError(f"weft.symbol has no {name!r}, and no op is named so") from None
+        if not isinstance(function, FunctionType) or not function.__module__.startswith("weft._array."):
+            raise AttributeError(f"weft.symbol has no {name!r}, and no op is named so") from None
+        return function_named(name, function)
     return function_of(op, function if callable(function) else None)
 
 

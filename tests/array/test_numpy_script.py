@@ -39,6 +39,7 @@ LINES = [
     "np.insert(v, 1, 9.0)",
     "np.insert(v, [1, 1, 4], [7.0, 8.0, 9.0])",
     "np.insert(v, -1, [7.0, 8.0])",
+    "np.insert(x, 1, x[:, 0], axis=-1)",
     "np.insert(x, 1, 5.0, axis=0)",
     "np.insert(x, 1, [[5.0], [6.0], [7.0]], axis=1)",
     "np.insert(x, [0, 2], [[5.0], [6.0], [7.0]], 1)",

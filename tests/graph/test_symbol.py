@@ -75,6 +75,15 @@ def test_compositions_that_are_wrong(mlp: Symbol) -> None:
         mlp(data=weft.ones(3))  # type: ignore[arg-type]
     with pytest.raises(GraphError, match="let a variable stand"):
         weft.add(x, weft.ones(3))
+    for known in ("matmul", "exp"):  # those that weft has functions of, too
+        with pytest.raises(GraphError, match=f"op '{known}' has no attribute 'foo'"):
+            getattr(weft.symbol, known)(x, foo=1)
+    with pytest.raises(GraphError, match=r"x2=weft.symbol.Variable\('p_x2', lr_mult=2\)"):
+        weft.symbol.matmul(x, x, x2_lr_mult=2, name="p")
+    with pytest.raises(GraphError, match="takes 1 inputs, and 2"):
+        weft.symbol.exp(x, x)
+    with pytest.raises(GraphError, match="no op is named 'expp'"):
+        weft.symbol.create("expp")
 
 
 def test_weft_functions_take_symbols() -> None:

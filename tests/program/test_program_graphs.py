@@ -97,3 +97,36 @@ def test_a_sequential_program_in_a_program_keeps_its_order() -> None:
     x = weft.ones(3)
     wanted = np.asarray(inner(x) * weft.cos(x))
     assert all((program.replay(arguments=[x])[0].numpy() == wanted).all() for program in (free, kept))
+
+
+def test_memory_is_shared_where_that_makes_no_way_longer() -> None:
+    """A network's training: gradients of weights, which nothing waits for, could all lie apart."""
+
+    def trained(x: Any, *weights: Any) -> Any:
+        def loss(*given: Any) -> Any:
+            h = x
+            for w in given:
+                h = weft.tanh(h @ w)
+            return (h * h).mean()
+
+        value, gradients = weft.value_and_grad(loss, argnums=tuple(range(len(weights))))(*weights)
+        for w, gradient in zip(weights, gradients, strict=True):
+            w[...] = w - 0.1 * gradient
+        return value
+
+    float32 = np.dtype(np.float32)
+    given = [weft.Aval((256, 512), float32), *[weft.Aval((512, 512), float32)] * 8]
+    least, balanced, speed = (
+        weft.program(trained, memory=memory).lower(*given) for memory in ("min", "balanced", "speed")
+    )
+    assert least.nbytes <= balanced.nbytes <= speed.nbytes
+    assert speed.nbytes <= 1.25 * least.nbytes, "kept apart, they take three times as much"
+
+    def run(memory: str) -> list[bytes]:
+        rng = np.random.default_rng(3)
+        arrays = [weft.asarray(rng.normal(size=each.shape).astype(np.float32)) for each in given]
+        step = weft.program(trained, memory=memory)
+        losses = [step(*arrays) for _ in range(2)]
+        return [array.numpy().tobytes() for array in (*losses, *arrays)]
+
+    assert run("speed") == run("min")

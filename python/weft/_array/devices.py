@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from weft._array.symbolic import UnknownFactError, is_symbol
 from weft._core import _FIRST_CUDA_DEVICE, copy_elements, cuda_empty, empty
 from weft._device import Device, cpu, gpu
 
@@ -53,7 +54,12 @@ def device_of(x: NDArray | Outline) -> Device:
     >>> device_of(weft.zeros(3, device="cpu:1"))
     weft.Device('cpu:1')
     """
-    number = x._device
+    try:
+        number = x._device
+    except AttributeError:
+        if is_symbol(x):
+            raise UnknownFactError("where a symbol will be computed is not known") from None
+        raise
     if number >= _FIRST_CUDA_DEVICE:
         return gpu(number - _FIRST_CUDA_DEVICE)
     return cpu(number) if number else _CPU

@@ -8,7 +8,7 @@ import numpy as np
 
 from weft._array.dtypes import astype
 from weft._array.indexing import set_item, take
-from weft._array.manipulation import moveaxis, ravel
+from weft._array.manipulation import moveaxis, ravel, reshape
 from weft._array.operands import as_array
 from weft._array.shapes import axis_index, is_index
 from weft._core import beside
@@ -105,8 +105,9 @@ def insert(
     places = np.where(places < 0, places + length, places)
     given = as_array(values, x)
     if single and given.ndim:  # one place takes all values along the axis, as NumPy's does
-        given = moveaxis(given, 0, at) if given.ndim == x.ndim else given
-        places = np.repeat(places, given.shape[at] if given.ndim == x.ndim else 1)
+        whole = reshape(given, (*(1,) * (x.ndim - given.ndim), *given.shape))
+        given = moveaxis(whole, 0, at)
+        places = np.repeat(places, given.shape[at])
     order = places.argsort(kind="stable")
     spread = places.copy()
     spread[order] += np.arange(len(places))

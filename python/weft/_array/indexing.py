@@ -221,6 +221,8 @@ def _slice(entry: Any) -> Any:  # noqa: ANN401 - part of a key
 
 def _getitem_rule(x: Aval, *indices: Aval, key: tuple[Any, ...]) -> Aval:
     # Shapes alone count: positions are looked at when the op runs.
+    if any(each.dtype.kind == "b" for each in indices):
+        raise IndexError("a mask takes as many elements as are true in it, which is not known: index by positions")
     places = [np.broadcast_to(np.intp(0), each.shape) for each in indices]
     return Aval(np.broadcast_to(np.int8(0), x.shape)[decode(key, places)].shape, x.dtype)
 
@@ -312,9 +314,10 @@ def _is_within(indices: Any, size: int) -> bool:  # noqa: ANN401 - NumPy's array
 
 
 def _along_rule(x: Aval, indices: Aval, *, axis: int) -> Aval:
-    shapes = [(*aval.shape[:axis], 1, *aval.shape[axis + 1 :]) for aval in (x, indices)]
+    at = axis_index(axis, len(x.shape))
+    shapes = [(*aval.shape[:at], 1, *aval.shape[at + 1 :]) for aval in (x, indices)]
     shape = broadcast_shapes(*shapes)
-    return Aval((*shape[:axis], indices.shape[axis], *shape[axis + 1 :]), x.dtype)
+    return Aval((*shape[:at], indices.shape[at], *shape[at + 1 :]), x.dtype)
 
 
 @register_op("take_along_axis", infer=_along_rule)

@@ -305,7 +305,7 @@ def squeeze(x: ArrayLike, /, axis: Axis = None) -> NDArray:
     """
     x = as_array(x)
     if is_symbol(x) and axis is not None:
-        return _squeezed(x, axes=axis_tuple(axis, x.ndim))
+        return _squeezed(x, axes=as_shape(axis))
     axes = tuple(i for i, n in enumerate(x.shape) if n == 1) if axis is None else reduced_axes(axis, x.ndim)
     return _squeezed(x, axes=axes)
 
@@ -320,6 +320,8 @@ def flip(x: ArrayLike, /, axis: Axis = None) -> NDArray:
     [3 2 1]
     """
     x = as_array(x)
+    if is_symbol(x):
+        return _flipped(x, axes=None if axis is None else as_shape(axis))
     return _flipped(x, axes=axis_tuple(axis, x.ndim))
 
 

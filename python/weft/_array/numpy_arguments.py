@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 
 from weft._array.numpy_names import original, signature_of
+from weft._array.symbolic import UnknownFactError, deferred
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -43,6 +44,8 @@ def lenient(function: F) -> F:
     def called(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as `function`
         try:
             return function(*args, **kwargs)
+        except UnknownFactError as unknown:
+            return deferred(function.__name__, args, kwargs, unknown)
         except TypeError as error:
             here = error.__traceback__
             if here is None or here.tb_next is not None:
@@ -51,7 +54,7 @@ def lenient(function: F) -> F:
             adapted = None if theirs is None else adapt(theirs, function, args, kwargs)
             if adapted is None:
                 raise
-        return function(*adapted[0], **adapted[1])
+        return called(*adapted[0], **adapted[1])
 
     return cast("F", called)
 

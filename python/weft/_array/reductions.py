@@ -343,4 +343,4 @@ def reduced(
     masks = () if where is None or where is True else (as_array(where, x),)
     if dtype is not None:
         attributes["dtype"] = as_dtype(dtype)
-    return one(op, x, *masks, out=out, axis=reduced_axes(axis, x.ndim), **attributes)
+    return one(op, x, *masks, out=out, axis=reduced_axes(axis, x.ndim, by_rule=True), **attributes)

@@ -172,7 +172,7 @@ def count_nonzero(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False)
     NDArray([2, 1])
     """
     x = as_array(x)
-    return one(_count_nonzero, x, axis=reduced_axes(axis, x.ndim), keepdims=keepdims)
+    return one(_count_nonzero, x, axis=reduced_axes(axis, x.ndim, by_rule=True), keepdims=keepdims)
 
 
 def nonzero(x: ArrayLike, /) -> tuple[NDArray, ...]:

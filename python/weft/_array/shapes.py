@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import operator
 from functools import cache
-from typing import TYPE_CHECKING, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, SupportsIndex, TypeAlias, cast
 
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from weft._array.symbolic import UnknownRank
+from weft._array.symbolic import UnknownFactError, UnknownRank
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +73,9 @@ def _every(ndim: int) -> Shape:
 def axis_tuple(axis: Axis, ndim: int | UnknownRank) -> Shape:
     """Return the axes counted from the front, sorted; all of them for None."""
     if isinstance(ndim, UnknownRank):
-        return None if axis is None else as_shape(axis)  # type: ignore[return-value] # a rule reads None as all axes
+        if axis is None or min(as_shape(axis), default=0) < 0:
+            raise UnknownFactError(f"axes are counted from the end, and {ndim}")
+        return as_shape(axis)
     if axis is None:
         return _every(ndim)
     if is_index(axis):
@@ -92,8 +94,10 @@ def is_only_axis(axis: object, ndim: int) -> bool:
     return ndim == 0 and is_index(axis) and operator.index(axis) in (0, -1)
 
 
-def reduced_axes(axis: Axis, ndim: int) -> Shape:
-    """Return the axes of a reduction, as `axis_tuple`."""
+def reduced_axes(axis: Axis, ndim: int, *, by_rule: bool = False) -> Shape:
+    """Return the axes of a reduction, as `axis_tuple`; those of a symbol `by_rule`, which counts from the end as well."""
+    if by_rule and isinstance(ndim, UnknownRank):
+        return cast("Shape", None if axis is None else as_shape(axis))
     return () if is_only_axis(axis, ndim) else axis_tuple(axis, ndim)
 
 

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+import functools
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from weft.errors import GraphError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from weft.ops import Op
 
-__all__ = ["Composing", "Symbolic", "UnknownRank", "compose", "is_symbol"]
+    F = TypeVar("F", bound="Callable[..., Any]")
+
+__all__ = [
+    "Composing",
+    "MixedOperandsError",
+    "Symbolic",
+    "UnknownFactError",
+    "UnknownRank",
+    "compose",
+    "deferred",
+    "deferring",
+    "is_symbol",
+]
 
 
 class Symbolic:
@@ -22,15 +37,29 @@ class Composing(Exception):  # noqa: N818 - no error: the way from an operand th
     """An operand is a symbol: the call is a node, and nothing is pushed."""
 
 
+class UnknownFactError(GraphError):
+    """A function asks for a shape or a dtype that is not known of a symbol: who can wait until it is makes a node of the call."""
+
+
+class MixedOperandsError(GraphError):
+    """A call has symbols and arrays among its operands."""
+
+    def __init__(self, name: str, operand: object) -> None:
+        super().__init__(
+            f"{name}() has a symbol and {type(operand).__name__} among its operands: let a variable stand for the array, "
+            "and give the array to eval() or bind()"
+        )
+
+
 class UnknownRank:
-    """The number of axes of a symbol, where it is not known: axes are kept as they were given.
+    """The number of axes of a symbol, where it is not known: axes that are counted from the front are kept as they were given.
 
     Examples
     --------
     >>> from weft._array.shapes import axis_tuple
     >>> from weft._array.symbolic import UnknownRank
-    >>> axis_tuple((0, -1), UnknownRank("x"))
-    (0, -1)
+    >>> axis_tuple((0, 1), UnknownRank("x"))
+    (0, 1)
     """
 
     __slots__ = ("_name",)
@@ -38,11 +67,15 @@ class UnknownRank:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def _refuse(self, *_: object) -> NoReturn:
-        raise GraphError(
-            f"this function asks for the number of axes of {self._name!r}, which is not known: give the variables "
-            "shapes, as in weft.symbol.Variable('x', shape=(None, 3))"
+    def __str__(self) -> str:
+        """Return what is to be done about it."""
+        return (
+            f"the number of axes of {self._name!r} is not known here: give the variables shapes, as in "
+            "weft.symbol.Variable('x', shape=(2, 3))"
         )
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise UnknownFactError(str(self))
 
     __index__ = __int__ = __lt__ = __le__ = __gt__ = __ge__ = __add__ = __radd__ = __sub__ = __rsub__ = _refuse
     __bool__ = _refuse
@@ -59,6 +92,41 @@ def is_symbol(x: object) -> bool:
     (True, False)
     """
     return isinstance(x, Symbolic)
+
+
+def deferring(name: str, function: F) -> F:
+    """Return a function which makes one node of a call on symbols of which it knows too little to make its own nodes.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._array.symbolic import deferring
+    >>> swapaxes = deferring("swapaxes", weft.swapaxes)
+    >>> swapaxes(weft.symbol.Variable("x"), 0, 1).infer_shape(x=(2, 3))[1]
+    [(3, 2)]
+    """
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as `function`
+        try:
+            return function(*args, **kwargs)
+        except UnknownFactError as unknown:
+            return deferred(name, args, kwargs, unknown)
+
+    return cast("F", called)
+
+
+def deferred(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], unknown: UnknownFactError) -> Any:  # noqa: ANN401 - symbols
+    """Return the symbols of a call of one of weft's functions which is made once the shapes are known.
+
+    Raises
+    ------
+    GraphError
+        If the number of results rests on them, too.
+    """
+    from weft._symbol.deferred import defer  # noqa: PLC0415 - which knows the functions of arrays
+
+    return defer(name, args, kwargs, unknown)
 
 
 def compose(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any], out: object = None) -> Any:  # noqa: ANN401 - a symbol

@@ -85,7 +85,11 @@ def _sum_like(out: Elements, x: Elements, like: Elements) -> None:
     np.copyto(out, part.sum(_spread(like.shape, x.shape)).reshape(like.shape), casting="unsafe")
 
 
-@register_op("cast_like", infer=_sum_rule)
+def _cast_rule(x: Aval, like: Aval) -> Aval:
+    return Aval(x.shape, like.dtype)
+
+
+@register_op("cast_like", infer=_cast_rule)
 def _cast_like(out: Elements, x: Elements, like: Elements) -> None:
     del like
     np.copyto(out, x if out.dtype.kind == "c" else x.real, casting="unsafe")
@@ -116,13 +120,23 @@ def _zeros_like(out: Elements, like: Elements) -> None:
     out.fill(0)
 
 
+@register_op("ones_like", infer=_zeros_rule)
+def _ones_like(out: Elements, like: Elements) -> None:
+    del like
+    out.fill(1)
+
+
 _like: dict[str, Op] = {
-    name: get_op(name) for name in ("sum_like", "cast_like", "broadcast_like", "reshape_like", "zeros_like")
+    name: get_op(name)
+    for name in ("sum_like", "cast_like", "broadcast_like", "reshape_like", "zeros_like", "ones_like")
 }
 # Of the other array only shape and dtype count; where they are those of the first, that is the result.
 for _name, _op in _like.items():
-    _op.set_attribute("ignores", (0,) if _name == "zeros_like" else (1,))
-    if _name != "zeros_like":
+    _op.set_attribute("ignores", (0,) if _name in ("zeros_like", "ones_like") else (1,))
+    if _name in ("zeros_like", "ones_like"):
+        _op.set_attribute("infer_shape", "like_first")
+        _op.set_attribute("infer_type", "like_first")
+    else:
         _op.set_attribute("identity", "like")
 
 
@@ -191,7 +205,7 @@ def _reshape_like_rule(node: Any, grads: Any) -> Any:
     return reshape_like(grads[0], node.inputs[0]), None
 
 
-@gradient_of("zeros_like")
+@gradient_of("zeros_like", "ones_like")
 def _zeros_like_rule(node: Any, grads: Any) -> Any:
     del node, grads
     return (None,)

@@ -12,9 +12,9 @@ from weft._array.manipulation import broadcast_to
 from weft._array.products import _infer_matmul, _push_matmul
 from weft._array.rules import broadcast_shapes
 from weft._array.views import Layout, register_view
-from weft._gradient.likes import apply, conjugate, fit, is_known, shape_of
+from weft._gradient.likes import apply, conjugate, fit, is_known, shape_of, zeros_of
 from weft._gradient.registering import gradient_of, needs, reading
-from weft.ops import Aval, get_op, register_op, result_dtype
+from weft.ops import Aval, get_op, register_op
 
 if TYPE_CHECKING:
     from weft._array.calls import Elements
@@ -90,7 +90,8 @@ def _right(x1: Any, g: Any, like: Any) -> Any:
 
 
 def _infer_factor(a: Aval, b: Aval, like: Aval) -> Aval:
-    return Aval(like.shape, result_dtype(a, b))
+    del a, b
+    return Aval(like.shape, like.dtype)
 
 
 @register_op("matmul_left", infer=_infer_factor)
@@ -118,7 +119,8 @@ def _matmul_right(out: Elements, x1: Elements, g: Elements, like: Elements) -> N
 def _fitted(out: Elements, x: Elements) -> None:
     lead = x.ndim - out.ndim
     repeated = (*range(lead), *(lead + i for i, n in enumerate(out.shape) if n == 1 and x.shape[lead + i] != 1))
-    np.copyto(out, x.sum(repeated).reshape(out.shape), casting="unsafe")
+    part = x if out.dtype.kind == "c" else x.real
+    np.copyto(out, part.sum(repeated).reshape(out.shape), casting="unsafe")
 
 
 for _name in ("matmul_left", "matmul_right"):
@@ -140,7 +142,8 @@ def _push_right(outputs: tuple[NDArray], operands: tuple[NDArray, ...]) -> bool:
 def _push_product(outputs: tuple[NDArray], a: NDArray, b: NDArray) -> bool:
     """Push one native product, where nothing was broadcast."""
     found = _infer_matmul(Aval(a.shape, a.dtype), Aval(b.shape, b.dtype))
-    return found.shape == outputs[0].shape and _push_matmul(outputs, (a, b))
+    same = found.shape == outputs[0].shape and found.dtype == outputs[0].dtype
+    return same and _push_matmul(outputs, (a, b))
 
 
 get_op("matmul_left").set_attribute("push", _push_left)
@@ -264,11 +267,11 @@ def _einsum_of(at: int, terms: list[str], output: str, operands: Any, g: Any) ->
     if lead and not dots:
         target = lead + target
     found: Any = get_op("einsum")(*arrays, subscripts=f"{','.join(named)}->{target}")
-    if dots and is_known(x) and found.ndim > x.ndim:  # what the dots of others stand for
+    if dots and found.ndim > len(shape_of(x)):  # what the dots of others stand for
         found = apply("sum", found, axis=tuple(range(len(before), len(before) + found.ndim - x.ndim)))
     if is_known(x) and found.shape != x.shape:  # an axis of length 1 that others have longer, or the other way
         found = broadcast_to(found, broadcast_shapes(found.shape, x.shape))
-    return fit(found, x)
+    return fit(found if is_known(x) else found + zeros_of(x), x)
 
 
 def _constant(values: Elements, like: Any) -> NDArray:

@@ -227,7 +227,7 @@ def _cumulative_prod(node: Any, grads: Any) -> Any:
     g = _without_initial(grads[0], node, axis)
     before = apply("cumulative_prod", x, axis=axis, include_initial=True)
     before = pad_axis(before, axis, 0, -1)
-    following = pad_axis(pad_axis(conjugate(x), axis, -1, 0), axis, 0, 1)
+    following = pad_axis(conjugate(x), axis, -1, 1)
     return (cast_like(conjugate(before) * recurrence(g, following, axis, reverse=True), x),)
 
 

@@ -20,7 +20,7 @@ __all__ = ["infer_forward", "operands_of"]
 _STAND_INS = tuple(np.dtype(name) for name in ("float32", "int64", "bool", "complex64"))
 #: So many dtypes that are not known are guessed each by itself.
 _MIXED = 4
-_RANKS = ((), (2,), (2, 2), (2, 2, 2), (2, 2, 2, 2), (1,), (1, 1))
+_RANKS = ((), (2,), (2, 2), (2, 2, 2), (2, 2, 2, 2), (1,), (1, 1), (3,), (3, 3))
 
 
 def operands_of(attributes: dict[str, Any], inputs: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from weft._array.symbolic import MixedOperandsError, UnknownFactError
 from weft._graph.forward import operands_of
+from weft._symbol.pullback import pull_later
 from weft._symbol.symbols import Symbol
 from weft.errors import GradientError
 from weft.ops import get_op
@@ -35,16 +37,19 @@ class NodeView:
     attributes : dict
         The attributes of the call.
     needs : tuple of bool
-        For each operand, whether its gradient is asked for: not that of a number.
+        For each operand, whether its gradient is asked for: not that of a number, nor of what rests on no x.
     """
 
     __slots__ = ("attributes", "inputs", "name", "needs", "op", "outputs")
 
-    def __init__(self, node: Node, inputs: Sequence[SymbolCore], outputs: Sequence[SymbolCore]) -> None:
+    def __init__(
+        self, node: Node, inputs: Sequence[SymbolCore], outputs: Sequence[SymbolCore], needs: Sequence[bool]
+    ) -> None:
         self.op: Any = node.op
         self.name = node.name
         self.inputs, self.attributes = operands_of(node.attributes, [Symbol(each) for each in inputs])
-        self.needs = tuple(isinstance(each, Symbol) for each in self.inputs)
+        asked = iter(needs)
+        self.needs = tuple(isinstance(each, Symbol) and next(asked) for each in self.inputs)
         self.outputs = tuple(Symbol(each) for each in outputs)
 
 
@@ -54,6 +59,7 @@ def call_rule(
     inputs: Sequence[SymbolCore],
     outputs: Sequence[SymbolCore],
     grads: Sequence[SymbolCore | None],
+    needs: Sequence[bool],
 ) -> list[SymbolCore | None]:
     """Call a rule with symbols, and return the gradients of the inputs that are no numbers.
 
@@ -63,10 +69,15 @@ def call_rule(
         If it answers for another number of operands.
     """
     zeros = get_op("zeros_like")
-    seen = NodeView(node, inputs, outputs)
+    seen = NodeView(node, inputs, outputs, needs)
     # What nothing rests on has the gradient zeros; a rule is called only if something rests on one of the results.
     found_grads = (zeros(of) if grad is None else Symbol(grad) for grad, of in zip(grads, seen.outputs, strict=True))
-    answer: Any = rule(seen, tuple(found_grads))
+    try:
+        answer: Any = rule(seen, tuple(found_grads))
+    except (UnknownFactError, MixedOperandsError):  # of symbols with arrays that the rule has made
+        operands = [Symbol(each) for each in inputs]
+        heads = [None if grad is None else Symbol(grad) for grad in grads]
+        return [each._core for each in pull_later(seen.op, node.attributes, operands, heads)]
     several: Sequence[Any] = answer  # if it is a list or a tuple
     found: list[Any] = (
         [None] * len(seen.inputs)

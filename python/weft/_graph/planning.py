@@ -11,14 +11,14 @@ from weft import _core
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
     #: A column of numbers.
     Integers: TypeAlias = Sequence[int] | NDArray[np.integer]
 
-__all__ = ["plan_offsets"]
+__all__ = ["external_of", "plan_offsets"]
 
 _LARGEST = np.iinfo(np.int64).max
 
@@ -130,3 +130,16 @@ def _seconds(value: float) -> float:
         return float(value)
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"seconds must be a number, not {type(value).__name__}") from None
+
+
+def external_of(given: str | Iterable[str]) -> tuple[bool, list[str]]:
+    """Return whether outputs are outside, and the names of what is besides.
+
+    Examples
+    --------
+    >>> from weft._graph.planning import external_of
+    >>> external_of("outputs"), external_of(["h_output"])
+    ((True, []), (False, ['h_output']))
+    """
+    outputs = isinstance(given, str) and given == "outputs"
+    return outputs, [] if outputs else [given] if isinstance(given, str) else list(given)

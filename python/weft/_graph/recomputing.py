@@ -6,14 +6,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft import graph as g
 from weft._core import graph_recompute
+from weft._graph.differentiating import entries_of
+from weft._graph.graphs import Graph, core_of
+from weft._graph.planning import external_of
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from weft.graph import Graph
 
 __all__ = ["recompute"]
 
@@ -71,8 +72,8 @@ def recompute(
             raise ArgumentTypeError(f"memory_limit is a number of bytes, not {type(memory_limit).__name__}")
         if memory_limit < 0:
             raise ArgumentValueError(f"memory_limit is {memory_limit}; it is a number of bytes, at least 0")
-    outputs, named = g._external(external)
+    outputs, named = external_of(external)
     core = graph_recompute(
-        g._core_of(graph), g._entries(graph, forward, "forward")._core, memory_limit, memory, outputs, named
+        core_of(graph), entries_of(graph, forward, "forward")._core, memory_limit, memory, outputs, named
     )
-    return g.Graph._of(core)
+    return Graph._of(core)

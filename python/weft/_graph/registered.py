@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from weft import graph as g
 from weft._core import graph_apply_pass, graph_find_pass, graph_list_passes, graph_register_pass
+from weft._graph.graphs import Graph, core_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from weft._core import GraphCore
-    from weft.graph import Graph
 
 __all__ = ["Pass", "apply_pass", "apply_passes", "get_pass", "list_passes", "register_pass"]
 
@@ -83,8 +82,8 @@ def register_pass(
 
     def register(function: Callable[[Graph], Graph]) -> Callable[[Graph], Graph]:
         def body(core: GraphCore) -> GraphCore:
-            result = function(g.Graph._of(core))  # noqa: SLF001 - its own
-            if not isinstance(result, g.Graph):
+            result = function(Graph._of(core))  # noqa: SLF001 - its own
+            if not isinstance(result, Graph):
                 raise TypeError(f"a pass returns a graph, and {name!r} has returned {type(result).__name__}")
             return result._core  # noqa: SLF001 - as above
 
@@ -140,7 +139,7 @@ def apply_pass(graph: Graph, name: str) -> Graph:
     ...
     weft.errors.GraphError: pass 'plan_memory' requires the attribute 'shape' of the graph, which is not there: ...
     """
-    return g.Graph._of(graph_apply_pass(g._core_of(graph), name))  # noqa: SLF001 - its own
+    return Graph._of(graph_apply_pass(core_of(graph), name))  # noqa: SLF001 - its own
 
 
 def apply_passes(graph: Graph, names: Iterable[str]) -> Graph:

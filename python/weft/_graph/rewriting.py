@@ -4,14 +4,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from weft import graph as g
 from weft._core import graph_eliminate_identity, graph_functionalise, graph_fuse
 from weft._graph import derived as _derived, layouts as _layouts  # noqa: F401 # pyright: ignore[reportUnusedImport] # they register ops
-
-if TYPE_CHECKING:
-    from weft.graph import Graph
+from weft._graph.graphs import Graph, core_of
 
 __all__ = ["eliminate_identity", "functionalise", "fuse"]
 
@@ -31,7 +26,7 @@ def eliminate_identity(graph: Graph) -> Graph:
     >>> [node.op.name for node in g.eliminate_identity(sized).indexed_graph().nodes if node.op]
     ['exp']
     """
-    return g.Graph._of(graph_eliminate_identity(g._core_of(graph)))
+    return Graph._of(graph_eliminate_identity(core_of(graph)))
 
 
 def functionalise(graph: Graph, *, states: bool = False) -> Graph:
@@ -66,7 +61,7 @@ def functionalise(graph: Graph, *, states: bool = False) -> Graph:
     >>> values.attrs["mutated_inputs"], values.symbol.eval(x=[1.0], state=[0.0])
     (['state'], [NDArray([3.]), NDArray([2.])])
     """
-    return g.Graph._of(graph_functionalise(g._core_of(graph), states))
+    return Graph._of(graph_functionalise(core_of(graph), states))
 
 
 def fuse(graph: Graph) -> Graph:
@@ -97,4 +92,4 @@ def fuse(graph: Graph) -> Graph:
     }
     <BLANKLINE>
     """
-    return g.Graph._of(graph_fuse(g._core_of(graph)))
+    return Graph._of(graph_fuse(core_of(graph)))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.symbolic import is_symbol
+from weft._array.symbolic import MixedOperandsError, is_symbol
 from weft._core import Input, SymbolCore
-from weft._symbol.naming import HIDDEN, chosen, named, next_name
+from weft._symbol.naming import HIDDEN, chosen, current_texts, named, next_name
 from weft._symbol.symbols import Symbol
 from weft.errors import GraphError
 
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
     from weft.ops import Op
 
-__all__ = ["compose_call", "compose_op", "function_of"]
+__all__ = ["compose_call", "compose_op", "constant", "function_named", "function_of", "spelled"]
 
 _INPUT = Input()
 _NUMBERS = (bool, int, float, complex)
+#: Operands that become constants.
+_SEQUENCES = (list, tuple, np.ndarray)
 _call = SymbolCore.call
 
 
@@ -45,10 +47,41 @@ def compose_call(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) ->
         else:
             plain = False
     if not plain:
+        arrays = tuple(map(constant, arrays))
+        inputs = [x._core for x in arrays if is_symbol(x)]
         attributes = {**attributes, "operands": _template(op, arrays)}
     name, texts = next_name(op.name)
-    result = Symbol(_call(op._entry, name, attributes, inputs, None, _spelled(texts)))
+    result = Symbol(_call(op._entry, name, attributes, inputs, None, spelled(texts)))
     return result if op.nout == 1 else tuple(result)
+
+
+def constant(x: Any) -> Any:  # noqa: ANN401 - a sequence, or an array
+    """Return a node that holds a list of numbers or a NumPy array, or `x` itself if it is none or larger than a file should hold.
+
+    Examples
+    --------
+    >>> from weft._symbol.composing import constant
+    >>> constant([1, 2]).list_attr()
+    {'dtype': 'dtype(int64)', 'shape': '(2,)', 'values': '(1, 2)'}
+    """
+    from weft._array.operands import host_array  # noqa: PLC0415 - for those alone who give one
+    from weft._graph.constants import LARGEST  # noqa: PLC0415 - which registers the op
+    from weft.ops import get_op  # noqa: PLC0415 - as above
+
+    given: Any = x
+    if not isinstance(x, _SEQUENCES) or (not isinstance(x, np.ndarray) and any(map(is_symbol, given))):
+        return given
+    found = host_array(given)
+    if not found.ndim or found.size > LARGEST:
+        return given
+    name, texts = _manager_name("constant")
+    attributes = {"shape": found.shape, "dtype": found.dtype, "values": tuple(found.ravel().tolist())}
+    return Symbol(_call(get_op("constant")._entry, name, attributes, [], None, texts))
+
+
+def _manager_name(hint: str) -> tuple[str, dict[str, Any] | None]:
+    """Return the name of a node that nobody has asked for, and what is noted on it."""
+    return named(None, hint), spelled(current_texts())
 
 
 def _template(op: Op, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -61,15 +94,19 @@ def _template(op: Op, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
         elif isinstance(x, np.generic) or (isinstance(x, np.ndarray) and not x.ndim):
             found.append(x.item())
         else:
-            raise GraphError(
-                f"{op.name}() has a symbol and {type(arrays[len(found)]).__name__} among its operands: let a variable stand for the array, "
-                "and give the array to eval() or bind()"
-            )
+            raise MixedOperandsError(op.name, x)
     return tuple(found)
 
 
-def _spelled(texts: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return texts of a node with underscores around their keys, by which files tell them from attributes."""
+def spelled(texts: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return texts of a node with underscores around their keys, by which files tell them from attributes.
+
+    Examples
+    --------
+    >>> from weft._symbol.composing import spelled
+    >>> spelled({"ctx_group": "first"})
+    {'__ctx_group__': 'first'}
+    """
     if not texts:
         return None
     return {key if key.startswith("__") and key.endswith("__") else f"__{key}__": text for key, text in texts.items()}
@@ -98,12 +135,11 @@ def compose_op(
     for key in [key for key in attributes if key in HIDDEN or (key.startswith("__") and key.endswith("__"))]:
         texts = {**texts, key: str(attributes.pop(key))}
     _check_attributes(op, name, attributes)
+    arrays = tuple(map(constant, arrays))
     positional = [x for x in arrays if isinstance(x, Symbol)]
     if len(positional) < len(arrays):
         attributes["operands"] = _template(op, arrays)
-    from weft._symbol.naming import current_texts  # noqa: PLC0415
-
-    noted = _spelled({**current_texts(), **texts})
+    noted = spelled({**current_texts(), **texts})
     return Symbol(_call(op._entry, name, attributes, [x._core for x in positional], keyword, noted))
 
 
@@ -153,10 +189,50 @@ def function_of(op: Op, function: Callable[..., Any] | None) -> Callable[..., An
                     name = named(name, op.name)
                     given.update({each: Symbol(SymbolCore.variable(f"{name}_{each}", None)) for each in missing})
                 with chosen(name, texts):
-                    return function(*arrays, **given)
+                    try:
+                        return function(*arrays, **given)
+                    except TypeError:
+                        if _are_of(function, arrays, given):
+                            raise
+                # What is no argument of the function is none of the op either, which says so.
         result = compose_op(op, arrays, name, texts, given)
         return result if op.nout == 1 else tuple(result)
 
     compose.__name__ = compose.__qualname__ = op.name
     compose.__doc__ = op.docstring or getattr(function, "__doc__", None) or f"Compose a call of the op {op.name!r}."
+    return compose
+
+
+def _are_of(function: Callable[..., Any], arrays: tuple[Any, ...], given: dict[str, Any]) -> bool:
+    """Return whether a function takes these arguments."""
+    from weft._array.numpy_names import signature_of  # noqa: PLC0415 - for the mistaken
+
+    signature = signature_of(function)
+    try:
+        if signature is not None:
+            signature.bind(*arrays, **given)
+    except TypeError:
+        return False
+    return True
+
+
+def function_named(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what `weft.symbol` has under the name of a function that is made of several ops: `name` is that of the first.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.symbol.vstack([weft.symbol.Variable("x"), weft.symbol.Variable("y")], name="rows").name
+    'rows'
+    """
+
+    def compose(*arrays: Any, name: str | None = None, attr: dict[str, str] | None = None, **given: Any) -> Any:  # noqa: ANN401
+        texts = dict(attr or {})
+        for key in [key for key in given if key in HIDDEN or key.startswith("__")]:
+            texts[key] = str(given.pop(key))
+        with chosen(name, texts):
+            return function(*arrays, **given)
+
+    compose.__name__ = compose.__qualname__ = name
+    compose.__doc__ = function.__doc__
     return compose

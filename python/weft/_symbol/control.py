@@ -14,18 +14,19 @@ from weft._array.symbolic import is_symbol
 from weft._core import Node, NodeEntry, SymbolCore, graph_load_json
 from weft._program.control import cond, scan
 from weft._program.trees import class_of, leaves_of, unflattened
+from weft._symbol.composite import make_node, register
 from weft._symbol.evaluation import Schedule
-from weft._symbol.naming import NameManager, current_texts, next_name
+from weft._symbol.naming import NameManager, next_name
 from weft._symbol.symbols import Symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError, GraphError
-from weft.ops import Aval, Op, get_op
+from weft.ops import Aval, get_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weft._core import NDArray
 
-__all__ = ["attach", "branched", "scanned"]
+__all__ = ["branched", "scanned"]
 
 
 class _Noting(NameManager):
@@ -79,7 +80,7 @@ def scanned(f: Callable[..., Any], init: Any, xs: Any, length: int | None, *, re
         "reverse": reverse,
         "results": len(kept) + len(made),
     }
-    results = _node(_scan, name, attributes, [*carries, *rows, *outside.values()], texts)
+    results = make_node(_scan, name, attributes, [*carries, *rows, *outside.values()], texts)
     return _like(init, results[: len(kept)]), _like(y, results[len(kept) :])
 
 
@@ -111,7 +112,7 @@ def branched(p: Any, f: Callable[..., Any], g: Callable[..., Any], args: tuple[A
         "outside": (tuple(ours), tuple(theirs)),
         "results": counts[0],
     }
-    return _like(taken, _node(_cond, name, attributes, [p, *given, *ours.values(), *theirs.values()], texts))
+    return _like(taken, make_node(_cond, name, attributes, [p, *given, *ours.values(), *theirs.values()], texts))
 
 
 def _manager() -> NameManager:
@@ -196,15 +197,6 @@ def _ordered(symbol: Symbol) -> list[Node]:
     from weft.graph import Graph  # noqa: PLC0415 - which knows the ops of this module
 
     return Graph(symbol).indexed_graph().nodes
-
-
-def _node(
-    op: Op, name: str, attributes: dict[str, Any], inputs: Sequence[Symbol], texts: dict[str, Any] | None
-) -> list[Symbol]:
-    from weft._symbol.composing import _spelled  # noqa: PLC0415 - which knows the functions of arrays
-
-    noted = _spelled({**current_texts(), **(texts or {})})
-    return list(Symbol(SymbolCore.call(op._entry, name, attributes, [x._core for x in inputs], None, noted)))
 
 
 # What the ops do with arrays, and what passes ask of them.
@@ -312,24 +304,6 @@ def _run_cond(
         return run
 
     return tuple(cond(p, branch(taken, outside[0], arrays[first:middle]), branch(other, outside[1], arrays[middle:])))
-
-
-class _Control(Op):
-    """An op that is computed by others."""
-
-    __slots__ = ()
-
-    def __call__(self, *arrays: Any, out: Any = None, **attributes: Any) -> Any:  # noqa: ANN401 - as of an op
-        """Compute, or compose."""
-        if any(map(is_symbol, arrays)):
-            inputs = [x for x in arrays if is_symbol(x)]
-            if len(inputs) < len(arrays):
-                raise GraphError(f"{self.name}() of symbols takes symbols alone")
-            name, texts = next_name(self.name)
-            return tuple(_node(self, name, attributes, inputs, texts))
-        if out is not None:
-            raise TypeError(f"{self.name}() has no out=: its results are new arrays")
-        return self.compute["cpu"](*arrays, **attributes)
 
 
 def _row_of(shape: Any) -> Any:  # noqa: ANN401 - a shape, or None
@@ -483,16 +457,6 @@ def _cond_gradient(node: Any, grads: Sequence[Any]) -> Any:  # noqa: ANN401 - a 
     return (None, *cond(p, back(0), back(1), given, list(grads)))
 
 
-def _register(name: str, run: Callable[..., Any], infer: Callable[..., Any]) -> Op:
-    op = _Control(name, infer, run, nout=2)  # any other than one: results come as a tuple
-    op._entry.register([], op.level, op)
-    return op
-
-
-_scan = _register("scan", _run_scan, _infer_scan)
-_cond = _register("cond", _run_cond, _infer_cond_avals)
-
-
 def _count_scan(given: dict[str, Any]) -> int:
     return len(given["inputs"])
 
@@ -506,16 +470,23 @@ def _count_results(given: dict[str, Any]) -> int:
     return count
 
 
-def attach() -> None:
-    """Say what the ops of loops and branches are."""
-    own = {
-        _scan: (_count_scan, _infer_scan_shape, _infer_scan_type, _scan_gradient),
-        _cond: (_count_cond, _infer_cond_shape, _infer_cond_type, _cond_gradient),
-    }
-    for op, (count, shapes, types, gradient) in own.items():
-        op.set_attribute("num_inputs", count)
-        op.set_attribute("num_outputs", _count_results)
-        op.set_attribute("infer_shape", shapes)
-        op.set_attribute("infer_type", types)
-        op.set_attribute("gradient", gradient)
-        op.set_attribute("view", op)
+_scan = register(
+    "scan",
+    _run_scan,
+    _infer_scan,
+    num_inputs=_count_scan,
+    num_outputs=_count_results,
+    infer_shape=_infer_scan_shape,
+    infer_type=_infer_scan_type,
+    gradient=_scan_gradient,
+)
+_cond = register(
+    "cond",
+    _run_cond,
+    _infer_cond_avals,
+    num_inputs=_count_cond,
+    num_outputs=_count_results,
+    infer_shape=_infer_cond_shape,
+    infer_type=_infer_cond_type,
+    gradient=_cond_gradient,
+)

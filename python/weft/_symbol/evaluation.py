@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from weft._symbol.symbols import Symbol
     from weft.ops import Op
 
-__all__ = ["Schedule", "evaluate", "read_by"]
+__all__ = ["Schedule", "evaluate", "prepared", "read_by"]
 
 
 class _Kind(NamedTuple):
@@ -35,7 +35,17 @@ class _Kind(NamedTuple):
         return self.call(*found, **self.attributes)
 
 
-def _prepared(op: Op, attributes: dict[str, Any], *, is_mutated: bool) -> _Kind:
+def prepared(op: Op, attributes: dict[str, Any], *, is_mutated: bool) -> _Kind:
+    """Return what makes calls of an op with these attributes.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._symbol.evaluation import prepared
+    >>> kind = prepared(weft.ops.get_op("sum"), {"axis": (0,)}, is_mutated=False)
+    >>> kind.make((0,), [weft.ones((2, 3))])
+    NDArray([2., 2., 2.])
+    """
     template = attributes.pop("operands", None)
     show: Callable[..., Any] | None = op.attribute("view", None)
     # Symbols are values: of memory that is mutated nobody has a view.
@@ -86,7 +96,7 @@ class Schedule:
         kinds: list[_Kind] = []
 
         def prepare(op: Op, attributes: dict[str, Any], is_mutated: bool) -> _Kind:  # noqa: FBT001 - called by the core
-            kinds.append(_prepared(op, attributes, is_mutated=is_mutated))
+            kinds.append(prepared(op, attributes, is_mutated=is_mutated))
             return kinds[-1]
 
         variables, self.steps = graph_calls(graph, prepare)

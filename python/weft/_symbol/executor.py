@@ -239,8 +239,8 @@ class Executor:
     def _training(self) -> Schedule:
         """Return forwards and backwards as one schedule: what backwards needs of forwards is kept."""
         if self._backward is None:
+            from weft._graph.differentiating import gradient_symbol  # noqa: PLC0415 - as above
             from weft._symbol.symbols import Symbol  # noqa: PLC0415 - which knows this module
-            from weft.graph import gradient_symbol  # noqa: PLC0415 - as above
 
             heads = [Symbol(SymbolCore.variable(name, None)) for name in self._heads]
             grads = gradient_symbol(self._symbol, self._wanted, heads)

@@ -129,7 +129,7 @@ class chosen:  # noqa: N801 - used like a function
     __slots__ = ("_given", "_token")
 
     def __init__(self, name: str | None, texts: dict[str, Any]) -> None:
-        self._given: list[Any] = [name, texts]
+        self._given: list[Any] = [name, texts, name, texts]
 
     def __enter__(self) -> None:
         """Begin the block."""
@@ -148,12 +148,12 @@ _texts: ContextVar[dict[str, str]] = ContextVar("weft_texts", default=_nothing)
 _given: ContextVar[list[Any] | None] = ContextVar("weft_given", default=None)
 
 
-def next_name(hint: str) -> tuple[str, dict[str, Any] | None]:
-    """Return the name of the node that is made now, and what is noted on it."""
+def next_name(hint: str, *, instead: bool = False) -> tuple[str, dict[str, Any] | None]:
+    """Return the name of the node that is made now, and what is noted on it; `instead` of nodes made before in its block."""
     given = _given.get()
     if given is None:
         return _manager.get().get(None, hint), _texts.get() or None
-    name, texts = given
+    name, texts = given[2:] if instead else given[:2]
     given[0], given[1] = None, {}
     return _manager.get().get(name, hint), {**_texts.get(), **texts} or None
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft._array.symbolic import is_symbol
 from weft._core import SymbolCore, tape_hears
-from weft._symbol.composing import _spelled
+from weft._symbol.composing import spelled
 from weft._symbol.naming import next_name
 from weft._symbol.symbols import Symbol
 from weft._tape.structures import several
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from weft._tape.operators import Operator
     from weft.ops import Aval
 
-__all__ = ["applied", "attach"]
+__all__ = ["applied"]
 
 
 class Applied:
@@ -85,7 +85,7 @@ def applied(operator: Operator, arrays: tuple[Any, ...]) -> Any:  # noqa: ANN401
     inputs: list[Any] = [x for x in arrays if is_symbol(x)]
     name, texts = next_name(call.name.lower())
     cores = [x._core for x in (*inputs, *kept, *results)]
-    node = Symbol(SymbolCore.call(_operator._entry, name, {"call": call}, cores, None, _spelled(texts)))
+    node = Symbol(SymbolCore.call(_operator._entry, name, {"call": call}, cores, None, spelled(texts)))
     return node if isinstance(answer, Symbol) else tuple(node)
 
 
@@ -153,11 +153,9 @@ def _count_results(given: dict[str, Any]) -> int:
     return call.results
 
 
-def attach() -> None:
-    """Say what the op is."""
-    _operator.set_attribute("num_inputs", _count)
-    _operator.set_attribute("num_outputs", _count_results)
-    _operator.set_attribute("infer_shape", _infer_both)
-    _operator.set_attribute("infer_type", _infer_both)
-    _operator.set_attribute("gradient", _gradient)
-    _operator.set_attribute("view", _run)
+_operator.set_attribute("num_inputs", _count)
+_operator.set_attribute("num_outputs", _count_results)
+_operator.set_attribute("infer_shape", _infer_both)
+_operator.set_attribute("infer_type", _infer_both)
+_operator.set_attribute("gradient", _gradient)
+_operator.set_attribute("view", _run)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from weft._array.symbolic import Symbolic
+from weft._core import NDArray
 
 __all__ = ["Operators"]
 
@@ -26,7 +27,9 @@ def _op(name: str, left: Any, right: Any = None, *, unary: bool = False) -> Any:
 
 _OPERATORS: dict[str, Any] = {}
 
-_TAKEN = (Symbolic, bool, int, float, complex, np.generic)
+#: What operators compose with, and arrays, of which composing says what to write instead.
+_ARRAYS = (Symbolic, np.ndarray, NDArray)
+_TAKEN = (*_ARRAYS, bool, int, float, complex, np.generic)
 
 
 class Operators(Symbolic):
@@ -87,7 +90,10 @@ class Operators(Symbolic):
         return _op("pow", other, self) if isinstance(other, _TAKEN) else NotImplemented
 
     def __matmul__(self, other: Any) -> Any:
-        return _op("matmul", self, other) if isinstance(other, Symbolic) else NotImplemented
+        return _op("matmul", self, other) if isinstance(other, _ARRAYS) else NotImplemented
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return _op("matmul", other, self) if isinstance(other, _ARRAYS) else NotImplemented
 
     def __and__(self, other: Any) -> Any:
         return _op("bitwise_and", self, other) if isinstance(other, _TAKEN) else NotImplemented
@@ -153,6 +159,25 @@ class Operators(Symbolic):
             return partial(getattr(weft, name), self)
         raise AttributeError(f"a symbol has no attribute {name!r}")
 
+    def reshape(self, *shape: Any, **options: Any) -> Any:
+        """Return the elements in another shape, given as lengths or as one tuple."""
+        import weft  # noqa: PLC0415 - which imports this module
+
+        return weft.reshape(self, shape[0] if len(shape) == 1 else shape, **options)
+
+    def transpose(self, *axes: Any) -> Any:
+        """Return the axes in another order, given one by one or as one tuple; reversed where none are given."""
+        import weft  # noqa: PLC0415 - which imports this module
+
+        return weft.transpose(self, *axes) if len(axes) < 2 else weft.transpose(self, axes)  # noqa: PLR2004 - one by one
+
+    @property
+    def mT(self) -> Any:  # noqa: N802 - the name that arrays have
+        """The transpose of each matrix."""
+        import weft  # noqa: PLC0415 - which imports this module
+
+        return weft.matrix_transpose(self)
+
     @property
     def T(self) -> Any:  # noqa: N802 - the name that arrays have
         """The transpose."""
@@ -168,10 +193,13 @@ _METHODS = frozenset(
         "any",
         "argmax",
         "argmin",
+        "argpartition",
         "argsort",
         "astype",
         "clip",
         "conj",
+        "conjugate",
+        "copy",
         "cumprod",
         "cumsum",
         "cumulative_prod",
@@ -185,13 +213,18 @@ _METHODS = frozenset(
         "max",
         "mean",
         "min",
+        "moveaxis",
+        "nonzero",
+        "partition",
         "prod",
+        "ptp",
         "ravel",
         "repeat",
-        "reshape",
         "round",
+        "searchsorted",
         "sign",
         "sin",
+        "sort",
         "sqrt",
         "square",
         "squeeze",
@@ -201,7 +234,6 @@ _METHODS = frozenset(
         "take",
         "tanh",
         "trace",
-        "transpose",
         "var",
     ]
 )

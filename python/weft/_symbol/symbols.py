@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from weft._array.symbolic import UnknownRank
+from weft._array.symbolic import UnknownFactError, UnknownRank
 from weft._core import (
     GraphCore,
     SymbolCore,
@@ -127,12 +128,23 @@ class Symbol(Operators):
         """The number of outputs."""
         return len(self._core)
 
-    def __getitem__(self, key: int | str) -> Symbol:
-        """Return one output, by index or by name."""
+    def __getitem__(self, key: Any) -> Symbol:
+        """Return one output, by index or by name; of one output its elements, by a slice, a tuple, a list or a symbol.
+
+        Examples
+        --------
+        >>> import weft
+        >>> x = weft.symbol.Variable("x")
+        >>> x[0].name, x[:, 0].infer_shape(x=(2, 3))[1]
+        ('x', [(2,)])
+        """
         if isinstance(key, str):
             return Symbol(self._core.named(key))
-        if not isinstance(key, int):
-            raise TypeError(f"an output of a symbol is chosen by index or by name, not by {key!r}")
+        if not isinstance(key, int) or isinstance(key, bool):
+            from weft._symbol.indexing import indexed  # noqa: PLC0415 - which knows this module
+
+            self._single(self.list_outputs())
+            return indexed(self, key)
         found = self._core.output(key + len(self) if key < 0 else key) if key >= -len(self) else None
         if found is None:
             raise IndexError(f"the symbol has {len(self)} outputs, and output {key} was asked for")
@@ -296,12 +308,22 @@ class Symbol(Operators):
         return arguments, outputs, states
 
     @property
-    def shape(self) -> Shape:
-        """The shape of a symbol of one output, as far as it follows from those of variables; `GraphError` if nothing does."""
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a symbol of one output, where it follows from those of variables.
+
+        Raises
+        ------
+        GraphError
+            If it does not, or not wholly: `infer_shape_partial` says what does.
+        """
         shape: Shape | None = self._single(self.infer_shape_partial()[1])
-        if shape is None:
-            raise GraphError(f"the shape of {self.name!r} is not known: give shapes to its variables")
-        return shape
+        if shape is None or None in shape:
+            so_far = "" if shape is None else f", but for {shape}"
+            raise UnknownFactError(
+                f"the shape of {self.name!r} is not known{so_far}: give shapes to its variables, as in "
+                "weft.symbol.Variable('x', shape=(2, 3))"
+            )
+        return cast("tuple[int, ...]", shape)
 
     @property
     def ndim(self) -> Any:
@@ -310,9 +332,21 @@ class Symbol(Operators):
         return UnknownRank(self.name or "a group") if shape is None else len(shape)
 
     @property
+    def size(self) -> int:
+        """The number of elements; `GraphError` if the shape is not known."""
+        return math.prod(self.shape)
+
+    @property
     def dtype(self) -> DType:
-        """The dtype of a symbol of one output: float32 where nothing says otherwise."""
-        found: DType = self._single(self.infer_type()[1])
+        """The dtype of a symbol of one output, where it follows from those of variables; `GraphError` if it does not."""
+        found: DType | None = self._single(
+            self._inferred("dtype", graph_infer_type(self.graph, {}, "__dtype__", assume=False))[1]
+        )
+        if found is None:
+            raise UnknownFactError(
+                f"the dtype of {self.name!r} is not known: give dtypes to its variables, as in "
+                "weft.symbol.Variable('x', dtype='float32')"
+            )
         return found
 
     def _single(self, values: list[Any]) -> Any:
@@ -344,7 +378,7 @@ class Symbol(Operators):
         >>> weft.symbol.copy_to(x, device="cpu:0").gradient(["x"]).eval(x=[3.0, 4.0])
         [NDArray([1., 1.])]
         """
-        from weft.graph import gradient_symbol  # noqa: PLC0415 - which knows this module
+        from weft._graph.differentiating import gradient_symbol  # noqa: PLC0415 - which knows this module
 
         return gradient_symbol(self, [wrt] if isinstance(wrt, str) else wrt, None)
 

@@ -65,19 +65,22 @@ pub(crate) fn graph_infer_shape(
     done(py, passes::infer_shape(&graph.0, &shapes, key))
 }
 
-/// Finds dtypes from those of variables.
+/// Finds dtypes from those of variables; what does not follow is assumed, or stays unknown.
 #[pyfunction]
+#[pyo3(signature = (graph, known, key, *, assume = true))]
 pub(crate) fn graph_infer_type(
     py: Python<'_>,
     graph: &GraphCore,
     known: &Bound<'_, PyDict>,
     key: &str,
+    assume: bool,
 ) -> PyResult<GraphCore> {
     let mut dtypes = HashMap::new();
     for (name, dtype) in known {
         dtypes.insert(name.extract::<String>()?.into(), dtype_from_python(&dtype)?);
     }
-    done(py, passes::infer_type(&graph.0, &dtypes, key))
+    let infer = if assume { passes::infer_type } else { passes::infer_type_partial };
+    done(py, infer(&graph.0, &dtypes, key))
 }
 
 /// The shapes, or dtypes, of arguments, outputs and auxiliary states.

@@ -216,7 +216,14 @@ impl GradientRule for PyGradient {
                 grads.map(|grad| grad.map(|grad| Py::new(py, grad)).transpose()).collect::<PyResult<Vec<_>>>()?,
             )?;
             let found: Vec<Option<PyRef<'_, SymbolCore>>> = call
-                .call1((self.0.bind(py), PyNode(of.node.clone()), symbols(of.inputs), symbols(of.outputs), grads))?
+                .call1((
+                    self.0.bind(py),
+                    PyNode(of.node.clone()),
+                    symbols(of.inputs),
+                    symbols(of.outputs),
+                    grads,
+                    of.needs.to_vec(),
+                ))?
                 .extract()?;
             found.iter().map(|grad| grad.as_ref().map(|grad| grad.single()).transpose()).collect()
         })

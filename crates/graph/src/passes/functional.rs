@@ -128,7 +128,7 @@ fn gradient(of: &Differentiated<'_>, grads: &[Option<NodeEntry>]) -> Result<Vec<
     let node = Node::call(original.op.clone(), name, original.attributes.clone(), of.inputs.to_vec())?;
     let node = Arc::new(node.at(of.node.place()));
     rule.gradient(
-        &Differentiated { node: &node, inputs: of.inputs, outputs: &of.outputs[..results] },
+        &Differentiated { node: &node, inputs: of.inputs, outputs: &of.outputs[..results], needs: of.needs },
         &grads[..results],
     )
 }

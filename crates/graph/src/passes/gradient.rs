@@ -92,7 +92,8 @@ pub fn gradient(
         let inputs: Vec<NodeEntry> =
             node.inputs().iter().map(|entry| NodeEntry { node: copied(&entry.node), ..*entry }).collect();
         let outputs: Vec<NodeEntry> = (0..node.outputs()).map(|index| NodeEntry::new(copied(node), index)).collect();
-        let of = Differentiated { node, inputs: &inputs, outputs: &outputs };
+        let needs: Vec<bool> = node.inputs().iter().map(|entry| is_needed(entry, &wanted, xs)).collect();
+        let of = Differentiated { node, inputs: &inputs, outputs: &outputs, needs: &needs };
         let found = rule.gradient(&of, &outs).map_err(|source| GraphError::Rule {
             context: format!("the gradient of {}", node.described()),
             source,
@@ -164,10 +165,12 @@ fn on_the_way(order: &[NodeRef], xs: &[NodeEntry]) -> HashSet<usize> {
 
 /// Whether a node rests on an x, rather than only makes one.
 fn rests(node: &Node, wanted: &HashSet<usize>, xs: &[NodeEntry]) -> bool {
-    node.inputs().iter().any(|entry| {
-        let address = Arc::as_ptr(&entry.node).addr();
-        wanted.contains(&address) || xs.contains(entry)
-    })
+    node.inputs().iter().any(|entry| is_needed(entry, wanted, xs))
+}
+
+/// Whether the gradient of an entry is that of an x, or leads to one.
+fn is_needed(entry: &NodeEntry, wanted: &HashSet<usize>, xs: &[NodeEntry]) -> bool {
+    wanted.contains(&Arc::as_ptr(&entry.node).addr()) || xs.contains(entry)
 }
 
 /// Copies of nodes that are computed again, by the addresses of those that they copy.

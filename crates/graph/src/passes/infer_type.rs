@@ -23,6 +23,28 @@ pub type DTypes = Vec<Option<DType>>;
 ///
 /// As for `infer_shape`.
 pub fn infer_type<S: BuildHasher>(graph: &Graph, known: &HashMap<Arc<str>, DType, S>, key: &str) -> Result<Graph> {
+    inferred(graph, known, key, true)
+}
+
+/// The same without assumptions: what does not follow stays unknown.
+///
+/// # Errors
+///
+/// As for `infer_shape`.
+pub fn infer_type_partial<S: BuildHasher>(
+    graph: &Graph,
+    known: &HashMap<Arc<str>, DType, S>,
+    key: &str,
+) -> Result<Graph> {
+    inferred(graph, known, key, false)
+}
+
+fn inferred<S: BuildHasher>(
+    graph: &Graph,
+    known: &HashMap<Arc<str>, DType, S>,
+    key: &str,
+    assumes: bool,
+) -> Result<Graph> {
     let indexed = graph.indexed()?;
     let mut facts: DTypes = vec![None; indexed.num_entries()];
     let mut found = 0;
@@ -51,7 +73,7 @@ pub fn infer_type<S: BuildHasher>(graph: &Graph, known: &HashMap<Arc<str>, DType
     let mut ask = asking(&indexed, shapes.as_ref().map(|shapes| shapes.as_slice()));
     let mut spread = Spread::new(&indexed, facts);
     spread.run(&mut ask)?;
-    if spread.facts.iter().any(Option::is_none) {
+    if assumes && spread.facts.iter().any(Option::is_none) {
         for number in (0_u32..).take(indexed.nodes().len()) {
             assume(&indexed, &mut spread, number);
             spread.visit(number, &mut ask)?;

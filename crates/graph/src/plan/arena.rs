@@ -2,11 +2,12 @@
 
 use super::error::PlanError;
 use super::network::{Linked, Network};
-use super::offsets::{Options, plan_offsets};
+use super::offsets::{Options, plan_offsets, plan_offsets_apart};
 use super::order::orders;
 use super::schedule::Schedule;
-use super::sharing::{critical_path, edges};
+use super::sharing::{Successions, critical_path, edges, successions, too_long};
 use super::storage::Storages;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// How much longer the critical path may become, because values share memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -83,17 +84,19 @@ pub struct Plan {
 pub fn plan_network(network: &Network, settings: &Settings<'_>) -> Result<Plan, PlanError> {
     let linked = Linked::new(network)?;
     let serial = orders(&linked, settings.workers).into_iter().map(Schedule::serial).collect();
-    plan_schedules(&linked, serial, settings)
+    plan_schedules(&linked, serial, settings, TURNS)
 }
 
 /// How many schedules get offsets.
 const PLACED: usize = 3;
 
-/// The best plan of these serial schedules or, where sharing memory would cost too much in all, of parallel ones.
+/// The best plan of these serial schedules or, where sharing memory would cost too much in all, of parallel ones, and of serial
+/// ones whose values share memory only where that costs little: that takes so many turns.
 pub(super) fn plan_schedules(
     linked: &Linked<'_>,
     serial: Vec<Schedule>,
     settings: &Settings<'_>,
+    turns: usize,
 ) -> Result<Plan, PlanError> {
     let shortest = Schedule::early(linked).last();
     let longest = match settings.memory {
@@ -101,45 +104,72 @@ pub(super) fn plan_schedules(
         Memory::Balanced => shortest + shortest / 20,
         Memory::Speed => shortest,
     };
-    let best = best_of(linked, serial, longest, settings)?;
-    if let Some(plan) = best.filter(|plan| plan.critical_path.1 <= longest) {
+    let serial = measured(linked, serial);
+    if let Some(plan) = best_of(linked, &serial, (longest, 1), None, settings)? {
         return Ok(plan);
     }
     // Whatever overlaps in one of these shares nothing, so the longest way is no longer than the schedule.
-    let parallel = [
+    let mut parallel = vec![
         Schedule::early(linked),
         Schedule::late(linked, shortest),
         Schedule::late(linked, longest),
         Schedule::for_workers(linked, settings.workers),
     ];
-    let parallel = parallel.into_iter().filter(|schedule| schedule.last() <= longest).collect();
-    let plan = best_of(linked, parallel, longest, settings)?;
-    plan.ok_or_else(|| PlanError::Graph { what: "no schedule keeps to the critical path".to_owned() })
+    parallel.extend(few_workers(linked, longest));
+    parallel.retain(|schedule| schedule.last() <= longest);
+    let best = best_of(linked, &measured(linked, parallel), (longest, 1), None, settings)?;
+    let best = if turns > 1 { best_of(linked, &serial, (longest, turns), best, settings)? } else { best };
+    best.ok_or_else(none)
 }
 
-/// The plan with the smallest arena among those that keep to the longest way.
+fn none() -> PlanError {
+    PlanError::Graph { what: "no schedule keeps to the critical path".to_owned() }
+}
+
+/// The schedule of the fewest workers that is done in time.
+fn few_workers(linked: &Linked<'_>, longest: u64) -> Option<Schedule> {
+    let mut workers = 1;
+    while workers < linked.before.len() {
+        let schedule = Schedule::for_workers(linked, workers);
+        if schedule.last() <= longest {
+            return Some(schedule);
+        }
+        workers += workers.div_ceil(2);
+    }
+    None
+}
+
+/// A schedule, its storages, and the most bytes of them that are live at the same time.
+type Measured = (u64, Schedule, Storages);
+
+/// Schedules, that of the lowest peak first.
+fn measured(linked: &Linked<'_>, schedules: Vec<Schedule>) -> Vec<Measured> {
+    let measure = |schedule: Schedule| {
+        let storages = Storages::new(linked, &schedule);
+        (storages.peak(), schedule, storages)
+    };
+    let mut found: Vec<Measured> = schedules.into_iter().map(measure).collect();
+    found.sort_by_key(|(peak, ..)| *peak);
+    found
+}
+
+/// The plan with the smallest arena, this one and those that keep to the longest way, in so many turns each.
 fn best_of(
     linked: &Linked<'_>,
-    schedules: Vec<Schedule>,
-    longest: u64,
+    measured: &[Measured],
+    (longest, turns): (u64, usize),
+    mut best: Option<Plan>,
     settings: &Settings<'_>,
 ) -> Result<Option<Plan>, PlanError> {
-    let mut measured: Vec<(u64, Schedule, Storages)> = Vec::new();
-    for schedule in schedules {
-        let storages = Storages::new(linked, &schedule);
-        measured.push((storages.peak(), schedule, storages));
-    }
-    measured.sort_by_key(|(peak, ..)| *peak);
-    let mut best: Option<Plan> = None;
     let mut failed = None;
-    for (peak, schedule, storages) in measured.into_iter().take(PLACED) {
-        if best.as_ref().is_some_and(|best| best.nbytes <= peak) {
+    for (peak, schedule, storages) in measured.iter().take(PLACED) {
+        let below = best.as_ref().map_or(u64::MAX, |best| best.nbytes);
+        if below <= *peak {
             break;
         }
-        match place(linked, &schedule, &storages, settings) {
-            Ok(plan) if plan.critical_path.1 > longest => {}
-            Ok(plan) if best.as_ref().is_none_or(|best| plan.nbytes < best.nbytes) => best = Some(plan),
-            Ok(_) => {}
+        match place_within(linked, (schedule, storages), (longest, turns), below, settings) {
+            Ok(Some(plan)) => best = Some(plan),
+            Ok(None) => {}
             Err(PlanError::Interrupted) => return Err(PlanError::Interrupted),
             Err(error) => failed = failed.or(Some(error)),
         }
@@ -150,28 +180,79 @@ fn best_of(
     }
 }
 
-/// Offsets for the storages of a schedule.
+/// How often values that would make the way too long are kept apart, and all is placed anew.
+pub(super) const TURNS: usize = 8;
+
+/// Offsets for the storages of a schedule, of which those share memory that make no way longer than this, in an arena below
+/// this size; None if that was not found.
+fn place_within(
+    linked: &Linked<'_>,
+    (schedule, storages): (&Schedule, &Storages),
+    (longest, turns): (u64, usize),
+    below: u64,
+    settings: &Settings<'_>,
+) -> Result<Option<Plan>, PlanError> {
+    let mut refused = HashSet::new();
+    let mut anew: Option<Storages> = None;
+    // By the values that were in them first, as storages are numbered anew when something is not made in place.
+    let mut apart: BTreeSet<(usize, usize)> = BTreeSet::new();
+    for turn in 1..=turns {
+        let storages = anew.as_ref().unwrap_or(storages);
+        let Some((plan, successions)) = place(linked, schedule, storages, &apart, settings)? else { return Ok(None) };
+        if plan.nbytes >= below {
+            return Ok(None);
+        }
+        if plan.critical_path.1 <= longest {
+            return Ok(Some(plan));
+        }
+        if turn == turns {
+            break;
+        }
+        let (long, in_place) = too_long(linked, &schedule.order, storages, &successions, longest);
+        apart.extend(long.into_iter().map(|(one, other)| (storages.names[one], storages.names[other])));
+        if !in_place.is_empty() {
+            refused.extend(in_place);
+            anew = Some(Storages::without(linked, schedule, &refused));
+        }
+    }
+    Ok(None)
+}
+
+/// Offsets for the storages of a schedule, and which storages have bytes of which before.
 fn place(
     linked: &Linked<'_>,
     schedule: &Schedule,
     storages: &Storages,
+    apart: &BTreeSet<(usize, usize)>,
     settings: &Settings<'_>,
-) -> Result<Plan, PlanError> {
+) -> Result<Option<(Plan, Successions)>, PlanError> {
     let planned: Vec<_> = storages.planned().collect();
     let time = |time: u64| i64::try_from(time).unwrap_or(i64::MAX);
     let lower: Vec<i64> = planned.iter().map(|(_, storage)| time(storage.begin)).collect();
     let upper: Vec<i64> = planned.iter().map(|(_, storage)| time(storage.end)).collect();
     let size: Vec<u64> = planned.iter().map(|(_, storage)| storage.size).collect();
-    let placement = plan_offsets(&lower, &upper, &size, &settings.options)?;
+    let placement = if apart.is_empty() {
+        plan_offsets(&lower, &upper, &size, &settings.options)?
+    } else {
+        let places: HashMap<usize, usize> =
+            planned.iter().enumerate().map(|(place, &(at, _))| (storages.names[at], place)).collect();
+        let pairs: Vec<(usize, usize)> =
+            apart.iter().filter_map(|(one, other)| Some((*places.get(one)?, *places.get(other)?))).collect();
+        let Some(placement) = plan_offsets_apart(&lower, &upper, &size, &pairs, &settings.options)? else {
+            return Ok(None);
+        };
+        placement
+    };
     let mut offsets = vec![None; storages.all.len()];
     for (&(at, _), &offset) in planned.iter().zip(&placement.offsets) {
         offsets[at] = Some(offset);
     }
-    let edges = edges(linked, storages, &offsets);
+    let successions = successions(storages, &offsets);
+    let edges = edges(linked, storages, &successions);
     let paths = [&[][..], &edges].map(|edges| critical_path(linked, &schedule.order, edges));
     // What takes no memory lies anywhere in it.
     let offset = |at: usize| if storages.all[at].external { None } else { Some(offsets[at].unwrap_or(0)) };
-    Ok(Plan {
+    let plan = Plan {
         order: schedule.order.clone(),
         storages: storages.of_value.clone(),
         offsets: storages.of_value.iter().map(|&at| offset(at)).collect(),
@@ -181,5 +262,6 @@ fn place(
         peak_live_nbytes: storages.peak(),
         edges,
         critical_path: (paths[0], paths[1]),
-    })
+    };
+    Ok(Some((plan, successions)))
 }

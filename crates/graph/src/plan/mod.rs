@@ -31,5 +31,5 @@ mod storage;
 pub use arena::{Memory, Plan, Settings, plan_network};
 pub use error::{Effort, PlanError};
 pub use network::{Network, Op, Pair, Share, Value};
-pub use offsets::{Options, Placement, plan_offsets};
+pub use offsets::{Options, Placement, plan_offsets, plan_offsets_apart};
 pub use recompute::{Recomputed, recompute};

@@ -59,13 +59,41 @@ pub fn plan_offsets(lower: &[i64], upper: &[i64], size: &[u64], options: &Option
     if options.seconds.is_nan() || options.seconds < 0.0 {
         return Err(PlanError::Seconds(options.seconds));
     }
-    let problem = Problem::new(lower, upper, size, options.alignment)?;
+    placed(&Problem::new(lower, upper, size, options.alignment)?, options)
+}
+
+/// The same by rule alone, for intervals of which these pairs share no byte either; None if there are too many to compare.
+///
+/// # Examples
+///
+/// ```
+/// use weft_graph::plan::{Options, plan_offsets_apart};
+///
+/// let placement = plan_offsets_apart(&[0, 1], &[1, 2], &[64, 64], &[(0, 1)], &Options::default())?;
+/// assert_eq!(placement.map(|placement| placement.nbytes), Some(128));
+/// # Ok::<_, weft_graph::plan::PlanError>(())
+/// ```
+pub fn plan_offsets_apart(
+    lower: &[i64],
+    upper: &[i64],
+    size: &[u64],
+    apart: &[(usize, usize)],
+    options: &Options<'_>,
+) -> Result<Option<Placement>, PlanError> {
+    let mut problem = Problem::new(lower, upper, size, options.alignment)?;
+    if !problem.keep_apart(apart) {
+        return Ok(None);
+    }
+    placed(&problem, &Options { capacity: None, seconds: 0.0, ..*options }).map(Some)
+}
+
+fn placed(problem: &Problem, options: &Options<'_>) -> Result<Placement, PlanError> {
     let bound = problem.bound;
     if let Some(capacity) = options.capacity.filter(|&capacity| capacity < bound) {
         return Err(PlanError::Capacity { capacity, bound, time: problem.bound_time });
     }
-    let mut best = portfolio(&problem);
-    improve(&problem, options, &mut best)?;
+    let mut best = portfolio(problem);
+    improve(problem, options, &mut best)?;
     let mut offsets = vec![0; problem.given];
     for (item, place) in problem.items.iter().zip(&best.places) {
         offsets[item.index as usize] = place * problem.unit;

@@ -31,7 +31,7 @@ impl Best {
 
 /// The best of all placements by rule, and of what comes of lifting what lies on top.
 pub(super) fn portfolio(problem: &Problem) -> Best {
-    let allocated = as_allocated(problem);
+    let allocated = if problem.apart { one_behind_the_other(problem) } else { as_allocated(problem) };
     let extent = problem.extent(&allocated);
     let mut best = Best { places: allocated, extent };
     if !problem.lists_conflicts() || best.extent == problem.bound {
@@ -64,6 +64,15 @@ pub(super) fn portfolio(problem: &Problem) -> Best {
         }
     }
     best
+}
+
+/// Every item in a place of its own.
+fn one_behind_the_other(problem: &Problem) -> Vec<u64> {
+    let behind = problem.items.iter().scan(0, |next, item| {
+        *next += item.units;
+        Some(*next - item.units)
+    });
+    behind.collect()
 }
 
 /// Places again and again, each time with what lay on top moved forward in the order.

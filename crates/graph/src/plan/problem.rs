@@ -40,6 +40,8 @@ pub(super) struct Problem {
     /// Where the conflicts of each item begin, in `neighbours`; none where there are too many to list.
     pub(super) starts: Vec<usize>,
     pub(super) neighbours: Vec<u32>,
+    /// Some conflict although they never live at the same time.
+    pub(super) apart: bool,
 }
 
 /// The most conflicts that are listed: 256 MiB. Past them only what walks along time places.
@@ -71,7 +73,42 @@ impl Problem {
         let begins = cut(&mut items, lower, upper);
         let (live, bound, bound_time) = peak(&items, &begins, alignment);
         let (starts, neighbours) = conflicts(&items, begins.len());
-        Ok(Self { given: size.len(), unit: alignment, items, live, bound, bound_time, starts, neighbours })
+        let given = size.len();
+        Ok(Self { given, unit: alignment, items, live, bound, bound_time, starts, neighbours, apart: false })
+    }
+
+    /// Lets these pairs of the caller's intervals conflict, too; false if there are too many conflicts to list.
+    pub(super) fn keep_apart(&mut self, pairs: &[(usize, usize)]) -> bool {
+        if pairs.is_empty() {
+            return true;
+        }
+        if !self.lists_conflicts() {
+            return false;
+        }
+        let mut items = vec![None; self.given];
+        for (place, item) in (0_u32..).zip(&self.items) {
+            items[item.index as usize] = Some(place);
+        }
+        let mut more: Vec<Vec<u32>> = vec![Vec::new(); self.items.len()];
+        for &(one, other) in pairs {
+            if let (Some(one), Some(other)) = (items[one], items[other])
+                && !self.conflicts(one as usize).contains(&other)
+            {
+                more[one as usize].push(other);
+                more[other as usize].push(one);
+            }
+        }
+        let mut neighbours = Vec::with_capacity(self.neighbours.len() + 2 * pairs.len());
+        let mut starts = vec![0];
+        for (item, more) in more.iter_mut().enumerate() {
+            more.sort_unstable();
+            more.dedup();
+            neighbours.extend_from_slice(self.conflicts(item));
+            neighbours.append(more);
+            starts.push(neighbours.len());
+        }
+        (self.starts, self.neighbours, self.apart) = (starts, neighbours, true);
+        true
     }
 
     /// Whether conflicts are listed.

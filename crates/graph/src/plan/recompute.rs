@@ -4,7 +4,7 @@
 //! what it waits for besides is there. What a copy reads is copied, too, or is a *checkpoint*, which stays. Checkpoints
 //! that cut the forward part into segments give the arena of sqrt(n) for chains of n ops; others keep all that is dear.
 
-use super::arena::{Plan, Settings, plan_schedules};
+use super::arena::{Plan, Settings, TURNS, plan_schedules};
 use super::error::PlanError;
 use super::network::{Linked, Network, Op, Share};
 use super::order::{as_needed, orders};
@@ -33,7 +33,7 @@ pub fn recompute(network: &Network, limit: Option<u64>, settings: &Settings<'_>)
     settings.options.capacity = None;
     let linked = Linked::new(network)?;
     let serial = || orders(&linked, settings.workers).into_iter().map(Schedule::serial).collect();
-    let plan = plan_schedules(&linked, serial(), &settings)?;
+    let plan = plan_schedules(&linked, serial(), &settings, TURNS)?;
     let fits = |plan: &Plan| limit.is_some_and(|limit| plan.nbytes <= limit);
     let mut best = Recomputed { network: network.clone(), copies: Vec::new(), plan };
     if fits(&best.plan) {
@@ -109,7 +109,7 @@ impl Candidate {
         let relinked = Linked::new(&self.network)?;
         let mut serial = orders(&relinked, settings.workers);
         serial.push(self.order.clone());
-        let plan = plan_schedules(&relinked, serial.into_iter().map(Schedule::serial).collect(), settings)?;
+        let plan = plan_schedules(&relinked, serial.into_iter().map(Schedule::serial).collect(), settings, 1)?;
         Ok(Recomputed { network: self.network.clone(), copies: self.copies.clone(), plan })
     }
 }

@@ -1,12 +1,16 @@
 //! What follows from two storages that share bytes: the ops of the one come before those of the other.
 
 use super::network::Linked;
+use super::schedule::ways;
 use super::storage::Storages;
 use std::collections::BTreeMap;
 
-/// All that sharing memory orders, beside what is ordered already: the first op of each pair comes before the second.
-pub(super) fn edges(linked: &Linked<'_>, storages: &Storages, offsets: &[Option<u64>]) -> Vec<(usize, usize)> {
-    let mut edges = storages.edges.clone();
+/// Storages that have bytes of others, which were done with them before: (before, behind).
+pub(super) type Successions = Vec<(usize, usize)>;
+
+/// Which storages have bytes of which, by where they lie.
+pub(super) fn successions(storages: &Storages, offsets: &[Option<u64>]) -> Successions {
+    let mut found = Vec::new();
     let mut taken: Vec<(usize, u64)> =
         storages.planned().filter_map(|(at, _)| offsets[at].map(|offset| (at, offset))).collect();
     taken.sort_by_key(|&(at, _)| (storages.all[at].begin, at));
@@ -29,16 +33,69 @@ pub(super) fn edges(linked: &Linked<'_>, storages: &Storages, offsets: &[Option<
             if until > end {
                 last.insert(end, (until, owner));
             }
-            if let Some(first) = storage.first {
-                edges.extend(storages.all[owner].users.iter().map(|&user| (user, first)));
-            }
+            found.push((owner, at));
         }
         last.insert(offset, (end, at));
+    }
+    found
+}
+
+/// All that sharing memory orders, beside what is ordered already: the first op of each pair comes before the second.
+pub(super) fn edges(linked: &Linked<'_>, storages: &Storages, successions: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    let mut edges = storages.edges.clone();
+    for &(owner, at) in successions {
+        if let Some(first) = storages.all[at].first {
+            edges.extend(storages.all[owner].users.iter().map(|&user| (user, first)));
+        }
     }
     edges.retain(|&(one, other)| one != other && linked.before[other].binary_search(&one).is_err());
     edges.sort_unstable();
     edges.dedup();
     edges
+}
+
+/// Which successions, and which values made in place, make the way through the ops longer than this, taken one by one in the
+/// order in which the ops run.
+pub(super) fn too_long(
+    linked: &Linked<'_>,
+    order: &[usize],
+    storages: &Storages,
+    successions: &[(usize, usize)],
+    longest: u64,
+) -> (Vec<(usize, usize)>, Vec<usize>) {
+    let way = ways(linked);
+    let mut behind: Vec<Vec<(usize, usize)>> = vec![Vec::new(); order.len()];
+    for &(owner, at) in successions {
+        if let Some(first) = storages.all[at].first {
+            behind[first].push((owner, at));
+        }
+    }
+    let mut in_place: Vec<Vec<usize>> = vec![Vec::new(); order.len()];
+    storages.edges.iter().for_each(|&(one, other)| in_place[other].push(one));
+    let (mut apart, mut refused) = (Vec::new(), Vec::new());
+    let mut end = vec![0_u64; order.len()];
+    for &op in order {
+        // What begins by then is done in time: no way through this op is too long, if none behind it adds to it.
+        let latest = longest - way[op];
+        let mut begin = linked.before[op].iter().map(|&other| end[other]).max().unwrap_or(0);
+        let readers = in_place[op].iter().map(|&other| end[other]).max().unwrap_or(0);
+        if readers > latest {
+            refused.push(op);
+        } else {
+            begin = begin.max(readers);
+        }
+        for &(owner, at) in &behind[op] {
+            let users = storages.all[owner].users.iter().filter(|&&user| user != op);
+            let done = users.map(|&user| end[user]).max().unwrap_or(0);
+            if done > latest {
+                apart.push((owner, at));
+            } else {
+                begin = begin.max(done);
+            }
+        }
+        end[op] = begin + linked.cost(op);
+    }
+    (apart, refused)
 }
 
 /// The longest way through the ops, these edges included.

@@ -2,6 +2,7 @@
 
 use super::network::{Linked, Share};
 use super::schedule::Schedule;
+use std::collections::HashSet;
 
 /// Memory that one value after the other lies in.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +26,8 @@ pub(super) struct Storage {
 pub(super) struct Storages {
     /// Those of values, and behind them those of workspaces.
     pub(super) all: Vec<Storage>,
+    /// What each is known by whatever shares it: the value that is in it first, and behind all values the op of a workspace.
+    pub(super) names: Vec<usize>,
     /// The storage of each value.
     pub(super) of_value: Vec<usize>,
     /// The storage of each op's workspace.
@@ -37,9 +40,15 @@ pub(super) struct Storages {
 
 impl Storages {
     pub(super) fn new(linked: &Linked<'_>, schedule: &Schedule) -> Self {
+        Self::without(linked, schedule, &HashSet::new())
+    }
+
+    /// The same, where these ops make nothing in place.
+    pub(super) fn without(linked: &Linked<'_>, schedule: &Schedule, refused: &HashSet<usize>) -> Self {
         let values = linked.network.values.len();
         let mut made = Self {
             all: Vec::new(),
+            names: Vec::new(),
             of_value: vec![usize::MAX; values],
             of_workspace: vec![None; linked.network.ops.len()],
             taken: vec![None; values],
@@ -49,17 +58,18 @@ impl Storages {
             made.add(linked, schedule, value);
         }
         for &op in &schedule.order {
-            made.outputs(linked, schedule, op);
+            made.outputs(linked, schedule, op, !refused.contains(&op));
         }
         for (op, called) in linked.network.ops.iter().enumerate().filter(|(_, called)| called.workspace > 0) {
             made.of_workspace[op] = Some(made.all.len());
+            made.names.push(values + op);
             let (size, begin, end) = (called.workspace, schedule.begin[op], schedule.end[op]);
             made.all.push(Storage { size, begin, end, first: Some(op), users: vec![op], ..Storage::default() });
         }
         made
     }
 
-    fn outputs(&mut self, linked: &Linked<'_>, schedule: &Schedule, op: usize) {
+    fn outputs(&mut self, linked: &Linked<'_>, schedule: &Schedule, op: usize, in_place: bool) {
         let called = &linked.network.ops[op];
         for (place, &output) in called.outputs.iter().enumerate() {
             let pairs = called.pairs.iter().filter(|pair| pair.output == place);
@@ -71,7 +81,7 @@ impl Storages {
                 match pair.share {
                     Share::Mutation => true,
                     Share::Identity => self.may_stay(linked, op, input, output),
-                    Share::InPlace => self.dies(linked, schedule, op, input, output),
+                    Share::InPlace => in_place && self.dies(linked, schedule, op, input, output),
                 }
             });
             let Some(pair) = pair else {
@@ -129,6 +139,7 @@ impl Storages {
         let of = &linked.network.values[value];
         let begin = linked.maker[value].map_or(0, |maker| schedule.begin[maker]);
         let storage = self.all.len();
+        self.names.push(value);
         self.all.push(Storage {
             size: of.size,
             begin,

@@ -78,6 +78,8 @@ pub struct Differentiated<'a> {
     pub inputs: &'a [NodeEntry],
     /// Its outputs.
     pub outputs: &'a [NodeEntry],
+    /// For each input, whether its gradient is asked for.
+    pub needs: &'a [bool],
 }
 
 impl<F> GradientRule for F

@@ -6,4 +6,4 @@ mod offsets;
 
 pub(crate) use arena::Lease;
 pub(crate) use donations::{Donation, donations};
-pub(crate) use offsets::{Life, place};
+pub(crate) use offsets::{Life, place, place_apart};

@@ -20,14 +20,22 @@ fn moment(at: usize) -> i64 {
 }
 
 /// Offsets for these, and their extent.
-#[allow(clippy::cast_possible_truncation)] // sizes came from this machine
 pub(crate) fn place(lives: &[Life]) -> Result<(Vec<usize>, usize), ProgramError> {
+    Ok(place_apart(lives, &[])?.unwrap_or_default())
+}
+
+/// The same for lives of which these pairs share nothing either; None if there are too many to compare.
+#[allow(clippy::cast_possible_truncation)] // sizes came from this machine
+pub(crate) fn place_apart(
+    lives: &[Life],
+    apart: &[(usize, usize)],
+) -> Result<Option<(Vec<usize>, usize)>, ProgramError> {
     let lower: Vec<i64> = lives.iter().map(|life| moment(life.first)).collect();
     let upper: Vec<i64> = lives.iter().map(|life| moment(life.last) + 1).collect();
     let sizes: Vec<u64> = lives.iter().map(|life| life.bytes as u64).collect();
     let options = Options { alignment: ALIGNMENT, ..Options::default() };
-    let placed = plan::plan_offsets(&lower, &upper, &sizes, &options)?;
+    let Some(placed) = plan::plan_offsets_apart(&lower, &upper, &sizes, apart, &options)? else { return Ok(None) };
     let offsets: Vec<usize> = placed.offsets.iter().map(|offset| *offset as usize).collect();
     let extent = offsets.iter().zip(lives).map(|(offset, life)| offset + life.bytes).max().unwrap_or(0);
-    Ok((offsets, extent))
+    Ok(Some((offsets, extent)))
 }

@@ -1,21 +1,22 @@
 //! In which order instructions are pushed, and where their temporaries lie.
 //!
-//! Memory that two temporaries share orders them. So several plans are tried, and the first one is taken that makes the
-//! longest way through the program no longer than `memory=` allows:
+//! Memory that two temporaries share orders them. So several plans are tried, and of those that make the longest way
+//! through the program no longer than `memory=` allows the smallest is taken; the first, if it is one of them:
 //!
 //! | plan | order | temporaries share memory |
 //! |---|---|---|
 //! | tight | as recorded | if one is let go before the other begins |
-//! | lagging | as recorded | the same, but for those that the longest way waited for: so many instructions later |
+//! | loose | as recorded | the same, but for those that would make the way too long, taken one by one |
 //! | wide | by level: what waits for nothing first | if one is let go on a level before that on which the other begins |
 //! | apart | as recorded | never |
 
 use super::lives::lives;
 use crate::ProgramError;
-use crate::memory::{Life, place};
+use crate::memory::{Life, place_apart};
 use crate::recorded::{Instruction, Memory, Recorded, depend, overlap};
 use std::ops::Range;
 use weft_array::Home;
+use weft_graph::plan::PlanError;
 
 /// Bytes of the arenas.
 #[derive(Clone, Default)]
@@ -43,12 +44,15 @@ pub(super) struct Planned {
     pub(super) after: Vec<Vec<usize>>,
     /// First and last use of entries.
     pub(super) lives: Vec<Option<(usize, usize)>>,
+    /// For each entry, those that had its memory before.
+    before: Vec<Vec<usize>>,
 }
+
+/// How often entries are kept apart that would make the way too long, and all is placed anew.
+const TURNS: usize = 8;
 
 /// Bytes that an instruction costs besides those that it touches.
 const CALL: usize = 1024;
-/// How often a plan is made again for the sake of the longest way.
-const ROUNDS: usize = 8;
 
 /// The first plan that is allowed.
 pub(super) fn planned(
@@ -64,40 +68,83 @@ pub(super) fn planned(
         Memory::Speed => Some(longest),
     };
     let moments: Vec<usize> = (0..instructions.len()).collect();
-    let mut lags = vec![0; recorded.entries.len()];
-    let mut tight = plan(recorded, instructions, &dependencies, &moments, &lags)?;
+    let Some(tight) = plan(recorded, instructions, &dependencies, &moments, &[])? else { return Err(unplaced()) };
     let fits = |plan: &Planned, dependencies: &[Vec<usize>]| {
         allowed.is_none_or(|allowed| way(&plan.instructions, dependencies, &plan.after) <= allowed)
     };
-    if fits(&tight, &dependencies) {
-        return Ok(tight);
-    }
-    for _ in 0..ROUNDS {
-        let waited = waited_for(&tight.instructions, &dependencies, &tight.after);
-        if waited.is_empty() {
-            break;
-        }
-        for entry in waited {
-            lags[entry] = if lags[entry] == 0 { 2 } else { 2 * lags[entry] };
-        }
-        let lagging = plan(recorded, tight.instructions, &dependencies, &moments, &lags)?;
-        if fits(&lagging, &dependencies) {
-            return Ok(lagging);
-        }
-        tight = lagging;
-    }
-    let none = vec![0; recorded.entries.len()];
+    let Some(allowed) = allowed.filter(|_| !fits(&tight, &dependencies)) else { return Ok(tight) };
+    let loose = loose(recorded, &tight, &dependencies, &moments, allowed)?;
     let levels = levels(&dependencies);
     let mut order: Vec<usize> = (0..levels.len()).collect();
     order.sort_by_key(|at| levels[*at]);
     let by_level: Vec<Instruction> = order.iter().map(|at| tight.instructions[*at].clone()).collect();
     let (moments, sorted) = (order.iter().map(|at| levels[*at]).collect::<Vec<_>>(), depend(&by_level));
-    let wide = plan(recorded, by_level, &sorted, &moments, &none)?;
-    if fits(&wide, &sorted) {
-        return Ok(wide);
+    let wide = plan(recorded, by_level, &sorted, &moments, &[])?.filter(|wide| fits(wide, &sorted));
+    if let Some(best) = loose.into_iter().chain(wide).min_by_key(|plan| plan.arenas.bytes()) {
+        return Ok(best);
     }
     let moments = vec![0; tight.instructions.len()];
-    plan(recorded, tight.instructions, &dependencies, &moments, &none)
+    plan(recorded, tight.instructions, &dependencies, &moments, &[])?.ok_or_else(unplaced)
+}
+
+fn unplaced() -> ProgramError {
+    ProgramError::from(PlanError::Graph { what: "no places were found".to_owned() })
+}
+
+/// The plan in recorded order of which no way is longer than this; None if that was not found.
+fn loose(
+    recorded: &Recorded,
+    tight: &Planned,
+    dependencies: &[Vec<usize>],
+    moments: &[usize],
+    allowed: usize,
+) -> Result<Option<Planned>, ProgramError> {
+    let mut apart = too_long(tight, dependencies, allowed);
+    for _ in 1..TURNS {
+        let Some(next) = plan(recorded, tight.instructions.clone(), dependencies, moments, &apart)? else { break };
+        if way(&next.instructions, dependencies, &next.after) <= allowed {
+            return Ok(Some(next));
+        }
+        apart.extend(too_long(&next, dependencies, allowed));
+    }
+    Ok(None)
+}
+
+/// Which entries, before which others, make a way longer than this if these have their memory: taken one by one, in order.
+fn too_long(plan: &Planned, dependencies: &[Vec<usize>], allowed: usize) -> Vec<(usize, usize)> {
+    let costs: Vec<usize> = plan.instructions.iter().map(cost).collect();
+    // The longest way from the begin of each to the end, whatever shares memory.
+    let mut ways = costs.clone();
+    for at in (0..costs.len()).rev() {
+        for &before in &dependencies[at] {
+            ways[before] = ways[before].max(costs[before] + ways[at]);
+        }
+    }
+    let mut found = Vec::new();
+    let mut used: Vec<usize> = vec![0; plan.before.len()];
+    let mut ends: Vec<usize> = Vec::with_capacity(costs.len());
+    for (at, instruction) in plan.instructions.iter().enumerate() {
+        let mut start = dependencies[at].iter().map(|before| ends[*before]).max().unwrap_or(0);
+        for place in &instruction.places {
+            for &owner in plan.before[place.entry].iter().filter(|owner| plan.after[at].contains(owner)) {
+                if used[owner] + ways[at] > allowed {
+                    found.push((owner, place.entry));
+                } else {
+                    start = start.max(used[owner]);
+                }
+            }
+        }
+        ends.push(start + costs[at]);
+        for place in &instruction.places {
+            used[place.entry] = used[place.entry].max(start + costs[at]);
+        }
+    }
+    found
+}
+
+/// What an instruction costs: the bytes that it touches, and more.
+fn cost(instruction: &Instruction) -> usize {
+    instruction.places.iter().map(|place| place.range.len()).sum::<usize>() + CALL
 }
 
 /// How many instructions each one comes after, one behind the other.
@@ -110,77 +157,35 @@ fn levels(dependencies: &[Vec<usize>]) -> Vec<usize> {
     levels
 }
 
-/// When instructions end if each begins as soon as it may, in bytes that they touch.
-struct Times {
-    ends: Vec<usize>,
-    /// The entry that an instruction waits for longest, because it takes its memory: if it waits longer for none else.
-    owners: Vec<Option<usize>>,
-    /// What it waits for longest.
-    before: Vec<Option<usize>>,
-}
-
-impl Times {
-    fn of(instructions: &[Instruction], dependencies: &[Vec<usize>], after: &[Vec<usize>]) -> Self {
-        let count = instructions.len();
-        let mut times = Self { ends: Vec::with_capacity(count), owners: vec![None; count], before: vec![None; count] };
-        // When the last of those is done that have used an entry so far, and which that is.
-        let mut used: Vec<(usize, usize)> = Vec::new();
-        for (at, instruction) in instructions.iter().enumerate() {
-            let mut start = 0;
-            for &other in &dependencies[at] {
-                if times.ends[other] > start {
-                    (start, times.before[at]) = (times.ends[other], Some(other));
-                }
-            }
-            for &entry in after.get(at).into_iter().flatten() {
-                if let Some(&(end, other)) = used.get(entry)
-                    && end > start
-                {
-                    (start, times.before[at], times.owners[at]) = (end, Some(other), Some(entry));
-                }
-            }
-            let touched: usize = instruction.places.iter().map(|place| place.range.len()).sum();
-            let end = start + touched + CALL;
-            for place in &instruction.places {
-                if used.len() <= place.entry {
-                    used.resize(place.entry + 1, (0, 0));
-                }
-                used[place.entry] = used[place.entry].max((end, at));
-            }
-            times.ends.push(end);
-        }
-        times
-    }
-}
-
 /// The longest way through the instructions, in bytes that they touch.
 fn way(instructions: &[Instruction], dependencies: &[Vec<usize>], after: &[Vec<usize>]) -> usize {
-    Times::of(instructions, dependencies, after).ends.into_iter().max().unwrap_or(0)
-}
-
-/// The entries whose memory the longest way waits for.
-fn waited_for(instructions: &[Instruction], dependencies: &[Vec<usize>], after: &[Vec<usize>]) -> Vec<usize> {
-    let times = Times::of(instructions, dependencies, after);
-    let mut next = (0..instructions.len()).max_by_key(|at| times.ends[*at]);
-    let mut found = Vec::new();
-    while let Some(at) = next {
-        found.extend(times.owners[at]);
-        next = times.before[at];
+    let mut ends: Vec<usize> = Vec::with_capacity(instructions.len());
+    // When the last of those is done that have used an entry so far.
+    let mut used: Vec<usize> = Vec::new();
+    for (at, instruction) in instructions.iter().enumerate() {
+        let owners = after.get(at).into_iter().flatten().filter_map(|entry| used.get(*entry).copied());
+        let start = dependencies[at].iter().map(|before| ends[*before]).chain(owners).max().unwrap_or(0);
+        let end = start + cost(instruction);
+        for place in &instruction.places {
+            if used.len() <= place.entry {
+                used.resize(place.entry + 1, 0);
+            }
+            used[place.entry] = used[place.entry].max(end);
+        }
+        ends.push(end);
     }
-    found.sort_unstable();
-    found.dedup();
-    found
+    ends.into_iter().max().unwrap_or(0)
 }
 
-/// A plan for instructions in this order, each at a moment: what is in use at the same moment lies apart, and what lags is
-/// in use for so many moments more.
+/// A plan for instructions in this order, each at a moment: what is in use at the same moment lies apart, and so do these
+/// pairs. None if there are too many to compare.
 fn plan(
     recorded: &Recorded,
     instructions: Vec<Instruction>,
     dependencies: &[Vec<usize>],
     moments: &[usize],
-    lags: &[usize],
-) -> Result<Planned, ProgramError> {
+    apart: &[(usize, usize)],
+) -> Result<Option<Planned>, ProgramError> {
     let lives = lives(recorded, &instructions);
     let in_arena = |number: &usize| {
         let entry = &recorded.entries[*number];
@@ -196,7 +201,7 @@ fn plan(
         }
     }
     let mut offsets = vec![None; recorded.entries.len()];
-    let mut after = vec![Vec::new(); instructions.len()];
+    let mut orders = Orders { after: vec![Vec::new(); instructions.len()], before: vec![Vec::new(); in_use.len()] };
     let mut arenas = Arenas::default();
     let mut homes: Vec<Option<&'static dyn Home>> = vec![None];
     for home in own.iter().filter_map(|number| recorded.entries[*number].home) {
@@ -209,68 +214,83 @@ fn plan(
         let of_home = own.iter().copied().filter(|number| recorded.entries[*number].device() == device);
         let of_home: Vec<usize> = of_home.collect();
         let mut intervals = Vec::with_capacity(of_home.len());
-        for number in &of_home {
+        let mut numbers = vec![None; recorded.entries.len()];
+        for (at, number) in of_home.iter().enumerate() {
             // Copies of constants are made first of all.
             let first = lives[*number].is_some_and(|(first, _)| first == 0);
-            let lagging = |life: Life| Life { last: life.last + lags[*number], ..life };
-            let life = in_use[*number].map(lagging);
-            intervals.extend(life.map(|life| if first { Life { first: 0, ..life } } else { life }));
+            intervals.extend(in_use[*number].map(|life| if first { Life { first: 0, ..life } } else { life }));
+            numbers[*number] = Some(at);
         }
-        let (places, bytes) = place(&intervals)?;
+        let pairs: Vec<_> = apart.iter().filter_map(|(one, other)| numbers[*one].zip(numbers[*other])).collect();
+        let Some((places, bytes)) = place_apart(&intervals, &pairs)? else { return Ok(None) };
         for (number, offset) in of_home.iter().zip(places) {
             offsets[*number] = Some(offset);
         }
         let lower: Vec<usize> = intervals.iter().map(|life| life.first).collect();
-        note_after((recorded, &instructions, dependencies), &offsets, (of_home, &lower), &mut after);
+        orders.add((recorded, &instructions, dependencies), &offsets, (of_home, &lower));
         match home {
             None => arenas.host = bytes,
             Some(home) => arenas.devices.push((home, bytes)),
         }
     }
-    Ok(Planned { instructions, offsets, arenas, after, lives })
+    let Orders { after, before } = orders;
+    Ok(Some(Planned { instructions, offsets, arenas, after, lives, before }))
 }
 
-/// For each instruction, the entries of one arena that had memory before which it is the first to use anew.
-fn note_after(
-    (recorded, instructions, dependencies): (&Recorded, &[Instruction], &[Vec<usize>]),
-    offsets: &[Option<usize>],
-    (mut own, lower): (Vec<usize>, &[usize]),
-    after: &mut [Vec<usize>],
-) {
-    let mut first: Vec<usize> = vec![0; recorded.entries.len()];
-    for (number, lower) in own.iter().zip(lower) {
-        first[*number] = *lower;
-    }
-    own.sort_by_key(|number| first[*number]);
-    // Bytes of the arena, and who had them last.
-    let mut owners: Vec<(Range<usize>, usize)> = Vec::new();
-    let mut before: Vec<Vec<usize>> = vec![Vec::new(); recorded.entries.len()];
-    for number in own {
-        let start = offsets[number].unwrap_or_default();
-        let range = start..start + recorded.entries[number].bytes;
-        let mut rest = Vec::with_capacity(owners.len() + 1);
-        for (had, owner) in owners {
-            if !overlap(&had, &range) {
-                rest.push((had, owner));
-                continue;
-            }
-            if !before[number].contains(&owner) {
-                before[number].push(owner);
-            }
-            let parts = [had.start..range.start.min(had.end), range.end.max(had.start)..had.end];
-            rest.extend(parts.into_iter().filter(|part| !part.is_empty()).map(|part| (part, owner)));
+/// What comes behind what, because it has its memory.
+struct Orders {
+    /// For each instruction, the entries that had memory before which it is the first to use anew.
+    after: Vec<Vec<usize>>,
+    /// For each entry, those that had its memory before.
+    before: Vec<Vec<usize>>,
+}
+
+impl Orders {
+    /// Adds those of one arena.
+    fn add(
+        &mut self,
+        (recorded, instructions, dependencies): (&Recorded, &[Instruction], &[Vec<usize>]),
+        offsets: &[Option<usize>],
+        (mut own, lower): (Vec<usize>, &[usize]),
+    ) {
+        let mut first: Vec<usize> = vec![0; recorded.entries.len()];
+        for (number, lower) in own.iter().zip(lower) {
+            first[*number] = *lower;
         }
-        rest.push((range, number));
-        owners = rest;
-    }
-    for (at, instruction) in instructions.iter().enumerate() {
-        for place in &instruction.places {
-            // Who comes behind another op on the same entry is behind what that one is behind.
-            let is_behind = |other: &usize| instructions[*other].places.iter().any(|other| other.entry == place.entry);
-            if !before[place.entry].is_empty() && !dependencies[at].iter().any(is_behind) {
-                for owner in &before[place.entry] {
-                    if !after[at].contains(owner) {
-                        after[at].push(*owner);
+        own.sort_by_key(|number| first[*number]);
+        // Bytes of the arena, and who had them last.
+        let mut owners: Vec<(Range<usize>, usize)> = Vec::new();
+        let Self { after, before } = self;
+        let mut of_arena = vec![false; recorded.entries.len()];
+        for number in own {
+            of_arena[number] = true;
+            let start = offsets[number].unwrap_or_default();
+            let range = start..start + recorded.entries[number].bytes;
+            let mut rest = Vec::with_capacity(owners.len() + 1);
+            for (had, owner) in owners {
+                if !overlap(&had, &range) {
+                    rest.push((had, owner));
+                    continue;
+                }
+                if !before[number].contains(&owner) {
+                    before[number].push(owner);
+                }
+                let parts = [had.start..range.start.min(had.end), range.end.max(had.start)..had.end];
+                rest.extend(parts.into_iter().filter(|part| !part.is_empty()).map(|part| (part, owner)));
+            }
+            rest.push((range, number));
+            owners = rest;
+        }
+        for (at, instruction) in instructions.iter().enumerate() {
+            for place in instruction.places.iter().filter(|place| of_arena[place.entry]) {
+                // Who comes behind another op on the same entry is behind what that one is behind.
+                let is_behind =
+                    |other: &usize| instructions[*other].places.iter().any(|other| other.entry == place.entry);
+                if !before[place.entry].is_empty() && !dependencies[at].iter().any(is_behind) {
+                    for owner in &before[place.entry] {
+                        if !after[at].contains(owner) {
+                            after[at].push(*owner);
+                        }
                     }
                 }
             }

@@ -1,0 +1,127 @@
+"""`weft.graph.Graph`: outputs, and what passes have found out about them."""
+
+# ruff: noqa: SLF001 - graphs look into graphs and symbols
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping, Sequence
+from typing import Any
+
+from weft._core import GraphCore, IndexedGraph, NodeEntry
+from weft._symbol.symbols import Symbol
+
+__all__ = ["Graph", "core_of"]
+
+
+class _Attributes(MutableMapping[str, Any]):
+    """The attributes of a graph, by name."""
+
+    __slots__ = ("_graph",)
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - whatever a pass left
+        if name not in self._graph._core.names():
+            raise KeyError(name)
+        return self._graph._core.attribute(name)
+
+    def __setitem__(self, name: str, value: Any) -> None:  # noqa: ANN401 - as above
+        self._graph._core = self._graph._core.with_attribute(name, value)
+
+    def __delitem__(self, name: str) -> None:
+        if name not in self._graph._core.names():
+            raise KeyError(name)
+        self._graph._core = self._graph._core.with_attribute(name, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._graph._core.names())
+
+    def __len__(self) -> int:
+        return len(self._graph._core.names())
+
+    def __repr__(self) -> str:
+        return f"{{{', '.join(f'{name!r}: ...' for name in self)}}}"
+
+
+class Graph:
+    """The outputs of a symbol, with attributes.
+
+    Parameters
+    ----------
+    symbol : Symbol or sequence of NodeEntry
+        What is to be computed.
+
+    Attributes
+    ----------
+    outputs : list of NodeEntry
+        What is to be computed; it never changes.
+    attrs : mapping of str to object
+        What passes have found out. A copy of the graph shares them until one of both is given another.
+
+    Examples
+    --------
+    >>> import weft
+    >>> graph = weft.graph.Graph(weft.symbol.Variable("x") + 1)
+    >>> graph.attrs["answer"] = 42
+    >>> graph.copy().attrs["answer"]
+    42
+    """
+
+    __slots__ = ("_core",)
+
+    def __init__(self, symbol: Symbol | Sequence[NodeEntry]) -> None:
+        found = symbol if isinstance(symbol, Symbol) else Symbol.of_entries(list(symbol))
+        self._core = GraphCore(found._core)
+
+    @classmethod
+    def _of(cls, core: GraphCore) -> Graph:
+        graph = cls.__new__(cls)
+        graph._core = core
+        return graph
+
+    @property
+    def outputs(self) -> list[NodeEntry]:
+        """What is to be computed."""
+        return self._core.symbol().entries()
+
+    @property
+    def symbol(self) -> Symbol:
+        """The outputs as a symbol."""
+        return Symbol(self._core.symbol())
+
+    @property
+    def attrs(self) -> MutableMapping[str, Any]:
+        """What passes have found out, by name."""
+        return _Attributes(self)
+
+    def indexed_graph(self) -> IndexedGraph:
+        """Return the graph in numbers."""
+        return self._core.indexed()
+
+    def copy(self) -> Graph:
+        """Return a graph of the same outputs and attributes."""
+        return Graph._of(self._core)
+
+    __copy__ = copy
+
+    def __repr__(self) -> str:
+        """Return the names of outputs and attributes."""
+        return f"<Graph of {', '.join(self.symbol.list_outputs())} with {', '.join(self.attrs) or 'no attributes'}>"
+
+
+def core_of(graph: Any) -> GraphCore:  # noqa: ANN401 - a graph or a symbol
+    """Return the core's graph of a graph, or of a symbol's outputs.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._graph.graphs import core_of
+    >>> len(core_of(weft.symbol.Variable("x")).indexed())
+    1
+    """
+    if isinstance(graph, Graph):
+        return graph._core
+    if isinstance(graph, Symbol):
+        return graph.graph
+    raise TypeError(f"a pass takes a weft.graph.Graph, and {type(graph).__name__} was given")
