@@ -68,6 +68,9 @@ class Communicator:
 
     Notes
     -----
+    Arrays in the host's memory go by MPI, arrays on a GPU by NCCL, of which CuPy has the calls: on a stream, and on one
+    device for each communicator.
+
     A collective that fails, on whichever rank, breaks the communicator on all: what waits for it raises
     `CommunicatorError`, which names rank, op and line, and so does every later call.
 

@@ -23,6 +23,9 @@ use std::sync::Arc;
 use weft_array::{ArrayError, recording};
 use weft_engine::{AccessKind, PushOptions, ReplayBuilder, ReplayOptions, StepKind, StepOptions};
 
+/// How many priorities a graph's calls have, at most: the engine looks at each of them now and then, so that none starves.
+const PRIORITIES: usize = 1024;
+
 /// Calls that are computed together, once.
 #[pyclass(module = "weft._core", frozen, name = "_TaskGraph")]
 pub(crate) struct TaskGraph {
@@ -73,12 +76,13 @@ impl TaskGraph {
         let traced = inner.is_traced();
         let (chains, places) = self.chains();
         let mut steps = Vec::with_capacity(chains.len());
+        let together = chains.len().div_ceil(PRIORITIES);
         let mut last = Vec::new();
         let failed = |error| errors::raised(py, error);
         for calls in chains {
             let name = traced.then(|| self.run.name(py, &calls));
             // What a reader needs first goes first: values go soon after they have come.
-            let priority = -i32::try_from(steps.len()).unwrap_or(i32::MAX);
+            let priority = -i32::try_from(steps.len() / together).unwrap_or(i32::MAX);
             let options =
                 StepOptions { kind: StepKind::Hosted, name: name.as_deref(), priority, ..StepOptions::default() };
             let (first, wanted) = (calls[0], calls.iter().any(|&call| self.run.is_wanted(call)));
