@@ -78,13 +78,24 @@ fn split_mut<T, const N: usize>(row: &mut [T]) -> [&mut [T]; N] {
 pub(crate) fn lstm<T: Real>(products: &[T], c: &[T], h: &mut [T], cell: &mut [T], gates: &mut [T]) {
     let [for_input, for_forget, for_new, for_output] = split(products);
     let [input, forget, new, output] = split_mut(gates);
-    for at in 0..c.len() {
-        input[at] = sigmoid([for_input[at]]);
-        forget[at] = sigmoid([for_forget[at]]);
-        new[at] = for_new[at].tanh();
-        output[at] = sigmoid([for_output[at]]);
-        cell[at] = forget[at] * c[at] + input[at] * new[at];
-        h[at] = output[at] * cell[at].tanh();
+    apply(input, for_input, |x| sigmoid([x]));
+    apply(forget, for_forget, |x| sigmoid([x]));
+    apply(new, for_new, T::tanh);
+    apply(output, for_output, |x| sigmoid([x]));
+    let gates = input.iter().zip(&*forget).zip(&*new);
+    for ((to, &c), ((&input, &forget), &new)) in cell.iter_mut().zip(c).zip(gates) {
+        *to = forget * c + input * new;
+    }
+    for ((to, &cell), &output) in h.iter_mut().zip(&*cell).zip(&*output) {
+        *to = output * cell.tanh();
+    }
+}
+
+/// Writes a function of each element: several at a time.
+#[inline]
+fn apply<T: Real>(to: &mut [T], of: &[T], function: impl Fn(T) -> T) {
+    for (to, &each) in to.iter_mut().zip(of) {
+        *to = function(each);
     }
 }
 
