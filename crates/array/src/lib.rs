@@ -32,8 +32,11 @@ pub use memory::recorded::{self, Tag};
 pub use memory::{
     Arena, Block, Buffer, Elsewhere, MemoryStats, OutOfMemory, Storage, Within, fork, memory_stats, trim_memory,
 };
-pub use ops::{push_blocked, push_elementwise, push_matmul, push_reduce, push_step, run_blocked, run_idle};
+pub use ops::{
+    Piece, push_blocked, push_elementwise, push_extreme, push_matmul, push_pieces, push_reduce, push_step, run_blocked,
+    run_idle,
+};
 pub use step::{
     Blocked, Fused, Given, Matmul, Opaque, Operand, Operands, Part, Portion, Reduce, Slots, Step, Strided, StridedLoop,
-    copy_loop,
+    Which, cast_loop, choose_loop, copy_loop,
 };

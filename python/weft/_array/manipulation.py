@@ -25,7 +25,7 @@ from weft._array.shapes import (
 )
 from weft._array.symbolic import is_symbol
 from weft._array.views import Layout, register_view, view
-from weft._core import copy_elements
+from weft._core import copy_elements, push_roll, recorded_calls
 from weft._tape.hearing import hear_view
 from weft.ops import Aval, broadcast_shapes as joined, register_op
 
@@ -150,6 +150,23 @@ def _infer_roll(x: Aval, *, shift: Shape, axes: Shape | None) -> Aval:
 @register_op("roll", infer=_infer_roll)
 def _roll(out: Elements, x: Elements, *, shift: Shape, axes: Shape | None) -> None:
     np.copyto(out, np.roll(x, shift if axes is not None else sum(shift), axes))
+
+
+def _push_roll(outputs: tuple[NDArray], operands: tuple[NDArray], *, shift: Shape, axes: Shape | None) -> bool:
+    """Copy the pieces that move together."""
+    result, x = outputs[0], operands[0]
+    if recorded_calls() is not None:  # a recorded call is one step
+        return False
+    if axes is None:
+        if not (x._contiguous and result._contiguous):
+            return False
+        flat = [view(each, (each.size,), (each.itemsize,)) for each in (result, x)]
+        return push_roll(flat[0], flat[1], [(0, sum(shift))])
+    moves = np.broadcast(shift, axes)
+    return push_roll(result, x, [(axis_index(int(axis), x.ndim), int(by)) for by, axis in moves])
+
+
+_roll.set_attribute("push", _push_roll)
 
 
 def reshape(x: ArrayLike, /, shape: AnyShape, *, copy: bool | None = None) -> NDArray:

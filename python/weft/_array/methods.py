@@ -313,6 +313,10 @@ def reshape(self: NDArray, *shape: Any, copy: bool | None = None) -> NDArray:  #
     NDArray([[0, 1],
              [2, 3]])
     """
+    if copy is None:
+        shown = self._reshaped(shape[0] if len(shape) == 1 and shape[0].__class__ is tuple else shape)
+        if shown is not None:
+            return shown
     from weft._array.manipulation import reshape as reshaped  # noqa: PLC0415 - the method has its name
 
     return reshaped(self, shape[0] if len(shape) == 1 else shape, copy=copy)

@@ -29,7 +29,7 @@ pub struct Matmul {
 const BLOCK: usize = 512;
 
 /// Products of numbers in a product of matrices that is run where it is pushed: some microseconds, as many as a worker
-/// takes to wake up. NumPy's loops for integers take ten times as long for each.
+/// takes to wake up. NumPy's loops for integers take ten times as long for each; those for vectors of the other types are BLAS's.
 const SHORT: usize = 1 << 15;
 const SHORT_OF_LOOPS: usize = 1 << 12;
 
@@ -92,7 +92,7 @@ impl Matmul {
 
     /// Whether it takes no longer than handing it over to a worker does.
     pub(crate) fn is_short(&self) -> bool {
-        self.operations() <= if self.native.is_some() { SHORT } else { SHORT_OF_LOOPS }
+        self.operations() <= if self.kernel.dtypes()[0].is_floating() { SHORT } else { SHORT_OF_LOOPS }
     }
 
     /// Runs it from the first elements of the two inputs to the output's.

@@ -420,22 +420,62 @@ impl NDArray {
         Ok(Self::with_tape(view, own.engine.clone_ref(py), tape::Handle::view_of(slf)))
     }
 
-    /// The view that a key of integers and slices names; nothing for any other key, and for one that does not fit.
+    /// The view that shows the elements, which lie row after row, in another shape: one integer for each axis, -1 for what is
+    /// left. Nothing for anything else, and if the tape may know the array.
+    fn _reshaped(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyResult<Option<Self>> {
+        let (py, own) = (slf.py(), slf.get());
+        if own.tape.is_known() || !own.inner.is_contiguous() {
+            return Ok(None);
+        }
+        let size = own.inner.layout().size();
+        let (mut lengths, mut known, mut open) = (Shape::new(), 1_usize, None);
+        for (axis, length) in shape.iter().enumerate() {
+            let Ok(length) = length.cast_exact::<PyInt>() else { return Ok(None) };
+            match length.extract::<isize>() {
+                Ok(-1) if open.is_none() => open = Some(axis),
+                Ok(length @ 0..) => known = known.saturating_mul(length.unsigned_abs()),
+                _ => return Ok(None),
+            }
+            lengths.push(length.extract::<isize>().map_or(0, isize::unsigned_abs));
+        }
+        if let Some(axis) = open {
+            if known == 0 || size % known != 0 {
+                return Ok(None);
+            }
+            lengths[axis] = size / known;
+        } else if known != size {
+            return Ok(None);
+        }
+        let Ok(mut layout) = Layout::contiguous(&lengths, own.inner.dtype().size()) else { return Ok(None) };
+        layout.offset = own.inner.layout().offset;
+        let view =
+            Array::on(own.inner.buffer().clone(), layout, own.inner.dtype()).map_err(|error| raised(py, error))?;
+        Ok(Some(Self::with_tape(view, own.engine.clone_ref(py), tape::Handle::view_of(slf))))
+    }
+
+    /// The view that a key of integers, slices and None names; nothing for any other key, and for one that does not fit.
     fn _part(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let (py, own) = (slf.py(), slf.get());
         let layout = own.inner.layout();
         let several = key.cast_exact::<PyTuple>().ok();
         let count = several.map_or(1, PyTupleMethods::len);
-        if count > layout.shape.len() {
-            return Ok(None);
-        }
+        let mut axis = 0;
         let mut part = Layout { shape: Shape::new(), strides: layout.strides[..0].into(), offset: layout.offset };
         for at in 0..count {
-            let (length, stride) = (layout.shape[at], layout.strides[at]);
             let key = match several {
                 Some(keys) => keys.get_item(at)?,
                 None => key.clone(),
             };
+            if key.is_none() {
+                part.shape.push(1);
+                part.strides.push(0);
+                continue;
+            }
+            if axis == layout.shape.len() {
+                return Ok(None);
+            }
+            let (length, stride) = (layout.shape[axis], layout.strides[axis]);
+            axis += 1;
             let start = if let Ok(index) = key.cast_exact::<PyInt>() {
                 let Ok(index) = index.extract::<isize>() else { return Ok(None) };
                 let from_front = if index < 0 { index.wrapping_add_unsigned(length) } else { index };
@@ -453,8 +493,8 @@ impl NDArray {
             };
             part.offset = part.offset.wrapping_add_signed(start.wrapping_mul(stride));
         }
-        part.shape.extend_from_slice(&layout.shape[count..]);
-        part.strides.extend_from_slice(&layout.strides[count..]);
+        part.shape.extend_from_slice(&layout.shape[axis..]);
+        part.strides.extend_from_slice(&layout.strides[axis..]);
         if part.shape.contains(&0) {
             part.offset = layout.offset; // nothing lies anywhere
         }
