@@ -277,10 +277,13 @@ class Engine:
         on_limit: Literal["block", "raise"] = "block",
         switch_interval: float | None = None,
         stall_after: float | None = 30.0,
+        blas_threads: int | None = None,
         name: str | None = None,
     ) -> Self: ...
     @property
     def name(self) -> str | None: ...
+    @property
+    def blas_threads(self) -> int | None: ...
     @property
     def policy(self) -> _Policy: ...
     @property

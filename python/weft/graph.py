@@ -169,6 +169,12 @@ class Graph:
 
     __copy__ = copy
 
+    def _repr_html_(self) -> str:
+        """Return the graph's drawing, for a notebook."""
+        from weft._trace.markup import pictured  # noqa: PLC0415 - for notebooks
+
+        return pictured("", graph_draw(self._core, True))
+
     def __repr__(self) -> str:
         """Return the names of outputs and attributes."""
         return f"<Graph of {', '.join(self.symbol.list_outputs())} with {', '.join(self.attrs) or 'no attributes'}>"

@@ -23,7 +23,7 @@ __all__ = ["adapt", "lenient"]
 
 _NO_VALUE: Any = getattr(np, "_NoValue", inspect.Parameter.empty)
 #: NumPy's names for arguments of ours.
-_RENAMED = {"a_min": "min", "a_max": "max", "ddof": "correction", "rcond": "rtol", "tol": "rtol"}
+_RENAMED = {"a_min": "min", "a_max": "max", "ddof": "correction", "rcond": "rtol"}
 #: What NumPy's `order` may be here, where elements of new arrays lie in C order.
 _ORDERS = (None, "C", "K", "A")
 _STABLE = frozenset(["stable", "mergesort"])

@@ -1,6 +1,7 @@
 //! Recordings: what a thread asks for while it records, in order.
 
 use super::Call;
+use crate::layout::Tuple;
 use crate::memory::Buffer;
 use crate::memory::recorded::{Mode, Tag, mode, set_tag, tag, take_made};
 use crate::step::{Operands, Step};
@@ -351,9 +352,9 @@ fn append_parts(
 pub(crate) fn refuse_device(array: &Array) -> ArrayError {
     let device = array.buffer().memory_elsewhere().map_or("a device", |memory| memory.device());
     ArrayError::Capture(format!(
-        "an array of shape {:?} is on {device}, and a recording of the host takes arrays of the host: weft.cuda.capture \
+        "an array of shape {} is on {device}, and a recording of the host takes arrays of the host: weft.cuda.capture \
          records ops on devices",
-        array.layout().shape.to_vec()
+        Tuple(&array.layout().shape)
     ))
 }
 

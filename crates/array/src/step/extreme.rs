@@ -3,6 +3,7 @@
 use super::Operands;
 use super::opaque::Opaque;
 use super::walk::{Walk, signed};
+use crate::layout::Tuple;
 use crate::{Array, ArrayError, DType};
 use smallvec::SmallVec;
 use weft_engine::{Cause, OpContext};
@@ -40,8 +41,9 @@ impl Extreme {
             return Ok(None);
         }
         let refuse = || {
-            let message =
-                format!("cannot search shape {:?} along axis {axis:?} into shape {:?}", &from.shape[..], &to.shape[..]);
+            let along = axis.map_or_else(|| "all axes".to_owned(), |axis| format!("axis {axis}"));
+            let (from, to) = (Tuple(&from.shape), Tuple(&to.shape));
+            let message = format!("cannot search shape {from} along {along} into shape {to}");
             ArrayError::Invalid(message)
         };
         if output.dtype() != DType::Int64 || from.size() == 0 || std::sync::Arc::ptr_eq(input.buffer(), output.buffer())

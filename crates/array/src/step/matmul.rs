@@ -6,6 +6,7 @@
 
 use super::kernel::StridedLoop;
 use super::walk::{Walk, signed};
+use crate::layout::Tuple;
 use crate::{Array, ArrayError, DType};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -41,8 +42,8 @@ impl Matmul {
         output.buffer().check_writable()?;
         let shapes = [left, right, output].map(|array| &array.layout().shape);
         let refuse = || {
-            let [left, right, output] = shapes;
-            ArrayError::Invalid(format!("matmul: cannot multiply {left:?} by {right:?} into {output:?}"))
+            let [left, right, output] = shapes.map(|shape| Tuple(shape));
+            ArrayError::Invalid(format!("matmul: cannot multiply {left} by {right} into {output}"))
         };
         if shapes.iter().any(|shape| shape.len() < 2 || shape.contains(&0)) {
             return Err(refuse());

@@ -6,7 +6,7 @@ use crate::engine::Engine;
 use crate::errors;
 use pyo3::prelude::*;
 use std::sync::Arc;
-use weft_array::{Array, Buffer, DType, Elsewhere, Layout};
+use weft_array::{Array, Buffer, DType, Elsewhere, Layout, Tuple};
 use weft_cuda::{CudaError, Device, DeviceBuffer};
 
 /// The device memory of an array that is on a device.
@@ -25,9 +25,9 @@ pub(crate) fn memory_of(array: &Array) -> Option<&DeviceBuffer> {
 pub(crate) fn expect<'a>(py: Python<'_>, array: &'a Array) -> PyResult<&'a DeviceBuffer> {
     memory_of(array).ok_or_else(|| {
         let message = format!(
-            "an array of shape {:?} is on the CPU, and the op runs on a CUDA device: copy the array there by \
+            "an array of shape {} is on the CPU, and the op runs on a CUDA device: copy the array there by \
              x.to_device(weft.gpu(i))",
-            array.layout().shape.to_vec()
+            Tuple(&array.layout().shape)
         );
         errors::argument_value(py, &message)
     })
