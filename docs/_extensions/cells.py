@@ -39,7 +39,7 @@ def plain(text: str) -> str:
 
 def notebook_of(page: str) -> str:
     """Return the notebook of a page, as its file has it."""
-    cells = [
+    cells: list[dict[str, object]] = [
         {"cell_type": kind, "id": f"cell-{number}", "metadata": {}, "source": text}
         | ({"execution_count": None, "outputs": []} if kind == "code" else {})
         for number, (kind, text) in enumerate(cells_of(page))

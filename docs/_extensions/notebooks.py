@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from cells import notebook_of
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.osutil import ensuredir
+
+from cells import notebook_of
 
 
 class Notebook(SphinxDirective):

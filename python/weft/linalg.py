@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from functools import reduce
 from types import FunctionType as _FunctionType
-from typing import TYPE_CHECKING, Literal, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -22,8 +22,8 @@ from weft._array.eager import eager
 from weft._array.elementwise import divide
 from weft._array.manipulation import _selected as _select, expand_dims, matrix_transpose, permute_dims, reshape
 from weft._array.matrices import cross, diagonal as _diagonal, trace as _trace
-from weft._array.operands import as_array, engine_of
 from weft._array.numpy_arguments import lenient as _lenient
+from weft._array.operands import as_array, engine_of
 from weft._array.products import matmul, outer as _outer, tensordot, vecdot
 from weft._array.searching import count_nonzero
 from weft._array.shapes import Axis, axis_tuple, is_index
@@ -241,7 +241,7 @@ def lstsq(x1: ArrayLike, x2: ArrayLike, /, rcond: float | None = None) -> tuple[
     """
     threads = engine_of(x1, x2).blas_threads
 
-    def solve_least(a: Elements, b: Elements) -> tuple[Elements, ...]:
+    def solve_least(a: Elements, b: Elements) -> tuple[Any, ...]:
         with limited(threads):
             return np.linalg.lstsq(a, b, rcond=rcond)
 
@@ -485,6 +485,7 @@ def vector_norm(
     """
     x = as_array(x)
     return one(ops.vector_norm, x, axis=axis_tuple(axis, x.ndim), keepdims=keepdims, ord=ord)
+
 
 for _name in __all__:
     if globals()[_name].__class__ is _FunctionType and globals()[_name].__module__ == __name__:

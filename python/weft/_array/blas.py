@@ -13,7 +13,7 @@ from threading import Condition
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator
 
     from weft._core import Engine
 
@@ -24,8 +24,8 @@ _PRODUCTS = frozenset(["einsum", "matmul", "tensordot", "vecdot"])
 
 
 @cache
-def find() -> Any:  # noqa: ANN401 - threadpoolctl ships no types
-    """Return what sets the number of threads of the BLAS libraries that this process has loaded.
+def find() -> tuple[Any, ...]:
+    """Return what sets the number of threads of a BLAS library, for each that this process has loaded.
 
     Raises
     ------
@@ -33,10 +33,16 @@ def find() -> Any:  # noqa: ANN401 - threadpoolctl ships no types
         If threadpoolctl is not installed.
     """
     try:
-        threadpoolctl = import_module("threadpoolctl")
+        threadpoolctl: Any = import_module("threadpoolctl")  # ships no types
     except ImportError as error:
-        raise ImportError("blas_threads needs threadpoolctl: pip install 'weft[machine]'", name="threadpoolctl") from error
-    return threadpoolctl.ThreadpoolController().select(user_api="blas")
+        raise ImportError(
+            "blas_threads needs threadpoolctl: pip install 'weft[machine]'", name="threadpoolctl"
+        ) from error
+    return tuple(threadpoolctl.ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+def _nothing(*, force: bool) -> None:
+    """Do what libraries need that any thread may set."""
 
 
 class _Shared:
@@ -46,31 +52,39 @@ class _Shared:
         self.changed = Condition()
         self.running = 0
         self.threads = 0
-        self.limit: Any = None
+        self.before: list[int] = []
 
     def enter(self, threads: int) -> None:
         with self.changed:
             while self.running and self.threads != threads:
                 self.changed.wait()
             if not self.running:
-                self.limit = find().limit(limits=threads)
+                self.before = [library.get_num_threads() for library in find()]
                 self.threads = threads
+                self._set([threads] * len(self.before))
             self.running += 1
 
     def leave(self) -> None:
         with self.changed:
             self.running -= 1
             if not self.running:
-                limit, self.limit = self.limit, None
-                limit.restore_original_limits()
+                self._set(self.before)
                 self.changed.notify_all()
+
+    def _set(self, counts: list[int]) -> None:
+        for library, count in zip(find(), counts, strict=True):
+            # threadpoolctl lets one thread set the number, the first to do so. Here any worker may come first or last.
+            let_all = getattr(library, "clear_controlling_thread", _nothing)
+            let_all(force=True)
+            library.set_num_threads(count)
+            let_all(force=True)
 
 
 _shared = _Shared()
 
 
 @contextmanager
-def limited(threads: int | None) -> Iterator[None]:
+def limited(threads: int | None) -> Generator[None]:
     """Give BLAS so many threads inside; None for what the process has set."""
     if threads is None:
         yield

@@ -217,7 +217,7 @@ class Program:
 
         return blank(self._layouts, self._compiled.engine)
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] # notebooks call it
         """Return the program's drawing and figures, for a notebook; of a long one only the figures and the first ops."""
         from weft._program.drawing import shown  # noqa: PLC0415 - as above
 

@@ -12,10 +12,10 @@ from weft._core import (
     GraphCore,
     SymbolCore,
     format_value,
+    graph_draw,
     graph_infer_shape,
     graph_infer_type,
     graph_inferred,
-    graph_draw,
     graph_load_json,
     graph_save_json,
 )

@@ -47,7 +47,7 @@ macro_rules! others {
             #[allow(clippy::inline_always)] // into the loop
             #[allow(clippy::float_cmp)] // any other number is true
             fn cast(self) -> Truth {
-                Truth(u8::from(self != (0 as $real)))
+                Truth(u8::from(self != <$real>::default()))
             }
         }
         impl As<$real> for Truth {

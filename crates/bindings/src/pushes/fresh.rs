@@ -62,23 +62,23 @@ pub(crate) fn fresh_reduction(
     if !is_plain(own) || count == 0 || layout.size() == 0 || of.dtypes.iter().any(|dtype| *dtype != from.dtype()) {
         return Ok(None);
     }
-    let mut axes: SmallVec<[usize; 4]> = (0..count).collect();
+    let mut over: SmallVec<[usize; 4]> = (0..count).collect();
     if let Some(axis) = axis {
         match axis_of(axis, count) {
-            Some(at) => axes = SmallVec::from_slice(&[at]),
+            Some(at) => over = SmallVec::from_slice(&[at]),
             None => return Ok(None),
         }
     }
-    let length = |at: usize| if axes.contains(&at) { 1 } else { layout.shape[at] };
+    let length = |at: usize| if over.contains(&at) { 1 } else { layout.shape[at] };
     let shape: Shape = (0..count).map(length).collect();
     let kept = made(py, own, &shape, from.dtype())?;
-    push_reduce(of.kernel, of.identity, &kept, from, &axes, Loop::options(py, &kept, &of.name))
+    push_reduce(of.kernel, of.identity, &kept, from, &over, Loop::options(py, &kept, &of.name))
         .map_err(|error| raised(py, error))?;
     if keepdims {
         return Ok(Some(handle(py, kept, own)));
     }
     let strides = &kept.layout().strides;
-    let rest = (0..count).filter(|at| !axes.contains(at));
+    let rest = (0..count).filter(|at| !over.contains(at));
     let (shape, strides) = rest.map(|at| (shape[at], strides[at])).unzip();
     let view = Array::on(kept.buffer().clone(), Layout { shape, strides, offset: 0 }, from.dtype());
     Ok(Some(handle(py, view.map_err(|error| raised(py, error))?, own)))

@@ -15,15 +15,15 @@ fn joined(
     parts: &Bound<'_, PyTuple>,
     axis: usize,
     stacked: bool,
-) -> PyResult<Option<Result<Vec<Piece>, ArrayError>>> {
+) -> Option<Result<Vec<Piece>, ArrayError>> {
     let whole = output.layout();
     let mut pieces = Vec::new();
     let mut start = 0;
     for part in parts.iter() {
-        let Ok(part) = part.cast::<NDArray>() else { return Ok(None) };
+        let part = part.cast::<NDArray>().ok()?;
         let from = &part.get().inner;
         if from.dtype() != output.dtype() || !from.buffer().is_host() {
-            return Ok(None);
+            return None;
         }
         let (mut shape, mut strides) = (from.layout().shape.clone(), whole.strides.clone());
         let offset = whole.offset.wrapping_add_signed(whole.strides[axis].wrapping_mul(start));
@@ -38,11 +38,11 @@ fn joined(
             let view = Array::on(output.buffer().clone(), Layout { shape, strides, offset }, output.dtype());
             match view {
                 Ok(view) => pieces.push((view, from.clone())),
-                Err(error) => return Ok(Some(Err(error))),
+                Err(error) => return Some(Err(error)),
             }
         }
     }
-    Ok(Some(Ok(pieces)))
+    Some(Ok(pieces))
 }
 
 /// Pushes the copies of `parts` into `output`, end to end along an axis of it, or each at an index of that axis. Answers whether
@@ -58,7 +58,7 @@ pub(crate) fn push_join(
     if !to.buffer().is_host() || axis >= to.layout().shape.len() {
         return Ok(false);
     }
-    match joined(to, parts, axis, stacked)? {
+    match joined(to, parts, axis, stacked) {
         Some(pieces) => copy(output, pieces, if stacked { "stack" } else { "concat" }),
         None => Ok(false),
     }
