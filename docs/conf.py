@@ -11,7 +11,7 @@ author = "the weft authors"
 copyright = "the weft authors"  # noqa: A001 (Sphinx's name for it)
 version = release = installed_version("weft")
 
-extensions = ["myst_parser", "numpydoc", "shown", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
+extensions = ["myst_parser", "notebooks", "numpydoc", "shown", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
 exclude_patterns = ["_build", "_extensions", "examples"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 2

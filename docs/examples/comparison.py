@@ -47,7 +47,6 @@ def compare(in_numpy: Callable[[], T], in_weft: Callable[[], T], options: argpar
     options : argparse.Namespace
         What `command_line` has parsed.
     """
-    # NumPy goes first: array ops of weft take threads away from BLAS, in the whole process and for good.
     serial, expected = best_of(in_numpy, options.repeats)
     parallel, found = best_of(in_weft, options.repeats)
     workers = f"weft, {weft.get_engine().workers} workers"

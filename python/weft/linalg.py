@@ -10,19 +10,22 @@ from __future__ import annotations
 import operator
 from functools import reduce
 from types import FunctionType as _FunctionType
-from typing import TYPE_CHECKING, Literal, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex
 
 import numpy as np
 from numpy.linalg import LinAlgError
 
 from weft._array import decompositions as ops
-from weft._array.calls import one, several
+from weft._array.blas import limited
+from weft._array.calls import Elements, one, several
 from weft._array.eager import eager
 from weft._array.elementwise import divide
-from weft._array.manipulation import _selected as _select, matrix_transpose, permute_dims, reshape
+from weft._array.manipulation import _selected as _select, expand_dims, matrix_transpose, permute_dims, reshape
 from weft._array.matrices import cross, diagonal as _diagonal, trace as _trace
-from weft._array.operands import as_array
+from weft._array.numpy_arguments import lenient as _lenient
+from weft._array.operands import as_array, engine_of
 from weft._array.products import matmul, outer as _outer, tensordot, vecdot
+from weft._array.searching import count_nonzero
 from weft._array.shapes import Axis, axis_tuple, is_index
 from weft._array.symbolic import deferring as _deferring
 from weft._core import NDArray
@@ -237,7 +240,13 @@ def lstsq(x1: ArrayLike, x2: ArrayLike, /, rcond: float | None = None) -> tuple[
     >>> print(solution.round(6), rank)
     [2.] 1
     """
-    found: tuple[NDArray, NDArray, NDArray, NDArray] = eager("lstsq", np.linalg.lstsq, x1, x2, rcond=rcond)
+    threads = engine_of(x1, x2).blas_threads
+
+    def solve_least(a: Elements, b: Elements) -> tuple[Any, ...]:
+        with limited(threads):
+            return np.linalg.lstsq(a, b, rcond=rcond)
+
+    found: tuple[NDArray, NDArray, NDArray, NDArray] = eager("lstsq", solve_least, x1, x2)
     return found
 
 
@@ -275,8 +284,8 @@ def matrix_power(x: ArrayLike, n: SupportsIndex, /) -> NDArray:
     return one(ops.matrix_power, as_array(x), n=operator.index(n))
 
 
-def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> NDArray:
-    """Return the ranks of matrices ``(..., m, n)``: how many singular values exceed `rtol` times the largest.
+def matrix_rank(x: ArrayLike, /, tol: ArrayLike | None = None, *, rtol: ArrayLike | None = None) -> NDArray:
+    """Return the ranks of matrices ``(..., m, n)``: how many singular values exceed `tol`, or `rtol` times the largest.
 
     By default `rtol` is ``max(m, n)`` times the dtype's epsilon; an array has one value for each matrix of the stack.
 
@@ -286,6 +295,10 @@ def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> NDArray:
     >>> weft.linalg.matrix_rank([[1.0, 1.0], [1.0, 1.0]]).item()
     1
     """
+    if tol is not None:
+        if rtol is not None:
+            raise ValueError("`tol` and `rtol` can't be both set.")
+        return count_nonzero(svdvals(x) > expand_dims(tol, -1), axis=-1)
     return one(ops.matrix_rank, as_array(x), *(() if rtol is None else (rtol,)))
 
 
@@ -477,4 +490,5 @@ def vector_norm(
 
 for _name, _function in [(name, globals()[name]) for name in __all__]:
     if isinstance(_function, _FunctionType):
-        globals()[_name] = _deferring(f"linalg.{_name}", _function)
+        _wrapped = _lenient if _function.__module__ == __name__ else _deferring
+        globals()[_name] = _wrapped(f"linalg.{_name}", _function)

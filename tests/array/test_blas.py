@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,3 +88,64 @@ def test_the_bits_depend_on_the_shape_alone(make_engine: MakeEngine, dtype: str)
         several = [x @ y for _ in range(4)]
         found |= {each.numpy().tobytes() for each in several}
     assert len(found) == 1
+
+
+def test_an_engine_has_threads_of_its_own_for_blas(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set around its calls of LAPACK, for no other engine's, and then as before."""
+    engine = make_engine(2, blas_threads=1)
+    assert engine.blas_threads == 1
+    assert make_engine(1).blas_threads is None
+    seen: list[list[int]] = []
+    inverse = np.linalg.inv
+
+    def watched(x: Any) -> Any:
+        seen.append(threads())
+        return inverse(x)
+
+    monkeypatch.setattr(np.linalg, "inv", watched)
+    x = matrix((4, 4), "float64")
+    with threadpool_limits(2, user_api="blas"):
+        before = threads()
+        many = [weft.linalg.inv(weft.asarray(x, engine=engine)) for _ in range(20)]
+        for each in many:
+            np.testing.assert_allclose(each.numpy() @ x, np.eye(4), atol=1e-9)
+        engine.wait_for_all(timeout=30)
+        assert threads() == before
+        assert all(set(each) == {1} for each in seen)
+        seen.clear()
+        weft.linalg.inv(weft.asarray(x, engine=make_engine(1))).wait_to_read()
+        assert seen == [before]
+        with pytest.raises(np.linalg.LinAlgError):
+            weft.linalg.inv(weft.zeros((2, 2), engine=engine)).wait_to_read()
+        assert threads() == before
+    assert weft.linalg.lstsq(weft.asarray(x, engine=engine), weft.ones(4, engine=engine))[2] == 4
+
+
+def test_engines_with_different_numbers_take_turns(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong: list[Any] = []
+    determinant = np.linalg.det
+
+    def watched(x: Any) -> Any:
+        if set(threads()) != {int(x[0, 0])}:
+            wrong.append(threads())
+        return determinant(x)
+
+    monkeypatch.setattr(np.linalg, "det", watched)
+    with threadpool_limits(2, user_api="blas"):
+        engines = [make_engine(2, blas_threads=count) for count in (1, 2, 3)]
+        arrays = [weft.full((2, 2), float(count), engine=engine) for count, engine in enumerate(engines, 1)]
+        for found in [weft.linalg.det(x) for x in arrays * 10]:
+            found.wait_to_read()
+        assert not wrong
+        assert set(threads()) == {2}
+
+
+def test_threads_for_blas_need_threadpoolctl(monkeypatch: pytest.MonkeyPatch) -> None:
+    from weft._array import blas
+
+    blas.find.cache_clear()
+    monkeypatch.setitem(sys.modules, "threadpoolctl", None)
+    with pytest.raises(ImportError, match=r"weft\[machine\]"):
+        weft.Engine(1, blas_threads=1)
+    with pytest.raises(ValueError, match="blas_threads must be at least 1, not 0"):
+        weft.Engine(1, blas_threads=0)

@@ -305,3 +305,30 @@ def test_memory_stays_flat_over_views_and_slices(script: RunScript) -> None:
     assert done.returncode == 0, done.stderr
     sizes = [int(size) for size in done.stdout.split()]
     assert max(sizes[1:]) - sizes[0] <= 4 * MB, sizes
+
+
+def test_three_hundred_sorts_do_not_pile_up(script: RunScript) -> None:
+    """Temporaries of 4 MB in a loop that waits for nothing: the limit that an engine has by itself bounds them."""
+    source = """
+    import resource, time
+    import weft
+
+    def peak():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+    x = weft.random.default_rng(1).standard_normal(1 << 19)
+    weft.wait_all(timeout=50)
+    before = peak()
+    totals = [weft.sort(x * float(i)).sum() for i in range(300)]
+    weft.wait_all(timeout=50)
+    print(peak() - before)
+    deadline = time.monotonic() + 20
+    while weft.memory_stats()["cached"] and time.monotonic() < deadline:
+        time.sleep(0.05)  # nobody tells when a worker has given memory back
+    print(weft.memory_stats()["cached"])
+    """
+    done = script(source)
+    assert done.returncode == 0, done.stderr
+    most, kept = map(int, done.stdout.split())
+    assert most < 1000 * MB
+    assert kept == 0, "what nobody uses is given back"

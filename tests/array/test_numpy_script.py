@@ -155,7 +155,7 @@ def test_the_statement_does_the_same(statement: str) -> None:
         ("np.zeros(3.0)", "a shape is an integer or a sequence of integers, not the float 3.0"),
         ("np.zeros((2, 'a'))", "integer"),
         ("np.sum(x, 0, nonsense=1)", "nonsense"),
-        ("np.reshape(x, (2, 3), 'F')", "argument"),
+        ("np.reshape(x, (2, 3), 'F', 0, 0)", "argument"),
     ],
 )
 def test_what_it_cannot_mean_is_a_type_error(line: str, message: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+import importlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,8 @@ import weft
 nbformat = pytest.importorskip("nbformat")
 nbclient = pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_figures_are_tables_whatever_they_are_called(engine: weft.Engine) -> None:
@@ -33,6 +37,45 @@ def test_a_trace_that_has_not_ended_shows_itself(engine: weft.Engine) -> None:
     assert "<table>" in trace._repr_html_()
 
 
+def test_programs_and_symbols_are_drawn() -> None:
+    step = weft.program(lambda x: weft.exp(x) * 2)
+    assert step._repr_html_() is None, "there is nothing to be drawn yet"
+    step(weft.ones(3))
+    program = step.programs[-1]._repr_html_()
+    assert program == step._repr_html_()
+    assert program.count("<rect") == 2
+    many = weft.program(lambda x: sum((x * float(i) for i in range(300)), x))
+    many(weft.ones(3))
+    shown = many._repr_html_()
+    assert shown is not None
+    assert shown.count("<rect") < 300
+    assert "the first 200 of" in shown
+    symbol = weft.symbol.Variable("<a>") * 2
+    assert "&lt;a&gt;" in symbol._repr_html_()
+
+
+def test_the_tutorial_is_a_notebook(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Made as the documentation makes it, from the page; what it shows is run by the tests of the page."""
+    monkeypatch.syspath_prepend(str(DOCS / "_extensions"))
+    cells = importlib.import_module("cells")
+    text = cells.notebook_of((DOCS / "tutorial.md").read_text(encoding="utf-8"))
+    book = nbformat.reads(text, as_version=4)
+    nbformat.validate(book)
+    code = [cell.source for cell in book.cells if cell.cell_type == "code"]
+    assert len(code) >= 8
+    assert any(source.startswith("%%weft_trace") for source in code)
+    words = "".join(cell.source for cell in book.cells if cell.cell_type == "markdown")
+    assert "{class}" not in words
+    assert ".md" not in words
+    assert "```" not in words
+    monkeypatch.chdir(tmp_path)
+    nbclient.NotebookClient(book, timeout=50).execute()
+    printed = "".join(
+        str(output.get("text", "")) for cell in book.cells if "outputs" in cell for output in cell.outputs
+    )
+    assert "[ 0. 10. 20. 30.] [0. 0. 3. 4.]" in printed
+
+
 @pytest.mark.slow
 def test_a_notebook() -> None:
     cells = [
@@ -42,6 +85,10 @@ def test_a_notebook() -> None:
         "weft.get_engine()",
         "%%weft_trace\nraise ValueError('in the cell')",
         "float(x.sum())",
+        "with weft.progress(description='squares'):\n    (x * x).sum().wait_to_read()",
+        "@weft.program\ndef step(x):\n    return weft.exp(x) + 1\nstep(x)\nstep",
+        "step.programs[-1]",
+        "weft.symbol.exp(weft.symbol.Variable('a'))",
     ]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     nbclient.NotebookClient(book, timeout=50, allow_errors=True).execute()
@@ -57,3 +104,8 @@ def test_a_notebook() -> None:
     assert any(each.output_type == "error" or "ValueError" in str(each) for each in book.cells[4].outputs)
     assert "text/html" not in shown(4)
     assert shown(5)["text/plain"] == "2000.0"
+    assert '<progress value="' in shown(6)["text/html"]
+    assert "squares" in shown(6)["text/html"]
+    for at in (7, 8, 9):
+        assert "<svg" in shown(at)["text/html"]
+        assert "exp" in shown(at)["text/html"]

@@ -1,5 +1,6 @@
 //! What may be wrong with a request.
 
+use crate::layout::Tuple;
 use weft_engine::EngineError;
 
 /// Why an operation on arrays was refused. Nothing was pushed.
@@ -10,7 +11,7 @@ pub enum ArrayError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// An operand cannot be broadcast to the shape of the result.
-    #[error("operands could not be broadcast together: shape {from:?} does not fit {to:?}")]
+    #[error("operands could not be broadcast together: shape {} does not fit {}", Tuple(from), Tuple(to))]
     Broadcast {
         /// The operand's shape.
         from: Vec<usize>,
@@ -28,7 +29,7 @@ pub enum ArrayError {
         bytes: usize,
     },
     /// The array is larger than memory can be.
-    #[error("an array of shape {shape:?} with elements of {item} bytes is too large")]
+    #[error("an array of shape {} with elements of {item} bytes is too large", Tuple(shape))]
     TooLarge {
         /// The shape asked for.
         shape: Vec<usize>,
@@ -40,8 +41,9 @@ pub enum ArrayError {
     ReadOnly,
     /// The op that runs on this thread was granted the array, and what it pushed would come too late.
     #[error(
-        "the running op has this array of shape {shape:?} among its accesses, and ops that it pushes on it would come \
-         after all that was pushed since: compute with its values instead, as numpy.asarray() gives them inside the op"
+        "the running op has this array of shape {} among its accesses, and ops that it pushes on it would come \
+         after all that was pushed since: compute with its values instead, as numpy.asarray() gives them inside the op",
+        Tuple(shape)
     )]
     Granted {
         /// The array's shape.

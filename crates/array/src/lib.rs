@@ -27,13 +27,17 @@ pub use access::{
 };
 pub use door::{Call, Prepared, Repeatable, ReplayCall, push, push_pair, push_replay, record, recording, submit};
 pub use error::ArrayError;
-pub use layout::{DType, Layout, Scalar, Shape, Strides};
+pub use layout::{DType, Layout, Scalar, Shape, Strides, Tuple};
 pub use memory::recorded::{self, Tag};
 pub use memory::{
-    Arena, Block, Buffer, Elsewhere, Home, MemoryStats, OutOfMemory, Storage, Within, fork, memory_stats, trim_memory,
+    Arena, Block, Buffer, Elsewhere, Home, MemoryStats, OutOfMemory, Storage, Within, fork, keeps_memory, memory_stats,
+    release_memory, trim_memory,
 };
-pub use ops::{push_blocked, push_elementwise, push_matmul, push_reduce, push_step, run_blocked, run_idle};
+pub use ops::{
+    Piece, push_blocked, push_elementwise, push_extreme, push_matmul, push_pieces, push_reduce, push_step, run_blocked,
+    run_idle,
+};
 pub use step::{
     Blocked, Fused, Given, Matmul, Neighbour, Opaque, Operand, Operands, Part, Portion, Reduce, Slots, Step, Strided,
-    StridedLoop, copy_loop,
+    StridedLoop, Which, cast_loop, choose_loop, copy_loop,
 };

@@ -4,6 +4,7 @@ use crate::label::Label;
 use std::fmt;
 use std::time::Duration;
 use weft_engine::Cause;
+use weft_engine::in_words;
 
 /// A call that the driver refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,7 +129,7 @@ pub enum CudaError {
     )]
     Forked,
     /// The time given for a wait ran out.
-    #[error("{op} was not finished after {after:?}")]
+    #[error("{op} was not finished after {}", in_words(*after))]
     Timeout {
         /// The op.
         op: Box<Label>,

@@ -97,7 +97,8 @@ pub enum EngineError {
 }
 
 /// A time as people write it: "50 ms", "2.5 s". Waits end a little late, and nobody asks how much.
-fn in_words(time: Duration) -> String {
+#[must_use]
+pub fn in_words(time: Duration) -> String {
     let (value, unit) = match time.as_secs_f64() {
         seconds if seconds >= 1.0 => (seconds, "s"),
         seconds if seconds >= 1e-3 => (seconds * 1e3, "ms"),

@@ -52,7 +52,7 @@ pub use engine::{
     Accesses, Engine, OnLimit, OpBuilder, Operator, PushOptions, Replay, ReplayOptions, RunningOp, Settings,
     StallReport, Stats, Tick, Variable, Wait, Waiting, WeakEngine,
 };
-pub use error::EngineError;
+pub use error::{EngineError, in_words};
 pub use failure::{Cause, Failure};
 pub use op::{Completion, CurrentOp, InOrder, NativeFunction, OpContext, Payload, PlaceOffset};
 pub use pool::{Device, DeviceLane, Host, Policy, aside, is_worker};

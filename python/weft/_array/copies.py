@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from weft._array.callables import cast
-from weft._core import copy_elements, push_compute
+from weft._core import Loop, copy_elements, push_compute
 
 if TYPE_CHECKING:
+    from weft._array.rules import DType
     from weft._core import NDArray
 
-__all__ = ["copy_cast"]
+__all__ = ["cast_loop", "copy_cast"]
+
+
+@cache
+def cast_loop(x: DType, wanted: DType) -> Loop | None:
+    """Return the loop that casts elements without the GIL; None for pairs of dtypes that are left to NumPy."""
+    return Loop.cast(x, wanted)
 
 
 def copy_cast(target: NDArray, x: NDArray) -> None:
@@ -21,5 +29,7 @@ def copy_cast(target: NDArray, x: NDArray) -> None:
         from weft._cuda import transfers  # noqa: PLC0415 - for those alone who have a device
 
         transfers.copy_cast(target, x)
+    elif (loop := cast_loop(x.dtype, target.dtype)) is not None:
+        loop.push((target,), (x,))
     else:
         push_compute(cast, (target,), (x,), name="astype")

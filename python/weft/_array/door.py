@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from weft._array import callables
+from weft._array import blas, callables
 from weft._array.copies import copy_cast
 from weft._array.operands import share
 from weft._array.places import check_writable
@@ -174,4 +174,6 @@ def _as_callable(call: Call, *, on_device: bool) -> None:
 
         compute = compute_of(op)
     run = callables.of_compute(compute, given, len(call.results), op.mutates, call.attributes)
+    if not on_device and (call.results or inputs):
+        run = blas.of_engine((call.results or inputs)[0].engine, op.name, run)
     push_compute(run, call.results, inputs, mutated, name=op.name)

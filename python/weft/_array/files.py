@@ -46,7 +46,9 @@ def save(path: str | os.PathLike[str], /, *unnamed: Never, **arrays: NDArray | n
     ['b', 'w']
     """
     if unnamed:
-        raise TypeError(f"save() was given {len(unnamed)} arrays without a name: write weft.save(path, x=x, y=y)")
+        raise TypeError(
+            f"save() was given {len(unnamed)} array{'s' * (len(unnamed) > 1)} without a name: write weft.save(path, x=x, y=y)"
+        )
     from weft._array.formats import write  # noqa: PLC0415 - zipfile and its like would slow down `import weft`
 
     write(path, arrays)

@@ -18,7 +18,7 @@ from weft._array.manipulation import _selected, atleast_1d, atleast_2d, atleast_
 from weft._array.operands import as_array
 from weft._array.shapes import AnyShape, Shape, as_shape, axis_index, is_index, joined_shape
 from weft._array.views import Layout, register_view, view
-from weft._core import NDArray
+from weft._core import NDArray, fresh_join, push_join
 from weft.ops import Aval, as_dtype, register_op, result_dtype
 
 if TYPE_CHECKING:
@@ -87,10 +87,12 @@ def _stack(out: Elements, *parts: Elements, axis: int, dtype: DTypeLike | None =
     np.stack(parts, axis=axis, out=out, casting="same_kind" if dtype is None else "unsafe")
 
 
-def _push_concat(outputs: tuple[NDArray], parts: Sequence[NDArray], *, axis: int, **_: object) -> bool:
+def _push_concat(outputs: tuple[NDArray], parts: tuple[NDArray, ...], *, axis: int, **_: object) -> bool:
     """Copy each part into its slice of the result."""
     result, start = outputs[0], 0
     at = axis_index(axis, result.ndim)
+    if push_join(result, parts, at, False):
+        return True
     strides = result.strides
     for part in parts:
         shape = part.shape
@@ -100,10 +102,12 @@ def _push_concat(outputs: tuple[NDArray], parts: Sequence[NDArray], *, axis: int
     return True
 
 
-def _push_stack(outputs: tuple[NDArray], parts: Sequence[NDArray], *, axis: int, **_: object) -> bool:
+def _push_stack(outputs: tuple[NDArray], parts: tuple[NDArray, ...], *, axis: int, **_: object) -> bool:
     """Copy each part into its place in the result."""
     result = outputs[0]
     at = axis_index(axis, result.ndim)
+    if push_join(result, parts, at, True):
+        return True
     for index, part in enumerate(parts):
         copy_cast(_selected(result, axis=at, index=index), part)
     return True
@@ -183,6 +187,10 @@ def concat(arrays: Sequence[ArrayLike], /, axis: SupportsIndex | None = 0, dtype
     >>> print(weft.concat([weft.asarray([1, 2]), weft.asarray([3])]))
     [1 2 3]
     """
+    if dtype is None and axis.__class__ is int and arrays.__class__ in (list, tuple) and not _concat.replaced:
+        found = fresh_join(tuple(arrays), axis, False)
+        if found is not None:
+            return found
     parts = _as_arrays(arrays)
     if axis is None:
         parts, axis = [ravel(part) for part in parts], 0
@@ -202,6 +210,10 @@ def stack(arrays: Sequence[ArrayLike], /, axis: SupportsIndex = 0, dtype: DTypeL
     [[1 3]
      [2 4]]
     """
+    if dtype is None and axis.__class__ is int and arrays.__class__ in (list, tuple) and not _stack.replaced:
+        found = fresh_join(tuple(arrays), axis, True)
+        if found is not None:
+            return found
     return one(_stack, *_as_arrays(arrays), axis=operator.index(axis), dtype=dtype)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import math
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, Literal, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
@@ -25,7 +26,7 @@ from weft._array.shapes import (
 )
 from weft._array.symbolic import is_symbol
 from weft._array.views import Layout, register_view, view
-from weft._core import copy_elements
+from weft._core import copy_elements, push_roll, recorded_calls
 from weft._tape.hearing import hear_view
 from weft.ops import Aval, broadcast_shapes as joined, register_op
 
@@ -58,6 +59,10 @@ __all__ = [
     "transpose",
     "unstack",
 ]
+
+
+#: In which order of indices elements are taken, as NumPy names it.
+Order: TypeAlias = Literal["C", "F", "A", "K"]
 
 
 @register_view("permute_dims", np.transpose, aliases=("transpose",))
@@ -152,7 +157,24 @@ def _roll(out: Elements, x: Elements, *, shift: Shape, axes: Shape | None) -> No
     np.copyto(out, np.roll(x, shift if axes is not None else sum(shift), axes))
 
 
-def reshape(x: ArrayLike, /, shape: AnyShape, *, copy: bool | None = None) -> NDArray:
+def _push_roll(outputs: tuple[NDArray], operands: tuple[NDArray], *, shift: Shape, axes: Shape | None) -> bool:
+    """Copy the pieces that move together."""
+    result, x = outputs[0], operands[0]
+    if recorded_calls() is not None:  # a recorded call is one step
+        return False
+    if axes is None:
+        if not (x._contiguous and result._contiguous):
+            return False
+        flat = [view(each, (each.size,), (each.itemsize,)) for each in (result, x)]
+        return push_roll(flat[0], flat[1], [(0, sum(shift))])
+    moves = np.broadcast(shift, axes)
+    return push_roll(result, x, [(axis_index(int(axis), x.ndim), int(by)) for by, axis in moves])
+
+
+_roll.set_attribute("push", _push_roll)
+
+
+def reshape(x: ArrayLike, /, shape: AnyShape, order: Order = "C", *, copy: bool | None = None) -> NDArray:
     """Give the elements another shape: a view where the layout in memory allows it, a copy otherwise.
 
     Parameters
@@ -161,6 +183,8 @@ def reshape(x: ArrayLike, /, shape: AnyShape, *, copy: bool | None = None) -> ND
         The array.
     shape : int or tuple of int
         The new shape with as many elements; one length may be -1 and is then found from the others.
+    order : {"C", "F", "A"}, default: "C"
+        Which index changes fastest, in both shapes: the last, the first, or the first if so the elements lie in memory.
     copy : bool, optional
         True always copies, False never does and raises ValueError where only a copy could do; None copies if it must.
 
@@ -172,6 +196,8 @@ def reshape(x: ArrayLike, /, shape: AnyShape, *, copy: bool | None = None) -> ND
      [3 4 5]]
     """
     x = as_array(x)
+    if order != "C" and is_first_fastest(x, order):
+        return transpose(reshape(transpose(x), as_shape(shape)[::-1], copy=copy))
     if is_symbol(x):
         return one(_reshape, x, shape=as_shape(shape))
     new = resolve_shape(shape, x.size, x.shape)
@@ -191,8 +217,31 @@ def reshape(x: ArrayLike, /, shape: AnyShape, *, copy: bool | None = None) -> ND
     return one(_reshape, x, shape=new)
 
 
-def ravel(x: ArrayLike, /) -> NDArray:
-    """Return the elements in one axis, in C order: a view where they lie so.
+def is_first_fastest(x: NDArray, order: str) -> bool:
+    """Return whether `order`, one of NumPy's, means that the first index of `x` changes fastest.
+
+    Raises
+    ------
+    ValueError
+        If it is none of them.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._array.manipulation import is_first_fastest
+    >>> x = weft.ones((2, 3))
+    >>> is_first_fastest(x, "A"), is_first_fastest(x.T, "A"), is_first_fastest(x, "F")
+    (False, True, True)
+    """
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    if order in ("C", "F") or is_symbol(x):
+        return order == "F"
+    return not x._contiguous and view(x, x.shape[::-1], x.strides[::-1])._contiguous
+
+
+def ravel(x: ArrayLike, /, order: Order = "C") -> NDArray:
+    """Return the elements in one axis, in C order or another: a view where they lie so.
 
     Examples
     --------
@@ -201,6 +250,10 @@ def ravel(x: ArrayLike, /) -> NDArray:
     [1 2 3 4]
     """
     x = as_array(x)
+    if order != "C" and is_first_fastest(x, order):
+        x = transpose(x)
+    elif order == "K" and not is_symbol(x):
+        x = permute_dims(x, sorted(range(x.ndim), key=lambda axis: -builtins.abs(x.strides[axis])))
     return reshape(x, -1 if is_symbol(x) else x.size)
 
 

@@ -17,7 +17,8 @@ from weft._array.dtypes import astype
 from weft._array.filling import assign, check_assigned, fill
 from weft._array.flat import Flat
 from weft._array.indexing import get_item, set_item, take
-from weft._array.operands import ArrayLike, as_array, is_host, values
+from weft._array.manipulation import is_first_fastest
+from weft._array.operands import ArrayLike, as_array, is_host, share, values
 from weft._array.operators import dispatch_operator, divmod_of
 from weft._array.parts import imag, real
 from weft._array.places import check_writable
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from weft._array.manipulation import Order
     from weft._device import Device
 
 __all__ = ["attach"]
@@ -148,8 +150,8 @@ def copyfrom(self: NDArray, src: ArrayLike) -> NDArray:
     return self
 
 
-def copy(self: NDArray) -> NDArray:
-    """Return a new array of the same values, without waiting.
+def copy(self: NDArray, order: Order = "C") -> NDArray:
+    """Return a new array of the same values, without waiting; its elements lie in C order, or by "F" in the other one.
 
     Examples
     --------
@@ -157,6 +159,8 @@ def copy(self: NDArray) -> NDArray:
     >>> weft.asarray([1, 2]).copy()
     NDArray([1, 2])
     """
+    if order != "C" and is_first_fastest(self, order):
+        return astype(self.transpose(), self.dtype).transpose()
     return astype(self, self.dtype)
 
 
@@ -289,8 +293,8 @@ def _sort_in_place(x: Any, *, axis: int, stable: bool) -> None:  # noqa: ANN401 
         x[...] = np.sort(x, axis=axis)
 
 
-def flatten(self: NDArray) -> NDArray:
-    """Return a copy with all elements in one axis, in C order.
+def flatten(self: NDArray, order: Order = "C") -> NDArray:
+    """Return a copy with all elements in one axis, in C order or another.
 
     Examples
     --------
@@ -298,12 +302,15 @@ def flatten(self: NDArray) -> NDArray:
     >>> weft.asarray([[1, 2], [3, 4]]).flatten()
     NDArray([1, 2, 3, 4])
     """
-    from weft._array.manipulation import reshape as reshaped  # noqa: PLC0415 - the method has its name
+    from weft._array.manipulation import ravel, reshape as reshaped  # noqa: PLC0415 - the methods have their names
 
+    if order != "C":
+        shown = ravel(self, order)
+        return shown.copy() if share(shown, self) else shown
     return reshaped(self, self.size, copy=True)
 
 
-def reshape(self: NDArray, *shape: Any, copy: bool | None = None) -> NDArray:  # noqa: ANN401 - lengths, or a tuple of them
+def reshape(self: NDArray, *shape: Any, order: Order = "C", copy: bool | None = None) -> NDArray:  # noqa: ANN401 - lengths, or a tuple
     """Return the elements in another shape, as `weft.reshape`.
 
     Examples
@@ -313,9 +320,13 @@ def reshape(self: NDArray, *shape: Any, copy: bool | None = None) -> NDArray:  #
     NDArray([[0, 1],
              [2, 3]])
     """
+    if copy is None and order == "C":
+        shown = self._reshaped(shape[0] if len(shape) == 1 and shape[0].__class__ is tuple else shape)
+        if shown is not None:
+            return shown
     from weft._array.manipulation import reshape as reshaped  # noqa: PLC0415 - the method has its name
 
-    return reshaped(self, shape[0] if len(shape) == 1 else shape, copy=copy)
+    return reshaped(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
 
 def transpose(self: NDArray, *axes: Any) -> NDArray:  # noqa: ANN401 - axes, or a tuple of them

@@ -35,4 +35,4 @@ from weft._array.triangles import *
 
 for _name, _value in list(globals().items()):
     if isinstance(_value, _FunctionType) and _name[0] != "_" and _value.__module__ != "weft._array.ufuncs":
-        globals()[_name] = _lenient(_value)
+        globals()[_name] = _lenient(_name, _value)

@@ -24,14 +24,14 @@ __all__ = ["adapt", "lenient"]
 
 _NO_VALUE: Any = getattr(np, "_NoValue", inspect.Parameter.empty)
 #: NumPy's names for arguments of ours.
-_RENAMED = {"a_min": "min", "a_max": "max", "ddof": "correction", "rcond": "rtol", "tol": "rtol"}
+_RENAMED = {"a_min": "min", "a_max": "max", "ddof": "correction", "rcond": "rtol"}
 #: What NumPy's `order` may be here, where elements of new arrays lie in C order.
 _ORDERS = (None, "C", "K", "A")
 _STABLE = frozenset(["stable", "mergesort"])
 
 
-def lenient(function: F) -> F:
-    """Return a function that takes its arguments as NumPy's of the same name does, too.
+def lenient(name: str, function: F) -> F:
+    """Return the function of this name so that it takes its arguments as NumPy's does, too.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def lenient(function: F) -> F:
         try:
             return function(*args, **kwargs)
         except UnknownFactError as unknown:
-            return deferred(function.__name__, args, kwargs, unknown)
+            return deferred(name, args, kwargs, unknown)
         except TypeError as error:
             here = error.__traceback__
             if here is None or here.tb_next is not None:

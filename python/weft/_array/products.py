@@ -18,7 +18,7 @@ from weft._array.manipulation import permute_dims, ravel, reshape
 from weft._array.operands import as_array
 from weft._array.shapes import Shape, axis_index, contiguous_strides, is_index
 from weft._array.views import view
-from weft._core import Loop, NDArray
+from weft._core import Loop, NDArray, cache_loop, fresh_product
 from weft.ops import Aval, broadcast_shapes, register_op, result_dtype
 
 if TYPE_CHECKING:
@@ -46,7 +46,10 @@ def _matmul(out: Elements, x1: Elements, x2: Elements) -> None:
 
 @cache
 def _matmul_loop(dtype: DType) -> Loop | None:
-    return Loop.of(np.matmul, (dtype, dtype, dtype))
+    loop = Loop.of(np.matmul, (dtype, dtype, dtype))
+    if loop is not None:
+        cache_loop("matmul", (dtype, dtype), loop, dtype)
+    return loop
 
 
 def _push_matmul(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray]) -> bool:
@@ -69,6 +72,7 @@ def _push_matmul(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray]) -> 
 
 
 _matmul.set_attribute("push", _push_matmul)
+_matmul.operator = True
 
 
 def _infer_tensordot(x1: Aval, x2: Aval, *, axes: tuple[Shape, Shape]) -> Aval:
@@ -139,6 +143,11 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /, out: NDArray | None = None) -> NDArr
     NDArray([3, 7])
     """
     x1, x2 = _pair(x1, x2)
+    if out is None and x1.__class__ is NDArray and x2.__class__ is NDArray and not _matmul.replaced:
+        loop = _matmul_loop(x1.dtype)
+        found = None if loop is None else fresh_product(loop, x1, x2)
+        if found is not None:
+            return found
     return one(_matmul, x1, x2, out=out)
 
 

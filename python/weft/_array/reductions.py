@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array.calls import one
+from weft._array.copies import cast_loop, copy_cast
 from weft._array.operands import as_array
 from weft._array.shapes import Axis, Shape, axis_tuple, reduced_axes, reduced_shape
 from weft._array.views import view
-from weft._core import Loop
+from weft._core import Loop, NDArray, beside, fresh_reduction, recorded_calls
 from weft.ops import Aval, as_dtype, broadcast_shapes, register_op
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from weft._array.calls import DType, Elements
     from weft._array.operands import ArrayLike
-    from weft._core import NDArray
     from weft.ops import Op
 
 __all__ = [
@@ -87,6 +87,10 @@ def _truth(x: DType, given: DType | None = None) -> DType:
     return np.dtype(np.bool_)
 
 
+#: Elements up to which a reduction casts all of them first; NumPy does so piece by piece.
+_CAST = 1 << 16
+
+
 def chosen(masks: tuple[Elements, ...]) -> dict[str, Any]:
     """Return NumPy's arguments for a reduction of the elements that a mask chooses, or of all."""
     return {"where": masks[0]} if masks else {}
@@ -103,11 +107,18 @@ def reduce_by_loop(
 ) -> bool:
     """Push NumPy's inner loop over `axis` if there is one for just this dtype; return whether it was pushed."""
     axes = axis_tuple(axis, x.ndim)
-    if not axes or x.size == 0 or x.dtype != result.dtype:
+    if not axes or x.size == 0:
         return False
-    loop = loop_of(ufunc, x.dtype)
+    loop = loop_of(ufunc, result.dtype)
     if loop is None:
         return False
+    if x.dtype != result.dtype:
+        exact = result.dtype.kind not in "fc"  # sums of floating-point numbers depend on where the pieces end
+        if not exact or x.size > _CAST or cast_loop(x.dtype, result.dtype) is None or recorded_calls() is not None:
+            return False
+        same = beside(x, x.shape, result.dtype)
+        copy_cast(same, x)
+        x = same
     if not keepdims:
         strides = iter(result.strides)
         layout = [(1, x.itemsize) if i in axes else (n, next(strides)) for i, n in enumerate(x.shape)]
@@ -169,6 +180,19 @@ _ANY = _ufunc_reduction("any", np.logical_or, _truth)
 _PTP = register_op("ptp", infer=reduction(same_dtype, identity=False))(_ptp)
 
 
+@cache
+def _own_loop(ufunc: np.ufunc, dtype: DType) -> Loop | None:
+    """Return the loop of a reduction whose result is of the array's own dtype; None if it is of another one."""
+    summed = ufunc in (np.add, np.multiply) and total_dtype(dtype, None) != dtype
+    return None if summed else loop_of(ufunc, dtype)
+
+
+def _shortly(op: Op, ufunc: np.ufunc, x: Any, axis: Axis, *, keepdims: bool) -> NDArray | None:  # noqa: ANN401 - an NDArray
+    """Push a reduction of which nothing has to be found out first; return None where there is more to it."""
+    loop = _own_loop(ufunc, x.dtype)
+    return None if loop is None or op.replaced else fresh_reduction(loop, x, axis, keepdims)
+
+
 def sum(  # noqa: A001 - the standard's name
     x: ArrayLike,
     /,
@@ -205,6 +229,10 @@ def sum(  # noqa: A001 - the standard's name
     >>> weft.sum([[1, 2], [3, 4]], axis=0)
     NDArray([4, 6])
     """
+    if x.__class__ is NDArray and dtype is None and out is None and initial is None and where is None:
+        found = _shortly(_SUM, np.add, x, axis, keepdims=keepdims)
+        if found is not None:
+            return found
     return reduced(_SUM, x, axis, out, where, dtype=dtype, keepdims=keepdims, initial=initial)
 
 
@@ -227,6 +255,10 @@ def prod(
     >>> weft.prod([[1, 2], [3, 4]], axis=0)
     NDArray([3, 8])
     """
+    if x.__class__ is NDArray and dtype is None and out is None and initial is None and where is None:
+        found = _shortly(_PROD, np.multiply, x, axis, keepdims=keepdims)
+        if found is not None:
+            return found
     return reduced(_PROD, x, axis, out, where, dtype=dtype, keepdims=keepdims, initial=initial)
 
 
@@ -248,6 +280,10 @@ def max(  # noqa: A001 - the standard's name
     >>> weft.max([[1, 4], [3, 2]], axis=0)
     NDArray([3, 4])
     """
+    if x.__class__ is NDArray and out is None and initial is None and where is None:
+        found = _shortly(_MAX, np.maximum, x, axis, keepdims=keepdims)
+        if found is not None:
+            return found
     return reduced(_MAX, x, axis, out, where, keepdims=keepdims, initial=initial)
 
 
@@ -269,6 +305,10 @@ def min(  # noqa: A001 - the standard's name
     >>> weft.min([[1, 4], [3, 2]], axis=0)
     NDArray([1, 2])
     """
+    if x.__class__ is NDArray and out is None and initial is None and where is None:
+        found = _shortly(_MIN, np.minimum, x, axis, keepdims=keepdims)
+        if found is not None:
+            return found
     return reduced(_MIN, x, axis, out, where, keepdims=keepdims, initial=initial)
 
 
@@ -305,6 +345,10 @@ def all(  # noqa: A001 - the standard's name
     >>> weft.all([[True, False], [True, True]], axis=1)
     NDArray([False,  True])
     """
+    if x.__class__ is NDArray and out is None and where is None:
+        found = _shortly(_ALL, np.logical_and, x, axis, keepdims=keepdims)
+        if found is not None:
+            return found
     return reduced(_ALL, x, axis, out, where, keepdims=keepdims)
 
 
@@ -325,6 +369,10 @@ def any(  # noqa: A001 - the standard's name
     >>> weft.any([[True, False], [False, False]], axis=1)
     NDArray([ True, False])
     """
+    if x.__class__ is NDArray and out is None and where is None:
+        found = _shortly(_ANY, np.logical_or, x, axis, keepdims=keepdims)
+        if found is not None:
+            return found
     return reduced(_ANY, x, axis, out, where, keepdims=keepdims)
 
 

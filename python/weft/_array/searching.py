@@ -6,17 +6,20 @@ Functions whose result's shape depends on values wait for their operands: `nonze
 from __future__ import annotations
 
 import operator
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 import numpy as np
 
 from weft._array.calls import Elements, one
+from weft._array.copies import cast_loop, copy_cast
 from weft._array.eager import eager
 from weft._array.manipulation import ravel
 from weft._array.operands import as_array
 from weft._array.reductions import reduction
+from weft._array.scalars import number
 from weft._array.shapes import Axis, axis_index, axis_tuple, is_only_axis, reduced_axes, reduced_shape
-from weft._core import NDArray
+from weft._core import Loop, NDArray, beside, fresh_elements, fresh_search, push_search, recorded_calls
 from weft.ops import Aval, broadcast_shapes, register_op, result_dtype
 
 if TYPE_CHECKING:
@@ -59,6 +62,24 @@ def _register_arg(name: str, function: Callable[..., Any]) -> Op:
 
 _ARGMAX = _register_arg("argmax", np.argmax)
 _ARGMIN = _register_arg("argmin", np.argmin)
+#: Elements along an axis from which on NumPy's search, which compares many at a time, is worth the GIL.
+_LONG = 4096
+
+
+def _push_arg(op: Op, *, largest: bool) -> None:
+    """Let short searches run without the GIL."""
+
+    def push(outputs: tuple[NDArray], operands: tuple[NDArray], *, axis: int | None, keepdims: bool = False) -> bool:
+        result, x = outputs[0], operands[0]
+        if keepdims or (x.size if axis is None else x.shape[axis]) > _LONG or not x.size:
+            return False
+        return push_search(result, x, axis, largest)
+
+    op.set_attribute("push", push)
+
+
+_push_arg(_ARGMAX, largest=True)
+_push_arg(_ARGMIN, largest=False)
 _NANARGMAX = _register_arg("nanargmax", np.nanargmax)
 _NANARGMIN = _register_arg("nanargmin", np.nanargmin)
 
@@ -84,6 +105,36 @@ def _where(out: Elements, condition: Elements, x1: Elements, x2: Elements) -> No
 
 
 _where.set_attribute("kernels", "where")
+
+
+@cache
+def _choose_loop(dtype: DType) -> Loop:
+    return Loop.choose(dtype)
+
+
+def _push_where(outputs: tuple[NDArray], operands: tuple[Any, ...]) -> bool:
+    """Push the loop that chooses, of elements that are cast first where need be."""
+    result = outputs[0]
+    dtype = result.dtype
+    condition, *values = operands
+    if not isinstance(condition, NDArray) or condition.dtype.kind != "b":
+        return False
+    for position, value in enumerate(values):
+        if not isinstance(value, NDArray):
+            try:
+                values[position] = number(value, dtype)
+            except OverflowError:
+                return False
+        elif value.dtype is not dtype:
+            if cast_loop(value.dtype, dtype) is None or recorded_calls() is not None:  # a recorded call is one step
+                return False
+            values[position] = beside(value, value.shape, dtype)
+            copy_cast(values[position], value)
+    _choose_loop(dtype).push((result,), (condition, *values))
+    return True
+
+
+_where.set_attribute("push", _push_where)
 
 
 def _infer_searchsorted(x1: Aval, x2: Aval, *sorters: Aval, side: str) -> Aval:
@@ -235,7 +286,11 @@ def where(
         return nonzero(condition)
     if x1 is None or x2 is None:
         raise ValueError("where takes both x1 and x2, or neither")
-    like = next((x for x in (x1, x2) if isinstance(x, NDArray)), None)
+    like = x1 if isinstance(x1, NDArray) else x2 if isinstance(x2, NDArray) else None
+    if like is not None and condition.__class__ is NDArray and not _where.replaced:
+        found = fresh_elements(_choose_loop(like.dtype), (condition, x1, x2))
+        if found is not None:
+            return found
     return one(_where, as_array(condition, like), x1, x2)
 
 
@@ -272,5 +327,9 @@ def searchsorted(
 
 def _call(op: Op, x: ArrayLike, axis: SupportsIndex | None, out: NDArray | None, *, keepdims: bool) -> NDArray:
     x = as_array(x)
+    if out is None and not keepdims and x.__class__ is NDArray and (op is _ARGMAX or op is _ARGMIN) and not op.replaced:
+        found = fresh_search(x, axis, op is _ARGMAX) if x.size <= _LONG else None
+        if found is not None:
+            return found
     at = None if axis is None or is_only_axis(axis, x.ndim) else axis_index(operator.index(axis), x.ndim)
     return one(op, x, out=out, axis=at, keepdims=keepdims)

@@ -45,8 +45,8 @@ def arange(
     /,
     stop: float | None = None,
     step: float = 1,
-    *,
     dtype: npt.DTypeLike | None = None,
+    *,
     device: Device | str | None = None,
     engine: Engine | None = None,
 ) -> NDArray:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Any
 
-from weft._core import GraphCore, IndexedGraph, NodeEntry
+from weft._core import GraphCore, IndexedGraph, NodeEntry, graph_draw
 from weft._symbol.symbols import Symbol
 
 __all__ = ["Graph", "core_of"]
@@ -104,6 +104,12 @@ class Graph:
         return Graph._of(self._core)
 
     __copy__ = copy
+
+    def _repr_html_(self) -> str:
+        """Return the graph's drawing, for a notebook."""
+        from weft._trace.markup import pictured  # noqa: PLC0415 - for notebooks
+
+        return pictured("", graph_draw(self._core, True))
 
     def __repr__(self) -> str:
         """Return the names of outputs and attributes."""

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from weft._program.summary import shown_view
+from weft._trace.markup import pictured, table
+from weft._trace.units import amount
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -14,9 +16,10 @@ if TYPE_CHECKING:
 
     from weft._core import Compiled, _Step
 
-__all__ = ["draw"]
+__all__ = ["draw", "shown", "svg"]
 
 _WIDTH, _HEIGHT, _GAP = 168, 40, 26  # of a box, and between boxes
+_SHOWN = 200  # ops in a notebook
 
 
 def draw(name: str, compiled: Compiled, path: str | os.PathLike[str]) -> None:
@@ -32,10 +35,28 @@ def draw(name: str, compiled: Compiled, path: str | os.PathLike[str]) -> None:
     if path.suffix == ".dot":
         text = _dot(name, steps)
     elif path.suffix == ".svg":
-        text = _svg(name, steps)
+        text = svg(name, steps)
     else:
         raise ArgumentValueError(f"draw: {path.name!r} ends in neither .dot nor .svg")
     path.write_text(text, encoding="utf-8")
+
+
+def shown(name: str, compiled: Compiled) -> str:
+    """Return what a notebook shows of a program: its figures, and its ops as a picture, of many the first ones.
+
+    Examples
+    --------
+    >>> import weft
+    >>> @weft.program
+    ... def double(x):
+    ...     return x * 2
+    >>> "<svg" in double.lower(weft.ones(2))._repr_html_()
+    True
+    """
+    steps = compiled.describe()
+    figures = [("ops", compiled.ops), ("arena", amount(compiled.nbytes)), ("states", len(compiled.states))]
+    more = f"<p>the first {_SHOWN} of {len(steps)} ops</p>" if len(steps) > _SHOWN else ""
+    return pictured(table([(f"program {name}", "")], figures) + more, svg(name, steps[:_SHOWN]))
 
 
 def _told(step: _Step) -> str:
@@ -58,7 +79,8 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
-def _svg(name: str, steps: list[_Step]) -> str:
+def svg(name: str, steps: list[_Step]) -> str:
+    """Return a program as a picture."""
     places = _places(steps)
     width = max((x for x, _ in places), default=0) + _WIDTH + 2 * _GAP
     height = max((y for _, y in places), default=0) + _HEIGHT + 2 * _GAP

@@ -384,6 +384,11 @@ class ProgramFunction(Signatures):
             ) from None
         return methods.setdefault(key, (reference, ProgramFunction(self._settings)))
 
+    def _repr_html_(self) -> str | None:
+        """Return the drawing of the program that was used last, for a notebook; None if there is none."""
+        recorded = self._programs()
+        return recorded[-1]._repr_html_() if recorded else None
+
     def __repr__(self) -> str:
         """Name the function and how many programs it has."""
         return f"<weft.program {self._settings.name!r}: {len(self._programs())} recorded>"

@@ -235,6 +235,12 @@ class Program:
 
         return blank(self._layouts, self._compiled.engine)
 
+    def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] # notebooks call it
+        """Return the program's drawing and figures, for a notebook; of a long one only the figures and the first ops."""
+        from weft._program.drawing import shown  # noqa: PLC0415 - as above
+
+        return shown(self.name, self._compiled)
+
     def __repr__(self) -> str:
         """Name the program and its figures."""
         return f"<weft.Program {self.name!r}: {self.ops} ops, {self.nbytes} bytes>"

@@ -72,7 +72,7 @@ class Summary:
         self.figures: list[tuple[str, str]] = [
             ("ops", str(compiled.ops)),
             ("arena", amount(compiled.nbytes)),
-            ("sum of all results", f"{amount(compiled.eager_nbytes)} ({saved:.0%} saved)"),
+            ("sum of all results", amount(compiled.eager_nbytes) + (f" ({saved:.0%} saved)" if saved > 0 else "")),
             ("peak of live bytes, recorded order", amount(compiled.eager_peak_nbytes)),
             ("peak of live bytes, planned order", amount(compiled.peak_live_nbytes)),
             ("states", str(len(compiled.states))),

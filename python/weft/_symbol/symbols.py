@@ -13,6 +13,7 @@ from weft._core import (
     GraphCore,
     SymbolCore,
     format_value,
+    graph_draw,
     graph_infer_shape,
     graph_infer_type,
     graph_inferred,
@@ -162,6 +163,12 @@ class Symbol(Operators):
         """Return the name, and those of outputs."""
         name = self.name
         return f"<Symbol {name}>" if name is not None else f"<Symbol group [{', '.join(self.list_outputs())}]>"
+
+    def _repr_html_(self) -> str:
+        """Return the symbol's drawing, for a notebook."""
+        from weft._trace.markup import pictured  # noqa: PLC0415 - for notebooks
+
+        return pictured("", graph_draw(self.graph, True))
 
     def __bool__(self) -> bool:
         """Raise TypeError: nothing is computed yet."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["framed", "table"]
+__all__ = ["framed", "pictured", "table"]
 
 
 def framed(page: str, height: int) -> str:
@@ -25,3 +25,8 @@ def table(head: Iterable[tuple[str, ...]], rows: Iterable[tuple[object, ...]]) -
 
     above = "".join(line(cells, "th") for cells in head)
     return f"<table><thead>{above}</thead><tbody>{''.join(line(cells, 'td') for cells in rows)}</tbody></table>"
+
+
+def pictured(above: str, svg: str) -> str:
+    """Return a picture below something else; it scrolls where it is larger than the page."""
+    return f'{above}<div style="overflow: auto; max-height: 640px; background: white">{svg}</div>'

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from weft._core import Engine
 from weft._default import get_engine
+from weft._trace.drawn import Drawn, in_notebook
 from weft._trace.extra import need
 from weft._trace.units import seconds
 from weft.errors import ArgumentTypeError, ArgumentValueError
@@ -49,7 +50,7 @@ class Progress:
         self._start = 0.0
 
     def __enter__(self) -> Self:
-        """Begin to show, if standard error is a terminal."""
+        """Begin to show, on a terminal or in a notebook."""
         self._engine = get_engine() if self._engine is None else self._engine
         self._before = self._counts()
         self._start = time.monotonic()
@@ -58,6 +59,8 @@ class Progress:
             # rich's own thread renews it: nothing of the engine's has to call Python for that.
             self._live = live(get_renderable=self._line, console=console, refresh_per_second=self._refresh)
             self._live.start()
+        elif in_notebook():
+            self._live = Drawn(self._drawn, self._refresh)
         return self
 
     def __exit__(
@@ -111,6 +114,11 @@ class Progress:
         since = {name: now[name] - self._before[name] for name in _ENDED}
         return {**since, "running": now["running"], "pending": max(0, now["pending"] - now["running"])}
 
+    def _drawn(self) -> tuple[int, int, str]:
+        """Return what a notebook shows: how many ops are done, of how many, and a line."""
+        figures = self._figures()
+        return figures["completed"], figures["completed"] + figures["running"] + figures["pending"], str(self)
+
     def _line(self) -> Any:  # noqa: ANN401 - rich need not be there
         """Return what rich shows."""
         bar, table, text = need("rich.progress_bar").ProgressBar, need("rich.table").Table, need("rich.text").Text
@@ -132,7 +140,7 @@ class Progress:
 def progress(engine: Engine | None = None, *, description: str | None = None, refresh: float = 10.0) -> Progress:
     """Show how many ops are done, run and are pending, while a block or a wait lasts.
 
-    On a terminal a line on standard error is renewed all the time, by rich. Elsewhere nothing is shown, but for a line
+    On a terminal a line on standard error is renewed all the time, by rich; in a notebook a bar below the cell. Elsewhere nothing is shown, but for a line
     at the end of what took longer than five seconds.
 
     Parameters

@@ -4,7 +4,10 @@ use super::{Access, Array};
 use crate::memory::{Buffer, Pushing};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use weft_engine::Engine;
+use weft_engine::{Engine, Variable};
+
+/// Ranges of a split buffer at most for a look at all of them: it must not take longer than a push.
+const FEW: usize = 8;
 
 /// Whether nothing was ever pushed on a buffer.
 pub(crate) fn is_untouched(buffer: &Buffer) -> bool {
@@ -45,18 +48,22 @@ pub(crate) fn place_result(pushing: &mut Pushing, inputs: &[(&Array, Access)], r
 }
 
 /// Whether an op on these arrays could run at this moment, before anything else is pushed: what it reads is there, and
-/// nobody has ever touched what it writes to.
+/// nobody has ever touched what it writes to, or all that was pushed on it is done.
 #[inline]
 pub(crate) fn is_all_there(pushing: &mut Pushing, engine: &Engine, arrays: &[(&Array, Access)]) -> bool {
     !engine.is_closed()
         && arrays.iter().all(|(array, access)| {
             let buffer = array.buffer();
             let ranges = buffer.ranges.get(pushing);
+            let is_there = |variable: &Variable| variable.is_ready() && !variable.has_failed();
             if *access == Access::Read {
-                !ranges.split
-                    && buffer.known_variable().is_none_or(|variable| variable.is_ready() && !variable.has_failed())
+                let parts = ranges.parts.iter().map(|part| &part.variable);
+                let mut of_ranges = parts.chain(&ranges.base).chain(&ranges.gate);
+                buffer.known_variable().is_none_or(is_there)
+                    && (!ranges.split || (ranges.parts.len() <= FEW && of_ranges.all(is_there)))
             } else {
                 !ranges.is_used()
+                    || (!ranges.split && ranges.readers.is_empty() && buffer.known_variable().is_none_or(is_there))
             }
         })
 }

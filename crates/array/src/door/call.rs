@@ -2,6 +2,7 @@
 
 use super::recording;
 use crate::access::{enqueue, place, refuse};
+use crate::layout::Tuple;
 use crate::memory::Pushing;
 use crate::memory::recorded::{Mode, is_open, mode};
 use crate::step::{Hosted, Native, Opaque, Operands, Step};
@@ -171,7 +172,7 @@ fn check_memory(array: &Array) -> Result<(), ArrayError> {
 pub(crate) fn check_engine(engine: &Engine, array: &Array) -> Result<(), EngineError> {
     let buffer = array.buffer();
     if !engine.is_same(buffer.engine()) {
-        let variable = format!("an array of shape {:?}", array.layout().shape);
+        let variable = format!("an array of shape {}", Tuple(&array.layout().shape));
         let (owner, engine) = (buffer.engine().name().to_owned(), engine.name().to_owned());
         return Err(EngineError::WrongEngine { variable, owner, engine });
     }

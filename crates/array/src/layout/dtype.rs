@@ -1,5 +1,7 @@
 //! Element types: those of the Python array API standard, and half precision.
 
+use std::fmt;
+
 /// An element type. By kind, then by size: real floating types and complex ones come last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -98,6 +100,19 @@ pub enum Scalar {
     Float(f64),
     /// A complex number.
     Complex(f64, f64),
+}
+
+impl fmt::Display for Scalar {
+    /// As Python writes it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(value) => f.write_str(if *value { "True" } else { "False" }),
+            Self::Int(value) => write!(f, "{value}"),
+            Self::UInt(value) => write!(f, "{value}"),
+            Self::Float(value) => write!(f, "{value:?}"),
+            Self::Complex(re, im) => write!(f, "({re:?}{im:+?}j)"),
+        }
+    }
 }
 
 /// The bytes of one element, aligned for any type.

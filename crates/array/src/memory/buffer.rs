@@ -281,7 +281,7 @@ impl Buffer {
 
     /// Whether its bytes are the host's.
     #[inline]
-    pub(crate) fn is_host(&self) -> bool {
+    pub fn is_host(&self) -> bool {
         matches!(self.memory, Memory::Host(_)) && self.gone.get().is_none()
     }
 

@@ -12,7 +12,7 @@ mod storage;
 pub use buffer::Buffer;
 pub use elsewhere::{Elsewhere, Home};
 pub use pool::Block;
-pub use pool::{MemoryStats, OutOfMemory, memory_stats, trim_memory};
+pub use pool::{MemoryStats, OutOfMemory, keeps_memory, memory_stats, release_memory, trim_memory};
 pub(crate) use pushing::Pushing;
 pub(crate) use ranges::{Part, RANGES, Ranges};
 pub use storage::{Arena, Storage, Within};

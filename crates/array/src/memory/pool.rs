@@ -7,6 +7,7 @@ use std::alloc::{GlobalAlloc, Layout as AllocLayout, System};
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Blocks below this size come from the system's allocator, which is as fast for them, and are not counted.
 const SMALL: usize = 4096;
@@ -40,6 +41,8 @@ pub(crate) struct Pool {
     /// Arenas, with their sizes.
     arenas: Vec<(NonNull<u8>, usize)>,
     stats: MemoryStats,
+    /// When a block was last taken or given back.
+    used: Option<Instant>,
 }
 
 // SAFETY: blocks in the lists belong to the pool.
@@ -49,6 +52,7 @@ static POOL: Mutex<Pool> = Mutex::new(Pool {
     free: [const { Vec::new() }; CLASSES],
     arenas: Vec::new(),
     stats: MemoryStats { allocated: 0, in_use: 0, cached: 0, peak: 0 },
+    used: None,
 });
 
 pub(crate) fn pool() -> MutexGuard<'static, Pool> {
@@ -126,6 +130,7 @@ impl Block {
         let (class, size) = class_of(bytes);
         let reused = {
             let mut pool = pool();
+            pool.used = Some(Instant::now());
             let block = pool.free[class].pop();
             let stats = &mut pool.stats;
             if block.is_some() {
@@ -240,6 +245,7 @@ impl Drop for Block {
         let (class, size) = class_of(self.bytes);
         {
             let mut pool = pool();
+            pool.used = Some(Instant::now());
             pool.stats.in_use -= size;
             if pool.stats.cached + size <= KEPT {
                 pool.stats.cached += size;
@@ -259,28 +265,60 @@ pub fn memory_stats() -> MemoryStats {
     pool().stats
 }
 
-/// Gives the blocks kept for reuse back to the system.
+/// Gives the blocks kept for reuse back to the system, and starts the peak anew.
 pub fn trim_memory() {
-    let mut trimmed = Vec::new();
-    let arenas;
-    {
+    let kept = {
         let mut pool = pool();
-        for (class, blocks) in pool.free.iter_mut().enumerate() {
-            let size = class_size(class);
-            trimmed.extend(blocks.drain(..).map(|block| (block, size)));
+        let kept = Kept::take(&mut pool);
+        pool.stats.peak = pool.stats.in_use;
+        kept
+    };
+    drop(kept);
+}
+
+/// Whether blocks are kept for reuse.
+#[must_use]
+pub fn keeps_memory() -> bool {
+    pool().stats.cached > 0
+}
+
+/// Gives the blocks kept for reuse back to the system, if no array has taken or left one for so long.
+pub fn release_memory(unused_for: Duration) {
+    let kept = {
+        let mut pool = pool();
+        if pool.used.is_some_and(|used| used.elapsed() < unused_for) {
+            return;
         }
-        arenas = std::mem::take(&mut pool.arenas);
-        let stats = &mut pool.stats;
-        stats.allocated -= stats.cached;
-        (stats.cached, stats.peak) = (0, stats.in_use);
+        Kept::take(&mut pool)
+    };
+    drop(kept);
+}
+
+/// Blocks that were kept, on their way to the system, which takes its time: not under the lock.
+struct Kept {
+    /// With their sizes.
+    blocks: Vec<(NonNull<u8>, usize)>,
+}
+
+impl Kept {
+    fn take(pool: &mut Pool) -> Self {
+        let mut blocks = std::mem::take(&mut pool.arenas);
+        for (class, free) in pool.free.iter_mut().enumerate() {
+            let size = class_size(class);
+            blocks.extend(free.drain(..).map(|block| (block, size)));
+        }
+        pool.stats.allocated -= pool.stats.cached;
+        pool.stats.cached = 0;
+        Self { blocks }
     }
-    for (start, bytes) in arenas {
-        // SAFETY: it was in the list, with its size, and in nobody's use.
-        unsafe { give_back(start, bytes, ALIGN) };
-    }
-    for (block, size) in trimmed {
-        // SAFETY: a block of this class, which was in nobody's use.
-        unsafe { give_back(block, size, ALIGN) };
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        for (block, bytes) in self.blocks.drain(..) {
+            // SAFETY: it was in a list, with its size, and in nobody's use.
+            unsafe { give_back(block, bytes, ALIGN) };
+        }
     }
 }
 

@@ -145,7 +145,10 @@ impl StridedLoop {
     #[inline]
     pub(crate) unsafe fn call(&self, pointers: &[*mut u8], dimensions: &[isize], steps: &[isize]) {
         // The loops take the array of pointers as theirs to change.
-        let mut args: SmallVec<[*mut c_char; 4]> = pointers.iter().map(|pointer| pointer.cast()).collect();
+        let mut args = [std::ptr::null_mut::<c_char>(); OPERANDS];
+        for (arg, pointer) in args.iter_mut().zip(pointers) {
+            *arg = pointer.cast();
+        }
         // SAFETY: the caller's promise.
         unsafe { (self.function)(args.as_mut_ptr(), dimensions.as_ptr(), steps.as_ptr(), self.data) };
     }

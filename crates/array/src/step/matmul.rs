@@ -6,6 +6,7 @@
 
 use super::kernel::StridedLoop;
 use super::walk::{Walk, signed};
+use crate::layout::Tuple;
 use crate::{Array, ArrayError, DType};
 use smallvec::SmallVec;
 
@@ -28,7 +29,7 @@ pub struct Matmul {
 const BLOCK: usize = 512;
 
 /// Products of numbers in a product of matrices that is run where it is pushed: some microseconds, as many as a worker
-/// takes to wake up. NumPy's loops for integers take ten times as long for each.
+/// takes to wake up. NumPy's loops for integers take ten times as long for each; those for vectors of the other types are BLAS's.
 const SHORT: usize = 1 << 15;
 const SHORT_OF_LOOPS: usize = 1 << 12;
 
@@ -40,8 +41,8 @@ impl Matmul {
         output.buffer().check_writable()?;
         let shapes = [left, right, output].map(|array| &array.layout().shape);
         let refuse = || {
-            let [left, right, output] = shapes;
-            ArrayError::Invalid(format!("matmul: cannot multiply {left:?} by {right:?} into {output:?}"))
+            let [left, right, output] = shapes.map(|shape| Tuple(shape));
+            ArrayError::Invalid(format!("matmul: cannot multiply {left} by {right} into {output}"))
         };
         if shapes.iter().any(|shape| shape.len() < 2 || shape.contains(&0)) {
             return Err(refuse());
@@ -91,7 +92,7 @@ impl Matmul {
 
     /// Whether it takes no longer than handing it over to a worker does.
     pub(crate) fn is_short(&self) -> bool {
-        self.operations() <= if self.native.is_some() { SHORT } else { SHORT_OF_LOOPS }
+        self.operations() <= if self.kernel.dtypes()[0].is_floating() { SHORT } else { SHORT_OF_LOOPS }
     }
 
     /// Runs it from the first elements of the two inputs to the output's.

@@ -2,6 +2,9 @@
 
 mod blocked;
 mod bound;
+mod cast;
+mod choose;
+mod extreme;
 mod fused;
 mod kernel;
 mod lifetimes;
@@ -14,6 +17,10 @@ mod walk;
 
 pub use blocked::Blocked;
 pub(crate) use bound::{Bound, Plan, Prepared, RunBound, Source};
+pub use cast::cast_loop;
+pub use choose::choose_loop;
+pub(crate) use extreme::Extreme;
+pub use extreme::Which;
 pub use fused::{Fused, Part, Slots};
 pub use kernel::{StridedLoop, copy_loop};
 pub(crate) use lifetimes::Lifetimes;
@@ -23,7 +30,7 @@ pub use opaque::{Neighbour, Opaque};
 pub use portion::Portion;
 pub use reduce::Reduce;
 pub use strided::{Operand, Strided};
-pub(crate) use walk::signed;
+pub(crate) use walk::{Walk, signed};
 
 use crate::{Access, Array, ArrayError, DType};
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 
 use super::kernel::{Pointers, StridedLoop, copy_loop};
 use super::walk::{Walk, signed};
-use crate::layout::Element;
+use crate::layout::{Element, Tuple};
 use crate::{Array, ArrayError, DType, Scalar};
 use smallvec::SmallVec;
 
@@ -46,7 +46,8 @@ impl Reduce {
                 }
             });
         if !fits {
-            let message = format!("cannot reduce shape {:?} over axes {axes:?} into {:?}", from.shape, to.shape);
+            let (shapes, axes) = ((Tuple(&from.shape), Tuple(&to.shape)), Tuple(axes));
+            let message = format!("cannot reduce shape {} over axes {axes} into {}", shapes.0, shapes.1);
             return Err(ArrayError::Invalid(message));
         }
         let masked: SmallVec<[isize; 4]> =

@@ -84,7 +84,7 @@ impl Strided {
         for operand in operands {
             match operand {
                 Operand::Scalar(scalar, dtype) => {
-                    let refuse = || ArrayError::Invalid(format!("{scalar:?} is no {}", dtype.name()));
+                    let refuse = || ArrayError::Invalid(format!("{scalar} is no {}", dtype.name()));
                     inputs.push(Input::Scalar(scalar.element(*dtype).ok_or_else(refuse)?));
                     items.push(0);
                 }

@@ -1,7 +1,8 @@
 //! How loops walk over operands of any layout.
 
-use super::kernel::{Pointers, StridedLoop};
+use super::kernel::{OPERANDS, StridedLoop};
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// How to walk over operands that have one shape together: as few axes as possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,41 +93,54 @@ impl Walk {
     /// # Safety
     ///
     /// As for [`StridedLoop::call`], for all elements of the part.
-    pub(crate) unsafe fn run(&self, kernel: &StridedLoop, pointers: &[*mut u8], part: std::ops::Range<usize>) {
-        let mut at: Pointers = (0..self.operands)
-            .map(|operand| pointers[operand].wrapping_offset(self.step(0, operand).wrapping_mul(signed(part.start))))
-            .collect();
-        if self.shape[1..].contains(&0) || part.is_empty() {
-            return;
-        }
-        // SAFETY: the caller's promise.
-        unsafe { self.axis(kernel, &mut at, 0, part.len()) };
+    pub(crate) unsafe fn run(&self, kernel: &StridedLoop, pointers: &[*mut u8], part: Range<usize>) {
+        self.rows(pointers, part, |row, length, steps| {
+            // SAFETY: the caller's promise.
+            unsafe { kernel.call(row, &[signed(length)], steps) };
+        });
     }
 
     /// Calls `visit` with pointers to each element of the operands.
     pub(crate) fn each(&self, pointers: &[*mut u8], mut visit: impl FnMut(&[*mut u8])) {
         self.each_row(pointers, |row, length, steps| {
-            let mut at: Pointers = row.into();
-            for index in 0..length {
-                for (operand, pointer) in at.iter_mut().enumerate() {
-                    *pointer = row[operand].wrapping_offset(steps[operand].wrapping_mul(signed(index)));
+            let mut at = [std::ptr::null_mut(); OPERANDS];
+            let at = &mut at[..row.len()];
+            at.copy_from_slice(row);
+            for _ in 0..length {
+                visit(at);
+                for (pointer, step) in at.iter_mut().zip(steps) {
+                    *pointer = pointer.wrapping_offset(*step);
                 }
-                visit(&at);
             }
         });
     }
 
     /// Calls `visit` for each row along the innermost axis: pointers to its first elements, its length, its steps.
-    pub(crate) fn each_row(&self, pointers: &[*mut u8], mut visit: impl FnMut(&[*mut u8], usize, &[isize])) {
-        let inner = self.shape.len() - 1;
-        let steps = &self.steps[inner * self.operands..];
-        let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, inner);
-        if self.size() == 0 {
+    #[inline]
+    pub(crate) fn each_row(&self, pointers: &[*mut u8], visit: impl FnMut(&[*mut u8], usize, &[isize])) {
+        self.rows(pointers, 0..self.shape[0], visit);
+    }
+
+    /// Calls `visit` for each row of a part of the outermost axis. Rows may be short: little stands around each.
+    #[inline]
+    fn rows(&self, pointers: &[*mut u8], part: Range<usize>, mut visit: impl FnMut(&[*mut u8], usize, &[isize])) {
+        if part.is_empty() || self.shape[1..].contains(&0) {
             return;
         }
-        let mut at: Pointers = pointers.into();
+        let (operands, inner) = (self.operands, self.shape.len() - 1);
+        let mut at = [std::ptr::null_mut::<u8>(); OPERANDS];
+        let at = &mut at[..operands];
+        for ((pointer, first), step) in at.iter_mut().zip(pointers).zip(&self.steps) {
+            *pointer = first.wrapping_offset(step.wrapping_mul(signed(part.start)));
+        }
+        let steps = self.inner_steps();
+        if inner == 0 {
+            return visit(at, part.len(), steps);
+        }
+        let length = |axis: usize| if axis == 0 { part.len() } else { self.shape[axis] };
+        let mut index: SmallVec<[usize; 4]> = SmallVec::from_elem(0, inner);
         loop {
-            visit(&at, self.shape[inner], steps);
+            visit(at, self.shape[inner], steps);
             let mut axis = inner;
             loop {
                 if axis == 0 {
@@ -134,10 +148,11 @@ impl Walk {
                 }
                 axis -= 1;
                 index[axis] += 1;
-                let over = index[axis] == self.shape[axis];
-                let moved = if over { 1 - signed(self.shape[axis]) } else { 1 };
-                for (operand, pointer) in at.iter_mut().enumerate() {
-                    *pointer = pointer.wrapping_offset(self.step(axis, operand).wrapping_mul(moved));
+                let over = index[axis] == length(axis);
+                let moved = if over { 1 - signed(length(axis)) } else { 1 };
+                let steps = &self.steps[axis * operands..];
+                for (pointer, step) in at.iter_mut().zip(steps) {
+                    *pointer = pointer.wrapping_offset(step.wrapping_mul(moved));
                 }
                 if !over {
                     break;
@@ -145,26 +160,6 @@ impl Walk {
                 index[axis] = 0;
             }
         }
-    }
-
-    /// # Safety
-    ///
-    /// As for `run`.
-    unsafe fn axis(&self, kernel: &StridedLoop, at: &mut Pointers, axis: usize, length: usize) {
-        let steps = &self.steps[axis * self.operands..(axis + 1) * self.operands];
-        if axis + 1 == self.shape.len() {
-            // SAFETY: the caller's promise.
-            return unsafe { kernel.call(at, &[signed(length)], steps) };
-        }
-        let start = at.clone();
-        for index in 0..length {
-            for (operand, pointer) in at.iter_mut().enumerate() {
-                *pointer = start[operand].wrapping_offset(steps[operand].wrapping_mul(signed(index)));
-            }
-            // SAFETY: the caller's promise. The depth is the number of axes, which is small.
-            unsafe { self.axis(kernel, at, axis + 1, self.shape[axis + 1]) };
-        }
-        *at = start;
     }
 }
 

@@ -4,7 +4,7 @@ use super::raised;
 use crate::errors;
 use crate::location::Location;
 use pyo3::prelude::*;
-use weft_array::{Array, recording as tapes};
+use weft_array::{Array, Tuple, recording as tapes};
 
 /// Refuses to look at values that are not known: of what a recording makes, or changes.
 #[cold]
@@ -15,7 +15,7 @@ pub(crate) fn check_look(py: Python<'_>, array: &Array) -> PyResult<()> {
             Some(_) => array.buffer().storage().map(drop).map_err(|error| raised(py, error)),
         };
     };
-    let described = format!("an array of shape {:?} and dtype {}", array.layout().shape.to_vec(), array.dtype().name());
+    let described = format!("an array of shape {} and dtype {}", Tuple(&array.layout().shape), array.dtype().name());
     let maker = if name.is_empty() {
         "it is an argument".to_owned()
     } else {

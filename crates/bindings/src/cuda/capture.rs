@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use weft_array::recorded::{Mode, mode, set_captures};
-use weft_array::{Access, Array, ArrayError, DType, Layout, Prepared, granted, granting};
+use weft_array::{Access, Array, ArrayError, DType, Layout, Prepared, Tuple, granted, granting};
 use weft_cuda::{CudaError, Device, DeviceBuffer, Label, Launch, Recorder, Region};
 use weft_engine::Engine;
 
@@ -56,7 +56,7 @@ fn key(array: &Array) -> usize {
 }
 
 fn described(array: &Array) -> String {
-    format!("an array of shape {:?} and dtype {}", array.layout().shape.to_vec(), array.dtype().name())
+    format!("an array of shape {} and dtype {}", Tuple(&array.layout().shape), array.dtype().name())
 }
 
 impl Recording {

@@ -490,7 +490,7 @@ impl CudaLoop {
                 }
                 Operand::Scalar(scalar) => {
                     let bytes = scalar.bytes(*dtype);
-                    let refuse = || CudaError::InvalidArgument(format!("{scalar:?} is no {}", dtype.name()));
+                    let refuse = || CudaError::InvalidArgument(format!("{scalar} is no {}", dtype.name()));
                     launch.give_scalar(&bytes.ok_or_else(refuse)?[..dtype.size()])?;
                 }
             }

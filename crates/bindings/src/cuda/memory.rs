@@ -5,7 +5,7 @@ use crate::array::{NDArray, dtypes, raised};
 use crate::engine::Engine;
 use crate::errors;
 use pyo3::prelude::*;
-use weft_array::{Array, Buffer, DType, Layout};
+use weft_array::{Array, Buffer, DType, Layout, Tuple};
 use weft_cuda::{Device, DeviceBuffer};
 pub(crate) use weft_device::{array_on, buffer_of, fresh, memory_of, not_there};
 
@@ -14,9 +14,9 @@ pub(crate) use weft_device::{array_on, buffer_of, fresh, memory_of, not_there};
 pub(crate) fn expect<'a>(py: Python<'_>, array: &'a Array) -> PyResult<&'a DeviceBuffer> {
     memory_of(array).ok_or_else(|| {
         let message = format!(
-            "an array of shape {:?} is on the CPU, and the op runs on a CUDA device: copy the array there by \
+            "an array of shape {} is on the CPU, and the op runs on a CUDA device: copy the array there by \
              x.to_device(weft.gpu(i))",
-            array.layout().shape.to_vec()
+            Tuple(&array.layout().shape)
         );
         errors::argument_value(py, &message)
     })

@@ -7,7 +7,7 @@ pub(crate) mod variable;
 pub(crate) mod wait;
 
 pub(crate) use room::wait_for_room;
-pub(crate) use settings::{Given, check_interval};
+pub(crate) use settings::{Given, at_least_one, check_interval};
 
 use crate::exceptions::Exceptions;
 use pyo3::prelude::*;
@@ -25,8 +25,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// max_pending_ops : int, optional
 ///     How many ops may be pending. Pushes from inside ops are exempt.
 /// max_pending_bytes : int, optional
-///     How many bytes pending ops may hold: their results, and what pushes tell by `nbytes`. By default a sixteenth of the
-///     memory that this process may use, and at least 256 MiB.
+///     How many bytes pending ops may hold: their results, and what pushes tell by `nbytes`. By default a thirty-second of
+///     the memory that this process may use, and at least 256 MiB.
 /// on_limit : {"block", "raise"}, optional
 ///     Whether a push over a limit waits (without the GIL) or raises `PendingLimitError`.
 /// switch_interval : float, optional
@@ -35,6 +35,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// stall_after : float, optional
 ///     Seconds after which a wait warns, through the logger ``weft``, that no op has finished meanwhile: what runs, and
 ///     who waits for whom. None for never.
+/// blas_threads : int, optional
+///     How many threads BLAS and LAPACK take for a call of `weft.linalg` on this engine's arrays; by default as many as the
+///     process has set. It is set around each such call and then as before, by threadpoolctl (extra ``machine``).
 /// name : str, optional
 ///     For messages and names of threads.
 ///
@@ -42,6 +45,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// ------
 /// ArgumentValueError
 ///     For a number out of range, or an unknown policy or limit mode.
+/// ImportError
+///     If `blas_threads` is given and threadpoolctl is not installed.
 #[pyclass(module = "weft", frozen, weakref)]
 pub(crate) struct Engine {
     pub(crate) inner: weft_engine::Engine,
@@ -51,4 +56,6 @@ pub(crate) struct Engine {
     pub(crate) objects: OnceLock<Py<PyAny>>,
     /// What a trace wraps callables in: called with the callable and its name or None.
     pub(crate) wrap: Mutex<Option<Py<PyAny>>>,
+    /// Threads for a hosted call of BLAS or LAPACK, if not the process's.
+    pub(crate) blas_threads: Option<u64>,
 }

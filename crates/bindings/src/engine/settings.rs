@@ -48,7 +48,8 @@ impl Given<'_> {
     }
 }
 
-fn at_least_one(py: Python<'_>, what: &str, number: i64) -> PyResult<u64> {
+/// A number that is to be positive.
+pub(crate) fn at_least_one(py: Python<'_>, what: &str, number: i64) -> PyResult<u64> {
     let message = || format!("{what} must be at least 1, not {number}");
     u64::try_from(number).ok().filter(|&number| number > 0).ok_or_else(|| errors::argument_value(py, &message()))
 }

@@ -4,7 +4,7 @@ use super::process;
 use crate::arguments;
 use crate::callable::{AsyncCallable, Callable};
 use crate::cuda::{fences, times};
-use crate::engine::{Engine, Given, check_interval};
+use crate::engine::{Engine, Given, at_least_one, check_interval};
 use crate::errors;
 use crate::exceptions::Exceptions;
 use crate::host::Gil;
@@ -28,9 +28,9 @@ impl Engine {
     #[new]
     #[pyo3(
         signature = (workers=None, policy="work_stealing", *, max_pending_ops=1_048_576, max_pending_bytes=None,
-                     on_limit="block", switch_interval=None, stall_after=Some(30.0), name=None),
+                     on_limit="block", switch_interval=None, stall_after=Some(30.0), blas_threads=None, name=None),
         text_signature = "(workers=None, policy='work_stealing', *, max_pending_ops=1048576, max_pending_bytes=None, \
-                          on_limit='block', switch_interval=None, stall_after=30.0, name=None)"
+                          on_limit='block', switch_interval=None, stall_after=30.0, blas_threads=None, name=None)"
     )]
     fn new(
         py: Python<'_>,
@@ -41,8 +41,13 @@ impl Engine {
         on_limit: &str,
         switch_interval: Option<f64>,
         stall_after: Option<f64>,
+        blas_threads: Option<i64>,
         name: Option<String>,
     ) -> PyResult<Self> {
+        let blas_threads = blas_threads.map(|threads| at_least_one(py, "blas_threads", threads)).transpose()?;
+        if blas_threads.is_some() {
+            py.import("weft._array.blas")?.getattr("find")?.call0()?;
+        }
         let exceptions = Arc::new(Exceptions::new(py)?);
         let given = Given { workers, policy, max_pending_ops, max_pending_bytes, on_limit, stall_after, name };
         let settings = given.read(py, Gil::new(&exceptions))?;
@@ -52,7 +57,7 @@ impl Engine {
             py.import("sys")?.call_method1("setswitchinterval", (seconds,))?;
         }
         process::register(&inner);
-        Ok(Self { inner, exceptions, objects: OnceLock::new(), wrap: Mutex::new(None) })
+        Ok(Self { inner, exceptions, objects: OnceLock::new(), wrap: Mutex::new(None), blas_threads })
     }
 
     /// The name it was given, or None.
@@ -71,6 +76,12 @@ impl Engine {
     #[getter]
     fn workers(&self) -> usize {
         self.inner.workers()
+    }
+
+    /// How many threads BLAS and LAPACK take for a call on its arrays; None for as many as the process has set.
+    #[getter]
+    fn blas_threads(&self) -> Option<u64> {
+        self.blas_threads
     }
 
     /// Whether it was closed.

@@ -394,7 +394,20 @@ impl NDArray {
         Ok(Self::with_tape(view, own.engine.clone_ref(py), tape::Handle::view_of(slf)))
     }
 
-    /// The view that a key of integers and slices names; nothing for any other key, and for one that does not fit.
+    /// The view that shows the elements, which lie row after row, in another shape: one integer for each axis, -1 for what is
+    /// left. Nothing for anything else, and if the tape may know the array.
+    fn _reshaped(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyResult<Option<Self>> {
+        let (py, own) = (slf.py(), slf.get());
+        if own.tape.is_known() || !own.inner.is_contiguous() {
+            return Ok(None);
+        }
+        let Some(layout) = part::reshaped(&own.inner, shape)? else { return Ok(None) };
+        let view =
+            Array::on(own.inner.buffer().clone(), layout, own.inner.dtype()).map_err(|error| raised(py, error))?;
+        Ok(Some(Self::with_tape(view, own.engine.clone_ref(py), tape::Handle::view_of(slf))))
+    }
+
+    /// The view that a key of integers, slices and None names; nothing for any other key, and for one that does not fit.
     fn _part(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let (py, own) = (slf.py(), slf.get());
         let Some(part) = part::named(own.inner.layout(), key)? else { return Ok(None) };

@@ -15,6 +15,9 @@ use weft_engine::Host;
 /// made and others let go, completion tokens among it, waits for it to run Python again. A new one takes 0.1 ms.
 const REST: Duration = Duration::from_millis(10);
 
+/// How long memory of arrays is kept while nobody takes any, before a worker that has nothing to do gives it back.
+const KEPT: Duration = Duration::from_secs(2);
+
 #[derive(Clone, Copy, PartialEq)]
 enum ThreadState {
     /// Not one of our threads: it has, or makes, its own.
@@ -68,11 +71,17 @@ impl Host for Gil {
     }
 
     fn rests_after(&self) -> Option<Duration> {
-        (cfg!(Py_GIL_DISABLED) && STATE.get() == ThreadState::Kept).then_some(REST)
+        if cfg!(Py_GIL_DISABLED) && STATE.get() == ThreadState::Kept {
+            return Some(REST);
+        }
+        weft_array::keeps_memory().then_some(KEPT)
     }
 
     fn worker_rests(&self) {
-        let_go();
+        if cfg!(Py_GIL_DISABLED) {
+            let_go();
+        }
+        weft_array::release_memory(KEPT / 2);
     }
 
     fn worker_ends(&self) {

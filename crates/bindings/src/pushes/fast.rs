@@ -1,5 +1,6 @@
 //! Operators on arrays: straight to a loop where one was named, otherwise through Python.
 
+use super::fresh::fresh_product;
 use super::on_device;
 use super::strided::Loop;
 use crate::array::operator::{OPERATORS, Operator, broadcast, number_of, scalar};
@@ -120,7 +121,16 @@ pub(crate) fn binary<'py>(
 ) -> PyResult<Py<PyAny>> {
     let (py, own) = (array.py(), array.get());
     let dtype = own.inner.dtype();
-    if own.inner.buffer().is_elsewhere() {
+    if operator == Operator::Matmul {
+        // No loop over elements, but a product.
+        if let Some(fast) = cached(operator, dtype)
+            && let Ok(other) = other.cast_exact::<NDArray>()
+            && let (left, right) = if reflected { (other, array) } else { (array, other) }
+            && let Some(result) = fresh_product(fast.of.bind(py), left, right)?
+        {
+            return Ok(Py::new(py, result)?.into_any());
+        }
+    } else if own.inner.buffer().is_elsewhere() {
         if !is_replaced(ON_DEVICE, operator)
             && let Some(result) = on_device::binary(array, other, operator, reflected)?
         {
@@ -152,8 +162,8 @@ pub(crate) fn in_place<'py>(
 ) -> PyResult<()> {
     let (py, own) = (array.py(), array.get());
     let dtype = own.inner.dtype();
-    if is_known(own, other) {
-        // The tape wants to be asked before.
+    if is_known(own, other) || operator == Operator::Matmul {
+        // The tape wants to be asked before; a product is no loop over elements.
     } else if own.inner.buffer().is_elsewhere() {
         if !is_replaced(ON_DEVICE, operator) && on_device::in_place(array, other, operator)? {
             return Ok(());

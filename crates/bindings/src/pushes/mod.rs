@@ -3,6 +3,7 @@
 mod accesses;
 mod compute;
 mod fast;
+mod fresh;
 mod granting;
 mod kernel;
 pub(crate) mod memory;
@@ -10,17 +11,20 @@ pub(crate) mod mpi;
 mod network;
 pub(crate) mod on_device;
 mod operator;
+mod pieces;
 mod request;
 mod strided;
 pub(crate) mod tasks;
 
 pub(crate) use compute::push_compute;
 pub(crate) use fast::{binary, cache_loop, forget_loops, in_place, set_dispatch, unary};
+pub(crate) use fresh::{fresh_elements, fresh_join, fresh_product, fresh_reduction, fresh_search};
 pub(crate) use kernel::{Kernel, open_onednn};
 pub(crate) use memory::{Lasting, Memory, beside, copy_elements, empty, memory_stats, memory_trim, wrap};
 pub(crate) use network::{
     kernel_cells, kernel_cross_entropy, kernel_layer_norm, kernel_lookup, kernel_neighbours, kernel_sequence,
 };
 pub(crate) use operator::Operator;
+pub(crate) use pieces::{push_join, push_roll, push_search};
 pub(crate) use request::Request;
 pub(crate) use strided::Loop;

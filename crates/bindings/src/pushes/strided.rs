@@ -12,7 +12,9 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
 use smallvec::SmallVec;
 use std::ffi::{c_char, c_int, c_void};
-use weft_array::{Array, DType, Operand, Scalar, StridedLoop, push_elementwise, push_matmul, push_reduce};
+use weft_array::{
+    Array, DType, Operand, Scalar, StridedLoop, cast_loop, choose_loop, push_elementwise, push_matmul, push_reduce,
+};
 use weft_engine::PushOptions;
 use weft_engine::trace::Kind;
 
@@ -42,7 +44,7 @@ pub(crate) struct Loop {
     /// The ufunc's name.
     pub(super) name: String,
     /// What a reduction starts with.
-    identity: Option<Scalar>,
+    pub(super) identity: Option<Scalar>,
     /// Keeps the loop's code and data.
     ufunc: Option<Py<PyAny>>,
     /// What computes the same on devices; None if no kernel does.
@@ -91,11 +93,20 @@ impl Loop {
     #[staticmethod]
     fn activation(name: &str, dtype: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let dtype = dtypes::from_python(dtype)?;
-        let made = weft_kernels::activation(name, dtype).map(|kernel| {
-            let dtypes = std::iter::repeat_n(dtype, kernel.inputs() + 1).collect();
-            Self { kernel, dtypes, name: format!("nn.{name}"), identity: None, ufunc: None, cuda: PyOnceLock::new() }
-        });
-        Ok(made)
+        Ok(weft_kernels::activation(name, dtype).map(|kernel| Self::of_ours(kernel, &format!("nn.{name}"))))
+    }
+
+    /// The loop that casts elements of one dtype to another, as NumPy does; None if there is none.
+    #[staticmethod]
+    fn cast(from_: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let dtypes = [dtypes::from_python(from_)?, dtypes::from_python(to)?];
+        Ok(cast_loop(dtypes[0], dtypes[1]).map(|kernel| Self::of_ours(kernel, "astype")))
+    }
+
+    /// The loop that takes elements of one array where a mask is true and of another one elsewhere.
+    #[staticmethod]
+    fn choose(dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self::of_ours(choose_loop(dtypes::from_python(dtype)?), "where"))
     }
 
     /// Pushes an op: the loop over `inputs`, arrays or numbers, broadcast to the shape of `outputs`.
@@ -183,7 +194,13 @@ impl Loop {
 }
 
 impl Loop {
-    fn options(py: Python<'_>, output: &Array, name: &str) -> PushOptions<'static> {
+    /// A loop of ours, not of a ufunc.
+    fn of_ours(kernel: StridedLoop, name: &str) -> Self {
+        let dtypes = kernel.dtypes().into();
+        Self { kernel, dtypes, name: name.to_owned(), identity: None, ufunc: None, cuda: PyOnceLock::new() }
+    }
+
+    pub(super) fn options(py: Python<'_>, output: &Array, name: &str) -> PushOptions<'static> {
         let note = trace::of_arrays(py, output.engine(), Kind::Compute, name);
         PushOptions { note, ..PushOptions::default() }
     }

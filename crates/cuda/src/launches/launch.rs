@@ -68,11 +68,11 @@ impl Launcher {
         let threads: u64 = dimensions.block.iter().map(|count| u64::from(*count)).product();
         if dimensions.grid.contains(&0) || threads == 0 || threads > THREADS {
             return Err(CudaError::InvalidArgument(format!(
-                "kernel '{}' cannot be launched with grid {:?} and block {:?}: all counts are at least 1, and a block \
+                "kernel '{}' cannot be launched with grid ({}) and block ({}): all counts are at least 1, and a block \
                  has {THREADS} threads at most",
                 kernel.name(),
-                dimensions.grid,
-                dimensions.block
+                dimensions.grid.map(|count| count.to_string()).join(", "),
+                dimensions.block.map(|count| count.to_string()).join(", ")
             )));
         }
         kernel.allow_shared_memory(dimensions.shared_memory)?;

@@ -51,7 +51,7 @@ impl Default for Settings {
     }
 }
 
-/// A sixteenth of the memory that this process may use, and no less than 256 MiB: ops that far ahead are enough to keep all
+/// A thirty-second of the memory that this process may use, and no less than 256 MiB: ops that far ahead are enough to keep all
 /// workers busy, and more of them would only hold memory. Without limit where the system does not say what there is.
 fn share_of_memory() -> u64 {
     static SHARE: OnceLock<u64> = OnceLock::new();
@@ -64,7 +64,7 @@ fn share_of_memory() -> u64 {
         let group = || std::fs::read_to_string("/sys/fs/cgroup/memory.max").ok()?.trim().parse::<u64>().ok();
         match (total(), group()) {
             (None, None) => u64::MAX,
-            (total, group) => (total.unwrap_or(u64::MAX).min(group.unwrap_or(u64::MAX)) / 16).max(256 << 20),
+            (total, group) => (total.unwrap_or(u64::MAX).min(group.unwrap_or(u64::MAX)) / 32).max(256 << 20),
         }
     })
 }

@@ -321,7 +321,7 @@ impl Engine {
     pub(super) fn drain(&self, wait: &mut Wait<'_>) -> Result<(), EngineError> {
         let pool = self.core.pool();
         let (note, mut recorded, mut listed) = ((wait.note, "wait_for_all"), None, None);
-        let outcome = park_until(&self.core, wait, (&format!("all ops of {}", self.name()), note.1, None), |waiter| {
+        let outcome = park_until(&self.core, wait, (&format!("the work of {}", self.name()), note.1, None), |waiter| {
             listed = Some(Arc::clone(waiter));
             (_, recorded) = self.core.push_wait(OpKind::Fence, &[], waiter, None, note);
             pool.pushed(0, false);

@@ -38,6 +38,12 @@ fn balance(slot: &mut Shape, other: &Shape) -> Result<(), RuleError> {
     }
 }
 
+/// Axes as Python writes them.
+fn listed(axes: &[i64]) -> String {
+    let axes: Vec<String> = axes.iter().map(ToString::to_string).collect();
+    format!("({}{})", axes.join(", "), if axes.len() == 1 { "," } else { "" })
+}
+
 /// Attribute `axes`.
 pub(super) fn permute_dims(call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape]) -> Result<(), RuleError> {
     let ([x], [out]) = (ins, outs) else { return refuse("a permutation takes one operand and gives one result") };
@@ -52,11 +58,11 @@ pub(super) fn permute_dims(call: &Call<'_>, ins: &mut [Shape], outs: &mut [Shape
     let mut seen = order.clone();
     seen.sort_unstable();
     if seen.iter().enumerate().any(|(at, &each)| at != each) {
-        return refuse(format!("axes {axes:?} name an axis twice"));
+        return refuse(format!("axes {} name an axis twice", listed(&axes)));
     }
     let wrong = |shape: &Shape| shape.rank().is_some_and(|rank| rank != order.len());
     if wrong(x) || wrong(out) {
-        return refuse(format!("axes {axes:?} do not match an array of shape {x}"));
+        return refuse(format!("axes {} do not match an array of shape {x}", listed(&axes)));
     }
     let mut back = vec![UNKNOWN; order.len()];
     if let Some(own) = out.lengths() {

@@ -175,7 +175,7 @@ impl Settings {
             "balanced" => Memory::Balanced,
             "speed" => Memory::Speed,
             other => {
-                let message = format!("memory is \"min\", \"balanced\" or \"speed\", not {other:?}");
+                let message = format!("memory is \"min\", \"balanced\" or \"speed\", not \"{other}\"");
                 return Err(ProgramError::Arguments(message));
             }
         };
@@ -183,7 +183,7 @@ impl Settings {
         let memory = if sequential { Memory::Min } else { memory };
         let known = |name: &&&str| passes.is_none_or(|passes| passes.iter().any(|pass| pass == *name));
         if let Some(unknown) = passes.into_iter().flatten().find(|pass| !PASSES.contains(&pass.as_str())) {
-            let message = format!("no pass is called {unknown:?}: there are {}", PASSES.join(", "));
+            let message = format!("no pass is called '{unknown}': there are {}", PASSES.join(", "));
             return Err(ProgramError::Arguments(message));
         }
         let passes = PASSES.iter().filter(known).copied().collect();

@@ -4,7 +4,7 @@ use crate::ProgramError;
 use crate::recorded::{Recorded, Source};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use weft_array::{Array, ArrayError, Buffer, Home};
+use weft_array::{Array, ArrayError, Buffer, Home, Tuple};
 use weft_engine::EngineError;
 
 /// Bytes from where an entry was recorded to where it lies now.
@@ -93,7 +93,7 @@ impl Signature {
             ));
         }
         if !recorded.engine.is_same(buffer.engine()) {
-            let variable = format!("an array of shape {:?}", array.layout().shape);
+            let variable = format!("an array of shape {}", Tuple(&array.layout().shape));
             let (owner, engine) = (buffer.engine().name().to_owned(), recorded.engine.name().to_owned());
             return Err(ArrayError::from(EngineError::WrongEngine { variable, owner, engine }).into());
         }

@@ -39,10 +39,10 @@ impl Worker<'_> {
         true
     }
 
-    /// Sleeps until it has a token. The host hears of it if that takes long.
+    /// Sleeps until it has a token. The host hears of it if that takes long, as often as it wants to.
     fn rest(&self, parker: &Parker) {
         let host = &self.pool.host;
-        if let Some(patience) = host.rests_after() {
+        while let Some(patience) = host.rests_after() {
             if parker.park(Some(Instant::now() + patience)) {
                 return;
             }

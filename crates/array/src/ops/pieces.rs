@@ -1,0 +1,38 @@
+//! Arrays that are put together out of pieces of others.
+
+use super::at_once::{self, AT_ONCE};
+use super::push_elementwise;
+use crate::door::{Call, recording};
+use crate::step::{Operand, Walk, copy_loop};
+use crate::{Access, Array, ArrayError};
+use smallvec::SmallVec;
+use weft_engine::PushOptions;
+
+/// A piece of the output, and what is copied there: of one shape and one type.
+pub type Piece = (Array, Array);
+
+/// Pushes copies into pieces of `output`, which do not overlap and together are all of it: a small output is filled where it is
+/// pushed, a large one by an op for each piece, which run side by side, each as soon as what it copies is there.
+///
+/// The caller has waited for room for the output's bytes.
+pub fn push_pieces(output: &Array, pieces: &[Piece], options: PushOptions<'_>) -> Result<(), ArrayError> {
+    let kernel = copy_loop(output.dtype());
+    if output.layout().size() <= AT_ONCE && !recording::is_open() {
+        let mut arrays: SmallVec<[(&Array, Access); 8]> = pieces.iter().map(|(_, from)| (from, Access::Read)).collect();
+        arrays.push((output, Access::Overwrite));
+        let walk = |(to, from): &Piece| Walk::new(&to.layout().shape, &[&from.layout().strides, &to.layout().strides]);
+        let walks: SmallVec<[Walk; 4]> = pieces.iter().map(walk).collect();
+        let done = at_once::run_step(&Call::on(output.engine(), &arrays, options), |pointers| {
+            let whole = pointers[pieces.len()];
+            for (at, ((to, _), walk)) in pieces.iter().zip(&walks).enumerate() {
+                let target = whole.wrapping_add(to.layout().offset).wrapping_sub(output.layout().offset);
+                // SAFETY: the pointers are those of the arrays, of one shape and type, and nobody else knows the output.
+                unsafe { walk.run(&kernel, &[pointers[at], target], 0..walk.shape[0]) };
+            }
+        })?;
+        if done {
+            return Ok(());
+        }
+    }
+    pieces.iter().try_for_each(|(to, from)| push_elementwise(kernel, &[to], &[Operand::Array(from)], options))
+}

@@ -1,0 +1,155 @@
+//! Loops that cast elements from one type to another, as C does, and so NumPy.
+//!
+//! Floating-point numbers to integers are left out: what becomes of one that is out of range depends on how NumPy was compiled.
+//! So is half precision, which the language does not have.
+
+use super::kernel::StridedLoop;
+use crate::DType;
+use std::ffi::{c_char, c_void};
+
+/// A truth value as it lies in an array.
+#[derive(Clone, Copy)]
+struct Truth(u8);
+
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Complex<T>(T, T);
+
+/// What C makes of a value of this type where one of another type is asked for.
+trait As<T> {
+    fn cast(self) -> T;
+}
+
+macro_rules! numbers {
+    ($($from:ty => [$($to:ty),*]),* $(,)?) => {$($(
+        impl As<$to> for $from {
+            #[inline(always)]
+            #[allow(clippy::inline_always)] // into the loop
+            #[allow(clippy::cast_lossless, clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // as C does
+            #[allow(clippy::cast_precision_loss, clippy::cast_sign_loss, clippy::unnecessary_cast)] // as above
+            fn cast(self) -> $to {
+                self as $to
+            }
+        }
+    )*)*};
+}
+
+macro_rules! integers {
+    ($($from:ty),*) => {$(
+        numbers!($from => [i8, u8, i16, u16, i32, u32, i64, u64, f32, f64]);
+    )*};
+}
+
+macro_rules! others {
+    ($($real:ty),*) => {$(
+        impl As<Truth> for $real {
+            #[inline(always)]
+            #[allow(clippy::inline_always)] // into the loop
+            #[allow(clippy::float_cmp)] // any other number is true
+            fn cast(self) -> Truth {
+                Truth(u8::from(self != <$real>::default()))
+            }
+        }
+        impl As<$real> for Truth {
+            #[inline(always)]
+            #[allow(clippy::inline_always)] // into the loop
+            #[allow(clippy::cast_lossless, clippy::cast_possible_wrap)] // 0 or 1
+            fn cast(self) -> $real {
+                u8::from(self.0 != 0) as $real
+            }
+        }
+    )*};
+}
+
+integers!(i8, u8, i16, u16, i32, u32, i64, u64);
+numbers!(f32 => [f32, f64], f64 => [f32, f64]);
+others!(i8, u8, i16, u16, i32, u32, i64, u64, f32, f64);
+
+impl<S: As<f32>> As<Complex<f32>> for S {
+    #[inline]
+    fn cast(self) -> Complex<f32> {
+        Complex(self.cast(), 0.0)
+    }
+}
+
+impl<S: As<f64>> As<Complex<f64>> for S {
+    #[inline]
+    fn cast(self) -> Complex<f64> {
+        Complex(self.cast(), 0.0)
+    }
+}
+
+/// # Safety
+///
+/// As for the loop that it is.
+unsafe extern "C" fn cast<S: As<T> + Copy, T: Copy>(
+    args: *mut *mut c_char,
+    dimensions: *const isize,
+    steps: *const isize,
+    _: *mut c_void,
+) {
+    // SAFETY: two operands and one axis, by the loop's contract; elements are read and written unaligned.
+    unsafe {
+        let (count, from, to) = (*dimensions, *steps, *steps.add(1));
+        let (source, target) = (*args, *args.add(1));
+        if from.unsigned_abs() == size_of::<S>() && to.unsigned_abs() == size_of::<T>() && from > 0 && to > 0 {
+            let (source, target) = (source.cast::<S>(), target.cast::<T>());
+            for index in 0..count.unsigned_abs() {
+                target.add(index).write_unaligned(source.add(index).read_unaligned().cast());
+            }
+            return;
+        }
+        for index in 0..count {
+            let element = source.wrapping_offset(index * from).cast::<S>().read_unaligned();
+            target.wrapping_offset(index * to).cast::<T>().write_unaligned(element.cast());
+        }
+    }
+}
+
+/// The loop that casts elements of one type to another one, if there is one.
+#[must_use]
+pub fn cast_loop(from: DType, to: DType) -> Option<StridedLoop> {
+    type Function = unsafe extern "C" fn(*mut *mut c_char, *const isize, *const isize, *mut c_void);
+    macro_rules! of {
+        ($source:ty: $($name:ident => $target:ty),*) => {
+            match to {
+                $(DType::$name => cast::<$source, $target> as Function,)*
+                _ => return None,
+            }
+        };
+    }
+    macro_rules! of_integer {
+        ($source:ty) => {
+            of!($source: Bool => Truth, Int8 => i8, UInt8 => u8, Int16 => i16, UInt16 => u16, Int32 => i32,
+                UInt32 => u32, Int64 => i64, UInt64 => u64, Float32 => f32, Float64 => f64,
+                Complex64 => Complex<f32>, Complex128 => Complex<f64>)
+        };
+    }
+    macro_rules! of_float {
+        ($source:ty) => {
+            of!($source: Bool => Truth, Float32 => f32, Float64 => f64, Complex64 => Complex<f32>,
+                Complex128 => Complex<f64>)
+        };
+    }
+    if from == to {
+        return None; // a copy
+    }
+    let function = match from {
+        DType::Bool => of!(Truth: Int8 => i8, UInt8 => u8, Int16 => i16, UInt16 => u16, Int32 => i32, UInt32 => u32,
+            Int64 => i64, UInt64 => u64, Float32 => f32, Float64 => f64, Complex64 => Complex<f32>,
+            Complex128 => Complex<f64>),
+        DType::Int8 => of_integer!(i8),
+        DType::UInt8 => of_integer!(u8),
+        DType::Int16 => of_integer!(i16),
+        DType::UInt16 => of_integer!(u16),
+        DType::Int32 => of_integer!(i32),
+        DType::UInt32 => of_integer!(u32),
+        DType::Int64 => of_integer!(i64),
+        DType::UInt64 => of_integer!(u64),
+        DType::Float32 => of_float!(f32),
+        DType::Float64 => of_float!(f64),
+        DType::Float16 | DType::Complex64 | DType::Complex128 => return None,
+    };
+    // SAFETY: it touches nothing but its operands, and takes any bytes for numbers.
+    unsafe { StridedLoop::new(function, std::ptr::null_mut(), &[from], &[to]) }
+}

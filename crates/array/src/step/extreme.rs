@@ -1,0 +1,150 @@
+//! Where the largest, or the smallest, elements along an axis are.
+
+use super::Operands;
+use super::opaque::Opaque;
+use super::walk::{Walk, signed};
+use crate::layout::Tuple;
+use crate::{Array, ArrayError, DType};
+use smallvec::SmallVec;
+use weft_engine::{Cause, OpContext};
+
+/// Which of two elements an extreme is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// The larger one.
+    Largest,
+    /// The smaller one.
+    Smallest,
+}
+
+/// The places of extremes along an axis: of the first of several, and of the first NaN if there is one, as in NumPy.
+pub(crate) struct Extreme {
+    which: Which,
+    dtype: DType,
+    /// Over the output's elements: the input's first ones, the output.
+    kept: Walk,
+    length: usize,
+    step: isize,
+}
+
+impl Extreme {
+    /// The places along `axis` of the input, whose length the output has not; without an axis, in the whole input, row after row.
+    /// Nothing if there is no loop for the type.
+    pub(crate) fn new(
+        which: Which,
+        output: &Array,
+        input: &Array,
+        axis: Option<usize>,
+    ) -> Result<Option<Self>, ArrayError> {
+        let (from, to) = (input.layout(), output.layout());
+        if matches!(input.dtype(), DType::Float16 | DType::Complex64 | DType::Complex128) {
+            return Ok(None);
+        }
+        let refuse = || {
+            let along = axis.map_or_else(|| "all axes".to_owned(), |axis| format!("axis {axis}"));
+            let (from, to) = (Tuple(&from.shape), Tuple(&to.shape));
+            let message = format!("cannot search shape {from} along {along} into shape {to}");
+            ArrayError::Invalid(message)
+        };
+        if output.dtype() != DType::Int64 || from.size() == 0 || std::sync::Arc::ptr_eq(input.buffer(), output.buffer())
+        {
+            return Err(refuse());
+        }
+        let Some(axis) = axis else {
+            if !input.is_contiguous() {
+                return Ok(None);
+            }
+            if to.size() != 1 {
+                return Err(refuse());
+            }
+            let (length, step) = (from.size(), signed(input.dtype().size()));
+            return Ok(Some(Self { which, dtype: input.dtype(), kept: Walk::flat(1, &[0, 0]), length, step }));
+        };
+        let without = |at: &usize| *at != axis;
+        let kept: SmallVec<[usize; 4]> = (0..from.shape.len()).filter(without).collect();
+        let shape: SmallVec<[usize; 4]> = kept.iter().map(|&at| from.shape[at]).collect();
+        if axis >= from.shape.len() || shape[..] != to.shape[..] {
+            return Err(refuse());
+        }
+        let strides: SmallVec<[isize; 4]> = kept.iter().map(|&at| from.strides[at]).collect();
+        let kept = Walk::new(&shape, &[&strides, &to.strides]);
+        Ok(Some(Self { which, dtype: input.dtype(), kept, length: from.shape[axis], step: from.strides[axis] }))
+    }
+
+    /// Runs it from the first element of the input to the output's.
+    ///
+    /// # Safety
+    ///
+    /// There are two pointers, as [`Step::run`](super::Step::run) asks for.
+    pub(crate) unsafe fn run_on(&self, arrays: &[*mut u8]) {
+        macro_rules! of {
+            ($type:ty) => {
+                match self.which {
+                    // SAFETY: the caller's promise.
+                    Which::Largest => unsafe { self.search::<$type>(arrays, |new, old| new > old) },
+                    // SAFETY: as above.
+                    Which::Smallest => unsafe { self.search::<$type>(arrays, |new, old| new < old) },
+                }
+            };
+        }
+        match self.dtype {
+            DType::Bool | DType::UInt8 => of!(u8),
+            DType::Int8 => of!(i8),
+            DType::Int16 => of!(i16),
+            DType::UInt16 => of!(u16),
+            DType::Int32 => of!(i32),
+            DType::UInt32 => of!(u32),
+            DType::Int64 => of!(i64),
+            DType::UInt64 => of!(u64),
+            DType::Float32 => of!(f32),
+            DType::Float64 => of!(f64),
+            DType::Float16 | DType::Complex64 | DType::Complex128 => {}
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for `run_on`, for elements of this type.
+    #[allow(clippy::eq_op)] // NaN alone is not equal to itself
+    unsafe fn search<T: Copy + PartialEq>(&self, arrays: &[*mut u8], beats: impl Fn(T, T) -> bool) {
+        self.kept.each(arrays, |at| {
+            // SAFETY: the caller's promise; there is an element at least.
+            unsafe {
+                let element =
+                    |index: usize| at[0].wrapping_offset(self.step * signed(index)).cast::<T>().read_unaligned();
+                let (mut best, mut found) = (element(0), 0);
+                if best == best {
+                    for index in 1..self.length {
+                        let new = element(index);
+                        if beats(new, best) {
+                            (best, found) = (new, index);
+                        } else if new != new {
+                            found = index;
+                            break;
+                        }
+                    }
+                }
+                at[1].cast::<i64>().write_unaligned(signed(found) as i64);
+            }
+        });
+    }
+}
+
+impl Opaque for Extreme {
+    fn is_hosted(&self) -> bool {
+        false
+    }
+
+    fn run(&self, arrays: &Operands, _: &mut OpContext<'_>) -> Result<(), Cause> {
+        let start = |array: &Array| Ok(array.buffer().start()?.wrapping_add(array.layout().offset));
+        let pointers =
+            arrays.iter().map(|(array, _)| start(array)).collect::<Result<SmallVec<[*mut u8; 2]>, Cause>>()?;
+        // SAFETY: the accesses are granted, and the arrays have the layouts that it was made for.
+        unsafe { self.run_on(&pointers) };
+        Ok(())
+    }
+
+    fn is_private(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,249 @@
+//! Short ways for calls of which nothing has to be found out first: what they read are arrays of the host of one engine, of the
+//! loop's dtypes; nobody listens, nobody records; the result is new. They answer None for any other call, which goes the long way.
+
+use super::Loop;
+use super::pieces;
+use crate::array::operator::{broadcast, scalar};
+use crate::array::{NDArray, raised};
+use crate::trace;
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyTuple};
+use smallvec::SmallVec;
+use weft_array::{
+    Array, ArrayError, DType, Layout, Operand, Scalar, Shape, Strides, Which, push_elementwise, push_extreme,
+    push_matmul, push_reduce, recording,
+};
+use weft_engine::PushOptions;
+use weft_engine::trace::Kind;
+
+/// Whether an array is in the host's memory, and nobody wants to hear what is done with it.
+fn is_plain(array: &NDArray) -> bool {
+    array.inner.buffer().is_host() && !array.tape.is_known() && !recording::is_open()
+}
+
+/// Whether two arrays belong to one engine.
+fn are_together(one: &NDArray, other: &NDArray) -> bool {
+    one.owner().get().inner.is_same(&other.owner().get().inner)
+}
+
+/// A new array beside another one, once there is room for it.
+fn made(py: Python<'_>, beside: &NDArray, shape: &[usize], dtype: DType) -> PyResult<Array> {
+    let engine = beside.owner().get();
+    let array = Array::empty(&engine.inner, shape, dtype).map_err(|error| raised(py, error))?;
+    engine.wait_for_room(py, array.bytes() as u64)?;
+    Ok(array)
+}
+
+fn handle(py: Python<'_>, array: Array, beside: &NDArray) -> NDArray {
+    NDArray::new(array, beside.owner().clone_ref(py))
+}
+
+/// The axis that an integer names.
+fn axis_of(axis: &Bound<'_, PyAny>, count: usize) -> Option<usize> {
+    let index = axis.cast_exact::<PyInt>().ok()?.extract::<isize>().ok()?;
+    let at = if index < 0 { index.wrapping_add_unsigned(count) } else { index };
+    usize::try_from(at).ok().filter(|at| *at < count)
+}
+
+/// A new array, into which a reduction of `x` over an axis, or over all, was pushed; None where that takes more than this
+/// loop: for another dtype, other axes, or if somebody listens.
+#[pyfunction]
+pub(crate) fn fresh_reduction(
+    r#loop: &Bound<'_, Loop>,
+    x: &Bound<'_, NDArray>,
+    axis: Option<&Bound<'_, PyAny>>,
+    keepdims: bool,
+) -> PyResult<Option<NDArray>> {
+    let of = r#loop.get();
+    let (py, own) = (x.py(), x.get());
+    let from = &own.inner;
+    let layout = from.layout();
+    let count = layout.shape.len();
+    if !is_plain(own) || count == 0 || layout.size() == 0 || of.dtypes.iter().any(|dtype| *dtype != from.dtype()) {
+        return Ok(None);
+    }
+    let mut over: SmallVec<[usize; 4]> = (0..count).collect();
+    if let Some(axis) = axis {
+        match axis_of(axis, count) {
+            Some(at) => over = SmallVec::from_slice(&[at]),
+            None => return Ok(None),
+        }
+    }
+    let length = |at: usize| if over.contains(&at) { 1 } else { layout.shape[at] };
+    let shape: Shape = (0..count).map(length).collect();
+    let kept = made(py, own, &shape, from.dtype())?;
+    push_reduce(of.kernel, of.identity, &kept, from, &over, Loop::options(py, &kept, &of.name))
+        .map_err(|error| raised(py, error))?;
+    if keepdims {
+        return Ok(Some(handle(py, kept, own)));
+    }
+    let strides = &kept.layout().strides;
+    let rest = (0..count).filter(|at| !over.contains(at));
+    let (shape, strides) = rest.map(|at| (shape[at], strides[at])).unzip();
+    let view = Array::on(kept.buffer().clone(), Layout { shape, strides, offset: 0 }, from.dtype());
+    Ok(Some(handle(py, view.map_err(|error| raised(py, error))?, own)))
+}
+
+/// A new array, into which the loop over `inputs`, arrays or numbers, was pushed.
+#[pyfunction]
+pub(crate) fn fresh_elements(r#loop: &Bound<'_, Loop>, inputs: &Bound<'_, PyTuple>) -> PyResult<Option<NDArray>> {
+    let (py, of) = (inputs.py(), r#loop.get());
+    let mut held: SmallVec<[Result<Bound<'_, NDArray>, Scalar>; 4]> = SmallVec::new();
+    let mut first: Option<Bound<'_, NDArray>> = None;
+    let mut shape = Shape::new();
+    if inputs.len() != of.kernel.inputs() || of.kernel.outputs() != 1 {
+        return Ok(None);
+    }
+    for (input, dtype) in inputs.iter().zip(&of.dtypes) {
+        match input.cast_into_exact::<NDArray>() {
+            Ok(array) => {
+                let own = array.get();
+                let fits = own.inner.dtype() == *dtype && is_plain(own);
+                if !fits || first.as_ref().is_some_and(|first| !are_together(first.get(), own)) {
+                    return Ok(None);
+                }
+                let other = &own.inner.layout().shape;
+                if first.is_none() {
+                    shape.clone_from(other);
+                    first = Some(array.clone());
+                } else if shape != *other {
+                    let Some(common) = broadcast(&shape, other) else { return Ok(None) };
+                    shape = common;
+                }
+                held.push(Ok(array));
+            }
+            Err(error) => {
+                let Some(scalar) = scalar(&error.into_inner(), *dtype) else { return Ok(None) };
+                held.push(Err(scalar));
+            }
+        }
+    }
+    let Some(first) = first else { return Ok(None) };
+    let output = made(py, first.get(), &shape, of.dtypes[held.len()])?;
+    let operands: SmallVec<[Operand<'_>; 4]> = held
+        .iter()
+        .zip(&of.dtypes)
+        .map(|(input, dtype)| match input {
+            Ok(array) => Operand::Array(&array.get().inner),
+            Err(scalar) => Operand::Scalar(*scalar, *dtype),
+        })
+        .collect();
+    push_elementwise(of.kernel, &[&output], &operands, Loop::options(py, &output, &of.name))
+        .map_err(|error| raised(py, error))?;
+    Ok(Some(handle(py, output, first.get())))
+}
+
+/// A new array, into which the product of two matrices, or of one and a vector, was pushed.
+#[pyfunction]
+pub(crate) fn fresh_product(
+    r#loop: &Bound<'_, Loop>,
+    a: &Bound<'_, NDArray>,
+    b: &Bound<'_, NDArray>,
+) -> PyResult<Option<NDArray>> {
+    let (py, of, left, right) = (a.py(), r#loop.get(), a.get(), b.get());
+    let (rows, columns) = (&left.inner.layout().shape, &right.inner.layout().shape);
+    let plain = is_plain(left) && is_plain(right) && are_together(left, right);
+    let typed = of.dtypes.iter().all(|dtype| *dtype == left.inner.dtype() && *dtype == right.inner.dtype());
+    let known = matches!((rows.len(), columns.len()), (1, 2) | (2, 1 | 2));
+    if !plain || !typed || !known || rows.contains(&0) || columns.contains(&0) {
+        return Ok(None);
+    }
+    let item = left.inner.dtype().size().cast_signed();
+    // A vector is a matrix of one row, or of one column.
+    let matrix = |array: &Array, at: usize| -> Result<Array, ArrayError> {
+        let mut layout = array.layout().clone();
+        if layout.shape.len() == 1 {
+            layout.shape.insert(at, 1);
+            layout.strides.insert(at, item);
+        }
+        Array::on(array.buffer().clone(), layout, array.dtype())
+    };
+    let (from_left, from_right) = (matrix(&left.inner, 0), matrix(&right.inner, 1));
+    let (from_left, from_right) =
+        (from_left.map_err(|error| raised(py, error))?, from_right.map_err(|error| raised(py, error))?);
+    let (m, inner) = (from_left.layout().shape[0], from_left.layout().shape[1]);
+    let n = from_right.layout().shape[1];
+    if from_right.layout().shape[0] != inner {
+        return Ok(None);
+    }
+    let output = made(py, left, &[m, n], left.inner.dtype())?;
+    let options = PushOptions { bytes: output.bytes() as u64, ..Loop::options(py, &output, &of.name) };
+    push_matmul(of.kernel, &output, &from_left, &from_right, options).map_err(|error| raised(py, error))?;
+    if rows.len() == 2 && columns.len() == 2 {
+        return Ok(Some(handle(py, output, left)));
+    }
+    let layout = Layout { shape: Shape::from_elem(m * n, 1), strides: Strides::from_elem(item, 1), offset: 0 };
+    let view = Array::on(output.buffer().clone(), layout, output.dtype()).map_err(|error| raised(py, error))?;
+    Ok(Some(handle(py, view, left)))
+}
+
+/// A new array, into which copies of `parts` were pushed, end to end along an axis, or each at an index of a new axis.
+#[pyfunction]
+pub(crate) fn fresh_join(
+    parts: &Bound<'_, PyTuple>,
+    axis: &Bound<'_, PyAny>,
+    stacked: bool,
+) -> PyResult<Option<NDArray>> {
+    let py = parts.py();
+    let Ok(first) = parts.get_item(0).and_then(|first| Ok(first.cast_into_exact::<NDArray>()?)) else {
+        return Ok(None);
+    };
+    let own = first.get();
+    let mut shape = own.inner.layout().shape.clone();
+    let Some(axis) = axis_of(axis, shape.len() + usize::from(stacked)) else { return Ok(None) };
+    let mut length = 0;
+    for part in parts.iter_borrowed() {
+        let Ok(part) = part.cast_exact::<NDArray>() else { return Ok(None) };
+        let (part, other) = (part.get(), &part.get().inner.layout().shape);
+        let alike = other.len() == shape.len()
+            && other.iter().zip(&shape).enumerate().all(|(at, (n, m))| n == m || (at == axis && !stacked));
+        let fits = alike && part.inner.dtype() == own.inner.dtype() && is_plain(part) && are_together(own, part);
+        if !fits {
+            return Ok(None);
+        }
+        length += if stacked { 1 } else { other[axis] };
+    }
+    if stacked {
+        shape.insert(axis, length);
+    } else {
+        shape[axis] = length;
+    }
+    let output = made(py, own, &shape, own.inner.dtype())?;
+    let result = Bound::new(py, handle(py, output, own))?;
+    if pieces::push_join(&result, parts, axis, stacked)? {
+        Ok(Some(handle(py, result.get().inner.clone(), own)))
+    } else {
+        Ok(None)
+    }
+}
+
+/// A new array, into which the search for the largest or the smallest elements along an axis, or in all of `x`, was pushed.
+#[pyfunction]
+pub(crate) fn fresh_search(
+    x: &Bound<'_, NDArray>,
+    axis: Option<&Bound<'_, PyAny>>,
+    largest: bool,
+) -> PyResult<Option<NDArray>> {
+    let (py, own) = (x.py(), x.get());
+    let mut shape = own.inner.layout().shape.clone();
+    if !is_plain(own) || own.inner.layout().size() == 0 {
+        return Ok(None);
+    }
+    let at = match axis {
+        None => {
+            shape = Shape::new();
+            None
+        }
+        Some(axis) => {
+            let Some(at) = axis_of(axis, shape.len()) else { return Ok(None) };
+            shape.remove(at);
+            Some(at)
+        }
+    };
+    let output = made(py, own, &shape, DType::Int64)?;
+    let (which, name) = if largest { (Which::Largest, "argmax") } else { (Which::Smallest, "argmin") };
+    let note = trace::of_arrays(py, output.engine(), Kind::Compute, name);
+    let pushed = push_extreme(which, &output, &own.inner, at, PushOptions { note, ..PushOptions::default() })
+        .map_err(|error| raised(py, error))?;
+    Ok(pushed.then(|| handle(py, output, own)))
+}

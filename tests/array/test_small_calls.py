@@ -1,0 +1,237 @@
+"""Short ways of calls on small arrays: they find what NumPy finds, wherever the operands lie."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import weft
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import Gate, MakeEngine
+
+KINDS = [
+    *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
+    *("float16", "float32", "float64", "complex64", "complex128"),
+]
+SOON = 30
+
+
+def values(dtype: str, shape: tuple[int, ...], seed: int = 1) -> Any:
+    draw = np.random.default_rng(seed)
+    found = draw.integers(-100, 100, shape) if dtype[0] == "i" else draw.integers(0, 200, shape)
+    if dtype[0] in "fc":
+        found = found / 7
+    return (found > 90 if dtype == "bool" else found).astype(dtype)
+
+
+def same(found: Any, expected: Any) -> None:
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found.numpy(), expected)
+
+
+@pytest.mark.parametrize("wanted", KINDS)
+@pytest.mark.parametrize("dtype", KINDS)
+def test_casts(dtype: str, wanted: str) -> None:
+    a = values(dtype, (7, 5))
+    if dtype[0] == "c" and wanted[0] not in "cb":
+        a = a.real.astype(a.real.dtype)
+    x = weft.asarray(a)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for view in (np.s_[:], np.s_[::2, ::-1], np.s_[3]):
+            same(x[view].astype(wanted), a[view].astype(wanted))
+        target, expected = weft.zeros((7, 5), dtype=wanted), np.zeros((7, 5), wanted)
+        target[1:], expected[1:] = x[:-1], a[:-1]
+    same(target, expected)
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_choices(dtype: str) -> None:
+    a, b, mask = values(dtype, (6, 5)), values(dtype, (6, 5), 2), values("bool", (6, 5), 3)
+    x, y, chosen = weft.asarray(a), weft.asarray(b), weft.asarray(mask)
+    same(weft.where(chosen, x, y), np.where(mask, a, b))
+    same(weft.where(chosen[:, :1], x.T.T[::-1], y[0]), np.where(mask[:, :1], a[::-1], b[0]))
+    same(weft.where(chosen, x, 1), np.where(mask, a, 1))
+    same(weft.where(chosen, 0.5, y), np.where(mask, 0.5, b))
+    same(weft.where(x, x, y), np.where(a, a, b))
+    wide = np.result_type(dtype, "float64")
+    same(weft.where(chosen, x, weft.asarray(b.astype(wide))), np.where(mask, a, b.astype(wide)))
+    same(weft.where(chosen, 1, 0), np.where(mask, 1, 0))
+
+
+@pytest.mark.parametrize("shape", [(5, 4), (1,), (3, 2, 4), (60, 50)], ids=str)
+def test_joins_and_rolls(shape: tuple[int, ...]) -> None:
+    a, b = values("float32", shape), values("float32", shape, 2)
+    x, y = weft.asarray(a), weft.asarray(b)
+    for axis in range(-len(shape), len(shape)):
+        same(weft.concatenate([x, y, x[:]], axis), np.concatenate([a, b, a], axis))
+        same(weft.stack([x, y], axis), np.stack([a, b], axis))
+        same(weft.roll(x.T, 2, axis), np.roll(a.T, 2, axis))
+        same(weft.roll(x, (-1, 7), (axis, 0)), np.roll(a, (-1, 7), (axis, 0)))
+    same(weft.stack([x, y], len(shape)), np.stack([a, b], len(shape)))
+    same(weft.roll(x, 3), np.roll(a, 3))
+    same(weft.roll(x.T, 3), np.roll(a.T, 3))
+    same(weft.concatenate([x, weft.asarray(b.astype(int))]), np.concatenate([a, b.astype(int)]))
+    same(weft.concatenate([x, y[:0]]), np.concatenate([a, b[:0]]))
+    out = weft.zeros((2 * shape[0], *shape[1:]), dtype=weft.float32)
+    out[: shape[0]] = x
+    same(weft.roll(out, 1, 0), np.roll(np.concatenate([a, np.zeros_like(a)]), 1, 0))
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_searches(dtype: str) -> None:
+    a = values(dtype, (9, 6))
+    if dtype[0] == "f":
+        a[4, 2:5] = np.nan
+    x = weft.asarray(a)
+    for name in ("argmax", "argmin"):
+        ours, theirs = getattr(weft, name), getattr(np, name)
+        same(ours(x), theirs(a))
+        for axis in (0, 1, -1):
+            same(ours(x, axis), theirs(a, axis))
+            same(ours(x[::-2, ::3], axis), theirs(a[::-2, ::3], axis))
+            same(ours(x, axis, keepdims=True), theirs(a, axis, keepdims=True))
+        same(ours(x.T), theirs(a.T))
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_reductions(dtype: str) -> None:
+    a = values(dtype, (9, 6, 4))
+    x = weft.asarray(a)
+    functions: list[str] = ["sum", "prod", "any", "all", *(["max", "min"] if dtype[0] != "c" else [])]
+    with np.errstate(all="ignore"):
+        for name in functions:
+            for axis in (None, 0, 1, -1, (0, 2)):
+                for keepdims in (False, True):
+                    found = getattr(weft, name)(x, axis=axis, keepdims=keepdims)
+                    expected = np.asarray(getattr(np, name)(a, axis=axis, keepdims=keepdims))
+                    assert found.dtype == expected.dtype, (name, axis)
+                    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "complex128"])
+def test_small_products(dtype: str) -> None:
+    a, b = values(dtype, (7, 5)), values(dtype, (5, 3), 2)
+    x, y = weft.asarray(a), weft.asarray(b)
+    for found, expected in (
+        (x @ y, a @ b),
+        (x @ y[:, 0], a @ b[:, 0]),
+        (x[0] @ y, a[0] @ b),
+        (x[0] @ y[:, 1], a[0] @ b[:, 1]),
+        (y.T @ x.T, b.T @ a.T),
+        (x[::2, ::-1] @ y, a[::2, ::-1] @ b),
+    ):
+        assert found.shape == np.shape(expected)
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-5)
+    with pytest.raises(ValueError, match=r"\(7, 5\) and \(7, 5\)"):
+        x @ x
+
+
+@pytest.mark.parametrize(
+    ("shape", "new"),
+    [((6, 4), (4, 6)), ((6, 4), (-1,)), ((6, 4), (2, -1, 3)), ((0, 3), (3, 0)), ((1,), ()), ((), (1, 1))],
+)
+def test_reshaping(shape: tuple[int, ...], new: tuple[int, ...]) -> None:
+    a = values("int64", shape)
+    x = weft.asarray(a)
+    same(x.reshape(new), a.reshape(new))
+    same(x.reshape(*new) if new else x.reshape(()), a.reshape(new))
+    for order in ("C", "F", "A"):
+        same(x.reshape(new, order=order), a.reshape(new, order=order))
+        same(weft.reshape(x.T, new, order), np.reshape(a.T, new, order))
+    for order in ("C", "F", "A", "K"):
+        same(x.T.ravel(order), a.T.ravel(order))
+        same(x.flatten(order), a.flatten(order))
+        same(x.copy(order), a.copy(order))
+    for bad in ((5, 5), (-1, -1), (5, 11, 3), (-2, 12)):
+        with pytest.raises(ValueError, match=r"shape|dimension"):
+            x.reshape(bad)
+    with pytest.raises(ValueError, match="order must be one of"):
+        x.reshape(new, order="Z")
+
+
+def test_new_axes_in_keys() -> None:
+    a = values("int64", (3, 4))
+    x = weft.asarray(a)
+    for key in (
+        np.s_[None],
+        np.s_[:, None],
+        np.s_[None, 1, None, ::2],
+        np.s_[..., None],
+        np.s_[0, None],
+        np.s_[1, 2, None],
+    ):
+        same(x[key], a[key])
+    with pytest.raises(IndexError, match="too many indices"):
+        x[0, 0, None, 0]
+
+
+@pytest.mark.parametrize("mutates", [False, True])
+def test_a_small_write_waits_for_readers_and_writers(make_engine: MakeEngine, gate: Gate, mutates: bool) -> None:
+    """What runs where it is called is as if it had been pushed: nothing that was pushed before is overtaken."""
+    engine = make_engine(2)
+    x = weft.zeros(8, engine=engine)
+    x += 1
+    assert x.is_ready()
+    seen: list[Any] = []
+    engine.push(gate, [] if mutates else [x], [x] if mutates else [])
+    assert gate.entered.wait(SOON)
+    engine.push(lambda: seen.append(np.asarray(x).copy()), read_vars=[x])
+    x += 1
+    assert not x.is_ready()
+    x[2:4] = weft.asarray([5, 6], engine=engine)
+    y = x + x[::-1]
+    gate.open()
+    engine.wait_for_all(timeout=SOON)
+    np.testing.assert_array_equal(seen[0], np.ones(8))
+    np.testing.assert_array_equal(x.numpy(), [2, 2, 5, 6, 2, 2, 2, 2])
+    np.testing.assert_array_equal(y.numpy(), x.numpy() + x.numpy()[::-1])
+
+
+def test_what_failed_stays_failed(make_engine: MakeEngine) -> None:
+    engine = make_engine(1)
+    x = weft.zeros(4, engine=engine)
+
+    def fail() -> None:
+        raise RuntimeError("no value")
+
+    engine.push(fail, mutate_vars=[x])
+    calls: list[Callable[[], Any]] = [
+        x.sum,
+        lambda: weft.where(x > 0, x, x),
+        lambda: weft.concatenate([x, x]),
+        lambda: weft.roll(x, 1),
+        x.argmax,
+        lambda: x.astype("float32"),
+        lambda: x @ x,
+        lambda: x.reshape(2, 2) + 1,
+    ]
+    for call in calls:
+        with pytest.raises(RuntimeError, match="no value"):
+            call().wait_to_read(SOON)
+    x += 1
+    with pytest.raises(RuntimeError, match="no value"):
+        x.wait_to_read(SOON)
+
+
+@pytest.mark.parametrize("policy", ["work_stealing", "serial"])
+def test_the_game_of_life(make_engine: MakeEngine, policy: str) -> None:
+    """Slices of a board that is written in place, small and large, against NumPy."""
+    engine = make_engine(2, policy)
+    for size in (20, 100):
+        board = (np.random.default_rng(size).random((size, size)) < 0.3).astype(np.int32)
+        found = weft.asarray(board, engine=engine)
+        for b in (board, found):
+            world: Any = b
+            for _ in range(10):
+                n = world[:-2, :-2] + world[:-2, 1:-1] + world[:-2, 2:] + world[1:-1, :-2] + world[1:-1, 2:]
+                n = n + world[2:, :-2] + world[2:, 1:-1] + world[2:, 2:]
+                centre = world[1:-1, 1:-1]
+                world[1:-1, 1:-1] = (n == 3) | ((centre == 1) & (n == 2))
+        same(found, board)
