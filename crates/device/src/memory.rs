@@ -1,7 +1,7 @@
 //! Arrays on a device, and the memory behind them.
 
 use std::any::Any;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use weft_array::{Array, ArrayError, Buffer, DType, Elsewhere, Home, Layout};
 use weft_cuda::{CudaError, Device, DeviceBuffer};
 use weft_engine::Engine;
@@ -9,7 +9,7 @@ use weft_engine::Engine;
 /// Number, among an engine's devices, of the first CUDA device; CPU devices come before. With as many lanes as engines
 /// have, those of the first sixteen devices of either kind are apart.
 pub const FIRST_DEVICE: u16 = 0x8010;
-/// Devices that a process has at most.
+/// Devices that are found without a search.
 const DEVICES: usize = 64;
 
 /// A CUDA device, as arrays know it.
@@ -33,16 +33,36 @@ impl Home for CudaHome {
     }
 }
 
-/// A device of this process, as arrays know it: the same for as long as the process lives.
+impl CudaHome {
+    fn new(device: &Device) -> Self {
+        let index = device.index();
+        Self {
+            device: device.clone(),
+            name: Box::leak(format!("cuda:{index}").into_boxed_str()), // once for each device
+            number: FIRST_DEVICE.saturating_add(u16::try_from(index).unwrap_or(u16::MAX)),
+        }
+    }
+}
+
+/// A device as arrays know it: the same for as long as the process lives.
 #[inline]
 pub fn home_of(device: &Device) -> &'static dyn Home {
     static HOMES: [OnceLock<CudaHome>; DEVICES] = [const { OnceLock::new() }; DEVICES];
-    let index = device.index();
-    HOMES[index % DEVICES].get_or_init(|| CudaHome {
-        device: device.clone(),
-        name: Box::leak(format!("cuda:{index}").into_boxed_str()), // once for each device
-        number: FIRST_DEVICE.saturating_add(u16::try_from(index).unwrap_or(u16::MAX)),
-    })
+    let home = HOMES[device.index() % DEVICES].get_or_init(|| CudaHome::new(device));
+    if home.device == *device { home } else { other_home_of(device) }
+}
+
+/// The same for one of another driver, as tests have them.
+#[cold]
+fn other_home_of(device: &Device) -> &'static dyn Home {
+    static OTHERS: Mutex<Vec<&'static CudaHome>> = Mutex::new(Vec::new());
+    let mut others = OTHERS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = others.iter().find(|known| known.device == *device) {
+        return *known;
+    }
+    let made: &'static CudaHome = Box::leak(Box::new(CudaHome::new(device)));
+    others.push(made);
+    made
 }
 
 /// The device memory of an array that is on a device.

@@ -1,0 +1,244 @@
+//! Random programs of launches and copies between the host and two simulated devices, recorded and replayed: what they give
+//! serially, with every access on the devices behind those that it conflicts with.
+
+#![allow(clippy::cast_ptr_alignment)] // memory of arrays is aligned to more than eight bytes
+
+#[path = "../../../engine/tests/watchdog/mod.rs"]
+mod watchdog;
+
+use proptest::prelude::*;
+use std::sync::Arc;
+use watchdog::Watchdog;
+use weft_array::{Access, Array, Buffer, Call, DType, Layout, Tag, recording};
+use weft_cuda::driver::Dimensions;
+use weft_cuda::simulated::{Kernel as Simulated, KernelCall, Settings, SimulatedDriver};
+use weft_cuda::{Cuda, Device, Kernel, Label, Launch, Parameter};
+use weft_device::{Noted, buffer_of, copy, fresh, launch};
+use weft_engine::{AccessKind, Engine, Policy, PushOptions, Wait};
+use weft_program::{Argument, Options, Program, Recorded};
+
+/// Elements of an array, each of eight bytes.
+const WORDS: usize = 16;
+/// Calls of each program.
+const CALLS: usize = 3;
+
+/// `out[i] = x[i] * 3 + out[i]`.
+fn mix(call: &mut KernelCall<'_>) {
+    let (out, x, count) = (call.parameter(0), call.parameter(1), call.count(2));
+    let (x, before) = (call.read_words(x, count), call.read_words(out, count));
+    let after: Vec<u64> = x.iter().zip(before).map(|(x, old)| x.wrapping_mul(3).wrapping_add(old)).collect();
+    call.write_words(out, &after);
+}
+
+struct Machine {
+    driver: SimulatedDriver,
+    devices: Vec<Device>,
+    kernels: Vec<Kernel>,
+    _cuda: Cuda,
+}
+
+impl Machine {
+    fn new(seed: u64) -> Self {
+        let driver = SimulatedDriver::new(Settings { devices: 2, seed, ..Settings::default() });
+        driver.add_kernel(Simulated::new("mix", &[8, 8, 4], mix).takes(10_000, 0.25));
+        // Chunks of two elements: so that a copy has several.
+        let settings = weft_cuda::Settings { chunk: 32, parts: 12 };
+        let cuda = Cuda::with_settings(Arc::new(driver.clone()), settings);
+        let devices: Vec<Device> = (0..2).map(|index| cuda.device(index).expect("a device")).collect();
+        let kernel = |device: &Device| {
+            // SAFETY: the simulated driver takes any image.
+            let module = unsafe { device.load_module(b"image") }.expect("a module");
+            module.kernel("mix").expect("a kernel")
+        };
+        let kernels = devices.iter().map(kernel).collect();
+        Self { driver, devices, kernels, _cuda: cuda }
+    }
+}
+
+/// One step over arrays that go by numbers: those of the places 0 to 2 are the arguments.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// Copies elements between any two arrays.
+    Copy { to: usize, from: usize, low: usize, high: usize },
+    /// Launches, if both are on one device.
+    Mix { to: usize, from: usize, low: usize, high: usize },
+    /// A new array at this place, and a copy of all of another one.
+    Fresh { place: usize, from: usize },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let range = (0..WORDS).prop_flat_map(|low| (Just(low), low + 1..=WORDS));
+    prop_oneof![
+        4 => (0..6_usize, 0..6_usize, range.clone())
+            .prop_map(|(to, from, (low, high))| Step::Copy { to, from, low, high }),
+        3 => (0..6_usize, 0..6_usize, range).prop_map(|(to, from, (low, high))| Step::Mix { to, from, low, high }),
+        2 => (0..3_usize, 0..6_usize).prop_map(|(place, from)| Step::Fresh { place, from }),
+    ]
+}
+
+/// The arrays of a run, and where each is: 0 is the host.
+struct World<'m> {
+    machine: &'m Machine,
+    engine: Engine,
+    arrays: Vec<(Array, usize)>,
+}
+
+fn part(array: &Array, low: usize, high: usize) -> Array {
+    let layout = Layout::contiguous(&[high - low], 8).expect("few elements");
+    let offset = array.layout().offset + low * 8;
+    Array::on(Arc::clone(array.buffer()), Layout { offset, ..layout }, DType::UInt64).expect("inside")
+}
+
+impl World<'_> {
+    fn made(&self, place: usize) -> Array {
+        let made = match place.checked_sub(1) {
+            None => Array::empty(&self.engine, &[WORDS], DType::UInt64),
+            Some(device) => fresh(&self.engine, &self.machine.devices[device], &[WORDS], DType::UInt64),
+        };
+        made.expect("a small array")
+    }
+
+    fn copy(&self, to: &Array, from: &Array) {
+        assert!(copy(&self.engine, to, from, &Noted::default()).is_ok(), "a copy that is taken");
+    }
+
+    fn mix(&self, device: usize, to: &Array, from: &Array) {
+        let kernel = &self.machine.kernels[device];
+        let plan = kernel.plan(&[Parameter::Pointer, Parameter::Pointer, Parameter::Scalar(4)]).expect("a plan");
+        let dimensions = Dimensions { grid: [1; 3], block: [64, 1, 1], shared_memory: 0 };
+        let count = u32::try_from(to.layout().size()).expect("few elements");
+        let access = |array: &Array, kind| weft_cuda::Access {
+            buffer: buffer_of(array).expect("on a device"),
+            range: array.range(),
+            kind,
+        };
+        // SAFETY: the kernel does what its arguments say.
+        let made = unsafe { Launch::new(kernel, &plan, dimensions, Label::from("mix")) }
+            .and_then(|made| made.pointer(to.layout().offset, access(to, AccessKind::Mutate)))
+            .and_then(|made| made.pointer(from.layout().offset, access(from, AccessKind::Read)))
+            .and_then(|made| made.scalar(&count.to_ne_bytes()))
+            .expect("fitting arguments");
+        let arrays = [(to, Access::Mutate), (from, Access::Read)];
+        launch(made, &Call::anywhere(&self.engine, &arrays, PushOptions::default()), true).expect("a launch");
+    }
+
+    fn run(&mut self, steps: &[Step]) {
+        for step in steps {
+            let count = self.arrays.len();
+            match *step {
+                Step::Copy { to, from, low, high } | Step::Mix { to, from, low, high } => {
+                    let ((to, place), (from, other)) = (&self.arrays[to % count], &self.arrays[from % count]);
+                    if Arc::ptr_eq(to.buffer(), from.buffer()) || *place + *other == 0 {
+                        continue;
+                    }
+                    let (to, from) = (part(to, low, high), part(from, low, high));
+                    match step {
+                        Step::Mix { .. } if place == other => self.mix(place - 1, &to, &from),
+                        _ => self.copy(&to, &from),
+                    }
+                }
+                Step::Fresh { place, from } => {
+                    let (from, other) = self.arrays[from % count].clone();
+                    if place + other > 0 {
+                        let made = self.made(place);
+                        self.copy(&made, &from);
+                        self.arrays.push((made, place));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The elements of an array.
+    fn values(&self, (array, place): &(Array, usize)) -> Vec<u64> {
+        let host = if *place == 0 { array.clone() } else { self.made(0) };
+        if *place > 0 {
+            self.copy(&host, array);
+        }
+        host.wait_to_read(&mut Wait::default()).expect("no failure");
+        let start = host.buffer().start().expect("memory").cast::<u64>();
+        // SAFETY: the array was waited for, and nothing is pushed on it meanwhile.
+        (0..WORDS).map(|at| unsafe { start.add(at).read() }).collect()
+    }
+}
+
+/// An array for each place, with numbers in it.
+fn world(machine: &Machine, workers: usize) -> World<'_> {
+    let policy = if workers == 0 { Policy::Serial } else { Policy::WorkStealing };
+    let settings = weft_engine::Settings { workers: Some(workers.max(1)), policy, ..weft_engine::Settings::default() };
+    let engine = Engine::new(settings).expect("an engine");
+    let mut world = World { machine, engine, arrays: Vec::new() };
+    for place in 0..3 {
+        let host = world.made(0);
+        let start = host.buffer().start().expect("memory").cast::<u64>();
+        for at in 0..WORDS {
+            // SAFETY: nobody else knows the array.
+            unsafe { start.add(at).write((place * 100 + at) as u64) };
+        }
+        if place > 0 {
+            let made = world.made(place);
+            world.copy(&made, &host);
+            world.arrays.push((made, place));
+        } else {
+            world.arrays.push((host, place));
+        }
+    }
+    world
+}
+
+/// The steps as a program of the world's three arrays.
+fn recorded(world: &World<'_>, steps: &[Step]) -> Program {
+    let tag = Tag::new("random");
+    recording::begin(Arc::clone(&tag), &world.engine).expect("no other recording");
+    let stands = |(array, place): &(Array, usize)| {
+        let buffer = Buffer::placeholder(array.buffer(), false, Arc::clone(&tag));
+        (Array::on(buffer, array.layout().clone(), array.dtype()).expect("as large"), *place)
+    };
+    let placeholders: Vec<(Array, usize)> = world.arrays.iter().map(stands).collect();
+    let arguments = placeholders
+        .iter()
+        .zip(&world.arrays)
+        .map(|((placeholder, _), (array, _))| Argument { placeholder: placeholder.clone(), array: array.clone() });
+    let arguments = arguments.collect();
+    let mut inside = World { machine: world.machine, engine: world.engine.clone(), arrays: placeholders };
+    inside.run(steps);
+    let tape = recording::end().expect("what was recorded");
+    let results: Vec<Array> = inside.arrays.iter().skip(3).map(|(array, _)| array.clone()).collect();
+    let recorded = Recorded::new(*tape, arguments, &results).expect("a recording");
+    Program::new(recorded, weft_program::Settings::default()).expect("a plan")
+}
+
+fn check(seed: u64, workers: usize, steps: &[Step]) {
+    let _watchdog = Watchdog::new("replays of random programs");
+    let machine = Machine::new(seed);
+    let mut eager = world(&machine, 0);
+    let replayed = world(&machine, workers);
+    let program = recorded(&replayed, steps);
+    let arguments: Vec<&Array> = replayed.arrays.iter().map(|(array, _)| array).collect();
+    for _ in 0..CALLS {
+        eager.arrays.truncate(3);
+        eager.run(steps);
+        // Nothing is waited for in between.
+        program.run(&arguments, &Options::default()).expect("a call");
+    }
+    for (one, other) in replayed.arrays.iter().zip(&eager.arrays) {
+        assert_eq!(replayed.values(one), eager.values(other));
+    }
+    assert!(replayed.engine.wait_for_all().is_ok());
+    drop((program, eager, replayed));
+    machine.driver.run_until_idle();
+    assert_eq!(machine.driver.take_hazards(), Vec::<String>::new());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn replays_give_what_eager_ops_give(
+        seed in any::<u64>(),
+        workers in 1..4_usize,
+        steps in prop::collection::vec(step(), 1..24),
+    ) {
+        check(seed, workers, &steps);
+    }
+}
