@@ -44,9 +44,9 @@ class UnknownFactError(GraphError):
 class MixedOperandsError(GraphError):
     """A call has symbols and arrays among its operands."""
 
-    def __init__(self, name: str, operand: object) -> None:
+    def __init__(self, name: str, kind: str) -> None:
         super().__init__(
-            f"{name}() has a symbol and {type(operand).__name__} among its operands: let a variable stand for the array, "
+            f"{name}() has a symbol and {kind} among its operands: let a variable stand for the array, "
             "and give the array to eval() or bind()"
         )
 

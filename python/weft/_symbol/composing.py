@@ -94,7 +94,7 @@ def _template(op: Op, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
         elif isinstance(x, np.generic) or (isinstance(x, np.ndarray) and not x.ndim):
             found.append(x.item())
         else:
-            raise MixedOperandsError(op.name, x)
+            raise MixedOperandsError(op.name, type(arrays[len(found)]).__name__)
     return tuple(found)
 
 

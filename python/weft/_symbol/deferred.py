@@ -106,8 +106,8 @@ def _template(name: str, value: Any, inputs: list[Symbol]) -> Any:
     if isinstance(value, NDArray | np.ndarray):
         return _small(name, given)
     if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Device):
+        given = given.item()
+    elif isinstance(value, Device):
         given = str(value)
     elif _is_scalar_type(given):
         given = np.dtype(given)
@@ -123,7 +123,7 @@ def _is_scalar_type(value: Any) -> bool:
 def _small(name: str, value: Any) -> Any:
     """Return positions as tuples of integers."""
     if isinstance(value, NDArray) or value.dtype.kind not in "biu" or value.size > _LARGEST:
-        raise MixedOperandsError(name, value)
+        raise MixedOperandsError(name, type(value).__name__)
     return _tuples(value.tolist())
 
 
