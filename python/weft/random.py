@@ -496,7 +496,9 @@ def _restore(words: npt.NDArray[np.uint64], seeds: np.random.SeedSequence) -> Ge
 def __getattr__(name: str) -> object:
     """Say what to write for what only NumPy's module has, whose functions share one generator."""
     hint = ""
-    if name == "seed":
+    if name.startswith("__"):
+        pass  # what imports ask for
+    elif name == "seed":
         hint = ": there is no generator that all share; make one by rng = weft.random.default_rng(seed)"
     elif callable(getattr(np.random, name, None)):
         hint = f": there is no generator that all share; make one, and see its methods for np.random.{name}: weft.random.default_rng(seed)"

@@ -210,7 +210,7 @@ def test_arithmetic_on_what_the_op_has_is_refused(arrays: weft.Engine, accesses:
     arrays.push(body, *([[x], []] if accesses == "read" else [[], [x]]))
     arrays.wait_for_all(SOON)
     assert len(caught) == 5
-    assert "shape [3]" in caught[0]
+    assert "shape (3,)" in caught[0]
     assert "numpy.asarray()" in caught[0]
     assert x.tolist() == [1, 1, 1]
     assert y.tolist() == [2, 2, 2]

@@ -56,14 +56,14 @@ def test_engine_of() -> None:
 
 def test_eager_returns_independent_arrays() -> None:
     x = A([3, 1, 3])
-    same = eager(lambda array: array, x)
+    same = eager("same", lambda array: array, x)
     same += 1
     assert x.tolist() == [3, 1, 3]
-    values, counts = eager(np.unique, x, return_counts=True)
+    values, counts = eager("unique", np.unique, x, return_counts=True)
     assert (values.tolist(), counts.tolist()) == ([1, 3], [1, 2])
-    result = eager(np.unique_counts, x)
+    result = eager("unique_counts", np.unique_counts, x)
     assert type(result).__name__ == "UniqueCountsResult"
-    assert eager(np.sum, x).item() == 7
+    assert eager("sum", np.sum, x).item() == 7
 
 
 def test_view() -> None:

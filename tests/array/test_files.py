@@ -102,7 +102,7 @@ def test_a_bad_name_is_not_saved(tmp_path: Path, suffix: str, name: str) -> None
 
 def test_arrays_without_a_name_are_refused(tmp_path: Path) -> None:
     place: Any = tmp_path / "a.npz"
-    with pytest.raises(TypeError, match=r"1 arrays without a name.*x=x"):
+    with pytest.raises(TypeError, match=r"1 array without a name.*x=x"):
         weft.save(place, weft.ones(2))  # type: ignore[arg-type] # what is wrong
     assert list(tmp_path.iterdir()) == []
 

@@ -314,7 +314,7 @@ def _pushed(x: weft.NDArray, **options: Any) -> None:
     [
         (
             lambda x: x[0].item(),
-            r"an array of shape \[\] and dtype float32 has no values yet .* capture 'step' writes it",
+            r"an array of shape \(\) and dtype float32 has no values yet .* capture 'step' writes it",
         ),
         (lambda x: x.numpy(), "has no values yet that could be waited for"),
         (repr, "End the block and replay the graph first"),
@@ -324,7 +324,7 @@ def _pushed(x: weft.NDArray, **options: Any) -> None:
         (lambda x: x.__cuda_array_interface__, "has no values yet"),
         (
             lambda x: x.copyfrom(np.ones(8, "float32")),
-            r"op 'copy' writes to an array of shape \[8\] and dtype float32 and cannot be recorded in capture 'step': it copies",
+            r"op 'copy' writes to an array of shape \(8,\) and dtype float32 and cannot be recorded in capture 'step': it copies",
         ),
         (
             lambda _: weft.asarray([1.0], device=DEVICE),

@@ -23,7 +23,7 @@ _LISTED = list(
 _INNER = {
     "broadcast_like", "cast_like", "copy_to", "ones_like", "concat_part", "functional", "fused", "layout_transform", "matmul_left", "matmul_right", "quantile_follow", "quantile_gradient",
     "reshape_like", "sum_like", "tape.identity", "tape.patch", "tape.view", "zeros_like", "cond", "scan",
-    "function", "pullback", "all_gather", "all_reduce", "all_to_all", "broadcast_from", "reduce_scatter",
+    "function", "operator", "pullback", "all_gather", "all_reduce", "all_to_all", "broadcast_from", "reduce_scatter",
 }  # fmt: skip
 
 _LISTING = """

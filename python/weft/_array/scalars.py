@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from weft._array.rules import DType
 
-__all__ = ["element", "number"]
+__all__ = ["element", "number", "number_of"]
 
 _LARGEST = {np.dtype(kind).itemsize: float(np.finfo(kind).max) for kind in (np.float16, np.float32, np.float64)}
 _PARTS: dict[int, DType] = {8: np.dtype(np.float32), 16: np.dtype(np.float64)}
@@ -76,3 +76,19 @@ def element(value: Any, dtype: DType) -> bool | int | float | complex:  # noqa: 
     if dtype.kind in "iuf" and isinstance(value, complex):
         raise TypeError(f"cannot assign the complex number {value} to an array of {dtype}")
     return number(value, dtype)
+
+
+def number_of(value: Any) -> Any:  # noqa: ANN401 - whatever was given
+    """Return a Python number for a number, a NumPy scalar, or an array of one element, which is waited for.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._array.scalars import number_of
+    >>> number_of(weft.asarray([2]))
+    2
+    """
+    found: Any = value.item() if hasattr(value, "item") else value
+    if not isinstance(found, bool | int | float | complex):
+        raise TypeError(f"a number is needed, not {found.__class__.__name__}")
+    return found

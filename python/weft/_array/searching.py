@@ -73,7 +73,7 @@ def _push_arg(op: Op, *, largest: bool) -> None:
         result, x = outputs[0], operands[0]
         if keepdims or (x.size if axis is None else x.shape[axis]) > _LONG or not x.size:
             return False
-        return push_search(result, x, axis, largest)
+        return push_search(result, x, None if axis is None else axis % x.ndim, largest)
 
     op.set_attribute("push", push)
 

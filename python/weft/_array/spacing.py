@@ -12,6 +12,7 @@ from weft._array.devices import as_device, place
 from weft._array.making import made
 from weft._array.operands import engine_of
 from weft._array.rules import Aval, as_dtype
+from weft._array.scalars import number_of
 from weft._core import wrap
 from weft._default import get_engine
 from weft._tape.hearing import hear_nothing
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from weft._core import Engine, NDArray
     from weft._device import Device
 
-__all__ = ["arange", "geomspace", "linspace", "logspace", "number_of"]
+__all__ = ["arange", "geomspace", "linspace", "logspace"]
 
 
 def _range_rule(*, start: float, stop: float, step: float, dtype: DType) -> Aval:
@@ -237,11 +238,3 @@ def _wrapped(
 ) -> NDArray:
     wanted = values.dtype if dtype is None else as_dtype(dtype)
     return place(wrap(values.astype(wanted), engine or get_engine()), as_device(device))
-
-
-def number_of(value: Any) -> Any:  # noqa: ANN401 - whatever was given
-    """Return a Python number for a number, a NumPy scalar, or an array of one element, which is waited for."""
-    found: Any = value.item() if hasattr(value, "item") else value
-    if not isinstance(found, bool | int | float | complex):
-        raise TypeError(f"a number is needed, not {found.__class__.__name__}")
-    return found

@@ -228,7 +228,7 @@ def _activation(name: str, default: float | None) -> Callable[..., bool]:
     def push(outputs: tuple[NDArray], operands: tuple[Any, ...], **attributes: float) -> bool:
         dtype = outputs[0].dtype
         loop = _loop(name, dtype)
-        if loop is None or any(x.__class__ is not NDArray or x.dtype != dtype for x in operands):
+        if loop is None or any(not isinstance(x, NDArray) or x.dtype != dtype for x in operands):
             return False
         numbers = () if default is None else (next(iter(attributes.values()), default),)
         loop.push(outputs, (*operands, *numbers))

@@ -59,7 +59,7 @@ def _push_labels(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray, NDAr
     if labels.ndim != logits.ndim:
         fill(out, 0)
         return True
-    if any(x.__class__ is not NDArray or x.dtype != out.dtype for x in operands) or not out.size:
+    if any(not isinstance(x, NDArray) or x.dtype != out.dtype for x in operands) or not out.size:
         return False
     get_op("nn.log_softmax")(logits, out=out)
     spread = view(g, (*g.shape, 1), (*g.strides, 0))
@@ -73,7 +73,7 @@ def _push_label_weight(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray
     if labels.ndim != logits.ndim:
         fill(out, 1)
         return True
-    if labels.__class__ is not NDArray or labels.dtype != out.dtype or not labels.size:
+    if not isinstance(labels, NDArray) or labels.dtype != out.dtype or not labels.size:
         return False
     get_op("sum")(labels, axis=(-1,), keepdims=True, out=out)
     return True
@@ -161,7 +161,7 @@ def _push_lrn(
 
 def _push_over(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray], *, axis: int = 1) -> bool:
     (out,), v = outputs, operands[0]
-    if v.__class__ is not NDArray or v.dtype != out.dtype:
+    if not isinstance(v, NDArray) or v.dtype != out.dtype:
         return False
     at = axis_index(axis, out.ndim)
     shape, strides = [1] * out.ndim, [0] * out.ndim
@@ -172,7 +172,7 @@ def _push_over(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray], *, ax
 
 def _push_part(outputs: tuple[NDArray], operands: tuple[NDArray], *, number: int, count: int) -> bool:
     (out,), (z,) = outputs, operands
-    if z.__class__ is not NDArray or z.dtype != out.dtype:
+    if not isinstance(z, NDArray) or z.dtype != out.dtype:
         return False
     del count
     copy_elements(out, view(z, out.shape, z.strides, number * out.shape[-1] * z.strides[-1]))
@@ -181,7 +181,7 @@ def _push_part(outputs: tuple[NDArray], operands: tuple[NDArray], *, number: int
 
 def _push_state(outputs: tuple[NDArray], operands: tuple[NDArray], *, number: int) -> bool:
     (out,), (states,) = outputs, operands
-    if states.__class__ is not NDArray or states.dtype != out.dtype:
+    if not isinstance(states, NDArray) or states.dtype != out.dtype:
         return False
     copy_elements(out, view(states, out.shape, states.strides[1:], number * states.strides[0]))
     return True
@@ -189,7 +189,7 @@ def _push_state(outputs: tuple[NDArray], operands: tuple[NDArray], *, number: in
 
 def _push_state_data(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray], *, number: int) -> bool:
     (out,), g = outputs, operands[0]
-    if g.__class__ is not NDArray or g.dtype != out.dtype or not out.size:
+    if not isinstance(g, NDArray) or g.dtype != out.dtype or not out.size:
         return False
     fill(out, 0)
     copy_elements(view(out, g.shape, out.strides[1:], number * out.strides[0]), g)

@@ -31,7 +31,7 @@ def run(
         return False
     dtype = outputs[0].dtype
     for at, x in enumerate(operands):
-        if x.__class__ is not NDArray or (at != integers and x.dtype != dtype):
+        if not isinstance(x, NDArray) or (at != integers and x.dtype != dtype):
             return False
     if not all(map(is_plain, outputs)):
         return False
