@@ -166,7 +166,7 @@ def test_time_profiling(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.search(r"2 iterations, .* each", said)
     assert "forward propagation" in said
     assert "backward and update" in said
-    assert "nn.conv " in said
+    assert "nn.conv+nn.relu " in said
     assert "CNN, training" in capsys.readouterr().out
 
 

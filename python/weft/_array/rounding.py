@@ -10,8 +10,7 @@ import numpy as np
 from weft._array.calls import one
 from weft._array.operands import as_array
 from weft._array.rules import Aval, broadcast_same_dtype, broadcast_shapes, like_first
-from weft._array.scalars import number
-from weft._array.scalars import number_of
+from weft._array.scalars import number, number_of
 from weft._core import Loop, NDArray
 from weft.ops import get_op, register_op
 

@@ -44,7 +44,7 @@ def _cross_entropy(
     return kernel_cross_entropy(name, dtype, [math.prod(logits[:-1]), logits[-1]], gradient, classes)
 
 
-def _push_cross_entropy(outputs: tuple[NDArray], operands: tuple[NDArray, ...]) -> bool:
+def _push_cross_entropy(outputs: tuple[NDArray], operands: tuple[Any, ...]) -> bool:
     """Push the loss of logits and labels, or, with gradients before them, its gradient."""
     logits, labels = operands[-2:]
     gradient, rows = len(operands) == 3, labels.ndim == logits.ndim  # noqa: PLR2004 - gradients, logits, labels
@@ -53,7 +53,7 @@ def _push_cross_entropy(outputs: tuple[NDArray], operands: tuple[NDArray, ...]) 
     return run(kernel, outputs, operands, integers=None if rows else len(operands) - 1)
 
 
-def _push_labels(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray, NDArray]) -> bool:
+def _push_labels(outputs: tuple[NDArray], operands: tuple[Any, ...]) -> bool:
     """Push the gradient of rows of probabilities: logarithms of the softmax times those of the losses, turned round."""
     (out,), (g, logits, labels) = outputs, operands
     if labels.ndim != logits.ndim:
@@ -68,7 +68,7 @@ def _push_labels(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray, NDAr
     return True
 
 
-def _push_label_weight(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray]) -> bool:
+def _push_label_weight(outputs: tuple[NDArray], operands: tuple[Any, ...]) -> bool:
     (out,), (logits, labels) = outputs, operands
     if labels.ndim != logits.ndim:
         fill(out, 1)
@@ -95,7 +95,7 @@ def _layer(*, gradient: bool) -> Callable[..., bool]:
     wide = 2 if gradient else 1  # so many operands have the shape of the data
     name = "nn.layer_norm_data" if gradient else "nn.layer_norm"
 
-    def push(outputs: tuple[NDArray, ...], operands: tuple[NDArray, ...], *, axis: Any = -1, eps: float = 1e-5) -> bool:
+    def push(outputs: tuple[NDArray, ...], operands: tuple[Any, ...], *, axis: Any = -1, eps: float = 1e-5) -> bool:
         x, out = operands[0], outputs[0]
         axes = axis_tuple(axis, x.ndim)
         order = [*(at for at in range(x.ndim) if at not in axes), *axes]
@@ -124,14 +124,14 @@ def _lookup(
     return None if 0 in sizes else kernel_lookup(name, dtype, numbers, list(sizes), gradient)
 
 
-def _push_embedding(outputs: tuple[NDArray], operands: tuple[NDArray, ...]) -> bool:
+def _push_embedding(outputs: tuple[NDArray], operands: tuple[Any, ...]) -> bool:
     indices, weight = operands
     sizes = (indices.size, weight.shape[0], math.prod(weight.shape[1:]))
     kernel = _lookup("nn.embedding", outputs[0].dtype, indices.dtype, sizes, gradient=False)
     return run(kernel, outputs, operands, integers=0)
 
 
-def _push_embedding_weight(outputs: tuple[NDArray], operands: tuple[NDArray, ...]) -> bool:
+def _push_embedding_weight(outputs: tuple[NDArray], operands: tuple[Any, ...]) -> bool:
     (out,), (g, indices) = outputs, operands[:2]
     sizes = (indices.size, out.shape[0], math.prod(out.shape[1:]))
     kernel = _lookup("nn.embedding_weight", out.dtype, indices.dtype, sizes, gradient=True)
@@ -145,21 +145,21 @@ def _neighbours(
     return None if 0 in shape else kernel_neighbours(name, dtype, around(shape, 1), reach, normal)
 
 
-def _push_window_sum(outputs: tuple[NDArray], operands: tuple[NDArray], *, size: int, reverse: bool = False) -> bool:
+def _push_window_sum(outputs: tuple[NDArray], operands: tuple[Any, ...], *, size: int, reverse: bool = False) -> bool:
     reach = ((size - 1) // 2, size // 2) if reverse else (size // 2, (size - 1) // 2)
     kernel = _neighbours("nn.window_sum", outputs[0].dtype, outputs[0].shape, reach, None)
     return run(kernel, outputs, operands)
 
 
 def _push_lrn(
-    outputs: tuple[NDArray], operands: tuple[NDArray], *, size: int, alpha: float, beta: float, k: float
+    outputs: tuple[NDArray], operands: tuple[Any, ...], *, size: int, alpha: float, beta: float, k: float
 ) -> bool:
     reach = (size // 2, (size - 1) // 2)
     kernel = _neighbours("nn.lrn", outputs[0].dtype, outputs[0].shape, reach, (alpha / size, k, -beta))
     return run(kernel, outputs, operands)
 
 
-def _push_over(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray], *, axis: int = 1) -> bool:
+def _push_over(outputs: tuple[NDArray], operands: tuple[Any, ...], *, axis: int = 1) -> bool:
     (out,), v = outputs, operands[0]
     if not isinstance(v, NDArray) or v.dtype != out.dtype:
         return False
@@ -170,7 +170,7 @@ def _push_over(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray], *, ax
     return True
 
 
-def _push_part(outputs: tuple[NDArray], operands: tuple[NDArray], *, number: int, count: int) -> bool:
+def _push_part(outputs: tuple[NDArray], operands: tuple[Any, ...], *, number: int, count: int) -> bool:
     (out,), (z,) = outputs, operands
     if not isinstance(z, NDArray) or z.dtype != out.dtype:
         return False
@@ -179,7 +179,7 @@ def _push_part(outputs: tuple[NDArray], operands: tuple[NDArray], *, number: int
     return True
 
 
-def _push_state(outputs: tuple[NDArray], operands: tuple[NDArray], *, number: int) -> bool:
+def _push_state(outputs: tuple[NDArray], operands: tuple[Any, ...], *, number: int) -> bool:
     (out,), (states,) = outputs, operands
     if not isinstance(states, NDArray) or states.dtype != out.dtype:
         return False
@@ -187,7 +187,7 @@ def _push_state(outputs: tuple[NDArray], operands: tuple[NDArray], *, number: in
     return True
 
 
-def _push_state_data(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray], *, number: int) -> bool:
+def _push_state_data(outputs: tuple[NDArray], operands: tuple[Any, ...], *, number: int) -> bool:
     (out,), g = outputs, operands[0]
     if not isinstance(g, NDArray) or g.dtype != out.dtype or not out.size:
         return False
