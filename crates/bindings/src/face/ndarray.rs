@@ -401,7 +401,7 @@ impl NDArray {
         if own.tape.is_known() || !own.inner.is_contiguous() {
             return Ok(None);
         }
-        let Some(layout) = part::reshaped(&own.inner, shape)? else { return Ok(None) };
+        let Some(layout) = part::reshaped(&own.inner, shape) else { return Ok(None) };
         let view =
             Array::on(own.inner.buffer().clone(), layout, own.inner.dtype()).map_err(|error| raised(py, error))?;
         Ok(Some(Self::with_tape(view, own.engine.clone_ref(py), tape::Handle::view_of(slf))))

@@ -52,11 +52,11 @@ pub(super) fn named(layout: &Layout, key: &Bound<'_, PyAny>) -> PyResult<Option<
 
 /// The layout of elements that lie row after row, in another shape: one integer for each axis, -1 for what is left. Nothing
 /// for anything else.
-pub(super) fn reshaped(array: &Array, shape: &Bound<'_, PyTuple>) -> PyResult<Option<Layout>> {
+pub(super) fn reshaped(array: &Array, shape: &Bound<'_, PyTuple>) -> Option<Layout> {
     let size = array.layout().size();
     let (mut lengths, mut known, mut open) = (Shape::new(), 1_usize, None);
     for (axis, length) in shape.iter().enumerate() {
-        let Ok(length) = length.cast_exact::<PyInt>() else { return Ok(None) };
+        let Ok(length) = length.cast_exact::<PyInt>() else { return None };
         let length: isize = match length.extract() {
             Ok(-1) if open.is_none() => {
                 open = Some(axis);
@@ -66,19 +66,19 @@ pub(super) fn reshaped(array: &Array, shape: &Bound<'_, PyTuple>) -> PyResult<Op
                 known = known.saturating_mul(isize::unsigned_abs(length));
                 length
             }
-            _ => return Ok(None),
+            _ => return None,
         };
         lengths.push(length.unsigned_abs());
     }
     if let Some(axis) = open {
-        if known == 0 || size % known != 0 {
-            return Ok(None);
+        if known == 0 || !size.is_multiple_of(known) {
+            return None;
         }
         lengths[axis] = size / known;
     } else if known != size {
-        return Ok(None);
+        return None;
     }
-    let Ok(mut layout) = Layout::contiguous(&lengths, array.dtype().size()) else { return Ok(None) };
+    let mut layout = Layout::contiguous(&lengths, array.dtype().size()).ok()?;
     layout.offset = array.layout().offset;
-    Ok(Some(layout))
+    Some(layout)
 }

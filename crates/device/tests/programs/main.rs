@@ -9,7 +9,7 @@ mod watchdog;
 use proptest::prelude::*;
 use std::sync::Arc;
 use watchdog::Watchdog;
-use weft_array::{Access, Array, Buffer, Call, DType, Layout, Tag, recording};
+use weft_array::{Access, Array, Call, DType, Layout, Tag, recording};
 use weft_cuda::driver::Dimensions;
 use weft_cuda::simulated::{Kernel as Simulated, KernelCall, Settings, SimulatedDriver};
 use weft_cuda::{Cuda, Device, Kernel, Label, Launch, Parameter};
@@ -191,7 +191,7 @@ fn recorded(world: &World<'_>, steps: &[Step]) -> Program {
     let tag = Tag::new("random");
     recording::begin(Arc::clone(&tag), &world.engine).expect("no other recording");
     let stands = |(array, place): &(Array, usize)| {
-        let buffer = Buffer::placeholder(array.buffer(), false, Arc::clone(&tag));
+        let buffer = array.buffer().standing_in(false, Arc::clone(&tag));
         (Array::on(buffer, array.layout().clone(), array.dtype()).expect("as large"), *place)
     };
     let placeholders: Vec<(Array, usize)> = world.arrays.iter().map(stands).collect();
