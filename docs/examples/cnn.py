@@ -3,14 +3,17 @@
 All three give the same weights, bit for bit; the graph needs less memory. The table has the columns of SINGA's own:
 
     python docs/examples/cnn.py
+    mpiexec -n 2 python docs/examples/cnn.py --ranks
 
-The digits are scikit-learn's, scaled to 28 x 28. ``--all`` adds ResNet-18 and a perceptron of 24 layers. The networks are
-in ``networks``; needs scikit-learn, matplotlib and rich.
+The digits are scikit-learn's, scaled to 28 x 28. ``--all`` adds ResNet-18 and a perceptron of 24 layers; with ``--ranks`` each
+process computes its share of each batch. The networks are in ``networks``; needs scikit-learn, matplotlib and rich.
 """
 
 import argparse
 import sys
+from contextlib import nullcontext, redirect_stdout
 from functools import partial
+from io import StringIO
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -27,6 +30,7 @@ import weft
 from networks.convolutional import CNN
 from networks.perceptron import Perceptron
 from networks.race import WAYS, Contest, Floats, Labels, Outcome, accuracy, rows, run, same_weights
+from networks.ranks import Ranks
 from networks.residual import ResNet18
 from weft import opt
 
@@ -80,6 +84,7 @@ def main() -> int:
     """Train, compare, draw; return 1 if the ways do not agree, or the network has not learnt."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--all", action="store_true", help="ResNet-18 and a perceptron of 24 layers, too")
+    parser.add_argument("--ranks", action="store_true", help="share the work with the other processes of mpiexec")
     parser.add_argument("--epochs", type=int, default=14, help="how often the CNN sees all digits")
     parser.add_argument("--quick", action="store_true", help="two epochs, a few digits: whether it runs")
     parser.add_argument(
@@ -90,11 +95,16 @@ def main() -> int:
     train_x, test_x, train_y, test_y = load()
     if options.quick:
         options.epochs, train_x, train_y = 2, train_x[:256], train_y[:256]
-    todo = contests(train_x, train_y, options)
+    ranks = Ranks(weft.distributed.Communicator() if options.ranks else None)
+    todo = [ranks.share(contest) for contest in contests(train_x, train_y, options)]
     table: list[tuple[str, ...]] = []
     failed = False
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, transient=True, console=Console(stderr=True)) as progress:
+    quiet = ranks.rank > 0  # one of them speaks for all
+    with (
+        redirect_stdout(StringIO()) if quiet else nullcontext(),
+        Progress(*columns, transient=True, console=Console(stderr=True), disable=quiet) as progress,
+    ):
         for contest in todo:
             outcomes = []
             for way, use_graph, sequential in WAYS:
@@ -113,12 +123,15 @@ def main() -> int:
                 print(
                     f"CNN: all results of a step together {program.eager_nbytes / 1e6:.1f} MB, the arena {program.nbytes / 1e6:.1f} MB"
                 )
-                for path in options.timeline:
-                    program.timeline(path)
-                draw_losses(outcomes, options.losses)
+                for path in options.timeline:  # it replays the step, which all of them have a part in
+                    program.timeline(path.with_stem(f"{path.stem}-rank{ranks.rank}") if quiet else path)
+                if not quiet:
+                    draw_losses(outcomes, options.losses)
     weft.wait_all()
-    show(table)
-    print(f"a step, drawn: {', '.join(map(str, options.timeline))}; losses: {options.losses}")
+    if not quiet:
+        show(table)
+        print(f"a step, drawn: {', '.join(map(str, options.timeline))}; losses: {options.losses}")
+    ranks.leave()
     return int(failed)
 
 

@@ -35,6 +35,8 @@ class Contest:
         How many go into one step.
     epochs : int
         How often all are gone through.
+    ranks : int, default: 1
+        How many processes do the same with other rows.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Contest:
     y: Labels
     batch: int
     epochs: int
+    ranks: int = 1
 
     @property
     def steps(self) -> int:
@@ -132,17 +135,18 @@ def rows(contest: Contest, outcomes: list[Outcome]) -> list[tuple[str, ...]]:
     program = next(outcome.net.programs[0] for outcome in outcomes if outcome.net.programs)
     eager = program.eager_peak_nbytes
     first = outcomes[0].step
+    name = contest.name if contest.ranks == 1 else f"{contest.name}, {contest.ranks} processes"
     found: list[tuple[str, ...]] = []
     for outcome in outcomes:
         nbytes = outcome.net.programs[0].nbytes if outcome.net.programs else eager
         found.append(
             (
-                contest.name,
+                name,
                 outcome.way,
                 f"{nbytes / 1e6:.1f}",
                 f"{1 - nbytes / eager:.0%}" if nbytes != eager else "",
                 f"{1e3 * outcome.step:.1f}",
-                f"{contest.batch / outcome.step:.0f}",
+                f"{contest.ranks * contest.batch / outcome.step:.0f}",
                 f"{first / outcome.step:.2f}",
             )
         )

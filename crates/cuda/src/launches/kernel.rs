@@ -112,8 +112,10 @@ impl Module {
     /// A kernel of this module, by its (mangled) name.
     pub fn kernel(&self, name: &str) -> Result<Kernel, CudaError> {
         let context = self.device.context();
-        let wanted = CString::new(name)
-            .map_err(|_| CudaError::InvalidArgument(format!("'{name}' is no name of a kernel: it has a zero byte")))?;
+        let wanted = CString::new(name).map_err(|_| {
+            let shown = name.replace('\0', "\\x00");
+            CudaError::InvalidArgument(format!("'{shown}' is no name of a kernel: it has a zero byte"))
+        })?;
         let _entered = context.enter()?;
         // SAFETY: the context is current, the module loaded.
         let function = unsafe { context.driver().function(self.handle, &wanted) };

@@ -168,7 +168,7 @@ fn waits_time_out_and_are_interrupted() {
     let stuck = held.fence(&weft_cuda::Label::from("stuck")).expect("a fence");
     let short = Duration::from_millis(20);
     let late = stuck.wait(&mut Wait { timeout: Some(short), ..Wait::default() }).expect_err("it is held");
-    assert_eq!(late.to_string(), "op 'stuck' was not finished after 20ms");
+    assert_eq!(late.to_string(), "op 'stuck' was not finished after 20 ms");
     let mut ticks = 0;
     let mut tick = || {
         ticks += 1;

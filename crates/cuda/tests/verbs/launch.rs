@@ -33,7 +33,8 @@ fn dimensions_are_checked() {
     let rest = "all counts are at least 1, and a block has 1024 threads at most";
     for (grid, block) in [([0, 1, 1], [1; 3]), ([1; 3], [0, 1, 1]), ([1; 3], [1024, 2, 1])] {
         let told = message(begun(&kernel, Dimensions { grid, block, shared_memory: 0 }));
-        assert_eq!(told, format!("kernel 'axpy' cannot be launched with grid {grid:?} and block {block:?}: {rest}"));
+        let [grid, block] = [grid, block].map(|[x, y, z]| format!("({x}, {y}, {z})"));
+        assert_eq!(told, format!("kernel 'axpy' cannot be launched with grid {grid} and block {block}: {rest}"));
     }
     assert!(begun(&kernel, Dimensions { block: [1024, 1, 1], shared_memory: 100 << 10, ..DIMENSIONS }).is_ok());
     let told = message(begun(&kernel, Dimensions { shared_memory: 1 << 20, ..DIMENSIONS }));
@@ -123,7 +124,7 @@ fn names_and_devices_that_are_not_there_are_told() {
     let told = module.kernel("none").expect_err("there is none").to_string();
     assert_eq!(told, "looking for kernel 'none': cuModuleGetFunction answered CUDA_ERROR_NOT_FOUND (500)");
     let told = module.kernel("no\0ne").expect_err("no name").to_string();
-    assert_eq!(told, "\"no\\0ne\" is no name of a kernel: it has a zero byte");
+    assert_eq!(told, "'no\\x00ne' is no name of a kernel: it has a zero byte");
     let told = machine.cuda.device(3).expect_err("there is one").to_string();
     assert_eq!(told, "there is no device cuda:3; there are 1");
 }
