@@ -41,6 +41,8 @@ fn main() -> Result<(), GraphError> {
     let graph = passes::infer_type(&graph, &HashMap::new(), "__dtype__")?;
     let graph = passes::plan_memory(&graph, Memory::Min, &External::None)?;
     print!("{}", passes::print_ir(&graph, &["shape", "storage_id"], &[], &|_, _| None)?);
-    println!("arena: {:?} bytes", graph.get::<usize>(STORAGE_ALLOCATED_BYTES));
+    if let Some(bytes) = graph.get::<usize>(STORAGE_ALLOCATED_BYTES) {
+        println!("arena: {bytes} bytes");
+    }
     Ok(())
 }
