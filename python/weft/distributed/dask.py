@@ -145,9 +145,8 @@ def _observed(
 
 def _computed(graph: _TaskGraph, engine: Engine) -> dict[Hashable, Any]:
     """Push a graph, and wait for it."""
-    done = graph.push(engine)
-    try:
-        engine.wait_for_var(done)
+    try:  # an interrupt may come before the wait
+        engine.wait_for_var(graph.push(engine))
     except BaseException:
         graph.stop()
         raise
