@@ -18,7 +18,12 @@ from types import FunctionType
 from typing import Any
 
 from weft._core import SymbolCore, format_value, graph_load_json
-from weft._symbol import control as _control, deferred as _deferred, operator as _operator, pullback as _pullback
+from weft._symbol import (
+    control as _control,
+    deferred as _deferred,
+    own_operators as _own_operators,
+    pullback as _pullback,
+)
 from weft._symbol.composing import function_named, function_of
 from weft._symbol.executor import Executor
 from weft._symbol.naming import HIDDEN, AttrScope, NameManager, Prefix, current_texts, named
@@ -39,7 +44,7 @@ __all__ = [
     "var",
 ]
 
-del _control, _deferred, _operator, _pullback  # which have registered their ops
+del _control, _deferred, _own_operators, _pullback  # which have registered their ops
 
 
 def Variable(  # noqa: N802 - its name in NNVM and MXNet

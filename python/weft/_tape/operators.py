@@ -79,7 +79,7 @@ class Operator:
     def __call__(self, *arrays: Any) -> Any:  # noqa: ANN401 - array-likes
         """Compute the results; the tape hears one op, whose gradient is `backward`. Of symbols, compose one."""
         if any(map(is_symbol, arrays)):
-            from weft._symbol.operator import applied  # noqa: PLC0415 - which knows the functions of arrays
+            from weft._symbol.own_operators import applied  # noqa: PLC0415 - which knows the functions of arrays
 
             return applied(self, arrays)
         like = next((x for x in arrays if isinstance(x, NDArray)), None)

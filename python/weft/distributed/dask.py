@@ -46,7 +46,7 @@ def get(
     callbacks: Any = None,  # noqa: ANN401 - Dask's
     **_kwargs: Any,  # noqa: ANN401 - what other schedulers take
 ) -> Any:  # noqa: ANN401 - what the tasks compute
-    """Compute keys of a Dask graph: each task is an op, and the engine runs at once all that may run at once.
+    """Compute keys of a Dask graph: each task is an op, and the engine runs side by side all that may run so.
 
     Parameters
     ----------

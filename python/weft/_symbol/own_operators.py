@@ -8,16 +8,15 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from weft._array.symbolic import is_symbol
-from weft._core import SymbolCore, tape_hears
-from weft._symbol.composing import spelled
+from weft._core import tape_hears
+from weft._symbol.composite import Composite, make_node, register
 from weft._symbol.naming import next_name
 from weft._symbol.symbols import Symbol
 from weft._tape.structures import several
 from weft.errors import GradientError, GraphError
-from weft.ops import Op
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from weft._core import NDArray
     from weft._tape.operators import Operator
@@ -31,12 +30,12 @@ class Applied:
 
     __slots__ = ("fresh", "kept", "operands", "operator", "results")
 
-    def __init__(self, operator: Operator, fresh: Operator, operands: tuple[Any, ...]) -> None:
+    def __init__(self, operator: Operator, fresh: Operator, operands: tuple[Any, ...], results: int) -> None:
         self.operator = operator
         self.fresh = fresh
         self.operands = operands
-        self.kept = 0
-        self.results = 1
+        self.kept = len(operator._kept)
+        self.results = results
 
     @property
     def name(self) -> str:
@@ -74,26 +73,26 @@ def applied(operator: Operator, arrays: tuple[Any, ...]) -> Any:  # noqa: ANN401
                 f"{type(operator).__name__}() has a symbol and {type(x).__name__} among its operands: let a variable stand "
                 "for the array, and give the array to eval() or bind()"
             )
-    call = Applied(operator, copy.copy(operator), tuple(None if is_symbol(x) else x for x in arrays))
+    fresh = copy.copy(operator)
     answer = operator.forward(*arrays)
     results = several(answer)
     for result in results:
         if not isinstance(result, Symbol):
-            raise GradientError(f"{call.name}.forward() of symbols returned {type(result).__name__}, not a symbol")
-    kept = operator._kept
-    call.kept, call.results = len(kept), len(results)
-    inputs: list[Any] = [x for x in arrays if is_symbol(x)]
+            raise GradientError(
+                f"{type(operator).__name__}.forward() of symbols returned {type(result).__name__}, not a symbol"
+            )
+    call = Applied(operator, fresh, tuple(None if is_symbol(x) else x for x in arrays), len(results))
     name, texts = next_name(call.name.lower())
-    cores = [x._core for x in (*inputs, *kept, *results)]
-    node = Symbol(SymbolCore.call(_operator._entry, name, {"call": call}, cores, None, spelled(texts)))
-    return node if isinstance(answer, Symbol) else tuple(node)
+    inputs = [x for x in arrays if is_symbol(x)]
+    made = make_node(_op, name, {"call": call}, [*inputs, *operator._kept, *results], texts)
+    return made[0] if isinstance(answer, Symbol) else tuple(made)
 
 
-def _run(*arrays: NDArray, call: Applied) -> Any:  # noqa: ANN401 - an array, or several
+def _run(*arrays: NDArray, call: Applied) -> tuple[NDArray, ...]:
     given = arrays[: len(call.places)]
     if tape_hears(given):
         rest = iter(given)
-        return copy.copy(call.fresh)(*[next(rest) if x is None else x for x in call.operands])
+        return several(copy.copy(call.fresh)(*[next(rest) if x is None else x for x in call.operands]))
     # What is an input, or a view of one, is a value of its own here.
     return tuple(x.copy() for x in arrays[-call.results :])
 
@@ -128,21 +127,6 @@ def _gradient(node: Any, grads: Sequence[Any]) -> list[Any]:  # noqa: ANN401 - a
     return [*(found[at] for at in places), *[None] * (call.kept + call.results)]
 
 
-class _OperatorOp(Op):
-    """The op of such nodes."""
-
-    __slots__ = ()
-
-
-def _register(run: Callable[..., Any]) -> Op:
-    op = _OperatorOp("operator", _infer, run, nout=2)  # any other than one: results come as a tuple
-    op._entry.register([], op.level, op)
-    return op
-
-
-_operator = _register(_run)
-
-
 def _count(given: dict[str, Any]) -> int:
     call: Applied = given["call"]
     return len(call.places) + call.kept + call.results
@@ -153,9 +137,13 @@ def _count_results(given: dict[str, Any]) -> int:
     return call.results
 
 
-_operator.set_attribute("num_inputs", _count)
-_operator.set_attribute("num_outputs", _count_results)
-_operator.set_attribute("infer_shape", _infer_both)
-_operator.set_attribute("infer_type", _infer_both)
-_operator.set_attribute("gradient", _gradient)
-_operator.set_attribute("view", _run)
+_op: Composite = register(
+    "operator",
+    _run,
+    _infer,
+    num_inputs=_count,
+    num_outputs=_count_results,
+    infer_shape=_infer_both,
+    infer_type=_infer_both,
+    gradient=_gradient,
+)
