@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from typing import TYPE_CHECKING, Any
@@ -125,6 +126,16 @@ def test_a_program_used_in_its_own_block() -> None:
             program.replay()
     program.replay()
     assert x.tolist() == [2.0, 2.0]
+
+
+def test_a_program_whose_block_was_left_by_an_exception() -> None:
+    x = weft.ones(2)
+    with contextlib.suppress(KeyError), weft.capture("step") as program:
+        x += 1
+        raise KeyError(1)
+    with pytest.raises(CaptureError, match="left by KeyError, so nothing was recorded"):
+        program.replay()
+    assert x.tolist() == [1.0, 1.0]
 
 
 def test_two_captures_in_one_thread() -> None:

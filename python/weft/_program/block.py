@@ -91,6 +91,7 @@ class _Block:
         noting(None)
         if kind is not None:
             self._recording.abort()
+            self._program._left_by = kind.__name__
             return
         self._recording.end()
         compiled = self._recording.finish((), sequential=self._sequential, memory=self._memory)

@@ -40,6 +40,7 @@ class Program:
         "_heard",
         "_known",
         "_layouts",
+        "_left_by",
         "_planned",
         "_source",
         "_structure",
@@ -64,6 +65,7 @@ class Program:
         self._source = source
         self._layouts = layouts
         self._known = known  # what names that the function reads are bound to
+        self._left_by: str | None = None  # the class of the exception that ended the block
         self._heard = False  # whether the tape goes on from what calls return
         self._taped: Taped | None = None  # what then runs; without it, the function as it is
 
@@ -77,6 +79,11 @@ class Program:
     def _compiled(self) -> Compiled:
         """What is replayed."""
         if self._planned is None:
+            if self._left_by is not None:
+                raise CaptureError(
+                    f"the block of the program {self.name!r} was left by {self._left_by}, so nothing was recorded: "
+                    "capture it anew"
+                )
             raise CaptureError(f"the block of the program {self.name!r} has not ended: use the program after it")
         return self._planned
 
