@@ -261,3 +261,11 @@ def test_variables_and_engines_come_and_go(script: RunScript) -> None:
     *sizes, threads = (int(word) for word in done.stdout.split())
     assert max(sizes[2:]) - sizes[1] <= 16 << 20, sizes
     assert threads < 20, "closed engines keep no threads"
+
+
+def test_limits_can_be_asked_for(make_engine: MakeEngine) -> None:
+    engine = make_engine(1, max_pending_ops=3, max_pending_bytes=1000, on_limit="raise")
+    assert (engine.max_pending_ops, engine.max_pending_bytes, engine.on_limit) == (3, 1000, "raise")
+    usual = make_engine(1)
+    assert usual.on_limit == "block"
+    assert usual.max_pending_bytes is None or usual.max_pending_bytes >= 256 << 20  # a share of the memory

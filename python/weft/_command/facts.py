@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 from importlib import metadata
@@ -87,9 +86,8 @@ def _default_engine() -> dict[str, Any]:
         engine = weft.get_engine()
     except ArgumentValueError as error:
         return {"problem": str(error)}
-    options = inspect.signature(weft.Engine).parameters
     return {
         "policy": engine.policy,
         "workers": engine.workers,
-        **{limit: options[limit].default for limit in _LIMITS},
+        **{limit: getattr(engine, limit) for limit in _LIMITS},
     }

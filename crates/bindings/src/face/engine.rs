@@ -20,7 +20,7 @@ use pyo3::types::PyDict;
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
-use weft_engine::{NativeFunction, PushOptions};
+use weft_engine::{NativeFunction, OnLimit, PushOptions};
 
 #[pymethods]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)] // Python's signatures
@@ -76,6 +76,27 @@ impl Engine {
     #[getter]
     fn workers(&self) -> usize {
         self.inner.workers()
+    }
+
+    /// How many ops may be pending before a push waits or raises.
+    #[getter]
+    fn max_pending_ops(&self) -> u64 {
+        self.inner.max_pending_ops()
+    }
+
+    /// How many bytes pending ops may hold before a push waits or raises; None where nobody limits them.
+    #[getter]
+    fn max_pending_bytes(&self) -> Option<u64> {
+        Some(self.inner.max_pending_bytes()).filter(|&bytes| bytes < u64::MAX)
+    }
+
+    /// What a push over a limit does: ``"block"`` or ``"raise"``.
+    #[getter]
+    fn on_limit(&self) -> &'static str {
+        match self.inner.on_limit() {
+            OnLimit::Block => "block",
+            OnLimit::Raise => "raise",
+        }
     }
 
     /// How many threads BLAS and LAPACK take for a call on its arrays; None for as many as the process has set.

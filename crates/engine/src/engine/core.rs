@@ -233,6 +233,18 @@ impl Engine {
         if self.policy() == Policy::Serial { 0 } else { self.core.workers }
     }
 
+    /// How many ops may be pending.
+    #[must_use]
+    pub fn max_pending_ops(&self) -> u64 {
+        self.core.settings.max_pending_ops
+    }
+
+    /// How many bytes pending ops may hold; `u64::MAX` where there is no limit.
+    #[must_use]
+    pub fn max_pending_bytes(&self) -> u64 {
+        self.core.settings.max_pending_bytes
+    }
+
     /// What a push over a limit does.
     #[must_use]
     pub fn on_limit(&self) -> super::OnLimit {
