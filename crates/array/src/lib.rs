@@ -39,5 +39,5 @@ pub use ops::{
 };
 pub use step::{
     Blocked, Fused, Given, Matmul, Neighbour, Opaque, Operand, Operands, Part, Portion, Reduce, Slots, Step, Strided,
-    StridedLoop, Which, cast_loop, choose_loop, copy_loop,
+    StridedLoop, Together, Which, cast_loop, choose_loop, copy_loop,
 };

@@ -136,7 +136,7 @@ pub use copies::{HostMemory, Land, Landing, Region, copy, copy_in, copy_out, fil
 pub use devices::{Cuda, Device, Lane, StreamRuns};
 pub use driver::DEFAULT_STREAM;
 pub use error::{CudaError, DriverError};
-pub use graphs::{Graph, Recorder};
+pub use graphs::{Bundle, CopyWithin, Graph, Member, Recorder};
 pub use issue::{Begun, Request};
 pub use label::Label;
 pub use launches::{

@@ -4,43 +4,41 @@
 //! that have nothing to do with each other run side by side in a replay. The graph holds the buffers it uses, whose
 //! addresses are baked into it; its accesses are the union of its ops', and a replay is ordered by them like any op.
 //! Buffers that nobody else knows any more are left out of them.
+//!
+//! | module | home of |
+//! |---|---|
+//! | `dependencies` | which nodes an op comes after |
+//! | `recorder` | a capture under way |
+//! | `ready` | a graph that can be launched, and when it may go |
+//! | `bundle` | ops that are issued together again and again, on memory that changes: as one graph where it does not |
 
+mod bundle;
 mod dependencies;
+mod ready;
 mod recorder;
 
 use crate::buffers::{Access, DeviceBuffer};
 use crate::devices::Device;
-use crate::driver::{ExecutableHandle, GraphHandle};
 use crate::error::CudaError;
 use crate::issue::Request;
 use crate::label::Label;
-use crate::launches::Kernel;
 use crate::streams::Fence;
+pub use bundle::{Bundle, CopyWithin, Member};
+use ready::Ready;
 pub use recorder::Recorder;
-use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use weft_engine::{Cause, InOrder, OpContext, Payload};
-
-/// What must live until the last replay has ended.
-struct Held {
-    graph: GraphHandle,
-    executable: ExecutableHandle,
-    /// Buffers that are not among the accesses.
-    kept: Vec<Arc<DeviceBuffer>>,
-    _kernels: Vec<Kernel>,
-    _keeper: Box<dyn Any + Send + Sync>,
-}
 
 struct Inner {
     device: Device,
     label: Label,
     accesses: Vec<Access>,
     ops: usize,
-    /// Taken when this is dropped.
-    held: Option<Held>,
-    /// Behind the last replay. Held over a launch: the driver wants those of one graph one after the other.
-    replayed: Mutex<Option<Fence>>,
+    /// Buffers that are not among the accesses.
+    hidden: Vec<Arc<DeviceBuffer>>,
+    /// Held over a launch: the driver wants those of one graph one after the other.
+    ready: Mutex<Ready>,
 }
 
 /// A recorded graph; clones share it. As a payload it replays itself.
@@ -48,8 +46,15 @@ struct Inner {
 pub struct Graph(Arc<Inner>);
 
 impl Graph {
-    fn new(device: Device, label: Label, accesses: Vec<Access>, ops: usize, held: Held) -> Self {
-        Self(Arc::new(Inner { device, label, accesses, ops, held: Some(held), replayed: Mutex::new(None) }))
+    fn new(
+        device: Device,
+        label: Label,
+        accesses: Vec<Access>,
+        ops: usize,
+        hidden: Vec<Arc<DeviceBuffer>>,
+        ready: Ready,
+    ) -> Self {
+        Self(Arc::new(Inner { device, label, accesses, ops, hidden, ready: Mutex::new(ready) }))
     }
 
     /// What a replay does with which buffers. One of them, without bytes, is the graph's own.
@@ -67,7 +72,7 @@ impl Graph {
     /// Bytes of buffers that it alone knows.
     #[must_use]
     pub fn hidden_bytes(&self) -> usize {
-        self.0.held.iter().flat_map(|held| &held.kept).map(|buffer| buffer.bytes()).sum()
+        self.0.hidden.iter().map(|buffer| buffer.bytes()).sum()
     }
 
     /// Issues a replay, inside of an op that was granted its accesses.
@@ -78,16 +83,11 @@ impl Graph {
     /// The same, pushed at the place that goes by this key (see [`Label::at`]).
     pub fn replay_at(&self, place: u64) -> Result<Fence, CudaError> {
         let inner = &*self.0;
-        let Some(held) = &inner.held else { unreachable!("taken by drop alone") };
-        let mut replayed = inner.replayed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ready = inner.ready.lock().unwrap_or_else(PoisonError::into_inner);
         let request = Request { place, ..Request::new(&inner.label, &inner.accesses) };
-        let fence = inner.device.issue(&request, |issuing| {
-            // SAFETY: the graph lives until its last replay has ended; the stream is behind all that its accesses ask
-            // for, and so behind the replay before this one.
-            unsafe { issuing.driver.launch_graph(held.executable, issuing.stream.handle()) }
-                .map_err(|error| issuing.refused(error))
-        })?;
-        *replayed = Some(fence.clone());
+        // The stream is behind all that the accesses ask for, and so behind the replay before this one.
+        let fence = inner.device.issue(&request, |issuing| ready.launch(issuing))?;
+        ready.launched(&fence);
         Ok(fence)
     }
 }
@@ -99,32 +99,6 @@ impl Payload for Graph {
 
     fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {
         self.replay().map(drop).map_err(Cause::from)
-    }
-}
-
-impl Drop for Inner {
-    fn drop(&mut self) {
-        let Some(held) = self.held.take() else { return };
-        if self.device.context().runtime.is_abandoned() {
-            // What the driver has of it stayed in the parent.
-            std::mem::forget(held);
-            return;
-        }
-        let device = self.device.clone();
-        let destroy = move || {
-            if let Ok(_entered) = device.context().enter_to_leave() {
-                // SAFETY: the last handle is gone, and the last replay has ended.
-                unsafe {
-                    let _ = device.context().driver().destroy_executable(held.executable);
-                    let _ = device.context().driver().destroy_graph(held.graph);
-                }
-            }
-            drop(held);
-        };
-        match self.replayed.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(fence) => fence.when_done(move |_| destroy()),
-            None => destroy(),
-        }
     }
 }
 

@@ -5,11 +5,13 @@
 //! one on other streams, go on calling what they like.
 
 use super::Graph;
+use super::bundle::Member;
 use super::dependencies::Dependencies;
+use super::ready::Ready;
 use crate::buffers::{Access, DeviceBuffer, Fences};
 use crate::copies::{Region, check_sizes, put_copy, put_fill};
 use crate::devices::Device;
-use crate::driver::{GraphHandle, NodeHandle, Pattern};
+use crate::driver::{DeviceAddress, GraphHandle, NodeHandle, Pattern};
 use crate::error::CudaError;
 use crate::issue::{Addresses, Issuing};
 use crate::label::Label;
@@ -152,7 +154,6 @@ impl Recorder {
                 .map_err(|error| context.refused(&self.label, error))?;
         }
         self.dependencies.add(accesses, ops, &leaves);
-        self.note(accesses);
         self.ops += 1;
         Ok(())
     }
@@ -176,15 +177,48 @@ impl Recorder {
     ) -> Result<(), CudaError> {
         self.check(label)?;
         let addresses = self.place(label, accesses)?;
+        self.put(label, accesses, &addresses, work)?;
+        self.note(accesses);
+        Ok(())
+    }
+
+    /// Records work on buffers that lie at these addresses.
+    fn put(
+        &mut self,
+        label: &Label,
+        accesses: &[Access],
+        addresses: &[DeviceAddress],
+        work: impl FnOnce(&Issuing<'_>) -> Result<(), CudaError>,
+    ) -> Result<(), CudaError> {
         let device = self.device.clone();
         let _entered = device.context().enter()?;
         let driver = device.context().driver();
         let after = self.dependencies.of(accesses);
         let recorded = self.come_after(&after).and_then(|()| {
-            work(&Issuing { driver, stream: &self.stream, addresses: &addresses, label })?;
+            work(&Issuing { driver, stream: &self.stream, addresses, label })?;
             self.came_after(&after, accesses)
         });
         self.spoil(label, recorded)
+    }
+
+    /// Records a member of a bundle, whose buffers lie at these addresses. The graph keeps none of them.
+    pub(super) fn member(&mut self, member: &Member, addresses: &[DeviceAddress]) -> Result<(), CudaError> {
+        self.put(member.label(), member.accesses(), addresses, |issuing| member.put(issuing))?;
+        if let Member::Launch(launch) = member {
+            self.keep(launch.kernel());
+        }
+        Ok(())
+    }
+
+    /// Ends the capture of a bundle, and makes its graph ready.
+    pub(super) fn ready(mut self) -> Result<Ready, CudaError> {
+        let graph = self.captured()?;
+        let kernels = std::mem::take(&mut self.kernels).into_values().collect();
+        Ready::new(&self.device, &self.label, graph, kernels, Box::new(()))
+    }
+
+    fn keep(&mut self, kernel: &Kernel) {
+        self.kernels.entry(kernel.function().0).or_insert_with(|| kernel.clone());
     }
 
     /// Records a launch.
@@ -196,7 +230,7 @@ impl Recorder {
             return Err(CudaError::Capture(message));
         }
         self.add(launch.label(), launch.accesses(), |issuing| launch.put(issuing))?;
-        self.kernels.entry(launch.kernel().function().0).or_insert_with(|| launch.kernel().clone());
+        self.keep(launch.kernel());
         Ok(())
     }
 
@@ -243,6 +277,7 @@ impl Recorder {
         let _entered = device.context().enter()?;
         let recorded = self.came_after(&after, &accesses);
         self.spoil(label, recorded)?;
+        self.note(&accesses);
         Ok(self.ops - 1)
     }
 
@@ -261,6 +296,24 @@ impl Recorder {
         hidden: impl Fn(&Arc<DeviceBuffer>) -> bool,
         keeper: Box<dyn Any + Send + Sync>,
     ) -> Result<Graph, CudaError> {
+        let graph = self.captured()?;
+        let context = self.device.context();
+        let _entered = context.enter()?;
+        // Orders replays among themselves, and behind the allocations of what is hidden, which is theirs by turns.
+        let own = DeviceBuffer::new(&self.device, 0);
+        let allocated = self.device.home_stream().fence(&self.label).inspect_err(|_| self.destroy(graph))?;
+        own.issued(&Access::mutate(&own), &allocated);
+        let (kept, mut accesses): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.accesses).into_iter().partition(|access| hidden(&access.buffer));
+        let kept: Vec<_> = kept.into_iter().map(|access| access.buffer).collect();
+        accesses.push(Access::mutate(&own));
+        let kernels = std::mem::take(&mut self.kernels).into_values().collect();
+        let ready = Ready::new(&self.device, &self.label, graph, kernels, Box::new((kept.clone(), keeper)))?;
+        Ok(Graph::new(self.device.clone(), self.label.clone(), accesses, self.ops, kept, ready))
+    }
+
+    /// Ends the capture. Answers the graph, which is the caller's.
+    fn captured(&mut self) -> Result<GraphHandle, CudaError> {
         let ended = self.end_capture();
         if let Some(error) = self.spoiled.take() {
             if let Ok(Some(graph)) = ended {
@@ -272,24 +325,7 @@ impl Recorder {
             let message = "was spoiled by a call that cannot be captured, such as one that waits";
             CudaError::Capture(format!("the capture of {} {message}", self.label))
         };
-        let graph = ended.map_err(|error| uncaptured(&self.label, error))?.ok_or_else(spoiled)?;
-        let context = self.device.context();
-        let _entered = context.enter()?;
-        // Orders replays among themselves, and behind the allocations of what is hidden, which is theirs by turns.
-        let own = DeviceBuffer::new(&self.device, 0);
-        let executable = self.device.home_stream().fence(&self.label).and_then(|allocated| {
-            own.issued(&Access::mutate(&own), &allocated);
-            // SAFETY: the context is current, the graph ours.
-            unsafe { context.driver().instantiate(graph) }.map_err(|error| context.refused(&self.label, error))
-        });
-        let executable = executable.inspect_err(|_| self.destroy(graph))?;
-        let (kept, mut accesses): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.accesses).into_iter().partition(|access| hidden(&access.buffer));
-        let kept = kept.into_iter().map(|access| access.buffer).collect();
-        accesses.push(Access::mutate(&own));
-        let kernels = std::mem::take(&mut self.kernels).into_values().collect();
-        let held = super::Held { graph, executable, kept, _kernels: kernels, _keeper: keeper };
-        Ok(Graph::new(self.device.clone(), self.label.clone(), accesses, self.ops, held))
+        ended.map_err(|error| uncaptured(&self.label, error))?.ok_or_else(spoiled)
     }
 
     fn end_capture(&mut self) -> Result<Option<GraphHandle>, CudaError> {
