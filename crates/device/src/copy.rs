@@ -246,11 +246,11 @@ impl Opaque for Within {
         self.alone.then(|| home_of(&self.device).number())
     }
 
-    fn together(&self, name: &str) -> Option<Arc<dyn Together>> {
-        Some(together(&self.device, name))
+    fn together(&self, name: &str, place: u64) -> Option<Arc<dyn Together>> {
+        Some(together(&self.device, name, place))
     }
 
-    fn as_any(&self) -> Option<&dyn Any> {
+    fn issued(&self) -> Option<&dyn Any> {
         Some(self)
     }
 

@@ -57,11 +57,11 @@ impl Opaque for LaunchStep {
         self.launch.may_be_bundled().then(|| home_of(self.launch.kernel().device()).number())
     }
 
-    fn together(&self, name: &str) -> Option<Arc<dyn Together>> {
-        Some(together(self.launch.kernel().device(), name))
+    fn together(&self, name: &str, place: u64) -> Option<Arc<dyn Together>> {
+        Some(together(self.launch.kernel().device(), name, place))
     }
 
-    fn as_any(&self) -> Option<&dyn Any> {
+    fn issued(&self) -> Option<&dyn Any> {
         Some(self)
     }
 

@@ -9,14 +9,14 @@ use weft_engine::Cause;
 
 struct Bundled(Bundle);
 
-/// What issues steps of a device together, under this name.
-pub(crate) fn together(device: &Device, name: &str) -> Arc<dyn Together> {
-    Arc::new(Bundled(Bundle::new(device, Label::from(name))))
+/// What issues steps of a device together, under this name, pushed at this place.
+pub(crate) fn together(device: &Device, name: &str, place: u64) -> Arc<dyn Together> {
+    Arc::new(Bundled(Bundle::new(device, Label::from(name).at(place))))
 }
 
 /// What a step issues on these arrays.
 fn member(step: &dyn Opaque, arrays: &Operands) -> Result<Option<Member>, CudaError> {
-    let Some(step) = step.as_any() else { return Ok(None) };
+    let Some(step) = step.issued() else { return Ok(None) };
     if let Some(launch) = step.downcast_ref::<LaunchStep>() {
         return launch.on(arrays).map(|launch| Some(Member::Launch(launch)));
     }

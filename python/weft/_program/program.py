@@ -36,6 +36,7 @@ class Program:
 
     __slots__ = (
         "__weakref__",
+        "_abandoned",
         "_arguments",
         "_heard",
         "_known",
@@ -59,6 +60,7 @@ class Program:
     ) -> None:
         self.name = name
         self._planned = compiled
+        self._abandoned = False  # whether an exception has left its block
         self._structure = structure
         self._arguments = tuple(arguments)
         self._source = source
@@ -77,6 +79,8 @@ class Program:
     def _compiled(self) -> Compiled:
         """What is replayed."""
         if self._planned is None:
+            if self._abandoned:
+                raise CaptureError(f"the program {self.name!r} was not recorded: an exception has left its block")
             raise CaptureError(f"the block of the program {self.name!r} has not ended: use the program after it")
         return self._planned
 
@@ -243,6 +247,8 @@ class Program:
 
     def __repr__(self) -> str:
         """Name the program and its figures."""
+        if self._planned is None:
+            return f"<weft.Program {self.name!r}, {'abandoned' if self._abandoned else 'recording'}>"
         return f"<weft.Program {self.name!r}: {self.ops} ops, {self.nbytes} bytes>"
 
     def __reduce__(self) -> tuple[Any, ...]:

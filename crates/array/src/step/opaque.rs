@@ -49,9 +49,15 @@ pub trait Opaque: Send + Sync {
         None
     }
 
-    /// What issues several such steps of one device, of which this is the first, again and again, under this name.
-    fn together(&self, name: &str) -> Option<Arc<dyn Together>> {
-        let _ = name;
+    /// What issues several such steps of one device, of which this is the first, again and again: under this name, and pushed
+    /// at this place, in the way of [`place`](Self::place).
+    fn together(&self, name: &str, place: u64) -> Option<Arc<dyn Together>> {
+        let _ = (name, place);
+        None
+    }
+
+    /// What it issues, for those who issue it together with others.
+    fn issued(&self) -> Option<&dyn Any> {
         None
     }
 

@@ -13,6 +13,7 @@
 //! once more, and these are held by the ops' own accesses.
 
 use super::ready::Ready;
+use super::recorder::Recorder;
 use crate::buffers::Access;
 use crate::copies::{Region, check_sizes, copy, put_copy};
 use crate::devices::Device;
@@ -266,9 +267,9 @@ impl Bundle {
     }
 
     fn capture(&self, placed: &Placed<'_>) -> Result<Ready, CudaError> {
-        let mut recorder = self.device.record(&self.label)?;
-        placed.iter().try_for_each(|(member, addresses)| recorder.member(member, addresses))?;
-        recorder.ready()
+        let mut recorder = Recorder::new(&self.device, &self.label)?;
+        placed.iter().try_for_each(|(member, addresses)| recorder.add(member, addresses))?;
+        recorder.finish()
     }
 }
 

@@ -7,14 +7,12 @@ use crate::issue::Issuing;
 use crate::label::Label;
 use crate::launches::Kernel;
 use crate::streams::Fence;
-use std::any::Any;
 
 /// What must live until the last launch has ended.
 struct Held {
     graph: GraphHandle,
     executable: ExecutableHandle,
     _kernels: Vec<Kernel>,
-    _keeper: Box<dyn Any + Send + Sync>,
 }
 
 /// A graph made ready. Dropped, it goes when its last launch has ended.
@@ -27,14 +25,12 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    /// Makes a graph ready, which is this one's from now on. `keeper` lives as long as a launch may run; it is dropped on any
-    /// thread.
+    /// Makes a graph ready, which is this one's from now on, and keeps the kernels that it calls.
     pub(super) fn new(
         device: &Device,
         label: &Label,
         graph: GraphHandle,
         kernels: Vec<Kernel>,
-        keeper: Box<dyn Any + Send + Sync>,
     ) -> Result<Self, CudaError> {
         let context = device.context();
         let _entered = context.enter()?;
@@ -44,7 +40,7 @@ impl Ready {
             let _ = unsafe { context.driver().destroy_graph(graph) };
             context.refused(label, error)
         })?;
-        let held = Held { graph, executable, _kernels: kernels, _keeper: keeper };
+        let held = Held { graph, executable, _kernels: kernels };
         Ok(Self { device: device.clone(), held: Some(held), fence: None })
     }
 

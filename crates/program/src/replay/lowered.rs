@@ -200,8 +200,8 @@ impl<'a> Lowering<'a> {
     fn end_part(&mut self, last: &Instruction) -> Result<(), EngineError> {
         let Some(Entering { members, first, ids, mut ports }) = self.entering.take() else { return Ok(()) };
         let Some((opaque, _)) = members.first() else { return Ok(()) };
-        let name = format!("{} ops of {} up to '{}'", members.len(), self.recorded.name, last.name);
-        let (Some(together), queue) = (opaque.together(&name), opaque.queue()) else {
+        let name = format!("{}: {} ops up to {}", self.recorded.name, members.len(), last.name);
+        let (Some(together), queue) = (opaque.together(&name, last.place), opaque.queue()) else {
             unreachable!("a step that may be issued together says how")
         };
         let kind = queue.map_or(StepKind::Native, StepKind::InOrder);
