@@ -407,7 +407,7 @@ def test_arrays_of_two_engines_are_refused(make_engine: Any) -> None:
         z = row(1)
         with weft.cuda.capture("mixed") as graph:
             z += 1
-            with pytest.raises(errors.CaptureError, match="belongs to engine .* and recording 'mixed' to engine"):
+            with pytest.raises(errors.CaptureError, match=r"belongs to engine .* and recording 'mixed' to engine"):
                 x += 1
         graph.replay()
         assert (x.tolist(), z.tolist()) == ([1.0] * 8, [2.0] * 8)

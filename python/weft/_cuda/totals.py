@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from weft._array.shapes import Shape
     from weft._core import NDArray
 
-__all__ = ["FUNCTIONS", "push"]
+__all__ = ["FUNCTIONS", "push", "source"]
 
 #: Threads of a block, and blocks at most: threads then go on to further results.
 _THREADS, _BLOCKS = 256, 1 << 16
@@ -127,12 +127,27 @@ def _total(name: str, given: DType, result: DType) -> DType | None:
 @cache
 def _kernel(name: str, given: DType, total: DType, result: DType, divided: bool) -> RawKernel:  # noqa: FBT001 - part of a key
     """Return the kernel from elements of one dtype to those of another."""
+    text = source(name, given, total, result, divided=divided)
+    return RawKernel(RawModule(text, options=OPTIONS), f"{name}_rows")
+
+
+def source(name: str, given: DType, total: DType, result: DType, *, divided: bool = False) -> str:
+    """Return the source of a kernel.
+
+    Parameters
+    ----------
+    name : str
+        One of `FUNCTIONS`.
+    given, total, result : numpy.dtype
+        Of the elements, of what they are reduced in, and of the results in memory.
+    divided : bool, default: False
+        Whether results are divided by a number.
+    """
     floating = total.kind == "f"
-    known = "_".join(("weft", name, given.name, total.name, result.name)) + "_divided" * divided
     kinds = {dtype: in_memory(dtype) for dtype in (given, total, result)}
     read = f"(T){'(float)' * (given == _HALF)}from[part * inner]"
-    text = header((given, total, result)) + _SOURCE.format(
-        name=known,
+    return header((given, total, result)) + _SOURCE.format(
+        name=f"{name}_rows",
         total=kinds[total],
         body=_COMBINED[name][not floating],
         input=kinds[given],
@@ -141,4 +156,3 @@ def _kernel(name: str, given: DType, total: DType, result: DType, divided: bool)
         read=read,
         written="(total / divisor)" if divided else "total",
     )
-    return RawKernel(RawModule(text, options=OPTIONS), known)
