@@ -14,7 +14,7 @@ import pytest
 
 import weft
 from conftest import write_script
-from weft._cuda import totals
+from weft._cuda import products, totals
 from weft._cuda.expressions import expression
 from weft._cuda.fused import source
 from weft._cuda.sources import Elementwise
@@ -240,6 +240,7 @@ def test_sources_compile_for_gpus(tmp_path: Any, monkeypatch: pytest.MonkeyPatch
             totals.source(name, double, double, double, divided=name == "mean"),
             totals.source(name, bits, np.dtype(np.int64), np.dtype(np.int64)),
         ]
+    sources += [products.source(dtype) for dtype in (half, single, double, np.dtype(np.int8))]
     data = tmp_path / "sources.json"
     data.write_text(json.dumps(sources))
     script = """

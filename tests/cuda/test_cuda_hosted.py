@@ -23,7 +23,7 @@ def test_functions_without_a_kernel_run_on_views(cupy: Any) -> None:
     total = weft.cumulative_sum(x, axis=0)
     assert total.device == DEVICE
     np.testing.assert_array_equal(total.numpy(), np.cumsum(host, axis=0))
-    np.testing.assert_array_equal(weft.matmul(x.T, x).numpy(), host.T @ host)
+    np.testing.assert_array_equal(weft.matmul(x[:, ::2].T, x).numpy(), host[:, ::2].T @ host)
     np.testing.assert_array_equal(weft.where(x > 0.5, x, -x).numpy(), np.where(host > 0.5, host, -host))
     np.testing.assert_array_equal(x[weft.asarray([2, 0], device=DEVICE)].numpy(), host[[2, 0]])
     np.testing.assert_array_equal(weft.concat([x, x], axis=1).numpy(), np.concatenate([host, host], axis=1))

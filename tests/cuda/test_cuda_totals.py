@@ -1,4 +1,4 @@
-"""Sums, products, extrema and means on CUDA devices: the kernels of weft's, without CuPy."""
+"""Reductions, and products of small matrices, on CUDA devices: the kernels of weft's, without CuPy."""
 
 from __future__ import annotations
 
@@ -82,6 +82,26 @@ def test_what_has_no_kernel_goes_to_cupy(misfit: Any) -> None:
     x = weft.asarray(host("float64", (2, 3, 4)), device=DEVICE)
     with pytest.raises(weft.errors.CudaUnavailableError, match="CuPy cannot be imported"):
         misfit(x).wait_to_read()
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("float16", 2e-3), ("int8", 0)])
+def test_products_of_small_matrices_need_no_cupy(dtype: str, tolerance: float) -> None:
+    a, b = host(dtype, (7, 30)), host(dtype, (30, 9))
+    on = [weft.asarray(x, device=DEVICE) for x in (a, b)]
+    wide = [x.astype("float64") if x.dtype.kind == "f" else x for x in (a, b)]
+    for found, wanted in [
+        (on[0] @ on[1], wide[0] @ wide[1]),
+        (on[1].T @ on[0].T, wide[1].T @ wide[0].T),
+        (on[0] @ on[1].T[2].copy(), wide[0] @ wide[1].T[2]),
+        (on[0][1] @ on[1], wide[0][1] @ wide[1]),
+        (on[0][1] @ on[0][2], wide[0][1] @ wide[0][2]),
+    ]:
+        assert found.dtype == dtype
+        np.testing.assert_allclose(found.numpy(), wanted.astype(dtype), rtol=tolerance)
+    with pytest.raises(weft.errors.CudaUnavailableError, match="CuPy cannot be imported"):
+        weft.matmul(weft.ones((100, 100), device=DEVICE), weft.ones((100, 100), device=DEVICE)).wait_to_read()
+    with pytest.raises(weft.errors.CudaUnavailableError, match="CuPy cannot be imported"):
+        weft.matmul(on[0][:, ::2], on[1][::2]).wait_to_read()
 
 
 def test_every_function_has_a_source() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from weft._array.scalars import number
 from weft._core import NDArray
-from weft._cuda import totals
+from weft._cuda import products, totals
 from weft._cuda.elementwise import copying, kernels
 
 if TYPE_CHECKING:
@@ -179,6 +179,7 @@ def _reduction(name: str) -> Callable[..., bool]:
 
 
 _FUNCTIONS: dict[str, Callable[..., bool]] = {
+    "matmul": products.push,
     **{name: _reduction(name) for name in totals.FUNCTIONS},
     "where": _where,
     "clip": _clip,
