@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from weft._access import Overwrite, Read
 from weft._array.views import view
-from weft._core import NDArray, RawKernel
+from weft._core import NDArray, RawKernel, _overwrite as overwrite, _read as read
 from weft._cuda.kernels import RawModule
 from weft._cuda.sources import OPTIONS, header, in_memory
 
@@ -72,7 +71,7 @@ def push(out: NDArray, a: NDArray, b: NDArray) -> bool:
     if rows * columns * inner > _SMALL:
         return False
     blocks = -(-rows * columns // _THREADS)
-    operands = (Overwrite(out), Read(left.elements), Read(right.elements))
+    operands = (overwrite(out), read(left.elements), read(right.elements))
     _kernel(dtype)(blocks, _THREADS, (*operands, rows, columns, inner, a_row, a_column, b_row, b_column))
     return True
 

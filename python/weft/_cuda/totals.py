@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._access import Overwrite, Read
 from weft._array.shapes import axis_tuple
-from weft._core import RawKernel, beside
+from weft._core import RawKernel, _overwrite as overwrite, _read as read, beside
 from weft._cuda.kernels import RawModule
 from weft._cuda.sources import OPTIONS, header, in_memory
 
@@ -100,7 +99,7 @@ def push(name: str, out: NDArray, x: NDArray, axis: Shape | None, attributes: di
         size = outer * parts * inner
         blocks = min(-(-size // _THREADS), _BLOCKS)
         divisor = (float(all_) if total.kind == "f" else all_) if divided else 1
-        kernel(blocks, _THREADS, (Read(source), Overwrite(target), size, count, inner, parts, divisor))
+        kernel(blocks, _THREADS, (read(source), overwrite(target), size, count, inner, parts, divisor))
         if last:
             return True
         source, count = target, parts

@@ -214,10 +214,10 @@ impl Bundle {
         let mut launched = false;
         let request = Request::new(&self.label, &accesses);
         let fence = self.device.issue(&request, |issuing| {
-            let mut places = places.iter().map(|place| issuing.addresses[*place]);
-            let placed = |member| (member, places.by_ref().take(Member::accesses(member).len()).collect());
-            let placed: Placed<'_> = members.iter().map(placed).collect();
-            launched = self.put(&mut known, &placed, issuing)?;
+            let mut addresses = places.iter().map(|place| issuing.addresses[*place]);
+            let each = |member| (member, addresses.by_ref().take(Member::accesses(member).len()).collect());
+            let members: Placed<'_> = members.iter().map(each).collect();
+            launched = self.put(&mut known, &members, issuing)?;
             Ok(())
         })?;
         if launched && let Some((_, ready)) = known.graphs.last_mut() {
