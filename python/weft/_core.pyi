@@ -23,7 +23,6 @@ __all__ = [
     "CudaLoop",
     "Declared",
     "Engine",
-    "Graph",
     "GraphCall",
     "GraphCore",
     "GroupEntry",
@@ -66,7 +65,6 @@ __all__ = [
     "cache_loop",
     "canonical_key",
     "copy_elements",
-    "cuda_begin_capture",
     "cuda_compile",
     "cuda_compiler_version",
     "cuda_copy",
@@ -901,20 +899,6 @@ class RawKernel:
         shared_mem: int = 0,
         stream: object = None,
     ) -> None: ...
-
-@final
-class Graph:
-    def __new__(cls, *args: object, **_kwargs: object) -> Self: ...
-    @property
-    def name(self) -> str | None: ...
-    @property
-    def ops(self) -> int: ...
-    @property
-    def nbytes(self) -> int: ...
-    def replay(self) -> None: ...
-    def _end(self, abandon: bool) -> None: ...
-
-def cuda_begin_capture(name: str | None) -> Graph: ...
 
 class _View(TypedDict):
     buffer: int

@@ -15,11 +15,12 @@ import numpy as np
 from weft import _core
 from weft._array.creation import checked
 from weft._array.rules import as_dtype
-from weft._core import Graph, RawKernel
-from weft._cuda.capture import capture
+from weft._core import RawKernel
 from weft._cuda.kernels import RawModule
 from weft._default import get_engine
 from weft._device import Device, gpu
+from weft._program.block import capture
+from weft._program.program import Program as Graph
 from weft.errors import ArgumentTypeError, ArgumentValueError, CudaUnavailableError
 
 if TYPE_CHECKING:

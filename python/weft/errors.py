@@ -357,21 +357,20 @@ class CudaOutOfMemoryError(CudaError, MemoryError):
 
 
 class CaptureError(WeftError, RuntimeError):
-    """An op cannot be recorded, a value is not known while recording, or a graph cannot be replayed now.
+    """An op cannot be recorded, a value is not known while recording, or a program cannot be replayed now.
 
-    The message names the op and says what to do, such as to copy outside of the block into an array that the graph reads.
-    An op that was refused has changed nothing. If what is recorded of an op is incomplete, the end of the block raises, too,
-    and there is no graph.
+    The message names the op and says what to do. An op that was refused has changed nothing. If what is recorded is
+    incomplete, the end of the block raises, too, and there is no program.
 
     Examples
     --------
     >>> import weft
-    >>> with weft.cuda.capture() as graph:
+    >>> with weft.capture("step") as program:
     ...     try:
-    ...         graph.replay()
+    ...         program.replay()
     ...     except weft.errors.CaptureError as error:
     ...         print(error)
-    graph 'graph' cannot be replayed in a capture's block: replay it after that
+    the block of the program 'step' has not ended: use the program after it
     """
 
 

@@ -14,6 +14,7 @@ import pytest
 
 import weft
 from conftest import write_script
+from weft._cuda import products, totals
 from weft._cuda.expressions import expression
 from weft._cuda.fused import source
 from weft._cuda.sources import Elementwise
@@ -232,6 +233,14 @@ def test_sources_compile_for_gpus(tmp_path: Any, monkeypatch: pytest.MonkeyPatch
     assert len(made) > 20
     sources = [each.source(strided=bool(at % 2), scalars=0) for at, each in enumerate(made)]
     sources.append(neighbours())
+    bits, half, single, double = map(np.dtype, ("bool", "float16", "float32", "float64"))
+    for name in totals.FUNCTIONS:
+        sources += [
+            totals.source(name, half, single, half, divided=name == "mean"),
+            totals.source(name, double, double, double, divided=name == "mean"),
+            totals.source(name, bits, np.dtype(np.int64), np.dtype(np.int64)),
+        ]
+    sources += [products.source(dtype) for dtype in (half, single, double, np.dtype(np.int8))]
     data = tmp_path / "sources.json"
     data.write_text(json.dumps(sources))
     script = """

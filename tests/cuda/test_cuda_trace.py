@@ -52,7 +52,7 @@ def test_every_kind_of_op_has_a_stream_and_times() -> None:
         x = weft.asarray(host, device=DEVICE)
         y = x + x
         kernel(1, 1, (weft.Mutate(y), 1000))
-        total = weft.sum(y)
+        total = weft.sum(y, initial=0.0)
         there = y.to_device(OTHER)
         result = there.to_device("cpu")
     np.testing.assert_array_equal(result.numpy(), host * 4)

@@ -25,7 +25,7 @@ mod step;
 pub use access::{
     Access, Array, Touch, Touched, granted, granting, known_devices, set_known_devices, standing, stands_for,
 };
-pub use door::{Call, Prepared, Repeatable, ReplayCall, push, push_pair, push_replay, record, recording, submit};
+pub use door::{Call, Repeatable, ReplayCall, push, push_pair, push_replay, record, recording, submit};
 pub use error::ArrayError;
 pub use layout::{DType, Layout, Scalar, Shape, Strides, Tuple};
 pub use memory::recorded::{self, Tag};
@@ -39,5 +39,5 @@ pub use ops::{
 };
 pub use step::{
     Blocked, Fused, Given, Matmul, Neighbour, Opaque, Operand, Operands, Part, Portion, Reduce, Slots, Step, Strided,
-    StridedLoop, Which, cast_loop, choose_loop, copy_loop,
+    StridedLoop, Together, Which, cast_loop, choose_loop, copy_loop,
 };

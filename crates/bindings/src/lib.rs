@@ -39,11 +39,9 @@ mod _core {
     #[pymodule_export]
     use super::cuda::bare::{BareLaunch, cuda_wait_issued};
     #[pymodule_export]
-    use super::cuda::capture::cuda_begin_capture;
     #[pymodule_export]
     use super::cuda::elementwise::CudaLoop;
     #[pymodule_export]
-    use super::cuda::graph::Graph;
     #[pymodule_export]
     use super::cuda::hosted::{DeviceMemory, cuda_current_stream};
     #[pymodule_export]

@@ -77,8 +77,8 @@
 //! |---|---|---|
 //! | a device block | its buffer, then the stream of its last op, which keeps some for what comes next on it | when the buffer's last handle goes, all its ops are issued; the stream comes behind their fences, and then the block may be used again there, or its free is issued; was it lent to other libraries, it is freed behind the default stream too |
 //! | memory of other libraries | what the buffer on it was given | when the fences are done of all that used the buffer |
-//! | a buffer in a graph | the graph | with the graph, whose replays have left their fences with the buffer |
-//! | a buffer that a graph alone knows, its kernels, what it keeps for foreign code | the graph | when its last replay has ended |
+//! | a graph, and the kernels that it calls | its bundle | when its last launch has ended |
+//! | the buffers of a graph | the ops that are issued as its members, each time | as with any op: the graph keeps none, and is launched only where they lie as they did |
 //! | a pinned block for staging | the poller's job of its chunk | given back when the chunk's fence is done |
 //! | host memory of a copy | the copy's *land* op (see [`Landing`]) | free to be used when that op has ended |
 //! | parameters of a launch | the call | the driver has copied them when the call returns |
@@ -136,7 +136,7 @@ pub use copies::{HostMemory, Land, Landing, Region, copy, copy_in, copy_out, fil
 pub use devices::{Cuda, Device, Lane, StreamRuns};
 pub use driver::DEFAULT_STREAM;
 pub use error::{CudaError, DriverError};
-pub use graphs::{Graph, Recorder};
+pub use graphs::{Bundle, CopyWithin, Member};
 pub use issue::{Begun, Request};
 pub use label::Label;
 pub use launches::{

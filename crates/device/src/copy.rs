@@ -4,12 +4,16 @@
 //! host's memory. In a recording they share a *ticket*, an array of one number that the first one writes and the second
 //! one reads: so each replay lands what it has issued, and a copy that was not issued is not waited for.
 
-use crate::memory::buffer_of;
+use crate::memory::{buffer_of, home_of};
+use crate::together::together;
+use std::any::Any;
 use std::collections::HashMap;
 use std::mem::offset_of;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use weft_array::{Access, Array, ArrayError, Call, DType, Opaque, Operands, Step, push, push_pair, record, recording};
-use weft_cuda::{CudaError, Device, HostMemory, Label, Land, Landing, Region, copy_in, copy_out};
+use weft_array::{
+    Access, Array, ArrayError, Call, DType, Opaque, Operands, Step, Together, push, push_pair, record, recording,
+};
+use weft_cuda::{CopyWithin, CudaError, Device, HostMemory, Label, Land, Landing, Region, copy_in, copy_out};
 use weft_engine::trace::Note;
 use weft_engine::{Cause, Engine, InOrder, OpContext, Payload, PlaceOffset, PushOptions};
 
@@ -209,9 +213,20 @@ impl Opaque for Landed {
 }
 
 /// A copy between arrays of devices, again and again.
-struct Within {
+pub(crate) struct Within {
     device: Device,
     place: u64,
+    /// Whether both are on one device.
+    alone: bool,
+}
+
+impl Within {
+    /// The copy between these arrays, of one device; none if there are no such.
+    pub(crate) fn on(&self, arrays: &Operands) -> Result<Option<CopyWithin>, CudaError> {
+        let [(to, _), (from, _)] = &arrays[..] else { return Ok(None) };
+        let regions = region(to)?.zip(region(from)?);
+        regions.map(|(to, from)| CopyWithin::new(label(self.place), to, from)).transpose()
+    }
 }
 
 impl Opaque for Within {
@@ -225,6 +240,18 @@ impl Opaque for Within {
 
     fn is_private(&self) -> bool {
         true
+    }
+
+    fn issues_on(&self) -> Option<u16> {
+        self.alone.then(|| home_of(&self.device).number())
+    }
+
+    fn together(&self, name: &str, place: u64) -> Option<Arc<dyn Together>> {
+        Some(together(&self.device, name, place))
+    }
+
+    fn issued(&self) -> Option<&dyn Any> {
+        Some(self)
     }
 
     fn run(&self, arrays: &Operands, _: &mut OpContext<'_>) -> Result<(), Cause> {
@@ -254,7 +281,8 @@ pub fn copy(engine: &Engine, to: &Array, from: &Array, noted: &Noted) -> Result<
             let device = target.device().clone();
             if recording::is_open() {
                 recording::announce(COPY, place);
-                return Ok(record(Step::Opaque(Arc::new(Within { device, place })), &request)?);
+                let within = Within { alone: device == *source.device(), device, place };
+                return Ok(record(Step::Opaque(Arc::new(within)), &request)?);
             }
             let issue = move |_: &mut OpContext<'_>| Ok(weft_cuda::copy(&label(place), &target, &source).map(drop)?);
             return Ok(push(device.issuing(issue), &request)?);

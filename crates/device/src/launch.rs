@@ -1,13 +1,15 @@
 //! Launches: pushed, or recorded as steps.
 
-use crate::memory::{buffer_of, not_there};
+use crate::memory::{buffer_of, home_of, not_there};
+use crate::together::together;
+use std::any::Any;
 use std::sync::Arc;
-use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Step, push, record, recording};
+use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Step, Together, push, record, recording};
 use weft_cuda::{CudaError, Launch};
 use weft_engine::{AccessKind, Cause, InOrder, OpContext};
 
 /// A launch whose arrays are given anew each time.
-struct LaunchStep {
+pub(crate) struct LaunchStep {
     /// As it was recorded.
     launch: Launch,
     place: u64,
@@ -27,6 +29,13 @@ fn access((array, access): &(Array, Access)) -> Result<(usize, weft_cuda::Access
     Ok((array.layout().offset, weft_cuda::Access { buffer, range: array.range(), kind }))
 }
 
+impl LaunchStep {
+    /// The launch on these arrays.
+    pub(crate) fn on(&self, arrays: &Operands) -> Result<Launch, CudaError> {
+        self.launch.on(arrays.iter().map(access))
+    }
+}
+
 impl Opaque for LaunchStep {
     fn is_hosted(&self) -> bool {
         false
@@ -44,9 +53,20 @@ impl Opaque for LaunchStep {
         !self.pure
     }
 
+    fn issues_on(&self) -> Option<u16> {
+        self.launch.may_be_bundled().then(|| home_of(self.launch.kernel().device()).number())
+    }
+
+    fn together(&self, name: &str, place: u64) -> Option<Arc<dyn Together>> {
+        Some(together(self.launch.kernel().device(), name, place))
+    }
+
+    fn issued(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+
     fn run(&self, arrays: &Operands, _: &mut OpContext<'_>) -> Result<(), Cause> {
-        let launch = self.launch.on(arrays.iter().map(access)).map_err(Cause::from)?;
-        launch.issue().map(drop).map_err(Cause::from)
+        self.on(arrays)?.issue().map(drop).map_err(Cause::from)
     }
 
     fn place(&self) -> u64 {

@@ -5,6 +5,7 @@
 //! | `memory` | arrays on a device, and the memory behind them |
 //! | `launch` | launches: pushed, or recorded as steps |
 //! | `copy` | copies within a device, between two, from and to the host: pushed, or recorded as steps |
+//! | `together` | steps of a recording that are issued together, as one graph of the device where that can be |
 //!
 //! What is recorded is a step that knows no memory: each replay gives it arrays anew, and issues it as if it were pushed
 //! then. So order on the device rests on the same fences, whether an op was pushed or is a part of a replay.
@@ -12,6 +13,7 @@
 mod copy;
 mod launch;
 mod memory;
+mod together;
 
 pub use copy::{CopyError, Noted, copy};
 pub use launch::{launch, launch_step};

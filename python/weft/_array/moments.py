@@ -92,6 +92,7 @@ _MEAN = register_op("mean", infer=reduction(mean_dtype))(_mean)
 _VAR = register_op("var", infer=reduction(variance_dtype))(variance)
 _STD = register_op("std", infer=reduction(variance_dtype))(_std)
 _MEAN.set_attribute("push", _push_mean)
+_MEAN.set_attribute("kernels", "mean")
 
 
 def mean(

@@ -72,6 +72,7 @@ def _push_matmul(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray]) -> 
 
 
 _matmul.set_attribute("push", _push_matmul)
+_matmul.set_attribute("kernels", "matmul")
 _matmul.operator = True
 
 

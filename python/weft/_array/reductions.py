@@ -164,6 +164,8 @@ def _ufunc_reduction(
         )
 
     op.set_attribute("push", push)
+    if ufunc not in (np.logical_and, np.logical_or):
+        op.set_attribute("kernels", name)
     return op
 
 

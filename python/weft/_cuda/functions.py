@@ -1,4 +1,4 @@
-"""Functions that are no ufuncs and yet element-wise: one kernel each, where the dtypes have one.
+"""Functions that are no ufuncs and have kernels of weft's: element-wise ones, one each, where the dtypes have one; reductions.
 
 An op names its function here by its attribute ``"kernels"``; `push` then comes before CuPy's function of the op's name.
 """
@@ -11,12 +11,14 @@ import numpy as np
 
 from weft._array.scalars import number
 from weft._core import NDArray
+from weft._cuda import products, totals
 from weft._cuda.elementwise import copying, kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from weft._array.rules import DType
+    from weft._array.shapes import Shape
 
     #: Of the operands what is given, and of what dtype each is.
     Given: TypeAlias = tuple[Any, ...]
@@ -169,7 +171,16 @@ def _linspace(out: NDArray, *, start: complex, stop: complex, num: int, dtype: D
     return _launch("linspace", body, out, (first, step, last, end), (_DOUBLE,) * 4, result=_DOUBLE, indexed=True)
 
 
+def _reduction(name: str) -> Callable[..., bool]:
+    def push(out: NDArray, x: NDArray, *masks: NDArray, axis: Shape | None = None, **attributes: Any) -> bool:  # noqa: ANN401 - the op's
+        return not masks and totals.push(name, out, x, axis, attributes)
+
+    return push
+
+
 _FUNCTIONS: dict[str, Callable[..., bool]] = {
+    "matmul": products.push,
+    **{name: _reduction(name) for name in totals.FUNCTIONS},
     "where": _where,
     "clip": _clip,
     "angle": _angle,

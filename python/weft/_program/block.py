@@ -90,9 +90,9 @@ class _Block:
     ) -> None:
         noting(None)
         if kind is not None:
+            self._program._abandoned = True
             self._recording.abort()
-            self._program._left_by = kind.__name__
             return
         self._recording.end()
-        compiled = self._recording.finish((), sequential=self._sequential, memory=self._memory)
-        self._program._planned = compiled
+        self._program._abandoned = True  # unless it can be planned
+        self._program._planned = self._recording.finish((), sequential=self._sequential, memory=self._memory)

@@ -36,11 +36,11 @@ class Program:
 
     __slots__ = (
         "__weakref__",
+        "_abandoned",
         "_arguments",
         "_heard",
         "_known",
         "_layouts",
-        "_left_by",
         "_planned",
         "_source",
         "_structure",
@@ -60,12 +60,12 @@ class Program:
     ) -> None:
         self.name = name
         self._planned = compiled
+        self._abandoned = False  # whether an exception has left its block
         self._structure = structure
         self._arguments = tuple(arguments)
         self._source = source
         self._layouts = layouts
         self._known = known  # what names that the function reads are bound to
-        self._left_by: str | None = None  # the class of the exception that ended the block
         self._heard = False  # whether the tape goes on from what calls return
         self._taped: Taped | None = None  # what then runs; without it, the function as it is
 
@@ -79,11 +79,8 @@ class Program:
     def _compiled(self) -> Compiled:
         """What is replayed."""
         if self._planned is None:
-            if self._left_by is not None:
-                raise CaptureError(
-                    f"the block of the program {self.name!r} was left by {self._left_by}, so nothing was recorded: "
-                    "capture it anew"
-                )
+            if self._abandoned:
+                raise CaptureError(f"the program {self.name!r} was not recorded: an exception has left its block")
             raise CaptureError(f"the block of the program {self.name!r} has not ended: use the program after it")
         return self._planned
 
@@ -250,6 +247,8 @@ class Program:
 
     def __repr__(self) -> str:
         """Name the program and its figures."""
+        if self._planned is None:
+            return f"<weft.Program {self.name!r}, {'abandoned' if self._abandoned else 'recording'}>"
         return f"<weft.Program {self.name!r}: {self.ops} ops, {self.nbytes} bytes>"
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -106,18 +106,6 @@ fn enter(
     Ok(Some(AccessKind::Read))
 }
 
-/// Notes what an op does with all of a buffer, and makes that whole.
-#[inline]
-pub(crate) fn enter_whole(pushing: &mut Pushing, buffer: &Buffer, access: Access) -> Result<(), EngineError> {
-    let ranges = buffer.ranges.get(pushing);
-    ranges.note(access == Access::Read);
-    if ranges.split {
-        join(ranges, buffer)?;
-    }
-    ranges.note_whole(access == Access::Read);
-    Ok(())
-}
-
 /// Notes what an op does with its arrays, and collects their accesses, those of ranges in `parts`.
 fn enter_each<'a>(
     pushing: &mut Pushing,

@@ -37,7 +37,7 @@ mod standing;
 mod telling;
 
 pub use array::Array;
-pub(crate) use enter::{enqueue, enter_whole};
+pub(crate) use enter::enqueue;
 pub use granted::{granted, granting};
 pub(crate) use granted::{refuse, refuse_bytes};
 pub(crate) use ports::{Bound, enter_touched};

@@ -4,7 +4,7 @@ use super::recording;
 use crate::access::{enqueue, place, refuse};
 use crate::layout::Tuple;
 use crate::memory::Pushing;
-use crate::memory::recorded::{Mode, is_open, mode};
+use crate::memory::recorded::{is_open, is_recording};
 use crate::step::{Hosted, Native, Opaque, Operands, Step};
 use crate::{Access, Array, ArrayError};
 use std::sync::Arc;
@@ -96,7 +96,7 @@ pub trait Repeatable: Payload {
 
 /// Hands a call over that somebody else wrote. The caller has waited for room.
 pub fn submit<P: Repeatable>(payload: P, call: &Call<'_>) -> Result<(), ArrayError> {
-    if mode() == Mode::Records {
+    if is_recording() {
         return record(Step::Opaque(payload.into_step()?), call);
     }
     push(payload, call)

@@ -9,11 +9,9 @@
 //! they read is there (`ops::at_once`).
 
 mod call;
-mod prepared;
 pub mod recording;
 mod replay;
 
 pub use call::{Call, Repeatable, push, push_pair, record, submit};
 pub(crate) use call::{check, push_opaque};
-pub use prepared::Prepared;
 pub use replay::{ReplayCall, push_replay};

@@ -2,7 +2,7 @@
 
 use super::Call;
 use crate::access::place as place_of;
-use crate::memory::recorded::{Mode, Tag, mode, set_tag, tag, take_made};
+use crate::memory::recorded::{Tag, is_recording, set_tag, tag, take_made};
 use crate::memory::{Buffer, Pushing};
 use crate::step::{Operands, Step};
 use crate::{Access, Array, ArrayError};
@@ -162,7 +162,7 @@ thread_local! {
 #[must_use]
 #[inline]
 pub fn is_open() -> bool {
-    mode() == Mode::Records
+    is_recording()
 }
 
 /// From now on this thread records. The recording that is open already, if there is one, stays.
@@ -172,10 +172,6 @@ pub fn begin(tag: Arc<Tag>, engine: &Engine) -> Result<(), ArrayError> {
             "recording '{}' is open on this thread, and recordings do not nest: call the function itself, or end it first",
             open.name()
         )));
-    }
-    if mode() == Mode::Captures {
-        let message = "a capture of a CUDA device is open on this thread: end it first";
-        return Err(ArrayError::Capture(message.to_owned()));
     }
     drop(take_made());
     TAPE.set(Some(Box::new(Tape::new(Arc::clone(&tag), engine))));
@@ -394,7 +390,7 @@ fn append_parts(
 /// Refuses an op that cannot be recorded, while this thread records.
 #[inline]
 pub(crate) fn refuse_push(name: Option<&str>) -> Result<(), ArrayError> {
-    if mode() == Mode::Records { refuse_now(name) } else { Ok(()) }
+    if is_recording() { refuse_now(name) } else { Ok(()) }
 }
 
 #[cold]

@@ -4,17 +4,6 @@ use super::buffer::Buffer;
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
 
-/// What becomes of the ops that a thread pushes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// They run.
-    Runs,
-    /// Those on devices go to a graph of the device, the others run.
-    Captures,
-    /// They are recorded.
-    Records,
-}
-
 /// A recording, for the arrays that belong to it.
 #[derive(Debug)]
 pub struct Tag {
@@ -78,13 +67,14 @@ impl Tag {
 /// The one word that is asked on the way of every push.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Word {
-    mode: Mode,
+    /// Whether it records them.
+    records: bool,
     /// Accesses granted to the ops that the thread runs.
     grants: u32,
 }
 
 thread_local! {
-    static WORD: Cell<Word> = const { Cell::new(Word { mode: Mode::Runs, grants: 0 }) };
+    static WORD: Cell<Word> = const { Cell::new(Word { records: false, grants: 0 }) };
     static TAG: RefCell<Option<Arc<Tag>>> = const { RefCell::new(None) };
     /// Buffers made for a recording that keeps them.
     static MADE: RefCell<Vec<Weak<Buffer>>> = const { RefCell::new(Vec::new()) };
@@ -100,21 +90,20 @@ pub(crate) fn take_made() -> Vec<Weak<Buffer>> {
     MADE.take()
 }
 
-/// What becomes of the ops that this thread pushes.
-#[must_use]
+/// Whether this thread records the ops that it pushes.
 #[inline]
-pub fn mode() -> Mode {
-    WORD.get().mode
+pub(crate) fn is_recording() -> bool {
+    WORD.get().records
 }
 
-fn set_mode(mode: Mode) {
-    WORD.set(Word { mode, ..WORD.get() });
+fn set_records(records: bool) {
+    WORD.set(Word { records, ..WORD.get() });
 }
 
 /// Whether this thread does nothing but push: it neither records nor runs an op that was granted arrays.
 #[inline]
 pub(crate) fn is_plain() -> bool {
-    WORD.get() == Word { mode: Mode::Runs, grants: 0 }
+    WORD.get() == Word { records: false, grants: 0 }
 }
 
 /// Accesses granted to the ops that this thread runs.
@@ -129,37 +118,32 @@ pub(crate) fn set_grants(grants: usize) {
     WORD.set(Word { grants, ..WORD.get() });
 }
 
-/// From now on this thread's ops on devices go to a graph, or run again.
-pub fn set_captures(captures: bool) {
-    set_mode(if captures { Mode::Captures } else { Mode::Runs });
-}
-
 /// From now on this thread records for this recording, or does not record.
 pub(crate) fn set_tag(tag: Option<Arc<Tag>>) {
-    set_mode(if tag.is_some() { Mode::Records } else { Mode::Runs });
+    set_records(tag.is_some());
     TAG.set(tag);
 }
 
 /// Lets this thread run what it pushes, though it records.
-struct Recording(Mode);
+struct Recording(bool);
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        set_mode(self.0);
+        set_records(self.0);
     }
 }
 
 /// Runs `body`, whose ops run and are not recorded, whatever this thread does with others.
 pub fn suspended<T>(body: impl FnOnce() -> T) -> T {
-    let _recording = Recording(mode());
-    set_mode(Mode::Runs);
+    let _recording = Recording(is_recording());
+    set_records(false);
     body()
 }
 
 /// The recording for which this thread records.
 #[inline]
 pub(crate) fn tag() -> Option<Arc<Tag>> {
-    if mode() == Mode::Records { TAG.with_borrow(Clone::clone) } else { None }
+    if is_recording() { TAG.with_borrow(Clone::clone) } else { None }
 }
 
 /// Whether this thread records for the recording, or for a part of it.

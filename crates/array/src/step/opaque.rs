@@ -43,6 +43,24 @@ pub trait Opaque: Send + Sync {
         None
     }
 
+    /// The number of the device on which it does nothing but to issue, and so may be [issued together](Self::together) with
+    /// others that do.
+    fn issues_on(&self) -> Option<u16> {
+        None
+    }
+
+    /// What issues several such steps of one device, of which this is the first, again and again: under this name, and pushed
+    /// at this place, in the way of [`place`](Self::place).
+    fn together(&self, name: &str, place: u64) -> Option<Arc<dyn Together>> {
+        let _ = (name, place);
+        None
+    }
+
+    /// What it issues, for those who issue it together with others.
+    fn issued(&self) -> Option<&dyn Any> {
+        None
+    }
+
     /// The step, for those who know its type.
     fn as_any(&self) -> Option<&dyn Any> {
         None
@@ -64,6 +82,12 @@ pub trait Opaque: Send + Sync {
 
 /// A step and where its operands lie: in arrays that all have in common, or in slots.
 pub type Neighbour = (Arc<dyn Opaque>, Vec<Part>);
+
+/// Several steps of a device, which are issued together.
+pub trait Together: Send + Sync {
+    /// Issues those that are to run, in their order. `whole` says that they are all.
+    fn run(&self, steps: &[(&dyn Opaque, Operands)], whole: bool) -> Result<(), Cause>;
+}
 
 /// An opaque step with its arrays, as the payload of an op that needs the host.
 pub(crate) struct Hosted {

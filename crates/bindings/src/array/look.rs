@@ -6,9 +6,14 @@ use crate::location::Location;
 use pyo3::prelude::*;
 use weft_array::{Array, Tuple, recording as tapes};
 
-/// Refuses to look at values that are not known: of what a recording makes, or changes.
-#[cold]
+/// Refuses to wait for, or to look at, values that are not known: of what a recording makes, or changes.
+#[inline]
 pub(crate) fn check_look(py: Python<'_>, array: &Array) -> PyResult<()> {
+    if tapes::is_open() || array.buffer().recording().is_some() { check_known(py, array) } else { Ok(()) }
+}
+
+#[cold]
+fn check_known(py: Python<'_>, array: &Array) -> PyResult<()> {
     let Err((name, place)) = tapes::look(array) else {
         return match array.buffer().recording() {
             None => Ok(()),

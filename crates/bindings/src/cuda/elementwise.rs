@@ -1,7 +1,6 @@
 //! Element-wise ops on devices: launches of kernels that Python writes and NVRTC compiles, one for each op, dtypes and
 //! class of layout.
 
-use super::capture;
 use super::fusion::{ElementwiseStep, Given};
 use super::memory::{buffer_of, expect, fresh, memory_of};
 use super::runtime;
@@ -294,9 +293,6 @@ impl CudaLoop {
             if let Operand::Array(array) = input {
                 arrays.push((array, ArrayAccess::Read));
             }
-        }
-        if capture::is_open() {
-            return capture::launch(py, engine, &launch, &arrays);
         }
         if recording::is_open() && walk.is_none() {
             return self.record_launch(

@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
-use weft_array::{DType, Neighbour, Opaque, Operands, Part};
+use weft_array::{DType, Neighbour, Opaque, Operands, Part, Together};
 use weft_cuda::{Access, CudaError, Device, DeviceBuffer, Label, Launch, Launcher, Parameter};
 use weft_engine::{AccessKind, Cause, InOrder, OpContext};
 
@@ -61,6 +61,18 @@ impl Opaque for ElementwiseStep {
 
     fn as_any(&self) -> Option<&dyn Any> {
         Some(self)
+    }
+
+    fn issues_on(&self) -> Option<u16> {
+        self.alone.issues_on()
+    }
+
+    fn together(&self, name: &str, place: u64) -> Option<Arc<dyn Together>> {
+        self.alone.together(name, place)
+    }
+
+    fn issued(&self) -> Option<&dyn Any> {
+        self.alone.issued()
     }
 
     fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {

@@ -1,10 +1,9 @@
 //! Device memory in other libraries' hands, and theirs in ours: no copy, and no wait for the device.
 
-use super::capture;
 use super::hosted::{DeviceMemory, granted_place};
 use super::memory::{array_on, buffer_of, expect, not_there};
 use super::runtime;
-use crate::array::{NDArray, dtypes, raised};
+use crate::array::{NDArray, check_look, dtypes, raised};
 use crate::engine::Engine;
 use crate::errors;
 use crate::wait;
@@ -32,7 +31,7 @@ pub(crate) fn cuda_export<'py>(x: &Bound<'py, NDArray>, leads: Vec<usize>) -> Py
     if let Some((address, stream)) = granted_place(array) {
         return Ok((address, buffer.bytes(), device.index(), stream, keeper));
     }
-    capture::check_wait(py, array)?;
+    check_look(py, array)?;
     wait::detached(py, array.engine(), None, |wait| array.wait_to_read(wait))?;
     let (label, accesses) = (Label::from("export"), [Access::part(&buffer, array.range(), AccessKind::Read)]);
     let begin = || -> Result<_, CudaError> {

@@ -1,6 +1,5 @@
 //! `weft.cuda.RawKernel`: launches of kernels that users wrote.
 
-use super::capture;
 use super::memory::{buffer_of, expect, not_there};
 use super::parameters::{self, Given, Known, Parameters};
 use super::runtime;
@@ -172,9 +171,6 @@ impl RawKernel {
         let stream = stream.map(|stream| foreign(device, stream)).transpose()?;
         let launch = Self::launch(launcher, dimensions, &given, &arrays[passed..], stream);
         let launch = launch.map_err(|error| refused(py, error))?.at(Location::here(py).bits());
-        if capture::is_open() {
-            return capture::launch(py, &engine.inner, &launch, &arrays);
-        }
         engine.wait_for_room(py, 0)?;
         let note = trace::of_arrays(py, &engine.inner, Kind::Launch, &self.name);
         let options = PushOptions { note, ..PushOptions::default() };

@@ -12,14 +12,11 @@
 //! | `interop` | device memory in other libraries' hands, and theirs in ours |
 //! | `times` | when ops ran on devices, for traces |
 //! | `hosted` | Python callables on the stream of their op |
-//! | `capture`, `graph` | ops recorded on the thread that pushes them; what replays them |
 
 pub(crate) mod bare;
-pub(crate) mod capture;
 pub(crate) mod elementwise;
 pub(crate) mod fences;
 pub(crate) mod fusion;
-pub(crate) mod graph;
 pub(crate) mod hosted;
 pub(crate) mod interop;
 pub(crate) mod kernel;

@@ -3,17 +3,15 @@
 //! One from or to the host is pushed as two ops (see `weft_cuda::Landing`): one issues it, one ends when the device has
 //! done with the host's memory.
 
-use super::capture;
 use super::elementwise::{AXES, compact};
-use super::memory::{buffer_of, expect};
+use super::memory::expect;
 use crate::array::{NDArray, raised};
 use crate::errors;
 use crate::location::Location;
 use crate::trace;
 use crate::wait;
 use pyo3::prelude::*;
-use weft_array::{Access, Array, DType, Layout, recorded, recording};
-use weft_cuda::{Label, Region};
+use weft_array::{Array, DType, Layout, recorded, recording};
 use weft_device::{CopyError, Noted};
 use weft_engine::Engine;
 use weft_engine::trace::Kind;
@@ -24,21 +22,6 @@ const COPY: &str = "copy";
 /// Pushes a copy of contiguous elements, one side of which is on a device.
 fn push_copy(py: Python<'_>, engine: &Engine, to: &Array, from: &Array) -> PyResult<()> {
     let location = Location::here(py);
-    if capture::is_open() {
-        let arrays = [(to, Access::Overwrite), (from, Access::Read)];
-        let label = Label::from(COPY).at(location.bits());
-        let region = |array: &Array| {
-            let region = buffer_of(array).map(|buffer| Region::new(&buffer, array.layout().offset, array.bytes()));
-            region.transpose().map_err(|error| errors::cuda(py, error))
-        };
-        match (region(to)?, region(from)?) {
-            (Some(target), Some(source)) if target.device() == source.device() => {
-                return capture::copy(py, engine, (&target, &source), &arrays);
-            }
-            (Some(_), Some(_)) => capture::refuse(py, &label, &arrays, "it copies between devices"),
-            _ => capture::refuse(py, &label, &arrays, "it copies from or to the host"),
-        }?;
-    }
     let noted = Noted {
         place: location.bits(),
         copy: trace::of_arrays(py, engine, Kind::Copy, COPY),

@@ -6,7 +6,6 @@ mod tracing;
 pub(crate) mod variable;
 pub(crate) mod wait;
 
-pub(crate) use room::wait_for_room;
 pub(crate) use settings::{Given, at_least_one, check_interval};
 
 use crate::exceptions::Exceptions;

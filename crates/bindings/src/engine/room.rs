@@ -14,7 +14,14 @@ impl Engine {
     /// Waits, without the GIL, until there is room for an op that holds so many bytes; raises where asked to.
     #[inline]
     pub(crate) fn wait_for_room(&self, py: Python<'_>, bytes: u64) -> PyResult<()> {
-        wait_for_room(py, &self.inner, bytes)
+        let engine = &self.inner;
+        while !engine.has_room(bytes) {
+            if engine.on_limit() == OnLimit::Raise {
+                return engine.wait_for_room(bytes, None).map_err(|error| errors::raised(py, error));
+            }
+            wait::detached(py, engine, None, |wait| engine.wait_for_room(bytes, wait.tick.take()))?;
+        }
+        Ok(())
     }
 
     /// Pushes, waiting without the GIL if there is no room.
@@ -47,16 +54,4 @@ impl Engine {
             py.detach(|| self.inner.let_hosted_in(HAND_OVER));
         }
     }
-}
-
-/// The same for an engine without its handle.
-#[inline]
-pub(crate) fn wait_for_room(py: Python<'_>, engine: &weft_engine::Engine, bytes: u64) -> PyResult<()> {
-    while !engine.has_room(bytes) {
-        if engine.on_limit() == OnLimit::Raise {
-            return engine.wait_for_room(bytes, None).map_err(|error| errors::raised(py, error));
-        }
-        wait::detached(py, engine, None, |wait| engine.wait_for_room(bytes, wait.tick.take()))?;
-    }
-    Ok(())
 }

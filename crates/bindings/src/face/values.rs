@@ -1,8 +1,8 @@
 //! Waits for arrays, and their values.
 
-use crate::array::NDArray;
+use crate::array::{NDArray, check_look};
 use crate::cuda::fences::{self, Until};
-use crate::cuda::{capture, hosted, transfers};
+use crate::cuda::{hosted, transfers};
 use crate::pushes::{Lasting, memory};
 use crate::wait;
 use pyo3::prelude::*;
@@ -24,7 +24,7 @@ impl NDArray {
     fn wait_until(&self, py: Python<'_>, timeout: Option<Duration>, until: Until) -> PyResult<()> {
         let start = Instant::now();
         let array = &self.inner;
-        capture::check_wait(py, array)?;
+        check_look(py, array)?;
         match until {
             Until::Read if array.is_done() => {}
             Until::Read => wait::detached(py, array.engine(), timeout, |wait| array.wait_to_read(wait))?,
@@ -42,7 +42,7 @@ impl NDArray {
             if granted(&actual).is_some() {
                 return hosted::view(py, &actual);
             }
-            capture::check_wait(py, &self.inner)?;
+            check_look(py, &self.inner)?;
             return memory::view(py, &transfers::to_host(py, &self.inner)?, true, Lasting::Always);
         }
         self.wait_for_changes(py, None)?;

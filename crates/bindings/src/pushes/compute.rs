@@ -6,7 +6,7 @@ use crate::arguments;
 use crate::array::{NDArray, raised};
 use crate::call::call;
 use crate::callable::{cause, name_of};
-use crate::cuda::{capture, hosted};
+use crate::cuda::hosted;
 use crate::exceptions::Exceptions;
 use crate::location::Location;
 use crate::payloads::refuse_answering;
@@ -140,18 +140,6 @@ pub(crate) fn push_compute(
         arrays: arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect(),
         location: Location::here(py),
     };
-    if capture::is_open() && arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
-        let called = func.getattr("__name__").and_then(|name| name.extract::<String>());
-        let op = name.map_or_else(|| called.unwrap_or_else(|_| "?".to_owned()), ToOwned::to_owned);
-        let run = || {
-            let views =
-                compute.arrays.iter().map(|(array, _)| hosted::view(py, array)).collect::<PyResult<Vec<_>>>()?;
-            call(func, Some(&PyTuple::new(py, views)?)).map(drop)
-        };
-        if capture::callable(py, &op, Ok(func), &compute.arrays, run)? {
-            return Ok(());
-        }
-    }
     let mut options = PushOptions { name, bytes: bytes as u64, ..PushOptions::default() };
     if engine.inner.is_traced() {
         options.note = trace::note_of_call(py, &engine.inner, Kind::Compute, name, func, compute.location);

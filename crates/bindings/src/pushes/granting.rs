@@ -2,8 +2,7 @@
 
 use super::accesses::Held as Arguments;
 use crate::array::{NDArray, raised};
-use crate::call::call;
-use crate::cuda::{capture, hosted};
+use crate::cuda::hosted;
 use crate::engine::Engine;
 use crate::exceptions::Exceptions;
 use crate::interpreter::failures::Raised;
@@ -16,7 +15,6 @@ use std::mem::offset_of;
 use std::sync::Arc;
 use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Repeatable, granting, recording, submit};
 use weft_cuda::Label;
-use weft_engine::trace::Kind;
 use weft_engine::{AccessKind, Cause, OpContext, Payload, PlaceOffset, PushOptions, Variable};
 
 /// What an op keeps of its arrays.
@@ -124,21 +122,6 @@ pub(crate) fn push<P: Traced>(
     mut options: PushOptions<'_>,
     at_arrays: bool,
 ) -> PyResult<()> {
-    if capture::is_open() && arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
-        let callable = payload.callable().map(|callable| callable.bind(py).clone());
-        let called = callable.as_ref().and_then(|callable| callable.getattr("__name__").ok()?.extract::<String>().ok());
-        let op = options.name.map_or_else(|| called.unwrap_or_else(|| "?".to_owned()), ToOwned::to_owned);
-        let function = match &callable {
-            Some(_) if !variables.is_empty() => Err("it accesses variables of the host"),
-            Some(callable) if P::KIND == Kind::Callable => Ok(callable),
-            Some(_) => Err("it completes later"),
-            None => Err("it is a native function"),
-        };
-        let run = || callable.as_ref().map_or(Ok(()), |callable| call(callable, None).map(drop));
-        if capture::callable(py, &op, function, &held, run)? {
-            return Ok(());
-        }
-    }
     if recording::is_open() {
         announce(py, &payload, options.name);
     } else {

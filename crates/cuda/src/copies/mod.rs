@@ -5,5 +5,5 @@ mod landing;
 mod staged;
 
 pub use copy::{HostMemory, Region, copy, copy_in, copy_out, fill};
-pub(crate) use copy::{check_sizes, put_copy, put_fill};
+pub(crate) use copy::{check_sizes, put_copy};
 pub use landing::{Land, Landing};

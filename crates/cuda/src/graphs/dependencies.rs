@@ -83,11 +83,6 @@ impl Dependencies {
         self.ops[op].before.get(earlier / 64).is_some_and(|word| word >> (earlier % 64) & 1 == 1)
     }
 
-    /// Whether an op that comes after these is known to come after an earlier one.
-    pub(super) fn are_behind(&self, ops: &[usize], earlier: usize) -> bool {
-        ops.iter().any(|op| *op == earlier || self.is_behind(*op, earlier))
-    }
-
     /// Notes an op that came after these, and its last nodes.
     pub(super) fn add(&mut self, accesses: &[Access], after: &[usize], leaves: &[NodeHandle]) {
         let own = self.ops.len();

@@ -4,5 +4,5 @@ mod issuing;
 mod request;
 
 pub use issuing::Begun;
-pub(crate) use issuing::{Addresses, Issuing};
+pub(crate) use issuing::Issuing;
 pub use request::Request;

@@ -9,7 +9,7 @@ pub use calls::CallTimes;
 use super::kernel::{Kernel, LaunchPlan, Parameter};
 use crate::buffers::{Access, DeviceBuffer};
 use crate::devices::Device;
-use crate::driver::Dimensions;
+use crate::driver::{DeviceAddress, Dimensions};
 use crate::error::CudaError;
 use crate::issue::{Issuing, Request};
 use crate::label::Label;
@@ -328,6 +328,12 @@ impl Launch {
         self.inner.stream.is_some()
     }
 
+    /// Whether it may be issued on any stream, at any priority, and be a node of a graph.
+    #[must_use]
+    pub fn may_be_bundled(&self) -> bool {
+        !self.names_stream() && self.inner.priority == 0 && !self.plan().cooperative
+    }
+
     /// The op, for messages.
     #[must_use]
     pub fn label(&self) -> &Label {
@@ -356,13 +362,28 @@ impl Launch {
         self.packed(issuing, |parameters| unsafe { self.call(issuing, parameters) })
     }
 
+    /// The parameters, packed, of buffers that lie at these addresses.
+    #[inline]
+    fn words_at(&self, addresses: &[DeviceAddress]) -> SmallVec<[u64; 64]> {
+        let mut words = SmallVec::from_slice(&self.inner.words);
+        for (word, address) in self.plan().pointers.iter().zip(addresses) {
+            words[*word] += address;
+        }
+        words
+    }
+
+    /// Writes down all that a graph has baked into it.
+    pub(crate) fn bake(&self, addresses: &[DeviceAddress], key: &mut Vec<u64>) {
+        let Dimensions { grid, block, shared_memory } = self.inner.dimensions;
+        key.push(self.kernel().function().0 as u64);
+        key.extend(grid.iter().chain(&block).chain([&shared_memory]).map(|count| u64::from(*count)));
+        key.extend_from_slice(&self.words_at(addresses));
+    }
+
     /// Hands `launch` a pointer to each parameter.
     #[inline]
     fn packed<R>(&self, issuing: &Issuing<'_>, launch: impl FnOnce(*mut *mut c_void) -> R) -> R {
-        let mut words: SmallVec<[u64; 64]> = SmallVec::from_slice(&self.inner.words);
-        for (word, address) in self.plan().pointers.iter().zip(issuing.addresses) {
-            words[*word] += address;
-        }
+        let mut words = self.words_at(issuing.addresses);
         let mut pointers: SmallVec<[*mut c_void; 32]> = SmallVec::new();
         let mut rest = words.as_mut_ptr();
         for parameter in &self.plan().parameters {

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use weft_cuda::driver::{Dimensions, Pattern};
 use weft_cuda::{
-    Cuda, CudaError, Device, DeviceBuffer, Fence, HostMemory, Kernel, Label, Landing, Launch, Module, Parameter, Region,
+    Bundle, Cuda, CudaError, Device, DeviceBuffer, Fence, HostMemory, Kernel, Label, Landing, Launch, Member, Module,
+    Parameter, Region,
 };
 use weft_engine::{AccessKind, Cause, Engine, OpContext, Settings, Wait};
 
@@ -163,15 +164,16 @@ fn launches_and_graphs_arrive_as_they_should() {
     assert!((start.milliseconds_to(&end).expect("both happen") - 1.5).abs() < f32::EPSILON);
 }
 
-/// Records two launches, one after the other, and replays them.
+/// Issues two launches together, one after the other: at first each, then as a graph.
 fn replayed(device: &Device, kernel: &Kernel, x: &Arc<DeviceBuffer>, y: &Arc<DeviceBuffer>) {
-    let mut recorder = device.record(&Label::from("graph")).expect("a recorder");
-    recorder.launch(&launch(kernel, y, x, 0)).expect("it is recorded");
-    recorder.launch(&launch(kernel, y, x, 0)).expect("it is recorded");
-    let graph = recorder.finish(|_| false, Box::new(())).expect("a graph");
-    assert_eq!(words(y), vec![0; 10], "it was recorded and not run");
-    done(&graph.replay().expect("it is issued"));
-    assert_eq!(words(y)[8..], [0x0A0A_0A0A_0A0A_0A0A, 0]);
+    let bundle = Bundle::new(device, Label::from("graph"));
+    let members = [(); 2].map(|()| Member::Launch(launch(kernel, y, x, 0)));
+    for launches in [0, 1, 2] {
+        weft_cuda::fill(&Label::from("fill"), &Region::whole(y), Pattern::Byte(0)).expect("it is issued");
+        bundle.issue(&members).expect("it is issued");
+        assert_eq!(bundle.launches(), launches);
+        assert_eq!(words(y)[8..], [0x0A0A_0A0A_0A0A_0A0A, 0]);
+    }
 }
 
 /// A driver that cannot be told what nodes depend on leaves them in a row.

@@ -15,12 +15,12 @@ use weft_cuda::simulated::{Kernel as Simulated, KernelCall, Settings, SimulatedD
 use weft_cuda::{Cuda, Device, Kernel, Label, Launch, Parameter};
 use weft_device::{Noted, buffer_of, copy, fresh, launch};
 use weft_engine::{AccessKind, Engine, Policy, PushOptions, Wait};
-use weft_program::{Argument, Options, Program, Recorded};
+use weft_program::{Argument, Options, Program, Recorded, Settings as Plan};
 
 /// Elements of an array, each of eight bytes.
 const WORDS: usize = 16;
 /// Calls of each program.
-const CALLS: usize = 3;
+const CALLS: usize = 6;
 
 /// `out[i] = x[i] * 3 + out[i]`.
 fn mix(call: &mut KernelCall<'_>) {
@@ -186,8 +186,8 @@ fn world(machine: &Machine, workers: usize) -> World<'_> {
     world
 }
 
-/// The steps as a program of the world's three arrays.
-fn recorded(world: &World<'_>, steps: &[Step]) -> Program {
+/// The steps as a program of the world's three arrays, whose results are the last arrays, so many at most.
+fn recorded(world: &World<'_>, steps: &[Step], shown: usize, plan: Plan) -> Program {
     let tag = Tag::new("random");
     recording::begin(Arc::clone(&tag), &world.engine).expect("no other recording");
     let stands = |(array, place): &(Array, usize)| {
@@ -203,17 +203,24 @@ fn recorded(world: &World<'_>, steps: &[Step]) -> Program {
     let mut inside = World { machine: world.machine, engine: world.engine.clone(), arrays: placeholders };
     inside.run(steps);
     let tape = recording::end().expect("what was recorded");
-    let results: Vec<Array> = inside.arrays.iter().skip(3).map(|(array, _)| array.clone()).collect();
+    let results: Vec<Array> = inside.arrays[3..].iter().rev().take(shown).map(|(array, _)| array.clone()).collect();
     let recorded = Recorded::new(*tape, arguments, &results).expect("a recording");
-    Program::new(recorded, weft_program::Settings::default()).expect("a plan")
+    Program::new(recorded, plan).expect("a plan")
 }
 
-fn check(seed: u64, workers: usize, steps: &[Step]) {
+/// All passes, or all but one.
+fn passes(but: &str) -> Plan {
+    let all = ["dead", "common", "follow", "early", "fuse", "graphs"].into_iter().filter(|pass| *pass != but);
+    let all: Vec<String> = all.map(str::to_owned).collect();
+    Plan::new(false, "balanced", Some(&all)).expect("known passes")
+}
+
+fn check(seed: u64, workers: usize, but: &str, steps: &[Step]) {
     let _watchdog = Watchdog::new("replays of random programs");
     let machine = Machine::new(seed);
     let mut eager = world(&machine, 0);
     let replayed = world(&machine, workers);
-    let program = recorded(&replayed, steps);
+    let program = recorded(&replayed, steps, usize::MAX, passes(but));
     let arguments: Vec<&Array> = replayed.arrays.iter().map(|(array, _)| array).collect();
     for _ in 0..CALLS {
         eager.arrays.truncate(3);
@@ -237,8 +244,110 @@ proptest! {
     fn replays_give_what_eager_ops_give(
         seed in any::<u64>(),
         workers in 1..4_usize,
+        apart in prop::bool::weighted(0.2),
         steps in prop::collection::vec(step(), 1..24),
     ) {
-        check(seed, workers, &steps);
+        check(seed, workers, if apart { "graphs" } else { "" }, &steps);
     }
+}
+
+/// Mixes among the arrays of the first device: `count` of them, each behind the one before.
+fn chain(count: usize) -> Vec<Step> {
+    let mix = |at: usize| Step::Mix { to: 3 + at, from: if at == 0 { 1 } else { 2 + at }, low: 0, high: WORDS };
+    let fresh = (0..count).map(|_| Step::Fresh { place: 1, from: 1 });
+    fresh.chain((0..count).map(mix)).chain([Step::Mix { to: 1, from: 2 + count, low: 0, high: WORDS }]).collect()
+}
+
+/// What calls of a program of such a chain, settled one by one, ask of the driver from then on: launches of kernels, copies,
+/// launches of graphs, fences.
+fn asked(but: &str, workers: usize) -> [u64; 4] {
+    const WARM: usize = 12;
+    const COUNTED: u64 = 10;
+    let machine = Machine::new(5);
+    let world = world(&machine, workers);
+    let program = recorded(&world, &chain(10), 1, passes(but));
+    let arguments: Vec<&Array> = world.arrays.iter().map(|(array, _)| array).collect();
+    let call = || {
+        drop(program.run(&arguments, &Options::default()).expect("a call"));
+        world.engine.wait_for_all().expect("no op fails");
+        world.values(&world.arrays[1])
+    };
+    (0..WARM).for_each(|_| drop(call()));
+    let names = ["cuLaunchKernel", "cuMemcpyDtoDAsync", "cuGraphLaunch", "cuEventRecord"];
+    let before = names.map(|name| machine.driver.calls(name));
+    (0..COUNTED).for_each(|_| drop(call()));
+    let mut counts = [0; 4];
+    for ((count, name), before) in counts.iter_mut().zip(names).zip(before) {
+        *count = (machine.driver.calls(name) - before) / COUNTED;
+    }
+    counts
+}
+
+#[test]
+fn neighbours_are_one_launch_of_a_graph() {
+    let _watchdog = Watchdog::new("neighbours are one launch of a graph");
+    let [kernels, copies, graphs, fences] = asked("graphs", 2);
+    assert_eq!((kernels, copies, graphs), (11, 10, 0));
+    // Four are for the chunks of the copy that looks at the result.
+    assert!(fences >= 21 + 4, "{fences}");
+    let [kernels, copies, graphs, fences] = asked("", 2);
+    assert_eq!((kernels, copies, graphs), (0, 0, 1));
+    // One behind the arena's allocation, one behind the graph.
+    assert!(fences <= 2 + 4, "{fences}");
+}
+
+#[test]
+fn addresses_that_always_change_leave_the_members_apart() {
+    let _watchdog = Watchdog::new("addresses that always change");
+    let machine = Machine::new(7);
+    let world = world(&machine, 2);
+    let program = recorded(&world, &chain(3), 1, passes(""));
+    let (device, given) = (&machine.devices[0], |array| (array, 1));
+    let mut kept = Vec::new();
+    for _ in 0..80 {
+        // Nobody gives one back, so each lies somewhere else.
+        let made = fresh(&world.engine, device, &[WORDS], DType::UInt64).expect("a small array");
+        world.copy(&made, &world.arrays[1].0);
+        let (host, far) = (&world.arrays[0].0, &world.arrays[2].0);
+        drop(program.run(&[host, &made, far], &Options::default()).expect("a call"));
+        kept.push(given(made));
+    }
+    world.engine.wait_for_all().expect("no op fails");
+    assert!(kept.iter().all(|array| world.values(array) == world.values(&kept[0])));
+    assert_eq!(machine.driver.calls("cuGraphLaunch"), 0);
+    machine.driver.run_until_idle();
+    assert_eq!(machine.driver.take_hazards(), Vec::<String>::new());
+}
+
+#[test]
+fn what_was_skipped_is_not_issued_and_the_others_are() {
+    let _watchdog = Watchdog::new("what was skipped is not issued");
+    let machine = Machine::new(9);
+    let world = world(&machine, 2);
+    // Two chains side by side, and one op that joins them.
+    let mix = |to, from| Step::Mix { to, from, low: 0, high: WORDS };
+    let fresh = Step::Fresh { place: 1, from: 1 };
+    let steps = [fresh, fresh, mix(3, 1), mix(4, 1), mix(4, 3)];
+    let program = recorded(&world, &steps, usize::MAX, passes("dead"));
+    let arguments: Vec<&Array> = world.arrays.iter().map(|(array, _)| array).collect();
+    for _ in 0..4 {
+        drop(program.run(&arguments, &Options::default()).expect("a call"));
+    }
+    let failing = [(&world.arrays[1].0, Access::Mutate)];
+    let call = Call::anywhere(&world.engine, &failing, PushOptions::default());
+    let fail = |_: &mut weft_engine::OpContext<'_>| Err(weft_engine::Cause::Panic("no".to_owned()));
+    weft_array::push(fail, &call).expect("an open engine");
+    let results = program.run(&arguments, &Options::default()).expect("a call");
+    assert!(world.engine.wait_for_all().is_err());
+    for result in results {
+        let weft_program::Output::Array(result) = result else { continue };
+        assert!(result.wait_to_read(&mut Wait::default()).is_err());
+    }
+    // What is as good as new is so again.
+    world.copy(&world.arrays[1].0, &world.arrays[0].0);
+    drop(program.run(&arguments, &Options::default()).expect("a call"));
+    assert!(world.engine.wait_for_all().is_ok());
+    drop((program, world));
+    machine.driver.run_until_idle();
+    assert_eq!(machine.driver.take_hazards(), Vec::<String>::new());
 }

@@ -7,6 +7,7 @@
 //! | `follow` | lets kernels call the loops over their results |
 //! | `early` | lets what frees memory run as soon as it may |
 //! | `fuse` | lets neighbours among strided loops run block by block |
+//! | `graphs` | lets a device's steps be issued together (`replay/parts.rs`) |
 //!
 //! Each can be left out, and changes no bit of any result.
 

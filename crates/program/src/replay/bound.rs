@@ -5,8 +5,8 @@ use crate::memory::Lease;
 use crate::recorded::Place;
 use smallvec::SmallVec;
 use std::ptr::NonNull;
-use std::sync::Arc;
-use weft_array::{Arena, Array, Blocked, Buffer, Opaque, Operands, Portion, Storage, granting, run_blocked};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use weft_array::{Arena, Array, Blocked, Buffer, Opaque, Operands, Portion, Storage, Together, granting, run_blocked};
 use weft_engine::trace::Note;
 use weft_engine::{Cause, Engine, Step, StepContext};
 
@@ -31,9 +31,15 @@ pub(super) struct Bindings {
     pub(super) lease: Option<Lease>,
     /// What a trace is to know of the instructions; empty if there is none.
     pub(super) notes: Vec<Note>,
+    /// For each part, which of its members are to run.
+    pub(super) wanted: Vec<Mutex<u64>>,
 }
 
 impl Bindings {
+    fn wanted(&self, part: usize) -> MutexGuard<'_, u64> {
+        self.wanted[part].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The first byte of an entry, or what stands for it. Allocates.
     #[inline]
     fn start(&self, entry: u32) -> Result<*mut u8, Cause> {
@@ -166,5 +172,44 @@ impl Step<Bindings> for OpaqueStep {
 
     fn note(&self, bindings: &Bindings) -> Note {
         bindings.notes.get(self.instruction).copied().unwrap_or_default()
+    }
+}
+
+/// A member of a part, which says that it is to run.
+pub(super) struct MemberStep {
+    pub(super) step: Arc<dyn Opaque>,
+    pub(super) part: usize,
+    /// Its place in the part.
+    pub(super) member: usize,
+}
+
+impl Step<Bindings> for MemberStep {
+    fn run(&self, bindings: &Bindings, _: &mut StepContext<'_, '_>) -> Result<(), Cause> {
+        *bindings.wanted(self.part) |= 1 << self.member;
+        Ok(())
+    }
+
+    fn skipped(&self, _: &Bindings) {
+        self.step.discard();
+    }
+}
+
+/// What issues the members of a part.
+pub(super) struct PartStep {
+    pub(super) together: Arc<dyn Together>,
+    pub(super) members: Vec<(Arc<dyn Opaque>, Places)>,
+    pub(super) part: usize,
+}
+
+impl Step<Bindings> for PartStep {
+    fn run(&self, bindings: &Bindings, _: &mut StepContext<'_, '_>) -> Result<(), Cause> {
+        let wanted = *bindings.wanted(self.part);
+        let mut steps: Vec<(&dyn Opaque, Operands)> = Vec::with_capacity(self.members.len());
+        for (at, (step, places)) in self.members.iter().enumerate() {
+            if wanted >> at & 1 == 1 {
+                steps.push((&**step, places.operands(bindings)?));
+            }
+        }
+        if steps.is_empty() { Ok(()) } else { self.together.run(&steps, steps.len() == self.members.len()) }
     }
 }

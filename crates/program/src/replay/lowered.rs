@@ -1,6 +1,7 @@
 //! From planned instructions to a replay of the engine: steps, who comes after whom, ports.
 
-use super::bound::{Bindings, BlockedStep, CopyStep, NativeStep, OpaqueStep, Places};
+use super::bound::{Bindings, BlockedStep, CopyStep, MemberStep, NativeStep, OpaqueStep, PartStep, Places};
+use super::parts::Parts;
 use super::spans::{Before, Look, OUTSIDE, Spans, together};
 use crate::ProgramError;
 use crate::recorded::{Entry, Instruction, Place, Recorded, Source};
@@ -8,7 +9,7 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use weft_array::{Access, Array, ArrayError, Portion, Step, Touch};
+use weft_array::{Access, Array, ArrayError, Opaque, Portion, Step, Touch};
 use weft_engine::{
     AccessKind, Device, EngineError, Policy, PortId, Replay, ReplayBuilder, StepId, StepKind, StepOptions, Variable,
 };
@@ -27,6 +28,8 @@ pub(super) struct Lowered {
     pub(super) variables: Vec<(PortId, Variable, AccessKind)>,
     /// The device of each entry, once a call has been pushed.
     pub(super) devices: Devices,
+    /// Parts that are issued together.
+    pub(super) parts: usize,
 }
 
 /// Where the bytes of something are kept account of.
@@ -63,6 +66,23 @@ struct Lowering<'a> {
     ports: HashMap<usize, Ports>,
     variables: HashMap<u64, (Variable, Spans, Ports)>,
     steps: Vec<StepId>,
+    /// Of each step its instruction, and what has issued it if it is a member of a part.
+    of_steps: Vec<(usize, Option<StepId>)>,
+    /// For each instruction those before it.
+    before: Vec<Vec<usize>>,
+    /// Ports of the part that is being entered, and its place in the order of its members.
+    entering: Option<Entering>,
+    parts: usize,
+}
+
+/// A part that is being entered.
+#[derive(Default)]
+struct Entering {
+    members: Vec<(Arc<dyn Opaque>, Places)>,
+    /// Its members begin with this step.
+    first: usize,
+    ids: Vec<StepId>,
+    ports: Vec<PortId>,
 }
 
 /// What one step does, and where.
@@ -100,17 +120,61 @@ fn placed(entries: &[Entry], instructions: &[Instruction], devices: &mut Devices
 }
 
 impl Lowered {
-    /// The instructions with their temporaries at these offsets, for a call whose entries are on these devices.
+    /// The instructions with their temporaries at these offsets, for a call whose entries are on these devices. `together` says
+    /// whether steps of devices may be issued together.
     pub(super) fn new(
         recorded: &Recorded,
         (instructions, offsets, copied): (&[Instruction], &[Option<usize>], &[usize]),
-        mut devices: Devices,
+        devices: &Devices,
         given: &[(usize, usize)],
-        whole: bool,
+        (whole, together): (bool, bool),
     ) -> Result<Self, ProgramError> {
+        let lower = |parts: &Parts| {
+            let mut lowering = Lowering::new(recorded, offsets, given, instructions.len());
+            lowering.make_ports(instructions, copied);
+            for number in copied {
+                if let Source::Constant { array, .. } = &recorded.entries[*number].source {
+                    lowering.copy(*number, array)?;
+                }
+            }
+            let mut devices = devices.clone();
+            let apart = recorded.engine.policy() == Policy::PerDevice;
+            let placed = placed(&recorded.entries, instructions, &mut devices);
+            let mut starts = parts.parts.iter().peekable();
+            for (place, at) in parts.order.iter().enumerate() {
+                if starts.next_if(|(first, _)| *first == place).is_some() {
+                    lowering.begin_part();
+                }
+                let device = apart.then_some(placed[*at]);
+                lowering.instruction((*at, &instructions[*at]), device, whole)?;
+                if parts.parts.iter().any(|(first, count)| first + count == place + 1) {
+                    lowering.end_part(&instructions[*at])?;
+                }
+            }
+            Ok::<_, EngineError>((lowering, devices))
+        };
+        let in_order = Parts { order: (0..instructions.len()).collect(), parts: Vec::new() };
+        let (mut lowering, mut devices) = lower(&in_order).map_err(ArrayError::from)?;
+        if together {
+            let parts = Parts::new(instructions, &lowering.before);
+            if !parts.parts.is_empty() {
+                (lowering, devices) = lower(&parts).map_err(ArrayError::from)?;
+            }
+        }
+        lowering.finish(devices).map_err(|error| ArrayError::from(error).into())
+    }
+}
+
+impl<'a> Lowering<'a> {
+    fn new(
+        recorded: &'a Recorded,
+        offsets: &'a [Option<usize>],
+        given: &'a [(usize, usize)],
+        instructions: usize,
+    ) -> Self {
         let mut builder = ReplayBuilder::new();
         builder.name(&recorded.name);
-        let mut lowering = Lowering {
+        Self {
             recorded,
             offsets,
             given,
@@ -120,24 +184,43 @@ impl Lowered {
             ports: HashMap::new(),
             variables: HashMap::new(),
             steps: Vec::new(),
-        };
-        lowering.make_ports(instructions, copied);
-        for number in copied {
-            if let Source::Constant { array, .. } = &recorded.entries[*number].source {
-                lowering.copy(*number, array).map_err(ArrayError::from)?;
-            }
+            of_steps: Vec::new(),
+            before: vec![Vec::new(); instructions],
+            entering: None,
+            parts: 0,
         }
-        let apart = recorded.engine.policy() == Policy::PerDevice;
-        let placed = placed(&recorded.entries, instructions, &mut devices);
-        for (at, (instruction, device)) in instructions.iter().zip(placed).enumerate() {
-            let device = apart.then_some(device);
-            lowering.instruction((at, instruction), device, whole).map_err(ArrayError::from)?;
-        }
-        lowering.finish(devices).map_err(|error| ArrayError::from(error).into())
     }
-}
 
-impl Lowering<'_> {
+    /// The steps to come are members of a part.
+    fn begin_part(&mut self) {
+        self.entering = Some(Entering { first: self.steps.len(), ..Entering::default() });
+    }
+
+    /// Enters what issues the part's members, the last of which is this one.
+    fn end_part(&mut self, last: &Instruction) -> Result<(), EngineError> {
+        let Some(Entering { members, first, ids, mut ports }) = self.entering.take() else { return Ok(()) };
+        let Some((opaque, _)) = members.first() else { return Ok(()) };
+        let name = format!("{}: {} ops up to {}", self.recorded.name, members.len(), last.name);
+        let (Some(together), queue) = (opaque.together(&name, last.place), opaque.queue()) else {
+            unreachable!("a step that may be issued together says how")
+        };
+        let kind = queue.map_or(StepKind::Native, StepKind::InOrder);
+        let step = PartStep { together, members, part: self.parts };
+        self.parts += 1;
+        let id = self.builder.step(step, &StepOptions { kind, name: Some(&name), ..StepOptions::default() });
+        for member in ids {
+            self.builder.follows(id, member)?;
+        }
+        ports.sort_unstable_by_key(|port| port.index());
+        ports.dedup();
+        for port in ports {
+            self.builder.touches(id, port, false)?;
+        }
+        for (_, issued) in &mut self.of_steps[first..] {
+            *issued = Some(id);
+        }
+        Ok(())
+    }
     /// Whether an entry lies in a buffer, whose accesses are ports.
     fn is_bound(&self, entry: usize) -> bool {
         self.offsets.get(entry).is_none_or(Option::is_none)
@@ -238,10 +321,18 @@ impl Lowering<'_> {
         };
         let mut steps = Vec::new();
         if let Step::Opaque(opaque) = &instruction.step {
-            let native = || opaque.queue().map_or(StepKind::Native, StepKind::InOrder);
-            let kind = if opaque.is_hosted() { StepKind::Hosted } else { native() };
-            let step = OpaqueStep { step: Arc::clone(opaque), places: self.places(instruction), instruction: at };
-            let id = self.builder.step(step, &StepOptions { kind, ..options });
+            let places = self.places(instruction);
+            let id = if let Some(entering) = &mut self.entering {
+                let (part, member) = (self.parts, entering.members.len());
+                entering.members.push((Arc::clone(opaque), places));
+                let options = StepOptions { kind: StepKind::Plain, device: Device::default(), ..options };
+                self.builder.step(MemberStep { step: Arc::clone(opaque), part, member }, &options)
+            } else {
+                let native = || opaque.queue().map_or(StepKind::Native, StepKind::InOrder);
+                let kind = if opaque.is_hosted() { StepKind::Hosted } else { native() };
+                let step = OpaqueStep { step: Arc::clone(opaque), places, instruction: at };
+                self.builder.step(step, &StepOptions { kind, ..options })
+            };
             steps.push((id, self.looks(instruction, None)));
         }
         if let Step::Blocked(blocked) = &instruction.step {
@@ -321,6 +412,7 @@ impl Lowering<'_> {
             let mut follows = Vec::new();
             let mut needed: SmallVec<[u32; 8]> = SmallVec::new();
             let mut touched: SmallVec<[PortId; 4]> = SmallVec::new();
+            let mut reached: SmallVec<[PortId; 4]> = SmallVec::new();
             for (space, look) in looks {
                 let mut before = Before::default();
                 let (spans, ports) = self.spans(space);
@@ -331,6 +423,7 @@ impl Lowering<'_> {
                     ports.seen[at] |= sees;
                     ports.written[at] |= look.writes;
                     bound = Some(ports.ids[at]);
+                    reached.push(ports.ids[at]);
                     if !sees && !touched.contains(&ports.ids[at]) {
                         touched.push(ports.ids[at]);
                     }
@@ -342,6 +435,11 @@ impl Lowering<'_> {
                         _ if needed.contains(&earlier) => {}
                         _ => {
                             self.builder.needs(*id, self.steps[earlier as usize])?;
+                            let (of, issued) = self.of_steps[earlier as usize];
+                            if let Some(issued) = issued {
+                                self.builder.needs(*id, issued)?;
+                            }
+                            self.note(instruction, of);
                             needed.push(earlier);
                         }
                     }
@@ -350,15 +448,24 @@ impl Lowering<'_> {
             follows.sort_unstable();
             follows.dedup();
             for earlier in follows {
-                self.builder.follows(*id, self.steps[earlier as usize])?;
+                let (of, issued) = self.of_steps[earlier as usize];
+                self.builder.follows(*id, issued.unwrap_or(self.steps[earlier as usize]))?;
+                self.note(instruction, of);
             }
             for port in touched {
                 self.builder.touches(*id, port, false)?;
+            }
+            if let Some(entering) = &mut self.entering {
+                entering.ports.extend_from_slice(&reached);
             }
         }
         for (id, looks) in steps {
             let number = small(self.steps.len());
             self.steps.push(id);
+            self.of_steps.push((instruction, None));
+            if let Some(entering) = &mut self.entering {
+                entering.ids.push(id);
+            }
             for (space, look) in &looks {
                 self.spans(space).0.enter(look, number, instruction);
             }
@@ -366,16 +473,28 @@ impl Lowering<'_> {
         Ok(())
     }
 
+    /// Notes that an instruction comes after another one.
+    fn note(&mut self, instruction: usize, earlier: usize) {
+        // Constants are copied ahead of all instructions, and are none.
+        if earlier != instruction
+            && earlier < self.before.len()
+            && let Some(before) = self.before.get_mut(instruction)
+        {
+            before.push(earlier);
+        }
+    }
+
     /// Says what the users of a port come to.
     fn resolve(
         builder: &mut ReplayBuilder<Bindings>,
-        steps: &[StepId],
+        (steps, of_steps): (&[StepId], &[(usize, Option<StepId>)]),
         spans: &Spans,
         ports: &Ports,
         at: usize,
     ) -> Result<Access, EngineError> {
         let (makers, left) = spans.makers(&ports.ranges[at]);
-        let makers: Vec<StepId> = makers.into_iter().map(|maker| steps[maker as usize]).collect();
+        let made_by = |maker: u32| std::iter::once(steps[maker as usize]).chain(of_steps[maker as usize].1);
+        let makers: Vec<StepId> = makers.into_iter().flat_map(made_by).collect();
         let (kind, access) = if !ports.written[at] {
             (AccessKind::Read, Access::Read)
         } else if left || ports.seen[at] {
@@ -396,7 +515,7 @@ impl Lowering<'_> {
             let is_empty = self.recorded.entries.get(entry).is_some_and(|entry| entry.bytes == 0);
             let mut touches = Vec::with_capacity(ports.ids.len());
             for (at, port) in ports.ids.iter().enumerate() {
-                let access = Self::resolve(&mut self.builder, &self.steps, spans, ports, at)?;
+                let access = Self::resolve(&mut self.builder, (&self.steps, &self.of_steps), spans, ports, at)?;
                 let range = if is_empty { 0..0 } else { ports.ranges[at].clone() };
                 touches.push(Touch { port: *port, range, access });
             }
@@ -404,7 +523,7 @@ impl Lowering<'_> {
         }
         let mut variables = Vec::with_capacity(self.variables.len());
         for (variable, spans, ports) in self.variables.values() {
-            let access = Self::resolve(&mut self.builder, &self.steps, spans, ports, 0)?;
+            let access = Self::resolve(&mut self.builder, (&self.steps, &self.of_steps), spans, ports, 0)?;
             let kind = match access {
                 Access::Read => AccessKind::Read,
                 Access::Mutate => AccessKind::Mutate,
@@ -413,7 +532,7 @@ impl Lowering<'_> {
             variables.push((ports.ids[0], variable.clone(), kind));
         }
         let replay = self.recorded.engine.new_replay(self.builder)?;
-        Ok(Lowered { replay, touched: of_entries, variables, devices })
+        Ok(Lowered { replay, touched: of_entries, variables, devices, parts: self.parts })
     }
 }
 

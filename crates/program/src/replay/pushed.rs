@@ -4,6 +4,7 @@ use super::bound::{Base, Bindings};
 use super::check::Moved;
 use super::figures::Figures;
 use super::lowered::{Devices, Lowered};
+use super::parts::issues_on;
 use super::planned::{Arenas, Planned, planned};
 use super::program::{Buffers, Options};
 use crate::ProgramError;
@@ -34,9 +35,10 @@ pub(super) struct Pushed {
     fresh: Vec<usize>,
     /// Bytes that a call holds.
     held: u64,
-    /// For calls whose entries are on these devices, most of them on none in particular, with these results in the place of
-    /// arguments.
-    lowered: Mutex<Vec<(Devices, Given, Arc<Lowered>)>>,
+    /// By the shapes of calls.
+    lowered: Mutex<Vec<(Shape, Arc<Lowered>)>>,
+    /// Whether steps of devices may be issued together.
+    together: bool,
     donations: Vec<Donation>,
     /// Whether memory for an arena could be had.
     probed: OnceLock<()>,
@@ -68,7 +70,21 @@ impl Pushed {
         let figures = Figures::new(recorded, &instructions, bytes, &offsets);
         let donations = donations(recorded, &instructions, settings.donated());
         let (lowered, probed) = (Mutex::default(), OnceLock::new());
-        Ok(Self { offsets, arenas, copied, instructions, whole, fresh, held, lowered, donations, probed, figures })
+        let together = settings.has("graphs") && !whole && instructions.iter().filter_map(issues_on).nth(1).is_some();
+        Ok(Self {
+            offsets,
+            arenas,
+            copied,
+            instructions,
+            whole,
+            fresh,
+            held,
+            lowered,
+            together,
+            donations,
+            probed,
+            figures,
+        })
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
@@ -108,7 +124,8 @@ impl Pushed {
     fn push(&self, call: &Located<'_>, sequential: bool, options: &Options<'_>) -> Result<(), ProgramError> {
         let recorded = call.recorded;
         let engine = &recorded.engine;
-        let lowered = self.lowered(call)?;
+        // A trace shows each op, and one by one is one by one.
+        let lowered = self.lowered(call, self.together && !sequential && !engine.is_traced())?;
         let traced = if engine.is_traced() { options.note } else { None };
         let note = |instruction: &Instruction| traced.map(|note| note(&instruction.name, instruction.place));
         let notes = self.instructions.iter().map_while(note).collect();
@@ -118,7 +135,8 @@ impl Pushed {
         };
         let arenas: DeviceArenas = self.arenas.devices.iter().map(arena).collect();
         let bases = (0..recorded.entries.len()).map(|entry| self.base(call, &arenas, entry)).collect();
-        let bindings = Arc::new(Bindings { bases, lease, notes });
+        let wanted = (0..lowered.parts).map(|_| Mutex::new(0)).collect();
+        let bindings = Arc::new(Bindings { bases, lease, notes, wanted });
         let mut touched: SmallVec<[Touched<'_>; 16]> = SmallVec::new();
         for (entry, touches) in &lowered.touched {
             if let Some((buffer, by)) = call.buffer(*entry) {
@@ -182,29 +200,41 @@ impl Pushed {
     }
 
     /// What is pushed for this call.
-    fn lowered(&self, call: &Located<'_>) -> Result<Arc<Lowered>, ProgramError> {
+    fn lowered(&self, call: &Located<'_>, together: bool) -> Result<Arc<Lowered>, ProgramError> {
         let buffers: SmallVec<[Option<&Arc<Buffer>>; 16]> =
             (0..call.recorded.entries.len()).map(|entry| call.buffer(entry).map(|(buffer, _)| buffer)).collect();
-        let devices: Devices = known_devices(&buffers);
+        let shape = Shape { devices: known_devices(&buffers), given: call.given.clone(), together };
         let find = || {
             let lowered = self.lowered.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut known = lowered.iter().filter(|(known, given, _)| *known == devices && *given == call.given);
-            known.next().map(|(.., lowered)| Arc::clone(lowered))
+            let mut known = lowered.iter().filter(|(known, _)| *known == shape);
+            known.next().map(|(_, lowered)| Arc::clone(lowered))
         };
         let lowered = if let Some(known) = find() {
             known
         } else {
             let parts = (&self.instructions[..], &self.offsets[..], &self.copied[..]);
-            let made = Arc::new(Lowered::new(call.recorded, parts, devices.clone(), &call.given, self.whole)?);
+            let how = (self.whole, together);
+            let made = Arc::new(Lowered::new(call.recorded, parts, &shape.devices, &shape.given, how)?);
             let mut lowered = self.lowered.lock().unwrap_or_else(PoisonError::into_inner);
-            lowered.push((devices.clone(), call.given.clone(), Arc::clone(&made)));
+            lowered.push((shape.clone(), Arc::clone(&made)));
             made
         };
-        if lowered.devices != devices {
+        if lowered.devices != shape.devices {
             set_known_devices(&buffers, &lowered.devices);
         }
         Ok(lowered)
     }
+}
+
+/// What calls that push the same have in common.
+#[derive(Clone, PartialEq, Eq)]
+struct Shape {
+    /// The devices of their entries, most of them on none in particular.
+    devices: Devices,
+    /// Results in the place of arguments.
+    given: Given,
+    /// Whether steps of devices are issued together.
+    together: bool,
 }
 
 /// The arenas of a call in the memory of devices.

@@ -31,7 +31,9 @@ def add_to(names: _SubParsersAction[Any]) -> None:
     parser: ArgumentParser = names.add_parser(
         "gpu", help="launches, copies and streams of a GPU", description=_DESCRIPTION
     )
-    parser.add_argument("--lines", type=_lines, default=_KEYS, help=f"of {','.join(_KEYS)} (default: all)")
+    chosen = parser.add_mutually_exclusive_group()
+    chosen.add_argument("--lines", type=_lines, default=_KEYS, help=f"of {','.join(_KEYS)} (default: all)")
+    chosen.add_argument("--all", action="store_const", const=_KEYS, dest="lines", help="all lines")
     parser.add_argument("--device", type=int, default=0, metavar="N", help="the device (default: %(default)s)")
     parser.add_argument("--reps", type=positive, metavar="N", help="repetitions of every cell")
     parser.add_argument(

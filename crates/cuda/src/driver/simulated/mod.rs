@@ -132,6 +132,12 @@ impl SimulatedDriver {
         self.state().captured_elsewhere.take() == Some(false)
     }
 
+    /// How often a function of the driver's that concerns a stream was called, so far.
+    #[must_use]
+    pub fn calls(&self, function: &str) -> u64 {
+        self.state().calls.get(function).copied().unwrap_or(0)
+    }
+
     /// Allocations of device memory, so far.
     #[must_use]
     pub fn allocations(&self) -> u64 {

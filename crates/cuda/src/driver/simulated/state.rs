@@ -127,6 +127,8 @@ pub(super) struct State {
     next_handle: usize,
     pub(super) faults: Faults,
     pub(super) spans: Vec<Span>,
+    /// Calls that concern a stream, by their names.
+    pub(super) calls: HashMap<&'static str, u64>,
     /// Allocations of device memory.
     pub(super) allocations: u64,
     /// Waits for events, and the one to be left out.
@@ -164,6 +166,7 @@ impl State {
             next_handle: 1,
             faults: Faults::default(),
             spans: Vec::new(),
+            calls: HashMap::new(),
             allocations: 0,
             waits: 0,
             skipped_wait: None,

@@ -64,7 +64,8 @@ impl SimulatedDriver {
 
     /// The same, if that device has this stream.
     pub(super) fn on_stream(&self, call: &'static str, stream: StreamHandle) -> Answer<MutexGuard<'_, State>> {
-        let (state, device) = self.on(call)?;
+        let (mut state, device) = self.on(call)?;
+        *state.calls.entry(call).or_default() += 1;
         match state.streams.get(stream.0.wrapping_sub(1)) {
             Some(found) if found.alive && found.device == device => Ok(state),
             Some(found) if found.alive => refuse(call, INVALID_CONTEXT),
