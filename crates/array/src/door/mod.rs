@@ -13,6 +13,7 @@ mod prepared;
 pub mod recording;
 mod replay;
 
+pub(crate) use call::note;
 pub use call::{Call, Repeatable, push, push_pair, record, submit};
 pub(crate) use call::{check, push_opaque};
 pub use prepared::Prepared;
