@@ -114,6 +114,7 @@ def build(folder: Path, tables: tuple[str, ...]) -> Binaries:
             "weft": lambda: _weft("patterns"),
             "OpenMP": lambda: [str(_peer("openmp.cpp", folder, "-fopenmp"))],
             "oneTBB": lambda: [str(_peer("onetbb.cpp", folder, "-ltbb"))],
+            "Taskflow": lambda: [str(_peer("taskflow.cpp", folder, "-std=c++20"))],
         }
         _make(makers, binaries.programs, binaries.missing)
         if "weft" in binaries.programs:
@@ -121,7 +122,7 @@ def build(folder: Path, tables: tuple[str, ...]) -> Binaries:
     if "R" in tables:
         makers = {
             "weft": lambda: _weft("replays"),
-            "Taskflow static": lambda: [str(_peer("taskflow.cpp", folder, "-std=c++20"))],
+            "Taskflow static": lambda: [str(_peer("taskflow.cpp", folder, "-std=c++20")), "--again", "on"],
             "oneTBB": lambda: [str(_peer("onetbb.cpp", folder, "-ltbb")), "--again", "on"],
         }
         _make(makers, binaries.replays, binaries.replays_missing)

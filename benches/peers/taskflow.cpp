@@ -1,4 +1,5 @@
-// A static Taskflow graph, built before and run again: what a replay is held against. Edges as in onetbb.cpp.
+// Taskflow: ops pushed one by one, as dependent_async; or, with --again on, a static graph that was built before and runs
+// again, which is what a replay is held against. Edges as in onetbb.cpp.
 #include <algorithm>
 #include <optional>
 #include <taskflow/taskflow.hpp>
@@ -12,51 +13,81 @@ struct Variable {
     std::vector<std::uint32_t> reads_since;
 };
 
-// Calls edge(before, after) for every op that must precede another, each pair once.
-template <class Edge>
-void each_edge(const Program& program, Edge edge) {
-    std::vector<Variable> variables(program.variables);
-    std::vector<std::uint32_t> found;
-    for (std::uint32_t id = 0; id < program.ops.size(); ++id) {
-        const Op& op = program.ops[id];
-        found.clear();
+// The ops that must precede each op, each once.
+class Predecessors {
+  public:
+    explicit Predecessors(const Program& program) : variables_(program.variables) {}
+
+    const std::vector<std::uint32_t>& of(const Op& op, std::uint32_t id) {
+        found_.clear();
         for (std::size_t i = 0; i < op.n_reads; ++i) {
-            Variable& variable = variables[op.reads[i]];
-            if (variable.last_mutation >= 0) found.push_back(static_cast<std::uint32_t>(variable.last_mutation));
+            Variable& variable = variables_[op.reads[i]];
+            if (variable.last_mutation >= 0) found_.push_back(static_cast<std::uint32_t>(variable.last_mutation));
             variable.reads_since.push_back(id);
         }
         if (op.mutates >= 0) {
-            Variable& variable = variables[op.mutates];
+            Variable& variable = variables_[op.mutates];
             if (variable.reads_since.empty() && variable.last_mutation >= 0)
-                found.push_back(static_cast<std::uint32_t>(variable.last_mutation));
+                found_.push_back(static_cast<std::uint32_t>(variable.last_mutation));
             for (std::uint32_t reader : variable.reads_since)
-                if (reader != id) found.push_back(reader);
+                if (reader != id) found_.push_back(reader);
             variable.reads_since.clear();
             variable.last_mutation = id;
         }
-        std::sort(found.begin(), found.end());
-        found.erase(std::unique(found.begin(), found.end()), found.end());
-        for (std::uint32_t before : found) edge(before, id);
+        std::sort(found_.begin(), found_.end());
+        found_.erase(std::unique(found_.begin(), found_.end()), found_.end());
+        return found_;
     }
+
+  private:
+    std::vector<Variable> variables_;
+    std::vector<std::uint32_t> found_;
+};
+
+tf::Executor& executor_of(int workers) {
+    static std::optional<tf::Executor> executor;
+    if (!executor || executor->num_workers() != static_cast<std::size_t>(workers)) executor.emplace(workers);
+    return *executor;
 }
 
-struct Taskflow {
+// Tasks that are told at their push which ones they come after.
+struct Dynamic {
     template <class Body>
     Timing operator()(const Program& program, int workers, Body body) const {
-        static std::optional<tf::Executor> executor;
-        if (!executor || executor->num_workers() != static_cast<std::size_t>(workers)) executor.emplace(workers);
+        tf::Executor& executor = executor_of(workers);
+        std::vector<tf::AsyncTask> tasks, before;
+        tasks.reserve(program.ops.size());
+        Timing timing;
+        Predecessors predecessors(program);
+        for (std::uint32_t id = 0; id < program.ops.size(); ++id) {
+            before.clear();
+            for (std::uint32_t other : predecessors.of(program.ops[id], id)) before.push_back(tasks[other]);
+            tasks.push_back(executor.silent_dependent_async([body, id] { body(id); }, before.begin(), before.end()));
+        }
+        executor.wait_for_all();
+        timing.finish();  // the tasks are let go outside, in the peer's favour
+        return timing;
+    }
+};
+
+struct Static {
+    template <class Body>
+    Timing operator()(const Program& program, int workers, Body body) const {
+        tf::Executor& executor = executor_of(workers);
         tf::Taskflow graph;
         std::vector<tf::Task> tasks;
         tasks.reserve(program.ops.size());
         for (std::size_t id = 0; id < program.ops.size(); ++id) tasks.push_back(graph.emplace([body, id] { body(id); }));
-        each_edge(program, [&](std::uint32_t before, std::uint32_t after) { tasks[before].precede(tasks[after]); });
+        Predecessors predecessors(program);
+        for (std::uint32_t id = 0; id < program.ops.size(); ++id)
+            for (std::uint32_t before : predecessors.of(program.ops[id], id)) tasks[before].precede(tasks[id]);
         const std::size_t runs = program.ops.size() < 10000 ? 50 : 3;
-        for (std::size_t i = 0; i < 2 && Again; ++i) executor->run(graph).wait();
+        for (std::size_t i = 0; i < 2 && Again; ++i) executor.run(graph).wait();
         Timing timing;
         double best = 1e300;
         for (std::size_t i = 0; i < (Again ? runs : 1); ++i) {
             timing = Timing();
-            executor->run(graph).wait();
+            executor.run(graph).wait();
             timing.finish();
             best = std::min(best, timing.nanoseconds);
         }
@@ -65,18 +96,19 @@ struct Taskflow {
     }
     static bool Again;
 };
-bool Taskflow::Again = false;
+bool Static::Again = false;
 
 }  // namespace
 
 int main(int argc, char** argv) {
     const Options options = parse(argc, argv);
+    if (!options.again) return peer_main(argc, argv, "Taskflow", Dynamic{});
     const Program small = make_program(options.pattern, std::min<std::size_t>(options.ops, 20000));
     State state(small);
-    Taskflow run;
+    Static run;
     run(small, options.workers, [&state](std::size_t id) { state.step(id); });
     const bool verified = state.digest() == serial_digest(small);
-    Taskflow::Again = true;
+    Static::Again = true;
     const Program program = make_program(options.pattern, options.ops);
     const Timing timing = run(program, options.workers, [](std::size_t) { ++ran_here; });
     std::printf("{\"implementation\": \"Taskflow static\", \"pattern\": \"%s\", \"ops\": %zu, \"workers\": %d, "

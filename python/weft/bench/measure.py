@@ -51,7 +51,7 @@ class Additions:
 #: What only a checkout can build.
 OUTSIDE = Additions(
     missing={
-        **{("A", name): _ELSEWHERE for name in ("weft, from Rust", "OpenMP", "oneTBB")},
+        **{("A", name): _ELSEWHERE for name in ("weft, from Rust", "OpenMP", "oneTBB", "Taskflow")},
         **{("R replay", name): _ELSEWHERE for name in ("weft, from Rust", "Taskflow static", "oneTBB")},
     }
 )

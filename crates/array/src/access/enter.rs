@@ -1,7 +1,7 @@
 //! The accesses of an op that is being pushed.
 
 use super::presence::are_flat;
-use super::split::{join, split};
+use super::split::{is_well, join, set_apart, split};
 use super::{Access, Array};
 use crate::memory::{Buffer, Part, Pushing, RANGES, Ranges};
 use smallvec::SmallVec;
@@ -18,21 +18,27 @@ struct Use {
     whole: bool,
     /// It writes to a part of it.
     writes_part: bool,
-    /// How many of its arrays come before the one in question, and how many there are.
+    /// One of its arrays that are still to be entered, which it looks at, has bytes in common with the one in question.
+    is_seen: bool,
+    /// How many of its arrays come before the one in question, how many there are, and to how many it writes.
     before: usize,
     count: usize,
+    written: usize,
 }
 
 impl Use {
     #[inline]
     fn of(arrays: &[(&Array, Access)], index: usize) -> Self {
-        let buffer = arrays[index].0.buffer();
-        let mut all = Self { whole: false, writes_part: false, before: 0, count: 0 };
+        let (buffer, own) = (arrays[index].0.buffer(), arrays[index].0.range());
+        let mut all = Self { whole: false, writes_part: false, is_seen: false, before: 0, count: 0, written: 0 };
         for (other, (array, access)) in arrays.iter().enumerate() {
             if Arc::ptr_eq(array.buffer(), buffer) {
                 let range = array.range();
                 let whole = buffer.is_whole(&range);
                 all.whole |= whole;
+                all.written += usize::from(*access != Access::Read);
+                let overlaps = range.start < own.end && own.start < range.end;
+                all.is_seen |= other > index && *access != Access::Overwrite && overlaps;
                 all.writes_part |= !whole && !range.is_empty() && *access != Access::Read;
                 all.before += usize::from(other < index);
                 all.count += 1;
@@ -66,7 +72,7 @@ fn enter(
     }
     let ranges = buffer.ranges.get(pushing);
     ranges.note(access == Access::Read);
-    if of_op.whole {
+    if of_op.whole && !(ranges.split && of_op.written == 0 && !is_well(ranges, buffer)) {
         if ranges.split {
             join(ranges, buffer)?;
         }
@@ -84,13 +90,15 @@ fn enter(
         split(ranges, buffer)?;
     }
     if ranges.split {
-        // An op that also looks at the buffer elsewhere may look at what it overwrites.
-        let sees = access != Access::Overwrite || of_op.count > 1;
+        let sees = access != Access::Overwrite || of_op.is_seen;
         let owes = sees && !ranges.is_written(&range);
-        if sees {
-            part(ranges, buffer, &range, access, parts);
-        } else {
+        if access == Access::Overwrite && of_op.count == 1 {
             take_part(ranges, buffer, &range, parts);
+        } else {
+            if access != Access::Read {
+                set_apart(ranges, buffer, &range)?;
+            }
+            part(ranges, buffer, &range, access, parts);
         }
         if !owes {
             parts.push((ranges.gate(buffer), AccessKind::Read));
@@ -189,7 +197,7 @@ pub(super) fn part(ranges: &mut Ranges, buffer: &Buffer, range: &Range<usize>, a
             known = true;
             part.written |= access != Access::Read;
         }
-        // Only who writes all of it makes a version of it that owes nothing to the one before.
+        // Only who writes all of it makes a version that owes nothing to the one before.
         let covered = !part.is_shared && range.start <= part.range.start && part.range.end <= range.end;
         let kind = if covered && access == Access::Overwrite { AccessKind::Overwrite } else { kind };
         parts.push((part.variable.clone(), kind));
@@ -225,13 +233,8 @@ fn cut(ranges: &mut Ranges, range: &Range<usize>, parts: &mut Parts) {
             ranges.parts.push(part);
             continue;
         }
-        let Part { range: whole, variable, written, is_shared } = part;
-        parts.push((variable.clone(), AccessKind::Exclusive));
-        let rests = [whole.start..range.start, range.end..whole.end];
-        let is_shared = is_shared || rests.iter().all(|rest| !rest.is_empty());
-        for range in rests.into_iter().filter(|rest| !rest.is_empty()) {
-            ranges.parts.push(Part { range, variable: variable.clone(), written, is_shared });
-        }
+        parts.push((part.variable.clone(), AccessKind::Exclusive));
+        ranges.parts.extend(part.without(range));
     }
 }
 

@@ -3,11 +3,11 @@
 //! A replay names the ranges of a buffer that it touches, of which no two overlap, and each has a port of its own. They are
 //! decided together, as those of one op are, with one difference: ports must not have a variable in common that one of them
 //! changes. Where the ranges that were named before are others, so that one would lie behind two ports or reach beyond one,
-//! the buffer becomes whole first, and is then split along the ports.
+//! and the replay writes to the buffer, that becomes whole first, and is then split along the ports.
 
 use super::Access;
 use super::enter::{Parts, part, take_part};
-use super::split::{join, split};
+use super::split::{is_well, join, split};
 use crate::memory::{Buffer, Pushing, RANGES, Ranges};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -62,6 +62,7 @@ pub(crate) fn enter_touched<'a>(
     ranges.note(touches.iter().all(reads));
     if let [touch] = touches
         && buffer.is_whole(&moved(&touch.range, by))
+        && !(ranges.split && reads(touch) && !is_well(ranges, buffer))
     {
         if ranges.split {
             join(ranges, buffer)?;
@@ -79,7 +80,7 @@ fn enter_ranges<'a>(
     bound: &mut Bound<'a>,
 ) -> Result<(), EngineError> {
     let writes = touches.iter().any(|touch| touch.access != Access::Read);
-    if ranges.split && (ranges.parts.len() + touches.len() > RANGES || straddles(ranges, touches, by)) {
+    if ranges.split && (ranges.parts.len() + touches.len() > RANGES || (writes && straddles(ranges, touches, by))) {
         join(ranges, buffer)?;
     }
     if !ranges.split && writes {

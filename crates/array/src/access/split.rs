@@ -2,7 +2,7 @@
 
 use crate::memory::{Buffer, Part, Ranges};
 use std::ops::Range;
-use weft_engine::{AccessKind, Accesses, EngineError, OpContext, PushOptions};
+use weft_engine::{AccessKind, Accesses, EngineError, OpContext, PushOptions, Variable};
 
 #[allow(clippy::unnecessary_wraps)] // a payload
 fn nothing(_: &mut OpContext<'_>) -> Result<(), weft_engine::Cause> {
@@ -46,6 +46,47 @@ pub(super) fn split(ranges: &mut Ranges, buffer: &Buffer) -> Result<(), EngineEr
     }
     ranges.readers.clear();
     ranges.split = true;
+    Ok(())
+}
+
+/// Whether all that was pushed to change a split buffer is done and none of it has failed: then it may become whole for who
+/// only looks at it. Else that would tell all of the failure of some.
+pub(super) fn is_well(ranges: &Ranges, buffer: &Buffer) -> bool {
+    let is_well = |variable: &Variable| variable.is_ready() && !variable.has_failed();
+    let base = ranges.base.as_ref().or(buffer.known_variable());
+    base.is_none_or(is_well) && ranges.parts.iter().all(|part| is_well(&part.variable))
+}
+
+/// Gives a range that is to be written a variable of its own, if others have a share in it that reach beyond it: what
+/// becomes of the op is then told of the range alone. One barrier is behind the writers, so the range fails as the others
+/// have; one is behind the readers.
+pub(super) fn set_apart(ranges: &mut Ranges, buffer: &Buffer, range: &Range<usize>) -> Result<(), EngineError> {
+    let inside = |part: &Part| range.start <= part.range.start && part.range.end <= range.end;
+    let reaches_out = |part: &Part| part.overlaps(range) && (part.is_shared || !inside(part));
+    if !ranges.parts.iter().any(reaches_out) {
+        return Ok(());
+    }
+    let engine = buffer.engine();
+    let variable = engine.new_variable_of(range.len() as u64);
+    let mut written = Accesses::new(engine);
+    let mut read = Accesses::new(engine);
+    for part in ranges.parts.iter().filter(|part| reaches_out(part)) {
+        written.add(&part.variable, AccessKind::Read)?;
+        read.add(&part.variable, AccessKind::Exclusive)?;
+    }
+    written.add(&variable, AccessKind::Mutate)?;
+    read.add(&variable, AccessKind::Exclusive)?;
+    engine.enqueue(nothing, &mut written, &named(buffer, "split"))?;
+    engine.enqueue(nothing, &mut read, &named(buffer, "split"))?;
+    drop((written, read));
+    for part in std::mem::take(&mut ranges.parts) {
+        if reaches_out(&part) {
+            ranges.parts.extend(part.without(range));
+        } else {
+            ranges.parts.push(part);
+        }
+    }
+    ranges.parts.push(Part { range: range.clone(), variable, written: false, is_shared: false });
     Ok(())
 }
 

@@ -102,8 +102,17 @@ pub fn submit<P: Repeatable>(payload: P, call: &Call<'_>) -> Result<(), ArrayErr
     push(payload, call)
 }
 
-/// Appends a step to the recording of this thread.
+/// Appends a step that somebody else wrote, an opaque one, to the recording of this thread.
 pub fn record(step: Step, call: &Call<'_>) -> Result<(), ArrayError> {
+    if !matches!(step, Step::Opaque(_)) {
+        let message = "only opaque steps can be recorded on arrays for which they were not made".to_owned();
+        return Err(ArrayError::Invalid(message));
+    }
+    note(step, call)
+}
+
+/// Appends a step to the recording of this thread, which was made for the arrays of the call.
+pub(crate) fn note(step: Step, call: &Call<'_>) -> Result<(), ArrayError> {
     call.check()?;
     recording::append(step, call)
 }

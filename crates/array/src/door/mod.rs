@@ -12,6 +12,7 @@ mod call;
 pub mod recording;
 mod replay;
 
+pub(crate) use call::note;
 pub use call::{Call, Repeatable, push, push_pair, record, submit};
 pub(crate) use call::{check, push_opaque};
 pub use replay::{ReplayCall, push_replay};

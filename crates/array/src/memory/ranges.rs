@@ -29,6 +29,15 @@ impl Part {
     pub(crate) fn overlaps(&self, range: &Range<usize>) -> bool {
         self.range.start < range.end && range.start < self.range.end
     }
+
+    /// What is left of it when this range, which it overlaps, has a variable of its own.
+    pub(crate) fn without(self, range: &Range<usize>) -> impl Iterator<Item = Self> + use<> {
+        let Self { range: whole, variable, written, is_shared } = self;
+        let rests = [whole.start..range.start.max(whole.start), range.end.min(whole.end)..whole.end];
+        let is_shared = is_shared || rests.iter().all(|rest| !rest.is_empty());
+        let rest = move |range| Self { range, variable: variable.clone(), written, is_shared };
+        rests.into_iter().filter(|rest| !rest.is_empty()).map(rest)
+    }
 }
 
 /// What was read of a whole buffer since it was last written to.

@@ -32,8 +32,13 @@ pub struct Within {
 
 impl Within {
     /// Those from `offset` on.
+    ///
+    /// # Safety
+    ///
+    /// The arena's memory reaches so far as buffers made [there](crate::Buffer::within) do, aligned for what lies in them, for
+    /// as long as the arena lives. Nobody else touches these bytes while ops on the buffers may.
     #[must_use]
-    pub fn new(arena: Arc<dyn Arena>, offset: usize) -> Self {
+    pub unsafe fn new(arena: Arc<dyn Arena>, offset: usize) -> Self {
         Self { arena, offset }
     }
 }

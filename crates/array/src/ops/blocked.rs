@@ -16,8 +16,12 @@ const WORTH_HELP: usize = 1 << 17;
 /// Scratch begins at a multiple of this.
 const ALIGN: usize = 64;
 
-/// Pushes a step that falls into blocks on dense arrays, those that it was made for.
-pub fn push_blocked(
+/// Pushes a step that falls into blocks on dense arrays.
+///
+/// # Safety
+///
+/// The arrays have the dtypes and the shapes that the step was made for, row after row.
+pub unsafe fn push_blocked(
     step: &Arc<dyn Blocked>,
     outputs: &[&Array],
     inputs: &[&Array],
@@ -36,7 +40,7 @@ pub fn push_blocked(
         reads.chain(outputs.iter().map(|array| (*array, Access::Overwrite))).collect();
     let call = Call::on(first.engine(), &arrays, options);
     if recording::is_open() {
-        return door::record(Step::Blocked(Arc::clone(step)), &call);
+        return door::note(Step::Blocked(Arc::clone(step)), &call);
     }
     door::push(payload(step, &call), &call)
 }
@@ -49,7 +53,11 @@ pub(super) fn payload(step: &Arc<dyn Blocked>, call: &Call<'_>) -> impl Payload 
 
 /// Runs such a step on its operands, inputs first, within an op to which they are granted. Idle workers help; who runs the
 /// last block ends the op.
-pub fn run_blocked(
+///
+/// # Safety
+///
+/// As for [`push_blocked`].
+pub unsafe fn run_blocked(
     step: &Arc<dyn Blocked>,
     operands: &Operands,
     context: &mut OpContext<'_>,

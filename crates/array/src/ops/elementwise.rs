@@ -69,7 +69,7 @@ pub fn push_elementwise(
     options.bytes += bytes;
     if !is_plain && recording::is_open() {
         let step = Step::Strided(Arc::new(Strided::new(kernel, outputs, inputs)?));
-        return door::record(step, &Call::on(engine, &arrays, options));
+        return door::note(step, &Call::on(engine, &arrays, options));
     }
     if let [output] = outputs
         && at_once::run_rows(&kernel, engine, output, inputs, &arrays, options.note)

@@ -23,7 +23,7 @@ pub fn push_matmul(
     let arrays = [(left, Access::Read), (right, Access::Read), (output, Access::Overwrite)];
     let call = Call::on(output.engine(), &arrays, options);
     if recording::is_open() {
-        return door::record(Step::Matmul(step), &call);
+        return door::note(Step::Matmul(step), &call);
     }
     // SAFETY: the pointers are those of the arrays that it was made for.
     if step.is_short() && at_once::run_step(&call, |pointers| unsafe { step.run(pointers) })? {

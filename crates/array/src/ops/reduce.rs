@@ -22,7 +22,7 @@ pub fn push_reduce(
     let arrays = [(input, Access::Read), (output, Access::Overwrite)];
     let call = Call::on(output.engine(), &arrays, options);
     if recording::is_open() {
-        return door::record(Step::Reduce(step), &call);
+        return door::note(Step::Reduce(step), &call);
     }
     // SAFETY: the pointers are those of the arrays that it was made for.
     if input.layout().size() <= AT_ONCE && at_once::run_step(&call, |pointers| unsafe { step.run(pointers) })? {

@@ -190,7 +190,9 @@ impl Kernel {
         first.get().owner().get().wait_for_room(py, bytes as u64)?;
         let note = trace::of_arrays(py, written[0].engine(), Kind::Compute, &self.name);
         let options = PushOptions { note, bytes: bytes as u64, name: Some(&self.name), ..PushOptions::default() };
-        push_blocked(&self.step, written, read, options).map_err(|error| crate::array::raised(py, error))?;
+        // SAFETY: they are contiguous, and of the sizes and dtypes that the step was made for.
+        let pushed = unsafe { push_blocked(&self.step, written, read, options) };
+        pushed.map_err(|error| crate::array::raised(py, error))?;
         for output in &held[self.inputs..] {
             record::wrote(py, output.get());
         }

@@ -4,42 +4,15 @@ use super::guards::Guard;
 use super::key::{Kept, Key};
 use super::overlaps::{self, Shared};
 use super::results::Results;
+use super::surroundings::surroundings;
 use crate::array::NDArray;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_array::recording;
-
-/// Whether programs are switched off, and the functions that tell what surrounds a call: whether one trains, say.
-static SURROUNDINGS: RwLock<Surroundings> = RwLock::new(Surroundings { eager: 0, ambient: Vec::new() });
-
-struct Surroundings {
-    eager: usize,
-    ambient: Vec<Py<PyAny>>,
-}
-
-/// Switches all programs off, or on again; they count.
-#[pyfunction]
-pub(crate) fn set_eager(on: bool) {
-    let mut surroundings = SURROUNDINGS.write().unwrap_or_else(PoisonError::into_inner);
-    surroundings.eager = if on { surroundings.eager + 1 } else { surroundings.eager.saturating_sub(1) };
-}
-
-/// Whether all programs are switched off.
-#[pyfunction]
-pub(crate) fn is_eager() -> bool {
-    SURROUNDINGS.read().unwrap_or_else(PoisonError::into_inner).eager > 0
-}
-
-/// Makes what `read()` returns part of every signature from now on.
-#[pyfunction]
-pub(crate) fn ambient(read: Py<PyAny>) {
-    SURROUNDINGS.write().unwrap_or_else(PoisonError::into_inner).ambient.push(read);
-}
 
 /// A recorded program, and the calls that are its.
 struct Entry {
@@ -267,23 +240,6 @@ impl Entry {
         self.results.traverse(visit)?;
         visit.call(&self.program)
     }
-}
-
-/// What surrounds a call, or None if programs are switched off.
-fn surroundings(py: Python<'_>) -> PyResult<Option<SmallVec<[Bound<'_, PyAny>; 4]>>> {
-    static DEFAULTS: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
-    let surroundings = SURROUNDINGS.read().unwrap_or_else(PoisonError::into_inner);
-    if surroundings.eager > 0 {
-        return Ok(None);
-    }
-    let reads: SmallVec<[_; 4]> = surroundings.ambient.iter().map(|read| read.bind(py).clone()).collect();
-    drop(surroundings); // before Python runs
-    let defaults =
-        DEFAULTS.get_or_try_init(py, || -> PyResult<_> { Ok(py.import("weft._default")?.dict().unbind()) })?;
-    let engine = defaults.bind(py).get_item(pyo3::intern!(py, "_engine"))?;
-    let mut found: SmallVec<[_; 4]> = reads.iter().map(PyAnyMethods::call0).collect::<PyResult<_>>()?;
-    found.extend(engine);
-    Ok(Some(found))
 }
 
 impl Signatures {

@@ -75,12 +75,12 @@ impl Core {
         self.give_way_at.store(claimed.max(settled + IN_CACHE) + LOOK, Ordering::Relaxed);
     }
 
-    /// Puts something into the ring, helping the registrar while the ring is full.
+    /// Puts something with so many accesses into the ring, helping the registrar while the ring is full.
     #[inline]
-    pub(super) fn push_cell(&self, fill: impl FnOnce(*mut Op, u64)) {
+    pub(super) fn push_cell(&self, accesses: usize, fill: impl FnOnce(*mut Op, u64)) {
         let pool = self.pool();
         let mut was_full = false;
-        pool.registrar.push(fill, |ticket| {
+        pool.registrar.push(accesses, fill, |ticket| {
             was_full = true;
             self.wait_for_slot(ticket);
         });
@@ -277,7 +277,7 @@ impl Engine {
             pool.registrar.count_prioritised();
         }
         let mut refused = None;
-        core.push_cell(|cell, number| {
+        core.push_cell(list.len(), |cell, number| {
             // The ticket is taken: whoever closes the engine from here on waits for this op. From
             // inside an op a push is let through, so that what is drained can finish.
             let state = core.state();
@@ -285,7 +285,7 @@ impl Engine {
                 refused = Some(payload);
                 // SAFETY: the cell is ours to fill. An op that does nothing takes the ticket.
                 unsafe {
-                    Op::fill(cell, OpKind::Fence, number, MaybeUninit::uninit(), &[], OpFlags::default(), 0, 0, None);
+                    Op::fill(cell, OpKind::Fence, MaybeUninit::uninit(), &[], OpFlags::default(), 0, 0, None);
                 }
                 return;
             }
@@ -304,7 +304,7 @@ impl Engine {
             }
             let payload = MaybeUninit::new(RawPayload::new(payload));
             // SAFETY: the cell is ours to fill.
-            unsafe { Op::fill(cell, OpKind::Run, number, payload, list, flags, options.priority, lane, extra) };
+            unsafe { Op::fill(cell, OpKind::Run, payload, list, flags, options.priority, lane, extra) };
         });
         if let Some(payload) = refused {
             if options.priority != 0 {

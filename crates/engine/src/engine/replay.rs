@@ -201,13 +201,13 @@ impl Engine {
             pool.registrar.count_prioritised();
         }
         let mut refused = None;
-        core.push_cell(|cell, number| {
+        core.push_cell(call.bound().len(), |cell, number| {
             let state = core.state();
             let payload = MaybeUninit::uninit();
             if state != 0 && core.is_closed() && !inside {
                 refused = Some(call);
                 // SAFETY: the cell is ours to fill. An op that does nothing takes the ticket.
-                unsafe { Op::fill(cell, OpKind::Fence, number, payload, &[], OpFlags::default(), 0, 0, None) };
+                unsafe { Op::fill(cell, OpKind::Fence, payload, &[], OpFlags::default(), 0, 0, None) };
                 return;
             }
             for (node, kind) in call.bound() {
@@ -227,7 +227,7 @@ impl Engine {
             call.traced = flags.has(OpFlags::TRACED);
             // SAFETY: the cell is ours to fill.
             unsafe {
-                Op::fill(cell, OpKind::Replay, number, payload, &[], flags, options.priority, lane, extra);
+                Op::fill(cell, OpKind::Replay, payload, &[], flags, options.priority, lane, extra);
                 call.enter(cell);
             }
         });

@@ -157,13 +157,12 @@ impl Drop for Handle {
         }
         let pool = self.core.pool();
         let node = self.node;
-        self.core.push_cell(|cell, number| {
+        self.core.push_cell(1, |cell, _| {
             // SAFETY: the cell is ours to fill; a release has no payload.
             unsafe {
                 Op::fill(
                     cell,
                     OpKind::Release,
-                    number,
                     MaybeUninit::uninit(),
                     &[(node, AccessKind::Exclusive)],
                     OpFlags::default(),

@@ -122,13 +122,13 @@ impl Core {
     ) -> (*mut Op, Option<u64>) {
         let (mut probe, mut recorded) = (std::ptr::null_mut(), None);
         let extra = Box::new(Extra { waiter: Some(Arc::clone(waiter)), asker, ..Extra::default() });
-        self.push_cell(|cell, number| {
+        self.push_cell(accesses.len(), |cell, number| {
             probe = cell;
             // SAFETY: the ticket is taken and not published.
             recorded = unsafe { self.trace_wait(number, accesses, note) };
             let (payload, flags) = (MaybeUninit::uninit(), OpFlags::default());
             // SAFETY: the cell is ours to fill; a wait has no payload.
-            unsafe { Op::fill(cell, kind, number, payload, accesses, flags, 0, 0, Some(extra)) };
+            unsafe { Op::fill(cell, kind, payload, accesses, flags, 0, 0, Some(extra)) };
         });
         (probe, recorded)
     }

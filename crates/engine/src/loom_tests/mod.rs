@@ -25,18 +25,18 @@ fn nothing(_: &mut OpContext<'_>) -> Result<(), Cause> {
 }
 
 /// Fills a cell with an op of these accesses.
-fn fill(cell: *mut Op, number: u64, accesses: &[(NonNull<VarNode>, AccessKind)], payload: impl Payload) {
+fn fill(cell: *mut Op, accesses: &[(NonNull<VarNode>, AccessKind)], payload: impl Payload) {
     let payload = MaybeUninit::new(RawPayload::new(payload));
     // SAFETY: the cell is the caller's to fill.
-    unsafe { Op::fill(cell, OpKind::Run, number, payload, accesses, OpFlags::default(), 0, 0, None) };
+    unsafe { Op::fill(cell, OpKind::Run, payload, accesses, OpFlags::default(), 0, 0, None) };
 }
 
 /// Fills a cell with a wait.
-fn fill_probe(cell: *mut Op, number: u64, accesses: &[(NonNull<VarNode>, AccessKind)], waiter: &Arc<Waiter>) {
+fn fill_probe(cell: *mut Op, accesses: &[(NonNull<VarNode>, AccessKind)], waiter: &Arc<Waiter>) {
     let extra = Box::new(Extra { waiter: Some(Arc::clone(waiter)), ..Extra::default() });
     let (kind, payload, flags) = (OpKind::Probe, MaybeUninit::uninit(), OpFlags::default());
     // SAFETY: the cell is the caller's to fill; a wait has no payload.
-    unsafe { Op::fill(cell, kind, number, payload, accesses, flags, 0, 0, Some(extra)) };
+    unsafe { Op::fill(cell, kind, payload, accesses, flags, 0, 0, Some(extra)) };
 }
 
 /// A variable's node, which the model drops when all is settled.
@@ -68,16 +68,16 @@ impl Drop for Variable {
 /// Pushes an op that mutates these variables.
 pub(crate) fn push(registrar: &Registrar, variables: &[&Variable]) {
     let accesses: Vec<_> = variables.iter().map(|variable| (variable.0, AccessKind::Mutate)).collect();
-    let publish = |cell: *mut Op, number: u64| {
+    let publish = |cell: *mut Op, _: u64| {
         variables.iter().for_each(|variable| variable.node().count_version());
-        fill(cell, number, &accesses, nothing);
+        fill(cell, &accesses, nothing);
     };
-    registrar.push(publish, |_| crate::sync::yield_now());
+    registrar.push(accesses.len(), publish, |_| crate::sync::yield_now());
 }
 
 /// Pushes an op that does this.
 pub(crate) fn push_payload(registrar: &Registrar, payload: impl Payload) {
-    registrar.push(|cell, number| fill(cell, number, &[], payload), |_| crate::sync::yield_now());
+    registrar.push(0, |cell, _| fill(cell, &[], payload), |_| crate::sync::yield_now());
 }
 
 /// Pulls one op.

@@ -150,7 +150,8 @@ fn a_wait_is_answered() {
         let parker = Parker::new();
         let waiter = Waiter::new(&parker);
         shared.registrar.push(
-            |cell, number| fill_probe(cell, number, &[(shared.x.0, AccessKind::Read)], &waiter),
+            1,
+            |cell, _| fill_probe(cell, &[(shared.x.0, AccessKind::Read)], &waiter),
             |_| thread::yield_now(),
         );
         shared.registrar.turn().catch_up();

@@ -84,11 +84,12 @@ impl Shared {
         (call.inside, call.generation) = (false, 0);
         call.gift = self.plan.supply(0, false);
         self.registrar.push(
-            |cell, number| {
+            2,
+            |cell, _| {
                 let (kind, flags) = (OpKind::Replay, OpFlags::default());
                 // SAFETY: the cell is ours to fill.
                 unsafe {
-                    Op::fill(cell, kind, number, MaybeUninit::uninit(), &[], flags, 0, 0, None);
+                    Op::fill(cell, kind, MaybeUninit::uninit(), &[], flags, 0, 0, None);
                     call.enter(cell);
                 }
             },

@@ -45,7 +45,7 @@ impl Shared {
     fn push(&self, mut help: impl FnMut()) {
         let ticket = self.ring.claim();
         let cell = loop {
-            match self.ring.cell(ticket) {
+            match self.ring.cell(ticket, 1) {
                 Some(cell) => break cell,
                 None => help(),
             }

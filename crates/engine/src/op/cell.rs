@@ -3,10 +3,11 @@
 use super::RawPayload;
 use crate::failure::Failure;
 use crate::replay::Call;
+use crate::sync::prefetch_to_write;
 use crate::trace::Ran;
 use crate::var::{Access, AccessKind, VarNode};
 use crate::waiter::Waiter;
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, offset_of};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
@@ -46,6 +47,8 @@ impl OpFlags {
     pub(crate) const TRACED: Self = Self(8);
     /// Its accesses lie in memory that is not its own.
     pub(crate) const BORROWED: Self = Self(16);
+    /// Its pusher has written its priority and `extra`, which most are pushed without.
+    const FURNISHED: Self = Self(32);
     /// Has something to be done when it is settled that others have not.
     pub(crate) const SPECIAL: Self = Self(Self::PRIORITISED.0 | Self::TRACED.0);
 
@@ -78,29 +81,47 @@ pub(crate) struct Extra {
     pub(crate) asker: Option<OpPtr>,
 }
 
-/// An op. 192 bytes, three cache lines; one with up to two accesses and no priority leaves the third alone.
+/// An op. 192 bytes, three cache lines.
+///
+/// A pusher writes the first line alone if there is one access, the second one too for up to three. What is behind them is
+/// the registrar's and the workers' own, and stays in their cache while cells go round: so a push costs as few lines that
+/// travel between cores as it can. What counts down lies in the first line, beside the first access.
 #[repr(C, align(64))]
 pub(crate) struct Op {
     /// Accesses not granted yet.
     pub(crate) countdown: u32,
-    accesses: u32,
-    pub(crate) priority: i32,
+    /// How many accesses there are, or [`ELSEWHERE`].
+    accesses: u8,
+    /// Number of the lane it runs on.
+    pub(crate) lane: u8,
     pub(crate) kind: OpKind,
     pub(crate) flags: OpFlags,
-    /// Number of the lane it runs on.
-    pub(crate) lane: u16,
+    pub(crate) payload: MaybeUninit<RawPayload>,
+    inline: MaybeUninit<[Access; INLINE_ACCESSES]>,
     /// Place in the list this op is in: ready, inbox, ordered lane, free.
     pub(crate) next: *mut Op,
     pub(crate) extra: Option<Box<Extra>>,
-    pub(crate) payload: MaybeUninit<RawPayload>,
     /// How it failed, once it has.
     pub(crate) failure: Option<Arc<Failure>>,
     /// Number of the push in its engine; its low half.
     pub(crate) number: u32,
     pub(crate) epoch: u32,
-    inline: MaybeUninit<[Access; INLINE_ACCESSES]>,
+    pub(crate) priority: i32,
     pub(crate) last: Last,
 }
+
+/// Of accesses that do not lie in the cell.
+const ELSEWHERE: u8 = u8::MAX;
+
+/// Where they lie, in the place of those that do.
+#[derive(Clone, Copy)]
+struct Elsewhere {
+    first: *mut Access,
+    count: usize,
+}
+
+/// Bytes of a line, and where what no pusher touches begins.
+const LINE: usize = 64;
 
 /// What an op needs at one time or the other.
 #[derive(Clone, Copy)]
@@ -119,7 +140,9 @@ pub(crate) struct Listed {
     pub(crate) ready_since: u32,
 }
 
-const _: () = assert!(size_of::<Op>() == 192);
+const _: () = assert!(size_of::<Op>() == 3 * LINE);
+const _: () = assert!(offset_of!(Op, inline) + size_of::<Access>() == LINE);
+const _: () = assert!(offset_of!(Op, next) >= 2 * LINE);
 
 /// A pointer to an op cell, and the right to use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -143,7 +166,7 @@ impl OpPtr {
 }
 
 impl Op {
-    /// Fills a supplied cell.
+    /// Fills a supplied cell: the pusher's half of a new op. The registrar's is [`open`](Self::open).
     ///
     /// # Safety
     ///
@@ -154,39 +177,75 @@ impl Op {
     pub(crate) unsafe fn fill(
         cell: *mut Op,
         kind: OpKind,
-        number: u64,
         payload: MaybeUninit<RawPayload>,
         accesses: &[(NonNull<VarNode>, AccessKind)],
-        flags: OpFlags,
+        mut flags: OpFlags,
         priority: i32,
         lane: u16,
         extra: Option<Box<Extra>>,
     ) {
         let count = accesses.len();
-        // SAFETY: the cell is the caller's; every field is written before anybody reads it.
+        // SAFETY: the cell is the caller's; every field is written before anybody reads it, here or in open().
         unsafe {
-            (&raw mut (*cell).countdown).write(0);
-            (&raw mut (*cell).accesses).write(u32::try_from(count).unwrap_or(u32::MAX));
-            (&raw mut (*cell).priority).write(priority);
+            if extra.is_some() || priority != 0 {
+                flags.set(OpFlags::FURNISHED);
+                (&raw mut (*cell).priority).write(priority);
+                (&raw mut (*cell).extra).write(extra);
+            }
+            debug_assert!(lane <= u8::MAX.into(), "lanes are few");
+            #[allow(clippy::cast_possible_truncation)] // as it says
+            (&raw mut (*cell).lane).write(lane as u8);
             (&raw mut (*cell).kind).write(kind);
             (&raw mut (*cell).flags).write(flags);
-            (&raw mut (*cell).lane).write(lane);
-            (&raw mut (*cell).next).write(ptr::null_mut());
-            #[allow(clippy::cast_possible_truncation)] // a label
-            (&raw mut (*cell).number).write(number as u32);
-            (&raw mut (*cell).epoch).write(0);
-            (&raw mut (*cell).failure).write(None);
             (&raw mut (*cell).payload).write(payload);
-            (&raw mut (*cell).extra).write(extra);
             let mut at: *mut Access = (&raw mut (*cell).inline).cast();
             if count > INLINE_ACCESSES {
                 let heap = Box::<[Access]>::new_uninit_slice(count);
                 at = Box::into_raw(heap).cast();
-                (&raw mut (*cell).inline).cast::<*mut Access>().write(at);
             }
+            Self::place_accesses(cell, at, count);
             for (index, &(var, kind)) in accesses.iter().enumerate() {
                 at.add(index).write(Access::new(var, cell, kind));
             }
+        }
+    }
+
+    /// Asks for what [`fill`](Self::fill) will write of a cell. Any address will do.
+    #[inline]
+    pub(crate) fn prefetch_to_fill(cell: *mut Op, accesses: usize) {
+        let lines = cell.cast::<u8>();
+        prefetch_to_write(lines);
+        if accesses > 1 {
+            prefetch_to_write(lines.wrapping_add(LINE));
+        }
+    }
+
+    /// Asks for what the registrar will look at of a cell. Any address will do.
+    #[inline]
+    pub(crate) fn prefetch_to_open(cell: *mut Op, accesses: usize) {
+        Self::prefetch_to_fill(cell, accesses);
+        prefetch_to_write(cell.cast::<u8>().wrapping_add(2 * LINE));
+    }
+
+    /// Writes what a filled cell lacks of an op, whose push has this number.
+    ///
+    /// # Safety
+    ///
+    /// The cell was filled, is the caller's, and was not opened since.
+    #[inline]
+    pub(crate) unsafe fn open(cell: *mut Op, number: u64) {
+        // SAFETY: the caller's promise; nothing is there yet that would have to be dropped.
+        unsafe {
+            if !(*cell).flags.has(OpFlags::FURNISHED) {
+                (&raw mut (*cell).priority).write(0);
+                (&raw mut (*cell).extra).write(None);
+            }
+            (&raw mut (*cell).countdown).write(0);
+            (&raw mut (*cell).next).write(ptr::null_mut());
+            (&raw mut (*cell).failure).write(None);
+            #[allow(clippy::cast_possible_truncation)] // a label
+            (&raw mut (*cell).number).write(number as u32);
+            (&raw mut (*cell).epoch).write(0);
         }
     }
 
@@ -198,14 +257,31 @@ impl Op {
     pub(crate) unsafe fn lend(cell: *mut Op, first: *mut Access, count: usize) {
         // SAFETY: the caller's promise.
         unsafe {
-            (*cell).accesses = u32::try_from(count).unwrap_or(u32::MAX);
-            let inline: *mut Access = (&raw mut (*cell).inline).cast();
             if count > INLINE_ACCESSES {
                 (*cell).flags.set(OpFlags::BORROWED);
-                inline.cast::<*mut Access>().write(first);
             } else {
-                ptr::copy_nonoverlapping(first, inline, count);
+                ptr::copy_nonoverlapping(first, (&raw mut (*cell).inline).cast(), count);
             }
+            Self::place_accesses(cell, first, count);
+        }
+    }
+
+    /// Notes where the accesses lie, if not in the cell, and how many there are.
+    ///
+    /// # Safety
+    ///
+    /// The cell is the caller's to fill.
+    #[inline]
+    unsafe fn place_accesses(cell: *mut Op, first: *mut Access, count: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            #[allow(clippy::cast_possible_truncation)] // few, if they lie in the cell
+            let mut accesses = count as u8;
+            if count > INLINE_ACCESSES {
+                accesses = ELSEWHERE;
+                (&raw mut (*cell).inline).cast::<Elsewhere>().write(Elsewhere { first, count });
+            }
+            (&raw mut (*cell).accesses).write(accesses);
         }
     }
 
@@ -214,9 +290,12 @@ impl Op {
     pub(crate) fn accesses(op: *mut Op) -> (*mut Access, usize) {
         // SAFETY: called by the owner of a filled cell.
         unsafe {
-            let count = (*op).accesses as usize;
             let inline: *mut Access = (&raw mut (*op).inline).cast();
-            if count > INLINE_ACCESSES { (*inline.cast::<*mut Access>(), count) } else { (inline, count) }
+            if (*op).accesses == ELSEWHERE {
+                let Elsewhere { first, count } = *inline.cast::<Elsewhere>();
+                return (first, count);
+            }
+            (inline, (*op).accesses.into())
         }
     }
 

@@ -111,6 +111,12 @@ impl<'a> OpContext<'a> {
         unsafe { (*self.op.as_ptr()).last = Last { ran: span.ran } };
     }
 
+    /// Whether the op ends with the run: it has no token.
+    #[inline]
+    pub(crate) fn ends_with_run(&self) -> bool {
+        self.token.is_none()
+    }
+
     /// Ends the run. Answers what to deliver, or nothing if a token will.
     #[inline]
     pub(crate) fn conclude(self, result: Result<(), Cause>) -> Option<Result<(), Cause>> {

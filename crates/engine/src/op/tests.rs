@@ -29,7 +29,10 @@ fn run(mut payload: RawPayload) -> Result<(), Cause> {
     slab.supply(Chunk::new());
     let cell = slab.take();
     // SAFETY: the cell is new; the op is emptied below.
-    unsafe { Op::fill(cell, OpKind::Fence, 0, MaybeUninit::uninit(), &[], OpFlags::default(), 0, 0, None) };
+    unsafe {
+        Op::fill(cell, OpKind::Fence, MaybeUninit::uninit(), &[], OpFlags::default(), 0, 0, None);
+        Op::open(cell, 0);
+    }
     let deliver: Arc<dyn Deliver> = Arc::new(Nowhere);
     let mut context = OpContext::new(OpPtr::from_raw(cell).expect("a cell"), &deliver);
     // SAFETY: it is run once; the op is known to nobody else.

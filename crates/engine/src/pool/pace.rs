@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// So many ops are timed together: a look at the clock takes as long as a short op.
-const OPS: u32 = 16;
+const OPS: u32 = 32;
 /// What a long op takes at least.
 const LONG: Duration = Duration::from_micros(2);
 /// Pushes that a worker with something to run wants registered and not settled. Chains of long ops are worth

@@ -8,6 +8,8 @@ use std::ptr;
 /// Bits of a number among the threads of a trace.
 const THREAD: u32 = 16;
 
+/// It has cache lines of its own: its worker writes there at each op.
+#[repr(align(64))]
 pub(crate) struct WorkerSeat {
     pub(crate) native: Stealer<OpPtr>,
     pub(crate) hosted: Stealer<OpPtr>,

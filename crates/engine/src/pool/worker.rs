@@ -1,6 +1,7 @@
 //! What a worker thread does from its start to its end.
 #![doc = include_str!("sleep.md")]
 
+mod doze;
 mod hosted;
 mod pull;
 mod sleep;
@@ -11,8 +12,9 @@ use super::pace::Pace;
 use super::seat::WorkerSeat;
 use super::state::Pool;
 use crate::op::{Deliver, OpPtr};
-use crate::sync::{Parker, spin_hint};
+use crate::sync::{Parker, spin_hint, yield_now};
 use crossbeam_deque::{Steal, Stealer, Worker as Deque};
+use doze::Doze;
 use pull::IntoWorker;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,10 +27,8 @@ const CHAIN: u32 = 64;
 /// Looks for work before a worker sleeps, and pauses between two looks, fewer at first: 30 us together.
 const LOOKS: u32 = 72;
 const PAUSES: u32 = 48;
-/// Ops that others settle between two looks when theirs are so short that taking some over would cost
-/// more than it gains, and how long a worker dozes then.
-const SHORT_OPS: u64 = 4;
-const DOZE: Duration = Duration::from_micros(50);
+/// Looks after which it lets others run: one may have what this one looks for, and no processor.
+const SPINS: u32 = 16;
 
 /// A worker's own view of its lane.
 struct Worker<'a> {
@@ -50,8 +50,7 @@ struct Worker<'a> {
     searching: bool,
     /// How long it has been inside the host since it last stayed outside on purpose.
     inside: Duration,
-    /// Tickets settled at its last look.
-    settled: u64,
+    doze: Doze,
     /// Looks for work before it sleeps.
     patience: u32,
 }
@@ -69,7 +68,7 @@ pub(super) fn work(
     let Some(seat) = lane.seat(seat_number) else { return };
     seat.set_host_thread(pool.host.thread());
     let deliver = Arc::new(Delivery(Arc::clone(pool)));
-    let settled = pool.registrar.settled();
+    let doze = Doze::new(pool.registrar.settled());
     let (next, chained, pace, searching, inside) = (None, 0, Pace::new(), true, Duration::ZERO);
     let mut worker = Worker {
         pool,
@@ -85,14 +84,14 @@ pub(super) fn work(
         natives: 0,
         searching,
         inside,
-        settled,
+        doze,
         patience: LOOKS,
     };
     let mut looks = 0;
     loop {
-        if worker.searching && worker.others_are_quick() {
+        if let Some(length) = worker.dozes() {
             // It still counts as searching, so nobody wastes a system call on waking it.
-            parker.park(Some(Instant::now() + DOZE));
+            parker.park(Some(Instant::now() + length));
         } else if (worker.owes_hosted() && worker.run_hosted()) || worker.run_native() || worker.run_hosted() {
             looks = 0;
             continue;
@@ -105,11 +104,14 @@ pub(super) fn work(
             for _ in 0..PAUSES.min(4 * looks) {
                 spin_hint();
             }
+            if looks > SPINS {
+                yield_now();
+            }
         } else if !worker.sleep(parker) {
             break;
         } else {
             looks = 0;
-            worker.settled = pool.registrar.settled();
+            worker.doze.begin(pool.registrar.settled());
         }
     }
 }
@@ -217,11 +219,11 @@ impl Worker<'_> {
         }
     }
 
-    /// Whether the lane's other workers get through their ops so fast that help would hold them up:
-    /// cache lines would travel for nothing.
-    fn others_are_quick(&mut self) -> bool {
-        let before = std::mem::replace(&mut self.settled, self.pool.registrar.settled());
-        self.settled - before >= SHORT_OPS
+    /// How long to keep away while the others get through their ops so fast that help would hold them up: cache lines
+    /// would travel for nothing.
+    #[inline]
+    fn dozes(&mut self) -> Option<Duration> {
+        if self.searching { self.doze.next(self.pool.registrar.settled()) } else { None }
     }
 
     /// It has something to do now.
@@ -241,7 +243,7 @@ impl Worker<'_> {
     fn search(&mut self) {
         if !self.searching {
             self.searching = true;
-            self.settled = self.pool.registrar.settled();
+            self.doze.begin(self.pool.registrar.settled());
             self.lane.begin_search();
         }
     }

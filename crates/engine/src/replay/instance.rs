@@ -57,7 +57,8 @@ impl Part {
         // SAFETY: the cell is ours to fill; it holds no pointers to itself as it has no accesses.
         let op = unsafe {
             let (kind, payload, flags) = (OpKind::Part, MaybeUninit::new(payload), OpFlags::default());
-            Op::fill(op.as_mut_ptr(), kind, 0, payload, &[], flags, 0, lane, extra);
+            Op::fill(op.as_mut_ptr(), kind, payload, &[], flags, 0, lane, extra);
+            Op::open(op.as_mut_ptr(), 0);
             op.assume_init()
         };
         Self {

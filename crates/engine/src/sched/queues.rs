@@ -13,6 +13,7 @@ use std::ptr;
 
 /// Lanes an engine may have.
 pub(crate) const LANES: usize = if cfg!(loom) { 1 } else { 64 };
+const _: () = assert!(LANES <= u8::MAX as usize, "an op notes its lane in a byte");
 /// Queues an engine may have.
 pub(crate) const QUEUES: usize = 2 * LANES;
 
@@ -136,7 +137,7 @@ pub(crate) struct Queues {
 #[inline]
 fn home(op: OpPtr) -> usize {
     // SAFETY: a ready op that was handed to nobody is the registrar's; its payload is still there.
-    unsafe { queue_of((*op.as_ptr()).lane, (*op.as_ptr()).payload.assume_init_ref().is_hosted()) }
+    unsafe { queue_of((*op.as_ptr()).lane.into(), (*op.as_ptr()).payload.assume_init_ref().is_hosted()) }
 }
 
 impl Queues {

@@ -9,6 +9,9 @@ use crate::op::{Chunk, Op, OpKind, OpPtr, Slab};
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, CachePadded, Ordering, UnsafeCell};
 use crate::var::Seat;
 
+/// How many pushes ahead the registrar asks for the op that it will register.
+const AHEAD: u64 = 4;
+
 pub(crate) struct Registrar {
     pub(crate) ring: Ring,
     pub(super) inbox: Inbox,
@@ -105,13 +108,13 @@ impl Registrar {
         self.inbox.put(op);
     }
 
-    /// Puts an op into the ring: `fill` writes it into the cell it is given, with its number.
+    /// Puts an op with so many accesses into the ring: `fill` writes it into the cell it is given, and is told its number.
     /// `help` is called, with the ticket, while the ring is full.
     #[inline]
-    pub(crate) fn push(&self, fill: impl FnOnce(*mut Op, u64), mut help: impl FnMut(u64)) {
+    pub(crate) fn push(&self, accesses: usize, fill: impl FnOnce(*mut Op, u64), mut help: impl FnMut(u64)) {
         let ticket = self.ring.claim();
         let cell = loop {
-            match self.ring.cell(ticket) {
+            match self.ring.cell(ticket, accesses) {
                 Some(cell) => break cell,
                 None => help(ticket),
             }
@@ -136,9 +139,14 @@ impl Registrar {
 
     #[inline]
     pub(super) fn take_push(&self, tracker: &mut Tracker, seat: &Seat) -> Option<*mut Op> {
-        self.ring.prefetch(seat, 3);
+        self.ring.prefetch(seat, AHEAD, tracker.accesses);
+        let number = self.ring.registered();
         let slab = &mut tracker.slab;
-        self.ring.take(seat, || slab.take())
+        let op = self.ring.take(seat, || slab.take())?;
+        // SAFETY: it was filled, and is the registrar's since.
+        unsafe { Op::open(op, number) };
+        tracker.accesses = Op::accesses(op).1;
+        Some(op)
     }
 
     #[inline]

@@ -11,11 +11,11 @@
 //! | `ticket + SLOTS` | empty, for the next lap | the pusher with ticket + SLOTS |
 
 use crate::op::Op;
-use crate::sync::{AtomicPtr, AtomicU64, CachePadded, Ordering, full_fence_after_rmw, prefetch, prefetch_to_write};
+use crate::sync::{AtomicPtr, AtomicU64, CachePadded, Ordering, full_fence_after_rmw};
 use crate::var::Seat;
 
 /// Slots of a ring: a power of two. Under loom small, so that laps and a full ring are met.
-pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 16384 };
+pub(crate) const SLOTS: usize = if cfg!(loom) { 2 } else { 8192 };
 
 /// How many slots ahead a pusher asks for the cell that it, or another pusher, will fill.
 const AHEAD: u64 = 4;
@@ -58,18 +58,18 @@ impl Ring {
         ticket
     }
 
-    /// The empty cell for this ticket, once the slot's last lap is over.
+    /// The empty cell for this ticket, once the slot's last lap is over. The op that goes there, and perhaps those behind
+    /// it, have so many accesses.
     #[inline]
-    pub(crate) fn cell(&self, ticket: u64) -> Option<*mut Op> {
+    pub(crate) fn cell(&self, ticket: u64, accesses: usize) -> Option<*mut Op> {
         let slot = self.slot(ticket);
         // ORDERING: pairs with the Release in take(); the cell was emptied before.
         if slot.turn.load(Ordering::Acquire) != ticket {
             return None;
         }
         // ORDERING: a glance; a cell that is not supplied yet is asked for in vain.
-        let soon = self.slot(ticket + AHEAD).cell.load(Ordering::Relaxed).cast::<u8>();
-        prefetch_to_write(soon);
-        prefetch_to_write(soon.wrapping_add(64));
+        let soon = self.slot(ticket + AHEAD).cell.load(Ordering::Relaxed);
+        Op::prefetch_to_fill(soon, accesses);
         // ORDERING: handed over by `turn`.
         Some(slot.cell.load(Ordering::Relaxed))
     }
@@ -101,18 +101,17 @@ impl Ring {
         Some(op)
     }
 
-    /// Asks for the cache lines of the op `ahead` places on, if it is published.
+    /// Asks for the cache lines of the op `ahead` places on, if it is published. It may have so many accesses.
     #[inline]
-    pub(crate) fn prefetch(&self, _seat: &Seat, ahead: u64) {
+    pub(crate) fn prefetch(&self, _seat: &Seat, ahead: u64, accesses: usize) {
         // ORDERING: as in take().
         let at = self.registered.load(Ordering::Relaxed) + ahead;
         let slot = self.slot(at);
         // ORDERING: as in take().
         if slot.turn.load(Ordering::Acquire) == at + 1 {
             // ORDERING: handed over by `turn`.
-            let op = slot.cell.load(Ordering::Relaxed).cast::<u8>();
-            prefetch(op);
-            prefetch(op.wrapping_add(64));
+            let op = slot.cell.load(Ordering::Relaxed);
+            Op::prefetch_to_open(op, accesses);
         }
     }
 

@@ -26,7 +26,10 @@ fn op(slab: &mut Slab, priority: i32) -> OpPtr {
     let cell = slab.take();
     let (payload, flags) = (MaybeUninit::uninit(), OpFlags::default());
     // SAFETY: the cell is new, and nobody runs it.
-    unsafe { Op::fill(cell, OpKind::Fence, 0, payload, &[], flags, priority, 0, None) };
+    unsafe {
+        Op::fill(cell, OpKind::Fence, payload, &[], flags, priority, 0, None);
+        Op::open(cell, 0);
+    }
     OpPtr::from_raw(cell).expect("a cell")
 }
 
@@ -182,7 +185,10 @@ fn a_push_lifts_so_many_at_most() {
         let payload = MaybeUninit::new(RawPayload::new(|_: &mut OpContext<'_>| Ok(())));
         let accesses = [(NonNull::from(&node), AccessKind::Mutate)];
         // SAFETY: the cell is new, and nobody runs it; the variable outlives it.
-        unsafe { Op::fill(cell, OpKind::Run, 0, payload, &accesses, OpFlags::default(), priority, 0, None) };
+        unsafe {
+            Op::fill(cell, OpKind::Run, payload, &accesses, OpFlags::default(), priority, 0, None);
+            Op::open(cell, 0);
+        }
         tracker.register(&seat, cell);
         cell
     };

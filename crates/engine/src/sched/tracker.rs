@@ -56,6 +56,8 @@ pub(crate) struct Tracker {
     pub(super) failed_variables: usize,
     /// Ops whose countdown has just reached 0.
     pub(super) granted: Granted,
+    /// Accesses of the op that was taken in last: the next ones may have as many.
+    pub(super) accesses: usize,
 }
 
 // SAFETY: everything it points to belongs to the engine, and the role makes its user alone.
@@ -79,6 +81,7 @@ impl Tracker {
             settled_prioritised: 0,
             failed_variables: 0,
             granted: Granted::new(),
+            accesses: 0,
         }
     }
 

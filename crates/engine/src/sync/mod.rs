@@ -73,13 +73,14 @@ impl<T> std::ops::DerefMut for CachePadded<T> {
 /// Asks for the cache line at `address`, to write to it. It need not be valid memory.
 #[inline]
 pub(crate) fn prefetch_to_write<T>(address: *const T) {
-    #[cfg(all(target_arch = "x86_64", not(loom)))]
+    #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
     // SAFETY: a prefetch never faults, whatever the address.
     unsafe {
-        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_ET0>(address.cast());
+        // The intrinsic asks to read only, unless the target is known to have this instruction. Where it is unknown it does
+        // nothing.
+        std::arch::asm!("prefetchw [{}]", in(reg) address, options(nostack, preserves_flags));
     }
-    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
+    #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
     let _ = address;
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Access, AccessKind};
 use crate::failure::Failure;
+use crate::sync::prefetch;
 use std::ptr;
 use std::sync::Arc;
 
@@ -111,6 +112,7 @@ impl Queue {
                 }
                 return;
             }
+            prefetch(next);
             self.head = next;
             self.readers += 1;
             granted(access);

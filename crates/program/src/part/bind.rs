@@ -64,7 +64,8 @@ impl Scratch {
         in_arrays: bool,
     ) -> Result<Spot, Cause> {
         let start = self.start().map_err(|error| Cause::Error(Box::new(error)))?.wrapping_add(offset);
-        let arena = || Within::new(Arc::clone(self) as Arc<dyn Arena>, offset);
+        // SAFETY: spots lie within the bytes of the scratch, which live as long as it does; whose turn it is there, the plan says.
+        let arena = || unsafe { Within::new(Arc::clone(self) as Arc<dyn Arena>, offset) };
         let buffer = in_arrays.then(|| Buffer::within(engine, bytes, arena()));
         Ok(Spot { start, buffer, shift: 0 })
     }

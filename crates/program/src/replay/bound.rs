@@ -95,7 +95,8 @@ impl Step<Bindings> for BlockedStep {
     fn run(&self, bindings: &Bindings, context: &mut StepContext<'_, '_>) -> Result<(), Cause> {
         let operands = self.places.operands(bindings)?;
         match context.op() {
-            Some(context) => run_blocked(&self.step, &operands, context, self.note(bindings)),
+            // SAFETY: entries have the layouts that were recorded, as those of the step were.
+            Some(context) => unsafe { run_blocked(&self.step, &operands, context, self.note(bindings)) },
             None => unreachable!("such a step has a cell"),
         }
     }

@@ -1,0 +1,62 @@
+//! When a worker would only be in the way of others, and how long it keeps out of it; see `sleep.md`.
+
+use std::time::Duration;
+
+/// Ops that others settle between two looks, which are at most a microsecond apart, when theirs are so short that taking
+/// some over would cost more than it gains.
+const SHORT_OPS: u64 = 4;
+/// How long a worker dozes first, and at most, in microseconds. Waking takes the system 15 of them, of a processor on which
+/// others may push or run: so the longer they are quick, the less often it looks.
+const FIRST: u64 = 50;
+pub(super) const LONGEST: u64 = 800;
+
+/// How a searching worker sees the others get on.
+pub(super) struct Doze {
+    /// Tickets settled at its last look.
+    settled: u64,
+    /// How long it has just dozed, in microseconds, if it has.
+    dozed: Option<u64>,
+}
+
+impl Doze {
+    pub(super) fn new(settled: u64) -> Self {
+        Self { settled, dozed: None }
+    }
+
+    /// Begins to look, so many tickets being settled.
+    pub(super) fn begin(&mut self, settled: u64) {
+        *self = Self::new(settled);
+    }
+
+    /// How long to doze now, so many tickets being settled; not at all if others are not that quick. When a doze is over,
+    /// those are that have settled an op in each microsecond.
+    pub(super) fn next(&mut self, settled: u64) -> Option<Duration> {
+        let news = settled - std::mem::replace(&mut self.settled, settled);
+        let is_quick = news >= self.dozed.unwrap_or(SHORT_OPS);
+        self.dozed = is_quick.then(|| self.dozed.map_or(FIRST, |dozed| LONGEST.min(2 * dozed)));
+        self.dozed.map(Duration::from_micros)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_not_needed_dozes_for_longer_and_longer() {
+        let mut doze = Doze::new(0);
+        assert_eq!(doze.next(SHORT_OPS - 1), None);
+        let mut settled = 10 * SHORT_OPS;
+        assert_eq!(doze.next(settled), Some(Duration::from_micros(FIRST)));
+        let mut dozed = FIRST;
+        while dozed < LONGEST {
+            settled += 10 * dozed;
+            dozed *= 2;
+            assert_eq!(doze.next(settled), Some(Duration::from_micros(dozed)));
+        }
+        settled += 10 * dozed;
+        assert_eq!(doze.next(settled), Some(Duration::from_micros(LONGEST)));
+        assert_eq!(doze.next(settled + LONGEST - 1), None, "their ops have turned long");
+        assert_eq!(doze.next(settled + LONGEST + 10), Some(Duration::from_micros(FIRST)));
+    }
+}
