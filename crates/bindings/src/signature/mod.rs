@@ -19,4 +19,4 @@ mod overlaps;
 mod results;
 mod table;
 
-pub(crate) use table::{Signatures, ambient, is_eager, set_eager};
+pub(crate) use table::{Signatures, is_eager, set_eager};
