@@ -77,7 +77,10 @@ class Program:
     def _compiled(self) -> Compiled:
         """What is replayed."""
         if self._planned is None:
-            raise CaptureError(f"the block of the program {self.name!r} has not ended: use the program after it")
+            raise CaptureError(
+                f"the block of the program {self.name!r} has not ended, or was left by an exception: use the program after a "
+                "block that has ended"
+            )
         return self._planned
 
     @property

@@ -17,7 +17,9 @@ use std::ptr;
 /// Pops after which the longest-waiting op goes next.
 pub(crate) const PATIENCE: u32 = 1024;
 
-/// Pops from one look for such an op to the next, and priorities looked at each time.
+/// Pops from one look for such an op to the next.
+const POPS: u32 = 64;
+/// Priorities looked at each time.
 const LOOKS: usize = 64;
 
 struct List {
@@ -137,7 +139,7 @@ impl Ordered {
         let (&Reverse(highest), list) = self.levels.first_key_value()?;
         let mut op = list.first;
         // Looking at levels takes time, so it is done now and then.
-        if self.pops.is_multiple_of(LOOKS as u32)
+        if self.pops.is_multiple_of(POPS)
             && let Some(overdue) = self.overdue()
         {
             op = overdue;
