@@ -180,7 +180,7 @@ def test_a_method_that_takes_any_number_of_arguments() -> None:
         rate = 3.0
 
         @weft.program
-        def total(*these: Any) -> Any:  # noqa: N805 - `self` is one of them
+        def total(*these: Any) -> Any:
             return sum(these[1:]) * these[0].rate
 
     one = weft.ones(2)
