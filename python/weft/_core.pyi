@@ -58,7 +58,6 @@ __all__ = [
     "_overwrite",
     "_read",
     "all_ops",
-    "ambient",
     "bare",
     "beside",
     "cache_cuda_loop",
@@ -1023,7 +1022,7 @@ class Signatures:
         parameters: Sequence[str],
         defaults: Sequence[Sequence[Any]],
         statics: Sequence[bool],
-        plain: bool,
+        positions: tuple[int, bool] | None,
         verify: int,
         instance: object | None,
         of: Signatures | None,
@@ -1038,7 +1037,7 @@ class Signatures:
         self,
         arguments: tuple[Any, ...],
         program: object,
-        run: Callable[..., tuple[NDArray, ...]],
+        run: Compiled,
         results: tuple[Any, ...],
         guards: Sequence[tuple[Any, ...]],
         states: Sequence[NDArray],
@@ -1052,7 +1051,6 @@ class Signatures:
     @property
     def _instance(self) -> Any: ...  # noqa: ANN401 - what a method is bound to
 
-def ambient(read: Callable[[], object]) -> None: ...
 def is_eager() -> bool: ...
 def set_eager(on: bool) -> None: ...
 def note_call(op: object, attributes: object, before: int) -> None: ...

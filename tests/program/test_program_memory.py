@@ -17,8 +17,6 @@ def test_the_peak_of_the_process_is_that_of_the_plan(script: RunScript) -> None:
         """
         import weft
 
-        weft.set_engine(weft.Engine(workers=1))  # of two that want a buffer's memory first, one may take a block in vain
-
         def pages(name):
             with open("/proc/self/status") as status:
                 (line,) = (line for line in status if line.startswith(name))

@@ -160,6 +160,33 @@ def test_any_number_of_arguments() -> None:
     assert len(total.programs) == 2
 
 
+def test_any_number_of_arguments_and_some_by_name() -> None:
+    @weft.program
+    def total(x: Any, *rest: Any, scale: float = 1.0, shift: Any) -> Any:
+        return (x + sum(rest)) * scale + shift
+
+    one = weft.ones(2)
+    assert total(one, shift=one).tolist() == [2.0, 2.0]
+    assert total(x=one, shift=one).tolist() == [2.0, 2.0]
+    assert len(total.programs) == 1
+    assert total(one, one, one, shift=one, scale=2.0).tolist() == [7.0, 7.0]
+    for wrong in (lambda: total(one), lambda: total(one, x=one, shift=one), lambda: total(one, shift=one, rest=(one,))):
+        with pytest.raises(TypeError, match="total"):
+            wrong()
+
+
+def test_a_method_that_takes_any_number_of_arguments() -> None:
+    class Scale:
+        rate = 3.0
+
+        @weft.program
+        def total(*these: Any) -> Any:
+            return sum(these[1:]) * these[0].rate
+
+    one = weft.ones(2)
+    assert [Scale().total(one).tolist(), Scale().total(one, one).tolist()] == [[3.0, 3.0], [6.0, 6.0]]
+
+
 @pytest.mark.parametrize("call", [lambda f: f(), lambda f: f(1, 2, 3), lambda f: f(1, nothing=2)])
 def test_wrong_arguments_are_pythons_error(call: Any) -> None:
     @weft.program

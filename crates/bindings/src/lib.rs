@@ -104,7 +104,7 @@ mod _core {
         kernel_cells, kernel_cross_entropy, kernel_layer_norm, kernel_lookup, kernel_neighbours, kernel_sequence,
     };
     #[pymodule_export]
-    use super::signature::{Signatures, ambient, is_eager, set_eager};
+    use super::signature::{Signatures, is_eager, set_eager};
     #[pymodule_export]
     use super::tape::listen::{tape_mode, tape_pause, tape_surroundings};
     #[pymodule_export]

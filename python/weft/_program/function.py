@@ -37,7 +37,11 @@ if TYPE_CHECKING:
 __all__ = ["ProgramFunction", "Settings"]
 
 _MISSING = inspect.Parameter.empty
-_PLAIN = inspect.Parameter.POSITIONAL_OR_KEYWORD
+_BY_THE_CORE = (
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+    inspect.Parameter.VAR_POSITIONAL,
+    inspect.Parameter.KEYWORD_ONLY,
+)
 
 
 class Settings:
@@ -63,8 +67,8 @@ class Settings:
         self.function, self.options, self.static = function, options, static
         self.verify, self.max_programs = verify, max_programs
         self.name: str = getattr(function, "__name__", type(function).__name__)
-        self.signature = inspect.signature(function)
-        self.parameters = tuple(self.signature.parameters.values())
+        self.parameters = tuple(inspect.signature(function).parameters.values())
+        self._signatures = tuple(inspect.Signature(self.of(bound)) for bound in (False, True))
         names = [parameter.name for parameter in self.parameters]
         for option, named in (("static_argnames", static), ("donate", options.donate)):
             for name in sorted(set(named) - set(names)):
@@ -73,7 +77,26 @@ class Settings:
 
     def of(self, bound: bool) -> tuple[inspect.Parameter, ...]:  # noqa: FBT001 - whether `self` is there
         """Return the parameters that a call gives arguments to."""
-        return self.parameters[1:] if bound else self.parameters
+        # What takes any number takes `self`, too, and is there for the others.
+        takes_all = self.parameters[:1] and self.parameters[0].kind is inspect.Parameter.VAR_POSITIONAL
+        return self.parameters if takes_all or not bound else self.parameters[1:]
+
+    def bind(self, bound: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:  # noqa: FBT001 - as above
+        """Return the arguments of a call in the order of these parameters: as Python would bind them."""
+        try:
+            found = self._signatures[bound].bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self.name}(): {error}") from None
+        found.apply_defaults()
+        return tuple(found.arguments.values())
+
+
+def _positions(parameters: Sequence[inspect.Parameter]) -> tuple[int, bool] | None:
+    """Return how many parameters go by position, and whether one takes all others; None if Python has to place arguments."""
+    kinds = [parameter.kind for parameter in parameters]
+    if not all(kind in _BY_THE_CORE for kind in kinds):
+        return None
+    return kinds.count(inspect.Parameter.POSITIONAL_OR_KEYWORD), inspect.Parameter.VAR_POSITIONAL in kinds
 
 
 class ProgramFunction(Signatures):
@@ -92,7 +115,7 @@ class ProgramFunction(Signatures):
             [parameter.name for parameter in parameters],
             [() if parameter.default is _MISSING else (parameter.default,) for parameter in parameters],
             [parameter.name in settings.static for parameter in parameters],
-            all(parameter.kind is _PLAIN for parameter in parameters),
+            _positions(parameters),
             settings.verify,
             instance,
             of,
@@ -163,14 +186,8 @@ class ProgramFunction(Signatures):
     # What the core calls.
 
     def _bind(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> tuple[Any, ...]:
-        """Return the arguments in the order of the parameters: as Python would bind them."""
-        self_there = self._instance is not None
-        try:
-            bound = self._settings.signature.bind(*((None,) if self_there else ()), *args, **(kwargs or {}))
-        except TypeError as error:
-            raise TypeError(f"{self._settings.name}(): {error}") from None
-        bound.apply_defaults()
-        return tuple(bound.arguments.values())[1 if self_there else 0 :]
+        """Return the arguments in the order of the parameters."""
+        return self._settings.bind(self._instance is not None, args, kwargs or {})
 
     def _eagerly(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:  # noqa: ANN401 - the function's own
         """Call the function as it is: programs are switched off, or this thread records another program."""
@@ -321,7 +338,7 @@ class ProgramFunction(Signatures):
         entered: Program = self._enter(
             arguments,
             program,
-            recorded.compiled.run,
+            recorded.compiled,
             recorded.structure,
             [name.guard for name in recorded.names],
             [

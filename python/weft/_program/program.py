@@ -187,6 +187,8 @@ class Program:
     def profile(self, replays: int = 20, *, warmup: int = 3, arguments: Sequence[NDArray] = ()) -> Profile:
         """Replay the program and time its ops.
 
+        Where it has collectives (`weft.distributed`), all ranks call this, or none.
+
         Parameters
         ----------
         replays : int, default: 20
@@ -206,7 +208,10 @@ class Program:
         return profile(self, replays, warmup, self._inputs(arguments))
 
     def timeline(self, path: str | os.PathLike[str], *, arguments: Sequence[NDArray] = ()) -> None:
-        """Replay the program once, and draw when its ops ran.
+        """Replay the program twice, and draw when the ops of the second replay ran.
+
+        These replays are like any: they mutate what the program mutates. Where it has collectives (`weft.distributed`), all
+        ranks call this, or none.
 
         Parameters
         ----------

@@ -37,7 +37,7 @@ class _Bits:
             array = _host(value)
         except Exception as error:  # noqa: BLE001 - whatever an op raised is what is compared
             return cls((type(error), str(error)), b"")
-        return cls((array.shape, str(array.dtype)), array.tobytes())
+        return cls((array.shape, array.dtype), array.tobytes())
 
 
 def _host(value: Any) -> Any:  # noqa: ANN401 - what NumPy takes
@@ -102,9 +102,14 @@ def _makers(program: Program, made: tuple[NDArray, ...], results: list[Any]) -> 
     return makers
 
 
-def _copy(array: NDArray) -> NDArray | None:
-    """Return a copy, or None of an array that has failed."""
-    return None if array.exception() is not None else array.copy()
+def _copy(array: NDArray) -> NDArray | np.ndarray[Any, Any] | None:
+    """Return a copy, or None of an array that has failed.
+
+    Of the host's arrays NumPy makes it: a push would be pending when the function runs, and all that it computes would wait.
+    """
+    if array.exception() is not None:
+        return None
+    return np.array(_host(array)) if str(array.device).startswith("cpu") else array.copy()
 
 
 def _difference(

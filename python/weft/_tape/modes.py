@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
-from weft._core import ambient, tape_mode, tape_pause, tape_surroundings
+from weft._core import tape_mode, tape_pause
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -17,8 +17,6 @@ __all__ = ["LISTENING", "TRAINING", "listening", "no_grad", "paused"]
 LISTENING: ContextVar[bool | None] = ContextVar("weft.autograd.listening", default=None)
 TRAINING: ContextVar[bool] = ContextVar("weft.autograd.training", default=False)
 tape_mode(LISTENING, TRAINING)
-# A program of a call that trains, or that the tape listens to, is no program of one that does not.
-ambient(tape_surroundings)
 
 
 @contextmanager

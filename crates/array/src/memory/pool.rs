@@ -6,7 +6,7 @@
 use std::alloc::{GlobalAlloc, Layout as AllocLayout, System};
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Blocks below this size come from the system's allocator, which is as fast for them, and are not counted.
@@ -47,6 +47,29 @@ pub(crate) struct Pool {
 
 // SAFETY: blocks in the lists belong to the pool.
 unsafe impl Send for Pool {}
+
+impl Pool {
+    /// Counts a block of a class as in use. Answers it, unless the caller has to ask the system for one.
+    fn take(&mut self, class: usize, size: usize) -> Option<NonNull<u8>> {
+        self.used = Some(Instant::now());
+        let block = self.free[class].pop();
+        let stats = &mut self.stats;
+        if block.is_some() {
+            stats.cached -= size;
+        } else {
+            stats.allocated += size;
+        }
+        stats.in_use += size;
+        stats.peak = stats.peak.max(stats.in_use);
+        block
+    }
+
+    /// The system had none.
+    fn untake(&mut self, size: usize) {
+        self.stats.allocated -= size;
+        self.stats.in_use -= size;
+    }
+}
 
 static POOL: Mutex<Pool> = Mutex::new(Pool {
     free: [const { Vec::new() }; CLASSES],
@@ -128,27 +151,41 @@ impl Block {
             return Ok(Self { start: system(bytes, SMALL_ALIGN)?, bytes, kind: Kind::Array });
         }
         let (class, size) = class_of(bytes);
-        let reused = {
-            let mut pool = pool();
-            pool.used = Some(Instant::now());
-            let block = pool.free[class].pop();
-            let stats = &mut pool.stats;
-            if block.is_some() {
-                stats.cached -= size;
-            } else {
-                stats.allocated += size;
-            }
-            stats.in_use += size;
-            stats.peak = stats.peak.max(stats.in_use);
-            block
-        };
+        let reused = pool().take(class, size);
         let made = reused.map_or_else(|| system(size, ALIGN), Ok);
         if made.is_err() {
-            let mut pool = pool();
-            pool.stats.allocated -= size;
-            pool.stats.in_use -= size;
+            pool().untake(size);
         }
         Ok(Self { start: made?, bytes, kind: Kind::Array })
+    }
+
+    /// Puts a block of at least so many bytes into a place where there is nothing yet.
+    ///
+    /// | thread | finds, under the pool's lock | does |
+    /// |---|---|---|
+    /// | the first one | nothing | takes a block, or asks the system; fills the place; lets go of the lock |
+    /// | one that came at the same time | the place filled | nothing |
+    /// | one behind a failure | nothing | tries for itself |
+    ///
+    /// So nobody takes a block in vain, and no thread waits for one that a fork has left behind: the forking thread holds
+    /// the lock. Small blocks are not counted, and ask for no lock: of two, the later one goes.
+    pub(super) fn fill<T>(bytes: usize, place: &OnceLock<T>, wrap: impl FnOnce(Self) -> T) -> Result<(), OutOfMemory> {
+        if bytes < SMALL {
+            let made = wrap(Self::new(bytes)?);
+            drop(place.set(made));
+            return Ok(());
+        }
+        let (class, size) = class_of(bytes);
+        let mut pool = pool();
+        if place.get().is_some() {
+            return Ok(());
+        }
+        let reused = pool.take(class, size);
+        let made = reused.map_or_else(|| system(size, ALIGN), Ok).inspect_err(|_| pool.untake(size));
+        let filled = place.set(wrap(Self { start: made?, bytes, kind: Kind::Array }));
+        drop(pool);
+        drop(filled); // what came in between without the lock stays, and this block goes back
+        Ok(())
     }
 
     /// A block for a while: one of those that all arenas share, the smallest that suffices, or a new one in the place of
@@ -184,9 +221,7 @@ impl Block {
         }
         let made = system(size, ALIGN);
         if made.is_err() {
-            let mut pool = pool();
-            pool.stats.allocated -= size;
-            pool.stats.in_use -= size;
+            pool().untake(size);
         }
         Ok(Self { start: made?, bytes: size, kind: Kind::Arena })
     }

@@ -94,11 +94,12 @@ impl Storage {
     }
 
     fn start_of_many(&self) -> Result<*mut u8, Cause> {
-        if let Some(place) = self.place.get() {
-            return place.start();
+        loop {
+            if let Some(place) = self.place.get() {
+                return place.start();
+            }
+            Block::fill(self.bytes, &self.place, Place::Own).map_err(|error| Cause::Error(Box::new(error)))?;
         }
-        let block = Block::new(self.bytes).map_err(|error: OutOfMemory| Cause::Error(Box::new(error)))?;
-        self.place.get_or_init(|| Place::Own(block)).start()
     }
 
     /// How many there are.

@@ -46,6 +46,50 @@ impl Compiled {
         Ok(Self { program, engine, states, notes, written })
     }
 
+    /// Calls the program. Answers its results, without waiting for them.
+    pub(crate) fn call<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[Bound<'py, PyAny>],
+        options: Options<'_>,
+    ) -> PyResult<SmallVec<[Bound<'py, PyAny>; 4]>> {
+        if recording::is_open() {
+            let message =
+                "a program cannot be replayed while this thread records: call the function itself in the recording";
+            return Err(errors::capture(py, message));
+        }
+        let mut arrays: SmallVec<[&Array; 16]> = SmallVec::new();
+        for argument in arguments {
+            let array = argument.cast::<NDArray>().map_err(|_| {
+                PyTypeError::new_err(format!("a program takes weft arrays, not {}", argument.get_type()))
+            })?;
+            arrays.push(&array.get().inner);
+        }
+        let engine = self.engine.get();
+        engine.wait_for_room(py, 0)?;
+        let note =
+            |name: &str, place: u64| trace::note(py, &engine.inner, Kind::Compute, name, Location::of_bits(place));
+        let options = Options { note: Some(&note), ..options };
+        let outputs = self.program.run(&arrays, &options).map_err(|error| raised_program(py, error))?;
+        for &number in &self.written {
+            record::wrote(py, arguments[number].cast::<NDArray>()?.get());
+        }
+        if self.program.is_hosted() {
+            engine.hand_over(py);
+        }
+        let mut results: SmallVec<[Bound<'py, PyAny>; 4]> = SmallVec::new();
+        for output in outputs {
+            let result = match output {
+                Output::Argument(number) => arguments[number].clone(),
+                Output::State(number) => self.states.bind(py).get_item(number)?,
+                Output::Same(number) => results[number].clone(),
+                Output::Array(array) => Bound::new(py, NDArray::new(array, self.engine.clone_ref(py)))?.into_any(),
+            };
+            results.push(result);
+        }
+        Ok(results)
+    }
+
     /// One instruction, for `describe`.
     fn described<'py>(
         &self,
@@ -109,42 +153,9 @@ impl Compiled {
         sequential: Option<bool>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let py = arguments.py();
-        if recording::is_open() {
-            let message =
-                "a program cannot be replayed while this thread records: call the function itself in the recording";
-            return Err(errors::capture(py, message));
-        }
-        let mut held: SmallVec<[Bound<'py, NDArray>; 8]> = SmallVec::new();
-        for argument in arguments {
-            held.push(argument.cast_into::<NDArray>().map_err(|error| {
-                let found = error.into_inner().get_type().to_string();
-                PyTypeError::new_err(format!("a program takes weft arrays, not {found}"))
-            })?);
-        }
-        let engine = self.engine.get();
-        engine.wait_for_room(py, 0)?;
-        let arrays: SmallVec<[&Array; 8]> = held.iter().map(|array| &array.get().inner).collect();
-        let note =
-            |name: &str, place: u64| trace::note(py, &engine.inner, Kind::Compute, name, Location::of_bits(place));
-        let options = Options { priority, sequential, note: Some(&note) };
-        let outputs = self.program.run(&arrays, &options).map_err(|error| raised_program(py, error))?;
-        for &number in &self.written {
-            record::wrote(py, held[number].get());
-        }
-        if self.program.is_hosted() {
-            engine.hand_over(py);
-        }
-        let mut results: SmallVec<[Bound<'py, PyAny>; 4]> = SmallVec::new();
-        for output in outputs {
-            let result = match output {
-                Output::Argument(number) => held[number].clone().into_any(),
-                Output::State(number) => self.states.bind(py).get_item(number)?,
-                Output::Same(number) => results[number].clone(),
-                Output::Array(array) => Bound::new(py, NDArray::new(array, self.engine.clone_ref(py)))?.into_any(),
-            };
-            results.push(result);
-        }
-        PyTuple::new(py, results)
+        let arguments: SmallVec<[_; 8]> = arguments.iter().collect();
+        let options = Options { priority, sequential, note: None };
+        PyTuple::new(py, self.call(py, &arguments, options)?)
     }
 
     /// The engine of its ops.

@@ -6,12 +6,23 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
+/// What surrounds a call.
+#[derive(Default)]
+pub(super) struct Around<'py> {
+    /// Whether the tape listens, and whether layers train.
+    pub(super) tape: u8,
+    /// The default engine, if there is one.
+    pub(super) engine: Option<Bound<'py, PyAny>>,
+}
+
 /// What a call is made of, as far as a program depends on it. Words say all but what only Python can compare.
 pub(super) struct Key<'py> {
     pub(super) words: SmallVec<[u64; 64]>,
     pub(super) objects: SmallVec<[Bound<'py, PyAny>; 4]>,
     /// Arrays, weft's and NumPy's, in the order of the walk.
     pub(super) leaves: SmallVec<[Bound<'py, PyAny>; 8]>,
+    /// Whether some of them are NumPy's.
+    pub(super) hosts: bool,
     hash: u64,
 }
 
@@ -23,16 +34,23 @@ pub(super) struct Kept {
 }
 
 impl<'py> Key<'py> {
-    /// The key of a call with these arguments, in the order of the parameters.
+    fn empty() -> Self {
+        let (words, objects, leaves) = (SmallVec::new(), SmallVec::new(), SmallVec::new());
+        Self { words, objects, leaves, hosts: false, hash: 0 }
+    }
+
+    /// The key of a call with these arguments, in the order of the parameters. A program of a call that trains, or that the
+    /// tape listens to, is no program of one that does not.
     pub(super) fn of(
         arguments: &[Bound<'py, PyAny>],
         statics: &[bool],
         name: &dyn Fn(usize) -> String,
-        ambient: &[Bound<'py, PyAny>],
+        around: &Around<'py>,
     ) -> PyResult<Self> {
-        let mut key = Self { words: SmallVec::new(), objects: SmallVec::new(), leaves: SmallVec::new(), hash: 0 };
-        for value in ambient {
-            Walk { key: &mut key, name: &|| "what surrounds the call".to_owned(), opaque: true }.add(value)?;
+        let mut key = Self::empty();
+        key.words.push(around.tape.into());
+        if let Some(engine) = &around.engine {
+            Walk { key: &mut key, name: &|| "what surrounds the call".to_owned(), opaque: true }.add(engine)?;
         }
         for (at, value) in arguments.iter().enumerate() {
             let opaque = statics.get(at).copied().unwrap_or(false);
@@ -45,7 +63,7 @@ impl<'py> Key<'py> {
 
     /// What one argument alone adds to a key, for Python to compare: bytes and objects.
     pub(super) fn part(value: &Bound<'py, PyAny>, opaque: bool, name: &dyn Fn() -> String) -> PyResult<Py<PyTuple>> {
-        let mut key = Self { words: SmallVec::new(), objects: SmallVec::new(), leaves: SmallVec::new(), hash: 0 };
+        let mut key = Self::empty();
         Walk { key: &mut key, name, opaque }.argument(value)?;
         let py = value.py();
         let objects = PyTuple::new(py, &key.objects)?;

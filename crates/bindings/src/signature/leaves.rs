@@ -213,6 +213,7 @@ impl<'py> Walk<'_, 'py> {
         }
         self.key.objects.push(value.getattr("dtype")?);
         self.key.leaves.push(value.clone());
+        self.key.hosts = true;
         Ok(())
     }
 

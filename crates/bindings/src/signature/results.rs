@@ -3,6 +3,7 @@
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
+use smallvec::SmallVec;
 
 /// A result's structure.
 pub(super) enum Results {
@@ -44,13 +45,15 @@ impl Results {
     #[inline]
     pub(super) fn make<'py>(
         &self,
-        made: &Bound<'py, PyTuple>,
+        py: Python<'py>,
+        made: &[Bound<'py, PyAny>],
         given: &[Bound<'py, PyAny>],
     ) -> PyResult<Bound<'py, PyAny>> {
-        let py = made.py();
-        let all = |parts: &[Self]| parts.iter().map(|part| part.make(made, given)).collect::<PyResult<Vec<_>>>();
+        let all = |parts: &[Self]| {
+            parts.iter().map(|part| part.make(py, made, given)).collect::<PyResult<SmallVec<[_; 4]>>>()
+        };
         Ok(match self {
-            Self::Made(at) => made.get_item(*at)?,
+            Self::Made(at) => made[*at].clone(),
             Self::Given(at) => given[*at].clone(),
             Self::Always(object) => object.bind(py).clone(),
             Self::Built(build, parts) => build.bind(py).call1(PyTuple::new(py, all(parts)?)?)?,
@@ -59,7 +62,7 @@ impl Results {
             Self::Dict(parts) => {
                 let dict = PyDict::new(py);
                 for (name, part) in parts {
-                    dict.set_item(name, part.make(made, given)?)?;
+                    dict.set_item(name, part.make(py, made, given)?)?;
                 }
                 dict.into_any()
             }

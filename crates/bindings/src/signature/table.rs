@@ -1,11 +1,12 @@
 //! `weft._core.Signatures`: from a call to its program.
 
 use super::guards::Guard;
-use super::key::{Kept, Key};
+use super::key::{Around, Kept, Key};
 use super::overlaps::{self, Shared};
 use super::results::Results;
 use super::surroundings::surroundings;
 use crate::array::NDArray;
+use crate::program::Compiled;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -13,6 +14,7 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_array::recording;
+use weft_program::Options;
 
 /// A recorded program, and the calls that are its.
 struct Entry {
@@ -21,7 +23,7 @@ struct Entry {
     guards: Vec<Guard>,
     /// What answers the versions of the states whose values were read while recording, and what it answered.
     versions: Option<(Py<PyAny>, Py<PyAny>)>,
-    run: Py<PyAny>,
+    run: Py<Compiled>,
     results: Results,
     /// Whether the tape listens to its calls, and goes on from what they return.
     heard: bool,
@@ -49,8 +51,9 @@ pub(crate) struct Signatures {
     parameters: Vec<Py<PyString>>,
     defaults: Vec<Option<Py<PyAny>>>,
     statics: Vec<bool>,
-    /// Whether arguments can be placed here: none by position only, by name only, or of any number.
-    plain: bool,
+    /// How many parameters take arguments by position, and whether one behind them takes all others; none if only Python
+    /// can place arguments, as where some go by position alone.
+    positions: Option<(usize, bool)>,
     verify: u64,
     instance: Option<Py<PyAny>>,
     table: Arc<Mutex<Table>>,
@@ -60,21 +63,21 @@ pub(crate) struct Signatures {
 #[allow(clippy::needless_pass_by_value)] // as pyo3 has it
 impl Signatures {
     #[new]
-    #[pyo3(signature = (name, parameters, defaults, statics, plain, verify, instance, of))]
+    #[pyo3(signature = (name, parameters, defaults, statics, positions, verify, instance, of))]
     #[allow(clippy::too_many_arguments)] // one caller, which has them all
     fn new(
         name: String,
         parameters: Vec<Py<PyString>>,
         defaults: Vec<Vec<Py<PyAny>>>,
         statics: Vec<bool>,
-        plain: bool,
+        positions: Option<(usize, bool)>,
         verify: u64,
         instance: Option<Py<PyAny>>,
         of: Option<PyRef<'_, Self>>,
     ) -> Self {
         let defaults = defaults.into_iter().map(|mut default| default.pop()).collect();
         let table = of.map_or_else(Arc::default, |other| Arc::clone(&other.table));
-        Self { name, parameters, defaults, statics, plain, verify, instance, table }
+        Self { name, parameters, defaults, statics, positions, verify, instance, table }
     }
 
     #[pyo3(signature = (*args, **kwargs))]
@@ -129,7 +132,7 @@ impl Signatures {
     /// The arrays of a call, in the order in which its program takes them.
     fn _leaves<'py>(&self, py: Python<'py>, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
         let arguments: SmallVec<[_; 8]> = arguments.iter().collect();
-        PyTuple::new(py, &self.key(&arguments, &[])?.leaves)
+        PyTuple::new(py, &self.key(&arguments, &Around::default())?.leaves)
     }
 
     /// Enters a program for calls with these arguments. Who comes second is told which program came first.
@@ -139,7 +142,7 @@ impl Signatures {
         py: Python<'py>,
         arguments: &Bound<'py, PyTuple>,
         program: Py<PyAny>,
-        run: Py<PyAny>,
+        run: Py<Compiled>,
         results: &Bound<'py, PyAny>,
         guards: Vec<Bound<'py, PyAny>>,
         states: Vec<Bound<'py, NDArray>>, // and arguments that the function refers to itself
@@ -199,7 +202,8 @@ impl Signatures {
         made: &Bound<'py, PyTuple>,
         given: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Results::of(results)?.make(made, &given.iter().collect::<Vec<_>>())
+        let (made, given): (Vec<_>, Vec<_>) = (made.iter().collect(), given.iter().collect());
+        Results::of(results)?.make(results.py(), &made, &given)
     }
 
     #[getter]
@@ -249,7 +253,7 @@ impl Signatures {
 
     /// What surrounds this call, or None if it just runs.
     #[inline]
-    fn surrounding(py: Python<'_>) -> PyResult<Option<SmallVec<[Bound<'_, PyAny>; 4]>>> {
+    fn surrounding(py: Python<'_>) -> PyResult<Option<Around<'_>>> {
         if recording::is_open() { Ok(None) } else { surroundings(py) }
     }
 
@@ -258,7 +262,7 @@ impl Signatures {
         format!("{}: the argument '{name}'", self.name)
     }
 
-    fn key<'py>(&self, arguments: &[Bound<'py, PyAny>], around: &[Bound<'py, PyAny>]) -> PyResult<Key<'py>> {
+    fn key<'py>(&self, arguments: &[Bound<'py, PyAny>], around: &Around<'py>) -> PyResult<Key<'py>> {
         let named = |at| match arguments.first() {
             Some(first) => self.named(first.py(), at),
             None => String::new(),
@@ -274,12 +278,17 @@ impl Signatures {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Option<SmallVec<[Bound<'py, PyAny>; 8]>>> {
         let named = kwargs.map_or(0, PyDictMethods::len);
-        if !self.plain || args.len() + named > self.parameters.len() {
+        let Some((positions, rest)) = self.positions else { return Ok(None) };
+        if args.len() > positions && !rest {
             return Ok(None);
         }
-        let mut arguments: SmallVec<[_; 8]> = args.iter().collect();
+        let mut arguments: SmallVec<[_; 8]> = args.iter().take(positions).collect();
         let mut taken = 0;
         for at in arguments.len()..self.parameters.len() {
+            if rest && at == positions {
+                arguments.push(args.get_slice(positions, args.len()).into_any());
+                continue;
+            }
             let given = match kwargs {
                 Some(kwargs) => kwargs.get_item(self.parameters[at].bind(args.py()))?,
                 None => None,
@@ -353,13 +362,13 @@ impl Signatures {
         if self.verify > 0 && calls.is_multiple_of(self.verify) {
             return function.call_method1("_verified", (&entry.program, PyTuple::new(py, arguments)?));
         }
-        let hosts = key.leaves.iter().any(|leaf| !leaf.is_instance_of::<NDArray>());
-        let given = if hosts {
-            function.call_method1("_copied", (PyTuple::new(py, &key.leaves)?,))?.cast_into::<PyTuple>()?
+        let program = entry.run.bind(py).get();
+        let made = if key.hosts {
+            let given = function.call_method1("_copied", (PyTuple::new(py, &key.leaves)?,))?.cast_into::<PyTuple>()?;
+            program.call(py, &given.iter().collect::<SmallVec<[_; 8]>>(), Options::default())?
         } else {
-            PyTuple::new(py, &key.leaves)?
+            program.call(py, &key.leaves, Options::default())?
         };
-        let made = entry.run.bind(py).call1((given,))?.cast_into::<PyTuple>()?;
-        entry.results.make(&made, &key.leaves)
+        entry.results.make(py, &made, &key.leaves)
     }
 }

@@ -110,12 +110,22 @@ impl Part {
     }
 }
 
-/// A node as an instance has it.
+/// A node as an instance has it. What counting looks at lies side by side: large graphs are not in the cache.
 pub(super) struct Node {
-    /// What it waits for; the role's.
-    pub(super) count: UnsafeCell<u32>,
+    /// The role's.
+    pub(super) count: UnsafeCell<Count>,
     /// The next one in the list it is in: events, ready steps, steps to be queued.
     pub(super) next: UnsafeCell<u32>,
+}
+
+/// How far a node has come.
+pub(super) struct Count {
+    /// What it still waits for.
+    pub(super) left: u32,
+    /// What it waits for in each call.
+    pub(super) all: u32,
+    /// The band of a step.
+    pub(super) band: u8,
 }
 
 /// See the module.
@@ -147,7 +157,6 @@ unsafe impl Send for Instance {}
 impl Instance {
     /// One that nobody has, on the heap.
     pub(super) fn new(plan: &Arc<Plan>, number: u32) -> *mut Self {
-        let counts = plan.parallel.counts.iter();
         let token_name = plan.name.as_deref().map(|name| format!("token of {name}"));
         let instance = Box::into_raw(Box::new(Self {
             plan: Arc::as_ptr(plan),
@@ -158,7 +167,11 @@ impl Instance {
             announced: AtomicBool::new(false),
             failed: FailedStack::new(),
             begins: AtomicPtr::new(ptr::null_mut()),
-            nodes: counts.map(|&count| Node { count: UnsafeCell::new(count), next: UnsafeCell::new(NONE) }).collect(),
+            nodes: plan
+                .parallel
+                .counts()
+                .map(|count| Node { count: UnsafeCell::new(count), next: UnsafeCell::new(NONE) })
+                .collect(),
             state: UnsafeCell::new(State::new()),
             token: Part::new(NONE, plan.lane, false, token_name),
             cells: plan

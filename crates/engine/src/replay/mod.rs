@@ -53,6 +53,7 @@
 //! earlier ones alone, as its accesses do, and no cycle can come of it. A call pushed inside an op, for which that op may
 //! wait, gets an instance beyond the usual ones.
 
+mod ahead;
 mod binding;
 mod builder;
 mod call;

@@ -1,5 +1,6 @@
 //! What all pushes of a replay share.
 
+use super::ahead::fetch;
 use super::calls::Spare;
 use super::instance::Instance;
 use super::shape::{Rows, Shape};
@@ -253,6 +254,12 @@ impl Plan {
     #[inline]
     pub(crate) fn step(&self, step: u32) -> &dyn ErasedStep {
         &*self.steps[step as usize]
+    }
+
+    /// Asks for what running a step looks at.
+    #[inline]
+    pub(super) fn fetch(&self, step: u32) {
+        fetch(&self.steps[step as usize]);
     }
 
     #[inline]

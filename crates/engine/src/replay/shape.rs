@@ -1,9 +1,13 @@
 //! Who follows whom, as numbers in a row.
 
 use super::NONE;
+use super::ahead::fetch;
+use super::instance::Count;
 
 /// Bands of priority among ready steps.
 pub(super) const BANDS: u32 = 64;
+/// From so many steps on what is known of them does not stay in a core's own cache.
+const LARGE: u32 = 1 << 14;
 
 /// Lists, one for each row, in one array.
 #[derive(Debug, Default)]
@@ -43,11 +47,11 @@ impl Rows {
 pub(crate) struct Shape {
     pub(super) successors: Rows,
     /// What each node waits for.
-    pub(super) counts: Box<[u32]>,
+    counts: Box<[u32]>,
     /// Priority of each step: its own, then the longest way from it to an end, together in [`BANDS`] steps.
-    pub(super) bands: Box<[u8]>,
+    bands: Box<[u8]>,
     /// The step that goes right after this one on the same thread, with nothing to be noted between; or [`NONE`].
-    pub(super) continues: Box<[u32]>,
+    continues: Box<[u32]>,
 }
 
 impl Shape {
@@ -93,6 +97,34 @@ impl Shape {
 }
 
 impl Shape {
+    /// The nodes of a call that has not begun.
+    pub(super) fn counts(&self) -> impl Iterator<Item = Count> {
+        let bands = self.bands.iter().copied().chain(std::iter::repeat(0));
+        self.counts.iter().zip(bands).map(|(&all, band)| Count { left: all, all, band })
+    }
+
+    /// Whether it pays to ask for what is known of a step before it is looked at.
+    #[inline]
+    pub(super) fn is_large(&self) -> bool {
+        self.continues.len() >= LARGE as usize
+    }
+
+    /// Asks for what is known of a step that is ready.
+    #[inline]
+    pub(super) fn fetch(&self, step: u32) {
+        fetch(&self.successors.starts[step as usize]);
+        fetch(&self.continues[step as usize]);
+    }
+
+    /// Asks for the successors of a step that runs next.
+    #[inline]
+    pub(super) fn fetch_successors(&self, step: u32) {
+        let Rows { starts, items } = &self.successors;
+        if let Some(first) = items.get(starts[step as usize] as usize) {
+            fetch(first);
+        }
+    }
+
     /// The step that goes right after this one, on the same thread.
     #[inline]
     pub(crate) fn next(&self, step: u32) -> Option<u32> {

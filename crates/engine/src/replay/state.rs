@@ -1,5 +1,6 @@
 //! What the holder of an instance's role counts.
 
+use super::ahead::fetch;
 use super::shape::{BANDS, Shape};
 use super::{Call, Ended, Instance, NONE, Outcome, Plan};
 use crate::failure::{Cause, Failure};
@@ -52,6 +53,10 @@ impl Batch {
 
     pub(super) fn take_behind(&mut self) -> u32 {
         std::mem::take(&mut self.behind)
+    }
+
+    fn steps(&self) -> &[u32] {
+        &self.steps[..self.count]
     }
 
     #[inline]
@@ -170,6 +175,11 @@ impl State {
         if batch.is_done() {
             let shape = plan.shape(self.sequential);
             self.remaining -= batch.take_behind();
+            if shape.is_large() {
+                for step in batch.steps() {
+                    shape.successors.of(*step).iter().for_each(|next| fetch(&instance.nodes[*next as usize]));
+                }
+            }
             batch.take_done(|step| self.done(instance, shape, step, todo));
         }
         if wanted > 0 && batch.is_empty() && self.bands != 0 {
@@ -225,7 +235,7 @@ impl State {
         let (sequential, traced) = (self.call().sequential, self.call().traced);
         if sequential != self.sequential {
             self.sequential = sequential;
-            for (node, &count) in instance.nodes.iter().zip(&plan.shape(sequential).counts) {
+            for (node, count) in instance.nodes.iter().zip(plan.shape(sequential).counts()) {
                 // SAFETY: the role is ours, and no node was counted down since.
                 node.count.with_mut(|place| unsafe { *place = count });
             }
@@ -260,10 +270,10 @@ impl State {
         for &next in shape.successors.of(node) {
             // SAFETY: counts are the role's.
             let ready = instance.nodes[next as usize].count.with_mut(|count| unsafe {
-                *count -= 1;
-                let ready = *count == 0;
+                (*count).left -= 1;
+                let ready = (*count).left == 0;
                 if ready {
-                    *count = shape.counts[next as usize];
+                    (*count).left = (*count).all;
                 }
                 ready
             });
@@ -304,7 +314,11 @@ impl State {
 
     #[inline]
     fn put_ready(&mut self, instance: &Instance, shape: &Shape, step: u32) {
-        let band = shape.bands[step as usize];
+        if shape.is_large() {
+            shape.fetch(step);
+        }
+        // SAFETY: counts are the role's.
+        let band = instance.nodes[step as usize].count.with(|count| unsafe { (*count).band });
         let before = std::mem::replace(&mut self.ready[usize::from(band)], step);
         // SAFETY: a step that was just reached is the role's.
         instance.nodes[step as usize].next.with_mut(|next| unsafe { *next = before });
@@ -337,6 +351,11 @@ impl State {
             batch.steps[batch.count] = if doomed { step | DOOMED } else { step };
             batch.count += 1;
             time += estimate;
+        }
+        let shape = plan.shape(self.sequential);
+        if shape.is_large() {
+            batch.steps().iter().for_each(|step| plan.fetch(step & !DOOMED));
+            batch.steps().iter().for_each(|step| shape.fetch_successors(step & !DOOMED));
         }
         (batch.done, batch.call, batch.timed) = (false, self.call, self.timed);
         if self.ready_count > 0 {

@@ -2,7 +2,8 @@
 //!
 //! While ops with a priority are pending, every ready op of a lane goes through one of these:
 //! first by priority, then first come first served. An op that was passed over [`PATIENCE`] times
-//! goes next, whatever its priority, so that low ones do not starve. In the lanes of what issues,
+//! goes next, whatever its priority, so that low ones do not starve. Of many priorities some are looked at in
+//! turn, so that a pop takes the same time however many there are. In the lanes of what issues,
 //! those of one priority go in the order of their pushes.
 //!
 //! The lists are linked through the ops; only the registrar touches them.
@@ -10,10 +11,16 @@
 use crate::op::{Op, OpFlags, OpPtr, Pushed};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::ptr;
 
 /// Pops after which the longest-waiting op goes next.
 pub(crate) const PATIENCE: u32 = 1024;
+
+/// Pops from one look for such an op to the next.
+const POPS: u32 = 64;
+/// Priorities looked at each time.
+const LOOKS: usize = 64;
 
 struct List {
     first: *mut Op,
@@ -25,6 +32,8 @@ struct List {
 pub(crate) struct Ordered {
     levels: BTreeMap<Reverse<i32>, List>,
     pops: u32,
+    /// The level that was looked at last.
+    looked: Option<Reverse<i32>>,
     in_order: bool,
 }
 
@@ -104,13 +113,20 @@ impl Ordered {
         }
     }
 
-    /// The op that waited so long that it goes next.
-    fn overdue(&self) -> Option<*mut Op> {
-        let oldest = self.levels.values().map(|list| list.first);
-        // SAFETY: listed ops are alive.
-        let oldest = oldest.max_by_key(|&op| unsafe { self.pops.wrapping_sub((*op).last.listed.ready_since) })?;
-        // SAFETY: as above.
-        (self.pops.wrapping_sub(unsafe { (*oldest).last.listed.ready_since }) >= PATIENCE).then_some(oldest)
+    /// Of the levels whose turn it is, the op that waited so long that it goes next.
+    fn overdue(&mut self) -> Option<*mut Op> {
+        let from = self.looked.map_or(Bound::Unbounded, Bound::Excluded);
+        let turn = self.levels.range((from, Bound::Unbounded)).chain(&self.levels).take(LOOKS);
+        let (mut oldest, mut longest) = (None, PATIENCE);
+        for (level, list) in turn {
+            // SAFETY: listed ops are alive.
+            let waited = self.pops.wrapping_sub(unsafe { (*list.first).last.listed.ready_since });
+            if waited >= longest {
+                (oldest, longest) = (Some(list.first), waited);
+            }
+            self.looked = Some(*level);
+        }
+        oldest
     }
 
     /// The highest priority in here.
@@ -122,8 +138,8 @@ impl Ordered {
     pub(crate) fn pop(&mut self, least: i32) -> Option<OpPtr> {
         let (&Reverse(highest), list) = self.levels.first_key_value()?;
         let mut op = list.first;
-        // Looking at every level takes time, so it is done now and then.
-        if self.pops.is_multiple_of(64)
+        // Looking at levels takes time, so it is done now and then.
+        if self.pops.is_multiple_of(POPS)
             && let Some(overdue) = self.overdue()
         {
             op = overdue;

@@ -134,6 +134,23 @@ fn who_was_passed_over_long_enough_goes_next() {
 }
 
 #[test]
+fn nobody_starves_among_many_priorities() {
+    const LEVELS: i32 = 200; // more than one look sees
+    let (mut slab, mut ordered) = (slab(), Ordered::default());
+    let low = op(&mut slab, -5);
+    ordered.insert(low);
+    (0..LEVELS).for_each(|priority| ordered.insert(op(&mut slab, priority)));
+    // At worst every other level is served first.
+    let bound = PATIENCE as usize + 64 * (LEVELS as usize + 2);
+    let goes = (0..bound).any(|_| {
+        let popped = ordered.pop(i32::MIN).expect("there are as many as before");
+        ordered.insert(popped);
+        popped == low
+    });
+    assert!(goes);
+}
+
+#[test]
 fn a_wait_ends_with_its_epoch_and_all_before() {
     let parker = Parker::new();
     let waiters = [(); 3].map(|()| Waiter::new(&parker));
