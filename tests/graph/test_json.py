@@ -7,8 +7,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import graph_ops  # noqa: F401 - ops of the tests
 import numpy as np
@@ -18,6 +17,9 @@ from hypothesis import given, settings, strategies as st
 import weft
 import weft.mxnet
 from weft.errors import GraphError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def net() -> dict[str, Any]:

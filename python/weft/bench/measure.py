@@ -18,6 +18,7 @@ from weft.bench.progress import progress
 from weft.bench.pushes import peer_push_jobs, weft_push_jobs
 from weft.bench.runners import CounterRunner, MapRunner, NativeRunner, WeftRunner
 from weft.bench.samples import Job, Samples, interleave
+from weft.bench.symbols.jobs import chain_jobs, inference_jobs, training_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +54,8 @@ OUTSIDE = Additions(
     missing={
         **{("A", name): _ELSEWHERE for name in ("weft, from Rust", "OpenMP", "oneTBB")},
         **{("R replay", name): _ELSEWHERE for name in ("weft, from Rust", "Taskflow static", "oneTBB")},
+        **{(table, "MiniMalloc's instances"): _ELSEWHERE for table in ("M fit", "M offsets")},
+        ("N", "MXNet"): _ELSEWHERE,
     }
 )
 
@@ -158,5 +161,12 @@ _PARTS: dict[str, dict[str, _Make]] = {
     "A": {"A": _native},
     "B": {"B": _callables, "push": _pushes},
     "E": {"E": _latencies},
+    "M": {
+        "M inference": lambda *given: inference_jobs(given[-1]),
+        "M training": lambda *given: training_jobs(given[-1]),
+        "M fit": _outside,
+        "M offsets": _outside,
+    },
+    "N": {"N": lambda *given: chain_jobs(given[-1])},
     "R": {"R replay": _outside},
 }
