@@ -150,6 +150,18 @@ def _outside(_stack: ExitStack, _native: NativeOps | None, _settings: Settings) 
     return []
 
 
+def _inference(_stack: ExitStack, _native: NativeOps | None, settings: Settings) -> list[Job]:
+    return inference_jobs(settings)
+
+
+def _training(_stack: ExitStack, _native: NativeOps | None, settings: Settings) -> list[Job]:
+    return training_jobs(settings)
+
+
+def _chains(_stack: ExitStack, _native: NativeOps | None, settings: Settings) -> list[Job]:
+    return chain_jobs(settings)
+
+
 def _latencies(stack: ExitStack, native: NativeOps | None, settings: Settings) -> list[Job]:
     pool = stack.enter_context(ThreadPoolExecutor(settings.workers))
     return weft_latency_jobs(weft.Engine, native, settings) + peer_latency_jobs(pool, native, settings)
@@ -162,11 +174,11 @@ _PARTS: dict[str, dict[str, _Make]] = {
     "B": {"B": _callables, "push": _pushes},
     "E": {"E": _latencies},
     "M": {
-        "M inference": lambda *given: inference_jobs(given[-1]),
-        "M training": lambda *given: training_jobs(given[-1]),
+        "M inference": _inference,
+        "M training": _training,
         "M fit": _outside,
         "M offsets": _outside,
     },
-    "N": {"N": lambda *given: chain_jobs(given[-1])},
+    "N": {"N": _chains},
     "R": {"R replay": _outside},
 }

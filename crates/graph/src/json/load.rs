@@ -42,9 +42,7 @@ impl Default for LoadOptions<'_> {
 ///
 /// If the text is no JSON, or no graph; the message names the node.
 pub fn load(text: &str, options: LoadOptions<'_>) -> Result<Graph> {
-    let read = file::read(text).map_err(|error| {
-        GraphError::new(format!("this is no graph: {error} (line {}, column {})", error.line(), error.column()))
-    })?;
+    let read = file::read(text).map_err(|error| GraphError::new(format!("this is no graph: {error}")))?;
     let Field::Found(file) = read else { return Err(GraphError::new("this is no graph: JSON without 'nodes'")) };
     let File { nodes, heads, arguments, row_ptr, origin } = file;
     let nodes = wanted(nodes, "nodes")?.ok_or_else(|| GraphError::new("the graph has no 'nodes'"))?;
