@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.build import PARKED_THREAD
 from harness.native import floor_jobs, native_jobs, replay_jobs
+from harness.planning import add_planning
 from weft.bench.latency import Slot, flag_latency
 from weft.bench.measure import Additions
 from weft.bench.samples import Job
@@ -23,6 +24,7 @@ def additions(binaries: Binaries, settings: Settings) -> Additions:
         found.jobs["A"] = native_jobs(binaries, settings)
     if "R" in settings.tables:
         found.jobs["R replay"] = replay_jobs(binaries, settings)
+    add_planning(found, settings)
     if binaries.floors is not None:
         found.jobs["floors"] = floor_jobs(binaries.floors, settings)
     if binaries.bell is not None:

@@ -13,6 +13,7 @@ from weft.bench.arrays.numpy_arrays import NumPyArrays
 from weft.bench.patterns import PATTERNS
 from weft.bench.ratios import Statistic, best_peer
 from weft.bench.runners import CHUNKED_MAP
+from weft.bench.symbols.jobs import PEAK, QUOTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,6 +44,10 @@ REPLAY_SIZES = (1_000, 100_000)
 CALL_US = {16: 10.0, 1_000: 40.0, 100_000: 700.0}
 ONE_CALL_US = 2.5
 ARGUMENTS_US, ARGUMENT_US = 1.0, 0.1
+# Of the peak of live bytes, and of what MXNet plans.
+INFERENCE_RATIO, RESNET_RATIO, TRAINING_RATIO = 1.05, 1.12, 1.0
+FIT_RATIO, FIT_MS = 1.25, 100.0
+CHAIN_S = {"build": 0.6, "save": 0.5, "load": 0.5, "infer shapes": 0.3, "bind": 0.3}
 # Fewer than one run in twenty of an unchanged program differ by more on a quiet machine.
 THROUGHPUT_NOISE = 1.05
 
@@ -85,6 +90,10 @@ def targets(samples: Samples, tables: tuple[str, ...]) -> list[Target]:
     if "E" in tables:
         start = _time(samples, ("E", "weft", "native op"), "native op beside a busy main thread: start", BUSY_NATIVE_US)
         found.append(replace(start, decided_by="median"))
+    if "M" in tables:
+        found += _planned(samples)
+    if "N" in tables:
+        found += _chains(samples)
     if "R" in tables:
         found += _replays(samples)
         found += _calls(samples)
@@ -111,9 +120,9 @@ def _both(
     return minimum, _ratio(_value(samples, above, "median"), _value(samples, below, "median"))
 
 
-def _time(samples: Samples, key: tuple[str, str, str], name: str, bound: float) -> Target:
+def _time(samples: Samples, key: tuple[str, str, str], name: str, bound: float, unit: str = "us") -> Target:
     minimum, median = _value(samples, key, "minimum"), _value(samples, key, "median")
-    return Target(name, "us", bound, at_least=False, by_minimum=minimum, by_median=median)
+    return Target(name, unit, bound, at_least=False, by_minimum=minimum, by_median=median)
 
 
 def _native(samples: Samples) -> Iterator[Target]:
@@ -210,6 +219,36 @@ def _calls(samples: Samples) -> Iterator[Target]:
         )
         name, bound = f"R, {given(count)}: beyond a call of one", ARGUMENTS_US + ARGUMENT_US * count
         yield Target(name, "us", bound, at_least=False, by_minimum=minimum, by_median=median)
+
+
+def _planned(samples: Samples) -> Iterator[Target]:
+    for case in samples.cases("M inference"):
+        minimum, median = _both(samples, ("M inference", "weft", case), ("M inference", PEAK, case))
+        bound = RESNET_RATIO if case.startswith("ResNet") else INFERENCE_RATIO
+        name = f"M, {case}, inference: planned / live"
+        yield Target(name, "x", bound, at_least=False, by_minimum=minimum, by_median=median)
+    for case in samples.cases("M training"):
+        own, peer = (_value(samples, ("M training", row, case), "minimum") for row in ("weft", QUOTED))
+        # MXNet tells whole megabytes.
+        ratio = _ratio(None if own is None else float(int(own)), peer)
+        name = f"M, {case}, training: weft / MXNet"
+        yield Target(name, "x", TRAINING_RATIO, at_least=False, by_minimum=ratio, by_median=ratio)
+    for case in samples.cases("M fit"):
+        fit = ("M fit", "weft", case)
+        values = _value(samples, fit, "minimum"), _value(samples, fit, "median")
+        yield Target(
+            f"M, {case}: by rule / live", "x", FIT_RATIO, at_least=False, by_minimum=values[0], by_median=values[1]
+        )
+        yield _time(samples, ("M offsets", "weft, by rule", case), f"M, {case}: by rule", FIT_MS, "ms")
+        if "MiniMalloc" in samples.rows("M offsets"):
+            minimum, median = _both(samples, ("M offsets", "weft", case), ("M offsets", "MiniMalloc", case))
+            name = f"M, {case}: search / MiniMalloc"
+            yield Target(name, "x", 1.0, at_least=False, by_minimum=minimum, by_median=median)
+
+
+def _chains(samples: Samples) -> Iterator[Target]:
+    for step, bound in CHAIN_S.items():
+        yield _time(samples, ("N", "weft", step), f"N: {step} a chain of 100,000 ops", bound, "s")
 
 
 def _array_ratio(samples: Samples, name: str, peer: tuple[str, str, str], bound: float) -> Target:

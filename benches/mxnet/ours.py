@@ -104,7 +104,9 @@ def main() -> None:
     if options.json:
         head = {"mxnet": theirs["mxnet"], "weft": weft.__version__, "python": platform.python_version()}
         limits = {"outputs": TOLERANCE, "gradients": GRADIENT_TOLERANCE, "inference_above_peak": ABOVE_PEAK}
-        options.json.write_text(json.dumps({**head, "limits": limits, "networks": found}, indent=1) + "\n")
+        options.json.write_text(
+            json.dumps({**head, "limits": limits, "chain": theirs["chain"], "networks": found}, indent=1) + "\n"
+        )
 
 
 if __name__ == "__main__":

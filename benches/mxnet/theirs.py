@@ -1,6 +1,7 @@
 """What MXNet computes: run by the Python that has MXNet 1.9.1, see README.md.
 
-For each network: its symbol, its parameters, an input, the outputs, for some the gradients, and how much memory MXNet plans.
+For each network: its symbol, its parameters, an input, the outputs, for some the gradients, and how much memory MXNet plans; and how
+long a chain of 100,000 ops takes, step by step.
 """
 
 import argparse
@@ -8,6 +9,7 @@ import json
 import os
 import pathlib
 import re
+import subprocess
 import sys
 
 os.environ.setdefault("MXNET_SUBGRAPH_BACKEND", "NONE")
@@ -120,6 +122,14 @@ def compute(
     return {"shapes": shapes, "large": large, "inference_mb": inference, "training_mb": training}
 
 
+def chain_seconds() -> dict[str, float]:
+    """Return the shortest time of each step of table N, of three processes."""
+    script = pathlib.Path(__file__).resolve().parents[2] / "python/weft/bench/symbols/chain.py"
+    command = [sys.executable, str(script), "mxnet", "100000"]
+    found = [json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout) for _ in range(3)]
+    return {step: round(min(each[step] for each in found), 3) for step in found[0] if step != "verified"}
+
+
 def main() -> None:
     """Go over the zoo and the files in the folder."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -142,7 +152,9 @@ def main() -> None:
         print(name, figures[name], file=sys.stderr)
     path = options.folder / "theirs.json"
     known = json.loads(path.read_text())["networks"] if path.exists() and options.only else {}
-    path.write_text(json.dumps({"mxnet": mx.__version__, "networks": {**known, **figures}}, indent=1))
+    path.write_text(
+        json.dumps({"mxnet": mx.__version__, "chain": chain_seconds(), "networks": {**known, **figures}}, indent=1)
+    )
 
 
 if __name__ == "__main__":

@@ -68,10 +68,9 @@ def load(path: str | PathLike[str]) -> Symbol:
     """
     found = Path(path)
     try:
-        text = found.read_text(encoding="utf-8")
+        net = _symbol.load(found)
     except FileNotFoundError:
         raise CheckpointMissingError(f"there is no file {str(found)!r}") from None
-    net = _symbol.load_json(text)
     missing: dict[str, int] = {}
     for node in net.get_internals().graph.indexed().nodes:
         if not node.is_variable and not node.op._entry.is_registered:  # noqa: SLF001 - its record

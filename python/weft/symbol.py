@@ -163,8 +163,21 @@ def load_json(text: str) -> Symbol:
 
 
 def load(path: str | Path) -> Symbol:
-    """Return the symbol in a file."""
-    return load_json(Path(path).read_text(encoding="utf-8"))
+    """Return the symbol in a file.
+
+    Raises
+    ------
+    GraphError
+        If the file is damaged; the message names the node.
+    """
+    data = Path(path).read_bytes()
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        from weft.errors import GraphError  # noqa: PLC0415 - for the mistaken
+
+        raise GraphError(f"{str(path)!r} is no graph: byte {error.start} of it is no UTF-8") from None
+    return load_json(text)
 
 
 class _Room:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,8 @@ from weft.bench.ratios import best_peer, ratio_grids
 from weft.bench.runners import CHUNKED_MAP, NativeRunner, WeftRunner
 from weft.bench.samples import Job, Samples, VerificationError
 from weft.bench.settings import Settings
+from weft.bench.symbols import chain
+from weft.bench.symbols.jobs import Chain
 from weft.bench.tables import TABLES, grid
 
 if TYPE_CHECKING:
@@ -35,8 +38,10 @@ def test_all_tables_run_without_a_checkout(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["machine"]["weft"] == weft.__version__
-    assert {"floors", "A", "B", "push", "C", "C return", "D", "E", "R"} <= set(found["tables"])
-    assert all(any(cell["implementation"].startswith("weft") for cell in found["tables"][key]) for key in "ABCDER")
+    assert {"floors", "A", "B", "push", "C", "C return", "D", "E", "M inference", "M training", "N", "R"} <= set(
+        found["tables"]
+    )
+    assert all(any(cell["implementation"].startswith("weft") for cell in found["tables"][key]) for key in "ABCDENR")
     missing = {(entry["table"], entry["implementation"]): entry["reason"] for entry in found["missing"]}
     assert "benches/run.py in a checkout" in missing["A", "OpenMP"]
     assert "benches/run.py in a checkout" in missing["R replay", "Taskflow static"]
@@ -54,7 +59,7 @@ def test_tables_can_be_chosen_and_piped(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--tables", "A,Q"), "'A,Q': the tables are A, B, C, D, E, R"),
+        (("--tables", "A,Q"), "'A,Q': the tables are A, B, C, D, E, M, N, R"),
         (("tables", "--reps", "0"), "'0': a number of at least 1"),
         (("tables", "--workers", "two"), "'two': a number of at least 1"),
         (("gpus",), "invalid choice: 'gpus'"),
@@ -65,6 +70,15 @@ def test_tables_can_be_chosen_and_piped(tmp_path: Path) -> None:
 )
 def test_mistakes_are_told(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
     assert said in mistake(call("bench", *arguments, folder=tmp_path))
+
+
+def test_a_chain_is_timed_in_a_process_of_its_own_as_often_as_wanted() -> None:
+    command = [sys.executable, "-P", chain.__file__, "weft"]
+    wanted = Chain("weft", command, 20, most=1)
+    assert [len(job.run()) for job in wanted.jobs()] == [1] * len(chain.STEPS)
+    assert [len(job.run()) for job in wanted.jobs()] == [0] * len(chain.STEPS)
+    with pytest.raises(VerificationError, match=r"nobody: (?s:.*)No module named 'nobody'"):
+        Chain("nobody", [*command[:-1], "nobody"], 20).jobs()[0].run()
 
 
 class Lazy:

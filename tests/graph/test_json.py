@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import graph_ops  # noqa: F401 - ops of the tests
 import numpy as np
@@ -15,7 +15,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import weft
+import weft.mxnet
 from weft.errors import GraphError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def net() -> dict[str, Any]:
@@ -144,6 +148,21 @@ def damaged(change: Any) -> str:
         (lambda f: f.update(arg_nodes=[17]), "arguments names node 17"),
         (lambda f: f.update(node_row_ptr=[0, 1]), "node_row_ptr"),
         (lambda f: f.update(nodes=[3]), "node 0 is no object"),
+        (lambda f: f.update(nodes={}), "'nodes' is no list"),
+        (lambda f: f["nodes"][3].update(op=None), "node 3: 'op' is no text"),
+        (lambda f: f["nodes"][3].update(inputs={}), r"\('fc'\): 'inputs' is no list"),
+        (lambda f: f["nodes"][3].update(inputs=[[0, 0, 2**32], [1, 0, 0], [2, 0, 0]]), "4294967296 where the number"),
+        (lambda f: f["nodes"][3].update(inputs=[[0, "a"]]), '"a" where the number of a result'),
+        (lambda f: f["nodes"][3].update(inputs=[{"node": 0}]), r'has {"node":0} where \[node'),
+        (lambda f: f["nodes"][3].update(inputs=[[2**40, 0, 0]]), "names node 1099511627776"),
+        (lambda f: f["nodes"][4].update(control_deps=[5]), "'e'.*names node 5: the graph has nodes 0 to 4"),
+        (lambda f: f["nodes"][4].update(control_deps=["a"]), "'e'.*names node \"a\""),
+        (lambda f: f["nodes"][4].update(control_deps=3), "'control_deps' is no list"),
+        (lambda f: f["nodes"][4].update(subgraphs={}), "'subgraphs' is no list"),
+        (lambda f: f.update(arg_nodes=[[0]]), r"arguments names node \[0\]"),
+        (lambda f: f.update(arg_nodes=0), "'arg_nodes' is no list"),
+        (lambda f: f.update(node_row_ptr=[0, 1, 2, 3, 4, -5]), "node_row_ptr"),
+        (lambda f: f.update(attrs=[]), "'attrs' is no object"),
     ],
 )
 def test_damage_is_named(change: Any, said: str) -> None:
@@ -151,10 +170,28 @@ def test_damage_is_named(change: Any, said: str) -> None:
         weft.symbol.load_json(damaged(change))
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", "[" * 100_000, '{"nodes": [', "\x00"])
+@pytest.mark.parametrize("text", ["", "{", "[]", "3", "null", "[" * 100_000, '{"nodes": [', "\x00", "{} {}", "\ud800"])
 def test_no_graph_at_all(text: str) -> None:
     with pytest.raises(GraphError, match="no graph"):
         weft.symbol.load_json(text)
+
+
+def test_of_keys_that_come_twice_the_last_counts() -> None:
+    text = json.dumps(net())
+    twice = text.replace('"name": "e"', '"inputs": [[99, 7, 0]], "name": 3, "name": "e"', 1)
+    assert twice != text
+    assert weft.symbol.load_json(twice).tojson() == weft.symbol.load_json(text).tojson()
+    twice = text.replace('{"nodes"', '{"nodes": 3, "heads": [[4, 5, 6]], "nodes"', 1)
+    assert weft.symbol.load_json(twice).tojson() == weft.symbol.load_json(text).tojson()
+    assert weft.symbol.load_json(text.replace('"e"', '"e\\u00e9"')).list_outputs() == ["eé_output"]
+
+
+@pytest.mark.parametrize("load_file", [weft.symbol.load, weft.mxnet.load])
+def test_a_file_that_is_no_text(tmp_path: Path, load_file: Any) -> None:
+    path = tmp_path / "net.json"
+    path.write_bytes(b"{\xff}")
+    with pytest.raises(GraphError, match="byte 1 of it is no UTF-8"):
+        load_file(path)
 
 
 paths = st.lists(st.integers(0, 6), min_size=1, max_size=5)

@@ -101,7 +101,7 @@ def test_counts_and_names_that_depend_on_attributes() -> None:
 def test_variables_are_noted_when_they_are_made() -> None:
     own = op("test_noting")
     own.set_attribute(
-        "FSetInputVarAttrOnCompose", lambda attributes, variable, index: variable.set_attr("__init__", f"{index}")
+        "FSetInputVarAttrOnCompose", lambda attributes, variable, index: variable.set_attr(__init__=f"{index}")
     )
     assert weft.symbol.test_noting(name="n").get_internals()["n_x"].attr("__init__") == "0"
 

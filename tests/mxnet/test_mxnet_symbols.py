@@ -189,6 +189,8 @@ def test_shapes_follow_backwards() -> None:
     assert partial("Concat", ["x", "y"], {"num_args": "2"}, x=(2, 3, None), y=(None, 4, 5))[0] == [(2, 3, 5), (2, 4, 5)]
     assert partial("elemwise_add", ["x", "y"], {}, x=(2, None), y=(None, 3)) == ([(2, 3)] * 2, [(2, 3)], [])
     assert partial("transpose", ["x"], {"axes": "(1, 0)"}, x=(2, None))[1] == [(None, 2)]
+    split = {"num_outputs": "4", "axis": "1", "squeeze_axis": "True"}
+    assert partial("SliceChannel", ["x"], split, x=(None, None, 3))[0] == [(None, 4, 3)]
     found = partial("RNN", ["x", "p", "h"], {"state_size": "3", "num_layers": "1", "mode": "gru"}, x=(5, 2, 4))
     assert found == ([(5, 2, 4), (81,), (1, 2, 3)], [(5, 2, 3)], [])
 
@@ -197,6 +199,7 @@ def test_the_command_prints_a_file(tmp_path: Path, capsys: pytest.CaptureFixture
     from argparse import ArgumentParser
 
     from weft._command import graph
+    from weft._command.running import CommandError
 
     parser = ArgumentParser()
     graph.add_to(parser.add_subparsers())
@@ -207,6 +210,9 @@ def test_the_command_prints_a_file(tmp_path: Path, capsys: pytest.CaptureFixture
     printed = capsys.readouterr().out
     assert "Convolution" in printed
     assert "memory plan:" in printed
+    options = parser.parse_args(["graph", str(tmp_path / "nobody.json")])
+    with pytest.raises(CommandError, match=r"nobody\.json: No such file"):
+        options.command(options)
 
 
 def test_ops_are_registered_when_a_file_asks_for_them(script: RunScript) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from weft._command.running import CommandError
+
 if TYPE_CHECKING:
     from argparse import Namespace, _SubParsersAction
 
@@ -36,7 +38,10 @@ def _graph(options: Namespace) -> int:
     from weft import graph, symbol  # noqa: PLC0415 - for this command alone
 
     shapes = dict(_shape(text) for text in options.shape)
-    net = symbol.load(options.file)
+    try:
+        net = symbol.load(options.file)
+    except OSError as error:
+        raise CommandError(f"{options.file}: {error.strerror or error}") from error
     unknown = sorted({node.op.name for node in net.get_internals().graph.indexed().nodes if _is_unknown(node)})
     known = graph.Graph(net)
     if not unknown:

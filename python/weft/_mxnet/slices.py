@@ -36,7 +36,12 @@ def _split_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
             outs.learn(part, (*known[:at], *each, *known[at + 1 :]))
     outs.alike(outs)
     made = outs[0]
-    if made is not None and not s.squeeze_axis:
+    if made is None:
+        return
+    if s.squeeze_axis:
+        at = place(s.axis, len(made) + 1)
+        ins.learn(0, (*made[:at], s.num_outputs, *made[at:]))
+    else:
         at = place(s.axis, len(made))
         length = made[at]
         ins.learn(0, (*made[:at], None if length is None else length * s.num_outputs, *made[at + 1 :]))

@@ -78,7 +78,8 @@ def _infer_lstm(z: Aval, c: Aval) -> tuple[Aval, Aval]:
     return found, found
 
 
-@register_op("nn.lstm_gates", infer=_infer_lstm, nout=2)
+# All that they return is computed before any of it is written: what is read may lie where it goes.
+@register_op("nn.lstm_gates", infer=_infer_lstm, nout=2, inplace=[(1, 1)])
 def _lstm_gates(h: Elements, cell: Elements, z: Elements, c: Elements) -> None:
     h[...], cell[...], _ = lstm_forward(z, c)
 
@@ -89,7 +90,7 @@ def _infer_lstm_data(dh: Aval, dc: Aval, z: Aval, c: Aval) -> tuple[Aval, Aval]:
     return Aval(z.shape, dtype), Aval(c.shape, dtype)
 
 
-@register_op("nn.lstm_gates_data", infer=_infer_lstm_data, nout=2)
+@register_op("nn.lstm_gates_data", infer=_infer_lstm_data, nout=2, inplace=[(2, 0), (1, 1), (0, 1), (3, 1)])
 def _lstm_gates_data(dz: Elements, before: Elements, dh: Elements, dc: Elements, z: Elements, c: Elements) -> None:
     _, cell, gates = lstm_forward(z, c)
     dz[...], before[...] = lstm_backward(dh, dc, gates, c, cell)
@@ -101,7 +102,7 @@ def _infer_gru(zx: Aval, zh: Aval, h: Aval) -> Aval:
     return Aval(h.shape, floating("nn.gru_gates", zx=zx, zh=zh, h=h))
 
 
-@register_op("nn.gru_gates", infer=_infer_gru)
+@register_op("nn.gru_gates", infer=_infer_gru, inplace=[(2, 0)])
 def _gru_gates(out: Elements, zx: Elements, zh: Elements, h: Elements) -> None:
     out[...], _ = gru_forward(zx, zh, h)
 
@@ -112,7 +113,7 @@ def _infer_gru_data(dh: Aval, zx: Aval, zh: Aval, h: Aval) -> tuple[Aval, Aval, 
     return Aval(zx.shape, dtype), Aval(zh.shape, dtype), Aval(h.shape, dtype)
 
 
-@register_op("nn.gru_gates_data", infer=_infer_gru_data, nout=3)
+@register_op("nn.gru_gates_data", infer=_infer_gru_data, nout=3, inplace=[(1, 0), (2, 1), (0, 2), (3, 2)])
 def _gru_gates_data(
     dzx: Elements, dzh: Elements, before: Elements, dh: Elements, zx: Elements, zh: Elements, h: Elements
 ) -> None:

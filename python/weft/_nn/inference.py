@@ -151,6 +151,22 @@ def _dense(attributes: dict[str, Any], ins: Shapes, outs: Shapes) -> tuple[Shape
     return [x, weight, *(_join(op, "bias", each, (units,)) for each in bias)], [out]
 
 
+def _embedding(attributes: dict[str, Any], ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
+    del attributes
+    op = "nn.embedding"
+    (indices, weight), (out,) = ins, outs
+    if weight == ():
+        raise ShapeError(f"{op}: weights (rows, ...) are taken, and their shape is ()")
+    if indices is not None and weight is not None:
+        out = _join(op, "the result", out, (*indices, *weight[1:]))
+    if out is not None and (indices is not None or weight is not None):
+        ahead = len(indices) if indices is not None else len(out) + 1 - len(weight or (None,))
+        if ahead >= 0:
+            indices = _join(op, "indices", indices, tuple(out[:ahead]))
+            weight = _join(op, "weight", weight, (_at(weight, 0), *out[ahead:]))
+    return [indices, weight], [out]
+
+
 def _batch_norm(attributes: dict[str, Any], ins: Shapes, outs: Shapes) -> tuple[Shapes, Shapes]:
     op, axis = "nn.batch_norm", attributes.get("axis", 1)
     (x, *vectors), (out, *statistics) = ins, outs
@@ -295,6 +311,7 @@ def attach() -> None:
     """Give the ops their rules; once, when all are there."""
     for name, rule in _BOTH_WAYS.items():
         get_op(name).set_attribute("infer_shape", rule)
+    get_op("nn.embedding").set_attribute("infer_shape", _embedding)
     for name in _SAME:
         get_op(name).set_attribute("infer_shape", "same")
     for name in _ONE_DTYPE:

@@ -47,7 +47,8 @@ def compose_call(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) ->
         else:
             plain = False
     if not plain:
-        arrays = tuple(map(constant, arrays))
+        if any(isinstance(x, _SEQUENCES) for x in arrays):
+            arrays = tuple(map(constant, arrays))
         inputs = [x._core for x in arrays if is_symbol(x)]
         attributes = {**attributes, "operands": _template(op, arrays)}
     name, texts = next_name(op.name)
@@ -64,13 +65,13 @@ def constant(x: Any) -> Any:  # noqa: ANN401 - a sequence, or an array
     >>> constant([1, 2]).list_attr()
     {'dtype': 'dtype(int64)', 'shape': '(2,)', 'values': '(1, 2)'}
     """
+    given: Any = x
+    if not isinstance(x, _SEQUENCES) or (not isinstance(x, np.ndarray) and any(map(is_symbol, given))):
+        return given
     from weft._array.operands import host_array  # noqa: PLC0415 - for those alone who give one
     from weft._graph.constants import LARGEST  # noqa: PLC0415 - which registers the op
     from weft.ops import get_op  # noqa: PLC0415 - as above
 
-    given: Any = x
-    if not isinstance(x, _SEQUENCES) or (not isinstance(x, np.ndarray) and any(map(is_symbol, given))):
-        return given
     found = host_array(given)
     if not found.ndim or found.size > LARGEST:
         return given

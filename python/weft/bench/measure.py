@@ -18,6 +18,7 @@ from weft.bench.progress import progress
 from weft.bench.pushes import peer_push_jobs, weft_push_jobs
 from weft.bench.runners import CounterRunner, MapRunner, NativeRunner, WeftRunner
 from weft.bench.samples import Job, Samples, interleave
+from weft.bench.symbols.jobs import chain_jobs, inference_jobs, training_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +54,8 @@ OUTSIDE = Additions(
     missing={
         **{("A", name): _ELSEWHERE for name in ("weft, from Rust", "OpenMP", "oneTBB", "Taskflow")},
         **{("R replay", name): _ELSEWHERE for name in ("weft, from Rust", "Taskflow static", "oneTBB")},
+        **{(table, "MiniMalloc's instances"): _ELSEWHERE for table in ("M fit", "M offsets")},
+        ("N", "MXNet"): _ELSEWHERE,
     }
 )
 
@@ -147,6 +150,18 @@ def _outside(_stack: ExitStack, _native: NativeOps | None, _settings: Settings) 
     return []
 
 
+def _inference(_stack: ExitStack, _native: NativeOps | None, settings: Settings) -> list[Job]:
+    return inference_jobs(settings)
+
+
+def _training(_stack: ExitStack, _native: NativeOps | None, settings: Settings) -> list[Job]:
+    return training_jobs(settings)
+
+
+def _chains(_stack: ExitStack, _native: NativeOps | None, settings: Settings) -> list[Job]:
+    return chain_jobs(settings)
+
+
 def _latencies(stack: ExitStack, native: NativeOps | None, settings: Settings) -> list[Job]:
     pool = stack.enter_context(ThreadPoolExecutor(settings.workers))
     return weft_latency_jobs(weft.Engine, native, settings) + peer_latency_jobs(pool, native, settings)
@@ -158,5 +173,12 @@ _PARTS: dict[str, dict[str, _Make]] = {
     "A": {"A": _native},
     "B": {"B": _callables, "push": _pushes},
     "E": {"E": _latencies},
+    "M": {
+        "M inference": _inference,
+        "M training": _training,
+        "M fit": _outside,
+        "M offsets": _outside,
+    },
+    "N": {"N": _chains},
     "R": {"R replay": _outside},
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 __all__ = ["TABLES", "Settings"]
 
 #: The names of the tables.
-TABLES = ("A", "B", "C", "D", "E", "R")
+TABLES = ("A", "B", "C", "D", "E", "M", "N", "R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,9 @@ class Settings:
     chains: int = 8
     chain_floats: int = 1_000_000
     matrix_rows: int = 1024
+    #: Of those in `weft.bench.plan.networks`, from the last.
+    networks: int = 7
+    chain_nodes: int = 100_000
     floor_calls: int = 1_000_000
 
     @classmethod
@@ -62,5 +65,7 @@ class Settings:
             chains=2,
             chain_floats=10_000,
             matrix_rows=64,
+            networks=1,
+            chain_nodes=1_000,
             floor_calls=20_000,
         )

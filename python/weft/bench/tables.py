@@ -50,6 +50,13 @@ TABLES = (
         "ms",
         ("minimum", "median"),
     ),
+    Table("M inference", "M. Memory that networks are planned in, inference", "MB", ("minimum",)),
+    Table("M training", "M. Memory that networks are planned in, training", "MB", ("minimum",)),
+    Table(
+        "M fit", "M. MiniMalloc's instances, offsets by rule: the arena over the peak of live bytes", "x", ("minimum",)
+    ),
+    Table("M offsets", "M. MiniMalloc's instances: time of a plan", "ms", ("minimum",)),
+    Table("N", "N. A chain of 100,000 ops as a symbol", "s", ("minimum", "median")),
     Table("R replay", "R. Graphs of native no-op ops, built before and run again", "ns per op", ("minimum", "median")),
     Table(
         "R",

@@ -4,8 +4,10 @@ use super::registry::{OpEntry, face};
 use super::values::{attributes_from_python, attributes_to_python};
 use crate::errors;
 use crate::location::Location;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
+use std::collections::HashMap;
 use std::sync::Arc;
 use weft_graph::{Node, NodeEntry, NodeRef};
 
@@ -151,9 +153,20 @@ impl PyNode {
         self.0.text(key).map(|text| text.to_string())
     }
 
-    /// Notes a text under a key.
-    fn set_attr(&self, key: &str, value: &str) {
-        self.0.set_text(key, value);
+    /// Notes a text under a key, or each keyword's under its name.
+    #[pyo3(signature = (key = None, value = None, /, **texts))]
+    fn set_attr(&self, key: Option<&str>, value: Option<&str>, texts: Option<HashMap<String, String>>) -> PyResult<()> {
+        match (key, value) {
+            (Some(key), Some(value)) => self.0.set_text(key, value),
+            (None, None) => {}
+            _ => {
+                return Err(PyTypeError::new_err(
+                    "set_attr takes a key and its text, or keywords: set_attr(key=\"text\")",
+                ));
+            }
+        }
+        texts.into_iter().flatten().for_each(|(key, text)| self.0.set_text(&key, &text));
+        Ok(())
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {

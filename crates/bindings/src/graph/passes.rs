@@ -8,7 +8,7 @@ use super::symbols::SymbolCore;
 use super::values::{dtype_from_python, dtype_to_python, shape_from_python, shape_to_python};
 use crate::errors;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyString};
 use std::collections::HashMap;
 use std::sync::Arc;
 use weft_graph::passes::{self, DTYPE, DTypes, External, GradientOptions, Pass, Passes, SHAPE, Shapes};
@@ -23,7 +23,13 @@ fn done(py: Python<'_>, result: Result<weft_graph::Graph, GraphError>) -> PyResu
 /// Reads a graph from JSON. Names of ops in files of `MXNet`, and names that nobody has registered, are what
 /// `weft._mxnet.names` says.
 #[pyfunction]
-pub(crate) fn graph_load_json(py: Python<'_>, text: &str) -> PyResult<GraphCore> {
+pub(crate) fn graph_load_json(py: Python<'_>, text: &Bound<'_, PyString>) -> PyResult<GraphCore> {
+    let Ok(text) = text.to_str() else {
+        return done(
+            py,
+            Err(GraphError::new("this is no graph: half a surrogate pair is in it, which no file can hold")),
+        );
+    };
     let find = |name: &str, writer: json::Writer| {
         let known = Registry::global().find(name);
         let by_mxnet = matches!(writer, json::Writer::Mxnet(_));

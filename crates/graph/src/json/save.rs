@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// If an attribute of a node cannot be written as text.
 pub fn save(graph: &Graph) -> Result<String> {
     let indexed = graph.indexed()?;
-    let mut text = String::with_capacity(indexed.nodes().len() * 96 + 256);
+    let mut text = String::with_capacity(indexed.nodes().len() * 112 + 256);
     text.push_str("{\n  \"nodes\": [");
     for (number, node) in (0_u32..).zip(indexed.nodes()) {
         text.push_str(if number == 0 { "\n" } else { ",\n" });
@@ -46,8 +46,14 @@ pub fn save(graph: &Graph) -> Result<String> {
 }
 
 fn string(text: &mut String, value: &str) {
-    // A string always serialises.
-    text.push_str(&serde_json::to_string(value).unwrap_or_default());
+    if value.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+        text.push('"');
+        text.push_str(value);
+        text.push('"');
+    } else {
+        // A string always serialises.
+        text.push_str(&serde_json::to_string(value).unwrap_or_default());
+    }
 }
 
 fn numbers(text: &mut String, values: impl Iterator<Item = usize>) {

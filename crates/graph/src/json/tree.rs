@@ -1,4 +1,4 @@
-//! What a file says, as a tree whose texts are those of the file wherever nothing in them is escaped.
+//! Values of a file that may be anything, as trees whose texts are those of the file wherever nothing in them is escaped.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -14,21 +14,8 @@ pub(super) enum Json<'a> {
     Float(f64),
     Text(Cow<'a, str>),
     List(Vec<Json<'a>>),
-    Object(Object<'a>),
-}
-
-/// Keys and values, in the order of the file; of a key that comes twice the last counts.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Object<'a>(Vec<(Cow<'a, str>, Json<'a>)>);
-
-impl<'a> Object<'a> {
-    pub(super) fn get(&self, key: &str) -> Option<&Json<'a>> {
-        self.0.iter().rev().find(|(known, _)| known == key).map(|(_, value)| value)
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &Json<'a>)> {
-        self.0.iter().map(|(key, value)| (&**key, value))
-    }
+    /// Keys and values, in the order of the file.
+    Object(Vec<(Cow<'a, str>, Json<'a>)>),
 }
 
 impl<'a> Json<'a> {
@@ -71,8 +58,8 @@ impl fmt::Display for Json<'_> {
     }
 }
 
-/// A text of the file.
-struct Key<'a>(Cow<'a, str>);
+/// The name of a field.
+pub(super) struct Key<'a>(pub(super) Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Key<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -89,7 +76,8 @@ impl<'de> Deserialize<'de> for Json<'de> {
     }
 }
 
-struct Reader;
+/// Reads any value.
+pub(super) struct Reader;
 
 impl<'de> Visitor<'de> for Reader {
     type Value = Json<'de>;
@@ -139,6 +127,6 @@ impl<'de> Visitor<'de> for Reader {
         while let Some(Key(key)) = access.next_key()? {
             values.push((key, access.next_value()?));
         }
-        Ok(Json::Object(Object(values)))
+        Ok(Json::Object(values))
     }
 }

@@ -113,6 +113,21 @@ pub trait LayoutRule: Send + Sync {
     ) -> Result<(Layouts, Layouts), RuleError>;
 }
 
+impl<F> LayoutRule for F
+where
+    F: Fn(&Call<'_>, &Layouts, &Layouts, &Layouts) -> Result<(Layouts, Layouts), RuleError> + Send + Sync,
+{
+    fn correct(
+        &self,
+        call: &Call<'_>,
+        ins: &Layouts,
+        last_ins: &Layouts,
+        outs: &Layouts,
+    ) -> Result<(Layouts, Layouts), RuleError> {
+        self(call, ins, last_ins, outs)
+    }
+}
+
 /// The value of `layout`, shared.
 pub type SharedLayout = Arc<dyn LayoutRule>;
 
