@@ -11,6 +11,7 @@ through ``distributed.Client`` as ever: tasks, programs and symbols pickle, and 
 from __future__ import annotations
 
 import importlib
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from weft._core import _TaskGraph
@@ -28,6 +29,7 @@ try:
     _core: Any = importlib.import_module("dask.core")
     _local: Any = importlib.import_module("dask.local")
     _callbacks: Any = importlib.import_module("dask.callbacks")
+    _ensure_dict: Any = importlib.import_module("dask.utils").ensure_dict
 except ImportError as _error:
     raise ImportError(
         f"weft.distributed.dask needs Dask of 2024.12 or newer ({_error}): pip install 'dask>=2024.12'"
@@ -86,15 +88,23 @@ def get(
     if not hasattr(dsk, "items"):
         dsk = dsk.__dask_graph__()
     known = dict(cache or {})
-    nodes: dict[Hashable, Any] = _spec.convert_legacy_graph(dsk, {*dsk, *known} if known else None)
-    wanted = list(dict.fromkeys(_core.flatten(keys if isinstance(keys, list) else [keys])))
+    flat = isinstance(keys, list) and not any(isinstance(key, list) for key in keys)
+    wanted = list(dict.fromkeys(keys if flat else _core.flatten(keys if isinstance(keys, list) else [keys])))
     engine = engine or get_engine()
     with _callbacks.local_callbacks(callbacks) as active:
         if active:
+            nodes: dict[Hashable, Any] = _spec.convert_legacy_graph(dsk, {*dsk, *known} if known else None)
             values = _observed(nodes, wanted, known, engine, active)
         else:
-            values = _computed(_TaskGraph(nodes, wanted, known, _KINDS), engine)
-    return _local.nested_get(keys, values)
+            values = _computed(_graph(_ensure_dict(dsk), wanted, known), engine)
+    return tuple(map(values.__getitem__, keys)) if flat else _local.nested_get(keys, values)
+
+
+def _graph(nodes: dict[Hashable, Any], wanted: list[Hashable], known: dict[Hashable, Any], *calls: Any) -> _TaskGraph:  # noqa: ANN401 - callables
+    """Read a graph; what its older form allows beside calls, keys and lists is left to Dask's own conversion."""
+    names = {*nodes, *known} if known else nodes
+    convert = partial(_spec.convert_legacy_task, None, all_keys=names)
+    return _TaskGraph(nodes, wanted, known, _KINDS, _spec.Dict, convert, *calls)
 
 
 def _observed(
@@ -129,7 +139,7 @@ def _observed(
         call(nodes)
     failed = True
     try:
-        graph = _TaskGraph(nodes, wanted, known, _KINDS, begins, ends)
+        graph = _graph(nodes, wanted, known, begins, ends)
         order = graph.order()
         state["waiting"] = {key: set[Any]() for key in order}
         state["dependencies"] = {key: nodes[key].dependencies for key in order}

@@ -11,7 +11,7 @@ use super::pace::Pace;
 use super::seat::WorkerSeat;
 use super::state::Pool;
 use crate::op::{Deliver, OpPtr};
-use crate::sync::{Parker, spin_hint};
+use crate::sync::{Parker, spin_hint, yield_now};
 use crossbeam_deque::{Steal, Stealer, Worker as Deque};
 use pull::IntoWorker;
 use std::sync::Arc;
@@ -102,8 +102,10 @@ pub(super) fn work(
             worker.retire(parker);
         } else if looks < worker.patience && !pool.is_stopping() {
             looks += 1;
-            for _ in 0..PAUSES.min(4 * looks) {
-                spin_hint();
+            if lane.in_order {
+                yield_now(); // whoever it has answered may have woken up on this processor
+            } else {
+                (0..PAUSES.min(4 * looks)).for_each(|_| spin_hint());
             }
         } else if !worker.sleep(parker) {
             break;
