@@ -12,7 +12,9 @@ process computes its share of each batch. The networks are in ``networks``; need
 
 import argparse
 import sys
+from collections.abc import Mapping
 from contextlib import nullcontext, redirect_stdout
+from functools import partial
 from io import StringIO
 from pathlib import Path
 
@@ -20,7 +22,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from rich.box import SIMPLE
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from scipy.ndimage import zoom
 from sklearn.datasets import load_digits
@@ -80,6 +82,11 @@ def draw_losses(outcomes: list[Outcome], path: Path) -> None:
     plt.close(figure)
 
 
+def advance(progress: Progress, tasks: Mapping[str, TaskID], way: str) -> None:
+    """Show that one way has come a step further."""
+    progress.advance(tasks[way])
+
+
 def main() -> int:
     """Train, compare, draw; return 1 if the ways do not agree, or the network has not learnt."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
@@ -107,7 +114,7 @@ def main() -> int:
     ):
         for contest in todo:
             tasks = {way: progress.add_task(f"{contest.name}, {way}", total=contest.steps) for way, *_ in WAYS}
-            outcomes = run(contest, lambda way, tasks=tasks: progress.advance(tasks[way]))
+            outcomes = run(contest, partial(advance, progress, tasks))
             table += rows(contest, outcomes)
             same = same_weights(outcomes)
             failed |= not same

@@ -180,7 +180,7 @@ class _TaskGraph:
         wanted: list[Hashable],
         known: dict[Hashable, Any],
         kinds: tuple[type, ...],
-        dict: Callable[[Any], Any],
+        mapping: Callable[[Any], Any],
         convert: Callable[[Any], Any],
         before: Callable[[Hashable], object] | None = None,
         after: Callable[[Hashable, Any], object] | None = None,

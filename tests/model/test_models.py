@@ -219,6 +219,6 @@ def test_labels_out_of_range(use_graph: bool) -> None:
     y.copy_from_numpy(np.array([0, 1, 2, 3, 4, 5, 6, 9]))
     assert net(x, y)[1].item() > 0
     with pytest.raises(TypeError, match="do not go into a tensor of dtype int32"):
-        y.copy_from_numpy(np.ones(8))
+        y.copy_from_numpy(np.full(8, 0.5))
     with pytest.raises(ValueError, match=r"9 elements, and the tensor of shape \(8,\) has 8"):
         y.copy_from_numpy(np.ones(9, np.int32))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import importlib
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from weft._core import _TaskGraph
 from weft._default import get_engine
@@ -88,8 +88,9 @@ def get(
     if not hasattr(dsk, "items"):
         dsk = dsk.__dask_graph__()
     known = dict(cache or {})
-    flat = isinstance(keys, list) and not any(isinstance(key, list) for key in keys)
-    wanted = list(dict.fromkeys(keys if flat else _core.flatten(keys if isinstance(keys, list) else [keys])))
+    asked = cast("list[Any]", keys) if isinstance(keys, list) else [keys]
+    nested = any(isinstance(key, list) for key in asked)
+    wanted: list[Hashable] = list(dict.fromkeys(_core.flatten(asked) if nested else asked))
     engine = engine or get_engine()
     with _callbacks.local_callbacks(callbacks) as active:
         if active:
@@ -97,7 +98,10 @@ def get(
             values = _observed(nodes, wanted, known, engine, active)
         else:
             values = _computed(_graph(_ensure_dict(dsk), wanted, known), engine)
-    return tuple(map(values.__getitem__, keys)) if flat else _local.nested_get(keys, values)
+    if nested:
+        return _local.nested_get(asked, values)
+    found = tuple(values[key] for key in asked)
+    return found if asked is keys else found[0]
 
 
 def _graph(nodes: dict[Hashable, Any], wanted: list[Hashable], known: dict[Hashable, Any], *calls: Any) -> _TaskGraph:  # noqa: ANN401 - callables

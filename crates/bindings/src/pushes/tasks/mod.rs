@@ -40,21 +40,21 @@ pub(crate) struct TaskGraph {
 #[pymethods]
 impl TaskGraph {
     /// Of all `nodes` by key, those that are needed for the keys `wanted`; `known` are values by key. `kinds` are Dask's
-    /// classes, `dict` its `Dict`, `convert(value)` its conversion of what its older form allows; `before(key)` and `after(key, value)` are called around each call, if they are given.
+    /// classes, `mapping` its `Dict`, `convert(value)` its conversion of what its older form allows; `before(key)` and `after(key, value)` are called around each call, if they are given.
     #[new]
-    #[pyo3(signature = (nodes, wanted, known, kinds, dict, convert, before=None, after=None))]
+    #[pyo3(signature = (nodes, wanted, known, kinds, mapping, convert, before=None, after=None))]
     fn new(
         nodes: &Bound<'_, PyDict>,
         wanted: &Bound<'_, PyList>,
         known: &Bound<'_, PyDict>,
         kinds: &Bound<'_, PyTuple>,
-        dict: Bound<'_, PyAny>,
+        mapping: Bound<'_, PyAny>,
         convert: Bound<'_, PyAny>,
         before: Option<Py<PyAny>>,
         after: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let observed = before.is_some() || after.is_some();
-        let read = Reader::new(nodes, known, Kinds::new(kinds)?, Conversion::new(dict, convert), observed).read(wanted)?;
+        let read = Reader::new(nodes, known, Kinds::new(kinds)?, Conversion::new(mapping, convert), observed).read(wanted)?;
         Ok(Self {
             run: Arc::new(Run::new(read.calls, read.values, read.wanted, Observers { before, after })),
             needs: read.needs,
