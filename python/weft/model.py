@@ -43,6 +43,7 @@ from weft._core import NDArray
 from weft._layer.base import Layer
 from weft._model import files
 from weft._model.kind import Tensor
+from weft._model.no_optimizer import NoOptimizer
 from weft._model.running import Runs, in_mode, is_running
 from weft._opt.base import Optimizer
 from weft.errors import ArgumentTypeError, ArgumentValueError, ModelError, StateFileError
@@ -87,7 +88,7 @@ class Model(Layer):
         self.training = True
         self.graph_mode = True
         self.sequential = False
-        self.optimizer: Any = None
+        self.optimizer: Any = NoOptimizer(type(self).__name__)
         self._runs = Runs(type(self).__name__)
 
     def compile(
@@ -144,6 +145,10 @@ class Model(Layer):
 
     def set_optimizer(self, optimizer: Any) -> None:  # noqa: ANN401 - an optimizer, or what wraps one
         """Take an optimizer, for `train_one_batch` to call: ``self.optimizer(loss)``."""
+        if not callable(optimizer):
+            raise ArgumentTypeError(
+                f"set_optimizer takes an optimizer, such as opt.SGD(lr=0.1), not {optimizer!r} ({type(optimizer).__name__})"
+            )
         self.optimizer = optimizer
         if self._initialized:
             self._prepare_optimizers()

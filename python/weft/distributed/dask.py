@@ -88,7 +88,7 @@ def get(
     if not hasattr(dsk, "items"):
         dsk = dsk.__dask_graph__()
     known = dict(cache or {})
-    asked = cast("list[Any]", keys) if isinstance(keys, list) else [keys]
+    asked = cast("list[Any]", keys) if isinstance(keys, list) else [keys]  # type: ignore[redundant-cast] # not to Pyright
     nested = any(isinstance(key, list) for key in asked)
     wanted: list[Hashable] = list(dict.fromkeys(_core.flatten(asked) if nested else asked))
     engine = engine or get_engine()

@@ -39,7 +39,8 @@ impl<'py> Reader<'_, 'py> {
             if items.iter().all(|item| matches!(item, Argument::Value(_))) {
                 return Ok(Argument::Value(value.unbind()));
             }
-            let (callable, positional) = (PyTuple::type_object(py).into_any().unbind(), smallvec![Argument::List(items)]);
+            let (callable, positional) =
+                (PyTuple::type_object(py).into_any().unbind(), smallvec![Argument::List(items)]);
             return Ok(Argument::Call(Box::new(Function { callable, positional, named: Vec::new() })));
         }
         if value.is_exact_instance_of::<PyString>()

@@ -17,8 +17,8 @@ use crate::array::raised;
 use crate::engine::Engine;
 use crate::errors;
 use crate::variable::Variable;
-use pyo3::prelude::*;
 use legacy::Conversion;
+use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use read::{Kinds, Reader};
 use run::{Few, Observers, Run};
@@ -42,6 +42,7 @@ impl TaskGraph {
     /// Of all `nodes` by key, those that are needed for the keys `wanted`; `known` are values by key. `kinds` are Dask's
     /// classes, `mapping` its `Dict`, `convert(value)` its conversion of what its older form allows; `before(key)` and `after(key, value)` are called around each call, if they are given.
     #[new]
+    #[allow(clippy::too_many_arguments)] // the package's
     #[pyo3(signature = (nodes, wanted, known, kinds, mapping, convert, before=None, after=None))]
     fn new(
         nodes: &Bound<'_, PyDict>,
@@ -54,7 +55,8 @@ impl TaskGraph {
         after: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let observed = before.is_some() || after.is_some();
-        let read = Reader::new(nodes, known, Kinds::new(kinds)?, Conversion::new(mapping, convert), observed).read(wanted)?;
+        let read =
+            Reader::new(nodes, known, Kinds::new(kinds)?, Conversion::new(mapping, convert), observed).read(wanted)?;
         Ok(Self {
             run: Arc::new(Run::new(read.calls, read.values, read.wanted, Observers { before, after })),
             needs: read.needs,

@@ -204,8 +204,7 @@ impl<'a, 'py> Reader<'a, 'py> {
     fn call(&mut self, task: &Bound<'py, PyAny>, needs: &mut Few) -> PyResult<Argument> {
         let py = task.py();
         let given = task.getattr(intern!(py, "args"))?;
-        let positional: PyResult<_> =
-            given.cast::<PyTuple>()?.iter().map(|item| self.argument(item, needs)).collect();
+        let positional: PyResult<_> = given.cast::<PyTuple>()?.iter().map(|item| self.argument(item, needs)).collect();
         let given = task.getattr(intern!(py, "kwargs"))?;
         let given = given.cast::<PyDict>()?;
         let mut named = Vec::new();
