@@ -11,7 +11,7 @@ use super::pace::Pace;
 use super::seat::WorkerSeat;
 use super::state::Pool;
 use crate::op::{Deliver, OpPtr};
-use crate::sync::{Parker, spin_hint, yield_now};
+use crate::sync::{Parker, spin_hint};
 use crossbeam_deque::{Steal, Stealer, Worker as Deque};
 use pull::IntoWorker;
 use std::sync::Arc;
@@ -25,6 +25,8 @@ const CHAIN: u32 = 64;
 /// Looks for work before a worker sleeps, and pauses between two looks, fewer at first: 30 us together.
 const LOOKS: u32 = 72;
 const PAUSES: u32 = 48;
+/// The same where ops go one by one: whom the last one has answered may have to wake up on this processor. 10 us.
+const LOOKS_IN_ORDER: u32 = 24;
 /// Ops that others settle between two looks when theirs are so short that taking some over would cost
 /// more than it gains, and how long a worker dozes then.
 const SHORT_OPS: u64 = 4;
@@ -100,12 +102,10 @@ pub(super) fn work(
         worker.search();
         if !pool.is_over() && lane.take_excess() {
             worker.retire(parker);
-        } else if looks < worker.patience && !pool.is_stopping() {
+        } else if looks < if lane.in_order { LOOKS_IN_ORDER } else { worker.patience } && !pool.is_stopping() {
             looks += 1;
-            if lane.in_order {
-                yield_now(); // whoever it has answered may have woken up on this processor
-            } else {
-                (0..PAUSES.min(4 * looks)).for_each(|_| spin_hint());
+            for _ in 0..PAUSES.min(4 * looks) {
+                spin_hint();
             }
         } else if !worker.sleep(parker) {
             break;
