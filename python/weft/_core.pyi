@@ -177,6 +177,8 @@ class _TaskGraph:
         wanted: list[Hashable],
         known: dict[Hashable, Any],
         kinds: tuple[type, ...],
+        mapping: Callable[[Any], Any],
+        convert: Callable[[Any], Any],
         before: Callable[[Hashable], object] | None = None,
         after: Callable[[Hashable, Any], object] | None = None,
     ) -> Self: ...

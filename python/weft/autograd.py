@@ -24,6 +24,7 @@ NDArray([1.182, 1.105])
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from types import ModuleType
 
 from weft._operators import table as _table
@@ -258,6 +259,30 @@ __all__ += _table.__all__
 training: bool
 #: SINGA's name of `Operator`.
 Operation = Operator
+
+
+#: Layers that SINGA's `autograd` names, too.
+_LAYERS = {
+    "AvgPool1d",
+    "AvgPool2d",
+    "BatchNorm2d",
+    "Conv2d",
+    "LSTM",
+    "Linear",
+    "MaxPool1d",
+    "MaxPool2d",
+    "Pooling2d",
+    "RNN",
+    "RNN_Base",
+    "SeparableConv2d",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Return a layer: they are made of what is here, so that it cannot import them first."""
+    if name in _LAYERS:
+        return getattr(import_module("weft.layer"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class _Module(ModuleType):

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -43,6 +43,7 @@ from weft._core import NDArray
 from weft._layer.base import Layer
 from weft._model import files
 from weft._model.kind import Tensor
+from weft._model.no_optimizer import NoOptimizer
 from weft._model.running import Runs, in_mode, is_running
 from weft._opt.base import Optimizer
 from weft.errors import ArgumentTypeError, ArgumentValueError, ModelError, StateFileError
@@ -87,12 +88,12 @@ class Model(Layer):
         self.training = True
         self.graph_mode = True
         self.sequential = False
-        self.optimizer: Any = None
+        self.optimizer: Any = NoOptimizer(type(self).__name__)
         self._runs = Runs(type(self).__name__)
 
     def compile(
         self,
-        inputs: Sequence[NDArray],
+        inputs: Sequence[NDArray | Sequence[NDArray]],
         is_train: bool = True,  # noqa: FBT001, FBT002 - SINGA's
         use_graph: bool = False,  # noqa: FBT001, FBT002 - likewise
         sequential: bool = False,  # noqa: FBT001, FBT002 - likewise
@@ -102,7 +103,7 @@ class Model(Layer):
         Parameters
         ----------
         inputs : list of NDArray
-            What `forward` takes; their shapes, dtypes and devices count, their values do not.
+            What `forward` takes, arrays or lists of them; their shapes, dtypes and devices count, their values do not.
         is_train : bool, default: True
             Whether calls train.
         use_graph : bool, default: False
@@ -117,13 +118,14 @@ class Model(Layer):
         ShapeError
             If a layer does not take what comes to it, with its name and both shapes.
         """
-        if not isinstance(inputs, list | tuple) or not inputs or not all(isinstance(x, NDArray) for x in inputs):
+        if not isinstance(inputs, list | tuple) or not _are_arrays(inputs):
             raise ArgumentTypeError("compile takes a list of arrays, the inputs of forward(): net.compile([x], ...)")
-        self._name_layers()
+        self._name_layers()  # for messages
         with in_mode(self, training=False):
             self.forward(*inputs)
         self._initialized = True
         self._name_layers()
+        self._name_states()
         self._prepare_optimizers()
         self._runs = Runs(type(self).__name__)
         self.graph(use_graph, sequential)
@@ -143,6 +145,10 @@ class Model(Layer):
 
     def set_optimizer(self, optimizer: Any) -> None:  # noqa: ANN401 - an optimizer, or what wraps one
         """Take an optimizer, for `train_one_batch` to call: ``self.optimizer(loss)``."""
+        if not callable(optimizer):
+            raise ArgumentTypeError(
+                f"set_optimizer takes an optimizer, such as opt.SGD(lr=0.1), not {optimizer!r} ({type(optimizer).__name__})"
+            )
         self.optimizer = optimizer
         if self._initialized:
             self._prepare_optimizers()
@@ -175,10 +181,13 @@ class Model(Layer):
             return self._runs.timed(kind, run, inputs, self._places())
 
     def _name_layers(self) -> None:
-        """Give layers and parameters their names: the paths to them."""
+        """Give layers their names: the paths to them."""
         for path, layer in self.named_layers():
             if path:
                 layer.name = path
+
+    def _name_states(self) -> None:
+        """Give parameters and states their names: the paths to them."""
         for name, array in self.get_states().items():
             if isinstance(array, Tensor):
                 array.name = name
@@ -356,6 +365,14 @@ def _in_own_mode(method: Callable[..., Any]) -> Callable[..., Any]:
             return method(self, *inputs, **options)
 
     return wrapped
+
+
+def _are_arrays(inputs: Sequence[Any]) -> bool:
+    """Return whether there are arrays, and lists of arrays, and nothing else."""
+    return bool(inputs) and all(
+        isinstance(x, NDArray) or (isinstance(x, list | tuple) and _are_arrays(cast("Sequence[Any]", x)))
+        for x in inputs
+    )
 
 
 def _values(value: Any) -> npt.NDArray[Any]:  # noqa: ANN401 - an array of either kind

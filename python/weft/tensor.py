@@ -12,7 +12,6 @@ NDArray([[5.]], dtype=float32)
 
 import numpy as np
 
-from weft._array import namespace as _namespace
 from weft._model.functions import (
     add_column,
     add_row,
@@ -44,8 +43,35 @@ from weft._model.functions import (
     zeros,
 )
 from weft._model.kind import Tensor
+from weft._model.renamed import (
+    abs,  # noqa: A004 - SINGA's
+    add,
+    ceil,
+    concatenate,
+    div,
+    einsum,
+    eltwise_mult,
+    eq,
+    exp,
+    ge,
+    gt,
+    le,
+    log,
+    lt,
+    ones_like,
+    repeat,
+    reshape,
+    sign,
+    sqrt,
+    square,
+    sub,
+    tanh,
+    tensordot,
+    zeros_like,
+)
 
 __all__ = [
+    "PlaceHolder",
     "Tensor",
     "abs",
     "add",
@@ -108,28 +134,5 @@ int32 = np.dtype(np.int32)
 float16 = np.dtype(np.float16)
 float32 = np.dtype(np.float32)
 
-# The others are functions of weft under the names that SINGA has for them.
-abs = _namespace.abs  # noqa: A001 - likewise
-add = _namespace.add
-ceil = _namespace.ceil
-concatenate = _namespace.concatenate
-div = _namespace.divide
-einsum = _namespace.einsum
-eltwise_mult = _namespace.multiply
-eq = _namespace.equal
-exp = _namespace.exp
-ge = _namespace.greater_equal
-gt = _namespace.greater
-le = _namespace.less_equal
-log = _namespace.log
-lt = _namespace.less
-ones_like = _namespace.ones_like
-repeat = _namespace.repeat
-reshape = _namespace.reshape
-sign = _namespace.sign
-sqrt = _namespace.sqrt
-square = _namespace.square
-sub = _namespace.subtract
-tanh = _namespace.tanh
-tensordot = _namespace.tensordot
-zeros_like = _namespace.zeros_like
+#: SINGA's other name of `Tensor`.
+PlaceHolder = Tensor

@@ -292,10 +292,12 @@ def bad_input_is_refused_before_it_is_pushed(comm: Communicator) -> None:
         (lambda: comm.all_reduce(np.ones(3)), CommunicatorTypeError, "NDArray"),  # type: ignore[arg-type]
         (lambda: comm.all_reduce(weft.ones(3), "product"), CommunicatorValueError, "'sum', 'mean'"),  # type: ignore[arg-type]
         (lambda: comm.all_reduce(weft.broadcast_to(weft.ones(1), (3,))), CommunicatorValueError, "read-only"),
-        (lambda: comm.all_reduce(weft.ones(3), out=weft.ones(4)), ValueError, r"\(4,\)"),
+        (lambda: comm.all_reduce(weft.ones(3), out=weft.ones(4)), CommunicatorValueError, r"\(4,\)"),
         (lambda: comm.all_reduce(weft.ones(3), out=weft.ones(3, dtype="float32")), CommunicatorTypeError, "float32"),
         (lambda: comm.all_reduce(x[:4], out=x[2:6]), CommunicatorValueError, "overlaps"),
         (lambda: comm.broadcast(x, comm.size), CommunicatorValueError, f"root={comm.size} is no rank"),
+        (lambda: comm.broadcast(x, 0.5), CommunicatorTypeError, "root= is a whole number, not 0.5"),  # type: ignore[arg-type]
+        (lambda: comm.all_gather(x, out=weft.zeros(8)), CommunicatorValueError, r"out= has the shape \(8,\)"),
         (lambda: comm.send(x, -1), CommunicatorValueError, "dest=-1"),
         (lambda: comm.recv(x, 0, tag=1 << 20), CommunicatorValueError, "tag"),
         (lambda: comm.all_to_all(weft.ones((comm.size * 2 + 1, 2))), CommunicatorValueError, "first axis"),

@@ -10,7 +10,7 @@ import sys
 import textwrap
 import threading
 from operator import add, mul
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -32,6 +32,58 @@ def test_graphs_of_every_form() -> None:
     assert get(graph, ["c", ["b", ("d", 0)]]) == (34, (11, 34))
     assert get(graph, []) == ()
     assert get({"f": (add, "known", 1)}, "f", cache={"known": 4}) == 5
+
+
+class Pair(NamedTuple):
+    """A tuple of its own kind."""
+
+    first: Any
+    second: Any
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "a",
+        ("t", 1),
+        ("no", "key"),
+        1.5,
+        True,
+        None,
+        [],
+        ["a", ["a", ("t", 1)], "no key"],
+        ("a", [1, "a"]),
+        (1, ["a"]),
+        {"a", "b"},
+        frozenset({"a", 7}),
+        {"a": "a"},
+        Pair("a", 3),
+        (list, [("t", 1), (add, "a", 1)]),
+        (dict, {"x": "a", "y": [1]}),
+        (tuple, [(add, "a", (mul, 2, "a"))]),
+        (sorted, {"b"}),
+        (repr, Pair("a", ["b"])),
+        (len, ([], "a")),
+        (repr, np.arange(3)),
+        (int,),
+    ],
+    ids=repr,
+)
+def test_the_older_form_means_what_it_means_to_dask(value: Any) -> None:
+    graph = {"a": 4, "b": "a", ("t", 1): (add, "a", "b"), "of": value, 1.5: "key"}
+    found, due = get(graph, ["of", "b"]), dask.get(graph, ["of", "b"])
+    assert found == due
+    assert type(found[0]) is type(due[0])
+
+
+def test_a_literal_list_is_new_at_each_computation() -> None:
+    literal = [1, 2]
+    graph = {"a": (list.append, literal, 3), "b": literal}
+    get(graph, "a")
+    get(graph, "b").append(4)
+    assert literal == [1, 2]
+    with pytest.raises(KeyError, match="no key 'x'"):
+        get({"x": "x"}, "x")
 
 
 def test_long_chains_and_wide_fans() -> None:

@@ -206,6 +206,19 @@ def test_shapes_that_do_not_fit_name_the_layer_and_both_shapes(use_graph: bool) 
 
 
 @pytest.mark.parametrize("use_graph", [False, True], ids=["eager", "graph"])
+def test_an_optimizer_forgotten(use_graph: bool) -> None:
+    x, y = batch()
+    net = CNN()
+    net.compile([x], is_train=True, use_graph=use_graph)
+    with pytest.raises(RuntimeError, match=r"CNN has no optimizer: net.set_optimizer\("):
+        net(x, y)
+    with pytest.raises(TypeError, match=r"set_optimizer takes an optimizer.* not 3 \(int\)"):
+        net.set_optimizer(3)
+    net.set_optimizer(opt.SGD(0.1))
+    assert net(x, y)[1].item() > 0
+
+
+@pytest.mark.parametrize("use_graph", [False, True], ids=["eager", "graph"])
 def test_labels_out_of_range(use_graph: bool) -> None:
     net = compiled(use_graph=use_graph)
     x, y = batch()
@@ -219,6 +232,6 @@ def test_labels_out_of_range(use_graph: bool) -> None:
     y.copy_from_numpy(np.array([0, 1, 2, 3, 4, 5, 6, 9]))
     assert net(x, y)[1].item() > 0
     with pytest.raises(TypeError, match="do not go into a tensor of dtype int32"):
-        y.copy_from_numpy(np.ones(8))
+        y.copy_from_numpy(np.full(8, 0.5))
     with pytest.raises(ValueError, match=r"9 elements, and the tensor of shape \(8,\) has 8"):
         y.copy_from_numpy(np.ones(9, np.int32))

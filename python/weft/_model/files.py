@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -48,6 +49,8 @@ def write(path: str | os.PathLike[str], groups: dict[str, Arrays], plain: dict[s
     arrays = io.BytesIO()
     np.savez(arrays, **{str(at): groups[group][name] for at, (group, name) in enumerate(keys)})  # type: ignore[arg-type] # by name
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder to save states in", str(target.parent))
     handle, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -143,14 +143,11 @@ class Tensor(NDArray):
         ArgumentValueError
             If there are not as many elements.
         ArgumentTypeError
-            If numbers would lose their fractions, or are none.
+            If numbers would lose their fractions, or are none; whole numbers of any dtype go into integers.
         """
         source = np.asarray(np_array)
         if not np.can_cast(source.dtype, self.dtype, "same_kind"):
-            raise ArgumentTypeError(
-                f"copy_from_numpy: values of dtype {source.dtype} do not go into a tensor of dtype {self.dtype}: cast "
-                f"them by astype({self.dtype.name!r})"
-            )
+            source = _whole(source, self.dtype)
         whole = offset == 0 and source.size == self.size
         if not whole and (offset <= 0 or offset + source.size > self.size):
             raise ArgumentValueError(
@@ -265,6 +262,19 @@ class Tensor(NDArray):
         drawn = draw(generator_of(self.device))
         write(target, drawn if drawn.device == self.device else drawn.to_device(self.device), 0)
         return target
+
+
+def _whole(source: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return the same values in a dtype of another kind; ArgumentTypeError if they change."""
+    if source.dtype.kind == "f" and dtype.kind in "iu":
+        with np.errstate(invalid="ignore"):
+            found = source.astype(dtype)
+        if np.array_equal(found, source):
+            return found
+    raise ArgumentTypeError(
+        f"copy_from_numpy: values of dtype {source.dtype} do not go into a tensor of dtype {dtype}: cast them by "
+        f"astype({dtype.name!r})"
+    )
 
 
 def _column(matrix: NDArray, v: NDArray) -> NDArray:

@@ -8,10 +8,8 @@ import numpy as np
 
 import weft
 from weft._array.namespace import (
-    abs as abs_,
     acos,
     acosh,
-    add,
     asin,
     asinh,
     atan,
@@ -19,24 +17,14 @@ from weft._array.namespace import (
     ceil,
     cos,
     cosh,
-    divide as div,
-    equal,
-    exp,
     floor,
-    greater,
-    less,
     log,
-    matmul,
-    multiply as mul,
     negative,
-    pow as pow_,
     reciprocal,
     round as rounde,
-    sign,
     sin,
     sinh,
     sqrt,
-    subtract as sub,
     tan,
     tanh,
 )
@@ -82,6 +70,66 @@ __all__ = [
 ]
 
 add_all = sum_of
+
+
+def abs_(a: NDArray) -> NDArray:
+    """Return the absolute values."""
+    return weft.abs(a)
+
+
+def exp(a: NDArray) -> NDArray:
+    """Return the exponentials."""
+    return weft.exp(a)
+
+
+def sign(a: NDArray) -> NDArray:
+    """Return the signs: -1, 0 or 1."""
+    return weft.sign(a)
+
+
+def add(a: NDArray | float, b: NDArray | float) -> NDArray:
+    """Return the sum."""
+    return weft.add(a, b)
+
+
+def sub(a: NDArray | float, b: NDArray | float) -> NDArray:
+    """Return the difference."""
+    return weft.subtract(a, b)
+
+
+def mul(x: NDArray | float, y: NDArray | float) -> NDArray:
+    """Return the product, element by element."""
+    return weft.multiply(x, y)
+
+
+def div(a: NDArray | float, b: NDArray | float) -> NDArray:
+    """Return the quotient."""
+    return weft.divide(a, b)
+
+
+def pow_(a: NDArray | float, b: NDArray | float) -> NDArray:
+    """Return the power."""
+    return weft.pow(a, b)
+
+
+def matmul(x: NDArray, w: NDArray) -> NDArray:
+    """Return the product of matrices."""
+    return weft.matmul(x, w)
+
+
+def less(x: NDArray | float, y: NDArray | float) -> NDArray:
+    """Return where the elements of `x` are less than those of `y`."""
+    return weft.less(x, y)
+
+
+def greater(x: NDArray | float, y: NDArray | float) -> NDArray:
+    """Return where the elements of `x` are greater than those of `y`."""
+    return weft.greater(x, y)
+
+
+def equal(x: NDArray | float, y: NDArray | float) -> NDArray:
+    """Return where elements are equal."""
+    return weft.equal(x, y)
 
 
 def nonzero(x: NDArray) -> NDArray:

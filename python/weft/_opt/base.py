@@ -151,6 +151,12 @@ class Optimizer:
 
     # Steps.
 
+    def device_check(self, *inputs: NDArray) -> None:
+        """Raise unless all inputs are on the device of the first."""
+        for x in inputs[1:]:
+            if x.device != inputs[0].device:
+                raise ArgumentValueError(f"{type(self).__name__}: arrays on {inputs[0].device} and on {x.device}")
+
     def __call__(self, loss: NDArray) -> None:
         """Compute the gradients of a loss, apply them, and count the step."""
         self.call(loss)

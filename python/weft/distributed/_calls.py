@@ -139,6 +139,11 @@ def _called(op: Op, comm: Communicator, x: Any, out: NDArray | None, **attribute
     _check_array(op.name, x)
     if out is not None:
         _check_target(op, x, out)
+        due = op.infer(Aval(x.shape, x.dtype), communicator=comm.name, **attributes)
+        if isinstance(due, Aval) and out.shape != due.shape:
+            raise CommunicatorValueError(
+                f"{op.name}() gives an array of shape {due.shape}, and out= has the shape {out.shape}"
+            )
     return one(op, x, out=out, communicator=comm.name, **attributes)
 
 
@@ -186,15 +191,22 @@ def _overlap(one: NDArray, other: NDArray) -> bool:
     return first < end and begin < last
 
 
+def _index(value: int, what: str) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise CommunicatorTypeError(f"{what} is a whole number, not {value!r}") from None
+
+
 def _rank(comm: Communicator, rank: int, name: str) -> int:
-    found = operator.index(rank)
+    found = _index(rank, f"{name}=")
     if not 0 <= found < comm.size:
         raise CommunicatorValueError(f"{name}={found} is no rank of {comm!r}: ranks are 0 to {comm.size - 1}")
     return found
 
 
 def _tag(tag: int) -> int:
-    found = operator.index(tag)
+    found = _index(tag, "tag=")
     if not 0 <= found < _TAGS:
         raise CommunicatorValueError(f"a tag is a number from 0 to {_TAGS - 1}, not {found}")
     return found

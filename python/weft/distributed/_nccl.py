@@ -5,7 +5,8 @@ reads is waited for on the device, and its fence is what others wait for. NCCL a
 same order: each mutates the communicator's variable, as MPI's do, and an array of one byte on the device, by which streams
 come one after another.
 
-The ranks find each other by MPI: the first collective sends round what NCCL wants all to know.
+The ranks find each other by MPI: the first collective sends round what NCCL wants all to know. They also meet by MPI before
+each: that op needs no array, so it goes ahead of what the devices still compute, and a rank that does not come is an error.
 """
 
 from __future__ import annotations
@@ -200,8 +201,9 @@ def push(
             raise CommunicatorTypeError(f"NCCL has no {reduction} of dtype {array.dtype}")
     road = _road(comm, array.device)
     call = _Call(work, count * times, kind, operation, peer)
-    if comm._check and work not in {"send", "recv"}:
-        # The ranks agree by MPI, on what is in its words alone.
+    if work not in {"send", "recv"}:
+        # A kernel of NCCL's that waits for a rank waits for ever. So the ranks meet by MPI first, whose waits have an end;
+        # if they check, they agree there on what is in these words.
         comm._core.push(f"{verb} of {array.dtype} {array.shape} on GPUs", "barrier", 0, 0)
     outputs = () if target is None else (target,)
     inputs = () if source is None else (source,)

@@ -11,7 +11,8 @@ through ``distributed.Client`` as ever: tasks, programs and symbols pickle, and 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 from weft._core import _TaskGraph
 from weft._default import get_engine
@@ -28,6 +29,7 @@ try:
     _core: Any = importlib.import_module("dask.core")
     _local: Any = importlib.import_module("dask.local")
     _callbacks: Any = importlib.import_module("dask.callbacks")
+    _ensure_dict: Any = importlib.import_module("dask.utils").ensure_dict
 except ImportError as _error:
     raise ImportError(
         f"weft.distributed.dask needs Dask of 2024.12 or newer ({_error}): pip install 'dask>=2024.12'"
@@ -86,15 +88,27 @@ def get(
     if not hasattr(dsk, "items"):
         dsk = dsk.__dask_graph__()
     known = dict(cache or {})
-    nodes: dict[Hashable, Any] = _spec.convert_legacy_graph(dsk, {*dsk, *known} if known else None)
-    wanted = list(dict.fromkeys(_core.flatten(keys if isinstance(keys, list) else [keys])))
+    asked = cast("list[Any]", keys) if isinstance(keys, list) else [keys]  # type: ignore[redundant-cast] # not to Pyright
+    nested = any(isinstance(key, list) for key in asked)
+    wanted: list[Hashable] = list(dict.fromkeys(_core.flatten(asked) if nested else asked))
     engine = engine or get_engine()
     with _callbacks.local_callbacks(callbacks) as active:
         if active:
+            nodes: dict[Hashable, Any] = _spec.convert_legacy_graph(dsk, {*dsk, *known} if known else None)
             values = _observed(nodes, wanted, known, engine, active)
         else:
-            values = _computed(_TaskGraph(nodes, wanted, known, _KINDS), engine)
-    return _local.nested_get(keys, values)
+            values = _computed(_graph(_ensure_dict(dsk), wanted, known), engine)
+    if nested:
+        return _local.nested_get(asked, values)
+    found = tuple(values[key] for key in asked)
+    return found if asked is keys else found[0]
+
+
+def _graph(nodes: dict[Hashable, Any], wanted: list[Hashable], known: dict[Hashable, Any], *calls: Any) -> _TaskGraph:  # noqa: ANN401 - callables
+    """Read a graph; what its older form allows beside calls, keys and lists is left to Dask's own conversion."""
+    names = {*nodes, *known} if known else nodes
+    convert = partial(_spec.convert_legacy_task, None, all_keys=names)
+    return _TaskGraph(nodes, wanted, known, _KINDS, _spec.Dict, convert, *calls)
 
 
 def _observed(
@@ -129,7 +143,7 @@ def _observed(
         call(nodes)
     failed = True
     try:
-        graph = _TaskGraph(nodes, wanted, known, _KINDS, begins, ends)
+        graph = _graph(nodes, wanted, known, begins, ends)
         order = graph.order()
         state["waiting"] = {key: set[Any]() for key in order}
         state["dependencies"] = {key: nodes[key].dependencies for key in order}

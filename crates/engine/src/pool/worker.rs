@@ -27,6 +27,8 @@ const CHAIN: u32 = 64;
 /// Looks for work before a worker sleeps, and pauses between two looks, fewer at first: 30 us together.
 const LOOKS: u32 = 72;
 const PAUSES: u32 = 48;
+/// Looks where ops go one by one: whom the last one has answered may have to wake up on this processor. 10 us.
+const LOOKS_IN_ORDER: u32 = 24;
 /// Looks after which it lets others run: one may have what this one looks for, and no processor.
 const SPINS: u32 = 16;
 
@@ -99,7 +101,7 @@ pub(super) fn work(
         worker.search();
         if !pool.is_over() && lane.take_excess() {
             worker.retire(parker);
-        } else if looks < worker.patience && !pool.is_stopping() {
+        } else if looks < if lane.in_order { LOOKS_IN_ORDER } else { worker.patience } && !pool.is_stopping() {
             looks += 1;
             for _ in 0..PAUSES.min(4 * looks) {
                 spin_hint();

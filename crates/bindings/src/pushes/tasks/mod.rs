@@ -3,11 +3,13 @@
 //! | file | home of |
 //! |---|---|
 //! | `read` | from Dask's nodes to calls on numbered values, each behind what it needs |
+//! | `legacy` | the same from Dask's older form, of tuples |
 //! | `run` | values, who still needs them, the first exception; a call as a step of a replay |
 //!
 //! The engine's replay decides what runs when. A call that raises fails no step: the graph is stopped, and what has not
 //! begun does nothing.
 
+mod legacy;
 mod read;
 mod run;
 
@@ -15,10 +17,11 @@ use crate::array::raised;
 use crate::engine::Engine;
 use crate::errors;
 use crate::variable::Variable;
+use legacy::Conversion;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use read::{Kinds, Reader};
-use run::{Observers, Run};
+use run::{Few, Observers, Run};
 use std::sync::Arc;
 use weft_array::{ArrayError, recording};
 use weft_engine::{AccessKind, PushOptions, ReplayBuilder, ReplayOptions, StepKind, StepOptions};
@@ -31,25 +34,29 @@ const PRIORITIES: usize = 1024;
 pub(crate) struct TaskGraph {
     run: Arc<Run>,
     /// Of each call, those that make what it reads.
-    needs: Vec<Vec<u32>>,
+    needs: Vec<Few>,
 }
 
 #[pymethods]
 impl TaskGraph {
     /// Of all `nodes` by key, those that are needed for the keys `wanted`; `known` are values by key. `kinds` are Dask's
-    /// classes; `before(key)` and `after(key, value)` are called around each call, if they are given.
+    /// classes, `mapping` its `Dict`, `convert(value)` its conversion of what its older form allows; `before(key)` and `after(key, value)` are called around each call, if they are given.
     #[new]
-    #[pyo3(signature = (nodes, wanted, known, kinds, before=None, after=None))]
+    #[allow(clippy::too_many_arguments)] // the package's
+    #[pyo3(signature = (nodes, wanted, known, kinds, mapping, convert, before=None, after=None))]
     fn new(
         nodes: &Bound<'_, PyDict>,
         wanted: &Bound<'_, PyList>,
         known: &Bound<'_, PyDict>,
         kinds: &Bound<'_, PyTuple>,
+        mapping: Bound<'_, PyAny>,
+        convert: Bound<'_, PyAny>,
         before: Option<Py<PyAny>>,
         after: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
         let observed = before.is_some() || after.is_some();
-        let read = Reader::new(nodes, known, Kinds::new(kinds)?, observed).read(wanted)?;
+        let read =
+            Reader::new(nodes, known, Kinds::new(kinds)?, Conversion::new(mapping, convert), observed).read(wanted)?;
         Ok(Self {
             run: Arc::new(Run::new(read.calls, read.values, read.wanted, Observers { before, after })),
             needs: read.needs,

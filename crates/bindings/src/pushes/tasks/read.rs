@@ -1,8 +1,10 @@
 //! From Dask's nodes to calls on numbered values.
 //!
-//! Nodes of Dask's own classes become calls that need no Python between them; what is of another class computes by itself.
+//! Nodes of Dask's own classes, and tuples of its older form, become calls that need no Python between them; what is of
+//! another class computes by itself.
 
-use super::run::{Argument, Function, Node, Slot, Task};
+use super::legacy::Conversion;
+use super::run::{Argument, Few, Function, Node, Slot, Task};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
@@ -45,7 +47,15 @@ struct Entry<'py> {
     call: Option<u32>,
     work: Option<Argument>,
     /// Keys that it needs, by their entries.
-    needs: Vec<u32>,
+    needs: Few,
+}
+
+#[cold]
+fn missing(key: &Bound<'_, PyAny>) -> PyErr {
+    match key.repr() {
+        Ok(key) => PyKeyError::new_err(format!("the graph has no key {key}")),
+        Err(error) => error,
+    }
 }
 
 /// A graph as it was read.
@@ -53,13 +63,14 @@ pub(super) struct Read {
     pub(super) calls: Vec<Task>,
     pub(super) values: Vec<Slot>,
     pub(super) wanted: Vec<(Py<PyAny>, u32)>,
-    pub(super) needs: Vec<Vec<u32>>,
+    pub(super) needs: Vec<Few>,
 }
 
 pub(super) struct Reader<'a, 'py> {
     nodes: &'a Bound<'py, PyDict>,
     known: &'a Bound<'py, PyDict>,
     kinds: Kinds<'py>,
+    pub(super) conversion: Conversion<'py>,
     /// Whether somebody hears of each call, so that keys which only stand for others count, too.
     observed: bool,
     /// Entries by key.
@@ -73,10 +84,12 @@ impl<'a, 'py> Reader<'a, 'py> {
         nodes: &'a Bound<'py, PyDict>,
         known: &'a Bound<'py, PyDict>,
         kinds: Kinds<'py>,
+        conversion: Conversion<'py>,
         observed: bool,
     ) -> Self {
         let read = Read { calls: Vec::new(), values: Vec::new(), wanted: Vec::new(), needs: Vec::new() };
-        Self { nodes, known, kinds, observed, places: PyDict::new(nodes.py()), entries: Vec::new(), read }
+        let places = PyDict::new(nodes.py());
+        Self { nodes, known, kinds, conversion, observed, places, entries: Vec::new(), read }
     }
 
     pub(super) fn read(mut self, wanted: &Bound<'py, PyList>) -> PyResult<Read> {
@@ -88,6 +101,18 @@ impl<'a, 'py> Reader<'a, 'py> {
             self.read.wanted.push((entry.key.clone().unbind(), entry.slot));
         }
         Ok(self.read)
+    }
+
+    /// Whether the graph has a key, or its value is known.
+    pub(super) fn has(&self, key: &Bound<'py, PyAny>) -> PyResult<bool> {
+        Ok(self.nodes.contains(key)? || !self.known.is_empty() && self.known.contains(key)?)
+    }
+
+    /// The value of another key.
+    pub(super) fn reference(&mut self, key: &Bound<'py, PyAny>, needs: &mut Few) -> PyResult<Argument> {
+        let entry = self.entry(key)?;
+        needs.push(entry);
+        Ok(Argument::Slot(entry))
     }
 
     /// The entry of a key.
@@ -103,7 +128,7 @@ impl<'a, 'py> Reader<'a, 'py> {
             slot: 0,
             call: None,
             work: None,
-            needs: Vec::new(),
+            needs: Few::new(),
         });
         Ok(place)
     }
@@ -147,25 +172,25 @@ impl<'a, 'py> Reader<'a, 'py> {
     fn open(&mut self, at: u32) -> PyResult<()> {
         let key = self.entries[at as usize].key.clone();
         let (nodes, known) = (self.nodes, self.known);
-        let mut needs = Vec::new();
-        let work = if let Some(value) = known.get_item(&key)? {
+        let mut needs = Few::new();
+        let value = if known.is_empty() { None } else { known.get_item(&key)? };
+        let work = if let Some(value) = value {
             Argument::Value(value.unbind())
         } else {
-            let Some(node) = nodes.get_item(&key)? else {
-                return Err(PyKeyError::new_err(format!("the graph has no key {}", key.repr()?)));
-            };
+            let Some(node) = nodes.get_item(&key)? else { return Err(missing(&key)) };
             if node.is_exact_instance(&self.kinds.task) {
                 self.call(&node, &mut needs)?
             } else if node.is_exact_instance(&self.kinds.data) {
                 Argument::Value(node.getattr(intern!(node.py(), "value"))?.unbind())
             } else if node.is_exact_instance(&self.kinds.alias) {
-                let target = self.entry(&node.getattr(intern!(node.py(), "target"))?)?;
-                needs.push(target);
-                Argument::Slot(target)
+                self.reference(&node.getattr(intern!(node.py(), "target"))?, &mut needs)?
             } else if node.is_instance(&self.kinds.any)? {
                 self.node(node, &mut needs)?
             } else {
-                Argument::Value(node.unbind())
+                match self.legacy(node, &mut needs)? {
+                    Argument::Slot(target) if target == at => return Err(missing(&key)), // it stands for itself
+                    work => work,
+                }
             }
         };
         needs.sort_unstable();
@@ -176,14 +201,13 @@ impl<'a, 'py> Reader<'a, 'py> {
     }
 
     /// A task's call. What it needs is named by entries, until they have their places.
-    fn call(&mut self, task: &Bound<'py, PyAny>, needs: &mut Vec<u32>) -> PyResult<Argument> {
+    fn call(&mut self, task: &Bound<'py, PyAny>, needs: &mut Few) -> PyResult<Argument> {
         let py = task.py();
         let given = task.getattr(intern!(py, "args"))?;
-        let positional: PyResult<Vec<_>> =
-            given.cast::<PyTuple>()?.iter().map(|item| self.argument(item, needs)).collect();
+        let positional: PyResult<_> = given.cast::<PyTuple>()?.iter().map(|item| self.argument(item, needs)).collect();
         let given = task.getattr(intern!(py, "kwargs"))?;
         let given = given.cast::<PyDict>()?;
-        let mut named = Vec::with_capacity(given.len());
+        let mut named = Vec::new();
         for (name, value) in given.iter() {
             named.push((name.unbind(), self.argument(value, needs)?));
         }
@@ -191,13 +215,11 @@ impl<'a, 'py> Reader<'a, 'py> {
         Ok(Argument::Call(Box::new(Function { callable, positional: positional?, named })))
     }
 
-    fn argument(&mut self, value: Bound<'py, PyAny>, needs: &mut Vec<u32>) -> PyResult<Argument> {
+    pub(super) fn argument(&mut self, value: Bound<'py, PyAny>, needs: &mut Few) -> PyResult<Argument> {
         let py = value.py();
         let kind = value.get_type();
         if kind.is(&self.kinds.reference) {
-            let entry = self.entry(&value.getattr(intern!(py, "key"))?)?;
-            needs.push(entry);
-            return Ok(Argument::Slot(entry));
+            return self.reference(&value.getattr(intern!(py, "key"))?, needs);
         }
         if kind.is(&self.kinds.list) {
             let items = value.getattr(intern!(py, "args"))?;
@@ -216,7 +238,7 @@ impl<'a, 'py> Reader<'a, 'py> {
     }
 
     /// A node of a class that is not known here.
-    fn node(&mut self, node: Bound<'py, PyAny>, needs: &mut Vec<u32>) -> PyResult<Argument> {
+    fn node(&mut self, node: Bound<'py, PyAny>, needs: &mut Few) -> PyResult<Argument> {
         let mut asked = Vec::new();
         for key in node.getattr(intern!(node.py(), "dependencies"))?.try_iter()? {
             let key = key?;
@@ -233,7 +255,7 @@ impl<'a, 'py> Reader<'a, 'py> {
         let entry = &mut self.entries[at as usize];
         entry.state = State::Placed;
         let needs = std::mem::take(&mut entry.needs);
-        let work = match entry.work.take() {
+        let mut work = match entry.work.take() {
             Some(Argument::Value(value)) => {
                 entry.slot = place(self.read.values.len());
                 self.read.values.push(Slot { value: Some(value), ..Slot::default() });
@@ -253,8 +275,8 @@ impl<'a, 'py> Reader<'a, 'py> {
         let key = entry.key.clone().unbind();
         (entry.slot, entry.call) = (slot, Some(place(self.read.calls.len())));
         let entries = &self.entries;
-        let mut reads: Vec<u32> = needs.iter().map(|&need| entries[need as usize].slot).collect();
-        let mut calls: Vec<u32> = needs.iter().filter_map(|&need| entries[need as usize].call).collect();
+        let mut reads: Few = needs.iter().map(|&need| entries[need as usize].slot).collect();
+        let mut calls: Few = needs.iter().filter_map(|&need| entries[need as usize].call).collect();
         for list in [&mut reads, &mut calls] {
             list.sort_unstable();
             list.dedup(); // two keys may stand for one value
@@ -262,26 +284,23 @@ impl<'a, 'py> Reader<'a, 'py> {
         for &slot in &reads {
             self.read.values[slot as usize].readers += 1;
         }
-        let work = self.numbered(work);
+        self.number(&mut work);
         self.read.calls.push(Task { key, work, reads, slot });
         self.read.needs.push(calls);
     }
 
-    /// The same argument with values in place of entries.
-    fn numbered(&self, argument: Argument) -> Argument {
-        let all = |items: Vec<Argument>| items.into_iter().map(|item| self.numbered(item)).collect();
+    /// Names values in place of entries.
+    fn number(&self, argument: &mut Argument) {
         match argument {
-            Argument::Value(value) => Argument::Value(value),
-            Argument::Slot(entry) => Argument::Slot(self.entries[entry as usize].slot),
-            Argument::List(items) => Argument::List(all(items)),
+            Argument::Value(_) => {}
+            Argument::Slot(at) => *at = self.entries[*at as usize].slot,
+            Argument::List(items) => items.iter_mut().for_each(|item| self.number(item)),
             Argument::Call(call) => {
-                let Function { callable, positional, named } = *call;
-                let named = named.into_iter().map(|(name, value)| (name, self.numbered(value))).collect();
-                Argument::Call(Box::new(Function { callable, positional: all(positional), named }))
+                let named = call.named.iter_mut().map(|(_, value)| value);
+                call.positional.iter_mut().chain(named).for_each(|item| self.number(item));
             }
-            Argument::Node(Node { node, needs }) => {
-                let slot = |(key, entry): (Py<PyAny>, u32)| (key, self.entries[entry as usize].slot);
-                Argument::Node(Node { node, needs: needs.into_iter().map(slot).collect() })
+            Argument::Node(Node { needs, .. }) => {
+                needs.iter_mut().for_each(|(_, at)| *at = self.entries[*at as usize].slot);
             }
         }
     }

@@ -4,8 +4,12 @@ use crate::call::call_with;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
+use smallvec::SmallVec;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use weft_engine::{Cause, Step, StepContext};
+
+/// Numbers of values or calls; most calls have a few.
+pub(super) type Few = SmallVec<[u32; 4]>;
 
 /// What a call is given.
 pub(super) enum Argument {
@@ -24,7 +28,7 @@ pub(super) enum Argument {
 /// A function with its arguments.
 pub(super) struct Function {
     pub(super) callable: Py<PyAny>,
-    pub(super) positional: Vec<Argument>,
+    pub(super) positional: SmallVec<[Argument; 2]>,
     pub(super) named: Vec<(Py<PyAny>, Argument)>,
 }
 
@@ -38,7 +42,7 @@ pub(super) struct Node {
 pub(super) struct Task {
     pub(super) key: Py<PyAny>,
     pub(super) work: Argument,
-    pub(super) reads: Vec<u32>,
+    pub(super) reads: Few,
     pub(super) slot: u32,
 }
 
@@ -148,7 +152,7 @@ impl Run {
                 Ok(PyList::new(py, items?)?.into_any())
             }
             Argument::Call(function) => {
-                let positional: PyResult<Vec<_>> =
+                let positional: PyResult<SmallVec<[_; 4]>> =
                     function.positional.iter().map(|item| self.evaluate(py, item)).collect();
                 let positional = PyTuple::new(py, positional?)?;
                 let named = if function.named.is_empty() {
