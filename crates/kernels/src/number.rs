@@ -81,6 +81,7 @@ number!(f64, std::convert::identity);
 
 /// Whether a number comes before the largest until now: NaN is the largest.
 #[inline]
+#[allow(clippy::neg_cmp_op_on_partial_ord)] // NaN is neither
 pub(crate) fn is_larger<T: Number>(value: T, best: T) -> bool {
     // Not less or equal: larger, or one of them is NaN.
     !(value <= best) & !best.is_nan()
