@@ -212,10 +212,10 @@ def _conv_weight(out: Elements, x: Elements, g: Elements, *like: Elements, **giv
     del like  # its shape is the result's
     windows, groups = convolved("nn.conv_weight", x.shape[2:], out.shape[2:], **given)
     padded = windows.around(x)
-    given = _grouped(g, groups)
+    results = _grouped(g, groups)
     for place, where in windows.places():
         data = np.swapaxes(_grouped(padded[where], groups), -1, -2)
-        out[place] = np.matmul(given, data).sum(0).reshape(out.shape[:2])
+        out[place] = np.matmul(results, data).sum(0).reshape(out.shape[:2])
 
 
 def _transposed_lengths(
