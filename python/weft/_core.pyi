@@ -118,6 +118,7 @@ __all__ = [
     "kernel_cross_entropy",
     "kernel_layer_norm",
     "kernel_lookup",
+    "kernel_mask",
     "kernel_neighbours",
     "kernel_sequence",
     "known_keys",
@@ -818,6 +819,7 @@ def kernel_layer_norm(
 def kernel_lookup(
     name: str, dtype: np.dtype[Any], numbers: np.dtype[Any], sizes: Sequence[int], gradient: bool
 ) -> Kernel | None: ...
+def kernel_mask(name: str, dtype: np.dtype[Any], count: int, rate: float) -> Kernel | None: ...
 def kernel_neighbours(
     name: str,
     dtype: np.dtype[Any],

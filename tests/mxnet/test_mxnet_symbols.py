@@ -227,3 +227,13 @@ def test_ops_are_registered_when_a_file_asks_for_them(script: RunScript) -> None
         """
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_ops_that_weft_lacks_are_named_at_once(tmp_path: Path) -> None:
+    nodes: list[dict[str, Any]] = [{"op": "null", "name": "x", "inputs": []}]
+    for at, op in enumerate(("First", "Flatten", "Second", "First")):
+        nodes.append({"op": op, "name": f"node{at}", "inputs": [[at, 0, 0]]})
+    graph = {"nodes": nodes, "arg_nodes": [0], "heads": [[4, 0, 0]], "attrs": {"mxnet_version": ["int", 10200]}}
+    (tmp_path / "net-symbol.json").write_text(json.dumps(graph))
+    with pytest.raises(weft.errors.GraphError, match=r"nobody has registered: First \(2\), Second \(1\)"):
+        weft.mxnet.load_checkpoint(tmp_path / "net", 0)

@@ -132,3 +132,45 @@ def test_a_program_computes_rectifiers_where_it_convolves() -> None:
             step(x)[0].wait_to_read()
         names = {trace.names[op["name"]] for op in trace.ops}
         assert ("nn.conv+nn.relu" in names) == joined, names
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4, 6), (1, 2, 5, 7), (2, 1, 6, 150), (1, 1, 130, 3)])
+def test_windows_side_by_side_are_those_of_any_other_size(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(8).integers(-2, 3, shape).astype("float64")
+    x[0, 0, :2, 1] = np.nan
+    pool, back = get_op("nn.max_pool"), get_op("nn.max_pool_data")
+    for dtype in ("float32", "float64"):
+        given = x.astype(dtype)
+        wanted: Any = np.empty((*shape[:2], shape[2] // 2, shape[3] // 2), dtype)
+        pool.compute["cpu"](wanted, given, kernel=2)
+        g, dx = numbers(*wanted.shape).astype(dtype), np.empty_like(given)
+        back.compute["cpu"](dx, g, given, kernel=2)
+        assert np.array_equal(nn.max_pool(given, 2).numpy(), wanted, equal_nan=True)
+        assert np.array_equal(back(weft.asarray(g), weft.asarray(given), kernel=2).numpy(), dx)  # type: ignore[union-attr] # one result
+
+
+@pytest.mark.parametrize("before", [0, 1, 2, 7])
+def test_masks_are_drawn_by_the_core_as_numpy_draws_them(before: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    op = get_op("random.dropout_mask")
+    assert nn.dropout(weft.ones((0, 3)), 0.3, weft.random.default_rng(5)).numpy().shape == (0, 3)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("the mask was drawn by Python")
+
+    monkeypatch.setattr(op, "compute", MappingProxyType({"cpu": refuse}))
+    for count in (1, 2, 3, 8, 9, 300_001):
+        for dtype in ("float32", "float64"):
+            ours, theirs = (weft.random.default_rng(5) for _ in range(2))
+            for rng in (ours, theirs):
+                rng.random(before, dtype="float32").wait_to_read()
+            found = nn.dropout(weft.ones(count, dtype=dtype), 0.3, ours)
+            drawn = theirs.random(count, dtype="float32").numpy()
+            assert np.array_equal(found.numpy(), np.multiply(drawn >= np.float32(0.3), 1 / (1 - 0.3)).astype(dtype))
+            assert np.array_equal(ours.random(5).numpy(), theirs.random(5).numpy())
+
+
+def test_results_lie_where_they_were_asked_for_between_two_elements_too() -> None:
+    x, memory = numbers(6, 5), np.zeros(6 * 5 * 4 + 1, np.uint8)
+    out = weft.asarray(memory[1:].view("float32").reshape(6, 5), copy=False)
+    get_op("nn.softmax")(weft.asarray(x), out=out)
+    assert np.array_equal(out.numpy(), nn.softmax(x).numpy())

@@ -101,7 +101,8 @@ mod _core {
     };
     #[pymodule_export]
     use super::pushes::{
-        kernel_cells, kernel_cross_entropy, kernel_layer_norm, kernel_lookup, kernel_neighbours, kernel_sequence,
+        kernel_cells, kernel_cross_entropy, kernel_layer_norm, kernel_lookup, kernel_mask, kernel_neighbours,
+        kernel_sequence,
     };
     #[pymodule_export]
     use super::signature::{Signatures, is_eager, set_eager};

@@ -2,7 +2,7 @@
 //! its own. Sums are of float64.
 
 use crate::buffer::{slice, slice_mut};
-use crate::number::Number;
+use crate::number::{Number, of_dtype};
 use crate::parts;
 use crate::sums::{share, sum};
 use std::marker::PhantomData;
@@ -42,11 +42,7 @@ impl Channels {
     /// The step that computes it, of float32 or float64.
     #[must_use]
     pub fn step(self, dtype: DType) -> Option<Arc<dyn Blocked>> {
-        match dtype {
-            DType::Float32 => Some(Arc::new(By::<f32>(self, PhantomData))),
-            DType::Float64 => Some(Arc::new(By::<f64>(self, PhantomData))),
-            _ => None,
-        }
+        of_dtype!(dtype, T => Arc::new(By::<T>(self, PhantomData)))
     }
 
     /// How many elements the data have, inputs and outputs: true for those of the data's size, false for vectors.

@@ -9,7 +9,7 @@
 
 use crate::buffer::{slice, slice_mut, with_own};
 use crate::loops::{activation, rectify};
-use crate::number::{Matrix, multiply};
+use crate::number::{Matrix, multiply, of_dtype};
 use crate::parts;
 use crate::real::Real;
 use crate::window::Window;
@@ -59,11 +59,12 @@ impl Convolution {
     /// The step that computes it, of float32 or float64.
     #[must_use]
     pub fn step(self, dtype: DType) -> Option<Arc<dyn Blocked>> {
-        match dtype {
-            DType::Float32 => Some(crate::library::step(self).unwrap_or_else(|| Arc::new(By::<f32>::new(self)))),
-            DType::Float64 => Some(Arc::new(By::<f64>::new(self))),
-            _ => None,
+        if dtype == DType::Float32
+            && let Some(step) = crate::library::step(self)
+        {
+            return Some(step);
         }
+        of_dtype!(dtype, T => Arc::new(By::<T>::new(self)))
     }
 
     /// The same, followed by a loop over the results, if that is the rectifier.

@@ -3,6 +3,7 @@
 
 use crate::buffer::{slice, slice_mut, with_own};
 use crate::loops::sigmoid;
+use crate::number::of_dtype;
 use crate::parts;
 use crate::real::Real;
 use std::marker::PhantomData;
@@ -38,11 +39,7 @@ impl Cells {
     /// The step that computes it.
     #[must_use]
     pub fn step(self, dtype: DType) -> Option<Arc<dyn Blocked>> {
-        match dtype {
-            DType::Float32 => Some(Arc::new(By::<f32>(self, PhantomData))),
-            DType::Float64 => Some(Arc::new(By::<f64>(self, PhantomData))),
-            _ => None,
-        }
+        of_dtype!(dtype, T => Arc::new(By::<T>(self, PhantomData)))
     }
 
     /// How many times as wide as states its inputs and its outputs are.

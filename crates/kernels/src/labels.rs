@@ -2,6 +2,7 @@
 
 use crate::buffer::{slice, slice_mut};
 use crate::integers::{Integers, is_taken};
+use crate::number::of_dtype;
 use crate::parts;
 use crate::real::Real;
 use crate::rows::{largest, powers};
@@ -29,12 +30,10 @@ impl CrossEntropy {
     /// The step that computes it.
     #[must_use]
     pub fn step(self, dtype: DType) -> Option<Arc<dyn Blocked>> {
-        match dtype {
-            _ if self.classes.is_some_and(|classes| !is_taken(classes)) => None,
-            DType::Float32 => Some(Arc::new(By::<f32>(self, PhantomData))),
-            DType::Float64 => Some(Arc::new(By::<f64>(self, PhantomData))),
-            _ => None,
+        if self.classes.is_some_and(|classes| !is_taken(classes)) {
+            return None;
         }
+        of_dtype!(dtype, T => Arc::new(By::<T>(self, PhantomData)))
     }
 
     /// Types and sizes of its operands, inputs first, of which there is one more for a gradient.

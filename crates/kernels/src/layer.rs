@@ -1,7 +1,7 @@
 //! Normalisation of rows by their own mean and deviation, and its gradients. Sums are of float64.
 
 use crate::buffer::{slice, slice_mut};
-use crate::number::Number;
+use crate::number::{Number, of_dtype};
 use crate::parts;
 use crate::sums::{share, sum};
 use std::marker::PhantomData;
@@ -27,11 +27,7 @@ impl LayerNorm {
     /// The step that computes it.
     #[must_use]
     pub fn step(self, dtype: DType) -> Option<Arc<dyn Blocked>> {
-        match dtype {
-            DType::Float32 => Some(Arc::new(By::<f32>(self, PhantomData))),
-            DType::Float64 => Some(Arc::new(By::<f64>(self, PhantomData))),
-            _ => None,
-        }
+        of_dtype!(dtype, T => Arc::new(By::<T>(self, PhantomData)))
     }
 
     /// Sizes of its operands, three inputs first.

@@ -9,6 +9,7 @@
 //! | `convolution` | products of data, weights and results, by columns that fit into the cache |
 //! | `library` | the same by oneDNN, where it was opened |
 //! | `pooling` | largest elements and means of windows, and their gradients |
+//! | `tiles` | the same of windows of two by two, side by side |
 //! | `rows` | softmax and its logarithm, along one axis |
 //! | `labels` | cross entropy with labels, and its gradient |
 //! | `sums` | sums of float64 |
@@ -16,6 +17,7 @@
 //! | `layer` | normalisation of rows, and its gradients |
 //! | `neighbours` | sums over neighbouring channels, and normalisation by them |
 //! | `lookup` | rows of a table that numbers name, and the table's gradient |
+//! | `draws` | masks of dropout: numbers of a generator, as NumPy draws them |
 //! | `gates` | what recurrent cells do element by element |
 //! | `sequences` | recurrent layers over whole sequences |
 //! | `real` | exponentials, roots and the like of both types |
@@ -27,6 +29,7 @@
 mod buffer;
 mod channels;
 mod convolution;
+mod draws;
 mod gates;
 mod integers;
 mod labels;
@@ -42,10 +45,12 @@ mod real;
 mod rows;
 mod sequences;
 mod sums;
+mod tiles;
 mod window;
 
 pub use channels::{Channels, Channelwise};
 pub use convolution::{Convolution, Product};
+pub use draws::Mask;
 pub use gates::{Cells, Gates};
 pub use integers::OutOfRange;
 pub use labels::CrossEntropy;

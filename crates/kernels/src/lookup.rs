@@ -2,7 +2,7 @@
 
 use crate::buffer::{slice, slice_mut};
 use crate::integers::{Integers, is_taken};
-use crate::number::Number;
+use crate::number::{Number, of_dtype};
 use crate::parts;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -28,12 +28,10 @@ impl Lookup {
     /// The step that computes it.
     #[must_use]
     pub fn step(self, dtype: DType) -> Option<Arc<dyn Blocked>> {
-        match dtype {
-            _ if !is_taken(self.numbers) => None,
-            DType::Float32 => Some(Arc::new(By::<f32>(self, PhantomData))),
-            DType::Float64 => Some(Arc::new(By::<f64>(self, PhantomData))),
-            _ => None,
+        if !is_taken(self.numbers) {
+            return None;
         }
+        of_dtype!(dtype, T => Arc::new(By::<T>(self, PhantomData)))
     }
 
     /// Types and sizes of its operands, the output last.

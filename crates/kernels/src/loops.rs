@@ -1,5 +1,6 @@
 //! Activations and their gradients, element by element, in the form of NumPy's inner loops.
 
+use crate::number::of_dtype;
 use crate::real::Real;
 use std::ffi::{c_char, c_void};
 use weft_array::{DType, StridedLoop};
@@ -85,6 +86,15 @@ fn gelu_data<T: Real>([g, x]: [T; 2]) -> T {
 /// Elements that are computed at a time: vectors of them.
 const CHUNK: usize = 64;
 
+/// Calls a function of `N` numbers for each of these elements.
+#[inline(always)]
+#[allow(clippy::inline_always)] // else the length is not known
+fn call<T: Real, const N: usize>(given: &[[T; CHUNK]; N], found: &mut [T], function: &impl Fn([T; N]) -> T) {
+    for (at, to) in found.iter_mut().enumerate() {
+        *to = function(std::array::from_fn(|which| given[which][at]));
+    }
+}
+
 /// Calls a function of `N` numbers for each element. Operands are brought together in chunks, so that the function sees
 /// elements one behind the other, wherever they lie.
 ///
@@ -120,12 +130,11 @@ unsafe fn each<T: Real, const N: usize>(
                     *chunk = [start.cast::<T>().read_unaligned(); CHUNK];
                 }
             }
-            for (at, to) in found[..count].iter_mut().enumerate() {
-                let mut numbers = [T::ZERO; N];
-                for (number, chunk) in numbers.iter_mut().zip(&given) {
-                    *number = chunk[at];
-                }
-                *to = function(numbers);
+            // Of a known length: the compiler takes several elements at a time.
+            if count == CHUNK {
+                call(&given, &mut found, &function);
+            } else {
+                call(&given, &mut found[..count], &function);
             }
             let step = *steps.add(N);
             let out = (*args.add(N)).offset(done * step);
@@ -141,6 +150,8 @@ unsafe fn each<T: Real, const N: usize>(
         }
     }
 }
+
+type Run = unsafe extern "C" fn(*mut *mut c_char, *const isize, *const isize, *mut c_void);
 
 macro_rules! loops {
     ($($name:literal: $function:ident, $count:literal;)*) => {
@@ -158,11 +169,7 @@ macro_rules! loops {
                         // SAFETY: the loop is made for as many operands.
                         unsafe { each::<T, $count>(args, dimensions, steps, $function) }
                     }
-                    let function = match dtype {
-                        DType::Float32 => run::<f32>,
-                        DType::Float64 => run::<f64>,
-                        _ => return None,
-                    };
+                    let function = of_dtype!(dtype, T => run::<T> as Run)?;
                     // SAFETY: it touches its operands alone, aligned or not.
                     unsafe { StridedLoop::new(function, std::ptr::null_mut(), &[dtype; $count], &[dtype]) }
                 })*

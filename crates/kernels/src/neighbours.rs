@@ -1,6 +1,7 @@
 //! Sums over neighbouring channels, and normalisation by those of squares: data are `(outer, channels, inner)`.
 
 use crate::buffer::{slice, with_own};
+use crate::number::of_dtype;
 use crate::parts;
 use crate::real::Real;
 use std::marker::PhantomData;
@@ -43,11 +44,7 @@ impl Across {
     /// The step that computes it.
     #[must_use]
     pub fn step(self, dtype: DType) -> Option<Arc<dyn Blocked>> {
-        match dtype {
-            DType::Float32 => Some(Arc::new(By::<f32>(self, PhantomData))),
-            DType::Float64 => Some(Arc::new(By::<f64>(self, PhantomData))),
-            _ => None,
-        }
+        of_dtype!(dtype, T => Arc::new(By::<T>(self, PhantomData)))
     }
 }
 

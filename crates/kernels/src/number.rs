@@ -53,6 +53,24 @@ macro_rules! number {
     };
 }
 
+/// What is made for the type of numbers that a dtype stands for, under a name of its own; nothing for other dtypes.
+macro_rules! of_dtype {
+    ($dtype:expr, $type:ident => $made:expr) => {
+        match $dtype {
+            weft_array::DType::Float32 => {
+                type $type = f32;
+                Some($made)
+            }
+            weft_array::DType::Float64 => {
+                type $type = f64;
+                Some($made)
+            }
+            _ => None,
+        }
+    };
+}
+pub(crate) use of_dtype;
+
 #[allow(clippy::cast_possible_truncation)] // the nearest one is meant
 fn narrow(value: f64) -> f32 {
     value as f32
@@ -60,6 +78,20 @@ fn narrow(value: f64) -> f32 {
 
 number!(f32, narrow);
 number!(f64, std::convert::identity);
+
+/// Whether a number comes before the largest until now: NaN is the largest.
+#[inline]
+#[allow(clippy::neg_cmp_op_on_partial_ord)] // NaN is neither
+pub(crate) fn is_larger<T: Number>(value: T, best: T) -> bool {
+    // Not less or equal: larger, or one of them is NaN.
+    !(value <= best) & !best.is_nan()
+}
+
+/// The larger of two, the first of equals.
+#[inline]
+pub(crate) fn larger<T: Number>(best: T, value: T) -> T {
+    if is_larger(value, best) { value } else { best }
+}
 
 /// A matrix as a product takes it: where it begins, and how many elements its rows and its columns are apart.
 #[derive(Clone, Copy)]

@@ -1,12 +1,16 @@
 //! Pooling: the largest element of each window, or the mean of its elements, and gradients of both.
 
 use crate::buffer::{slice, slice_mut, with_own};
-use crate::number::Number;
+use crate::number::{Number, is_larger, larger, of_dtype};
 use crate::parts;
+use crate::tiles::Tiles;
 use crate::window::Window;
 use std::sync::Arc;
 use weft_array::{Blocked, DType};
 use weft_engine::Cause;
+
+/// Operations on numbers that an element of a window is worth: it is loaded, compared and chosen by itself.
+const ELEMENT: usize = 4;
 
 /// What is done with windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,11 +44,7 @@ impl Pooling {
     /// The step that computes it, of float32 or float64.
     #[must_use]
     pub fn step(self, dtype: DType) -> Option<Arc<dyn Blocked>> {
-        match dtype {
-            DType::Float32 => Some(Arc::new(By(self, self.share::<f32>()))),
-            DType::Float64 => Some(Arc::new(By(self, self.share::<f64>()))),
-            _ => None,
-        }
+        of_dtype!(dtype, T => Arc::new(By(self, self.share::<T>())))
     }
 
     /// The reciprocal of how many elements a window has.
@@ -52,19 +52,13 @@ impl Pooling {
         T::ONE / T::of(u32::try_from(self.window.size()).map_or(f64::INFINITY, f64::from))
     }
 
-    fn work(&self) -> usize {
-        self.planes * self.window.total() * self.window.size()
+    fn operations(&self) -> usize {
+        self.planes * self.window.total() * self.window.size() * ELEMENT
     }
 }
 
 /// Pooling, and the reciprocal of how many elements a window has.
 struct By<T>(Pooling, T);
-
-/// Whether an element comes before the largest until now.
-#[inline]
-fn is_larger<T: Number>(value: T, best: T) -> bool {
-    (value > best) | (value.is_nan() & !best.is_nan())
-}
 
 /// The part of a window that lies in the data, along each axis: where it begins, and how many elements it has.
 fn inside(window: &Window, at: [usize; 3]) -> [(usize, usize); 3] {
@@ -223,6 +217,13 @@ impl<T: Number> By<T> {
     }
 
     fn plane(&self, inputs: &[&[T]], out: &mut [T]) {
+        if let Some(tiles) = Tiles::of(&self.0.window) {
+            match (self.0.pool, inputs) {
+                (Pool::Largest, [data]) => return tiles.largest(data, out),
+                (Pool::ToLargest, [grads, data]) => return tiles.to_largest(grads, data, out),
+                _ => {}
+            }
+        }
         let step = self.0.window.stride[2];
         match (self.0.pool, inputs) {
             (Pool::Largest, [data]) => {
@@ -230,7 +231,7 @@ impl<T: Number> By<T> {
                 self.each_line(out, |line, out| {
                     self.each_place(line, |low, high, start| {
                         for (to, &value) in out[low..high].iter_mut().zip(data[start..].iter().step_by(step)) {
-                            *to = if is_larger(value, *to) { value } else { *to };
+                            *to = larger(*to, value);
                         }
                     });
                 });
@@ -275,11 +276,11 @@ impl<T: Number> By<T> {
 
 impl<T: Number> Blocked for By<T> {
     fn blocks(&self) -> usize {
-        parts::count(self.0.planes, self.0.work())
+        parts::count(self.0.planes, self.operations())
     }
 
     fn operations(&self) -> usize {
-        self.0.work()
+        self.0.operations()
     }
 
     unsafe fn run_block(&self, arrays: &[*mut u8], _: *mut u8, block: usize) -> Result<(), Cause> {

@@ -1,6 +1,7 @@
 //! Softmax and its logarithm along one axis, and their gradients: data are `(outer, length, inner)`.
 
 use crate::buffer::{slice, slice_mut, with_own};
+use crate::number::of_dtype;
 use crate::parts;
 use crate::real::Real;
 use crate::sums::sum;
@@ -39,11 +40,7 @@ impl Rows {
     /// The step that computes it, of float32 or float64.
     #[must_use]
     pub fn step(self, dtype: DType) -> Option<Arc<dyn Blocked>> {
-        match dtype {
-            DType::Float32 => Some(Arc::new(By::<f32>(self, PhantomData))),
-            DType::Float64 => Some(Arc::new(By::<f64>(self, PhantomData))),
-            _ => None,
-        }
+        of_dtype!(dtype, T => Arc::new(By::<T>(self, PhantomData)))
     }
 
     /// How many inputs it has, each of the size of the result.

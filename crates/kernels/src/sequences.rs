@@ -3,7 +3,7 @@
 
 use crate::buffer::{slice, slice_mut, with_own};
 use crate::gates::{gru, gru_back, lstm, lstm_back};
-use crate::number::{Matrix, multiply};
+use crate::number::{Matrix, multiply, of_dtype};
 use crate::parts;
 use crate::real::Real;
 use std::marker::PhantomData;
@@ -57,11 +57,7 @@ impl Sequence {
     /// The step that computes it.
     #[must_use]
     pub fn step(self, dtype: DType) -> Option<Arc<dyn Blocked>> {
-        match dtype {
-            DType::Float32 => Some(Arc::new(By::<f32>(self, PhantomData))),
-            DType::Float64 => Some(Arc::new(By::<f64>(self, PhantomData))),
-            _ => None,
-        }
+        of_dtype!(dtype, T => Arc::new(By::<T>(self, PhantomData)))
     }
 
     /// Sizes of its operands, and how many of them are inputs, which come first.

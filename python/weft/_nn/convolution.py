@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from weft._array.shapes import Shape
     from weft._core import NDArray
 
-__all__ = ["conv", "conv_transpose"]
+__all__ = ["conv", "conv_transpose", "convolved"]
 
 _SPATIAL = range(1, 4)
 
@@ -64,6 +64,30 @@ def _windows(
         return windows_of(op, lengths, kernel, stride, padding, dilation)
     except ShapeError as error:
         raise ShapeError(f"{error}; {describe(**avals)}") from None
+
+
+def convolved(
+    op: str,
+    lengths: Shape,
+    size: Shape,
+    /,
+    *,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+    **_: Any,
+) -> tuple[Windows, int]:
+    """Return the windows and the groups that a convolution's attributes describe; the others are said of shapes.
+
+    Examples
+    --------
+    >>> from weft._nn.convolution import convolved
+    >>> windows, groups = convolved("nn.conv", (8,), (3,), stride=2, filters=4)
+    >>> windows.counts, groups
+    ((3,), 1)
+    """
+    return windows_of(op, lengths, size, stride, padding, dilation), groups
 
 
 def _infer_conv(
@@ -107,20 +131,8 @@ def _place(weight: Elements, place: Any, groups: int) -> Elements:
 
 
 @register_op("nn.conv", infer=_infer_conv)
-def _conv(
-    out: Elements,
-    x: Elements,
-    weight: Elements,
-    *bias: Elements,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    filters: int | None = None,
-    kernel: Any = None,
-) -> None:
-    del filters, kernel  # said of the weights
-    windows = windows_of("nn.conv", x.shape[2:], weight.shape[2:], stride, padding, dilation)
+def _conv(out: Elements, x: Elements, weight: Elements, *bias: Elements, **given: Any) -> None:
+    windows, groups = convolved("nn.conv", x.shape[2:], weight.shape[2:], **given)
     padded = windows.around(x)
     total = np.zeros_like(out, shape=(out.shape[0], groups, out.shape[1] // groups, math.prod(windows.counts)))
     for place, where in windows.places():
@@ -169,19 +181,9 @@ def _add_data(out: Elements, g: Elements, weight: Elements, windows: Windows, gr
 
 
 @register_op("nn.conv_data", infer=_infer_data)
-def _conv_data(
-    out: Elements,
-    g: Elements,
-    weight: Elements,
-    *like: Elements,
-    size: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> None:
-    del like, size  # the result's
-    windows = windows_of("nn.conv_data", out.shape[2:], weight.shape[2:], stride, padding, dilation)
+def _conv_data(out: Elements, g: Elements, weight: Elements, *like: Elements, **given: Any) -> None:
+    del like  # its shape is the result's
+    windows, groups = convolved("nn.conv_data", out.shape[2:], weight.shape[2:], **given)
     _add_data(out, g, weight, windows, groups)
 
 
@@ -206,24 +208,14 @@ def _infer_weight(
 
 
 @register_op("nn.conv_weight", infer=_infer_weight)
-def _conv_weight(
-    out: Elements,
-    x: Elements,
-    g: Elements,
-    *like: Elements,
-    kernel: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> None:
-    del like, kernel  # the result's
-    windows = windows_of("nn.conv_weight", x.shape[2:], out.shape[2:], stride, padding, dilation)
+def _conv_weight(out: Elements, x: Elements, g: Elements, *like: Elements, **given: Any) -> None:
+    del like  # its shape is the result's
+    windows, groups = convolved("nn.conv_weight", x.shape[2:], out.shape[2:], **given)
     padded = windows.around(x)
-    given = _grouped(g, groups)
+    results = _grouped(g, groups)
     for place, where in windows.places():
         data = np.swapaxes(_grouped(padded[where], groups), -1, -2)
-        out[place] = np.matmul(given, data).sum(0).reshape(out.shape[:2])
+        out[place] = np.matmul(results, data).sum(0).reshape(out.shape[:2])
 
 
 def _transposed_lengths(
@@ -280,21 +272,8 @@ def _infer_transpose(
 
 
 @register_op("nn.conv_transpose", infer=_infer_transpose)
-def _conv_transpose(
-    out: Elements,
-    x: Elements,
-    weight: Elements,
-    *bias: Elements,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-    filters: int | None = None,
-    kernel: Any = None,
-) -> None:
-    del output_padding, filters, kernel  # said of the results and the weights
-    windows = windows_of("nn.conv_transpose", out.shape[2:], weight.shape[2:], stride, padding, dilation)
+def _conv_transpose(out: Elements, x: Elements, weight: Elements, *bias: Elements, **given: Any) -> None:
+    windows, groups = convolved("nn.conv_transpose", out.shape[2:], weight.shape[2:], **given)
     _add_data(out, x, weight, windows, groups)
     if bias:
         out += bias[0].reshape(-1, *(1,) * (out.ndim - 2))

@@ -195,12 +195,11 @@ def _pooling(op: str) -> Callable[..., tuple[Shapes, Shapes]]:
         (x,), (out,) = ins, outs
         if x is None:
             return ins, outs
-        given = {key: attributes.get(key) for key in ("kernel", "stride")}
-        up = attributes.get("ceil_mode", False)
+        given = {key: each for key, each in attributes.items() if key != "count_include_pad"}
         counts: Sequence[int | None] = (None,) * (len(x) - 2)
         if None not in x[2:]:
             lengths = tuple(each or 0 for each in x)
-            counts = pooled(op, lengths, given["kernel"], given["stride"], attributes.get("padding", 0), up=up).counts
+            counts = pooled(op, lengths, **given).counts
         batch = tuple(_first(a, _at(out, at)) for at, a in enumerate(x[:2]))
         return [_join(op, "x", x, (*batch, *x[2:]))], [_join(op, "the result", out, (*batch, *counts))]
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from weft._core import Kernel, Loop, NDArray
 from weft._nn import native_cells, native_layers
+from weft._nn.convolution import convolved
 from weft._nn.library import onednn
 from weft._nn.pooling import pooled
 from weft._nn.running import add_bias, around, is_plain, run
-from weft._nn.windows import Windows, windows_of
 from weft.ops import get_op
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from weft._array.calls import DType
     from weft._array.shapes import Shape
+    from weft._nn.windows import Windows
 
 __all__ = ["attach"]
 
@@ -48,12 +49,11 @@ def _convolution(
     data: Shape,
     weight: Shape,
     results: Shape,
-    given: tuple[Any, ...],
     bias: bool,  # noqa: FBT001 - a part of the key
+    **given: Any,
 ) -> Kernel | None:
     """Return the kernel of one of a convolution's products, given the shapes of all three."""
-    stride, padding, dilation, groups = given
-    windows = windows_of(name, data[2:], weight[2:], stride, padding, dilation)
+    windows, groups = convolved(name, data[2:], weight[2:], **given)
     if windows.counts != results[2:] or 0 in (*data, *weight, *results):
         return None
     onednn()
@@ -61,39 +61,29 @@ def _convolution(
     return Kernel.convolution(name, product, dtype, sizes, _described(windows), bias)
 
 
-def _given(stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1, **_: Any) -> tuple[Any, ...]:
-    return stride, padding, dilation, groups
-
-
 def _push_conv(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:
     (out,), (x, weight) = outputs, operands[:2]
     shapes, bias = (x.shape, weight.shape, out.shape), len(operands) > 2  # noqa: PLR2004 - data and weights
-    kernel = _convolution("nn.conv", "results", out.dtype, *shapes, _given(**attributes), bias)
+    kernel = _convolution("nn.conv", "results", out.dtype, *shapes, bias, **attributes)
     return run(kernel, outputs, operands)
 
 
 def _push_data(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:
     (out,), (g, weight) = outputs, operands[:2]
-    kernel = _convolution(
-        "nn.conv_data", "data", out.dtype, out.shape, weight.shape, g.shape, _given(**attributes), False
-    )
+    kernel = _convolution("nn.conv_data", "data", out.dtype, out.shape, weight.shape, g.shape, False, **attributes)
     return run(kernel, outputs, operands[:2])
 
 
 def _push_weight(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:
     (out,), (x, g) = outputs, operands[:2]
-    kernel = _convolution(
-        "nn.conv_weight", "weights", out.dtype, x.shape, out.shape, g.shape, _given(**attributes), False
-    )
+    kernel = _convolution("nn.conv_weight", "weights", out.dtype, x.shape, out.shape, g.shape, False, **attributes)
     return run(kernel, outputs, operands[:2])
 
 
 def _push_transpose(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:
     """Push it as the gradient of data, then add the bias."""
     (out,), (x, weight) = outputs, operands[:2]
-    kernel = _convolution(
-        "nn.conv_transpose", "data", out.dtype, out.shape, weight.shape, x.shape, _given(**attributes), False
-    )
+    kernel = _convolution("nn.conv_transpose", "data", out.dtype, out.shape, weight.shape, x.shape, False, **attributes)
     if any(each.dtype != out.dtype for each in operands) or not run(kernel, outputs, operands[:2]):
         return False
     for bias in operands[2:]:
@@ -107,13 +97,12 @@ def _pooling(
     pool: str,
     dtype: DType,
     shape: Shape,
-    given: tuple[Any, ...],
     include: bool | None,  # noqa: FBT001 - as above
+    **given: Any,
 ) -> Kernel | None:
-    kernel, stride, padding, up = given
     if 0 in shape:
         return None
-    windows = pooled(name, shape, kernel, stride, padding, up=up)
+    windows = pooled(name, shape, **given)
     reach = None
     if include:
         reach = _three(
@@ -129,18 +118,14 @@ def _pool(name: str, pool: str, *, data: int | None) -> Callable[..., bool]:
         outputs: tuple[NDArray],
         operands: tuple[NDArray, ...],
         *,
-        kernel: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
         count_include_pad: bool | None = None,
+        **given: Any,
     ) -> bool:
         shape = outputs[0].shape if data is None else operands[data].shape
         if pool in ("mean", "to_mean"):
             operands = operands[:1]
             count_include_pad = count_include_pad is None or count_include_pad
-        given = (kernel, stride, padding, ceil_mode)
-        return run(_pooling(name, pool, outputs[0].dtype, shape, given, count_include_pad), outputs, operands)
+        return run(_pooling(name, pool, outputs[0].dtype, shape, count_include_pad, **given), outputs, operands)
 
     return push
 

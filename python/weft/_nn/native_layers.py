@@ -17,9 +17,10 @@ from weft._core import (
     kernel_cross_entropy,
     kernel_layer_norm,
     kernel_lookup,
+    kernel_mask,
     kernel_neighbours,
 )
-from weft._nn.running import around, run
+from weft._nn.running import around, is_plain, run
 from weft.ops import get_op
 
 if TYPE_CHECKING:
@@ -159,6 +160,17 @@ def _push_lrn(
     return run(kernel, outputs, operands)
 
 
+@lru_cache(maxsize=1024)
+def _mask(dtype: DType, count: int, rate: float) -> Kernel | None:
+    return kernel_mask("random.dropout_mask", dtype, count, rate) if count else None
+
+
+def _push_mask(outputs: tuple[NDArray], operands: tuple[Any, ...], *, rate: float) -> bool:
+    """Push a draw that changes a generator's state: what the other operand is does not count."""
+    (out,), state = outputs, operands[0]
+    return is_plain(state) and run(_mask(out.dtype, out.size, rate), outputs, (state,), integers=0)
+
+
 def _push_over(outputs: tuple[NDArray], operands: tuple[Any, ...], *, axis: int = 1) -> bool:
     (out,), v = outputs, operands[0]
     if not isinstance(v, NDArray) or v.dtype != out.dtype:
@@ -209,6 +221,7 @@ PUSHES: dict[str, Callable[..., bool]] = {
     "nn.lrn": _push_lrn,
     "nn.over": _push_over,
     "nn.part": _push_part,
+    "random.dropout_mask": _push_mask,
     "nn.state": _push_state,
     "nn.state_data": _push_state_data,
 }

@@ -30,30 +30,30 @@ __all__ = ["avg_pool", "divisors", "max_pool", "pooled"]
 _SPATIAL = range(1, 4)
 
 
-def pooled(op: str, shape: Shape, kernel: Any, stride: Any, padding: Any, *, up: bool) -> Windows:
-    """Return the windows of a pooling; ValueError where one would lie in the padding alone."""
-    found = windows_of(op, shape[2:], kernel, kernel if stride is None else stride, padding, up=up)
+def pooled(
+    op: str, shape: Shape, *, kernel: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False
+) -> Windows:
+    """Return the windows that a pooling's attributes describe; ValueError where one would lie in the padding alone."""
+    found = windows_of(op, shape[2:], kernel, kernel if stride is None else stride, padding, up=ceil_mode)
     if any(max(pair) >= size for pair, size in zip(found.padding, found.kernel, strict=True)):
         raise ArgumentValueError(f"{op}: padding {padding!r} is to be smaller than the kernel {kernel!r}")
     return found
 
 
-def _infer(op: str, x: Aval, kernel: Any, stride: Any, padding: Any, *, up: bool) -> Aval:
+def _infer(op: str, x: Aval, **given: Any) -> Aval:
     if len(x.shape) - 2 not in _SPATIAL:
         raise refuse(op, "data (N, C, *spatial) of 1 to 3 spatial dimensions are taken", x=x)
     floating(op, x=x)
-    return Aval((*x.shape[:2], *pooled(op, x.shape, kernel, stride, padding, up=up).counts), x.dtype)
+    return Aval((*x.shape[:2], *pooled(op, x.shape, **given).counts), x.dtype)
 
 
 def _infer_max(x: Aval, *, kernel: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False) -> Aval:
-    return _infer("nn.max_pool", x, kernel, stride, padding, up=ceil_mode)
+    return _infer("nn.max_pool", x, kernel=kernel, stride=stride, padding=padding, ceil_mode=ceil_mode)
 
 
 @register_op("nn.max_pool", infer=_infer_max)
-def _max_pool(
-    out: Elements, x: Elements, *, kernel: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False
-) -> None:
-    windows = pooled("nn.max_pool", x.shape, kernel, stride, padding, up=ceil_mode)
+def _max_pool(out: Elements, x: Elements, **given: Any) -> None:
+    windows = pooled("nn.max_pool", x.shape, **given)
     padded = windows.around(x, -np.inf)
     out.fill(-np.inf)
     for _, where in windows.places():
@@ -78,24 +78,15 @@ def _largest(x: Elements, windows: Windows) -> Elements:
 def _infer_max_data(
     g: Aval, x: Aval, *, kernel: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False
 ) -> Aval:
-    wanted = _infer("nn.max_pool_data", x, kernel, stride, padding, up=ceil_mode)
+    wanted = _infer("nn.max_pool_data", x, kernel=kernel, stride=stride, padding=padding, ceil_mode=ceil_mode)
     if g.shape != wanted.shape:
         raise refuse("nn.max_pool_data", f"gradients are to have shape {wanted.shape}", g=g, x=x)
     return Aval(x.shape, floating("nn.max_pool_data", g=g, x=x))
 
 
 @register_op("nn.max_pool_data", infer=_infer_max_data)
-def _max_pool_data(
-    out: Elements,
-    g: Elements,
-    x: Elements,
-    *,
-    kernel: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-) -> None:
-    windows = pooled("nn.max_pool", x.shape, kernel, stride, padding, up=ceil_mode)
+def _max_pool_data(out: Elements, g: Elements, x: Elements, **given: Any) -> None:
+    windows = pooled("nn.max_pool", x.shape, **given)
     chosen = _largest(x, windows)
     padded = np.zeros_like(out, shape=(*x.shape[:2], *windows.padded))
     for number, (_, where) in enumerate(windows.places()):
@@ -108,22 +99,13 @@ def _infer_take(
 ) -> Aval:
     if t.shape != x.shape:
         raise refuse("nn.max_pool_take", "both are to have one shape", t=t, x=x)
-    found = _infer("nn.max_pool_take", x, kernel, stride, padding, up=ceil_mode)
+    found = _infer("nn.max_pool_take", x, kernel=kernel, stride=stride, padding=padding, ceil_mode=ceil_mode)
     return Aval(found.shape, floating("nn.max_pool_take", t=t, x=x))
 
 
 @register_op("nn.max_pool_take", infer=_infer_take)
-def _max_pool_take(
-    out: Elements,
-    t: Elements,
-    x: Elements,
-    *,
-    kernel: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-) -> None:
-    windows = pooled("nn.max_pool", x.shape, kernel, stride, padding, up=ceil_mode)
+def _max_pool_take(out: Elements, t: Elements, x: Elements, **given: Any) -> None:
+    windows = pooled("nn.max_pool", x.shape, **given)
     chosen = _largest(x, windows)
     padded = windows.around(t, 0)
     out.fill(0)
@@ -141,7 +123,7 @@ def _infer_avg(
     count_include_pad: bool = True,
 ) -> Aval:
     del count_include_pad
-    return _infer("nn.avg_pool", x, kernel, stride, padding, up=ceil_mode)
+    return _infer("nn.avg_pool", x, kernel=kernel, stride=stride, padding=padding, ceil_mode=ceil_mode)
 
 
 def divisors(windows: Windows, *, count_include_pad: bool) -> list[list[int]]:
@@ -172,17 +154,8 @@ def _scale(like: Elements, windows: Windows, *, count_include_pad: bool) -> Elem
 
 
 @register_op("nn.avg_pool", infer=_infer_avg)
-def _avg_pool(
-    out: Elements,
-    x: Elements,
-    *,
-    kernel: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> None:
-    windows = pooled("nn.avg_pool", x.shape, kernel, stride, padding, up=ceil_mode)
+def _avg_pool(out: Elements, x: Elements, *, count_include_pad: bool = True, **given: Any) -> None:
+    windows = pooled("nn.avg_pool", x.shape, **given)
     padded = windows.around(x, 0)
     out.fill(0)
     for _, where in windows.places():
@@ -201,25 +174,15 @@ def _infer_avg_data(
     count_include_pad: bool = True,
 ) -> Aval:
     del count_include_pad
-    wanted = _infer("nn.avg_pool_data", like, kernel, stride, padding, up=ceil_mode)
+    wanted = _infer("nn.avg_pool_data", like, kernel=kernel, stride=stride, padding=padding, ceil_mode=ceil_mode)
     if g.shape != wanted.shape:
         raise refuse("nn.avg_pool_data", f"gradients are to have shape {wanted.shape}", g=g, x=like)
     return Aval(like.shape, floating("nn.avg_pool_data", g=g))
 
 
 @register_op("nn.avg_pool_data", infer=_infer_avg_data)
-def _avg_pool_data(
-    out: Elements,
-    g: Elements,
-    like: Elements,
-    *,
-    kernel: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    ceil_mode: bool = False,
-    count_include_pad: bool = True,
-) -> None:
-    windows = pooled("nn.avg_pool", like.shape, kernel, stride, padding, up=ceil_mode)
+def _avg_pool_data(out: Elements, g: Elements, like: Elements, *, count_include_pad: bool = True, **given: Any) -> None:
+    windows = pooled("nn.avg_pool", like.shape, **given)
     scaled = g * _scale(g, windows, count_include_pad=count_include_pad)
     padded = np.zeros_like(out, shape=(*out.shape[:2], *windows.padded))
     for _, where in windows.places():

@@ -1,6 +1,6 @@
 //! Ops that run steps which fall into blocks.
 
-use super::team::{self, Blocks};
+use super::team::{self, Blocks, Crew};
 use crate::door::{self, Call, recording};
 use crate::memory::Block;
 use crate::step::{Blocked, Operands, Step};
@@ -16,29 +16,25 @@ const WORTH_HELP: usize = 1 << 17;
 /// Scratch begins at a multiple of this.
 const ALIGN: usize = 64;
 
-/// Pushes a step that falls into blocks on dense arrays.
+/// Pushes a step that falls into blocks on dense arrays, those that it was made for: what it reads, changes, writes.
 ///
 /// # Safety
 ///
 /// The arrays have the dtypes and the shapes that the step was made for, row after row.
 pub unsafe fn push_blocked(
     step: &Arc<dyn Blocked>,
-    outputs: &[&Array],
-    inputs: &[&Array],
+    arrays: &[(&Array, Access)],
     mut options: PushOptions<'_>,
 ) -> Result<(), ArrayError> {
     options.note = options.note.or(Kind::Compute);
-    let Some(first) = outputs.first() else { return Ok(()) };
-    for output in outputs {
-        output.buffer().check_writable()?;
-        if inputs.iter().any(|input| input.buffer().is_same(output.buffer())) {
+    let Some((last, _)) = arrays.last() else { return Ok(()) };
+    for (at, (array, _)) in arrays.iter().enumerate().filter(|(_, (_, access))| *access != Access::Read) {
+        array.buffer().check_writable()?;
+        if arrays[..at].iter().any(|(other, _)| other.buffer().is_same(array.buffer())) {
             return Err(ArrayError::Invalid("a kernel writes to none of the arrays that it reads".to_owned()));
         }
     }
-    let reads = inputs.iter().map(|array| (*array, Access::Read));
-    let arrays: SmallVec<[(&Array, Access); 6]> =
-        reads.chain(outputs.iter().map(|array| (*array, Access::Overwrite))).collect();
-    let call = Call::on(first.engine(), &arrays, options);
+    let call = Call::on(last.engine(), arrays, options);
     if recording::is_open() {
         return door::note(Step::Blocked(Arc::clone(step)), &call);
     }
@@ -47,7 +43,7 @@ pub unsafe fn push_blocked(
 
 /// The payload that runs such a step on the arrays of a call.
 pub(super) fn payload(step: &Arc<dyn Blocked>, call: &Call<'_>) -> impl Payload + use<> {
-    let arrays = call.arrays.iter().map(|(array, _)| (*array).clone()).collect();
+    let arrays = call.arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect();
     Shared { step: Arc::clone(step), arrays, note: call.options.note }
 }
 
@@ -63,20 +59,19 @@ pub unsafe fn run_blocked(
     context: &mut OpContext<'_>,
     note: Note,
 ) -> Result<(), Cause> {
-    let arrays = operands.iter().map(|(array, _)| array.clone()).collect();
-    Shared { step: Arc::clone(step), arrays, note }.run(context)
+    Shared { step: Arc::clone(step), arrays: operands.iter().cloned().collect(), note }.run(context)
 }
 
 struct Shared {
     step: Arc<dyn Blocked>,
     /// Inputs, then outputs.
-    arrays: SmallVec<[Array; 6]>,
+    arrays: SmallVec<[(Array, Access); 6]>,
     note: Note,
 }
 
 impl Payload for Shared {
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
-        let start = |array: &Array| {
+        let start = |(array, _): &(Array, Access)| {
             let start = array.buffer().start()?;
             Ok(start.wrapping_add(array.layout().offset).expose_provenance())
         };
@@ -87,37 +82,58 @@ impl Payload for Shared {
             bytes => Some(Block::new(bytes.saturating_add(ALIGN)).map_err(|error| Cause::Error(Box::new(error)))?),
         };
         let scratch = block.as_ref().map_or(0, |block| block.start().expose_provenance().next_multiple_of(ALIGN));
-        let Some(last) = self.arrays.last() else { return Ok(()) };
+        let Some((last, _)) = self.arrays.last() else { return Ok(()) };
         let engine = last.engine().clone();
         let device = Device { index: last.device(), ..Device::default() };
-        let (blocks, note) = (self.step.blocks(), self.note);
-        let helpers = if self.step.operations() < WORTH_HELP {
-            0
-        } else {
-            engine.idle_workers(device).min(blocks.saturating_sub(1))
-        };
+        let is_worth = self.step.operations() >= WORTH_HELP;
+        let crew = is_worth.then_some(Crew { engine, device, note: self.note });
         let work =
-            Work { starts, scratch, step: self.step, failed: Mutex::default(), _keeps: (self.arrays, block, copies) };
+            Work { starts, scratch, step: self.step, failed: Mutex::default(), copies, _keeps: (self.arrays, block) };
         // SAFETY: the accesses are granted for as long as the op lasts.
         unsafe { work.step.begin(&work.pointers(), work.scratch()) }?;
-        team::run(work, context, helpers, || engine, (device, note))
+        team::run(work, context, crew)
     }
 }
 
-/// Copies arrays that begin between two elements, as memory from outside may: steps take aligned ones.
-fn align(arrays: &[Array], starts: &mut [usize]) -> Result<Vec<Block>, Cause> {
+/// What stands for an array that begins between two elements, as memory from outside may: steps take aligned ones.
+struct Copy {
+    block: Block,
+    bytes: usize,
+    /// Where to it is brought back, if it was written.
+    back: Option<usize>,
+}
+
+impl Copy {
+    fn start(&self) -> usize {
+        self.block.start().expose_provenance().next_multiple_of(ALIGN)
+    }
+}
+
+/// # Safety
+///
+/// There are so many bytes at both, and nobody else knows the latter.
+unsafe fn copy(from: usize, to: usize, bytes: usize) {
+    let from = std::ptr::with_exposed_provenance::<u8>(from);
+    // SAFETY: the caller's promise.
+    unsafe { std::ptr::with_exposed_provenance_mut::<u8>(to).copy_from_nonoverlapping(from, bytes) };
+}
+
+/// Copies arrays that begin between two elements.
+fn align(arrays: &[(Array, Access)], starts: &mut [usize]) -> Result<Vec<Copy>, Cause> {
     let mut copies = Vec::new();
-    for (array, start) in arrays.iter().zip(starts) {
+    for ((array, access), start) in arrays.iter().zip(starts) {
         if start.is_multiple_of(array.dtype().size()) {
             continue;
         }
-        let copy = Block::new(array.bytes() + ALIGN).map_err(|error| Cause::Error(Box::new(error)))?;
-        let to = copy.start().expose_provenance().next_multiple_of(ALIGN);
-        let pointer = std::ptr::with_exposed_provenance_mut::<u8>;
-        // SAFETY: the access is granted, the array is dense, and the copy is large enough.
-        unsafe { pointer(*start).copy_to_nonoverlapping(pointer(to), array.bytes()) };
-        *start = to;
-        copies.push(copy);
+        let (bytes, back) = (array.bytes(), (*access != Access::Read).then_some(*start));
+        let block = Block::new(bytes + ALIGN).map_err(|error| Cause::Error(Box::new(error)))?;
+        let made = Copy { block, bytes, back };
+        if *access != Access::Overwrite {
+            // SAFETY: the access is granted, the array is dense, and the copy is large enough.
+            unsafe { copy(*start, made.start(), bytes) };
+        }
+        *start = made.start();
+        copies.push(made);
     }
     Ok(copies)
 }
@@ -128,7 +144,8 @@ struct Work {
     scratch: usize,
     step: Arc<dyn Blocked>,
     failed: Mutex<Option<Cause>>,
-    _keeps: (SmallVec<[Array; 6]>, Option<Block>, Vec<Block>),
+    copies: Vec<Copy>,
+    _keeps: (SmallVec<[(Array, Access); 6]>, Option<Block>),
 }
 
 impl Work {
@@ -158,6 +175,13 @@ impl Blocks for Work {
             return Err(cause);
         }
         // SAFETY: as above; all blocks were run.
-        unsafe { self.step.finish(&self.pointers(), self.scratch()) }
+        unsafe { self.step.finish(&self.pointers(), self.scratch()) }?;
+        for made in &self.copies {
+            if let Some(back) = made.back {
+                // SAFETY: as above: the copy is as large as the array, and all of it was written.
+                unsafe { copy(made.start(), back, made.bytes) };
+            }
+        }
+        Ok(())
     }
 }

@@ -1,13 +1,14 @@
 //! Ops made of several strided loops.
 
-use super::team::{self, Blocks};
+use super::team::{self, Blocks, Crew};
 use crate::Array;
 use crate::door::{self, Call};
 use crate::step::Fused;
 use crate::{Access, ArrayError};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, PoisonError};
-use weft_engine::{Cause, Device, Engine, OpContext, Payload};
+use weft_engine::trace::Note;
+use weft_engine::{Cause, Device, OpContext, Payload};
 
 /// Fused loops and their arrays, as a payload.
 struct Run {
@@ -56,10 +57,9 @@ impl Payload for Run {
         let start = |array: &Array| Ok(array.buffer().start()?.wrapping_add(array.layout().offset));
         let pointers = self.arrays.iter().map(start).collect::<Result<SmallVec<[*mut u8; 4]>, Cause>>()?;
         let Some(engine) = self.arrays.first().map(|array| array.engine().clone()) else { return Ok(()) };
-        let blocks = self.step.blocks();
-        let helpers = if blocks > 1 { engine.idle_workers(self.device).min(blocks - 1) } else { 0 };
+        let crew = Crew { engine, device: self.device, note: Note::default() };
         let work = Work { step: self.step, pointers, slots: Mutex::default(), arrays: Mutex::new(self.arrays) };
-        team::run(work, context, helpers, || Engine::clone(&engine), (self.device, weft_engine::trace::Note::default()))
+        team::run(work, context, Some(crew))
     }
 }
 

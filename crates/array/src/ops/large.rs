@@ -14,10 +14,10 @@
 //! buffer that nobody had touched when it was pushed, or to one that an op in hand has filled and that nobody else
 //! had looked at in between.
 //!
-//! Idle workers are asked to help with the blocks; who finishes the last one completes the op. Results do not depend
+//! Workers that are or become idle are asked to help with the blocks; who finishes the last one completes the op. Results do not depend
 //! on any of this: each element is computed by itself.
 
-use super::team::{self, Blocks};
+use super::team::{self, Blocks, Crew};
 use crate::ArrayError;
 use crate::access::{enqueue, place};
 use crate::door::Call;
@@ -238,9 +238,9 @@ impl Payload for Run {
             return Ok(());
         };
         let hand = Hand::new(job.gather(followers))?;
-        let idle = |engine: &Engine| engine.idle_workers(job.device).min(hand.blocks - 1);
-        let helpers = if hand.blocks > 1 { job.with_engine(idle) } else { 0 };
-        team::run(hand, context, helpers, || job.with_engine(Engine::clone), (job.device, job.note))
+        let crew = |engine: &Engine| Crew { engine: engine.clone(), device: job.device, note: job.note };
+        let crew = (hand.blocks > 1).then(|| job.with_engine(crew));
+        team::run(hand, context, crew)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Ops that multiply matrices.
 
 use super::at_once;
-use super::team::{self, Blocks};
+use super::team::{self, Blocks, Crew};
 use crate::door::{self, Call, recording};
 use crate::step::{Matmul, Step, StridedLoop};
 use crate::{Access, Array, ArrayError};
@@ -51,9 +51,8 @@ impl Payload for Shared {
         }
         let engine = self.arrays[2].engine().clone();
         let device = Device { index: self.arrays[2].device(), ..Device::default() };
-        let helpers = engine.idle_workers(device).min(self.step.blocks() - 1);
-        let note = self.note;
-        team::run(Product { starts, of: self }, context, helpers, || engine, (device, note))
+        let crew = Crew { engine, device, note: self.note };
+        team::run(Product { starts, of: self }, context, Some(crew))
     }
 }
 

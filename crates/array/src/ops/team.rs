@@ -1,4 +1,4 @@
-//! The blocks of one op, run by the worker that has it and by idle ones that help.
+//! The blocks of one op, run by the worker that has it and by others that have nothing else to do.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_engine::trace::Note;
@@ -16,14 +16,31 @@ pub(super) trait Blocks: Send + Sync + 'static {
     fn finish(&self) -> Result<(), Cause>;
 }
 
+/// Where those who help come from, and what traces say of them.
+pub(super) struct Crew {
+    pub(super) engine: Engine,
+    pub(super) device: Device,
+    pub(super) note: Note,
+}
+
+impl Crew {
+    /// How many could begin now.
+    fn idle(&self) -> usize {
+        self.engine.idle_workers(self.device)
+    }
+}
+
 struct Team<B> {
     work: B,
+    crew: Crew,
     progress: Mutex<Progress>,
 }
 
 struct Progress {
     next: usize,
     left: usize,
+    /// Helpers that were asked for and have not begun.
+    asked: usize,
     completion: Option<Completion>,
 }
 
@@ -33,16 +50,20 @@ impl<B: Blocks> Team<B> {
     }
 
     /// Runs blocks until none is left to be begun. Who runs the last one completes the op.
-    fn work(&self) {
+    fn work(self: &Arc<Self>) {
         loop {
-            let number = {
+            let (number, others) = {
                 let mut progress = self.progress();
                 if progress.next == self.work.count() {
                     return;
                 }
                 progress.next += 1;
-                progress.next - 1
+                let left = self.work.count() - progress.next;
+                let others = if progress.asked == 0 && left > 0 { self.crew.idle().min(left) } else { 0 };
+                progress.asked += others;
+                (progress.next - 1, others)
             };
+            (0..others).for_each(|_| self.ask());
             self.work.block(number);
             let completion = {
                 let mut progress = self.progress();
@@ -59,34 +80,34 @@ impl<B: Blocks> Team<B> {
             }
         }
     }
-}
 
-/// Runs the blocks of an op with so many helpers, which are asked for by pushes to `engine`.
-pub(super) fn run<B: Blocks>(
-    work: B,
-    context: &mut OpContext<'_>,
-    helpers: usize,
-    engine: impl FnOnce() -> Engine,
-    (device, note): (Device, Note),
-) -> Result<(), Cause> {
-    if helpers == 0 {
-        (0..work.count()).for_each(|number| work.block(number));
-        return work.finish();
-    }
-    let engine = engine();
-    let progress = Progress { next: 0, left: work.count(), completion: Some(context.defer()) };
-    let team = Arc::new(Team { work, progress: Mutex::new(progress) });
-    let name = engine.is_traced().then_some("helper");
-    let options = PushOptions { device, name, note: note.unnamed(), ..PushOptions::default() };
-    for _ in 0..helpers {
-        let team = Arc::clone(&team);
+    /// Asks for one helper.
+    fn ask(self: &Arc<Self>) {
+        let (team, engine) = (Arc::clone(self), &self.crew.engine);
+        let name = engine.is_traced().then_some("helper");
+        let options =
+            PushOptions { device: self.crew.device, name, note: self.crew.note.unnamed(), ..PushOptions::default() };
         let help = move |_: &mut OpContext<'_>| {
+            team.progress().asked -= 1;
             team.work();
             Ok(())
         };
         // An op may push whether the engine is closed or not.
-        let _ = engine.push_unlimited(help, &mut Accesses::new(&engine), &options);
+        let _ = engine.push_unlimited(help, &mut Accesses::new(engine), &options);
     }
-    team.work();
+}
+
+/// Runs the blocks of an op: alone, and from when another worker has nothing to do, with all who have not. Without a crew
+/// they are not worth the hand-over.
+pub(super) fn run<B: Blocks>(work: B, context: &mut OpContext<'_>, crew: Option<Crew>) -> Result<(), Cause> {
+    let (count, mut next) = (work.count(), 0);
+    let is_alone = |next: usize| count - next == 1 || crew.as_ref().is_none_or(|crew| crew.idle() == 0);
+    while next < count && is_alone(next) {
+        work.block(next);
+        next += 1;
+    }
+    let Some(crew) = crew.filter(|_| next < count) else { return work.finish() };
+    let progress = Progress { next, left: count - next, asked: 0, completion: Some(context.defer()) };
+    Arc::new(Team { work, crew, progress: Mutex::new(progress) }).work();
     Ok(())
 }

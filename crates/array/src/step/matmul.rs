@@ -28,10 +28,26 @@ pub struct Matmul {
 /// Rows, and columns, of a block of the output at most: it is large enough for what is packed for it to be used often.
 const BLOCK: usize = 512;
 
+/// Products of numbers of a block at least, where a smaller one falls into a few.
+const WORTH: usize = 1 << 23;
+/// Those few.
+const FEW: usize = 4;
+
 /// Products of numbers in a product of matrices that is run where it is pushed: some microseconds, as many as a worker
 /// takes to wake up. NumPy's loops for integers take ten times as long for each; those for vectors of the other types are BLAS's.
 const SHORT: usize = 1 << 15;
 const SHORT_OF_LOOPS: usize = 1 << 12;
+
+/// Into how many blocks the output's rows and its columns fall.
+fn blocks([rows, inner, columns]: [usize; 3]) -> [usize; 2] {
+    let few = (rows.saturating_mul(inner).saturating_mul(columns) / WORTH).clamp(1, FEW);
+    let of = |length: usize| length.div_ceil(BLOCK).max(1);
+    match [of(rows), of(columns)] {
+        [1, 1] if rows > columns => [few, 1],
+        [1, 1] => [1, few],
+        more => more,
+    }
+}
 
 impl Matmul {
     /// `output = left @ right` for arrays of at least two axes, none of them empty; the axes before those two are
@@ -72,8 +88,7 @@ impl Matmul {
             _ => None,
         };
         let native = native.filter(|_| lengths[0] > 1 && lengths[2] > 1 && steps.iter().all(|step| step % size == 0));
-        let count = |length: isize| if native.is_some() { length.unsigned_abs().div_ceil(BLOCK).max(1) } else { 1 };
-        let blocks = [count(lengths[0]), count(lengths[2])];
+        let blocks = if native.is_some() { blocks(lengths.map(isize::unsigned_abs)) } else { [1, 1] };
         Ok(Self { kernel, stack, lengths, steps, native, blocks })
     }
 

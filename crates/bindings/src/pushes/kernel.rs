@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use weft_array::{Array, Blocked, DType, push_blocked};
+use weft_array::{Access, Array, Blocked, DType, push_blocked};
 use weft_engine::PushOptions;
 use weft_engine::trace::Kind;
 use weft_kernels::{Along, Channels, Channelwise, Convolution, Pool, Pooling, Product, Rows, Window, onednn};
@@ -20,6 +20,8 @@ pub(crate) struct Kernel {
     /// The type of each operand and how many elements it has, inputs first.
     operands: SmallVec<[(DType, usize); 6]>,
     inputs: usize,
+    /// How many of the inputs, the last ones, are changed.
+    changed: usize,
     step: Arc<dyn Blocked>,
 }
 
@@ -31,7 +33,12 @@ impl Kernel {
         inputs: usize,
         step: Arc<dyn Blocked>,
     ) -> Self {
-        Self { name, operands: operands.into_iter().collect(), inputs, step }
+        Self { name, operands: operands.into_iter().collect(), inputs, changed: 0, step }
+    }
+
+    /// The same, of whose inputs the last so many are changed.
+    pub(super) fn changing(self, changed: usize) -> Self {
+        Self { changed, ..self }
     }
 
     /// One of one type.
@@ -184,17 +191,24 @@ impl Kernel {
                 return Err(refuse("a kernel takes contiguous arrays of the sizes and dtypes that it was made for"));
             }
         }
-        let (read, written) = arrays.split_at(self.inputs);
-        let Some(first) = held.last() else { return Ok(()) };
-        let bytes: usize = written.iter().map(|array| array.bytes()).sum();
-        first.get().owner().get().wait_for_room(py, bytes as u64)?;
-        let note = trace::of_arrays(py, written[0].engine(), Kind::Compute, &self.name);
+        let Some(last) = held.last() else { return Ok(()) };
+        let bytes: usize = arrays[self.inputs..].iter().map(|array| array.bytes()).sum();
+        last.get().owner().get().wait_for_room(py, bytes as u64)?;
+        let note = trace::of_arrays(py, last.get().inner.engine(), Kind::Compute, &self.name);
         let options = PushOptions { note, bytes: bytes as u64, name: Some(&self.name), ..PushOptions::default() };
+        let unchanged = self.inputs - self.changed;
+        let access = |at: usize| match at {
+            _ if at < unchanged => Access::Read,
+            _ if at < self.inputs => Access::Mutate,
+            _ => Access::Overwrite,
+        };
+        let arrays: SmallVec<[(&Array, Access); 6]> =
+            arrays.iter().enumerate().map(|(at, array)| (*array, access(at))).collect();
         // SAFETY: they are contiguous, and of the sizes and dtypes that the step was made for.
-        let pushed = unsafe { push_blocked(&self.step, written, read, options) };
+        let pushed = unsafe { push_blocked(&self.step, &arrays, options) };
         pushed.map_err(|error| crate::array::raised(py, error))?;
-        for output in &held[self.inputs..] {
-            record::wrote(py, output.get());
+        for written in &held[unchanged..] {
+            record::wrote(py, written.get());
         }
         Ok(())
     }

@@ -22,7 +22,8 @@ pub(crate) use fresh::{fresh_elements, fresh_join, fresh_product, fresh_reductio
 pub(crate) use kernel::{Kernel, open_onednn};
 pub(crate) use memory::{Lasting, Memory, beside, copy_elements, empty, memory_stats, memory_trim, wrap};
 pub(crate) use network::{
-    kernel_cells, kernel_cross_entropy, kernel_layer_norm, kernel_lookup, kernel_neighbours, kernel_sequence,
+    kernel_cells, kernel_cross_entropy, kernel_layer_norm, kernel_lookup, kernel_mask, kernel_neighbours,
+    kernel_sequence,
 };
 pub(crate) use operator::Operator;
 pub(crate) use pieces::{push_join, push_roll, push_search};

@@ -4,7 +4,8 @@
 use super::kernel::{Kernel, refuse};
 use crate::array::dtypes;
 use pyo3::prelude::*;
-use weft_kernels::{Across, Cells, CrossEntropy, Gates, LayerNorm, Lookup, Mode, Neighbours, Sequence};
+use weft_array::DType;
+use weft_kernels::{Across, Cells, CrossEntropy, Gates, LayerNorm, Lookup, Mask, Mode, Neighbours, Sequence};
 
 /// Cross entropy, or its gradient, of so many rows of so many classes; labels are classes of a dtype, or rows.
 #[pyfunction]
@@ -35,6 +36,14 @@ pub(crate) fn kernel_layer_norm(
     let (dtype, [outer, length]) = (dtypes::from_python(dtype)?, sizes);
     let own = LayerNorm { gradient, outer, length, eps };
     Ok(own.step(dtype).map(|step| Kernel::alike(name, dtype, own.operands(), 3, step)))
+}
+
+/// So many numbers of a mask of dropout, by a generator's state, which is changed.
+#[pyfunction]
+pub(crate) fn kernel_mask(name: String, dtype: &Bound<'_, PyAny>, count: usize, rate: f64) -> PyResult<Option<Kernel>> {
+    let (own, dtype) = (Mask { count, rate }, dtypes::from_python(dtype)?);
+    let operands = [(DType::UInt64, Mask::STATE), (dtype, count)];
+    Ok(own.step(dtype).map(|step| Kernel::of(name, operands, 1, step).changing(1)))
 }
 
 /// Rows of a table that numbers of a dtype name, or the table's gradient; sizes are how many numbers and rows there are,

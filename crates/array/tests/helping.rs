@@ -1,0 +1,63 @@
+//! Who runs the blocks of a step: also those who become idle while it is under way.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+use weft_array::{Access, Array, Blocked, Call, DType, push, push_blocked};
+use weft_engine::{Cause, Engine, OpContext, PushOptions, Settings, Wait};
+
+/// Blocks, of which the first lets another op end; the others wait a little for a second thread to run one.
+struct Shared {
+    release: Mutex<Option<Sender<()>>>,
+    threads: Mutex<Vec<ThreadId>>,
+    came: Condvar,
+}
+
+impl Blocked for Shared {
+    fn blocks(&self) -> usize {
+        20_000
+    }
+
+    fn operations(&self) -> usize {
+        usize::MAX
+    }
+
+    unsafe fn run_block(&self, _: &[*mut u8], _: *mut u8, _: usize) -> Result<(), Cause> {
+        drop(self.release.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        if !threads.contains(&thread::current().id()) {
+            threads.push(thread::current().id());
+            self.came.notify_all();
+        }
+        drop(self.came.wait_timeout_while(threads, Duration::from_millis(1), |threads| threads.len() < 2));
+        Ok(())
+    }
+}
+
+/// An op that has begun, and ends when it is let go.
+fn hold(array: &Array) -> Sender<()> {
+    let (release, released): (Sender<()>, Receiver<()>) = channel();
+    let (tell, begun) = channel();
+    let arrays = [(array, Access::Overwrite)];
+    let op = move |_: &mut OpContext<'_>| {
+        let _ = tell.send(());
+        let _ = released.recv();
+        Ok(())
+    };
+    push(op, &Call::on(array.engine(), &arrays, PushOptions::default())).expect("an open engine");
+    begun.recv_timeout(Duration::from_secs(20)).expect("nothing is in its way");
+    release
+}
+
+#[test]
+fn a_worker_that_becomes_idle_helps_with_what_is_under_way() {
+    let engine = Engine::new(Settings { workers: Some(2), ..Settings::default() }).expect("valid settings");
+    let [held, out] = [(); 2].map(|()| Array::empty(&engine, &[8], DType::UInt8).expect("a small array"));
+    let release = Mutex::new(Some(hold(&held)));
+    let step = Arc::new(Shared { release, threads: Mutex::default(), came: Condvar::new() });
+    let blocked: Arc<dyn Blocked> = step.clone();
+    push_blocked(&blocked, &[(&out, Access::Overwrite)], PushOptions::default()).expect("an open engine");
+    out.wait_to_read(&mut Wait { timeout: Some(Duration::from_secs(40)), ..Wait::default() }).expect("it ends");
+    assert_eq!(step.threads.lock().unwrap_or_else(PoisonError::into_inner).len(), 2);
+}
