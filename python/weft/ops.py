@@ -65,6 +65,8 @@ _MISSING: Any = object()
 #: The attribute by which a kind of device computes an op faster than by its `compute`.
 _FASTER = {"cpu": "push", "cuda": "kernels"}
 _lock = threading.Lock()
+#: What the rule of a gradient looks at, of which nothing is said: all operands and all results.
+EVERYTHING = (1 << 64) - 1
 
 
 class Op:
@@ -111,6 +113,8 @@ class Op:
         "nout",
         "operator",
         "plans",
+        "reads",
+        "refused",
         "replaced",
         "ufunc",
     )
@@ -142,6 +146,8 @@ class Op:
         self.plans: dict[Any, Any] = {}  # the dispatcher's: inner loops by dtypes of operands
         self.operator = False  # the dispatcher's: whether an operator is this op
         self.replaced: frozenset[str] = frozenset()  # kinds of devices that compute as was set later
+        self.reads: int | tuple[int, ...] | None = EVERYTHING  # the tape's: what the rule looks at, None without a gradient
+        self.refused = False  # the tape's: whether who asks for a gradient is told that there is none
         self._entry = OpEntry(name)
         describe_op(self)
 
@@ -198,6 +204,10 @@ class Op:
             self.infer = value
         elif key == "inplace" and not callable(value):
             self.inplace = tuple(value)
+        elif key == "gradient_reads":
+            self.reads = value
+        elif key == "gradient_refused":
+            self.refused = bool(value)
 
     def _replace(self, kind: str, compute: Compute, level: int) -> None:
         """Compute by `compute` what was computed some faster way."""

@@ -29,24 +29,25 @@ pub(crate) fn end_dropping() {
     set(DROPPING, false);
 }
 
-/// The context variable of the mode: True, False, or None where nobody has said.
+/// Answers the mode: True, False, or None where nobody has said. The method `get` of a context variable.
 static MODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-/// The context variable that says whether layers train.
+/// Answers whether layers train, likewise.
 static TRAINING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
 /// Names the context variables that say whether the tape listens in this task, and whether layers train.
 #[pyfunction]
-pub(crate) fn tape_mode(listening: Bound<'_, PyAny>, training: Bound<'_, PyAny>) {
+pub(crate) fn tape_mode(listening: &Bound<'_, PyAny>, training: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = listening.py();
-    let _ = MODE.set(py, listening.unbind()); // who comes second has named the same ones
-    let _ = TRAINING.set(py, training.unbind());
+    let _ = MODE.set(py, listening.getattr("get")?.unbind()); // who comes second has named the same ones
+    let _ = TRAINING.set(py, training.getattr("get")?.unbind());
+    Ok(())
 }
 
 /// Whether the tape listens here, and from the second bit on whether layers train: a number, for signatures.
 #[pyfunction]
 pub(crate) fn tape_surroundings(py: Python<'_>) -> PyResult<u8> {
     let trains = match TRAINING.get(py) {
-        Some(training) => training.call_method0(py, pyo3::intern!(py, "get"))?.is_truthy(py)?,
+        Some(training) => training.call0(py)?.is_truthy(py)?,
         None => false,
     };
     Ok(u8::from(listens(py)?) | u8::from(trains) << 1)
@@ -56,6 +57,11 @@ pub(crate) fn tape_surroundings(py: Python<'_>) -> PyResult<u8> {
 #[pyfunction]
 pub(crate) fn tape_pause(paused: bool) -> bool {
     set(PAUSED, paused)
+}
+
+/// Lets this thread's ops be heard.
+pub(crate) fn resume() {
+    set(PAUSED, false);
 }
 
 #[inline]
@@ -69,7 +75,7 @@ pub(crate) fn listens(py: Python<'_>) -> PyResult<bool> {
         return Ok(false);
     }
     match MODE.get(py) {
-        Some(mode) => Ok(!mode.call_method0(py, pyo3::intern!(py, "get"))?.is(&*pyo3::types::PyBool::new(py, false))),
+        Some(mode) => Ok(!mode.call0(py)?.is(&*pyo3::types::PyBool::new(py, false))),
         None => Ok(true),
     }
 }

@@ -8,14 +8,33 @@ use crate::engine::Engine;
 use crate::errors;
 use crate::location::Location;
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
 use std::sync::{Mutex, PoisonError};
 use weft_array::{Array, DType, Shape};
 
-pub(crate) type Inputs = SmallVec<[Input; 2]>;
-pub(crate) type Outputs = SmallVec<[Value; 1]>;
+/// What an op was called with besides its operands.
+#[derive(Default)]
+pub(crate) enum Attributes {
+    #[default]
+    None,
+    Known(Py<PyAny>),
+    /// Of a reduction.
+    Axes {
+        axes: SmallVec<[usize; 4]>,
+        keepdims: bool,
+    },
+    /// The shape of the result.
+    Shape,
+    /// Of a part of an array of so many axes.
+    Key(Py<PyAny>, usize),
+}
+
+// On the heap: nodes are moved, and these are large.
+pub(crate) type Inputs = Vec<Input>;
+pub(crate) type Outputs = Vec<Value>;
 
 /// What a node has read: the entry if it needs a gradient, and what the rule sees of it.
 pub(crate) struct Input {
@@ -106,9 +125,39 @@ impl Outline {
 }
 
 struct Parts {
-    attributes: Option<Py<PyAny>>,
+    attributes: Attributes,
     inputs: Inputs,
     outputs: Outputs,
+}
+
+impl Parts {
+    /// The attributes as a dict, for those alone who ask.
+    fn shown_attributes(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let found = PyDict::new(py);
+        match &self.attributes {
+            Attributes::None => {}
+            Attributes::Known(attributes) => return Ok(attributes.clone_ref(py)),
+            Attributes::Axes { axes, keepdims } => {
+                found.set_item(intern!(py, "axis"), PyTuple::new(py, axes)?)?;
+                found.set_item(intern!(py, "keepdims"), keepdims)?;
+            }
+            Attributes::Shape => {
+                let shape = self.outputs.first().and_then(|output| output.outline(py)).map(|outline| outline.shape);
+                found.set_item(intern!(py, "shape"), PyTuple::new(py, shape.unwrap_or_default())?)?;
+            }
+            Attributes::Key(key, count) => {
+                let encode = py.import("weft._array.indexing")?.getattr("encode")?;
+                found.set_item(intern!(py, "key"), encode.call1((key, count))?)?;
+            }
+        }
+        Ok(found.into_any().unbind())
+    }
+}
+
+impl From<Option<Py<PyAny>>> for Attributes {
+    fn from(given: Option<Py<PyAny>>) -> Self {
+        given.map_or(Self::None, Self::Known)
+    }
 }
 
 /// One op that the tape has heard, or a leaf: an array whose gradient is wanted.
@@ -163,7 +212,7 @@ impl TapeNode {
     pub(crate) fn of_op(
         py: Python<'_>,
         op: Py<PyAny>,
-        attributes: Option<Py<PyAny>>,
+        attributes: Attributes,
         inputs: Inputs,
         outputs: Outputs,
     ) -> Self {
@@ -173,7 +222,7 @@ impl TapeNode {
 
     pub(crate) fn of_leaf(py: Python<'_>, outline: Outline) -> Self {
         let outputs = Outputs::from_iter([Value::Outline(outline)]);
-        let parts = Mutex::new(Some(Parts { attributes: None, inputs: Inputs::new(), outputs }));
+        let parts = Mutex::new(Some(Parts { attributes: Attributes::None, inputs: Inputs::new(), outputs }));
         Self { order: next_order(), op: None, place: Location::here(py), leaf: None, parts }
     }
 
@@ -309,11 +358,8 @@ impl TapeNode {
     #[getter]
     fn attributes(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        match parts.as_ref().ok_or(()) {
-            Ok(Parts { attributes: Some(attributes), .. }) => Ok(attributes.clone_ref(py)),
-            Ok(_) => Ok(pyo3::types::PyDict::new(py).into_any().unbind()),
-            Err(()) => Err(self.released(py)),
-        }
+        let Some(parts) = parts.as_ref() else { return Err(self.released(py)) };
+        parts.shown_attributes(py)
     }
 
     /// Its inputs: arrays whose values were saved, outlines of others, numbers.
@@ -391,7 +437,9 @@ impl TapeNode {
         // Whoever holds the lock keeps what is in it: then nothing is garbage here.
         let Ok(parts) = self.parts.try_lock() else { return Ok(()) };
         let Some(parts) = parts.as_ref() else { return Ok(()) };
-        visit.call(&parts.attributes)?;
+        if let Attributes::Known(object) | Attributes::Key(object, _) = &parts.attributes {
+            visit.call(object)?;
+        }
         for input in &parts.inputs {
             visit.call(input.entry.as_ref().map(|entry| &entry.node))?;
             input.value.traverse(&visit)?;
