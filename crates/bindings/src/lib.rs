@@ -112,6 +112,8 @@ mod _core {
     #[pymodule_export]
     use super::tape::marks::tape_standings;
     #[pymodule_export]
+    use super::tape::node::tape_alike;
+    #[pymodule_export]
     use super::tape::record::{
         bare, tape_apart, tape_check_target, tape_entry, tape_forget, tape_hears, tape_keep, tape_leaf, tape_note,
         tape_note_call, tape_patch, whole,

@@ -5,7 +5,7 @@ use super::Loop;
 use super::pieces;
 use crate::array::operator::{Operator, broadcast, scalar};
 use crate::array::{NDArray, raised};
-use crate::tape::node::Attributes;
+use crate::tape::attributes::Attributes;
 use crate::tape::short;
 use crate::trace;
 use pyo3::intern;

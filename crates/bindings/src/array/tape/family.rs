@@ -1,8 +1,9 @@
 //! What all views of one memory share.
 
+use super::attributes::Attributes;
 use super::handle::Entry;
 use super::marks::Mark;
-use super::node::{Attributes, Input, Saved, TapeNode, Value};
+use super::node::{Input, Saved, TapeNode, Value};
 use super::record;
 use crate::array::{NDArray, dtypes};
 use crate::location::Location;

@@ -6,6 +6,7 @@
 //!
 //! | module | home of |
 //! |---|---|
+//! | `attributes` | what an op was called with, as a dict for those alone who ask |
 //! | `handle` | what an array's handle knows: its entry, the handle that it is a view of |
 //! | `family` | what all views of one memory share: pieces written by heard ops, writes since values were saved |
 //! | `marks` | which buffers have leaves, or were written to by heard ops: for programs that refer to them |
@@ -18,6 +19,7 @@
 //! Untracked arrays pay one look at two words per operand. Rules, sums of gradients and errors' texts are Python's
 //! (`weft._tape`).
 
+pub(crate) mod attributes;
 pub(crate) mod family;
 pub(crate) mod handle;
 pub(crate) mod listen;

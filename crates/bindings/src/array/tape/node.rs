@@ -1,5 +1,6 @@
 //! Nodes: ops that the tape has heard.
 
+use super::attributes::Attributes;
 use super::family::{Family, Fate};
 use super::handle::{Entry, Handle};
 use super::listen;
@@ -8,29 +9,10 @@ use crate::engine::Engine;
 use crate::errors;
 use crate::location::Location;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
-use smallvec::SmallVec;
+use pyo3::types::PyTuple;
 use std::sync::{Mutex, PoisonError};
 use weft_array::{Array, DType, Shape};
-
-/// What an op was called with besides its operands.
-#[derive(Default)]
-pub(crate) enum Attributes {
-    #[default]
-    None,
-    Known(Py<PyAny>),
-    /// Of a reduction.
-    Axes {
-        axes: SmallVec<[usize; 4]>,
-        keepdims: bool,
-    },
-    /// The shape of the result.
-    Shape,
-    /// Of a part of an array of so many axes.
-    Key(Py<PyAny>, usize),
-}
 
 // On the heap: nodes are moved, and these are large.
 pub(crate) type Inputs = Vec<Input>;
@@ -128,36 +110,6 @@ struct Parts {
     attributes: Attributes,
     inputs: Inputs,
     outputs: Outputs,
-}
-
-impl Parts {
-    /// The attributes as a dict, for those alone who ask.
-    fn shown_attributes(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let found = PyDict::new(py);
-        match &self.attributes {
-            Attributes::None => {}
-            Attributes::Known(attributes) => return Ok(attributes.clone_ref(py)),
-            Attributes::Axes { axes, keepdims } => {
-                found.set_item(intern!(py, "axis"), PyTuple::new(py, axes)?)?;
-                found.set_item(intern!(py, "keepdims"), keepdims)?;
-            }
-            Attributes::Shape => {
-                let shape = self.outputs.first().and_then(|output| output.outline(py)).map(|outline| outline.shape);
-                found.set_item(intern!(py, "shape"), PyTuple::new(py, shape.unwrap_or_default())?)?;
-            }
-            Attributes::Key(key, count) => {
-                let encode = py.import("weft._array.indexing")?.getattr("encode")?;
-                found.set_item(intern!(py, "key"), encode.call1((key, count))?)?;
-            }
-        }
-        Ok(found.into_any().unbind())
-    }
-}
-
-impl From<Option<Py<PyAny>>> for Attributes {
-    fn from(given: Option<Py<PyAny>>) -> Self {
-        given.map_or(Self::None, Self::Known)
-    }
 }
 
 /// One op that the tape has heard, or a leaf: an array whose gradient is wanted.
@@ -359,7 +311,7 @@ impl TapeNode {
     fn attributes(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(parts) = parts.as_ref() else { return Err(self.released(py)) };
-        parts.shown_attributes(py)
+        parts.attributes.shown(py, parts.outputs.first())
     }
 
     /// Its inputs: arrays whose values were saved, outlines of others, numbers.
@@ -397,6 +349,23 @@ impl TapeNode {
             Ok(entry.into_pyobject(py)?.unbind())
         });
         Ok(PyTuple::new(py, entries.collect::<PyResult<Vec<Py<PyAny>>>>()?)?.unbind())
+    }
+
+    /// How many results it has.
+    #[getter]
+    fn count(&self, py: Python<'_>) -> PyResult<usize> {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        parts.as_ref().map(|parts| parts.outputs.len()).ok_or_else(|| self.released(py))
+    }
+
+    /// Whether `found` is one gradient for each input, of its shape and dtype, or None.
+    fn takes(&self, found: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(parts) = parts.as_ref() else { return Err(self.released(found.py())) };
+        let fits = |(input, gradient): (&Input, Bound<'_, PyAny>)| {
+            input.entry.is_none() || gradient.is_none() || input.value.is_like(&gradient)
+        };
+        Ok(found.len() == parts.inputs.len() && parts.inputs.iter().zip(found.iter()).all(fits))
     }
 
     /// Outlines of its results.
@@ -437,9 +406,7 @@ impl TapeNode {
         // Whoever holds the lock keeps what is in it: then nothing is garbage here.
         let Ok(parts) = self.parts.try_lock() else { return Ok(()) };
         let Some(parts) = parts.as_ref() else { return Ok(()) };
-        if let Attributes::Known(object) | Attributes::Key(object, _) = &parts.attributes {
-            visit.call(object)?;
-        }
+        parts.attributes.traverse(&visit)?;
         for input in &parts.inputs {
             visit.call(input.entry.as_ref().map(|entry| &entry.node))?;
             input.value.traverse(&visit)?;
@@ -458,7 +425,35 @@ impl TapeNode {
     }
 }
 
+/// Whether two things that rules see are arrays of one shape and dtype, the first with elements.
+#[pyfunction]
+pub(crate) fn tape_alike(gradient: &Bound<'_, PyAny>, like: &Bound<'_, PyAny>) -> bool {
+    let Ok(gradient) = gradient.cast_exact::<NDArray>() else { return false };
+    let own = &gradient.get().inner;
+    if let Ok(like) = like.cast_exact::<Outline>() {
+        let like = like.get();
+        return own.dtype() == like.dtype && own.layout().shape == like.shape;
+    }
+    like.cast::<NDArray>().is_ok_and(|like| {
+        let like = &like.get().inner;
+        own.dtype() == like.dtype() && own.layout().shape == like.layout().shape
+    })
+}
+
 impl Value {
+    /// Whether a gradient has its shape and dtype.
+    fn is_like(&self, gradient: &Bound<'_, PyAny>) -> bool {
+        let Ok(gradient) = gradient.cast::<NDArray>() else { return false };
+        let own = &gradient.get().inner;
+        match self {
+            Self::Saved(saved) => {
+                own.dtype() == saved.array.dtype() && own.layout().shape == saved.array.layout().shape
+            }
+            Self::Outline(outline) => own.dtype() == outline.dtype && own.layout().shape == outline.shape,
+            Self::Other(_) => false,
+        }
+    }
+
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
             Self::Saved(saved) => {
@@ -470,7 +465,7 @@ impl Value {
         }
     }
 
-    fn outline(&self, py: Python<'_>) -> Option<Outline> {
+    pub(super) fn outline(&self, py: Python<'_>) -> Option<Outline> {
         match self {
             Self::Saved(saved) => Some(Outline {
                 shape: saved.array.layout().shape.clone(),

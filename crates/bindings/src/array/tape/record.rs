@@ -1,10 +1,11 @@
 //! From a push to a node.
 
 use super::Family;
+use super::attributes::Attributes;
 use super::family;
 use super::handle::{Entry, Handle, entry_of};
 use super::listen;
-use super::node::{Attributes, Input, Inputs, Outline, Outputs, TapeNode, Value};
+use super::node::{Input, Inputs, Outline, Outputs, TapeNode, Value};
 use crate::array::{NDArray, raised};
 use crate::errors;
 use pyo3::prelude::*;

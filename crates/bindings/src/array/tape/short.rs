@@ -1,8 +1,9 @@
 //! Notes of calls whose result is new, from the short ways of pushes: nothing is found out twice.
 
+use super::attributes::Attributes;
 use super::handle::{Entry, entry_of};
 use super::listen;
-use super::node::{Attributes, Input, Inputs, Value};
+use super::node::{Input, Inputs, Value};
 use super::record::{RESULTS, has_gradient, note, reads, value};
 use crate::array::NDArray;
 use crate::array::operator::{self, OPERATORS, Operator};
