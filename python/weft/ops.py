@@ -146,7 +146,9 @@ class Op:
         self.plans: dict[Any, Any] = {}  # the dispatcher's: inner loops by dtypes of operands
         self.operator = False  # the dispatcher's: whether an operator is this op
         self.replaced: frozenset[str] = frozenset()  # kinds of devices that compute as was set later
-        self.reads: int | tuple[int, ...] | None = EVERYTHING  # the tape's: what the rule looks at, None without a gradient
+        self.reads: int | tuple[int, ...] | None = (
+            EVERYTHING  # the tape's: what the rule looks at, None without a gradient
+        )
         self.refused = False  # the tape's: whether who asks for a gradient is told that there is none
         self._entry = OpEntry(name)
         describe_op(self)

@@ -24,7 +24,16 @@ from weft._array.rules import Aval, broadcast_shapes
 from weft._array.scalars import element
 from weft._array.shapes import axis_index, is_only_axis
 from weft._array.views import view
-from weft._core import NDArray, beside, copy_elements, push_compute, tape_hear_part, tape_hear_view, tape_hears, tape_note_fresh
+from weft._core import (
+    NDArray,
+    beside,
+    copy_elements,
+    push_compute,
+    tape_hear_part,
+    tape_hear_view,
+    tape_hears,
+    tape_note_fresh,
+)
 from weft._tape.hearing import hear_write
 from weft.ops import register_op
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from weft._core import Compiled
     from weft._program.graded import Pull
-    from weft._program.record import Options
+    from weft._program.record import Options, Recorded
     from weft._program.taped import Arrays, Parted
 
 __all__ = ["ProgramFunction", "Settings"]
