@@ -31,6 +31,7 @@ from weft._array.rules import (
 )
 from weft._core import GroupEntry, OpEntry, all_ops, find_op
 from weft._graph.described import describe_op
+from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -192,11 +193,21 @@ class Op:
         >>> sine.attribute("doctest")
         'cos'
         """
+        if key == "gradient_reads":
+            self._check_reads(value)
         with _lock:
             known = self._entry.level(key)
             self._entry.set_attribute(key, value, level)
             if known is None or known < level:
                 self._follow(key, value, level)
+
+    def _check_reads(self, value: object) -> None:
+        each: tuple[object, ...] = value if isinstance(value, tuple) else (value,)
+        if value is not None and not all(isinstance(mask, int) and 0 <= mask <= EVERYTHING for mask in each):
+            raise ArgumentTypeError(
+                f"gradient_reads of the op {self.name!r} is an integer whose bits are operands and, from 32 on, results; one for "
+                f"each operand; or None for an op without a gradient: not {value!r}"
+            )
 
     def _follow(self, key: str, value: Any, level: int) -> None:  # noqa: ANN401 - whatever was set
         """Let what the dispatcher looks at be what an attribute says."""
@@ -204,12 +215,12 @@ class Op:
             self._replace(key.removeprefix("compute:"), value, level)
         elif key == "infer":
             self.infer = value
-        elif key == "inplace" and not callable(value):
-            self.inplace = tuple(value)
         elif key == "gradient_reads":
             self.reads = value
         elif key == "gradient_refused":
             self.refused = bool(value)
+        elif key == "inplace" and not callable(value):
+            self.inplace = tuple(value)
 
     def _replace(self, kind: str, compute: Compute, level: int) -> None:
         """Compute by `compute` what was computed some faster way."""

@@ -236,7 +236,7 @@ def _fitted(node: TapeNode, found: tuple[Any, ...]) -> tuple[Any, ...]:
             fitted.append(None)
             continue
         if not isinstance(gradient, NDArray) or gradient.shape != seen.shape:
-            what = f"of shape {gradient.shape}" if isinstance(gradient, NDArray) else type(gradient).__name__
+            what = f"an array of shape {gradient.shape}" if isinstance(gradient, NDArray) else type(gradient).__name__
             raise GradientError(
                 f"the gradient rule of {_where(node)} returned {what} for input {at}, which has the shape {seen.shape}"
             )

@@ -9,7 +9,7 @@ use crate::array::NDArray;
 use crate::array::operator::{self, OPERATORS, Operator};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyTuple};
+use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 use std::sync::OnceLock;
 
@@ -56,15 +56,13 @@ fn of_wanted(each: impl Iterator<Item = u64>, entries: &Entries) -> u64 {
 fn reads_of(op: &Bound<'_, PyAny>, entries: &Entries) -> PyResult<Option<u64>> {
     let py = op.py();
     let found = op.getattr(intern!(py, "reads"))?;
-    if found.is_exact_instance_of::<PyInt>() {
-        return found.extract().map(Some);
+    if found.is_none() {
+        // A refused gradient is noted: who asks for it is told so, as the op has no rule.
+        return Ok(op.getattr(intern!(py, "refused"))?.is_truthy()?.then_some(0));
     }
-    if let Ok(each) = found.cast_exact::<PyTuple>() {
-        let each = each.iter().map(|each| each.extract()).collect::<PyResult<SmallVec<[u64; 2]>>>()?;
-        return Ok(Some(of_wanted(each.into_iter(), entries)));
-    }
-    // A refused gradient is noted: who asks for it is told so, as the op has no rule.
-    Ok(op.getattr(intern!(py, "refused"))?.is_truthy()?.then_some(0))
+    let Ok(each) = found.cast_exact::<PyTuple>() else { return found.extract().map(Some) };
+    let each = each.iter().map(|each| each.extract()).collect::<PyResult<SmallVec<[u64; 2]>>>()?;
+    Ok(Some(of_wanted(each.into_iter(), entries)))
 }
 
 fn inputs(py: Python<'_>, operands: &[&Bound<'_, PyAny>], entries: Entries, mask: u64) -> PyResult<Inputs> {
