@@ -228,7 +228,7 @@ pub(crate) fn patched(py: Python<'_>, array: &NDArray, base: Option<Entry>, piec
     let outputs = [Value::Outline(record::outline(py, array, &array.inner.layout().shape, array.inner.dtype()))];
     let op = record::patch(py)?;
     let attributes = Attributes::Known(attributes.into_any().unbind());
-    let node = TapeNode::of_op(py, op, attributes, inputs.into(), outputs.into_iter().collect());
+    let node = TapeNode::of_op(py, op, attributes, inputs, outputs.into_iter().collect());
     Ok(Entry { node: Py::new(py, node)?, index: 0 })
 }
 
