@@ -16,7 +16,7 @@ This module knows names and rules only; `weft._array.dispatch` takes their calls
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
 from weft._array.rules import (
     Aval,
@@ -202,7 +202,7 @@ class Op:
                 self._follow(key, value, level)
 
     def _check_reads(self, value: object) -> None:
-        each: tuple[object, ...] = value if isinstance(value, tuple) else (value,)
+        each = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
         if value is not None and not all(isinstance(mask, int) and 0 <= mask <= EVERYTHING for mask in each):
             raise ArgumentTypeError(
                 f"gradient_reads of the op {self.name!r} is an integer whose bits are operands and, from 32 on, results; one for "
