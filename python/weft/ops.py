@@ -16,7 +16,7 @@ This module knows names and rules only; `weft._array.dispatch` takes their calls
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
 from weft._array.rules import (
     Aval,
@@ -31,6 +31,7 @@ from weft._array.rules import (
 )
 from weft._core import GroupEntry, OpEntry, all_ops, find_op
 from weft._graph.described import describe_op
+from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,6 +66,8 @@ _MISSING: Any = object()
 #: The attribute by which a kind of device computes an op faster than by its `compute`.
 _FASTER = {"cpu": "push", "cuda": "kernels"}
 _lock = threading.Lock()
+#: What the rule of a gradient looks at, of which nothing is said: all operands and all results.
+EVERYTHING = (1 << 64) - 1
 
 
 class Op:
@@ -111,6 +114,8 @@ class Op:
         "nout",
         "operator",
         "plans",
+        "reads",
+        "refused",
         "replaced",
         "ufunc",
     )
@@ -142,6 +147,10 @@ class Op:
         self.plans: dict[Any, Any] = {}  # the dispatcher's: inner loops by dtypes of operands
         self.operator = False  # the dispatcher's: whether an operator is this op
         self.replaced: frozenset[str] = frozenset()  # kinds of devices that compute as was set later
+        self.reads: int | tuple[int, ...] | None = (
+            EVERYTHING  # the tape's: what the rule looks at, None without a gradient
+        )
+        self.refused = False  # the tape's: whether who asks for a gradient is told that there is none
         self._entry = OpEntry(name)
         describe_op(self)
 
@@ -184,11 +193,21 @@ class Op:
         >>> sine.attribute("doctest")
         'cos'
         """
+        if key == "gradient_reads":
+            self._check_reads(value)
         with _lock:
             known = self._entry.level(key)
             self._entry.set_attribute(key, value, level)
             if known is None or known < level:
                 self._follow(key, value, level)
+
+    def _check_reads(self, value: object) -> None:
+        each = cast("tuple[object, ...]", value) if isinstance(value, tuple) else (value,)
+        if value is not None and not all(isinstance(mask, int) and 0 <= mask <= EVERYTHING for mask in each):
+            raise ArgumentTypeError(
+                f"gradient_reads of the op {self.name!r} is an integer whose bits are operands and, from 32 on, results; one for "
+                f"each operand; or None for an op without a gradient: not {value!r}"
+            )
 
     def _follow(self, key: str, value: Any, level: int) -> None:  # noqa: ANN401 - whatever was set
         """Let what the dispatcher looks at be what an attribute says."""
@@ -196,6 +215,10 @@ class Op:
             self._replace(key.removeprefix("compute:"), value, level)
         elif key == "infer":
             self.infer = value
+        elif key == "gradient_reads":
+            self.reads = value
+        elif key == "gradient_refused":
+            self.refused = bool(value)
         elif key == "inplace" and not callable(value):
             self.inplace = tuple(value)
 

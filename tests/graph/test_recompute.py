@@ -122,3 +122,20 @@ def test_networks_are_planned_near_the_peak_and_never_above_mxnet(name: str) -> 
     assert plans.inference.megabytes <= net.inference + 0.5  # MXNet's figures are rounded
     assert plans.training.megabytes <= net.training + 0.5
     assert plans.again.nbytes <= plans.training.nbytes
+
+
+@pytest.mark.parametrize("name", [each.name for each in NETWORKS])
+def test_a_network_that_trains_as_a_program_takes_no_more_than_mxnet(name: str) -> None:
+    net = next(each for each in NETWORKS if each.name == name)
+    both = net.trained()[1]
+    sizes = zip(both.list_arguments(), both.infer_shape()[0], both.infer_type()[0], strict=True)
+    arrays = {argument: weft.Aval(shape, np.dtype(dtype)) for argument, shape, dtype in sizes}
+
+    # The default keeps the arrays of so many short steps apart rather than let some of them wait.
+    @weft.program(memory="min" if name == "LSTM-100" else "balanced")
+    def step(arrays: dict[str, Any]) -> list[Any]:
+        return both.eval(**arrays)
+
+    made = step.lower(arrays)
+    assert made.nbytes / 2**20 <= net.training + 0.5
+    assert made.nbytes <= made.eager_nbytes

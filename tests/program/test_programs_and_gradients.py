@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -196,6 +197,39 @@ def test_a_state_that_requires_a_gradient_is_on_the_tape() -> None:
     assert not scaled(x).requires_grad
     w.requires_grad = True
     assert autograd.gradients(scaled(x))[w].tolist() == [5.0, 7.0]
+
+
+@pytest.mark.parametrize("holder", ["list", "dict", "object"])
+def test_a_state_behind_an_item_that_requires_a_gradient_later_is_noticed(holder: str) -> None:
+    w, x = weft.asarray([2.0, 3.0]), weft.asarray([5.0, 7.0])
+    params: Any = {"list": [w], "dict": {0: w}, "object": [[SimpleNamespace(w=w)]]}[holder]
+
+    @weft.program
+    def scaled(x: weft.NDArray) -> weft.NDArray:
+        return weft.sum(x * (params[0][0].w if holder == "object" else params[0]))
+
+    for _ in range(2):
+        assert not scaled(x).requires_grad
+    w.requires_grad = True
+    for _ in range(2):
+        assert autograd.gradients(scaled(x))[w].tolist() == [5.0, 7.0]
+    assert "states without a name" in scaled.why() or "params" in scaled.why()
+    w.requires_grad = False
+    assert not scaled(x).requires_grad
+    assert len(scaled.programs) == 2
+
+
+def test_a_state_behind_an_item_that_a_heard_op_has_written_is_noticed() -> None:
+    total, w, x = weft.asarray([2.0, 3.0]), leaf([1.0, 2.0]), weft.asarray([5.0, 7.0])
+    held = [total[:]]
+
+    @weft.program
+    def scaled(x: weft.NDArray) -> weft.NDArray:
+        return weft.sum(x * held[0])
+
+    assert not scaled(x).requires_grad
+    total += w * w
+    assert autograd.gradients(scaled(x))[w].tolist() == [10.0, 28.0]
 
 
 def test_an_argument_changed_by_what_is_heard_is_on_the_tape() -> None:

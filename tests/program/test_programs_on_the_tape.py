@@ -295,6 +295,35 @@ def test_a_checkpoint_inside_keeps_less() -> None:
     assert kept[1] < kept[0] / 4
 
 
+@pytest.mark.parametrize("on_the_tape", [True, False])
+def test_results_of_a_checkpoint_that_are_overwritten_are_computed_again(on_the_tape: bool) -> None:
+    def block(x: Array) -> Array:
+        return weft.tanh(x @ x)
+
+    def deep(run: Callable[[Array], Array]) -> Callable[[Array], Array]:
+        def function(x: Array) -> Array:
+            y = run(x * 1.0)
+            y += 1.0
+            z = run(y)
+            z[0] = 0.25
+            return weft.sum(z * z)
+
+        return function
+
+    x = weft.asarray(np.linspace(-1, 1, 16).reshape(4, 4))
+    if on_the_tape:
+        x.requires_grad = True
+    found = []
+    for function in (deep(lambda x: block(x).copy()), deep(weft.checkpoint(block))):
+        if on_the_tape:
+            eager, program = (autograd.gradients(called(x))[x] for called in (function, weft.program(function)))
+        else:
+            eager, program = (called(x) for called in (weft.grad(function), weft.program(weft.grad(function))))
+        assert_same(eager, program)
+        found.append(eager)
+    assert_same(*found)
+
+
 # Random programs.
 
 UNARY = (weft.sin, weft.tanh, weft.exp, lambda x: x.T, lambda x: x * x, lambda x: weft.maximum(x, 0.1), weft.abs)

@@ -57,7 +57,8 @@ fn a_worker_that_becomes_idle_helps_with_what_is_under_way() {
     let release = Mutex::new(Some(hold(&held)));
     let step = Arc::new(Shared { release, threads: Mutex::default(), came: Condvar::new() });
     let blocked: Arc<dyn Blocked> = step.clone();
-    push_blocked(&blocked, &[(&out, Access::Overwrite)], PushOptions::default()).expect("an open engine");
+    // SAFETY: the array is dense, and of the size that the step was made for.
+    unsafe { push_blocked(&blocked, &[(&out, Access::Overwrite)], PushOptions::default()) }.expect("an open engine");
     out.wait_to_read(&mut Wait { timeout: Some(Duration::from_secs(40)), ..Wait::default() }).expect("it ends");
     assert_eq!(step.threads.lock().unwrap_or_else(PoisonError::into_inner).len(), 2);
 }

@@ -109,10 +109,16 @@ mod _core {
     #[pymodule_export]
     use super::tape::listen::{tape_mode, tape_pause, tape_surroundings};
     #[pymodule_export]
+    use super::tape::marks::tape_standings;
+    #[pymodule_export]
+    use super::tape::node::tape_alike;
+    #[pymodule_export]
     use super::tape::record::{
         bare, tape_apart, tape_check_target, tape_entry, tape_forget, tape_hears, tape_keep, tape_leaf, tape_note,
-        tape_note_call, tape_operator, tape_patch, whole,
+        tape_note_call, tape_patch, whole,
     };
+    #[pymodule_export]
+    use super::tape::short::{tape_hear_part, tape_hear_unary, tape_hear_view, tape_note_fresh, tape_operator};
     #[pymodule_export]
     use super::tape::walk::tape_walk;
     #[pymodule_export]

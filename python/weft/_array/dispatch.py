@@ -20,7 +20,7 @@ from weft._array import door, operands, places, plans
 from weft._array.copies import copy_cast
 from weft._array.rules import Aval, broadcast_shapes, scalar_dtype
 from weft._array.symbolic import Composing, compose
-from weft._core import NDArray, beside, tape_hears
+from weft._core import NDArray, beside, tape_hears, tape_note_fresh, tape_pause
 from weft._tape.hearing import hear
 
 if TYPE_CHECKING:
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["call"]
 
+#: What is an operand as it is.
+_PLAIN = frozenset([NDArray, float, int])
 #: For how many combinations of operands and attributes an op remembers what its rule has said.
 _REMEMBERED = 256
 
@@ -70,7 +72,10 @@ def call(
     """
     try:
         if tape_hears(arrays if out is None else (*arrays, *operands.listed(out))):
-            results = hear(op, arrays, out, attributes, _push)
+            if out is None and not op.mutates and attributes.get("where") is None:
+                results = _heard(op, arrays, attributes)
+            else:
+                results = hear(op, arrays, out, attributes, _push)
         elif op.ufunc is None:
             results = _computed(op, arrays, out, engine, attributes)
         elif attributes:
@@ -80,6 +85,27 @@ def call(
     except Composing:
         return compose(op, arrays, attributes, out)
     return results[0] if op.nout == 1 else results
+
+
+def _heard(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) -> tuple[NDArray, ...]:
+    """Push a call that the tape hears and whose results are new, and note it."""
+    for x in arrays:
+        if x.__class__ not in _PLAIN:
+            arrays = operands.coerce(arrays)
+            break
+    tape_pause(True)
+    try:
+        if op.ufunc is None:
+            results = _computed(op, arrays, None, None, attributes)
+        elif attributes:
+            results = _elementwise(op, arrays, None, **attributes)
+        else:
+            results = _straight(op, arrays, None) or _elementwise(op, arrays, None)
+    except BaseException:
+        tape_pause(False)
+        raise
+    tape_note_fresh(op, attributes or None, arrays, results)  # and goes on listening
+    return results
 
 
 def _push(op: Op, arrays: tuple[Any, ...], out: Any, attributes: dict[str, Any]) -> tuple[NDArray, ...]:  # noqa: ANN401 - as above

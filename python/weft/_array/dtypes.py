@@ -17,8 +17,7 @@ from weft._array.devices import as_device, device_of, new
 from weft._array.operands import ArrayLike, as_array
 from weft._array.rules import Aval, as_dtype
 from weft._array.symbolic import compose, is_symbol
-from weft._core import NDArray
-from weft._tape.hearing import hear_view
+from weft._core import NDArray, tape_hear_view
 from weft.ops import get_op, register_op
 
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ def astype(
     result = new(array.shape, wanted, array.engine, where)
     copy_cast(result, array)
     if array._known:
-        hear_view(_astype, array, result, {"dtype": wanted})
+        tape_hear_view(_astype, array, result, {"dtype": wanted})
     return result
 
 

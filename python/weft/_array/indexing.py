@@ -24,8 +24,17 @@ from weft._array.rules import Aval, broadcast_shapes
 from weft._array.scalars import element
 from weft._array.shapes import axis_index, is_only_axis
 from weft._array.views import view
-from weft._core import NDArray, beside, copy_elements, push_compute, tape_hears
-from weft._tape.hearing import hear_view, hear_write
+from weft._core import (
+    NDArray,
+    beside,
+    copy_elements,
+    push_compute,
+    tape_hear_part,
+    tape_hear_view,
+    tape_hears,
+    tape_note_fresh,
+)
+from weft._tape.hearing import hear_write
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -62,11 +71,11 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
     >>> x[1, ::2], x[[1, 0], 0]
     (NDArray([4, 6]), NDArray([4, 1]))
     """
-    part = None if x._known else x._part(key)
+    part = x._part(key)
     if part is not None:
         part = part if part.ndim else _value(part)
         if x._known:
-            hear_view(_getitem, x, part, {"key": encode(key, x.ndim)})
+            tape_hear_part(_getitem, x, part, key)
         return part
     found = parse(key, x.shape, x.strides)
     if isinstance(found, Basic):
@@ -74,11 +83,8 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
         if not found.shape and _is_of_integers(key):
             shown = _value(shown)
         if x._known:
-            hear_view(_getitem, x, shown, {"key": encode(key, x.ndim)})
+            tape_hear_view(_getitem, x, shown, {"key": encode(key, x.ndim)})
         return shown
-    if x._known and tape_hears((x,)):
-        indices, spec = _split(found.entries)
-        return one(_getitem, x, *indices, key=spec)
     if found.shape is None:
         known = parse(tuple(map(_positions, found.entries)), x.shape, x.strides)
         assert isinstance(known, Advanced)  # noqa: S101 - for the type checker: it has arrays in it
@@ -87,6 +93,9 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
     result = beside(x, found.shape, x.dtype)
     arrays = tuple(entry for entry in found.entries if isinstance(entry, NDArray))
     push_compute(partial(_gather, _template(found.entries)), (result,), (x, *arrays), name="getitem")
+    if x._known and tape_hears((x,)):
+        indices, spec = _split(found.entries)
+        tape_note_fresh(_getitem, {"key": spec}, (x, *indices), (result,))
     return result
 
 
@@ -120,7 +129,7 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any
     NDArray([1, 0, 0])
     """
     check_writable(x)
-    part = None if x._known else x._part(key)
+    part = x._part(key)
     scalar: bool | int | float | complex | None = None
     source: NDArray | None = None
     if isinstance(value, bool | int | float | complex) and not isinstance(value, np.generic):
@@ -129,14 +138,14 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any
         source = as_array(value, x)
     if part is not None:
         if x._known:
-            hear_view(_getitem, x, part, {"key": encode(key, x.ndim)})
+            tape_hear_part(_getitem, x, part, key)
         fill(part, scalar if source is None else source)
         return
     found = parse(key, x.shape, x.strides)
     if isinstance(found, Basic):
         target = view(x, found.shape, found.strides, found.offset)
         if x._known:
-            hear_view(_getitem, x, target, {"key": encode(key, x.ndim)})
+            tape_hear_view(_getitem, x, target, {"key": encode(key, x.ndim)})
         fill(target, scalar if source is None else source)
         return
     if tape_hears((x, source)):

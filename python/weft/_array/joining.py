@@ -188,7 +188,7 @@ def concat(arrays: Sequence[ArrayLike], /, axis: SupportsIndex | None = 0, dtype
     [1 2 3]
     """
     if dtype is None and axis.__class__ is int and arrays.__class__ in (list, tuple) and not _concat.replaced:
-        found = fresh_join(tuple(arrays), axis, False)
+        found = fresh_join(tuple(arrays), axis, False, _concat)
         if found is not None:
             return found
     parts = _as_arrays(arrays)
@@ -211,7 +211,7 @@ def stack(arrays: Sequence[ArrayLike], /, axis: SupportsIndex = 0, dtype: DTypeL
      [2 4]]
     """
     if dtype is None and axis.__class__ is int and arrays.__class__ in (list, tuple) and not _stack.replaced:
-        found = fresh_join(tuple(arrays), axis, True)
+        found = fresh_join(tuple(arrays), axis, True, _stack)
         if found is not None:
             return found
     return one(_stack, *_as_arrays(arrays), axis=operator.index(axis), dtype=dtype)

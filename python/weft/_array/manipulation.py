@@ -26,8 +26,7 @@ from weft._array.shapes import (
 )
 from weft._array.symbolic import is_symbol
 from weft._array.views import Layout, register_view, view
-from weft._core import copy_elements, push_roll, recorded_calls
-from weft._tape.hearing import hear_view
+from weft._core import copy_elements, push_roll, recorded_calls, tape_hear_view
 from weft.ops import Aval, broadcast_shapes as joined, register_op
 
 if TYPE_CHECKING:
@@ -210,7 +209,7 @@ def reshape(x: ArrayLike, /, shape: AnyShape, order: Order = "C", *, copy: bool 
     if strides is not None:
         result = view(x, new, strides)
         if x._known:
-            hear_view(_reshape, x, result, {"shape": new})
+            tape_hear_view(_reshape, x, result, {"shape": new})
         return result
     if copy is False:
         raise ValueError(f"an array of shape {x.shape} and strides {x.strides} has no view of shape {new}")

@@ -28,8 +28,7 @@ from weft._array.shapes import AnyShape, as_shape, axis_index, is_index
 from weft._array.sorting import shows_order
 from weft._array.views import view
 from weft._array.waiting import await_array
-from weft._core import NDArray, push_compute, set_dispatch, tape_hears
-from weft._tape.hearing import hear_view
+from weft._core import NDArray, push_compute, set_dispatch, tape_hear_view, tape_hears
 from weft.ops import get_op
 
 if TYPE_CHECKING:
@@ -41,6 +40,9 @@ if TYPE_CHECKING:
     from weft._device import Device
 
 __all__ = ["attach"]
+
+_RESHAPE = get_op("reshape")
+_PERMUTE = get_op("permute_dims")
 
 
 def attach() -> None:
@@ -323,6 +325,8 @@ def reshape(self: NDArray, *shape: Any, order: Order = "C", copy: bool | None = 
     if copy is None and order == "C":
         shown = self._reshaped(shape[0] if len(shape) == 1 and shape[0].__class__ is tuple else shape)
         if shown is not None:
+            if self._known:
+                tape_hear_view(_RESHAPE, self, shown)
             return shown
     from weft._array.manipulation import reshape as reshaped  # noqa: PLC0415 - the method has its name
 
@@ -387,7 +391,7 @@ def _transposed(self: NDArray) -> NDArray:
     """Return a view of a matrix with its axes swapped; of any other array, with all axes reversed."""
     result = self._strided(self.shape[::-1], self.strides[::-1])
     if self._known:
-        hear_view(get_op("permute_dims"), self, result, {"axes": tuple(reversed(range(self.ndim)))})
+        tape_hear_view(_PERMUTE, self, result, {"axes": None})
     return result
 
 
@@ -399,7 +403,7 @@ def _matrix_transposed(self: NDArray) -> NDArray:
     result = self._strided((*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2]))
     if self._known:
         axes = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
-        hear_view(get_op("permute_dims"), self, result, {"axes": axes})
+        tape_hear_view(_PERMUTE, self, result, {"axes": axes})
     return result
 
 

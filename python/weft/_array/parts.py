@@ -10,7 +10,7 @@ from weft._array.calls import one, several
 from weft._array.operands import as_array
 from weft._array.rules import Aval
 from weft._array.views import view
-from weft._tape.hearing import hear_view
+from weft._core import tape_hear_view
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def real(x: ArrayLike, /) -> NDArray:
         return array
     result = view(array, array.shape, array.strides, 0, _PART[array.dtype])
     if array._known:
-        hear_view(_real, array, result, {})
+        tape_hear_view(_real, array, result, {})
     return result
 
 
@@ -110,7 +110,7 @@ def imag(x: ArrayLike, /) -> NDArray:
         return zeros_like(array)
     result = view(array, array.shape, array.strides, array.itemsize // 2 if array.size else 0, _PART[array.dtype])
     if array._known:
-        hear_view(_imag, array, result, {})
+        tape_hear_view(_imag, array, result, {})
     return result
 
 

@@ -206,7 +206,7 @@ def dot(x1: ArrayLike, x2: ArrayLike, /, out: NDArray | None = None) -> NDArray:
     if 0 in (x1.ndim, x2.ndim):
         return multiply(x1, x2, out=out)
     if x2.ndim == 1 or max(x1.ndim, x2.ndim) <= 2:  # noqa: PLR2004 - matrices
-        return one(_matmul, x1, x2, out=out)
+        return matmul(x1, x2, out=out)
     return one(_tensordot, x1, x2, out=out, axes=((x1.ndim - 1,), (x2.ndim - 2,)))
 
 

@@ -192,7 +192,7 @@ def _own_loop(ufunc: np.ufunc, dtype: DType) -> Loop | None:
 def _shortly(op: Op, ufunc: np.ufunc, x: Any, axis: Axis, *, keepdims: bool) -> NDArray | None:  # noqa: ANN401 - an NDArray
     """Push a reduction of which nothing has to be found out first; return None where there is more to it."""
     loop = _own_loop(ufunc, x.dtype)
-    return None if loop is None or op.replaced else fresh_reduction(loop, x, axis, keepdims)
+    return None if loop is None or op.replaced else fresh_reduction(loop, x, axis, keepdims, op)
 
 
 def sum(  # noqa: A001 - the standard's name

@@ -288,7 +288,7 @@ def where(
         raise ValueError("where takes both x1 and x2, or neither")
     like = x1 if isinstance(x1, NDArray) else x2 if isinstance(x2, NDArray) else None
     if like is not None and condition.__class__ is NDArray and not _where.replaced:
-        found = fresh_elements(_choose_loop(like.dtype), (condition, x1, x2))
+        found = fresh_elements(_choose_loop(like.dtype), (condition, x1, x2), _where)
         if found is not None:
             return found
     return one(_where, as_array(condition, like), x1, x2)

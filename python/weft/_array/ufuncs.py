@@ -6,8 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any, Protocol
 
 from weft._array.dispatch import call
-from weft._core import NDArray, beside
-from weft._tape.hearing import hear_unary
+from weft._core import NDArray, beside, fresh_elements, tape_hear_unary
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ def unary(name: str, ufunc: np.ufunc, text: str, x: str, result: str, aliases: t
                 result = beside(x, x.shape, plan.outputs[0])
                 plan.loop.push((result,), (x,))
                 if x._known:
-                    hear_unary(op, x, result)
+                    tape_hear_unary(op, x, result)
                 return result
         found: NDArray
         if where is True and dtype is None:
@@ -146,6 +145,7 @@ def binary(
 ) -> Binary:
     op = register_op(name, ufunc=ufunc, inplace=[(0, 0), (1, 0)], aliases=aliases)(ufunc)
     slot = _SLOTS.get(name)
+    plans = op.plans
 
     def function(
         x1: ArrayLike,
@@ -166,6 +166,11 @@ def binary(
         ):
             result: NDArray = slot(x1, x2)  # knows the loops, and comes back here for what has none
             return result
+        if slot is None and x1.__class__ is NDArray and x2.__class__ is NDArray and out is None and where is True:
+            plan = plans.get((x1.dtype, x2.dtype)) if dtype is None else None
+            shortly = None if plan is None or plan.native is None else fresh_elements(plan.native, (x1, x2), op)
+            if shortly is not None:
+                return shortly
         found: NDArray
         if where is True and dtype is None:
             found = call(op, x1, x2, out=out)

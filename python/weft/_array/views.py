@@ -12,8 +12,7 @@ import numpy as np
 
 from weft._array.shapes import Shape, contiguous_strides
 from weft._array.symbolic import compose
-from weft._core import NDArray
-from weft._tape.hearing import hear_view
+from weft._core import NDArray, tape_hear_view
 from weft.ops import Aval, register_op
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def register_view(
             shape, strides, offset = layout(x.shape, x.strides, **attributes)
             result = view(x, shape, strides, 0 if 0 in shape else offset)  # nothing lies anywhere
             if x._known:
-                hear_view(op, x, result, attributes)
+                tape_hear_view(op, x, result, attributes)
             return result
 
         op = register_op(name, infer=infer, aliases=aliases)(compute)

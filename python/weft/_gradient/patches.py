@@ -10,9 +10,8 @@ from weft._array.creation import zeros
 from weft._array.devices import device_of
 from weft._array.reductions import sum as total
 from weft._array.views import view
-from weft._core import NDArray, tape_patch
+from weft._core import NDArray, tape_hear_view, tape_patch
 from weft._gradient.registering import gradient_of, needs
-from weft._tape.hearing import hear_view
 from weft.ops import Aval, get_op, register_op
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def _at(memory: NDArray, place: _Place) -> NDArray:
     if 0 in shape:
         offset = 0
     result = view(memory, shape, strides, offset, dtype)
-    hear_view(get_op("tape.view"), memory, result, {"nbytes": memory.nbytes, "place": place})
+    tape_hear_view(get_op("tape.view"), memory, result, {"nbytes": memory.nbytes, "place": place})
     return result
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from weft._array.rules import Aval
 from weft._array.symbolic import is_symbol
-from weft._core import NDArray, Signatures, empty, recording as open_recording, tape_surroundings
+from weft._core import NDArray, Signatures, empty, recording as open_recording, tape_standings, tape_surroundings
 from weft._default import get_engine
 from weft._program.blank import blank, layouts_of
 from weft._program.graded import Inseparable
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from weft._core import Compiled
     from weft._program.graded import Pull
-    from weft._program.record import Options
+    from weft._program.record import Options, Recorded
     from weft._program.taped import Arrays, Parted
 
 __all__ = ["ProgramFunction", "Settings"]
@@ -319,6 +319,10 @@ class ProgramFunction(Signatures):
         engine = engine_for(leaves)
         call["engine"] = (id(engine), repr(engine))
         around = tape_surroundings()
+        beside = _unnamed(recorded)
+        if beside:
+            known = [standing > 0 for standing in tape_standings(beside)]
+            call["requires_grad of states without a name"] = (tuple(known), ", ".join(map(repr, known)))
         call["autograd.training"] = (around >> 1, repr(bool(around >> 1)))
         call["the tape"] = (around & 1, "listening" if around & 1 else "not listening")
         source = _again, partial(_found_again, settings.name, self._reference()), _outlined(arguments)
@@ -426,6 +430,12 @@ class ProgramFunction(Signatures):
             )
         settings = self._settings
         return _made_again, (function, settings.options, settings.static, settings.verify, settings.max_programs)
+
+
+def _unnamed(recorded: Recorded) -> list[NDArray]:
+    """Return the states that no name is bound to: items of lists, say."""
+    bound = [name.guard[-1] for name in recorded.names if isinstance(name.guard[-1], NDArray)]
+    return [state for state in recorded.compiled.states if not any(x._shares_buffer(state) for x in bound)]
 
 
 def _versions(compiled: Compiled) -> tuple[Callable[[], object], object] | None:

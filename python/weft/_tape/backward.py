@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from weft._array.creation import full, ones
 from weft._array.devices import device_of
 from weft._array.dtypes import astype
-from weft._core import NDArray, Outline, TapeNode, tape_entry, tape_walk
+from weft._core import NDArray, Outline, TapeNode, tape_entry, tape_pause, tape_walk
 from weft._tape.modes import paused
 from weft._tape.structures import several
 from weft.errors import GradientError
@@ -40,21 +39,26 @@ BEYOND: ContextVar[Beyond | None] = ContextVar("weft.autograd.beyond", default=N
 class Seen:
     """What a rule sees of a node of the tape."""
 
-    __slots__ = ("_node", "_outputs", "attributes", "inputs", "needs", "sums")
+    __slots__ = ("_node", "_outputs", "entries", "inputs", "sums")
 
-    def __init__(self, node: TapeNode, needs: tuple[bool, ...], sums: list[NDArray | None]) -> None:
+    def __init__(self, node: TapeNode, entries: tuple[Any, ...], sums: list[NDArray | None]) -> None:
         self._node = node
         self.inputs: tuple[Any, ...] = node.inputs
-        self.attributes: dict[str, Any] = node.attributes
-        self.needs = needs
+        self.entries = entries
+        """Of each input, node and number of what made it, or None."""
         self.sums = sums
         """For rules that take them: of each input, the sum of its gradients so far."""
         self._outputs: tuple[Any, ...] | None = None
 
     @property
-    def entries(self) -> tuple[Any, ...]:
-        """Of each input, node and number of what made it, or None."""
-        return self._node.entries
+    def attributes(self) -> dict[str, Any]:
+        """The op's attributes."""
+        return self._node.attributes
+
+    @property
+    def needs(self) -> tuple[bool, ...]:
+        """Of each input, whether its gradient is asked for."""
+        return tuple([entry is not None for entry in self.entries])
 
     @property
     def outputs(self) -> tuple[Any, ...]:
@@ -140,10 +144,15 @@ def walk(
     for leaf, at in leaves:
         ready.setdefault(at, []).append(leaf)
     yield from _ready(ready.get(len(nodes), ()), sums)
-    quiet = nullcontext if heard else paused
     for at, node in enumerate(nodes):
-        with quiet():
+        if heard:
             _step(node, sums)
+        else:
+            before = tape_pause(True)
+            try:
+                _step(node, sums)
+            finally:
+                tape_pause(before)
         if not retain and not heard:
             node.release()
         yield from _ready(ready.get(at, ()), sums)
@@ -181,46 +190,65 @@ class _Sums:
 
 def _step(node: TapeNode, sums: _Sums) -> None:
     """Ask the rule of `node` for the gradients of its inputs, and add them up."""
-    entries = node.entries
-    outlines = node.outlines
-    given = [sums.take((node, index)) for index in range(len(outlines))]
-    if all(each is None for each in given):
+    given = [sums.take((node, index)) for index in range(node.count)]
+    missing = [at for at, each in enumerate(given) if each is None]
+    if len(missing) == len(given):
         return
     op: Any = node.op
     rule = op.attribute("gradient", None)
-    where = f"{op.name}() at {node.place or 'an unknown place'}"
     if rule is None:
         raise GradientError(
-            f"{where} has no gradient: give the op one by set_attribute('gradient', rule), or compute what it reads by "
+            f"{_where(node)} has no gradient: give the op one by set_attribute('gradient', rule), or compute what it reads by "
             "weft.autograd.stop_gradient()"
         )
     grads: list[Any] = list(given)
-    if not op.attribute("gradient_takes_none", False):
-        grads = [_zeros(outline) if each is None else each for each, outline in zip(given, outlines, strict=True)]
+    if missing and not op.attribute("gradient_takes_none", False):
+        outlines = node.outlines
+        for at in missing:
+            grads[at] = _zeros(outlines[at])
+    entries = node.entries
     takes_sums = op.attribute("gradient_takes_sums", False)  # and returns them with what it adds
     so_far = [sums.take(entry) if takes_sums and entry is not None else None for entry in entries]
-    found = several(rule(Seen(node, tuple(entry is not None for entry in entries), so_far), grads))
+    found = several(rule(Seen(node, entries, so_far), grads))
+    if not node.takes(found):
+        found = _fitted(node, found)
+    for entry, gradient in zip(entries, found, strict=True):
+        if entry is not None and gradient is not None:
+            sums.add(entry, gradient)
+
+
+def _where(node: TapeNode) -> str:
+    op: Any = node.op
+    return f"{op.name}() at {node.place or 'an unknown place'}"
+
+
+def _fitted(node: TapeNode, found: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return gradients in the dtypes of their inputs; GradientError if there is not one for each, of its shape."""
+    entries = node.entries
     if len(found) != len(entries):
         raise GradientError(
-            f"the gradient rule of {where} returned {len(found)} gradients for {len(entries)} inputs: it returns one for "
-            "each, None where it is zero"
+            f"the gradient rule of {_where(node)} returned {len(found)} gradients for {len(entries)} inputs: it returns one "
+            "for each, None where it is zero"
         )
+    fitted: list[Any] = []
     for at, (entry, gradient, seen) in enumerate(zip(entries, found, node.input_outlines, strict=True)):
         if entry is None or gradient is None or seen is None:
+            fitted.append(None)
             continue
         if not isinstance(gradient, NDArray) or gradient.shape != seen.shape:
-            what = f"of shape {gradient.shape}" if isinstance(gradient, NDArray) else type(gradient).__name__
+            what = f"an array of shape {gradient.shape}" if isinstance(gradient, NDArray) else type(gradient).__name__
             raise GradientError(
-                f"the gradient rule of {where} returned {what} for input {at}, which has the shape {seen.shape}"
+                f"the gradient rule of {_where(node)} returned {what} for input {at}, which has the shape {seen.shape}"
             )
         if gradient.dtype != seen.dtype:
             if gradient.dtype.kind not in "fc" or (gradient.dtype.kind == "c" and seen.dtype.kind != "c"):
                 raise GradientError(
-                    f"the gradient rule of {where} returned a gradient of dtype {gradient.dtype} for input {at}, which "
-                    f"has the dtype {seen.dtype}"
+                    f"the gradient rule of {_where(node)} returned a gradient of dtype {gradient.dtype} for input {at}, "
+                    f"which has the dtype {seen.dtype}"
                 )
             gradient = astype(gradient, seen.dtype)  # noqa: PLW2901 - from here on the right one
-        sums.add(entry, gradient)
+        fitted.append(gradient)
+    return tuple(fitted)
 
 
 def _zeros(outline: Outline) -> NDArray:

@@ -22,6 +22,7 @@ from weft._tape.backward import Head, walk
 from weft._tape.leaves import apart
 from weft._tape.modes import LISTENING, listening, paused
 from weft._tape.structures import flatten, map_arrays
+from weft.errors import GradientError
 from weft.ops import get_op
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that computes the same as `fn`, and keeps nothing for its gradient but its arguments.
 
     When its gradient is computed `fn` is called again: that takes its time once more, and saves the memory of all that it
-    computes on the way. Arrays that it does not get as arguments, such as a layer's parameters, have their gradients too.
+    computes on the way. In a program ops are left out whose results are there still. Arrays that it does not get as arguments, such as a layer's parameters, have their gradients too.
 
     Parameters
     ----------
@@ -93,6 +94,8 @@ def _call(fn: Callable[..., Any], args: tuple[Any, ...], kw: dict[str, Any]) -> 
     arrays = tuple(y for y in made if isinstance(y, NDArray))
     # The arguments are saved, so that writing to them before is an error.
     reads = (1 << min(len(floating), 32)) - 1
+    if recording() is not None:
+        reads |= ((1 << min(len(arrays), 32)) - 1) << 32  # what nobody looks at then is not kept in a program
     tape_note(_Again(run, inputs, outside), None, (*floating, *outside), arrays, reads, False)
     return rebuild(made)
 
@@ -119,6 +122,9 @@ def _not_before(arrays: list[NDArray], dys: list[NDArray]) -> list[NDArray]:
             copy_elements(made[at].reshape(-1)[:1], last.reshape(-1)[:1].astype(x.dtype))
             copy_elements(made[at][:1], x[:1])
             copy_elements(made[at][1:], x[1:])
+        entry = entries.get(at)
+        if entry is not None and isinstance(entry[0].op, _Again):
+            entry[0].assume(entry[1], made[at])  # the copy stays until then: the array itself need not
     return made
 
 
@@ -156,15 +162,10 @@ class _Again:
         return self._rule if key == "gradient" else default
 
     def _rule(self, node: Any, grads: Sequence[Any]) -> Any:  # noqa: ANN401 - a rule
-        saved = iter(node.inputs)
-        arrays = [next(saved) if x is None else x for x in self._others]
-        if recording() is not None:
-            arrays = _not_before(arrays, [x for x in grads if x is not None])
         heard = not tape_pause(False)
         try:
             with listening(mode=True):
-                result, nodes = self._run(arrays, heard=heard)
-                results = [y for y in flatten(result)[0] if isinstance(y, NDArray)]
+                results, nodes = self._computed(node, grads, heard=heard)
                 heads: list[Head] = [
                     (*found, g) for y, g in zip(results, grads, strict=True) if (found := tape_entry(y)) is not None
                 ]
@@ -173,3 +174,29 @@ class _Again:
         finally:
             tape_pause(not heard)
         return (*(answer.get((each, 0)) for each in nodes), *(answer.get(entry) for entry in self._outside))
+
+    def _computed(
+        self,
+        node: Any,  # noqa: ANN401 - what a rule sees
+        grads: Sequence[Any],
+        *,
+        heard: bool,
+    ) -> tuple[list[NDArray], list[TapeNode]]:
+        """Call the function again; return its results, and the nodes of its arguments."""
+        saved = iter(node.inputs)
+        arrays = [next(saved) if x is None else x for x in self._others]
+        recorded = recording() is not None
+        if recorded:
+            arrays = _not_before(arrays, [x for x in grads if x is not None])
+        result, nodes = self._run(arrays, heard=heard)
+        results = [y for y in flatten(result)[0] if isinstance(y, NDArray)]
+        try:
+            kept: tuple[Any, ...] = node.outputs if recorded else ()
+        except GradientError:  # overwritten since
+            kept = ()
+        # What was computed of the results keeps them, mostly: then nobody needs the last ops again, and a program drops them.
+        for y, known in zip(results, kept, strict=False):
+            entry = tape_entry(y)
+            if entry is not None and isinstance(known, NDArray):
+                entry[0].assume(entry[1], known)
+        return results, nodes

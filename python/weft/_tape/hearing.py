@@ -15,18 +15,15 @@ if TYPE_CHECKING:
 
     Push: TypeAlias = Callable[[Op, tuple[Any, ...], Any, dict[str, Any]], tuple[NDArray, ...]]
 
-__all__ = ["EVERYTHING", "check_changed", "hear", "hear_nothing", "hear_unary", "hear_view", "hear_write", "reads_of"]
-
-#: What a rule reads of which nothing is said: all operands and all results.
-EVERYTHING = (1 << 64) - 1
+__all__ = ["check_changed", "hear", "hear_nothing", "hear_write"]
 
 
-def reads_of(op: Op, arrays: tuple[Any, ...]) -> int | None:
+def _reads_of(op: Op, arrays: tuple[Any, ...]) -> int | None:
     """Return what the rule of `op` looks at, bit by bit: operands, and from bit 32 on results. None if it has no gradient.
 
     That may depend on which operands need a gradient: of a product, each looks at the other.
     """
-    found: int | tuple[int, ...] | None = op.attribute("gradient_reads", EVERYTHING)
+    found = op.reads
     if not isinstance(found, tuple):
         return found
     mask = 0
@@ -47,7 +44,7 @@ def hear(
     if op.ufunc is not None and attributes.get("where") is not None:
         return _hear_masked(op, arrays, out, attributes, push)
     given = operands.coerce(arrays, out)
-    reads = reads_of(op, given)
+    reads = _reads_of(op, given)
     seen = given
     targets: tuple[NDArray, ...] = ()
     if out is not None:
@@ -67,7 +64,7 @@ def hear(
         tape_note(op, attributes or None, seen, results, reads, bool(targets))
     elif targets:
         hear_nothing(op.name, given, targets, written=True)
-    elif op.attribute("gradient_refused", False):
+    elif op.refused:
         hear_nothing(op.name, given, results)
     if changed:
         hear_nothing(op.name, given, changed, written=True)
@@ -112,14 +109,6 @@ def check_changed(name: str, targets: Iterable[Any]) -> None:
             tape_check_target(name, target)
 
 
-def hear_unary(op: Op, x: NDArray, result: NDArray) -> None:
-    """Note, if the tape listens, that `result` is what `op` has for `x`: a new array, already pushed."""
-    if tape_hears((x,)):
-        reads = op.attribute("gradient_reads", EVERYTHING)
-        if reads is not None:
-            tape_note(op, None, (x,), (result,), reads, False)
-
-
 def _hear_masked(
     op: Op,
     arrays: tuple[Any, ...],
@@ -156,12 +145,6 @@ def _kept(inputs: tuple[Any, ...], targets: tuple[NDArray, ...], reads: int) -> 
         return x.copy() if overwritten and reads >> at & 1 else x
 
     return tuple(kept(at, x) for at, x in enumerate(inputs))
-
-
-def hear_view(op: Op, x: NDArray, result: NDArray, attributes: dict[str, Any]) -> None:
-    """Note, if the tape listens, that `result` is the view of `x` that `op` gives."""
-    if tape_hears((x,)):
-        tape_note(op, attributes, (x,), (result,), 0, False)
 
 
 def hear_write(

@@ -395,10 +395,10 @@ impl NDArray {
     }
 
     /// The view that shows the elements, which lie row after row, in another shape: one integer for each axis, -1 for what is
-    /// left. Nothing for anything else, and if the tape may know the array.
+    /// left. Nothing for anything else. Who calls it tells the tape.
     fn _reshaped(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyResult<Option<Self>> {
         let (py, own) = (slf.py(), slf.get());
-        if own.tape.is_known() || !own.inner.is_contiguous() {
+        if !own.inner.is_contiguous() {
             return Ok(None);
         }
         let Some(layout) = part::reshaped(&own.inner, shape) else { return Ok(None) };
@@ -407,7 +407,8 @@ impl NDArray {
         Ok(Some(Self::with_tape(view, own.engine.clone_ref(py), tape::Handle::view_of(slf))))
     }
 
-    /// The view that a key of integers, slices and None names; nothing for any other key, and for one that does not fit.
+    /// The view that a key of integers, slices and None names; nothing for any other key, and for one that does not fit. Who
+    /// calls it tells the tape.
     fn _part(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let (py, own) = (slf.py(), slf.get());
         let Some(part) = part::named(own.inner.layout(), key)? else { return Ok(None) };

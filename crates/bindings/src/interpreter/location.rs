@@ -11,8 +11,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Code objects remembered at most, for good: as many as a program has places that push.
 const KNOWN: usize = 4096;
-/// Code objects a thread finds without a lock: a power of two.
-const AT_HAND: usize = 64;
+/// Code objects a thread finds without a lock: two to this. Two that share a place are looked up again each time, so there
+/// are many more places than code objects that push in one loop.
+const AT_HAND_BITS: u32 = 10;
 /// Bit of numbers of code objects inside the package: the place is that of their caller.
 const INSIDE: u32 = 1 << 31;
 
@@ -42,22 +43,33 @@ thread_local! {
 }
 
 type GetInstruction = unsafe extern "C" fn(*mut ffi::PyFrameObject) -> c_int;
+type GetBack = unsafe extern "C" fn(*mut ffi::PyFrameObject) -> *mut ffi::PyFrameObject;
 
 /// `PyFrame_GetLasti`: part of Python since 3.11 but not of its stable ABI, so its address is
 /// asked for. A line number, which is in the stable ABI, takes a walk through the line table: 0.3 us.
 static GET_INSTRUCTION: OnceLock<Option<GetInstruction>> = OnceLock::new();
+/// `PyFrame_GetBack`, likewise: part of Python since 3.9.
+static GET_BACK: OnceLock<Option<GetBack>> = OnceLock::new();
 
 /// Looks the function up. Called when the extension is imported: a thread that were to do it later
 /// could be caught in the middle by a fork.
 pub(crate) fn load(py: Python<'_>) {
-    let find = || -> PyResult<usize> {
+    let find = |name: &str| -> PyResult<usize> {
         let ctypes = py.import("ctypes")?;
-        let function = ctypes.getattr("pythonapi")?.getattr("PyFrame_GetLasti")?;
+        let function = ctypes.getattr("pythonapi")?.getattr(name)?;
         ctypes.getattr("cast")?.call1((function, ctypes.getattr("c_void_p")?))?.getattr("value")?.extract()
     };
+    let found = |name: &str| find(name).ok().filter(|&found| found != 0);
     // SAFETY: the symbol of this name has had this type ever since it exists.
-    let found = find().ok().filter(|&found| found != 0).map(|found| unsafe { std::mem::transmute(found) });
-    let _ = GET_INSTRUCTION.set(found);
+    let _ = GET_INSTRUCTION.set(found("PyFrame_GetLasti").map(|found| unsafe { std::mem::transmute(found) }));
+    // SAFETY: as above.
+    let _ = GET_BACK.set(found("PyFrame_GetBack").map(|found| unsafe { std::mem::transmute(found) }));
+}
+
+/// Where a code object is remembered: addresses differ in few bits, which a product spreads.
+fn slot(address: usize) -> usize {
+    let spread = (address as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - AT_HAND_BITS);
+    usize::try_from(spread).unwrap_or(0)
 }
 
 impl Location {
@@ -92,9 +104,9 @@ impl Location {
         let found = SEEN.try_with(|seen| {
             let mut seen = seen.borrow_mut();
             if seen.is_empty() {
-                seen.resize(AT_HAND, (0, 0));
+                seen.resize(1 << AT_HAND_BITS, (0, 0));
             }
-            let at_hand = &mut seen[address / 64 % AT_HAND];
+            let at_hand = &mut seen[slot(address)];
             if at_hand.0 != address {
                 match number_of(code) {
                     0 => return Self::NOWHERE,
@@ -113,12 +125,14 @@ impl Location {
         let frame = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) };
         let mut frame = frame;
         while let Some(at) = frame {
-            // SAFETY: `f_back` of a frame is a frame.
+            // SAFETY: it is a frame.
             let place = unsafe { Self::of_frame(py, at.as_ptr().cast(), get_instruction) };
             if place.code & INSIDE == 0 {
                 return place;
             }
-            frame = at.getattr("f_back").ok().filter(|frame| !frame.is_none());
+            let Some(&Some(get_back)) = GET_BACK.get() else { break };
+            // SAFETY: as above; it is a new reference, or null.
+            frame = unsafe { Bound::from_owned_ptr_or_opt(py, get_back(at.as_ptr().cast()).cast()) };
         }
         Self::NOWHERE
     }

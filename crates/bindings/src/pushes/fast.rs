@@ -6,7 +6,7 @@ use super::strided::Loop;
 use crate::array::operator::{OPERATORS, Operator, broadcast, number_of, scalar};
 use crate::array::{NDArray, dtypes, raised};
 use crate::cuda::elementwise::CudaLoop;
-use crate::tape::record;
+use crate::tape::short;
 use crate::trace;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -128,7 +128,7 @@ pub(crate) fn binary<'py>(
             && let (left, right) = if reflected { (other, array) } else { (array, other) }
             && let Some(result) = fresh_product(fast.of.bind(py), left, right)?
         {
-            return Ok(Py::new(py, result)?.into_any());
+            return Ok(result.into_any());
         }
     } else if own.inner.buffer().is_elsewhere() {
         if !is_replaced(ON_DEVICE, operator)
@@ -227,7 +227,7 @@ fn heard(
         return Ok(());
     }
     let own = Some(array.as_any());
-    record::note_operator(array.py(), operator, if reflected { [other, own] } else { [own, other] }, result)
+    short::note_operator(array.py(), operator, if reflected { [other, own] } else { [own, other] }, result)
 }
 
 /// The other operand of an operator.

@@ -1,13 +1,16 @@
 //! Short ways for calls of which nothing has to be found out first: what they read are arrays of the host of one engine, of the
-//! loop's dtypes; nobody listens, nobody records; the result is new. They answer None for any other call, which goes the long way.
+//! loop's dtypes; nobody records; the result is new, and the tape is told of it. They answer None for any other call, which goes the long way.
 
 use super::Loop;
 use super::pieces;
-use crate::array::operator::{broadcast, scalar};
+use crate::array::operator::{Operator, broadcast, scalar};
 use crate::array::{NDArray, raised};
+use crate::tape::attributes::Attributes;
+use crate::tape::short;
 use crate::trace;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyTuple};
+use pyo3::types::{PyDict, PyInt, PyTuple};
 use smallvec::SmallVec;
 use weft_array::{
     Array, ArrayError, DType, Layout, Operand, Scalar, Shape, Strides, Which, push_elementwise, push_extreme,
@@ -16,9 +19,9 @@ use weft_array::{
 use weft_engine::PushOptions;
 use weft_engine::trace::Kind;
 
-/// Whether an array is in the host's memory, and nobody wants to hear what is done with it.
+/// Whether an array is in the host's memory, and nobody records what is done with it.
 fn is_plain(array: &NDArray) -> bool {
-    array.inner.buffer().is_host() && !array.tape.is_known() && !recording::is_open()
+    array.inner.buffer().is_host() && !recording::is_open()
 }
 
 /// Whether two arrays belong to one engine.
@@ -46,14 +49,15 @@ fn axis_of(axis: &Bound<'_, PyAny>, count: usize) -> Option<usize> {
 }
 
 /// A new array, into which a reduction of `x` over an axis, or over all, was pushed; None where that takes more than this
-/// loop: for another dtype, other axes, or if somebody listens.
+/// loop: for another dtype, or other axes. The tape hears it as `op`.
 #[pyfunction]
 pub(crate) fn fresh_reduction(
     r#loop: &Bound<'_, Loop>,
     x: &Bound<'_, NDArray>,
     axis: Option<&Bound<'_, PyAny>>,
     keepdims: bool,
-) -> PyResult<Option<NDArray>> {
+    op: &Bound<'_, PyAny>,
+) -> PyResult<Option<Py<NDArray>>> {
     let of = r#loop.get();
     let (py, own) = (x.py(), x.get());
     let from = &own.inner;
@@ -74,19 +78,27 @@ pub(crate) fn fresh_reduction(
     let kept = made(py, own, &shape, from.dtype())?;
     push_reduce(of.kernel, of.identity, &kept, from, &over, Loop::options(py, &kept, &of.name))
         .map_err(|error| raised(py, error))?;
+    let noted = |result: Array| {
+        let attributes = || Ok(Attributes::Axes { axes: over.clone(), keepdims });
+        short::noted(op, attributes, &[x.as_any()], handle(py, result, own)).map(Some)
+    };
     if keepdims {
-        return Ok(Some(handle(py, kept, own)));
+        return noted(kept);
     }
     let strides = &kept.layout().strides;
     let rest = (0..count).filter(|at| !over.contains(at));
     let (shape, strides) = rest.map(|at| (shape[at], strides[at])).unzip();
     let view = Array::on(kept.buffer().clone(), Layout { shape, strides, offset: 0 }, from.dtype());
-    Ok(Some(handle(py, view.map_err(|error| raised(py, error))?, own)))
+    noted(view.map_err(|error| raised(py, error))?)
 }
 
-/// A new array, into which the loop over `inputs`, arrays or numbers, was pushed.
+/// A new array, into which the loop over `inputs`, arrays or numbers, was pushed. The tape hears it as `op`.
 #[pyfunction]
-pub(crate) fn fresh_elements(r#loop: &Bound<'_, Loop>, inputs: &Bound<'_, PyTuple>) -> PyResult<Option<NDArray>> {
+pub(crate) fn fresh_elements(
+    r#loop: &Bound<'_, Loop>,
+    inputs: &Bound<'_, PyTuple>,
+    op: &Bound<'_, PyAny>,
+) -> PyResult<Option<Py<NDArray>>> {
     let (py, of) = (inputs.py(), r#loop.get());
     let mut held: SmallVec<[Result<Bound<'_, NDArray>, Scalar>; 4]> = SmallVec::new();
     let mut first: Option<Bound<'_, NDArray>> = None;
@@ -130,7 +142,9 @@ pub(crate) fn fresh_elements(r#loop: &Bound<'_, Loop>, inputs: &Bound<'_, PyTupl
         .collect();
     push_elementwise(of.kernel, &[&output], &operands, Loop::options(py, &output, &of.name))
         .map_err(|error| raised(py, error))?;
-    Ok(Some(handle(py, output, first.get())))
+    let given: SmallVec<[Bound<'_, PyAny>; 4]> = inputs.iter().collect();
+    let given: SmallVec<[&Bound<'_, PyAny>; 4]> = given.iter().collect();
+    short::noted(op, || Ok(Attributes::None), &given, handle(py, output, first.get())).map(Some)
 }
 
 /// A new array, into which the product of two matrices, or of one and a vector, was pushed.
@@ -139,7 +153,7 @@ pub(crate) fn fresh_product(
     r#loop: &Bound<'_, Loop>,
     a: &Bound<'_, NDArray>,
     b: &Bound<'_, NDArray>,
-) -> PyResult<Option<NDArray>> {
+) -> PyResult<Option<Py<NDArray>>> {
     let (py, of, left, right) = (a.py(), r#loop.get(), a.get(), b.get());
     let (rows, columns) = (&left.inner.layout().shape, &right.inner.layout().shape);
     let plain = is_plain(left) && is_plain(right) && are_together(left, right);
@@ -169,27 +183,36 @@ pub(crate) fn fresh_product(
     let output = made(py, left, &[m, n], left.inner.dtype())?;
     let options = PushOptions { bytes: output.bytes() as u64, ..Loop::options(py, &output, &of.name) };
     push_matmul(of.kernel, &output, &from_left, &from_right, options).map_err(|error| raised(py, error))?;
+    let noted = |result: Array| -> PyResult<Option<Py<NDArray>>> {
+        let result = Py::new(py, handle(py, result, left))?;
+        if left.tape.is_known() || right.tape.is_known() {
+            short::note_operator(py, Operator::Matmul, [Some(a.as_any()), Some(b.as_any())], &result)?;
+        }
+        Ok(Some(result))
+    };
     if rows.len() == 2 && columns.len() == 2 {
-        return Ok(Some(handle(py, output, left)));
+        return noted(output);
     }
     let layout = Layout { shape: Shape::from_elem(m * n, 1), strides: Strides::from_elem(item, 1), offset: 0 };
-    let view = Array::on(output.buffer().clone(), layout, output.dtype()).map_err(|error| raised(py, error))?;
-    Ok(Some(handle(py, view, left)))
+    noted(Array::on(output.buffer().clone(), layout, output.dtype()).map_err(|error| raised(py, error))?)
 }
 
-/// A new array, into which copies of `parts` were pushed, end to end along an axis, or each at an index of a new axis.
+/// A new array, into which copies of `parts` were pushed, end to end along an axis, or each at an index of a new axis. The
+/// tape hears it as `op`.
 #[pyfunction]
 pub(crate) fn fresh_join(
     parts: &Bound<'_, PyTuple>,
     axis: &Bound<'_, PyAny>,
     stacked: bool,
-) -> PyResult<Option<NDArray>> {
+    op: &Bound<'_, PyAny>,
+) -> PyResult<Option<Py<NDArray>>> {
     let py = parts.py();
     let Ok(first) = parts.get_item(0).and_then(|first| Ok(first.cast_into_exact::<NDArray>()?)) else {
         return Ok(None);
     };
     let own = first.get();
     let mut shape = own.inner.layout().shape.clone();
+    let given = axis;
     let Some(axis) = axis_of(axis, shape.len() + usize::from(stacked)) else { return Ok(None) };
     let mut length = 0;
     for part in parts.iter_borrowed() {
@@ -210,11 +233,18 @@ pub(crate) fn fresh_join(
     }
     let output = made(py, own, &shape, own.inner.dtype())?;
     let result = Bound::new(py, handle(py, output, own))?;
-    if pieces::push_join(&result, parts, axis, stacked)? {
-        Ok(Some(handle(py, result.get().inner.clone(), own)))
-    } else {
-        Ok(None)
+    if !pieces::push_join(&result, parts, axis, stacked)? {
+        return Ok(None);
     }
+    let attributes = || {
+        let made = PyDict::new(py);
+        made.set_item(intern!(py, "axis"), given)?;
+        made.set_item(intern!(py, "dtype"), py.None())?;
+        Ok(Attributes::Known(made.into_any().unbind()))
+    };
+    let parts: SmallVec<[Bound<'_, PyAny>; 4]> = parts.iter().collect();
+    let parts: SmallVec<[&Bound<'_, PyAny>; 4]> = parts.iter().collect();
+    short::noted(op, attributes, &parts, handle(py, result.get().inner.clone(), own)).map(Some)
 }
 
 /// A new array, into which the search for the largest or the smallest elements along an axis, or in all of `x`, was pushed.

@@ -7,6 +7,7 @@ use super::results::Results;
 use super::surroundings::surroundings;
 use crate::array::NDArray;
 use crate::program::Compiled;
+use crate::tape::marks::Standings;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -21,6 +22,8 @@ struct Entry {
     key: Kept,
     shared: Shared,
     guards: Vec<Guard>,
+    /// How the tape knew the memory of its states, through whatever handles.
+    standings: Standings,
     /// What answers the versions of the states whose values were read while recording, and what it answered.
     versions: Option<(Py<PyAny>, Py<PyAny>)>,
     run: Py<Compiled>,
@@ -157,6 +160,7 @@ impl Signatures {
         let entry = Arc::new(Entry {
             key: key.keep(),
             shared: Shared::new(&states, &key),
+            standings: Standings::of(states.iter().map(|state| state.get().inner.buffer())),
             guards: guards.iter().map(Guard::of).collect::<PyResult<_>>()?,
             versions,
             run,
@@ -336,6 +340,9 @@ impl Signatures {
 
     #[inline]
     fn holds(&self, py: Python<'_>, entry: &Entry) -> PyResult<bool> {
+        if !entry.standings.hold() {
+            return Ok(false);
+        }
         for guard in &entry.guards {
             if !guard.holds(py, self.instance.as_ref())? {
                 return Ok(false);

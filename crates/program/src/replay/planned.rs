@@ -48,8 +48,11 @@ pub(super) struct Planned {
     before: Vec<Vec<usize>>,
 }
 
-/// How often entries are kept apart that would make the way too long, and all is placed anew.
-const TURNS: usize = 8;
+/// How often entries are kept apart that would make the way too long, and all is placed anew: networks of some thousand ops
+/// take a few dozen turns, and more ops than that have no time for them.
+const TURNS: std::ops::RangeInclusive<usize> = 8..=48;
+/// Instructions that are placed in all turns together.
+const PLACED: usize = 96_000;
 
 /// Bytes that an instruction costs besides those that it touches.
 const CALL: usize = 1024;
@@ -100,7 +103,8 @@ fn loose(
     allowed: usize,
 ) -> Result<Option<Planned>, ProgramError> {
     let mut apart = too_long(tight, dependencies, allowed);
-    for _ in 1..TURNS {
+    let turns = (PLACED / tight.instructions.len().max(1)).clamp(*TURNS.start(), *TURNS.end());
+    for _ in 1..turns {
         let Some(next) = plan(recorded, tight.instructions.clone(), dependencies, moments, &apart)? else { break };
         if way(&next.instructions, dependencies, &next.after) <= allowed {
             return Ok(Some(next));

@@ -1,6 +1,8 @@
 //! What all views of one memory share.
 
+use super::attributes::Attributes;
 use super::handle::Entry;
+use super::marks::Mark;
 use super::node::{Input, Saved, TapeNode, Value};
 use super::record;
 use crate::array::{NDArray, dtypes};
@@ -19,6 +21,8 @@ pub(crate) struct Piece {
     dtype: DType,
     range: Range<usize>,
     generation: u64,
+    /// For as long as it counts, of memory's own family.
+    _mark: Option<Mark>,
 }
 
 impl Piece {
@@ -34,6 +38,7 @@ impl Piece {
             dtype: self.dtype,
             range: self.range.clone(),
             generation: self.generation,
+            _mark: None,
         }
     }
 }
@@ -105,6 +110,7 @@ impl Family {
     /// Notes that a heard op has written the elements of `array`; answers the generation.
     pub(crate) fn add(&self, array: &Array, entry: Entry) -> u64 {
         let range = array.range();
+        let mark = self.original.is_none().then(|| Mark::new(array.buffer(), entry.node.get().is_leaf()));
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.generation += 1;
         let generation = log.generation;
@@ -113,7 +119,7 @@ impl Family {
             |old: &mut Piece| old.shows(array) || whole && range.start <= old.range.start && old.range.end <= range.end;
         let before: Vec<Piece> = log.pieces.extract_if(.., hidden).collect();
         let (layout, dtype) = (array.layout().clone(), array.dtype());
-        log.pieces.push(Piece { entry, layout, dtype, range, generation });
+        log.pieces.push(Piece { entry, layout, dtype, range, generation, _mark: mark });
         drop(log);
         drop(before); // which may run Python
         generation
@@ -221,12 +227,13 @@ pub(crate) fn patched(py: Python<'_>, array: &NDArray, base: Option<Entry>, piec
     }));
     let outputs = [Value::Outline(record::outline(py, array, &array.inner.layout().shape, array.inner.dtype()))];
     let op = record::patch(py)?;
-    let node =
-        TapeNode::of_op(py, op, Some(attributes.into_any().unbind()), inputs.into(), outputs.into_iter().collect());
+    let attributes = Attributes::Known(attributes.into_any().unbind());
+    let node = TapeNode::of_op(py, op, attributes, inputs, outputs.into_iter().collect());
     Ok(Entry { node: Py::new(py, node)?, index: 0 })
 }
 
 /// Saves the value of an array.
+#[inline]
 pub(crate) fn save(py: Python<'_>, array: &NDArray) -> PyResult<Saved> {
     let family = array.tape.family(py)?.clone_ref(py);
     let written = family.get().save();

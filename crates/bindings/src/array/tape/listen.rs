@@ -59,6 +59,11 @@ pub(crate) fn tape_pause(paused: bool) -> bool {
     set(PAUSED, paused)
 }
 
+/// Lets this thread's ops be heard.
+pub(crate) fn resume() {
+    set(PAUSED, false);
+}
+
 #[inline]
 pub(crate) fn is_paused() -> bool {
     FLAGS.get() & PAUSED != 0

@@ -6,21 +6,27 @@
 //!
 //! | module | home of |
 //! |---|---|
+//! | `attributes` | what an op was called with, as a dict for those alone who ask |
 //! | `handle` | what an array's handle knows: its entry, the handle that it is a view of |
 //! | `family` | what all views of one memory share: pieces written by heard ops, writes since values were saved |
+//! | `marks` | which buffers have leaves, or were written to by heard ops: for programs that refer to them |
 //! | `node` | nodes, saved values, what rules see of them |
 //! | `listen` | who listens: pauses of this thread, the mode of the task |
 //! | `record` | from a push to a node |
+//! | `short` | the same where the one result is new and nothing has to be found out: for the short ways of small calls |
 //! | `walk` | the order in which gradients are computed |
 //!
 //! Untracked arrays pay one look at two words per operand. Rules, sums of gradients and errors' texts are Python's
 //! (`weft._tape`).
 
+pub(crate) mod attributes;
 pub(crate) mod family;
 pub(crate) mod handle;
 pub(crate) mod listen;
+pub(crate) mod marks;
 pub(crate) mod node;
 pub(crate) mod record;
+pub(crate) mod short;
 pub(crate) mod walk;
 
 pub(crate) use family::Family;

@@ -1,5 +1,6 @@
 //! Nodes: ops that the tape has heard.
 
+use super::attributes::Attributes;
 use super::family::{Family, Fate};
 use super::handle::{Entry, Handle};
 use super::listen;
@@ -10,12 +11,12 @@ use crate::location::Location;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use smallvec::SmallVec;
 use std::sync::{Mutex, PoisonError};
 use weft_array::{Array, DType, Shape};
 
-pub(crate) type Inputs = SmallVec<[Input; 2]>;
-pub(crate) type Outputs = SmallVec<[Value; 1]>;
+// On the heap: nodes are moved, and these are large.
+pub(crate) type Inputs = Vec<Input>;
+pub(crate) type Outputs = Vec<Value>;
 
 /// What a node has read: the entry if it needs a gradient, and what the rule sees of it.
 pub(crate) struct Input {
@@ -106,7 +107,7 @@ impl Outline {
 }
 
 struct Parts {
-    attributes: Option<Py<PyAny>>,
+    attributes: Attributes,
     inputs: Inputs,
     outputs: Outputs,
 }
@@ -163,7 +164,7 @@ impl TapeNode {
     pub(crate) fn of_op(
         py: Python<'_>,
         op: Py<PyAny>,
-        attributes: Option<Py<PyAny>>,
+        attributes: Attributes,
         inputs: Inputs,
         outputs: Outputs,
     ) -> Self {
@@ -173,7 +174,7 @@ impl TapeNode {
 
     pub(crate) fn of_leaf(py: Python<'_>, outline: Outline) -> Self {
         let outputs = Outputs::from_iter([Value::Outline(outline)]);
-        let parts = Mutex::new(Some(Parts { attributes: None, inputs: Inputs::new(), outputs }));
+        let parts = Mutex::new(Some(Parts { attributes: Attributes::None, inputs: Inputs::new(), outputs }));
         Self { order: next_order(), op: None, place: Location::here(py), leaf: None, parts }
     }
 
@@ -309,11 +310,8 @@ impl TapeNode {
     #[getter]
     fn attributes(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
-        match parts.as_ref().ok_or(()) {
-            Ok(Parts { attributes: Some(attributes), .. }) => Ok(attributes.clone_ref(py)),
-            Ok(_) => Ok(pyo3::types::PyDict::new(py).into_any().unbind()),
-            Err(()) => Err(self.released(py)),
-        }
+        let Some(parts) = parts.as_ref() else { return Err(self.released(py)) };
+        parts.attributes.shown(py, parts.outputs.first())
     }
 
     /// Its inputs: arrays whose values were saved, outlines of others, numbers.
@@ -351,6 +349,47 @@ impl TapeNode {
             Ok(entry.into_pyobject(py)?.unbind())
         });
         Ok(PyTuple::new(py, entries.collect::<PyResult<Vec<Py<PyAny>>>>()?)?.unbind())
+    }
+
+    /// How many results it has.
+    #[getter]
+    fn count(&self, py: Python<'_>) -> PyResult<usize> {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        parts.as_ref().map(|parts| parts.outputs.len()).ok_or_else(|| self.released(py))
+    }
+
+    /// Lets the rule see `array` in place of a result that was saved: the same values, of the same layout, that are kept anyway.
+    fn assume(&self, index: usize, array: &Bound<'_, NDArray>) -> PyResult<()> {
+        let (py, own) = (array.py(), array.get());
+        let fits = |value: &Value| match value {
+            Value::Saved(saved) => {
+                let (one, other) = (saved.array.layout(), own.inner.layout());
+                saved.array.dtype() == own.inner.dtype() && one.shape == other.shape && one.strides == other.strides
+            }
+            Value::Outline(_) | Value::Other(_) => false,
+        };
+        let is_saved =
+            |parts: &Option<Parts>| parts.as_ref().and_then(|parts| parts.outputs.get(index)).is_some_and(fits);
+        if !is_saved(&self.parts.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok(());
+        }
+        let value = Value::Saved(super::family::save(py, own)?);
+        let mut parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let output = parts.as_mut().and_then(|parts| parts.outputs.get_mut(index));
+        let before = output.map(|output| std::mem::replace(output, value));
+        drop(parts);
+        drop(before); // which may run Python
+        Ok(())
+    }
+
+    /// Whether `found` is one gradient for each input, of its shape and dtype, or None.
+    fn takes(&self, found: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        let parts = self.parts.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(parts) = parts.as_ref() else { return Err(self.released(found.py())) };
+        let fits = |(input, gradient): (&Input, Bound<'_, PyAny>)| {
+            input.entry.is_none() || gradient.is_none() || input.value.is_like(&gradient)
+        };
+        Ok(found.len() == parts.inputs.len() && parts.inputs.iter().zip(found.iter()).all(fits))
     }
 
     /// Outlines of its results.
@@ -391,7 +430,7 @@ impl TapeNode {
         // Whoever holds the lock keeps what is in it: then nothing is garbage here.
         let Ok(parts) = self.parts.try_lock() else { return Ok(()) };
         let Some(parts) = parts.as_ref() else { return Ok(()) };
-        visit.call(&parts.attributes)?;
+        parts.attributes.traverse(&visit)?;
         for input in &parts.inputs {
             visit.call(input.entry.as_ref().map(|entry| &entry.node))?;
             input.value.traverse(&visit)?;
@@ -410,7 +449,35 @@ impl TapeNode {
     }
 }
 
+/// Whether two things that rules see are arrays of one shape and dtype, the first with elements.
+#[pyfunction]
+pub(crate) fn tape_alike(gradient: &Bound<'_, PyAny>, like: &Bound<'_, PyAny>) -> bool {
+    let Ok(gradient) = gradient.cast_exact::<NDArray>() else { return false };
+    let own = &gradient.get().inner;
+    if let Ok(like) = like.cast_exact::<Outline>() {
+        let like = like.get();
+        return own.dtype() == like.dtype && own.layout().shape == like.shape;
+    }
+    like.cast::<NDArray>().is_ok_and(|like| {
+        let like = &like.get().inner;
+        own.dtype() == like.dtype() && own.layout().shape == like.layout().shape
+    })
+}
+
 impl Value {
+    /// Whether a gradient has its shape and dtype.
+    fn is_like(&self, gradient: &Bound<'_, PyAny>) -> bool {
+        let Ok(gradient) = gradient.cast::<NDArray>() else { return false };
+        let own = &gradient.get().inner;
+        match self {
+            Self::Saved(saved) => {
+                own.dtype() == saved.array.dtype() && own.layout().shape == saved.array.layout().shape
+            }
+            Self::Outline(outline) => own.dtype() == outline.dtype && own.layout().shape == outline.shape,
+            Self::Other(_) => false,
+        }
+    }
+
     fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
             Self::Saved(saved) => {
@@ -422,7 +489,7 @@ impl Value {
         }
     }
 
-    fn outline(&self, py: Python<'_>) -> Option<Outline> {
+    pub(super) fn outline(&self, py: Python<'_>) -> Option<Outline> {
         match self {
             Self::Saved(saved) => Some(Outline {
                 shape: saved.array.layout().shape.clone(),

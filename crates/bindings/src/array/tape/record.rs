@@ -1,39 +1,26 @@
 //! From a push to a node.
 
 use super::Family;
+use super::attributes::Attributes;
 use super::family;
 use super::handle::{Entry, Handle, entry_of};
 use super::listen;
 use super::node::{Input, Inputs, Outline, Outputs, TapeNode, Value};
-use crate::array::operator::{self, OPERATORS, Operator};
 use crate::array::{NDArray, raised};
 use crate::errors;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use weft_array::{Array, DType, Layout, recording};
 
-/// An op, and for the gradient of each operand, which operands (bit by bit) and results (from bit 32 on) its rule looks at.
-struct Rule {
-    op: Py<PyAny>,
-    reads: [u64; 2],
-}
-
-static OPERATOR_RULES: [OnceLock<Rule>; OPERATORS] = [const { OnceLock::new() }; OPERATORS];
 /// The op of a value that several pieces make up.
 static PATCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-const RESULTS: usize = 32;
+pub(super) const RESULTS: usize = 32;
 
-fn reads(mask: u64, at: usize) -> bool {
+/// Whether a rule looks at an operand, or from `RESULTS` on at a result.
+pub(super) fn reads(mask: u64, at: usize) -> bool {
     at < u64::BITS as usize && mask >> at & 1 == 1
-}
-
-/// Lets the operator `name` be heard as `op`.
-#[pyfunction]
-pub(crate) fn tape_operator(name: &str, op: Py<PyAny>, reads: [u64; 2]) -> PyResult<()> {
-    let _ = OPERATOR_RULES[operator::number_of(name)?].set(Rule { op, reads }); // who comes second has said the same
-    Ok(())
 }
 
 /// Names the op of a value that several pieces make up.
@@ -47,16 +34,18 @@ pub(crate) fn patch(py: Python<'_>) -> PyResult<Py<PyAny>> {
     known.ok_or_else(|| pyo3::exceptions::PyRuntimeError::new_err("the tape knows no op for pieces"))
 }
 
-fn has_gradient(dtype: DType) -> bool {
+pub(super) fn has_gradient(dtype: DType) -> bool {
     dtype.is_floating()
 }
 
+#[inline]
 pub(crate) fn outline(py: Python<'_>, like: &NDArray, shape: &[usize], dtype: DType) -> Outline {
     let engine = like.owner().clone_ref(py);
     Outline { shape: shape.into(), dtype, device: like.inner.device(), engine }
 }
 
-fn value(py: Python<'_>, array: &NDArray, read: bool) -> PyResult<Value> {
+#[inline]
+pub(super) fn value(py: Python<'_>, array: &NDArray, read: bool) -> PyResult<Value> {
     if read {
         return Ok(Value::Saved(family::save(py, array)?));
     }
@@ -143,7 +132,7 @@ pub(crate) fn tape_note(
     let seen = seen.collect::<PyResult<Inputs>>()?;
     let results = outputs.iter().map(|output| Ok(output.cast_into::<NDArray>()?)).collect::<PyResult<Vec<_>>>()?;
     let targets = if given { results.len() } else { 0 };
-    note(py, op.unbind(), attributes, seen, &results, &|at| self::reads(reads, RESULTS + at), targets)
+    note(py, op.unbind(), attributes.into(), seen, &results, &|at| self::reads(reads, RESULTS + at), targets)
 }
 
 /// Notes an op of any number of operands: each of `inputs` and `outputs` with whether its rule looks at the value, and each
@@ -163,7 +152,7 @@ pub(crate) fn tape_note_call(
     });
     let seen = seen.collect::<PyResult<Inputs>>()?;
     let (results, reads): (Vec<_>, Vec<_>) = outputs.into_iter().unzip();
-    note(py, op.unbind(), None, seen, &results, &|at| reads[at], targets)
+    note(py, op.unbind(), Attributes::None, seen, &results, &|at| reads[at], targets)
 }
 
 /// A handle on the same elements of which the tape knows nothing.
@@ -183,17 +172,20 @@ pub(crate) fn whole(array: &Bound<'_, NDArray>) -> PyResult<NDArray> {
     Ok(NDArray::new(bytes, own.owner().clone_ref(py)))
 }
 
-fn note(
+pub(super) fn note(
     py: Python<'_>,
     op: Py<PyAny>,
-    attributes: Option<Py<PyAny>>,
+    attributes: Attributes,
     inputs: Inputs,
     results: &[Bound<'_, NDArray>],
     read: &dyn Fn(usize) -> bool,
     targets: usize,
 ) -> PyResult<()> {
-    let outputs = results.iter().enumerate().map(|(at, result)| value(py, result.get(), read(at)));
-    let node = Py::new(py, TapeNode::of_op(py, op, attributes, inputs, outputs.collect::<PyResult<Outputs>>()?))?;
+    let mut outputs = Outputs::with_capacity(results.len());
+    for (at, result) in results.iter().enumerate() {
+        outputs.push(value(py, result.get(), read(at))?);
+    }
+    let node = Py::new(py, TapeNode::of_op(py, op, attributes, inputs, outputs))?;
     for (index, result) in results.iter().enumerate() {
         let own = result.get();
         if !has_gradient(own.inner.dtype()) {
@@ -220,52 +212,7 @@ fn generation_of(array: &NDArray) -> u64 {
 pub(crate) fn tape_keep(op: Bound<'_, PyAny>, arrays: &Bound<'_, PyTuple>) -> PyResult<TapeNode> {
     let py = op.py();
     let inputs = arrays.iter().map(|array| input(py, &array, true)).collect::<PyResult<Inputs>>()?;
-    Ok(TapeNode::of_op(py, op.unbind(), None, inputs, Outputs::new()))
-}
-
-/// Notes `result = array (operator) other`, from the type slot.
-#[cold]
-pub(crate) fn note_operator(
-    py: Python<'_>,
-    operator: Operator,
-    operands: [Option<&Bound<'_, PyAny>>; 2],
-    result: &Py<NDArray>,
-) -> PyResult<()> {
-    let Some(rule) = OPERATOR_RULES[operator as usize].get() else { return Ok(()) };
-    if listen::is_paused() || !has_gradient(result.get().inner.dtype()) {
-        return Ok(());
-    }
-    let mut inputs = Inputs::new();
-    let mut heard = false;
-    let arrays = operands.map(|operand| operand.and_then(|operand| operand.cast::<NDArray>().ok()));
-    let entries = [0, 1].map(|at| arrays[at].map_or(Ok(None), |array| entry_of(py, array.get())));
-    for ((at, entry), operand) in entries.into_iter().enumerate().zip(operands) {
-        let entry = entry?;
-        heard |= entry.is_some();
-        let value = match (arrays[at], operand) {
-            (Some(array), _) => Err(array),
-            (None, Some(operand)) => Ok(operand),
-            (None, None) => continue,
-        };
-        let value = match value {
-            Ok(other) => Value::Other(other.clone().unbind()),
-            Err(array) => {
-                Value::Outline(outline(py, array.get(), &array.get().inner.layout().shape, array.get().inner.dtype()))
-            }
-        };
-        inputs.push(Input { entry, value });
-    }
-    if !heard || !listen::listens(py)? {
-        return Ok(());
-    }
-    let needed = inputs.iter().zip(rule.reads).filter(|(input, _)| input.entry.is_some());
-    let mask = needed.fold(0, |mask, (_, reads)| mask | reads);
-    for (at, input) in inputs.iter_mut().enumerate() {
-        if let (true, Some(array)) = (reads(mask, at), arrays[at]) {
-            input.value = Value::Saved(family::save(py, array.get())?);
-        }
-    }
-    note(py, rule.op.clone_ref(py), None, inputs, &[result.bind(py).clone()], &|at| reads(mask, RESULTS + at), 0)
+    Ok(TapeNode::of_op(py, op.unbind(), Attributes::None, inputs, Outputs::new()))
 }
 
 /// Notes that a heard or unheard op has written to `array`.
@@ -318,7 +265,7 @@ pub(crate) fn tape_apart(
         Some(op) => {
             let inputs = Inputs::from_iter([Input { entry: entry_of(py, own)?, value: Value::Outline(seen) }]);
             let result = outline(py, own, &own.inner.layout().shape, own.inner.dtype());
-            Some(TapeNode::of_op(py, op, None, inputs, Outputs::from_iter([Value::Outline(result)])))
+            Some(TapeNode::of_op(py, op, Attributes::None, inputs, Outputs::from_iter([Value::Outline(result)])))
         }
         None => leaf.then(|| TapeNode::of_leaf(py, seen)),
     };

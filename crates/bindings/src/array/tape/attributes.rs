@@ -1,0 +1,62 @@
+//! What an op was called with besides its operands.
+
+use super::node::Value;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use smallvec::SmallVec;
+
+/// Attributes as the push had them: a dict is made for those alone who ask.
+#[derive(Default)]
+pub(crate) enum Attributes {
+    #[default]
+    None,
+    Known(Py<PyAny>),
+    /// Of a reduction.
+    Axes {
+        axes: SmallVec<[usize; 4]>,
+        keepdims: bool,
+    },
+    /// The shape of the result.
+    Shape,
+    /// Of a part of an array of so many axes.
+    Key(Py<PyAny>, usize),
+}
+
+impl From<Option<Py<PyAny>>> for Attributes {
+    fn from(given: Option<Py<PyAny>>) -> Self {
+        given.map_or(Self::None, Self::Known)
+    }
+}
+
+impl Attributes {
+    /// As rules see them, of an op with this result.
+    pub(super) fn shown(&self, py: Python<'_>, result: Option<&Value>) -> PyResult<Py<PyAny>> {
+        let found = PyDict::new(py);
+        match self {
+            Self::None => {}
+            Self::Known(attributes) => return Ok(attributes.clone_ref(py)),
+            Self::Axes { axes, keepdims } => {
+                found.set_item(intern!(py, "axis"), PyTuple::new(py, axes)?)?;
+                found.set_item(intern!(py, "keepdims"), keepdims)?;
+            }
+            Self::Shape => {
+                let shape = result.and_then(|result| result.outline(py)).map(|outline| outline.shape);
+                found.set_item(intern!(py, "shape"), PyTuple::new(py, shape.unwrap_or_default())?)?;
+            }
+            Self::Key(key, count) => {
+                let encode = py.import("weft._array.indexing")?.getattr("encode")?;
+                found.set_item(intern!(py, "key"), encode.call1((key, count))?)?;
+            }
+        }
+        Ok(found.into_any().unbind())
+    }
+
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Self::Known(object) | Self::Key(object, _) => visit.call(object),
+            Self::None | Self::Axes { .. } | Self::Shape => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Which memory the tape knows by itself: where there are leaves, and what heard ops have written to.
+//!
+//! A program refers to memory, and may have met it through a handle that nobody can find again, such as an item of a list. So
+//! what its recording took for granted of it is asked by buffer.
+
+use crate::array::NDArray;
+use pyo3::prelude::*;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use weft_array::Buffer;
+
+#[derive(Default)]
+struct Counts {
+    leaves: usize,
+    written: usize,
+}
+
+#[derive(Default)]
+struct Marks {
+    /// Counts changes.
+    generation: u64,
+    /// By the address of a buffer, which its marks keep from being anybody else's.
+    known: HashMap<usize, Counts>,
+}
+
+static MARKS: LazyLock<Mutex<Marks>> = LazyLock::new(Mutex::default);
+
+fn marks() -> MutexGuard<'static, Marks> {
+    MARKS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One place in a buffer that the tape knows, for as long as it does.
+pub(crate) struct Mark {
+    buffer: Weak<Buffer>,
+    is_leaf: bool,
+}
+
+impl Mark {
+    pub(crate) fn new(buffer: &Arc<Buffer>, is_leaf: bool) -> Self {
+        let made = Self { buffer: Arc::downgrade(buffer), is_leaf };
+        let mut marks = marks();
+        marks.generation += 1;
+        let counts = marks.known.entry(made.address()).or_default();
+        *(if is_leaf { &mut counts.leaves } else { &mut counts.written }) += 1;
+        made
+    }
+
+    fn address(&self) -> usize {
+        self.buffer.as_ptr().addr()
+    }
+}
+
+impl Drop for Mark {
+    fn drop(&mut self) {
+        let mut marks = marks();
+        marks.generation += 1;
+        if let Some(counts) = marks.known.get_mut(&self.address()) {
+            *(if self.is_leaf { &mut counts.leaves } else { &mut counts.written }) -= 1;
+            if counts.leaves + counts.written == 0 {
+                marks.known.remove(&self.address());
+            }
+        }
+    }
+}
+
+/// How the tape knew some buffers: 0 not by themselves, 1 for a leaf, 2 for what was written.
+pub(crate) struct Standings {
+    buffers: Vec<(Weak<Buffer>, u64)>,
+    /// Up to which generation it is known to be so still.
+    seen: Mutex<u64>,
+}
+
+impl Standings {
+    pub(crate) fn of<'a>(buffers: impl Iterator<Item = &'a Arc<Buffer>>) -> Self {
+        let marks = marks();
+        let buffers = buffers.map(|buffer| (Arc::downgrade(buffer), marks.standing(Arc::as_ptr(buffer)))).collect();
+        Self { buffers, seen: Mutex::new(marks.generation) }
+    }
+
+    /// Whether it knows them so still.
+    #[inline]
+    pub(crate) fn hold(&self) -> bool {
+        if self.buffers.is_empty() {
+            return true;
+        }
+        let marks = marks();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if *seen == marks.generation {
+            return true;
+        }
+        let hold = self.buffers.iter().all(|(buffer, standing)| marks.standing(buffer.as_ptr()) == *standing);
+        if hold {
+            *seen = marks.generation;
+        }
+        hold
+    }
+
+    /// How it knew each.
+    pub(crate) fn each(&self) -> impl Iterator<Item = u64> {
+        self.buffers.iter().map(|(_, standing)| *standing)
+    }
+}
+
+/// How the tape knows the memory of arrays: of each 0 not by itself, 1 for a leaf, 2 for what heard ops have written.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value)] // extracted from a sequence
+pub(crate) fn tape_standings(arrays: Vec<Bound<'_, NDArray>>) -> Vec<u64> {
+    Standings::of(arrays.iter().map(|array| array.get().inner.buffer())).each().collect()
+}
+
+impl Marks {
+    fn standing(&self, buffer: *const Buffer) -> u64 {
+        match self.known.get(&buffer.addr()) {
+            None => 0,
+            Some(Counts { leaves: 1.., .. }) => 1,
+            Some(_) => 2,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+"""Small calls go short ways to the engine, which tell the tape what they did: as the long way would."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import weft
+from weft import autograd
+from weft._core import tape_entry
+from weft.errors import GradientError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+X = np.linspace(0.5, 2.0, 12).reshape(3, 4)
+Y = weft.asarray(np.linspace(1.0, 3.0, 12).reshape(3, 4))
+MASK = weft.asarray(X > 1)
+
+#: By the name of the op: the call, and what its rule finds in the attributes.
+CALLS: dict[str, tuple[Callable[[Any], Any], dict[str, Any]]] = {
+    "tanh": (weft.tanh, {}),
+    "maximum": (lambda x: weft.maximum(x, Y), {}),
+    "multiply": (lambda x: weft.multiply(x, Y), {}),
+    "sum": (lambda x: x.sum(), {"axis": (0, 1), "keepdims": False}),
+    "prod": (lambda x: weft.prod(x, axis=-1), {"axis": (1,), "keepdims": False}),
+    "max": (lambda x: weft.max(x, axis=0, keepdims=True), {"axis": (0,), "keepdims": True}),
+    "min": (lambda x: x.min(axis=1), {"axis": (1,), "keepdims": False}),
+    "mean": (lambda x: x.mean(axis=1), {"axis": (1,), "keepdims": False}),
+    "matmul": (lambda x: x @ Y.T, {}),
+    "where": (lambda x: weft.where(MASK, x, Y), {}),
+    "concat": (lambda x: weft.concat([Y, x], axis=1), {"axis": 1}),
+    "stack": (lambda x: weft.stack([x, Y], axis=-1), {"axis": -1}),
+    "reshape": (lambda x: x.reshape(-1, 2), {"shape": (6, 2)}),
+    "permute_dims": (lambda x: x.T, {"axes": None}),
+    "getitem": (lambda x: x[1:, None, ::2], {"key": ((1, None, None), None, (None, None, 2))}),
+    "expand_dims": (lambda x: weft.expand_dims(x, 0), {}),
+    "astype": (lambda x: x.astype("float32"), {"dtype": np.dtype("float32")}),
+    "take": (lambda x: weft.take(x, weft.asarray([2, 0]), axis=1), {"axis": 1}),
+}
+
+#: The tape knows them by the memory that they share with the leaf.
+VIEWS = ("reshape", "permute_dims", "getitem", "expand_dims")
+
+
+def _leaf() -> weft.NDArray:
+    x = weft.asarray(X)
+    x.requires_grad = True
+    return x
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_tape_is_told_of_op_attributes_and_line(name: str) -> None:
+    function, attributes = CALLS[name]
+    found = tape_entry(function(_leaf()))
+    assert found is not None
+    node = found[0]
+    assert node.op.name == name
+    assert {key: node.attributes.get(key) for key in attributes} == attributes
+    assert (node.place or "").split(":")[0].endswith("test_short_ways.py")
+    assert [entry is not None for entry in node.entries].count(True) == 1
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_gradients_are_those_of_the_long_way(name: str) -> None:
+    function, _ = CALLS[name]
+    x = _leaf()
+    y = function(x)
+    weights = weft.asarray(np.random.default_rng(7).standard_normal(y.shape)).astype(y.dtype)
+
+    def loss(x: weft.NDArray) -> weft.NDArray:
+        return weft.sum(function(x) * weights)
+
+    short = autograd.gradients(loss(x))[x]
+    recorded = weft.program(weft.grad(loss))(weft.asarray(X))  # which goes the long way
+    assert short.numpy().tobytes() == recorded.numpy().tobytes()
+    with autograd.no_grad():
+        assert name in VIEWS or tape_entry(function(x)) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("prod", weft.prod),
+        ("max", lambda x: weft.max(x, axis=0)),
+        ("matmul", lambda x: x @ x.T),
+        ("maximum", lambda x: weft.maximum(x, Y)),
+        ("square", lambda x: x**2),
+    ],
+)
+def test_what_a_short_way_has_saved_is_watched(name: str, function: Any) -> None:
+    x = _leaf() * 1.0
+    y = weft.sum(function(x))
+    x[0] = 0.25
+    with pytest.raises(
+        GradientError, match=rf"{name}\(\) needs its operand 0 .* saved at .*:\d+ and overwritten at .*:\d+"
+    ):
+        autograd.gradients(y)
+
+
+def test_an_element_and_a_part_of_a_leaf_are_its_own() -> None:
+    x = _leaf()
+    first, rows = x[0, 1], x[1:]
+    grads = autograd.gradients(first * 2 + weft.sum(rows.reshape(-1) * 3))
+    expected = np.zeros_like(X)
+    expected[0, 1], expected[1:] = 2, 3
+    assert grads[x].tolist() == expected.tolist()
+    for write in (lambda: rows.fill(0.0), lambda: x.reshape(4, 3).__setitem__(0, 1.0), lambda: x.T.__imul__(2)):
+        with pytest.raises(GradientError, match="whose gradient is wanted"):
+            write()
+
+
+def test_a_rule_of_a_user_counts_for_short_ways_too() -> None:
+    op = weft.ops.register_op("test_short_reads", ufunc=np.hypot, level=20)(np.hypot)
+    op.set_attribute("gradient", lambda node, grads: (grads[0] * node.inputs[0] / node.outputs[0], None))
+    op.set_attribute("gradient_reads", 1 | 1 << 32)
+    x = _leaf()
+    y = op(x, Y)
+    np.testing.assert_allclose(autograd.gradients(y.sum())[x].numpy(), X / np.hypot(X, Y.numpy()))
+    for wrong in ("x", 1.5, (1, None), -1):
+        with pytest.raises(TypeError, match="gradient_reads of the op 'test_short_reads'"):
+            op.set_attribute("gradient_reads", wrong, level=11)
