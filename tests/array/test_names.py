@@ -26,6 +26,9 @@ def test_dtypes_are_scalar_types(name: str) -> None:
 def test_a_name_that_only_numpy_has() -> None:
     with pytest.raises(AttributeError, match=r"no attribute 'polyfit': np.polyfit\(x\) takes NDArrays"):
         weft.polyfit  # noqa: B018
+    for name in ("errstate", "set_printoptions", "ogrid"):
+        with pytest.raises(AttributeError, match=rf"no attribute '{name}': it is NumPy's alone, numpy.{name}$"):
+            getattr(weft, name)
     with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
         weft.nonsense  # noqa: B018
 
