@@ -14,9 +14,9 @@ import numpy as np
 from weft._array.calls import one
 from weft._array.devices import as_device, place
 from weft._array.manipulation import roll
+from weft._array.numpy_arguments import lenient as _lenient
 from weft._array.operands import as_array
 from weft._array.shapes import Axis, axis_index, axis_tuple
-from weft._array.symbolic import deferring as _deferring
 from weft._default import get_engine
 from weft.ops import Aval, as_dtype, register_op
 
@@ -422,4 +422,4 @@ def _frequencies(op: Op, n: SupportsIndex, d: float, dtype: DTypeLike | None, de
 
 
 for _name, _function in [(name, globals()[name]) for name in __all__]:
-    globals()[_name] = _deferring(f"fft.{_name}", _function)
+    globals()[_name] = _lenient(f"fft.{_name}", _function)

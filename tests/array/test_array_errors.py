@@ -107,7 +107,6 @@ DTYPES: list[Case] = [
     ("iinfo", ValueError, lambda _: weft.iinfo(weft.float32), ("float32",)),
     ("isdtype", ValueError, lambda _: weft.isdtype(weft.int8, "x"), ("x",)),
     ("no copy", ValueError, lambda x: weft.asarray(x, dtype=weft.int32, copy=False), ("float64", "int32")),
-    ("hash", TypeError, hash, ("NDArray",)),
     ("a constructor", TypeError, lambda _: weft.NDArray(), ("NDArray",)),
 ]
 AXES: list[Case] = [

@@ -105,3 +105,21 @@ def test_refused_at_the_call() -> None:
     for call in (lambda: fft.fft(a, axis=2), lambda: fft.fftn(a, axes=(0, 2)), lambda: fft.fftshift(a, axes=2)):
         with pytest.raises(np.exceptions.AxisError):
             call()
+
+
+def test_arguments_are_numpys() -> None:
+    a = np.random.default_rng(5).normal(size=(4, 6))
+    x = weft.asarray(a)
+    for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
+        theirs, own = getattr(np.fft, name), getattr(weft.fft, name)
+        np.testing.assert_array_equal(own(a=x, n=5, axis=0, norm="ortho").numpy(), theirs(a, 5, 0, "ortho"))
+        np.testing.assert_array_equal(theirs(x, 5, 0, "ortho").numpy(), theirs(a, 5, 0, "ortho"))
+    for name in ("fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn"):
+        theirs, own = getattr(np.fft, name), getattr(weft.fft, name)
+        expected = theirs(a, (4, 4), (1, 0), "forward")
+        np.testing.assert_array_equal(own(a=x, s=(4, 4), axes=(1, 0), norm="forward").numpy(), expected)
+        np.testing.assert_array_equal(own(x, (4, 4), (1, 0), "forward").numpy(), expected)
+    np.testing.assert_array_equal(weft.fft.fftshift(x=x, axes=1).numpy(), np.fft.fftshift(a, 1))
+    np.testing.assert_array_equal(weft.fft.fftfreq(n=5, d=0.1).numpy(), np.fft.fftfreq(5, 0.1))
+    with pytest.raises(TypeError):
+        weft.fft.fft(x, points=3)

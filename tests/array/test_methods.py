@@ -173,8 +173,7 @@ def test_sequences() -> None:
     for use in (len, iter):
         with pytest.raises(TypeError):
             use(A(1))
-    with pytest.raises(TypeError):
-        hash(x)
+    assert {x: 1}[x] == 1
 
 
 @pytest.mark.parametrize(
@@ -348,7 +347,7 @@ def test_await_of_what_is_pending_and_fails(make_engine: MakeEngine, gates: Any)
     engine = make_engine(1)
 
     async def main(gate: Gate, *, fails: bool) -> Any:
-        x = weft.ones(5000, engine=engine) + 1  # more than is computed at the call
+        x = weft.ones(100_000, engine=engine) + 1  # more than is computed at the call
         if fails:
             x = fail(x)
         asyncio.get_running_loop().call_later(0.05, gate.open)
@@ -362,7 +361,7 @@ def test_await_of_what_is_pending_and_fails(make_engine: MakeEngine, gates: Any)
             with pytest.raises(KeyError, match="on purpose"):
                 asyncio.run(main(gate, fails=True))
         else:
-            assert asyncio.run(main(gate, fails=False)) == [2] * 5000
+            assert asyncio.run(main(gate, fails=False)) == [2] * 100_000
 
 
 def test_await_of_what_fails_without_python(make_engine: MakeEngine, gate: Gate) -> None:
@@ -382,7 +381,7 @@ def test_await_of_what_fails_without_python(make_engine: MakeEngine, gate: Gate)
 def test_cancelling_an_await_cancels_no_op(make_engine: MakeEngine, gate: Gate) -> None:
     engine = make_engine(1)
     gate.hold(engine)
-    x = weft.ones(5000, engine=engine)  # more than is computed at the call
+    x = weft.ones(100_000, engine=engine)  # more than is computed at the call
 
     async def main() -> None:
         async with asyncio.timeout(0.05):
@@ -391,7 +390,7 @@ def test_cancelling_an_await_cancels_no_op(make_engine: MakeEngine, gate: Gate) 
     with pytest.raises(TimeoutError):
         asyncio.run(main())
     gate.open()
-    assert x.tolist() == [1] * 5000
+    assert x.tolist() == [1] * 100_000
 
 
 def test_arrays_can_be_collected() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,13 +26,25 @@ def test_dtypes_are_scalar_types(name: str) -> None:
 def test_a_name_that_only_numpy_has() -> None:
     with pytest.raises(AttributeError, match=r"no attribute 'polyfit': np.polyfit\(x\) takes NDArrays"):
         weft.polyfit  # noqa: B018
+    for name in ("errstate", "set_printoptions", "ogrid"):
+        with pytest.raises(AttributeError, match=rf"no attribute '{name}': it is NumPy's alone, numpy.{name}$"):
+            getattr(weft, name)
     with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
         weft.nonsense  # noqa: B018
 
 
-def test_arrays_are_not_hashable_as_numpys_are_not() -> None:
-    with pytest.raises(TypeError, match="unhashable"):
-        hash(weft.ones(2))
+def test_arrays_are_hashed_by_identity() -> None:
+    x, y = weft.ones(2), weft.ones(2)
+    assert {x: 1, y: 2}[x] == 1
+    assert len({x, y, x}) == 2
+
+
+def test_arrays_are_gathered() -> None:
+    async def main() -> list[Any]:
+        x, y = weft.ones(3) + 1, weft.ones(2) * 3
+        return [each.tolist() for each in await asyncio.gather(x, y, x)]
+
+    assert asyncio.run(main()) == [[2, 2, 2], [3, 3], [2, 2, 2]]
 
 
 def test_several_arrays_are_awaited() -> None:

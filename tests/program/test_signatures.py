@@ -229,7 +229,7 @@ def test_unhashable_arguments_are_refused_by_name(value: Any) -> None:
     step(weft.ones(2), frozenset({1, 2}))
 
 
-@pytest.mark.parametrize("value", [[1], {"a": 1}, {1}, weft.ones(2)])
+@pytest.mark.parametrize("value", [[1], {"a": 1}, {1}, weft.ones(2), (1, weft.ones(2))])
 def test_unhashable_static_arguments_are_refused_by_name(value: Any) -> None:
     step = weft.program(lambda x, names: (x, names)[0], static_argnames=["names"])
     with pytest.raises(TypeError, match=r"'names'.*hashable"):

@@ -12,13 +12,19 @@ if TYPE_CHECKING:
     from weft._array.rules import DType
     from weft._core import NDArray
 
-__all__ = ["cast_loop", "copy_cast"]
+__all__ = ["cast_loop", "choose_loop", "copy_cast"]
 
 
 @cache
 def cast_loop(x: DType, wanted: DType) -> Loop | None:
     """Return the loop that casts elements without the GIL; None for pairs of dtypes that are left to NumPy."""
     return Loop.cast(x, wanted)
+
+
+@cache
+def choose_loop(dtype: DType) -> Loop:
+    """Return the loop that takes elements of one array where a mask is true, and of another one elsewhere."""
+    return Loop.choose(dtype)
 
 
 def copy_cast(target: NDArray, x: NDArray) -> None:

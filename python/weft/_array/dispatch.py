@@ -20,11 +20,12 @@ from weft._array import door, operands, places, plans
 from weft._array.copies import copy_cast
 from weft._array.rules import Aval, broadcast_shapes, scalar_dtype
 from weft._array.symbolic import Composing, compose
-from weft._core import NDArray, beside, tape_hears, tape_note_fresh, tape_pause
+from weft._core import NDArray, beside, fresh_elements, tape_hears, tape_note_fresh, tape_pause
 from weft._tape.hearing import hear
 
 if TYPE_CHECKING:
     from weft._array.plans import Plan
+    from weft._array.rules import DType
     from weft._core import Engine
     from weft.ops import Op
 
@@ -132,17 +133,25 @@ def _straight(op: Op, arrays: tuple[Any, ...], out: Any) -> tuple[NDArray, ...] 
             return None
         results: tuple[NDArray, ...] = (out,)
     else:
-        shape: Any = None
-        first: Any = None
-        for x in arrays:
-            if isinstance(x, NDArray):
-                if first is None:
-                    shape, first = x.shape, x
-                elif x.shape != shape:
-                    shape = broadcast_shapes(shape, x.shape)
-        results = tuple([beside(first, shape, each) for each in plan.outputs])
+        made = fresh_elements(plan.loop, arrays, op) if len(plan.outputs) == 1 else None
+        if made is not None:
+            return (made,)
+        results = _beside(arrays, plan.outputs)
     plan.loop.push(results, arrays)
     return results
+
+
+def _beside(arrays: tuple[Any, ...], outputs: tuple[DType, ...]) -> tuple[NDArray, ...]:
+    """Return new arrays of the shape to which `arrays` broadcast."""
+    shape: Any = None
+    first: Any = None
+    for x in arrays:
+        if isinstance(x, NDArray):
+            if first is None:
+                shape, first = x.shape, x
+            elif x.shape != shape:
+                shape = broadcast_shapes(shape, x.shape)
+    return tuple([beside(first, shape, each) for each in outputs])
 
 
 def _elementwise(
@@ -169,7 +178,7 @@ def _elementwise(
         exact = False  # NumPy compares with any integer
     mask = None if where is True else _mask(where, given)
     results = places.elementwise(op.name, given, mask, plan.outputs, out)
-    door.submit(door.Call(op, given, results, {}, plan, mask, exact))
+    door.submit(door.Call(op, given, results, {}, plan, mask, exact, fresh=out is None))
     return results
 
 
@@ -224,7 +233,7 @@ def _computed(
         engine = given[0].engine if given and isinstance(given[0], NDArray) else _engine_of(given, out)
     avals = _infer(op, given, attributes)
     results, final = places.computed(op, given, avals, out, engine)
-    door.submit(door.Call(op, given, results, attributes))
+    door.submit(door.Call(op, given, results, attributes, fresh=out is None))
     if final is not results:
         for target, result in zip(final, results, strict=True):
             if target is not result:

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from weft._array.calls import one
+from weft._array.copies import choose_loop
 from weft._array.filling import check_assigned, fill
+from weft._array.here import GATHERED
 from weft._array.keys import Advanced, Basic, check_bounds, parse
 from weft._array.manipulation import ravel
 from weft._array.operands import ArrayLike, as_array, is_host, listed, values
@@ -27,7 +29,9 @@ from weft._array.views import view
 from weft._core import (
     NDArray,
     beside,
+    compute_here,
     copy_elements,
+    fresh_rows,
     push_compute,
     tape_hear_part,
     tape_hear_view,
@@ -77,6 +81,10 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
         if x._known:
             tape_hear_part(_getitem, x, part, key)
         return part
+    if key.__class__ is NDArray:
+        rows = fresh_rows(x, key)
+        if rows is not None:
+            return rows
     found = parse(key, x.shape, x.strides)
     if isinstance(found, Basic):
         shown = view(x, found.shape, found.strides, found.offset)
@@ -85,17 +93,31 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
         if x._known:
             tape_hear_view(_getitem, x, shown, {"key": encode(key, x.ndim)})
         return shown
+    found = _positioned(x, found)
+    result = _gathered(x, found)
+    if x._known and tape_hears((x,)):
+        indices, spec = _split(found.entries)
+        tape_note_fresh(_getitem, {"key": spec}, (x, *indices), (result,))
+    return result
+
+
+def _positioned(x: NDArray, found: Advanced) -> Advanced:
+    """Return a key with arrays in it, of which masks have become positions."""
     if found.shape is None:
         known = parse(tuple(map(_positions, found.entries)), x.shape, x.strides)
         assert isinstance(known, Advanced)  # noqa: S101 - for the type checker: it has arrays in it
         found = known
+    return found
+
+
+def _gathered(x: NDArray, found: Advanced) -> NDArray:
+    """Push the copy of what a key with arrays in it names."""
     assert found.shape is not None  # noqa: S101 - for the type checker: masks have become positions
     result = beside(x, found.shape, x.dtype)
     arrays = tuple(entry for entry in found.entries if isinstance(entry, NDArray))
-    push_compute(partial(_gather, _template(found.entries)), (result,), (x, *arrays), name="getitem")
-    if x._known and tape_hears((x,)):
-        indices, spec = _split(found.entries)
-        tape_note_fresh(_getitem, {"key": spec}, (x, *indices), (result,))
+    run, read = partial(_gather, _template(found.entries)), (x, *arrays)
+    if x._elsewhere or not compute_here(run, (result,), read, "getitem", GATHERED):
+        push_compute(run, (result,), read, name="getitem")
     return result
 
 
@@ -151,6 +173,11 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any
     if tape_hears((x, source)):
         _hear_scatter(x, found.entries, scalar if source is None else source)
         return
+    mask = _mask_of(x, found.entries, source)
+    if mask is not None:
+        value_of: Any = scalar if source is None else source
+        choose_loop(x.dtype).push((x,), (mask, value_of, x))
+        return
     arrays = tuple(entry for entry in found.entries if isinstance(entry, NDArray))
     run = partial(_scatter, _template(found.entries), scalar)
     if source is None:
@@ -159,6 +186,15 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any
     if found.shape is not None:
         check_assigned(x.dtype, found.shape, source)
     push_compute(run, (), (*arrays, source), (x,), name="setitem")
+
+
+def _mask_of(x: NDArray, entries: tuple[Index, ...], source: NDArray | None) -> NDArray | None:
+    """Return the mask of the shape of `x` where a number goes if a loop can put it there, or None."""
+    mask = entries[0]
+    if len(entries) > 1 or not isinstance(mask, NDArray) or mask.dtype.kind != "b" or mask.shape != x.shape:
+        return None
+    plain = source is None or (not source.shape and source.dtype == x.dtype)
+    return mask if plain and not x._elsewhere else None
 
 
 def _hear_scatter(x: NDArray, entries: tuple[Index, ...], value: Any) -> None:  # noqa: ANN401 - a scalar or an array

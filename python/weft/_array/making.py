@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from weft._array import here
 from weft._array.calls import one
 from weft._array.devices import as_device, new, place
 
@@ -33,5 +34,7 @@ def made(
         if name is not None and functions.push(name, (made,), (), {"dtype": dtype, **attributes}):
             return made
     host = where if where.kind == "cpu" else as_device(None)
-    result = one(op, out=new(shape, dtype, engine, host), engine=engine, dtype=dtype, **attributes)
+    result = new(shape, dtype, engine, host)
+    if not here.made(op, result, {"dtype": dtype, **attributes}):
+        result = one(op, out=result, engine=engine, dtype=dtype, **attributes)
     return result if host is where else place(result, where)

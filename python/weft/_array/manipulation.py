@@ -26,14 +26,13 @@ from weft._array.shapes import (
 )
 from weft._array.symbolic import is_symbol
 from weft._array.views import Layout, register_view, view
-from weft._core import copy_elements, push_roll, recorded_calls, tape_hear_view
+from weft._core import NDArray, copy_elements, fresh_roll, push_roll, recorded_calls, tape_hear_view
 from weft.ops import Aval, broadcast_shapes as joined, register_op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weft._array.operands import ArrayLike
-    from weft._core import NDArray
 
 __all__ = [
     "atleast_1d",
@@ -488,6 +487,10 @@ def roll(x: ArrayLike, /, shift: AnyShape, axis: AnyShape | None = None) -> NDAr
     >>> print(weft.roll([1, 2, 3, 4], 1))
     [4 1 2 3]
     """
+    if x.__class__ is NDArray and shift.__class__ is int and not _roll.replaced:
+        found = fresh_roll(x, shift, axis)
+        if found is not None:
+            return found
     axes = None if axis is None else as_shape(axis)
     return one(_roll, as_array(x), shift=as_shape(shift), axes=axes)
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.reductions import chosen, loop_of, reduce_by_loop, reduced, reduction
+from weft._array.reductions import chosen, fresh_sum, loop_of, reduce_by_loop, reduced, reduction
 from weft._array.shapes import Axis, Shape, axis_tuple
+from weft._core import NDArray
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
     from weft._array.calls import DType, Elements
     from weft._array.operands import ArrayLike
-    from weft._core import NDArray
 
 __all__ = ["mean", "std", "var"]
 
@@ -92,6 +92,8 @@ _MEAN = register_op("mean", infer=reduction(mean_dtype))(_mean)
 _VAR = register_op("var", infer=reduction(variance_dtype))(variance)
 _STD = register_op("std", infer=reduction(variance_dtype))(_std)
 _MEAN.set_attribute("push", _push_mean)
+#: Dtypes whose sums, and quotients of these, are their own.
+_DIVIDED = frozenset(map(np.dtype, ("f4", "f8", "c8", "c16")))
 _MEAN.set_attribute("kernels", "mean")
 
 
@@ -113,6 +115,11 @@ def mean(
     >>> weft.mean([[1.0, 2.0], [3.0, 4.0]], axis=0)
     NDArray([2., 3.])
     """
+    if x.__class__ is NDArray and dtype is None and out is None and where is None and not (x._known or _MEAN.replaced):
+        total = fresh_sum(x, axis, keepdims=keepdims) if x.dtype in _DIVIDED else None
+        if total is not None:
+            total /= x.size // (total.size or 1)
+            return total
     return reduced(_MEAN, x, axis, out, where, dtype=dtype, keepdims=keepdims)
 
 

@@ -143,13 +143,16 @@ def matmul(x1: ArrayLike, x2: ArrayLike, /, out: NDArray | None = None) -> NDArr
     >>> weft.matmul([[1, 2], [3, 4]], [1, 1])
     NDArray([3, 7])
     """
-    x1, x2 = _pair(x1, x2)
-    if out is None and x1.__class__ is NDArray and x2.__class__ is NDArray and not _matmul.replaced:
-        loop = _matmul_loop(x1.dtype)
-        found = None if loop is None else fresh_product(loop, x1, x2)
-        if found is not None:
-            return found
-    return one(_matmul, x1, x2, out=out)
+    found = None if out is not None else _shortly(x1, x2)
+    return one(_matmul, *_pair(x1, x2), out=out) if found is None else found
+
+
+def _shortly(x1: ArrayLike, x2: ArrayLike) -> NDArray | None:
+    """Push a product of matrices, or of one and a vector, that has a loop; return None where there is more to it."""
+    if x1.__class__ is not NDArray or x2.__class__ is not NDArray or _matmul.replaced:
+        return None
+    loop = _matmul_loop(x1.dtype)
+    return None if loop is None else fresh_product(loop, x1, x2)
 
 
 def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> NDArray:
@@ -202,6 +205,9 @@ def dot(x1: ArrayLike, x2: ArrayLike, /, out: NDArray | None = None) -> NDArray:
     >>> weft.dot([1, 2], [3, 4]).item()
     11
     """
+    found = None if out is not None else _shortly(x1, x2)
+    if found is not None:
+        return found
     x1, x2 = _pair(x1, x2)
     if 0 in (x1.ndim, x2.ndim):
         return multiply(x1, x2, out=out)

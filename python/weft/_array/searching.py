@@ -6,20 +6,19 @@ Functions whose result's shape depends on values wait for their operands: `nonze
 from __future__ import annotations
 
 import operator
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 import numpy as np
 
 from weft._array.calls import Elements, one
-from weft._array.copies import cast_loop, copy_cast
+from weft._array.copies import cast_loop, choose_loop, copy_cast
 from weft._array.eager import eager
 from weft._array.manipulation import ravel
 from weft._array.operands import as_array
 from weft._array.reductions import reduction
 from weft._array.scalars import number
 from weft._array.shapes import Axis, axis_index, axis_tuple, is_only_axis, reduced_axes, reduced_shape
-from weft._core import Loop, NDArray, beside, fresh_elements, fresh_search, push_search, recorded_calls
+from weft._core import NDArray, beside, fresh_elements, fresh_search, push_search, recorded_calls
 from weft.ops import Aval, broadcast_shapes, register_op, result_dtype
 
 if TYPE_CHECKING:
@@ -107,11 +106,6 @@ def _where(out: Elements, condition: Elements, x1: Elements, x2: Elements) -> No
 _where.set_attribute("kernels", "where")
 
 
-@cache
-def _choose_loop(dtype: DType) -> Loop:
-    return Loop.choose(dtype)
-
-
 def _push_where(outputs: tuple[NDArray], operands: tuple[Any, ...]) -> bool:
     """Push the loop that chooses, of elements that are cast first where need be."""
     result = outputs[0]
@@ -130,7 +124,7 @@ def _push_where(outputs: tuple[NDArray], operands: tuple[Any, ...]) -> bool:
                 return False
             values[position] = beside(value, value.shape, dtype)
             copy_cast(values[position], value)
-    _choose_loop(dtype).push((result,), (condition, *values))
+    choose_loop(dtype).push((result,), (condition, *values))
     return True
 
 
@@ -288,7 +282,7 @@ def where(
         raise ValueError("where takes both x1 and x2, or neither")
     like = x1 if isinstance(x1, NDArray) else x2 if isinstance(x2, NDArray) else None
     if like is not None and condition.__class__ is NDArray and not _where.replaced:
-        found = fresh_elements(_choose_loop(like.dtype), (condition, x1, x2), _where)
+        found = fresh_elements(choose_loop(like.dtype), (condition, x1, x2), _where)
         if found is not None:
             return found
     return one(_where, as_array(condition, like), x1, x2)

@@ -1,5 +1,5 @@
-//! Small ops run where they are pushed, if what they read is there: handing one over takes longer than running it, as
-//! its cache lines have to travel.
+//! Short ops run where they are pushed, if what they read is there: handing one over takes longer than running it, as
+//! a worker has to wake up and its cache lines have to travel.
 //!
 //! To everybody else it is as if the op had been pushed and had finished at that moment. The lock under which pushes
 //! happen is held meanwhile, so that nobody can change what is read; the loop is short.
@@ -8,14 +8,14 @@ use crate::access::{is_all_there, note_written, place, place_result, refuse};
 use crate::door::{self, Call};
 use crate::layout::Element;
 use crate::memory::Pushing;
-use crate::step::{Operand, StridedLoop, signed};
+use crate::step::{Operand, PER_BYTE, StridedLoop, signed};
 use crate::{Access, Array, ArrayError};
 use smallvec::SmallVec;
 use weft_engine::Engine;
 use weft_engine::trace::Note;
 
-/// Elements of such an op at most.
-pub(crate) const AT_ONCE: usize = 1024;
+/// Nanoseconds that such an op takes at most, about.
+pub(crate) const SHORT: usize = 16_000;
 /// Operands of such an op at most.
 const FEW: usize = 4;
 
@@ -61,7 +61,9 @@ pub(crate) fn run_rows(
     note: Note,
 ) -> bool {
     let size = output.layout().size();
-    if size > AT_ONCE || inputs.len() >= FEW || !output.is_flat() || output.buffer().is_readonly() {
+    let bytes = kernel.dtypes().iter().map(|dtype| dtype.size()).sum::<usize>();
+    let takes = size.saturating_mul(kernel.effort() + bytes * PER_BYTE) / 1000;
+    if takes > SHORT || inputs.len() >= FEW || !output.is_flat() || output.buffer().is_readonly() {
         return false;
     }
     let mut pointers = [std::ptr::null_mut(); FEW];

@@ -1,6 +1,6 @@
 //! Ops made of one strided loop.
 
-use super::at_once::{self, AT_ONCE};
+use super::at_once::{self, SHORT};
 use super::large::{LARGE, push_large};
 use crate::access::{enqueue, is_all_there, note_written, place, refuse};
 use crate::door::{self, Call, recording};
@@ -115,7 +115,7 @@ fn push_small(mut step: Box<Bound>, call: &Call<'_>, read: usize) -> Result<(), 
     let mut options = call.options;
     let mut pushing = Pushing::lock();
     options.device.index = place(&mut pushing, arrays);
-    if step.size() <= AT_ONCE
+    if step.nanoseconds() <= SHORT
         && call.variables.is_empty()
         && call.after.is_empty()
         && is_all_there(&mut pushing, engine, arrays)

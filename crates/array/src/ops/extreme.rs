@@ -1,6 +1,6 @@
 //! Ops that search.
 
-use super::at_once::{self, AT_ONCE};
+use super::at_once::{self, SHORT};
 use crate::door::{self, Call, recording};
 use crate::step::{Extreme, Opaque, Step, Which};
 use crate::{Access, Array, ArrayError};
@@ -21,7 +21,7 @@ pub fn push_extreme(
     let Some(step) = Extreme::new(which, output, input, axis)? else { return Ok(false) };
     let arrays = [(input, Access::Read), (output, Access::Overwrite)];
     let call = Call::on(output.engine(), &arrays, options);
-    let at_once = !recording::is_open() && input.layout().size() <= AT_ONCE;
+    let at_once = !recording::is_open() && step.nanoseconds() <= SHORT;
     // SAFETY: the pointers are those of the arrays that it was made for.
     if at_once && at_once::run_step(&call, |pointers| unsafe { step.run_on(pointers) })? {
         return Ok(true);

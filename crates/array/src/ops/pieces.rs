@@ -1,12 +1,15 @@
 //! Arrays that are put together out of pieces of others.
 
-use super::at_once::{self, AT_ONCE};
+use super::at_once::{self, SHORT};
 use super::push_elementwise;
 use crate::door::{Call, recording};
 use crate::step::{Operand, Walk, copy_loop};
 use crate::{Access, Array, ArrayError};
 use smallvec::SmallVec;
 use weft_engine::PushOptions;
+
+/// Bytes of a small output at most.
+const SMALL: usize = 1 << 17;
 
 /// A piece of the output, and what is copied there: of one shape and one type.
 pub type Piece = (Array, Array);
@@ -17,19 +20,23 @@ pub type Piece = (Array, Array);
 /// The caller has waited for room for the output's bytes.
 pub fn push_pieces(output: &Array, pieces: &[Piece], options: PushOptions<'_>) -> Result<(), ArrayError> {
     let kernel = copy_loop(output.dtype());
-    if output.layout().size() <= AT_ONCE && !recording::is_open() {
+    if output.bytes() <= SMALL && !recording::is_open() {
         let mut arrays: SmallVec<[(&Array, Access); 8]> = pieces.iter().map(|(_, from)| (from, Access::Read)).collect();
         arrays.push((output, Access::Overwrite));
-        let walk = |(to, from): &Piece| Walk::new(&to.layout().shape, &[&from.layout().strides, &to.layout().strides]);
+        let walk = |(to, from): &Piece| {
+            Walk::new(&to.layout().shape, &[&from.layout().strides, &to.layout().strides]).lengthened()
+        };
         let walks: SmallVec<[Walk; 4]> = pieces.iter().map(walk).collect();
-        let done = at_once::run_step(&Call::on(output.engine(), &arrays, options), |pointers| {
-            let whole = pointers[pieces.len()];
-            for (at, ((to, _), walk)) in pieces.iter().zip(&walks).enumerate() {
-                let target = whole.wrapping_add(to.layout().offset).wrapping_sub(output.layout().offset);
-                // SAFETY: the pointers are those of the arrays, of one shape and type, and nobody else knows the output.
-                unsafe { walk.run(&kernel, &[pointers[at], target], 0..walk.shape[0]) };
-            }
-        })?;
+        let short = walks.iter().map(|walk| walk.nanoseconds(0)).sum::<usize>() <= SHORT;
+        let done = short
+            && at_once::run_step(&Call::on(output.engine(), &arrays, options), |pointers| {
+                let whole = pointers[pieces.len()];
+                for (at, ((to, _), walk)) in pieces.iter().zip(&walks).enumerate() {
+                    let target = whole.wrapping_add(to.layout().offset).wrapping_sub(output.layout().offset);
+                    // SAFETY: the pointers are those of the arrays, of one shape and type, and nobody else knows the output.
+                    unsafe { walk.run(&kernel, &[pointers[at], target], 0..walk.shape[0]) };
+                }
+            })?;
         if done {
             return Ok(());
         }

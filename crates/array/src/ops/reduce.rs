@@ -1,6 +1,6 @@
 //! Ops that reduce.
 
-use super::at_once::{self, AT_ONCE};
+use super::at_once::{self, SHORT};
 use crate::door::{self, Call, recording};
 use crate::step::{Reduce, Step, StridedLoop};
 use crate::{Access, Array, ArrayError, Scalar};
@@ -25,7 +25,7 @@ pub fn push_reduce(
         return door::note(Step::Reduce(step), &call);
     }
     // SAFETY: the pointers are those of the arrays that it was made for.
-    if input.layout().size() <= AT_ONCE && at_once::run_step(&call, |pointers| unsafe { step.run(pointers) })? {
+    if step.nanoseconds() <= SHORT && at_once::run_step(&call, |pointers| unsafe { step.run(pointers) })? {
         return Ok(());
     }
     door::push(super::again::on(Step::Reduce(step), &arrays), &call)

@@ -90,6 +90,12 @@ impl Bound {
         self.flat
     }
 
+    /// About how many nanoseconds it takes.
+    #[inline]
+    pub(crate) fn nanoseconds(&self) -> usize {
+        self.plan.nanoseconds()
+    }
+
     /// Number of elements.
     #[inline]
     pub(crate) fn size(&self) -> usize {

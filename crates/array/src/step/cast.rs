@@ -151,5 +151,5 @@ pub fn cast_loop(from: DType, to: DType) -> Option<StridedLoop> {
         DType::Float16 | DType::Complex64 | DType::Complex128 => return None,
     };
     // SAFETY: it touches nothing but its operands, and takes any bytes for numbers.
-    unsafe { StridedLoop::new(function, std::ptr::null_mut(), &[from], &[to]) }
+    unsafe { StridedLoop::new(function, std::ptr::null_mut(), &[from], &[to]) }.map(|kernel| kernel.with_effort(200))
 }

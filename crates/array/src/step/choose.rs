@@ -40,7 +40,7 @@ pub fn choose_loop(dtype: DType) -> StridedLoop {
     };
     // SAFETY: it touches nothing but its operands, and looks at none but the mask.
     match unsafe { StridedLoop::new(function, std::ptr::null_mut(), &[DType::Bool, dtype, dtype], &[dtype]) } {
-        Some(kernel) => kernel,
+        Some(kernel) => kernel.with_effort(300),
         None => unreachable!("four operands are not too many"),
     }
 }

@@ -71,6 +71,11 @@ impl Extreme {
         Ok(Some(Self { which, dtype: input.dtype(), kept, length: from.shape[axis], step: from.strides[axis] }))
     }
 
+    /// About how many nanoseconds it takes.
+    pub(crate) fn nanoseconds(&self) -> usize {
+        self.kept.size().saturating_mul(self.length + 5)
+    }
+
     /// Runs it from the first element of the input to the output's.
     ///
     /// # Safety

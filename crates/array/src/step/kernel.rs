@@ -18,9 +18,14 @@ pub struct StridedLoop {
     data: *mut c_void,
     inputs: u8,
     outputs: u8,
+    /// Picoseconds for an element, beside those for its bytes.
+    effort: u16,
     /// Of the operands, inputs first.
     dtypes: [DType; OPERANDS],
 }
+
+/// The effort of a loop of which nothing is known.
+const UNKNOWN: u16 = 4000;
 
 /// Operands of a loop at most.
 pub(super) const OPERANDS: usize = 8;
@@ -63,7 +68,20 @@ impl StridedLoop {
             dtypes[at] = if at < inputs.len() { inputs[at] } else { outputs[at - inputs.len()] };
             at += 1;
         }
-        Some(Self { function, data, inputs: inputs.len() as u8, outputs: outputs.len() as u8, dtypes })
+        Some(Self { function, data, inputs: inputs.len() as u8, outputs: outputs.len() as u8, effort: UNKNOWN, dtypes })
+    }
+
+    /// The same loop, which takes about so many picoseconds for an element, beside those for its bytes.
+    #[must_use]
+    pub const fn with_effort(self, effort: u16) -> Self {
+        Self { effort, ..self }
+    }
+
+    /// Picoseconds for an element, beside those for its bytes: about.
+    #[must_use]
+    #[inline]
+    pub(crate) const fn effort(&self) -> usize {
+        self.effort as usize
     }
 
     /// How many operands it reads.
@@ -193,7 +211,7 @@ pub fn copy_loop(dtype: DType) -> StridedLoop {
     };
     // SAFETY: it touches nothing but its operands, and looks at none of them.
     match unsafe { StridedLoop::new(function, std::ptr::null_mut(), &[dtype], &[dtype]) } {
-        Some(kernel) => kernel,
+        Some(kernel) => kernel.with_effort(0),
         None => unreachable!("two operands are not too many"),
     }
 }

@@ -35,7 +35,7 @@ const FEW: usize = 4;
 
 /// Products of numbers in a product of matrices that is run where it is pushed: some microseconds, as many as a worker
 /// takes to wake up. NumPy's loops for integers take ten times as long for each; those for vectors of the other types are BLAS's.
-const SHORT: usize = 1 << 15;
+const SHORT: usize = 1 << 17;
 const SHORT_OF_LOOPS: usize = 1 << 12;
 
 /// Into how many blocks the output's rows and its columns fall.

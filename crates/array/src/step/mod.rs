@@ -30,7 +30,7 @@ pub use opaque::{Neighbour, Opaque, Together};
 pub use portion::Portion;
 pub use reduce::Reduce;
 pub use strided::{Operand, Strided};
-pub(crate) use walk::{Walk, signed};
+pub(crate) use walk::{PER_BYTE, Walk, signed};
 
 use crate::{Access, Array, ArrayError, DType};
 use std::sync::Arc;

@@ -5,10 +5,15 @@
 //! depends on the layout alone, and so do the results.
 
 use super::kernel::{Pointers, StridedLoop, copy_loop};
-use super::walk::{Walk, signed};
+use super::walk::{PER_BYTE, Walk, signed};
 use crate::layout::{Element, Tuple};
 use crate::{Array, ArrayError, DType, Scalar};
 use smallvec::SmallVec;
+
+/// Nanoseconds to call a loop, about.
+const CALL: usize = 10;
+/// Picoseconds for an element, beside those for its bytes.
+const ADDED: usize = 200;
 
 /// A reduction of an input into an output of certain layouts.
 pub struct Reduce {
@@ -67,6 +72,17 @@ impl Reduce {
         Ok(Self { kernel, identity, dtype: output.dtype(), kept, reduced })
     }
 
+    /// About how many nanoseconds it takes.
+    pub(crate) fn nanoseconds(&self) -> usize {
+        let Some((&(length, step), outer)) = self.reduced.split_last() else { return self.kept.nanoseconds(0) };
+        let outer: usize = outer.iter().map(|(length, _)| *length).product();
+        let (kept, row) = (self.kept.size(), self.kept.shape[self.kept.shape.len() - 1].max(1));
+        let calls = if self.is_along(length, step) { kept } else { length.saturating_mul(kept / row) };
+        let elements = kept.saturating_mul(length).saturating_mul(outer);
+        calls.saturating_mul(outer).saturating_mul(CALL)
+            + elements.saturating_mul(self.dtype.size() * PER_BYTE + ADDED) / 1000
+    }
+
     /// Runs it from the first element of the input to the output's.
     ///
     /// # Safety
@@ -81,8 +97,10 @@ impl Reduce {
         // SAFETY: the caller's promise; the walks stay inside the arrays.
         unsafe {
             if let Some(identity) = self.identity {
-                let item = self.dtype.size();
-                self.kept.each(&pointers, |at| at[1].copy_from_nonoverlapping(identity.0.as_ptr(), item));
+                let (fill, from) = (copy_loop(self.dtype), identity.0.as_ptr().cast_mut()); // loops only read their inputs
+                self.kept.each_row(&pointers, |row, length, steps| {
+                    fill.call(&[from, row[1]], &[signed(length)], &[0, steps[1]]);
+                });
             } else {
                 self.kept.run(&copy_loop(self.dtype), &pointers, 0..self.kept.shape[0]);
             }
@@ -104,11 +122,20 @@ impl Reduce {
             return;
         };
         let innermost = axis + 1 == self.reduced.len();
-        if innermost && self.is_along(step) {
+        if innermost && self.is_along(length, step) {
             let skipped = usize::from(first);
             let from = from.wrapping_offset(step * signed(skipped));
             // SAFETY: as in run().
             return unsafe { self.along(from, to, length - skipped, step) };
+        }
+        if innermost && self.kept.shape.len() == 1 {
+            let (count, [near, far]) = (signed(self.kept.shape[0]), [self.kept.step(0, 0), self.kept.step(0, 1)]);
+            for index in usize::from(first)..length {
+                let mut row = [to, from.wrapping_offset(step * signed(index)), to];
+                // SAFETY: as in run().
+                unsafe { self.kernel.call_on(&mut row, count, &[far, near, far]) };
+            }
+            return;
         }
         for index in 0..length {
             let from = from.wrapping_offset(step * signed(index));
@@ -117,10 +144,24 @@ impl Reduce {
         }
     }
 
-    /// Whether to let the loop run along a reduced axis: its elements are nearer than those of the output.
-    fn is_along(&self, step: isize) -> bool {
+    /// Whether to let the loop run along a reduced axis: its elements are nearer than those of the output, and so many that they
+    /// are worth the calls.
+    fn is_along(&self, length: usize, step: isize) -> bool {
         let inner = self.kept.shape.len() - 1;
-        self.kept.size() == 1 || step.unsigned_abs() <= self.kept.step(inner, 0).unsigned_abs()
+        let near = || step.unsigned_abs() <= self.kept.step(inner, 0).unsigned_abs();
+        let few = || length < self.paired() && self.kept.shape[inner] >= 4 * length;
+        self.kept.size() == 1 || (near() && !few())
+    }
+
+    /// Elements from which on the loop may add in another order than one after the other, or in another type: of fewer, either
+    /// way gives the same bits. Loops without an identity choose, and so do not round.
+    fn paired(&self) -> usize {
+        match self.dtype {
+            DType::Float16 => 0,
+            DType::Complex64 | DType::Complex128 => 4,
+            dtype if dtype.is_floating() && self.identity.is_some() => 8,
+            _ => 32,
+        }
     }
 
     /// For each output element, the loop runs along the axis.

@@ -128,6 +128,12 @@ impl Strided {
         self.walk.size()
     }
 
+    /// About how many nanoseconds it takes.
+    #[inline]
+    pub(crate) fn nanoseconds(&self) -> usize {
+        self.walk.nanoseconds(self.kernel.effort())
+    }
+
     /// Whether all arrays are whole buffers of one layout, so that a part of one is that part of all.
     #[must_use]
     #[inline]
@@ -336,7 +342,7 @@ fn general(outputs: &[&Array], inputs: &[Operand<'_>]) -> Result<Walk, ArrayErro
     }
     strides.extend(outputs.iter().map(|output| output.layout().strides.clone()));
     let strides: SmallVec<[&[isize]; 4]> = strides.iter().map(|strides| &strides[..]).collect();
-    Ok(Walk::new(shape, &strides))
+    Ok(Walk::new(shape, &strides).lengthened())
 }
 
 /// Whether the output, on the same buffer, reaches bytes of the input at another element than the one that is

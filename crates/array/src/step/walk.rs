@@ -4,6 +4,17 @@ use super::kernel::{OPERANDS, StridedLoop};
 use smallvec::SmallVec;
 use std::ops::Range;
 
+/// An innermost axis of so many elements at most gives its place to a longer one.
+const VERY_SHORT: usize = 16;
+/// Elements of operands at most that are in a core's cache together.
+const CACHED: usize = 32_768;
+/// Bytes that a step from line to line costs as much as, about: in a cache.
+const LINE: usize = 24;
+/// Nanoseconds to call a loop.
+const ROW: usize = 8;
+/// Picoseconds for a byte that is read or written.
+pub(crate) const PER_BYTE: usize = 20;
+
 /// How to walk over operands that have one shape together: as few axes as possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Walk {
@@ -71,6 +82,32 @@ impl Walk {
     /// Number of elements.
     pub(crate) fn size(&self) -> usize {
         self.shape.iter().product()
+    }
+
+    /// The same walk with a longer axis innermost where the innermost one is very short: calls of a loop cost more than steps
+    /// from line to line, as long as all of it fits the cache. In which order elements are visited changes.
+    pub(crate) fn lengthened(mut self) -> Self {
+        let inner = self.shape.len() - 1;
+        if inner == 0 || self.shape[inner] > VERY_SHORT || self.size() > CACHED {
+            return self;
+        }
+        let Some(longest) = (0..inner).max_by_key(|&axis| self.shape[axis]) else { return self };
+        if self.shape[longest] >= 4 * self.shape[inner] {
+            self.shape.swap(longest, inner);
+            for operand in 0..self.operands {
+                self.steps.swap(longest * self.operands + operand, inner * self.operands + operand);
+            }
+        }
+        self
+    }
+
+    /// About how many nanoseconds a loop takes that needs so many picoseconds for an element, beside those for its bytes.
+    #[inline]
+    pub(crate) fn nanoseconds(&self, effort: usize) -> usize {
+        let moved: usize = self.inner_steps().iter().map(|step| step.unsigned_abs().min(LINE)).sum();
+        let size = self.size();
+        let rows = size / self.shape[self.shape.len() - 1].max(1);
+        rows.saturating_mul(ROW).saturating_add(size.saturating_mul(effort + moved * PER_BYTE) / 1000)
     }
 
     /// Elements for each step along the outermost axis.

@@ -11,10 +11,10 @@ use crate::trace;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyInt, PyTuple};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
-use weft_array::{Array, ArrayError, DType, Operand, Scalar, StridedLoop, push_elementwise};
+use weft_array::{Array, ArrayError, DType, Operand, Scalar, StridedLoop, push_elementwise, recording};
 use weft_engine::PushOptions;
 use weft_engine::trace::Kind;
 
@@ -137,6 +137,8 @@ pub(crate) fn binary<'py>(
             heard(array, Some(other), operator, reflected, &result)?;
             return Ok(result.into_any());
         }
+    } else if operator == Operator::Pow && !reflected && is_square(own, other) {
+        return binary(array, array.as_any(), Operator::Multiply, false);
     } else if let Some(fast) = cached(operator, dtype) {
         let operands = Operands::of(own, other, dtype);
         if let Some(operands) = operands
@@ -151,6 +153,16 @@ pub(crate) fn binary<'py>(
     }
     let (left, right) = if reflected { (other, array.as_any()) } else { (array.as_any(), other) };
     dispatch(py, operator.name(false), left, Some(right))
+}
+
+/// Whether `array ** other` is the array's product with itself, to which nobody listens.
+fn is_square(own: &NDArray, other: &Bound<'_, PyAny>) -> bool {
+    let dtype = own.inner.dtype();
+    let plain = !matches!(dtype, DType::Bool | DType::Complex64 | DType::Complex128) && !own.tape.is_known();
+    plain
+        && other.cast_exact::<PyInt>().is_ok_and(|number| number.extract::<i64>().is_ok_and(|number| number == 2))
+        && !is_replaced(ON_HOST, Operator::Pow)
+        && !recording::is_open()
 }
 
 /// `array (operator)= other`.

@@ -247,6 +247,42 @@ pub(crate) fn fresh_join(
     short::noted(op, attributes, &parts, handle(py, result.get().inner.clone(), own)).map(Some)
 }
 
+/// A new array, into which the copy of `x` was pushed whose elements move by `shift` along an axis, or in a contiguous array along
+/// all of it.
+#[pyfunction]
+pub(crate) fn fresh_roll(
+    x: &Bound<'_, NDArray>,
+    shift: &Bound<'_, PyAny>,
+    axis: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<NDArray>> {
+    let (py, own) = (x.py(), x.get());
+    let (layout, dtype) = (own.inner.layout(), own.inner.dtype());
+    let Ok(shift) = shift.extract::<isize>() else { return Ok(None) };
+    if !is_plain(own) || own.tape.is_known() || layout.size() == 0 {
+        return Ok(None);
+    }
+    let (axis, flat) = match axis {
+        Some(axis) => (axis_of(axis, layout.shape.len()), false),
+        None => (Some(0), layout.shape.len() != 1),
+    };
+    let Some(axis) = axis.filter(|_| !flat || own.inner.is_contiguous()) else { return Ok(None) };
+    let result = handle(py, made(py, own, &layout.shape, dtype)?, own);
+    let rolled = |to: &Bound<'_, NDArray>, from: &Bound<'_, NDArray>| pieces::push_roll(to, from, vec![(axis, shift)]);
+    let pushed = if flat {
+        let line = |array: &Array| -> PyResult<Bound<'_, NDArray>> {
+            let (shape, strides) =
+                (Shape::from_elem(layout.size(), 1), Strides::from_elem(dtype.size().cast_signed(), 1));
+            let line = Layout { shape, strides, offset: array.layout().offset };
+            let line = Array::on(array.buffer().clone(), line, dtype).map_err(|error| raised(py, error))?;
+            Bound::new(py, handle(py, line, own))
+        };
+        rolled(&line(&result.inner)?, &line(&own.inner)?)?
+    } else {
+        rolled(&Bound::new(py, handle(py, result.inner.clone(), own))?, x)?
+    };
+    Ok(pushed.then_some(result))
+}
+
 /// A new array, into which the search for the largest or the smallest elements along an axis, or in all of `x`, was pushed.
 #[pyfunction]
 pub(crate) fn fresh_search(

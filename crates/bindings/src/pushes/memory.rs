@@ -8,7 +8,8 @@ use crate::trace;
 use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple, PyType};
 use std::ffi::c_int;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -50,6 +51,12 @@ pub(crate) enum Lasting {
     Op,
 }
 
+/// NumPy's class of arrays.
+pub(crate) fn ndarray(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    CLASS.import(py, "numpy", "ndarray")
+}
+
 /// A NumPy array on the elements, without a wait.
 pub(crate) fn view<'py>(
     py: Python<'py>,
@@ -68,7 +75,7 @@ pub(crate) fn view<'py>(
     let shape = PyTuple::new(py, &layout.shape)?;
     let strides = PyTuple::new(py, &layout.strides)?;
     let dtype = dtypes::to_python(py, array.dtype())?;
-    let class = py.import("numpy")?.getattr("ndarray")?;
+    let class = ndarray(py)?;
     let made = if buffer.bytes() == 0 {
         class.call1((shape, dtype))? // there are no bytes to be looked at
     } else {

@@ -5,6 +5,7 @@ mod compute;
 mod fast;
 mod fresh;
 mod granting;
+mod here;
 mod kernel;
 pub(crate) mod memory;
 pub(crate) mod mpi;
@@ -13,12 +14,14 @@ pub(crate) mod on_device;
 mod operator;
 mod pieces;
 mod request;
+mod rows;
 mod strided;
 pub(crate) mod tasks;
 
 pub(crate) use compute::push_compute;
 pub(crate) use fast::{binary, cache_loop, forget_loops, in_place, set_dispatch, unary};
-pub(crate) use fresh::{fresh_elements, fresh_join, fresh_product, fresh_reduction, fresh_search};
+pub(crate) use fresh::{fresh_elements, fresh_join, fresh_product, fresh_reduction, fresh_roll, fresh_search};
+pub(crate) use here::compute_here;
 pub(crate) use kernel::{Kernel, open_onednn};
 pub(crate) use memory::{Lasting, Memory, beside, copy_elements, empty, memory_stats, memory_trim, wrap};
 pub(crate) use network::{
@@ -28,4 +31,5 @@ pub(crate) use network::{
 pub(crate) use operator::Operator;
 pub(crate) use pieces::{push_join, push_roll, push_search};
 pub(crate) use request::Request;
+pub(crate) use rows::fresh_rows;
 pub(crate) use strided::Loop;

@@ -100,6 +100,9 @@ impl<'py> Walk<'_, 'py> {
     /// Layout, dtype, device, what may be done with it, and whether the tape knows it; its place in memory only as far as `overlaps` says.
     #[inline]
     fn array(&mut self, array: &Bound<'py, NDArray>) -> PyResult<()> {
+        if self.opaque {
+            return Err(self.unhashable(array.as_any())); // it is hashed as itself, whatever its values are
+        }
         let own = array.get();
         let (inner, layout) = (&own.inner, own.inner.layout());
         let flags = u64::from(inner.buffer().is_readonly()) | u64::from(inner.buffer().is_elsewhere()) << 1;
@@ -230,8 +233,11 @@ impl<'py> Walk<'_, 'py> {
 
     fn unhashable(&self, value: &Bound<'py, PyAny>) -> PyErr {
         let (name, class) = ((self.name)(), class_name(value));
-        let what =
-            if self.opaque { "static, and a static argument is hashable" } else { "no array, and it is not hashable" };
+        let what = if self.opaque {
+            "static, and a static argument is hashable by its value"
+        } else {
+            "no array, and it is not hashable"
+        };
         errors::argument_type(
             value.py(),
             &format!(

@@ -1,0 +1,56 @@
+"""Hosted calls that are short, computed by the thread that pushes them: it has the GIL, and a worker would have to wake up.
+
+Only weft's own functions are: a user's may wait, or take long. They get copies of what they read, so that nobody can change it
+meanwhile, and write to arrays that nobody else has. A call that fails is pushed, and fails there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from weft._array import callables
+from weft._core import compute_here
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weft._core import NDArray
+    from weft.ops import Op
+
+__all__ = ["GATHERED", "computed", "made"]
+
+#: Bytes of the arrays of a call at most, by what it takes for each of them.
+GATHERED = 1 << 17
+_USUAL = 1 << 16
+_LONG = 1 << 11
+_THEIRS = 0
+
+#: Beginnings of the names of ops that take longer the more elements there are.
+_LONG_NAMES = ("linalg.", "fft.", "nn.", "convolve", "einsum", "tensordot", "cov", "matmul", "vecdot", "interp")
+
+_limits: dict[Op, int] = {}
+
+
+def computed(op: Op, run: Callable[..., None], results: tuple[NDArray, ...], inputs: tuple[NDArray, ...]) -> bool:
+    """Compute a call of one of weft's ops, whose results are new, if what it reads is there. Return whether that was done."""
+    limit = _limits.get(op)
+    if limit is None:
+        limit = _limits[op] = _limit(op)
+    if limit == _THEIRS or op.replaced:
+        return False
+    return compute_here(run, results, inputs, op.name, limit)
+
+
+def made(op: Op, result: NDArray, attributes: dict[str, Any]) -> bool:
+    """Compute a call of one of weft's ops without operands likewise."""
+    return computed(op, callables.of_compute(op.compute["cpu"], (), 1, (), attributes), (result,), ())
+
+
+def _limit(op: Op) -> int:
+    if op.ufunc is not None:
+        return _USUAL if getattr(np, op.ufunc.__name__, None) is op.ufunc else _THEIRS
+    if not getattr(op.compute["cpu"], "__module__", "").startswith("weft."):
+        return _THEIRS
+    return _LONG if op.name.startswith(_LONG_NAMES) else _USUAL
