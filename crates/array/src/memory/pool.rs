@@ -9,8 +9,9 @@ use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Blocks below this size come from the system's allocator, which is as fast for them, and are not counted.
-const SMALL: usize = 4096;
+/// Blocks below this size come from the system's allocator, which is as fast for them, and are not counted. (Of larger ones that
+/// a loop has held and dropped it gives the pages back, and clears them anew at the next turn.)
+const SMALL: usize = 2048;
 /// Bytes kept for reuse at most.
 const KEPT: usize = 512 << 20;
 /// Alignment: that of a cache line and of the widest vector registers.
