@@ -415,38 +415,45 @@ def test_arrays_of_two_engines_are_refused(make_engine: Any) -> None:
         weft.set_engine(theirs)
 
 
-def test_a_failed_replay_names_the_graph_and_its_place(fake_cuda: dict[str, str], script: RunScript) -> None:
+def test_what_the_driver_refuses_fails_alone_and_names_its_place(fake_cuda: dict[str, str], script: RunScript) -> None:
     result = script(
         """
-        import os, traceback, weft
-        x, y = weft.zeros(3, device=weft.gpu(0)), weft.zeros(3, device=weft.gpu(0))
+        import ctypes, os, weft
+        driver = ctypes.CDLL(os.environ["WEFT_CUDA_LIBRARY"])
+        x, y, z = (weft.zeros(3, device=weft.gpu(0)) for _ in range(3))
         with weft.cuda.capture("step") as graph:
             x += 1
-            y.copyfrom(x)
+            y += 2
+            z.copyfrom(y)
         graph.replay()
         graph.replay()
-        assert y.tolist() == [2.0] * 3
+        assert z.tolist() == [4.0] * 3
         os.environ["FAKE_GRAPHS_FAIL"] = "1"
         graph.replay()
-        for array in (x, y):
+        print(x.tolist(), z.tolist())
+        driver.fake_cuda_order(1, 2)
+        graph.replay()
+        print(x.tolist())
+        for array in (y, z):
             try:
                 array.tolist()
             except weft.errors.CudaError as error:
                 print(error)
         del os.environ["FAKE_GRAPHS_FAIL"]
-        x[...] = 7
+        y[...] = 7
         graph.replay()
-        print(y.tolist())
+        print(z.tolist())
         """,
         **fake_cuda,
     )
     assert result.returncode == 0, result.stderr
-    first, again, values = result.stdout.splitlines()
+    refused, others, first, again, values = result.stdout.splitlines()
+    assert refused == "[3.0, 3.0, 3.0] [6.0, 6.0, 6.0]"
+    assert others == "[4.0, 4.0, 4.0]"
     assert first == again
-    assert first.startswith("op 'step: 2 ops up to copy' (#")
     assert "pushed at " in first
-    assert first.endswith("script.py:6: cuGraphLaunch answered CUDA_ERROR_OUT_OF_MEMORY (2)")
-    assert values == "[8.0, 8.0, 8.0]"
+    assert first.endswith("script.py:7: cuLaunchKernel answered CUDA_ERROR_OUT_OF_MEMORY (2)")
+    assert values == "[9.0, 9.0, 9.0]"
 
 
 def test_replays_of_a_failed_version_are_skipped() -> None:

@@ -38,6 +38,6 @@ pub use ops::{
     push_matmul, push_pieces, push_reduce, push_step, run_blocked, run_idle,
 };
 pub use step::{
-    Blocked, Fused, Given, Matmul, Neighbour, Opaque, Operand, Operands, Part, Portion, Reduce, Slots, Step, Strided,
-    StridedLoop, Together, Which, cast_loop, choose_loop, copy_loop,
+    Blocked, Fused, Given, Issued, Matmul, Members, Neighbour, Opaque, Operand, Operands, Part, Portion, Reduce, Slots,
+    Step, Strided, StridedLoop, Together, Which, cast_loop, choose_loop, copy_loop,
 };

@@ -136,7 +136,7 @@ pub use copies::{HostMemory, Land, Landing, Region, copy, copy_in, copy_out, fil
 pub use devices::{Cuda, Device, Lane, StreamRuns};
 pub use driver::DEFAULT_STREAM;
 pub use error::{CudaError, DriverError};
-pub use graphs::{Bundle, CopyWithin, Member};
+pub use graphs::{Bundle, CopyWithin, Issued, Member, Place};
 pub use issue::{Begun, Request};
 pub use label::Label;
 pub use launches::{

@@ -2,9 +2,11 @@
 
 use crate::copy::Within;
 use crate::launch::LaunchStep;
+use crate::memory::not_there;
+use smallvec::SmallVec;
 use std::sync::Arc;
-use weft_array::{Opaque, Operands, Together};
-use weft_cuda::{Bundle, CudaError, Device, Label, Member};
+use weft_array::{Buffer, Issued, Members, Opaque, Operands, Together};
+use weft_cuda::{Bundle, Device, Label, Member, Place};
 use weft_engine::Cause;
 
 struct Bundled(Bundle);
@@ -15,24 +17,27 @@ pub(crate) fn together(device: &Device, name: &str, place: u64) -> Arc<dyn Toget
 }
 
 /// What a step issues on these arrays.
-fn member(step: &dyn Opaque, arrays: &Operands) -> Result<Option<Member>, CudaError> {
-    let Some(step) = step.issued() else { return Ok(None) };
+fn member(step: &dyn Opaque, arrays: &Operands) -> Result<Member, Cause> {
+    let step = step.issued().ok_or_else(not_there)?;
     if let Some(launch) = step.downcast_ref::<LaunchStep>() {
-        return launch.on(arrays).map(|launch| Some(Member::Launch(launch)));
+        return Ok(Member::Launch(launch.on(arrays)?));
     }
-    match step.downcast_ref::<Within>() {
-        Some(within) => Ok(within.on(arrays)?.map(Member::Copy)),
-        None => Ok(None),
-    }
+    let copy = step.downcast_ref::<Within>().ok_or_else(not_there)?.on(arrays)?;
+    Ok(Member::Copy(copy.ok_or_else(not_there)?))
+}
+
+/// The device memory of buffers, and how far what lies there has moved.
+fn places(buffers: &[(&Buffer, isize)]) -> Option<SmallVec<[Place; 8]>> {
+    buffers.iter().map(|(buffer, by)| Some((buffer.memory_elsewhere()?.memory()?, *by))).collect()
 }
 
 impl Together for Bundled {
-    fn run(&self, steps: &[(&dyn Opaque, Operands)], whole: bool) -> Result<(), Cause> {
-        let members = steps.iter().filter_map(|(step, arrays)| member(*step, arrays).transpose());
-        let members: Vec<Member> = members.collect::<Result<_, _>>()?;
-        if whole {
-            return Ok(self.0.issue(&members)?);
-        }
-        members.iter().try_for_each(|member| member.issue().map(drop)).map_err(Cause::from)
+    fn run(&self, buffers: &[(&Buffer, isize)], members: &dyn Members) -> Result<Issued, Cause> {
+        let Some(places) = places(buffers) else { return Ok(Issued { count: 0, refused: None }) };
+        let made = |at: usize| members.operands(at).and_then(|arrays| member(members.step(at), &arrays));
+        // Who cannot be made says why where he is issued on his own.
+        let made = || (0..members.count()).map(|at| made(at).ok()).collect::<Option<Vec<_>>>();
+        let issued = self.0.issue(&places, &made).map_err(Cause::from)?;
+        Ok(Issued { count: issued.count, refused: issued.refused.map(Cause::from) })
     }
 }

@@ -26,7 +26,7 @@ pub use kernel::{StridedLoop, copy_loop};
 pub(crate) use lifetimes::Lifetimes;
 pub use matmul::Matmul;
 pub(crate) use opaque::{Hosted, Native};
-pub use opaque::{Neighbour, Opaque, Together};
+pub use opaque::{Issued, Members, Neighbour, Opaque, Together};
 pub use portion::Portion;
 pub use reduce::Reduce;
 pub use strided::{Operand, Strided};

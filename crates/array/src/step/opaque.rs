@@ -2,6 +2,7 @@
 
 use super::{Operands, Part};
 use crate::access::granting;
+use crate::memory::Buffer;
 use std::any::Any;
 use std::sync::Arc;
 use weft_engine::{Cause, InOrder, OpContext, Payload, PlaceOffset};
@@ -83,10 +84,32 @@ pub trait Opaque: Send + Sync {
 /// A step and where its operands lie: in arrays that all have in common, or in slots.
 pub type Neighbour = (Arc<dyn Opaque>, Vec<Part>);
 
+/// The steps that are issued together, in one call.
+pub trait Members {
+    /// How many they are.
+    fn count(&self) -> usize;
+
+    /// One of them.
+    fn step(&self, at: usize) -> &dyn Opaque;
+
+    /// The arrays of one of them.
+    fn operands(&self, at: usize) -> Result<Operands, Cause>;
+}
+
+/// How far steps that are issued together have come.
+#[derive(Debug)]
+pub struct Issued {
+    /// The first ones, so many, are issued.
+    pub count: usize,
+    /// Why the one behind them was refused. Without a reason it was not tried, and is to be issued on its own.
+    pub refused: Option<Cause>,
+}
+
 /// Several steps of a device, which are issued together.
 pub trait Together: Send + Sync {
-    /// Issues those that are to run, in their order. `whole` says that they are all.
-    fn run(&self, steps: &[(&dyn Opaque, Operands)], whole: bool) -> Result<(), Cause>;
+    /// Issues all in their order, or the first ones of them. All their arrays lie in these buffers, each so many bytes from where it lay
+    /// when they were recorded. After an error nobody knows what has been issued.
+    fn run(&self, buffers: &[(&Buffer, isize)], members: &dyn Members) -> Result<Issued, Cause>;
 }
 
 /// An opaque step with its arrays, as the payload of an op that needs the host.

@@ -2,19 +2,24 @@
 //!
 //! A bundle takes one turn of one stream and leaves one fence, which stands for all its members.
 //!
-//! | the members' addresses and parameters | they are issued |
+//! | the members' addresses | they are issued |
 //! |---|---|
 //! | are new | in their order, on the one stream |
 //! | were those of one of the last issues | as a graph, which is captured and made ready now, and launched |
-//! | are those of a graph | by one launch of it |
+//! | are those of a graph | by one launch of it; if that is refused, as if they were new |
 //! | are new again and again, or the driver captures none of it | each on its own, as if there were no bundle |
+//!
+//! What is refused is refused to one member: those before it are issued, and those behind it are left to the caller, who knows
+//! which of them can do without it. All else about members stays the same from issue to issue. So what they access is
+//! worked out once, and they are made when they are to be issued one by one, or captured: a launch of a graph asks for
+//! the addresses of the buffers alone.
 //!
 //! A graph has its addresses baked into it, and keeps no memory: it is launched only when the members' buffers lie there
 //! once more, and these are held by the ops' own accesses.
 
 use super::ready::Ready;
 use super::recorder::Recorder;
-use crate::buffers::Access;
+use crate::buffers::{Access, DeviceBuffer};
 use crate::copies::{Region, check_sizes, copy, put_copy};
 use crate::devices::Device;
 use crate::driver::DeviceAddress;
@@ -26,6 +31,7 @@ use crate::streams::Fence;
 use smallvec::SmallVec;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use weft_engine::AccessKind;
 
@@ -71,11 +77,18 @@ impl Member {
         }
     }
 
-    pub(super) fn accesses(&self) -> &[Access] {
+    /// What it does with which buffers.
+    #[must_use]
+    pub fn accesses(&self) -> &[Access] {
         match self {
             Self::Launch(launch) => launch.accesses(),
             Self::Copy(copy) => &copy.accesses,
         }
+    }
+
+    /// The key of the place where it was pushed, if its label has none.
+    fn place(&self) -> u64 {
+        if let Self::Launch(launch) = self { launch.place() } else { 0 }
     }
 
     fn check(&self, device: &Device) -> Result<(), CudaError> {
@@ -107,25 +120,98 @@ impl Member {
             Self::Copy(one) => copy(&one.label, &one.to, &one.from),
         }
     }
+}
 
-    /// All that a graph has baked into it: what is called, with which parameters, on which bytes.
-    fn bake(&self, addresses: &[DeviceAddress], key: &mut Key) {
-        if let Self::Launch(launch) = self {
-            launch.bake(addresses, key);
-        }
-        for (access, address) in self.accesses().iter().zip(addresses) {
-            key.extend([address + access.range.start as u64, address + access.range.end as u64]);
-        }
+/// A buffer in which members lie, and how far they lie from where they lay when the op was made.
+pub type Place = (Arc<DeviceBuffer>, isize);
+
+/// How far the members of a bundle have come.
+#[derive(Debug)]
+pub struct Issued {
+    /// The first ones, so many, are issued.
+    pub count: usize,
+    /// Why the one behind them was refused. Without a reason it was not tried, and is to be issued on its own.
+    pub refused: Option<CudaError>,
+}
+
+impl Issued {
+    /// The first ones, and no further ones were tried.
+    const fn first(count: usize) -> Self {
+        Self { count, refused: None }
     }
 }
 
-type Key = Vec<u64>;
+/// What members do with which buffers, as long as they lie as far from where they lay.
+struct Template {
+    moves: SmallVec<[isize; 8]>,
+    /// By their places.
+    accesses: Vec<(usize, Range<usize>, AccessKind)>,
+    /// Of each access of each member which of these it is.
+    of_members: Vec<usize>,
+    members: usize,
+}
+
+impl Template {
+    /// Nothing if it is not known which place an access is of.
+    fn new(places: &[Place], members: &[Member]) -> Option<Self> {
+        let mut known: HashMap<(usize, usize, usize), usize> = HashMap::new();
+        let mut numbers: HashMap<usize, usize> = HashMap::new();
+        for (number, (buffer, _)) in places.iter().enumerate() {
+            if numbers.insert(Arc::as_ptr(buffer).addr(), number).is_some() {
+                return None;
+            }
+        }
+        let (mut accesses, mut of_members) = (Vec::<(usize, Range<usize>, AccessKind)>::new(), Vec::new());
+        for access in members.iter().flat_map(Member::accesses) {
+            let place = *numbers.get(&Arc::as_ptr(&access.buffer).addr())?;
+            let number = *known.entry((place, access.range.start, access.range.end)).or_insert(accesses.len());
+            match accesses.get_mut(number) {
+                // What is overwritten first is overwritten, whatever comes after.
+                Some((_, _, AccessKind::Overwrite)) => {}
+                Some((_, _, kind)) => *kind = kind.merged(access.kind),
+                None => accesses.push((place, access.range.clone(), access.kind)),
+            }
+            of_members.push(number);
+        }
+        let moves = places.iter().map(|(_, by)| *by).collect();
+        Some(Self { moves, accesses, of_members, members: members.len() })
+    }
+
+    fn fits(&self, places: &[Place]) -> bool {
+        self.moves.iter().eq(places.iter().map(|(_, by)| by))
+    }
+
+    /// The accesses of all members to these buffers.
+    fn accesses(&self, places: &[Place]) -> SmallVec<[Access; 8]> {
+        let access = |(place, range, kind): &(usize, Range<usize>, AccessKind)| {
+            Access::part(&places[*place].0, range.clone(), *kind)
+        };
+        self.accesses.iter().map(access).collect()
+    }
+
+    /// What members that lie at these addresses have baked into a graph, besides what never changes.
+    fn key(&self, addresses: &[DeviceAddress]) -> Key {
+        self.moves.iter().map(|by| by.cast_unsigned() as u64).chain(addresses.iter().copied()).collect()
+    }
+
+    fn placed<'a>(&self, members: &'a [Member], addresses: &[DeviceAddress]) -> Placed<'a> {
+        let mut addresses = self.of_members.iter().map(|number| addresses[*number]);
+        let each = |member| (member, addresses.by_ref().take(Member::accesses(member).len()).collect());
+        members.iter().map(each).collect()
+    }
+}
+
+type Key = SmallVec<[u64; 16]>;
 
 /// Of each member where its buffers lie.
 type Placed<'a> = Vec<(&'a Member, SmallVec<[DeviceAddress; 4]>)>;
 
+/// Makes all members, on the memory where they are to be issued now; nothing if one cannot be.
+type Make<'a> = dyn Fn() -> Option<Vec<Member>> + 'a;
+
 #[derive(Default)]
 struct Known {
+    template: Option<Arc<Template>>,
     /// The one that was launched last comes last.
     graphs: Vec<(Key, Ready)>,
     seen: VecDeque<Key>,
@@ -171,24 +257,6 @@ pub struct Bundle {
     known: Mutex<Known>,
 }
 
-/// What all members do with which buffers, and of each access of each member which of these it is.
-fn union(members: &[Member]) -> (Vec<Access>, Vec<usize>) {
-    let mut known: HashMap<(usize, usize, usize), usize> = HashMap::new();
-    let (mut all, mut places): (Vec<Access>, Vec<usize>) = (Vec::new(), Vec::new());
-    for access in members.iter().flat_map(Member::accesses) {
-        let key = (Arc::as_ptr(&access.buffer).addr(), access.range.start, access.range.end);
-        let place = *known.entry(key).or_insert(all.len());
-        match all.get_mut(place) {
-            // What is overwritten first is overwritten, whatever comes after.
-            Some(known) if known.kind == AccessKind::Overwrite => {}
-            Some(known) => known.kind = known.kind.merged(access.kind),
-            None => all.push(access.clone()),
-        }
-        places.push(place);
-    }
-    (all, places)
-}
-
 impl Bundle {
     /// One of ops of a device; the label is that of the whole.
     #[must_use]
@@ -202,68 +270,105 @@ impl Bundle {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).launches
     }
 
-    /// Issues the members, inside of an op that was granted their accesses. Those of all issues differ in their memory alone.
-    pub fn issue(&self, members: &[Member]) -> Result<(), CudaError> {
-        members.iter().try_for_each(|member| member.check(&self.device))?;
+    /// What the members do, and these if they had to be made to know that.
+    fn template(
+        &self,
+        known: &mut Known,
+        places: &[Place],
+        make: &Make<'_>,
+    ) -> Option<(Arc<Template>, Option<Vec<Member>>)> {
+        if let Some(template) = &known.template
+            && template.fits(places)
+        {
+            return Some((Arc::clone(template), None));
+        }
+        let members = make()?;
+        if members.iter().any(|member| member.check(&self.device).is_err()) {
+            return None;
+        }
+        let template = Arc::new(Template::new(places, &members)?);
+        known.template = Some(Arc::clone(&template));
+        Some((template, Some(members)))
+    }
+
+    /// Issues the members, or the first ones of them, inside of an op that was granted their accesses. Those of all issues differ in
+    /// their memory alone, which lies in these places. After an error nobody knows what has been issued.
+    pub fn issue(&self, places: &[Place], make: &Make<'_>) -> Result<Issued, CudaError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.apart {
-            drop(known);
-            return members.iter().try_for_each(|member| member.issue().map(drop));
+            return Ok(Issued::first(0));
         }
-        let (accesses, places) = union(members);
-        let mut launched = false;
+        let Some((template, members)) = self.template(&mut known, places, make) else { return Ok(Issued::first(0)) };
+        let accesses = template.accesses(places);
         let request = Request::new(&self.label, &accesses);
+        let mut put = None;
         let fence = self.device.issue(&request, |issuing| {
-            let mut addresses = places.iter().map(|place| issuing.addresses[*place]);
-            let each = |member| (member, addresses.by_ref().take(Member::accesses(member).len()).collect());
-            let members: Placed<'_> = members.iter().map(each).collect();
-            launched = self.put(&mut known, &members, issuing)?;
+            put = Some(self.put(&mut known, &template, (members, make), issuing));
             Ok(())
-        })?;
+        });
+        // What was refused before anything was issued is refused to those members alone that ask for it.
+        let Some((issued, launched)) = put else { return Ok(Issued::first(0)) };
+        let fence = fence?;
         if launched && let Some((_, ready)) = known.graphs.last_mut() {
             ready.launched(&fence);
             known.launches += 1;
         }
-        Ok(())
+        Ok(issued)
     }
 
-    /// Puts the members onto a stream. Answers whether it was by a launch of the graph that comes last now.
-    fn put(&self, known: &mut Known, placed: &Placed<'_>, issuing: &Issuing<'_>) -> Result<bool, CudaError> {
-        let mut key = Key::new();
-        placed.iter().for_each(|(member, addresses)| member.bake(addresses, &mut key));
-        if let Some(at) = known.graphs.iter().position(|(baked, _)| *baked == key) {
+    /// Puts the members onto a stream. Answers how far that went, and whether it was by a launch of the graph that comes last now.
+    fn put(
+        &self,
+        known: &mut Known,
+        template: &Template,
+        (members, make): (Option<Vec<Member>>, &Make<'_>),
+        issuing: &Issuing<'_>,
+    ) -> (Issued, bool) {
+        let key = template.key(issuing.addresses);
+        let launched = |known: &Known| {
+            let ready = known.graphs.last().is_some_and(|(_, ready)| ready.launch(issuing).is_ok());
+            ready.then_some((Issued::first(template.members), true))
+        };
+        let found = known.graphs.iter().position(|(baked, _)| *baked == key);
+        if let Some(at) = found {
             known.misses = 0;
             known.graphs[at..].rotate_left(1);
-        } else if known.is_again(&key) {
-            match self.capture(placed) {
-                Ok(ready) => {
-                    known.misses = 0;
-                    if known.graphs.len() == GRAPHS {
-                        known.graphs.remove(0);
-                    }
-                    known.graphs.push((key, ready));
-                }
-                Err(fault @ CudaError::Fault { .. }) => return Err(fault),
-                // What cannot be captured can be issued.
-                Err(_) => {
-                    known.stay_apart();
-                    return Self::put_each(placed, issuing).map(|()| false);
-                }
+            if let Some(launched) = launched(known) {
+                return launched;
             }
-        } else {
-            known.missed();
-            return Self::put_each(placed, issuing).map(|()| false);
         }
-        let Some((_, ready)) = known.graphs.last() else { unreachable!("it was found, or made") };
-        ready.launch(issuing).map(|()| true)
+        let Some(members) = members.or_else(make) else { return (Issued::first(0), false) };
+        let placed = template.placed(&members, issuing.addresses);
+        if found.is_none() && known.is_again(&key) {
+            if let Ok(ready) = self.capture(&placed) {
+                known.misses = 0;
+                if known.graphs.len() == GRAPHS {
+                    known.graphs.remove(0);
+                }
+                known.graphs.push((key, ready));
+                if let Some(launched) = launched(known) {
+                    return launched;
+                }
+            } else {
+                known.stay_apart();
+            }
+        } else if found.is_none() {
+            known.missed();
+        }
+        // A launch that was refused has issued nothing, and what cannot be captured can be issued.
+        (Self::put_each(&placed, issuing), false)
     }
 
-    fn put_each(placed: &Placed<'_>, issuing: &Issuing<'_>) -> Result<(), CudaError> {
+    /// Puts one member after the other, up to the first one that is refused.
+    fn put_each(placed: &Placed<'_>, issuing: &Issuing<'_>) -> Issued {
         let Issuing { driver, stream, .. } = *issuing;
-        let put = |(member, addresses): &(&Member, SmallVec<[DeviceAddress; 4]>)| {
-            member.put(&Issuing { driver, stream, addresses, label: member.label() })
-        };
-        placed.iter().try_for_each(put)
+        for (count, (member, addresses)) in placed.iter().enumerate() {
+            let label = &member.label().of_running(member.place());
+            if let Err(error) = member.put(&Issuing { driver, stream, addresses, label }) {
+                return Issued { count, refused: Some(error) };
+            }
+        }
+        Issued::first(placed.len())
     }
 
     fn capture(&self, placed: &Placed<'_>) -> Result<Ready, CudaError> {

@@ -15,4 +15,4 @@ mod dependencies;
 mod ready;
 mod recorder;
 
-pub use bundle::{Bundle, CopyWithin, Member};
+pub use bundle::{Bundle, CopyWithin, Issued, Member, Place};

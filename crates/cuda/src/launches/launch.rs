@@ -372,14 +372,6 @@ impl Launch {
         words
     }
 
-    /// Writes down all that a graph has baked into it.
-    pub(crate) fn bake(&self, addresses: &[DeviceAddress], key: &mut Vec<u64>) {
-        let Dimensions { grid, block, shared_memory } = self.inner.dimensions;
-        key.push(self.kernel().function().0 as u64);
-        key.extend(grid.iter().chain(&block).chain([&shared_memory]).map(|count| u64::from(*count)));
-        key.extend_from_slice(&self.words_at(addresses));
-    }
-
     /// Hands `launch` a pointer to each parameter.
     #[inline]
     fn packed<R>(&self, issuing: &Issuing<'_>, launch: impl FnOnce(*mut *mut c_void) -> R) -> R {

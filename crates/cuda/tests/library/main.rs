@@ -170,7 +170,9 @@ fn replayed(device: &Device, kernel: &Kernel, x: &Arc<DeviceBuffer>, y: &Arc<Dev
     let members = [(); 2].map(|()| Member::Launch(launch(kernel, y, x, 0)));
     for launches in [0, 1, 2] {
         weft_cuda::fill(&Label::from("fill"), &Region::whole(y), Pattern::Byte(0)).expect("it is issued");
-        bundle.issue(&members).expect("it is issued");
+        let places = [x, y].map(|buffer| (Arc::clone(buffer), 0));
+        let issued = bundle.issue(&places, &|| Some(members.to_vec())).expect("it is issued");
+        assert_eq!((issued.count, issued.refused.is_none()), (2, true));
         assert_eq!(bundle.launches(), launches);
         assert_eq!(words(y)[8..], [0x0A0A_0A0A_0A0A_0A0A, 0]);
     }

@@ -1,6 +1,7 @@
 //! A simulated machine, an engine, and the ops that the tests push.
 #![allow(dead_code)] // not every test needs all of it
 
+pub(crate) mod bundles;
 mod slices;
 
 pub(crate) use slices::{Slice, Sliced};

@@ -2,6 +2,7 @@
 //! would do serially.
 
 use crate::config;
+use crate::machine::bundles::issue_all;
 use crate::machine::{Array, Machine};
 use crate::watchdog::Watchdog;
 use proptest::prelude::*;
@@ -72,7 +73,7 @@ fn member(machine: &Machine, arrays: &[Array], step: Step) -> Member {
 fn issue(machine: &Machine, bundle: &Arc<Bundle>, arrays: &[Array], steps: &[Step]) {
     let members: Vec<_> = steps.iter().map(|step| member(machine, arrays, *step)).collect();
     let bundle = Arc::clone(bundle);
-    let issue = move |_: &mut OpContext<'_>| bundle.issue(&members).map_err(Cause::from);
+    let issue = move |_: &mut OpContext<'_>| issue_all(&bundle, &members).map_err(Cause::from);
     let op = machine.engine.op(machine.device(0).issuing(issue)).name("bundle");
     arrays.iter().fold(op, |op, array| op.mutate(&array.variable)).push().expect("an open engine");
 }

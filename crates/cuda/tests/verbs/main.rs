@@ -20,5 +20,6 @@ mod sweeps;
 mod teardown;
 mod times;
 
+pub(crate) use machine::bundles::{issue, issue_all};
 pub(crate) use machine::{Array, KERNEL, Machine, Slice, Sliced, WORDS};
 pub(crate) use watchdog::Watchdog;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use watchdog::Watchdog;
 use weft_array::{Access, Array, Call, DType, Layout, Tag, recording};
 use weft_cuda::driver::Dimensions;
-use weft_cuda::simulated::{Kernel as Simulated, KernelCall, Settings, SimulatedDriver};
+use weft_cuda::simulated::{FaultKind, Kernel as Simulated, KernelCall, Settings, SimulatedDriver};
 use weft_cuda::{Cuda, Device, Kernel, Label, Launch, Parameter};
 use weft_device::{Noted, buffer_of, copy, fresh, launch};
 use weft_engine::{AccessKind, Engine, Policy, PushOptions, Wait};
@@ -150,15 +150,39 @@ impl World<'_> {
     }
 
     /// The elements of an array.
-    fn values(&self, (array, place): &(Array, usize)) -> Vec<u64> {
+    fn values(&self, array: &(Array, usize)) -> Vec<u64> {
+        self.outcome(array).expect("no failure")
+    }
+
+    /// The same, or why there are none.
+    fn outcome(&self, (array, place): &(Array, usize)) -> Result<Vec<u64>, String> {
         let host = if *place == 0 { array.clone() } else { self.made(0) };
         if *place > 0 {
             self.copy(&host, array);
         }
-        host.wait_to_read(&mut Wait::default()).expect("no failure");
+        host.wait_to_read(&mut Wait::default()).map_err(|error| error.to_string())?;
         let start = host.buffer().start().expect("memory").cast::<u64>();
         // SAFETY: the array was waited for, and nothing is pushed on it meanwhile.
-        (0..WORDS).map(|at| unsafe { start.add(at).read() }).collect()
+        Ok((0..WORDS).map(|at| unsafe { start.add(at).read() }).collect())
+    }
+
+    /// Lets what an array holds fail.
+    fn spoil(&self, array: &Array) {
+        let failing = [(array, Access::Mutate)];
+        let call = Call::anywhere(&self.engine, &failing, PushOptions::default());
+        let fail = |_: &mut weft_engine::OpContext<'_>| Err(weft_engine::Cause::Panic("no".to_owned()));
+        weft_array::push(fail, &call).expect("an open engine");
+    }
+
+    /// What a call gives: results, the last array first.
+    fn call(&self, program: &Program) -> Vec<(Array, usize)> {
+        let arguments: Vec<&Array> = self.arrays.iter().map(|(array, _)| array).collect();
+        let outputs = program.run(&arguments, &Options::default()).expect("a call");
+        let array = |output| match output {
+            weft_program::Output::Array(array) => Some((array.clone(), usize::from(buffer_of(&array).is_some()))),
+            _ => None,
+        };
+        outputs.into_iter().filter_map(array).collect()
     }
 }
 
@@ -333,10 +357,7 @@ fn what_was_skipped_is_not_issued_and_the_others_are() {
     for _ in 0..4 {
         drop(program.run(&arguments, &Options::default()).expect("a call"));
     }
-    let failing = [(&world.arrays[1].0, Access::Mutate)];
-    let call = Call::anywhere(&world.engine, &failing, PushOptions::default());
-    let fail = |_: &mut weft_engine::OpContext<'_>| Err(weft_engine::Cause::Panic("no".to_owned()));
-    weft_array::push(fail, &call).expect("an open engine");
+    world.spoil(&world.arrays[1].0);
     let results = program.run(&arguments, &Options::default()).expect("a call");
     assert!(world.engine.wait_for_all().is_err());
     for result in results {
@@ -350,4 +371,85 @@ fn what_was_skipped_is_not_issued_and_the_others_are() {
     drop((program, world));
     machine.driver.run_until_idle();
     assert_eq!(machine.driver.take_hazards(), Vec::<String>::new());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_failed_input_fails_together_what_it_fails_apart(
+        seed in any::<u64>(),
+        spoiled in 0..3_usize,
+        steps in prop::collection::vec(step(), 1..24),
+    ) {
+        let _watchdog = Watchdog::new("a failed input");
+        let run = |but: &str| {
+            let machine = Machine::new(seed);
+            let world = world(&machine, 2);
+            let program = recorded(&world, &steps, usize::MAX, passes(but));
+            (0..3).for_each(|_| drop(world.call(&program)));
+            world.spoil(&world.arrays[spoiled].0);
+            let results = world.call(&program);
+            let failed: Vec<bool> = world.arrays.iter().chain(&results).map(|array| world.outcome(array).is_err()).collect();
+            let _ = world.engine.wait_for_all();
+            drop((program, results, world));
+            machine.driver.run_until_idle();
+            assert_eq!(machine.driver.take_hazards(), Vec::<String>::new());
+            failed
+        };
+        assert_eq!(run(""), run("graphs"));
+    }
+}
+
+#[test]
+fn what_the_driver_refuses_fails_alone() {
+    let _watchdog = Watchdog::new("what the driver refuses fails alone");
+    let mix = |to, from| Step::Mix { to, from, low: 0, high: WORDS };
+    let fresh = |from| Step::Fresh { place: 1, from };
+    // What the second launch fills is in the result, and not in what becomes of the argument.
+    let steps = [fresh(1), fresh(1), mix(3, 1), mix(4, 1), fresh(4), mix(1, 3)];
+    for (warm, faults, graphs, lost) in [
+        // Its addresses are new: one op after the other.
+        (0, &[(FaultKind::Launch, 1)][..], 0, true),
+        (0, &[(FaultKind::Copy, 2)], 0, false),
+        // Nobody gets memory; then each op asks for its own.
+        (0, &[(FaultKind::Allocation, 0)], 0, false),
+        // They lie where they have lain: the launch of the graph, and of a kernel of it.
+        (12, &[(FaultKind::Launch, 0)], 1, false),
+        (12, &[(FaultKind::Launch, 0), (FaultKind::Launch, 2)], 1, true),
+    ] {
+        let machine = Machine::new(3);
+        let world = world(&machine, 2);
+        let program = recorded(&world, &steps, 1, passes("dead"));
+        let settled = || {
+            let results = world.call(&program);
+            let outcomes: Vec<_> =
+                results.iter().chain(&world.arrays[1..2]).map(|array| world.outcome(array)).collect();
+            let _ = world.engine.wait_for_all();
+            outcomes
+        };
+        world.engine.wait_for_all().expect("no op fails");
+        (0..warm).for_each(|_| {
+            // Whose memory is free when the next call asks for some.
+            drop(world.call(&program));
+            drop(world.outcome(&world.arrays[1]));
+        });
+        let before = machine.driver.calls("cuGraphLaunch");
+        for (kind, nth) in faults {
+            machine.driver.order_fault(*kind, *nth, 2);
+        }
+        let outcomes = settled();
+        assert_eq!(machine.driver.calls("cuGraphLaunch") - before, graphs, "{faults:?}");
+        let failed: Vec<bool> = outcomes.iter().map(Result::is_err).collect();
+        let copy = faults[0].0 == FaultKind::Copy;
+        assert_eq!(failed, [lost || copy, false], "{faults:?}: {outcomes:?}");
+        if lost {
+            let error = outcomes[0].as_ref().expect_err("it failed");
+            assert!(error.contains("mix") && error.contains("cuLaunchKernel"), "{error}");
+        }
+        assert!(settled().iter().all(Result::is_ok), "{faults:?}");
+        drop((program, world));
+        machine.driver.run_until_idle();
+        assert_eq!(machine.driver.take_hazards(), Vec::<String>::new());
+    }
 }

@@ -203,10 +203,16 @@ impl Run<'_> {
         let mut context = OpContext::new(op, deliver);
         let before = self.enter(call.op, op.as_ptr());
         let clock = Clock::start(self, call);
-        // SAFETY: as above.
-        let run = || unsafe {
-            plan.step(step).run(bindings, &mut StepContext::new(Some(instance.number), Some(&mut context)))
+        let fails = |member: usize, cause: Cause| {
+            let members = plan.members_of(step);
+            let Some(node) = members.get(member).map(|member| plan.node_of(*member)) else { return Vec::new() };
+            self.fail(call, node, Some(cause));
+            let place = |behind: u32| members.iter().position(|member| *member == behind);
+            plan.members_behind(node).into_iter().filter_map(place).collect()
         };
+        let mut context_of_step = StepContext::new(Some(instance.number), Some(&mut context)).failing(&fails);
+        // SAFETY: as above.
+        let run = || unsafe { plan.step(step).run(bindings, &mut context_of_step) };
         let result = catch_unwind(AssertUnwindSafe(run));
         clock.stop(self, plan, call, step);
         self.leave(before);

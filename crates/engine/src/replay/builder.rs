@@ -13,6 +13,8 @@ const LIMIT: u32 = 2;
 
 /// Marks a port among what a step needs.
 const PORT: u32 = 1 << 31;
+/// Marks a member of a step among steps.
+const MEMBER: u32 = 1 << 30;
 
 /// A step of a replay, by its place in the order in which they were recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,6 +104,8 @@ pub struct ReplayBuilder<B> {
     costs: Vec<u32>,
     priorities: Vec<i32>,
     kinds: Vec<(StepKind, Device)>,
+    /// Of each member the step that does its work, and its name.
+    members: Vec<(u32, Option<Box<str>>)>,
     ports: Vec<Port>,
     /// What a step sees, in the order in which that was said: earlier steps, and with [`PORT`] what was behind a port
     /// before the push. It takes over the failure of what was named first.
@@ -131,6 +135,7 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
             costs: Vec::new(),
             priorities: Vec::new(),
             kinds: Vec::new(),
+            members: Vec::new(),
             ports: Vec::new(),
             needs: Vec::new(),
             follows: Vec::new(),
@@ -170,6 +175,29 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
         id
     }
 
+    /// Adds a member to the step that was recorded last, which has a cell: an inner op whose work that step does. A member needs
+    /// and touches things, and is needed, as a step is; it waits and ends with its step. What it needs decides whether it is
+    /// [left out](Step::left_out), and [failures](StepContext::fail) are its own.
+    pub fn member(&mut self, of: StepId, name: Option<&str>) -> Result<StepId, EngineError> {
+        let celled = self.kinds.get(of.index()).is_some_and(|(kind, _)| *kind != StepKind::Plain);
+        if !celled || of.index() + 1 != self.steps.len() {
+            let message =
+                format!("step {} is plain, or not the last one of {}: it has no members", of.0, self.steps.len());
+            return Err(EngineError::InvalidArgument(message));
+        }
+        let id = StepId(MEMBER | u32::try_from(self.members.len()).unwrap_or(u32::MAX));
+        self.members.push((of.0, name.map(Into::into)));
+        Ok(id)
+    }
+
+    /// The step that does the work of this one; none if there is no such.
+    fn doer(&self, step: StepId) -> Option<u32> {
+        match step.0 & MEMBER {
+            0 => (step.index() < self.steps.len()).then_some(step.0),
+            _ => self.members.get((step.0 & !MEMBER) as usize).map(|(of, _)| *of),
+        }
+    }
+
     /// The steps recorded so far.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -183,7 +211,9 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
     }
 
     fn check(&self, later: StepId, earlier: StepId) -> Result<(), EngineError> {
-        if earlier.0 < later.0 && later.index() < self.steps.len() {
+        if let (Some(after), Some(before)) = (self.doer(later), self.doer(earlier))
+            && (before < after || before == after && earlier.0 < later.0 && earlier.0 & MEMBER != 0)
+        {
             return Ok(());
         }
         Err(EngineError::InvalidArgument(format!(
@@ -236,7 +266,7 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
     }
 
     fn check_use(&self, step: StepId, port: PortId) -> Result<(), EngineError> {
-        if step.index() < self.steps.len() && port.index() < self.ports.len() {
+        if self.doer(step).is_some() && port.index() < self.ports.len() {
             return Ok(());
         }
         Err(EngineError::InvalidArgument(format!(
@@ -269,9 +299,9 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
         last: &[StepId],
         leaves_nothing: bool,
     ) -> Result<(), EngineError> {
-        let steps = self.steps.len();
+        let (steps, known) = (self.steps.len(), last.iter().all(|step| self.doer(*step).is_some()));
         if let Some(port) = self.ports.get_mut(port.index())
-            && last.iter().all(|step| step.index() < steps)
+            && known
         {
             port.kind = Some(kind);
             port.resolved = Some(Writers { last: last.iter().map(|step| step.0).collect(), leaves_nothing });
@@ -283,28 +313,36 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
     /// The plan. `lane` says where steps of a kind run on a device.
     pub(crate) fn plan(mut self, lane: impl Fn(StepKind, Device) -> u16) -> Result<Arc<Plan>, EngineError> {
         const MOST: usize = u32::MAX as usize >> 2;
-        if self.steps.len() + self.ports.len() > MOST {
+        if self.steps.len() + self.ports.len() + self.members.len() >= MOST {
             return Err(EngineError::InvalidArgument(format!("a replay has at most {MOST} steps and ports")));
         }
+        let doer = |step: u32| self.doer(StepId(step)).unwrap_or(step);
         let celled = (0..).zip(&self.kinds).filter(|(_, (kind, _))| *kind != StepKind::Plain);
         let celled = celled
             .map(|(step, &(kind, device))| Celled { step, lane: lane(kind, device), hosted: kind == StepKind::Hosted })
             .collect();
         let needs = self.needs.iter().filter(|(_, earlier)| earlier & PORT == 0);
         let pairs = needs.chain(&self.follows);
-        let mut edges: Vec<_> = pairs.map(|&(step, earlier)| (earlier, step)).collect();
+        let mut edges: Vec<_> = pairs.map(|&(step, earlier)| (doer(earlier), doer(step))).collect();
+        edges.retain(|(earlier, step)| earlier != step);
+        self.uses = self.uses.iter().map(|&(step, port)| (doer(step), port)).collect();
         for pairs in [&mut edges, &mut self.uses] {
             pairs.sort_unstable();
             pairs.dedup();
         }
-        #[allow(clippy::cast_possible_truncation)] // few enough
+        #[allow(clippy::cast_possible_truncation)] // few enough, here and below
         let steps = self.steps.len() as u32;
-        for (_, earlier) in self.needs.iter_mut().filter(|(_, earlier)| earlier & PORT != 0) {
-            *earlier = steps + (*earlier & !PORT);
+        #[allow(clippy::cast_possible_truncation)]
+        let first_member = steps + self.ports.len() as u32 + 1;
+        let node = |step: u32| if step & MEMBER == 0 { step } else { first_member + (step & !MEMBER) };
+        for (step, earlier) in &mut self.needs {
+            *earlier = if *earlier & PORT == 0 { node(*earlier) } else { steps + (*earlier & !PORT) };
+            *step = if *step & MEMBER == 0 { *step } else { steps + (*step & !MEMBER) };
         }
-        let port = |port: Port| PortPlan {
-            kind: port.kind.unwrap_or(AccessKind::Read),
-            writers: port.resolved.unwrap_or_else(|| Writers::of(&port.writers)),
+        let port = |port: Port| {
+            let mut writers = port.resolved.unwrap_or_else(|| Writers::of(&port.writers));
+            writers.last.iter_mut().for_each(|step| *step = node(*step));
+            PortPlan { kind: port.kind.unwrap_or(AccessKind::Read), writers }
         };
         Ok(Plan::new(Parts {
             name: self.name,
@@ -314,6 +352,7 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
             costs: self.costs,
             priorities: self.priorities,
             ports: self.ports.into_iter().map(port).collect(),
+            members: self.members,
             needs: self.needs,
             edges,
             users: self.uses,

@@ -66,8 +66,12 @@ pub(crate) struct Plan {
     pub(super) names: Box<[Option<Box<str>>]>,
     pub(super) always_run: Box<[bool]>,
     pub(crate) ports: Box<[PortPlan]>,
-    /// What a step sees: earlier steps, and ports by the numbers behind those of the steps.
+    /// What a step sees: earlier steps, and ports by the numbers behind those of the steps. Behind the rows of steps are those of
+    /// members, which as nodes come behind the start, and are not counted: they are done when their step is.
     pub(super) needs: Rows,
+    /// Of each step its members, by their numbers, if any step has some; and of each member its step, and its name.
+    members: Rows,
+    of_members: Box<[(u32, Option<Box<str>>)]>,
     pub(super) parallel: Shape,
     pub(super) sequential: OnceLock<Shape>,
     pub(super) users: Box<[(u32, u32)]>,
@@ -141,6 +145,8 @@ pub(super) struct Parts {
     pub(super) costs: Vec<u32>,
     pub(super) priorities: Vec<i32>,
     pub(super) ports: Vec<PortPlan>,
+    /// Step and name.
+    pub(super) members: Vec<(u32, Option<Box<str>>)>,
     pub(super) needs: Vec<(u32, u32)>,
     pub(super) edges: Vec<(u32, u32)>,
     pub(super) users: Vec<(u32, u32)>,
@@ -160,6 +166,7 @@ impl Plan {
             costs,
             mut priorities,
             ports,
+            members,
             needs,
             edges,
             users,
@@ -182,12 +189,15 @@ impl Plan {
         // A step needs those alone that it comes after.
         let goes_on = |step, next| is_plain(step) && is_plain(next);
         let parallel = Shape::new(count, port_count, &edges, &users, (&costs, &priorities), goes_on);
+        let of_steps: Vec<_> = (0..).zip(&members).map(|(member, (step, _))| (*step, member)).collect();
         Arc::new(Self {
             name,
             names: names.into(),
             always_run: always_run.into(),
             ports: ports.into(),
-            needs: Rows::new(steps.len(), &needs),
+            needs: Rows::new(steps.len() + members.len(), &needs),
+            members: if members.is_empty() { Rows::default() } else { Rows::new(steps.len(), &of_steps) },
+            of_members: members.into(),
             steps: steps.into(),
             parallel,
             sequential: OnceLock::new(),
@@ -311,9 +321,54 @@ impl Plan {
         }
     }
 
+    /// The members of a step, by their numbers.
+    #[inline]
+    pub(crate) fn members_of(&self, step: u32) -> &[u32] {
+        if self.of_members.is_empty() { &[] } else { self.members.of(step) }
+    }
+
+    /// The number of a node, if it is a member.
+    fn member(&self, node: u32) -> Option<u32> {
+        node.checked_sub(self.start() + 1)
+    }
+
+    /// A member, as a node.
+    pub(crate) fn node_of(&self, member: u32) -> u32 {
+        self.start() + 1 + member
+    }
+
+    /// What a member sees.
+    pub(super) fn needs_of_member(&self, member: u32) -> &[u32] {
+        self.needs.of(self.step_count() + member)
+    }
+
+    /// The members that fail with a node, each behind those that it needs: all of a step, or of the members of a step those that need
+    /// this one.
+    pub(crate) fn members_behind(&self, node: u32) -> Vec<u32> {
+        let Some(first) = self.member(node) else {
+            return if node < self.step_count() { self.members_of(node).to_vec() } else { Vec::new() };
+        };
+        let mut behind = vec![first];
+        let needs = |member: u32, behind: &[u32]| {
+            self.needs_of_member(member)
+                .iter()
+                .any(|needed| self.member(*needed).is_some_and(|needed| behind.contains(&needed)))
+        };
+        for member in self.members_of(self.of_members[first as usize].0) {
+            if *member > first && needs(*member, &behind) {
+                behind.push(*member);
+            }
+        }
+        behind.split_off(1)
+    }
+
     /// The step's name, or its number.
     pub(crate) fn name_of(&self, step: u32) -> String {
-        match &self.names[step as usize] {
+        let name = match self.member(step) {
+            Some(member) => &self.of_members[member as usize].1,
+            None => &self.names[step as usize],
+        };
+        match name {
             Some(name) => name.to_string(),
             None => format!("{}[{step}]", self.name.as_deref().unwrap_or("replay")),
         }

@@ -5,6 +5,7 @@ use super::shape::{BANDS, Shape};
 use super::{Call, Ended, Instance, NONE, Outcome, Plan};
 use crate::failure::{Cause, Failure};
 use crate::op::OpFlags;
+use crate::quiet::quietly;
 use crate::trace::Ran;
 use std::collections::HashMap;
 use std::ptr;
@@ -248,8 +249,11 @@ impl State {
     /// Notes that a step failed: for those that need it, and for the engine to report.
     #[cold]
     fn note_failure(&mut self, plan: &Plan, failed: Box<super::Failed>) {
-        debug_assert!(failed.step < plan.step_count());
         self.failures.insert(failed.step, Arc::clone(&failed.failure));
+        for member in plan.members_behind(failed.step) {
+            self.failures.entry(plan.node_of(member)).or_insert_with(|| Arc::clone(&failed.failure));
+            self.call().note_ended(Ended::Skipped);
+        }
         if matches!(failed.failure.cause(), Cause::Cancelled) {
             self.call().note_ended(Ended::Cancelled);
         } else {
@@ -292,9 +296,25 @@ impl State {
         } else if plan.is_plain(node) || self.is_doomed(plan, node) {
             self.put_ready(instance, shape, node);
         } else {
+            if !self.failures.is_empty() {
+                self.leave_out(plan, node);
+            }
             // SAFETY: a step that was just reached is the role's.
             instance.nodes[node as usize].next.with_mut(|next| unsafe { *next = todo.celled });
             (todo.celled, todo.call) = (node, self.call);
+        }
+    }
+
+    /// Tells a step that is about to run which of its members are not to, and notes why.
+    #[cold]
+    fn leave_out(&mut self, plan: &Plan, step: u32) {
+        for (at, member) in plan.members_of(step).iter().enumerate() {
+            let needs = plan.needs_of_member(*member);
+            let Some(failure) = needs.iter().find_map(|node| self.failures.get(node).cloned()) else { continue };
+            self.failures.insert(plan.node_of(*member), failure);
+            self.call().note_ended(Ended::Skipped);
+            // SAFETY: the bindings are those of the plan's type, and live until all steps are done.
+            quietly(|| unsafe { plan.step(step).left_out(self.call().bindings(), at) });
         }
     }
 

@@ -30,6 +30,10 @@ pub trait Step<B>: Send + Sync + 'static {
     /// outside of the host.
     fn skipped(&self, _bindings: &B) {}
 
+    /// One of its [members](crate::ReplayBuilder::member), by its place, is not to run this time, as what it needs has failed. Called
+    /// before it runs, on any thread, and while nothing else of the replay can go on.
+    fn left_out(&self, _bindings: &B, _member: usize) {}
+
     /// What a trace is to know of it in this run, if the replay was pushed while there was one.
     fn note(&self, _bindings: &B) -> Note {
         Note::default()
@@ -49,12 +53,27 @@ where
 pub struct StepContext<'a, 'o> {
     instance: Option<u32>,
     op: Option<&'a mut OpContext<'o>>,
+    fails: Option<&'a Fails<'a>>,
 }
+
+/// Notes that a member failed. Answers those that fail with it.
+pub(crate) type Fails<'a> = dyn Fn(usize, Cause) -> Vec<usize> + 'a;
 
 impl<'a, 'o> StepContext<'a, 'o> {
     #[inline]
     pub(crate) fn new(instance: Option<u32>, op: Option<&'a mut OpContext<'o>>) -> Self {
-        Self { instance, op }
+        Self { instance, op, fails: None }
+    }
+
+    /// The same of a step that may have members.
+    pub(crate) fn failing(self, fails: &'a Fails<'a>) -> Self {
+        Self { fails: Some(fails), ..self }
+    }
+
+    /// Says that a [member](crate::ReplayBuilder::member) of this step, by its place, has failed. Answers further ones that need what it
+    /// would have made, and so have failed with it: they are not to run.
+    pub fn fail(&mut self, member: usize, cause: Cause) -> Vec<usize> {
+        self.fails.map_or_else(Vec::new, |fails| fails(member, cause))
     }
 
     /// Which instance of the replay this is: two that are in flight have different numbers, and those of one number come
@@ -86,6 +105,11 @@ pub(crate) trait ErasedStep: Send + Sync {
     /// # Safety
     ///
     /// As for [`run`](Self::run).
+    unsafe fn left_out(&self, bindings: *const (), member: usize);
+
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run).
     unsafe fn note(&self, bindings: *const ()) -> Note;
 }
 
@@ -101,6 +125,11 @@ impl<B: 'static, S: Step<B>> ErasedStep for Erased<S, B> {
     unsafe fn skipped(&self, bindings: *const ()) {
         // SAFETY: the caller's promise.
         self.0.skipped(unsafe { &*bindings.cast::<B>() });
+    }
+
+    unsafe fn left_out(&self, bindings: *const (), member: usize) {
+        // SAFETY: the caller's promise.
+        self.0.left_out(unsafe { &*bindings.cast::<B>() }, member);
     }
 
     unsafe fn note(&self, bindings: *const ()) -> Note {

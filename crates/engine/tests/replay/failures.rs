@@ -202,3 +202,72 @@ fn one_by_one_what_needs_a_failed_step_is_skipped_too() {
     }
     engine.close(false, None, None).expect("failures were told");
 }
+
+/// A step whose members fail as the bindings say: the first number fails, and what is left out is noted.
+struct Team;
+
+#[derive(Default)]
+struct Fate {
+    failing: Option<usize>,
+    left_out: std::sync::Mutex<Vec<usize>>,
+}
+
+impl Step<Fate> for Team {
+    fn run(&self, fate: &Fate, context: &mut StepContext<'_, '_>) -> Result<(), Cause> {
+        if let Some(member) = fate.failing {
+            let behind = context.fail(member, Cause::Native(7));
+            fate.left_out.lock().expect("no panic").extend(behind);
+        }
+        Ok(())
+    }
+
+    fn left_out(&self, fate: &Fate, member: usize) {
+        fate.left_out.lock().expect("no panic").push(member);
+    }
+}
+
+#[test]
+fn a_member_fails_and_is_left_out_by_itself() {
+    let _watchdog = Watchdog::new("a member fails by itself");
+    let engine = engine(2);
+    let mut builder = ReplayBuilder::new();
+    let [input, first, second, third, far] = [(); 5].map(|()| builder.port());
+    let plain = builder.step(|_: &Fate, _: &mut StepContext<'_, '_>| Ok(()), &StepOptions::default());
+    assert!(builder.member(plain, None).is_err(), "a plain step has no members");
+    let team = builder.step(Team, &StepOptions { kind: StepKind::Native, ..StepOptions::default() });
+    let members = ["one", "two", "three"].map(|name| builder.member(team, Some(name)).expect("a step with a cell"));
+    let after = builder.step(|_: &Fate, _: &mut StepContext<'_, '_>| Ok(()), &StepOptions::default());
+    assert!(builder.needs(members[1], members[2]).is_err(), "a member needs those before it");
+    builder.needs(members[2], members[0]).expect("an earlier member");
+    builder.needs(after, members[2]).expect("an earlier step");
+    builder.uses(members[1], input, AccessKind::Read).expect("there is the port");
+    for (step, port) in members.into_iter().chain([after]).zip([first, second, third, far]) {
+        builder.uses(step, port, AccessKind::Overwrite).expect("there is the port");
+    }
+    let replay = engine.new_replay(builder).expect("a replay");
+    let variables = [(); 5].map(|()| engine.new_variable(None));
+    let bound: Vec<_> = [input, first, second, third, far].into_iter().zip(&variables).collect();
+    for (spoiled, failing, left_out, label, failed) in [
+        (false, None, &[][..], "", [false, false, false, false]),
+        (false, Some(0), &[2], "op 'one'", [true, false, true, true]),
+        (false, Some(2), &[], "op 'three'", [false, false, true, true]),
+        (true, None, &[1], "op 'bad'", [false, true, false, false]),
+        (true, Some(0), &[1, 2], "", [true, true, true, true]),
+    ] {
+        let bad = move |_: &mut OpContext<'_>| if spoiled { Err(Cause::Native(8)) } else { Ok(()) };
+        engine.op(bad).name("bad").overwrite(&variables[0]).push().expect("an open engine");
+        let fate = Arc::new(Fate { failing, ..Fate::default() });
+        engine.push_replay(&replay, &bound, Arc::clone(&fate), &ReplayOptions::default()).expect("an open engine");
+        for (variable, failed) in variables[1..].iter().zip(failed) {
+            match engine.wait_for_var(variable) {
+                Ok(()) => assert!(!failed, "{failing:?}"),
+                Err(EngineError::Failed(failure)) => {
+                    assert!(failed && (label.is_empty() || failure.op() == label), "{failure}");
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(*fate.left_out.lock().expect("no panic"), left_out);
+    }
+    engine.close(false, None, None).expect("failures were told");
+}

@@ -6,7 +6,9 @@ use crate::recorded::Place;
 use smallvec::SmallVec;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use weft_array::{Arena, Array, Blocked, Buffer, Opaque, Operands, Portion, Storage, Together, granting, run_blocked};
+use weft_array::{
+    Arena, Array, Blocked, Buffer, Issued, Members, Opaque, Operands, Portion, Storage, Together, granting, run_blocked,
+};
 use weft_engine::trace::Note;
 use weft_engine::{Cause, Engine, Step, StepContext};
 
@@ -31,13 +33,13 @@ pub(super) struct Bindings {
     pub(super) lease: Option<Lease>,
     /// What a trace is to know of the instructions; empty if there is none.
     pub(super) notes: Vec<Note>,
-    /// For each part, which of its members are to run.
-    pub(super) wanted: Vec<Mutex<u64>>,
+    /// Members of parts, by the numbers of both, that are not to run.
+    pub(super) left_out: Mutex<Vec<(usize, usize)>>,
 }
 
 impl Bindings {
-    fn wanted(&self, part: usize) -> MutexGuard<'_, u64> {
-        self.wanted[part].lock().unwrap_or_else(PoisonError::into_inner)
+    fn left_out(&self) -> MutexGuard<'_, Vec<(usize, usize)>> {
+        self.left_out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The first byte of an entry, or what stands for it. Allocates.
@@ -176,41 +178,102 @@ impl Step<Bindings> for OpaqueStep {
     }
 }
 
-/// A member of a part, which says that it is to run.
-pub(super) struct MemberStep {
-    pub(super) step: Arc<dyn Opaque>,
-    pub(super) part: usize,
-    /// Its place in the part.
-    pub(super) member: usize,
-}
-
-impl Step<Bindings> for MemberStep {
-    fn run(&self, bindings: &Bindings, _: &mut StepContext<'_, '_>) -> Result<(), Cause> {
-        *bindings.wanted(self.part) |= 1 << self.member;
-        Ok(())
-    }
-
-    fn skipped(&self, _: &Bindings) {
-        self.step.discard();
-    }
-}
-
 /// What issues the members of a part.
 pub(super) struct PartStep {
     pub(super) together: Arc<dyn Together>,
     pub(super) members: Vec<(Arc<dyn Opaque>, Places)>,
+    /// The entries in whose buffers all members' arrays lie.
+    pub(super) entries: Vec<usize>,
+    /// Its number.
     pub(super) part: usize,
 }
 
-impl Step<Bindings> for PartStep {
-    fn run(&self, bindings: &Bindings, _: &mut StepContext<'_, '_>) -> Result<(), Cause> {
-        let wanted = *bindings.wanted(self.part);
-        let mut steps: Vec<(&dyn Opaque, Operands)> = Vec::with_capacity(self.members.len());
-        for (at, (step, places)) in self.members.iter().enumerate() {
-            if wanted >> at & 1 == 1 {
-                steps.push((&**step, places.operands(bindings)?));
+/// The members of a part in a call.
+struct Bound<'a>(&'a PartStep, &'a Bindings);
+
+impl Members for Bound<'_> {
+    fn count(&self) -> usize {
+        self.0.members.len()
+    }
+
+    fn step(&self, at: usize) -> &dyn Opaque {
+        &*self.0.members[at].0
+    }
+
+    fn operands(&self, at: usize) -> Result<Operands, Cause> {
+        self.0.members[at].1.operands(self.1)
+    }
+}
+
+impl PartStep {
+    /// The members that are not to run, as bits.
+    fn spared(&self, bindings: &Bindings) -> u64 {
+        let of_part = |(part, member): &(usize, usize)| if *part == self.part { 1 << member } else { 0 };
+        bindings.left_out().iter().map(of_part).fold(0, |all, one: u64| all | one)
+    }
+
+    /// Issues the first members together, as far as that goes.
+    fn together(&self, bindings: &Bindings) -> Result<Issued, Cause> {
+        let mut buffers: SmallVec<[(&Buffer, isize); 8]> = SmallVec::new();
+        for entry in &self.entries {
+            match &bindings.bases[*entry] {
+                Base::Buffer(buffer, by) => buffers.push((buffer, *by)),
+                _ => return Ok(Issued { count: 0, refused: None }),
             }
         }
-        if steps.is_empty() { Ok(()) } else { self.together.run(&steps, steps.len() == self.members.len()) }
+        self.together.run(&buffers, &Bound(self, bindings))
+    }
+
+    /// Issues a member on its own.
+    fn alone(&self, at: usize, bindings: &Bindings, context: &mut StepContext<'_, '_>) -> Result<(), Cause> {
+        let (step, places) = &self.members[at];
+        let operands = places.operands(bindings)?;
+        match context.op() {
+            Some(context) => granting(&operands, || step.run(&operands, context)),
+            None => unreachable!("a part has a cell"),
+        }
+    }
+
+    /// Says that a member has failed. Answers those that are not to run for that, as bits.
+    #[cold]
+    fn failed(&self, at: usize, cause: Cause, context: &mut StepContext<'_, '_>) -> u64 {
+        let mut behind = 0;
+        for member in context.fail(at, cause) {
+            self.members[member].0.discard();
+            behind |= 1 << member;
+        }
+        behind
+    }
+}
+
+impl Step<Bindings> for PartStep {
+    fn run(&self, bindings: &Bindings, context: &mut StepContext<'_, '_>) -> Result<(), Cause> {
+        let mut left_out = self.spared(bindings);
+        let mut next = 0;
+        if left_out == 0 {
+            let issued = self.together(bindings)?;
+            next = issued.count;
+            if let Some(cause) = issued.refused {
+                left_out |= self.failed(next, cause, context);
+                next += 1;
+            }
+        }
+        for at in next..self.members.len() {
+            if left_out >> at & 1 == 0
+                && let Err(cause) = self.alone(at, bindings, context)
+            {
+                left_out |= self.failed(at, cause, context);
+            }
+        }
+        Ok(())
+    }
+
+    fn left_out(&self, bindings: &Bindings, member: usize) {
+        bindings.left_out().push((self.part, member));
+        self.members[member].0.discard();
+    }
+
+    fn skipped(&self, _: &Bindings) {
+        self.members.iter().for_each(|(step, _)| step.discard());
     }
 }

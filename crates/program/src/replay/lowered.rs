@@ -1,6 +1,6 @@
 //! From planned instructions to a replay of the engine: steps, who comes after whom, ports.
 
-use super::bound::{Bindings, BlockedStep, CopyStep, MemberStep, NativeStep, OpaqueStep, PartStep, Places};
+use super::bound::{Bindings, BlockedStep, CopyStep, NativeStep, OpaqueStep, PartStep, Places};
 use super::parts::Parts;
 use super::spans::{Before, Look, OUTSIDE, Spans, together};
 use crate::ProgramError;
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use weft_array::{Access, Array, ArrayError, Opaque, Portion, Step, Touch};
+use weft_array::{Access, Array, ArrayError, Portion, Step, Touch};
 use weft_engine::{
     AccessKind, Device, EngineError, Policy, PortId, Replay, ReplayBuilder, StepId, StepKind, StepOptions, Variable,
 };
@@ -28,8 +28,6 @@ pub(super) struct Lowered {
     pub(super) variables: Vec<(PortId, Variable, AccessKind)>,
     /// The device of each entry, once a call has been pushed.
     pub(super) devices: Devices,
-    /// Parts that are issued together.
-    pub(super) parts: usize,
 }
 
 /// Where the bytes of something are kept account of.
@@ -66,23 +64,13 @@ struct Lowering<'a> {
     ports: HashMap<usize, Ports>,
     variables: HashMap<u64, (Variable, Spans, Ports)>,
     steps: Vec<StepId>,
-    /// Of each step its instruction, and what has issued it if it is a member of a part.
-    of_steps: Vec<(usize, Option<StepId>)>,
+    /// Of each step its instruction.
+    of_steps: Vec<usize>,
     /// For each instruction those before it.
     before: Vec<Vec<usize>>,
-    /// Ports of the part that is being entered, and its place in the order of its members.
-    entering: Option<Entering>,
+    /// The step of the part whose members are being entered.
+    entering: Option<StepId>,
     parts: usize,
-}
-
-/// A part that is being entered.
-#[derive(Default)]
-struct Entering {
-    members: Vec<(Arc<dyn Opaque>, Places)>,
-    /// Its members begin with this step.
-    first: usize,
-    ids: Vec<StepId>,
-    ports: Vec<PortId>,
 }
 
 /// What one step does, and where.
@@ -141,15 +129,17 @@ impl Lowered {
             let apart = recorded.engine.policy() == Policy::PerDevice;
             let placed = placed(&recorded.entries, instructions, &mut devices);
             let mut starts = parts.parts.iter().peekable();
+            let mut end = 0;
             for (place, at) in parts.order.iter().enumerate() {
-                if starts.next_if(|(first, _)| *first == place).is_some() {
-                    lowering.begin_part();
+                if let Some((first, count)) = starts.next_if(|(first, _)| *first == place) {
+                    end = first + count;
+                    let members: Vec<_> = parts.order[*first..end].iter().map(|at| &instructions[*at]).collect();
+                    lowering.part(&members);
+                } else if place == end {
+                    lowering.entering = None;
                 }
                 let device = apart.then_some(placed[*at]);
                 lowering.instruction((*at, &instructions[*at]), device, whole)?;
-                if parts.parts.iter().any(|(first, count)| first + count == place + 1) {
-                    lowering.end_part(&instructions[*at])?;
-                }
             }
             Ok::<_, EngineError>((lowering, devices))
         };
@@ -191,36 +181,34 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The steps to come are members of a part.
-    fn begin_part(&mut self) {
-        self.entering = Some(Entering { first: self.steps.len(), ..Entering::default() });
-    }
-
-    /// Enters what issues the part's members, the last of which is this one.
-    fn end_part(&mut self, last: &Instruction) -> Result<(), EngineError> {
-        let Some(Entering { members, first, ids, mut ports }) = self.entering.take() else { return Ok(()) };
-        let Some((opaque, _)) = members.first() else { return Ok(()) };
+    /// Enters what issues these instructions together, which come next.
+    fn part(&mut self, members: &[&Instruction]) {
+        let opaque = |instruction: &&Instruction| match &instruction.step {
+            Step::Opaque(opaque) => (Arc::clone(opaque), self.places(instruction)),
+            _ => unreachable!("what may be issued together is opaque"),
+        };
+        let of_members: Vec<_> = members.iter().map(opaque).collect();
+        let (Some((opaque, _)), Some(last)) = (of_members.first(), members.last()) else { return };
         let name = format!("{}: {} ops up to {}", self.recorded.name, members.len(), last.name);
         let (Some(together), queue) = (opaque.together(&name, last.place), opaque.queue()) else {
             unreachable!("a step that may be issued together says how")
         };
+        // What lies in the arena of the device lies in one buffer.
+        let in_arena = |entry: usize| self.offsets[entry].is_some();
+        let mut entries: Vec<usize> = Vec::new();
+        for place in members.iter().flat_map(|instruction| &instruction.places) {
+            let known = |entry: &usize| *entry == place.entry || in_arena(*entry) && in_arena(place.entry);
+            if !entries.iter().any(known) {
+                entries.push(place.entry);
+            }
+        }
         let kind = queue.map_or(StepKind::Native, StepKind::InOrder);
-        let step = PartStep { together, members, part: self.parts };
+        let step = PartStep { together, members: of_members, entries, part: self.parts };
         self.parts += 1;
-        let id = self.builder.step(step, &StepOptions { kind, name: Some(&name), ..StepOptions::default() });
-        for member in ids {
-            self.builder.follows(id, member)?;
-        }
-        ports.sort_unstable_by_key(|port| port.index());
-        ports.dedup();
-        for port in ports {
-            self.builder.touches(id, port, false)?;
-        }
-        for (_, issued) in &mut self.of_steps[first..] {
-            *issued = Some(id);
-        }
-        Ok(())
+        self.entering =
+            Some(self.builder.step(step, &StepOptions { kind, name: Some(&name), ..StepOptions::default() }));
     }
+
     /// Whether an entry lies in a buffer, whose accesses are ports.
     fn is_bound(&self, entry: usize) -> bool {
         self.offsets.get(entry).is_none_or(Option::is_none)
@@ -321,13 +309,10 @@ impl<'a> Lowering<'a> {
         };
         let mut steps = Vec::new();
         if let Step::Opaque(opaque) = &instruction.step {
-            let places = self.places(instruction);
-            let id = if let Some(entering) = &mut self.entering {
-                let (part, member) = (self.parts, entering.members.len());
-                entering.members.push((Arc::clone(opaque), places));
-                let options = StepOptions { kind: StepKind::Plain, device: Device::default(), ..options };
-                self.builder.step(MemberStep { step: Arc::clone(opaque), part, member }, &options)
+            let id = if let Some(part) = self.entering {
+                self.builder.member(part, Some(&instruction.name))?
             } else {
+                let places = self.places(instruction);
                 let native = || opaque.queue().map_or(StepKind::Native, StepKind::InOrder);
                 let kind = if opaque.is_hosted() { StepKind::Hosted } else { native() };
                 let step = OpaqueStep { step: Arc::clone(opaque), places, instruction: at };
@@ -412,7 +397,6 @@ impl<'a> Lowering<'a> {
             let mut follows = Vec::new();
             let mut needed: SmallVec<[u32; 8]> = SmallVec::new();
             let mut touched: SmallVec<[PortId; 4]> = SmallVec::new();
-            let mut reached: SmallVec<[PortId; 4]> = SmallVec::new();
             for (space, look) in looks {
                 let mut before = Before::default();
                 let (spans, ports) = self.spans(space);
@@ -423,7 +407,6 @@ impl<'a> Lowering<'a> {
                     ports.seen[at] |= sees;
                     ports.written[at] |= look.writes;
                     bound = Some(ports.ids[at]);
-                    reached.push(ports.ids[at]);
                     if !sees && !touched.contains(&ports.ids[at]) {
                         touched.push(ports.ids[at]);
                     }
@@ -435,11 +418,7 @@ impl<'a> Lowering<'a> {
                         _ if needed.contains(&earlier) => {}
                         _ => {
                             self.builder.needs(*id, self.steps[earlier as usize])?;
-                            let (of, issued) = self.of_steps[earlier as usize];
-                            if let Some(issued) = issued {
-                                self.builder.needs(*id, issued)?;
-                            }
-                            self.note(instruction, of);
+                            self.note(instruction, self.of_steps[earlier as usize]);
                             needed.push(earlier);
                         }
                     }
@@ -448,24 +427,17 @@ impl<'a> Lowering<'a> {
             follows.sort_unstable();
             follows.dedup();
             for earlier in follows {
-                let (of, issued) = self.of_steps[earlier as usize];
-                self.builder.follows(*id, issued.unwrap_or(self.steps[earlier as usize]))?;
-                self.note(instruction, of);
+                self.builder.follows(*id, self.steps[earlier as usize])?;
+                self.note(instruction, self.of_steps[earlier as usize]);
             }
             for port in touched {
                 self.builder.touches(*id, port, false)?;
-            }
-            if let Some(entering) = &mut self.entering {
-                entering.ports.extend_from_slice(&reached);
             }
         }
         for (id, looks) in steps {
             let number = small(self.steps.len());
             self.steps.push(id);
-            self.of_steps.push((instruction, None));
-            if let Some(entering) = &mut self.entering {
-                entering.ids.push(id);
-            }
+            self.of_steps.push(instruction);
             for (space, look) in &looks {
                 self.spans(space).0.enter(look, number, instruction);
             }
@@ -487,14 +459,13 @@ impl<'a> Lowering<'a> {
     /// Says what the users of a port come to.
     fn resolve(
         builder: &mut ReplayBuilder<Bindings>,
-        (steps, of_steps): (&[StepId], &[(usize, Option<StepId>)]),
+        steps: &[StepId],
         spans: &Spans,
         ports: &Ports,
         at: usize,
     ) -> Result<Access, EngineError> {
         let (makers, left) = spans.makers(&ports.ranges[at]);
-        let made_by = |maker: u32| std::iter::once(steps[maker as usize]).chain(of_steps[maker as usize].1);
-        let makers: Vec<StepId> = makers.into_iter().flat_map(made_by).collect();
+        let makers: Vec<StepId> = makers.into_iter().map(|maker| steps[maker as usize]).collect();
         let (kind, access) = if !ports.written[at] {
             (AccessKind::Read, Access::Read)
         } else if left || ports.seen[at] {
@@ -515,7 +486,7 @@ impl<'a> Lowering<'a> {
             let is_empty = self.recorded.entries.get(entry).is_some_and(|entry| entry.bytes == 0);
             let mut touches = Vec::with_capacity(ports.ids.len());
             for (at, port) in ports.ids.iter().enumerate() {
-                let access = Self::resolve(&mut self.builder, (&self.steps, &self.of_steps), spans, ports, at)?;
+                let access = Self::resolve(&mut self.builder, &self.steps, spans, ports, at)?;
                 let range = if is_empty { 0..0 } else { ports.ranges[at].clone() };
                 touches.push(Touch { port: *port, range, access });
             }
@@ -523,7 +494,7 @@ impl<'a> Lowering<'a> {
         }
         let mut variables = Vec::with_capacity(self.variables.len());
         for (variable, spans, ports) in self.variables.values() {
-            let access = Self::resolve(&mut self.builder, (&self.steps, &self.of_steps), spans, ports, 0)?;
+            let access = Self::resolve(&mut self.builder, &self.steps, spans, ports, 0)?;
             let kind = match access {
                 Access::Read => AccessKind::Read,
                 Access::Mutate => AccessKind::Mutate,
@@ -532,7 +503,7 @@ impl<'a> Lowering<'a> {
             variables.push((ports.ids[0], variable.clone(), kind));
         }
         let replay = self.recorded.engine.new_replay(self.builder)?;
-        Ok(Lowered { replay, touched: of_entries, variables, devices, parts: self.parts })
+        Ok(Lowered { replay, touched: of_entries, variables, devices })
     }
 }
 

@@ -16,7 +16,7 @@
 //! | kernel of a network, whose blocks share memory | a step with a cell, with whose blocks idle workers help |
 //! | callable, native function, what finishes later | a step with a cell; it is given arrays, which it is granted while it runs |
 //! | constant that the program changes or hands out | a step that copies it, ahead of all that touches the copy |
-//! | launch, copy within a device, with others of that device | a plain step that says that it is to run, and one step behind all of them that issues them together (`parts`) |
+//! | launch, copy within a device, with others of that device | a member of one step, which issues them together (`parts`) |
 //! | any, where devices are pools of their own | a step with a cell, in its device's lane |
 //!
 //! # Who comes after whom

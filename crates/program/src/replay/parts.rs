@@ -1,9 +1,9 @@
 //! Which steps of a device are issued together.
 //!
 //! A *part* is a set of instructions that do nothing but to issue on one device, and between which nothing else has to happen:
-//! no path leads from one of them through another instruction back to one of them. Each stays a step of its own, with its
-//! needs and its ports, and so is skipped as ever; but all that it does is to say that it is to run. Behind all of them comes
-//! the step that issues those that are: who comes after one of them comes after this one, too.
+//! no path leads from one of them through another instruction back to one of them. It is one step of the engine's, and they are its
+//! members: each with its own needs and ports, by which it is left out, and fails, as if it were alone. The step issues those that
+//! are not left out: all as one as long as nothing is wrong, and each by itself where an input has failed or the driver refuses.
 //!
 //! | an instruction | is on level |
 //! |---|---|

@@ -135,8 +135,7 @@ impl Pushed {
         };
         let arenas: DeviceArenas = self.arenas.devices.iter().map(arena).collect();
         let bases = (0..recorded.entries.len()).map(|entry| self.base(call, &arenas, entry)).collect();
-        let wanted = (0..lowered.parts).map(|_| Mutex::new(0)).collect();
-        let bindings = Arc::new(Bindings { bases, lease, notes, wanted });
+        let bindings = Arc::new(Bindings { bases, lease, notes, left_out: Mutex::default() });
         let mut touched: SmallVec<[Touched<'_>; 16]> = SmallVec::new();
         for (entry, touches) in &lowered.touched {
             if let Some((buffer, by)) = call.buffer(*entry) {
