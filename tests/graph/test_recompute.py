@@ -124,18 +124,56 @@ def test_networks_are_planned_near_the_peak_and_never_above_mxnet(name: str) -> 
     assert plans.again.nbytes <= plans.training.nbytes
 
 
+def _in_a_program(graph: Graph, **options: Any) -> Any:
+    """Return the program that computes a graph, of arrays of its shapes."""
+    symbol = graph.symbol
+    sizes = zip(symbol.list_arguments(), symbol.infer_shape()[0], symbol.infer_type()[0], strict=True)
+    arrays = {argument: weft.Aval(shape, np.dtype(dtype)) for argument, shape, dtype in sizes}
+
+    @weft.program(**options)
+    def step(arrays: dict[str, Any]) -> list[Any]:
+        return symbol.eval(**arrays)
+
+    return step.lower(arrays)
+
+
 @pytest.mark.parametrize("name", [each.name for each in NETWORKS])
 def test_a_network_that_trains_as_a_program_takes_no_more_than_mxnet(name: str) -> None:
     net = next(each for each in NETWORKS if each.name == name)
-    both = net.trained()[1]
-    sizes = zip(both.list_arguments(), both.infer_shape()[0], both.infer_type()[0], strict=True)
-    arrays = {argument: weft.Aval(shape, np.dtype(dtype)) for argument, shape, dtype in sizes}
-
-    # The default keeps the arrays of so many short steps apart rather than let some of them wait.
-    @weft.program(memory="min" if name == "LSTM-100" else "balanced")
-    def step(arrays: dict[str, Any]) -> list[Any]:
-        return both.eval(**arrays)
-
-    made = step.lower(arrays)
+    loss, both, grads = net.trained()
+    plain = _sized(both)
+    made = _in_a_program(plain)
     assert made.nbytes / 2**20 <= net.training + 0.5
     assert made.nbytes <= made.eager_nbytes
+    assert _in_a_program(g.recompute(plain, loss, external=grads)).nbytes <= made.nbytes
+
+
+def _residual(depth: int) -> tuple[Symbol, list[str]]:
+    y: Any = Variable("x", shape=(2, 8, 12, 12))
+    for at in range(depth):
+        made = weft.nn.conv(y, Variable(f"w{at}", shape=(8, 8, 3, 3)), padding=1)
+        made = weft.nn.batch_norm_train(made, Variable(f"g{at}", shape=(8,)), Variable(f"b{at}", shape=(8,)))[0]
+        y = weft.nn.relu(made) + y
+    return y, [f"{kind}{at}" for at in range(depth) for kind in "wgb"]
+
+
+def _recurrent(depth: int) -> tuple[Symbol, list[str]]:
+    names = ["wx", "wh"]
+    h: Any = Variable("h", shape=(8, 32))
+    c: Any = Variable("c", shape=(8, 32))
+    weights = [Variable(name, shape=(128, 32)) for name in names]
+    for at in range(depth):
+        h, c = weft.nn.lstm_cell(Variable(f"x{at}", shape=(8, 32)), h, c, *weights)
+    return h, names
+
+
+@pytest.mark.parametrize("memory", ["balanced", "speed", "min"])
+@pytest.mark.parametrize(("network", "share"), [(_chain, 0.5), (_residual, 0.3), (_recurrent, 1)])
+def test_what_is_made_again_is_not_kept_in_a_program(network: Any, share: float, memory: str) -> None:
+    y, names = network(40)
+    grads = y.gradient(names)
+    plain = _sized(Group([y, grads]))
+    small = g.recompute(plain, y, external=grads.list_outputs())
+    again, kept = _in_a_program(small, memory=memory), _in_a_program(plain, memory=memory)
+    assert again.nbytes <= share * kept.nbytes
+    assert kept.nbytes <= 0.2 * kept.eager_nbytes

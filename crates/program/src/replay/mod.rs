@@ -69,6 +69,7 @@ mod planned;
 mod program;
 mod pushed;
 mod spans;
+mod times;
 
 pub use figures::Figures;
 pub use program::{Noting, Options, Output, Program};

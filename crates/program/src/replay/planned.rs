@@ -7,10 +7,13 @@
 //! |---|---|---|
 //! | tight | as recorded | if one is let go before the other begins |
 //! | loose | as recorded | the same, but for those that would make the way too long, taken one by one |
-//! | wide | by level: what waits for nothing first | if one is let go on a level before that on which the other begins |
-//! | apart | as recorded | never |
+//! | timed | by time, were there a worker for each | if one is let go by the time at which the other begins |
+//!
+//! There are several sets of times (`times.rs`), none of which ends too late: so there is always a plan that is allowed, and
+//! in it what the ways leave time to wait for shares memory.
 
 use super::lives::lives;
+use super::times::{Begin, times, ways};
 use crate::ProgramError;
 use crate::memory::{Life, place_apart};
 use crate::recorded::{Instruction, Memory, Recorded, depend, overlap};
@@ -48,11 +51,8 @@ pub(super) struct Planned {
     before: Vec<Vec<usize>>,
 }
 
-/// How often entries are kept apart that would make the way too long, and all is placed anew: networks of some thousand ops
-/// take a few dozen turns, and more ops than that have no time for them.
-const TURNS: std::ops::RangeInclusive<usize> = 8..=48;
-/// Instructions that are placed in all turns together.
-const PLACED: usize = 96_000;
+/// How often entries are kept apart that would make the way too long, and all is placed anew.
+const TURNS: usize = 8;
 
 /// Bytes that an instruction costs besides those that it touches.
 const CALL: usize = 1024;
@@ -70,24 +70,35 @@ pub(super) fn planned(
         Memory::Balanced => Some(longest + longest / 20),
         Memory::Speed => Some(longest),
     };
-    let moments: Vec<usize> = (0..instructions.len()).collect();
+    let moments: Vec<Range<usize>> = (0..instructions.len()).map(|at| at..at + 1).collect();
     let Some(tight) = plan(recorded, instructions, &dependencies, &moments, &[])? else { return Err(unplaced()) };
     let fits = |plan: &Planned, dependencies: &[Vec<usize>]| {
         allowed.is_none_or(|allowed| way(&plan.instructions, dependencies, &plan.after) <= allowed)
     };
     let Some(allowed) = allowed.filter(|_| !fits(&tight, &dependencies)) else { return Ok(tight) };
     let loose = loose(recorded, &tight, &dependencies, &moments, allowed)?;
-    let levels = levels(&dependencies);
-    let mut order: Vec<usize> = (0..levels.len()).collect();
-    order.sort_by_key(|at| levels[*at]);
-    let by_level: Vec<Instruction> = order.iter().map(|at| tight.instructions[*at].clone()).collect();
-    let (moments, sorted) = (order.iter().map(|at| levels[*at]).collect::<Vec<_>>(), depend(&by_level));
-    let wide = plan(recorded, by_level, &sorted, &moments, &[])?.filter(|wide| fits(wide, &sorted));
-    if let Some(best) = loose.into_iter().chain(wide).min_by_key(|plan| plan.arenas.bytes()) {
-        return Ok(best);
+    let costs: Vec<usize> = tight.instructions.iter().map(cost).collect();
+    let mut found: Vec<Planned> = loose.into_iter().collect();
+    for begin in [Begin::InOrder, Begin::OneByOne, Begin::Ready] {
+        let times = times(&costs, &dependencies, allowed, begin);
+        found.extend(timed(recorded, &tight.instructions, &times)?);
     }
-    let moments = vec![0; tight.instructions.len()];
-    plan(recorded, tight.instructions, &dependencies, &moments, &[])?.ok_or_else(unplaced)
+    found.into_iter().min_by_key(|plan| plan.arenas.bytes()).ok_or_else(unplaced)
+}
+
+/// The plan of instructions that run at these times. Who waits for memory waits for nobody who is not done by then: so no way
+/// becomes longer than they are.
+fn timed(
+    recorded: &Recorded,
+    instructions: &[Instruction],
+    times: &[Range<usize>],
+) -> Result<Option<Planned>, ProgramError> {
+    let mut order: Vec<usize> = (0..times.len()).collect();
+    order.sort_by_key(|at| times[*at].start);
+    let sorted: Vec<Instruction> = order.iter().map(|at| instructions[*at].clone()).collect();
+    let times: Vec<Range<usize>> = order.iter().map(|at| times[*at].clone()).collect();
+    let dependencies = depend(&sorted);
+    plan(recorded, sorted, &dependencies, &times, &[])
 }
 
 fn unplaced() -> ProgramError {
@@ -99,12 +110,11 @@ fn loose(
     recorded: &Recorded,
     tight: &Planned,
     dependencies: &[Vec<usize>],
-    moments: &[usize],
+    moments: &[Range<usize>],
     allowed: usize,
 ) -> Result<Option<Planned>, ProgramError> {
     let mut apart = too_long(tight, dependencies, allowed);
-    let turns = (PLACED / tight.instructions.len().max(1)).clamp(*TURNS.start(), *TURNS.end());
-    for _ in 1..turns {
+    for _ in 1..TURNS {
         let Some(next) = plan(recorded, tight.instructions.clone(), dependencies, moments, &apart)? else { break };
         if way(&next.instructions, dependencies, &next.after) <= allowed {
             return Ok(Some(next));
@@ -117,13 +127,7 @@ fn loose(
 /// Which entries, before which others, make a way longer than this if these have their memory: taken one by one, in order.
 fn too_long(plan: &Planned, dependencies: &[Vec<usize>], allowed: usize) -> Vec<(usize, usize)> {
     let costs: Vec<usize> = plan.instructions.iter().map(cost).collect();
-    // The longest way from the begin of each to the end, whatever shares memory.
-    let mut ways = costs.clone();
-    for at in (0..costs.len()).rev() {
-        for &before in &dependencies[at] {
-            ways[before] = ways[before].max(costs[before] + ways[at]);
-        }
-    }
+    let ways = ways(&costs, dependencies);
     let mut found = Vec::new();
     let mut used: Vec<usize> = vec![0; plan.before.len()];
     let mut ends: Vec<usize> = Vec::with_capacity(costs.len());
@@ -149,16 +153,6 @@ fn too_long(plan: &Planned, dependencies: &[Vec<usize>], allowed: usize) -> Vec<
 /// What an instruction costs: the bytes that it touches, and more.
 fn cost(instruction: &Instruction) -> usize {
     instruction.places.iter().map(|place| place.range.len()).sum::<usize>() + CALL
-}
-
-/// How many instructions each one comes after, one behind the other.
-fn levels(dependencies: &[Vec<usize>]) -> Vec<usize> {
-    let mut levels = Vec::with_capacity(dependencies.len());
-    for before in dependencies {
-        let level = before.iter().map(|at| levels[*at] + 1).max().unwrap_or(0);
-        levels.push(level);
-    }
-    levels
 }
 
 /// The longest way through the instructions, in bytes that they touch.
@@ -187,7 +181,7 @@ fn plan(
     recorded: &Recorded,
     instructions: Vec<Instruction>,
     dependencies: &[Vec<usize>],
-    moments: &[usize],
+    moments: &[Range<usize>],
     apart: &[(usize, usize)],
 ) -> Result<Option<Planned>, ProgramError> {
     let lives = lives(recorded, &instructions);
@@ -200,8 +194,9 @@ fn plan(
     for (at, instruction) in instructions.iter().enumerate() {
         for place in &instruction.places {
             let bytes = recorded.entries[place.entry].bytes;
-            let life = in_use[place.entry].get_or_insert(Life { first: moments[at], last: moments[at], bytes });
-            (life.first, life.last) = (life.first.min(moments[at]), life.last.max(moments[at]));
+            let life =
+                in_use[place.entry].get_or_insert(Life { first: moments[at].start, last: moments[at].end - 1, bytes });
+            (life.first, life.last) = (life.first.min(moments[at].start), life.last.max(moments[at].end - 1));
         }
     }
     let mut offsets = vec![None; recorded.entries.len()];
