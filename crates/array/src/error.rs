@@ -55,6 +55,16 @@ pub enum ArrayError {
         /// The device.
         device: String,
     },
+    /// The op needs the memory of a device, and the array is on the host.
+    #[error(
+        "an array of shape {} is on the CPU, and the op runs on a CUDA device: copy the array there by \
+         x.to_device(weft.gpu(i))",
+        Tuple(shape)
+    )]
+    OnHost {
+        /// The array's shape.
+        shape: Vec<usize>,
+    },
     /// The array has a place in a recording alone.
     #[error(
         "the array belongs to the recording '{recording}': it has no value outside of its replays; return it from the \

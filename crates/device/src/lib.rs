@@ -3,6 +3,7 @@
 //! | module | home of |
 //! |---|---|
 //! | `memory` | arrays on a device, and the memory behind them |
+//! | `elementwise`, `walk` | which kernel of an element-wise loop a launch takes, what is copied before; how it walks over its operands |
 //! | `launch` | launches: pushed, or recorded as steps |
 //! | `copy` | copies within a device, between two, from and to the host: pushed, or recorded as steps |
 //! | `together` | steps of a recording that are issued together, as one graph of the device where that can be |
@@ -11,10 +12,15 @@
 //! then. So order on the device rests on the same fences, whether an op was pushed or is a part of a replay.
 
 mod copy;
+mod elementwise;
 mod launch;
 mod memory;
 mod together;
+mod walk;
 
 pub use copy::{CopyError, Noted, copy};
+pub use elementwise::{
+    ElementwiseError, ElementwiseOperand, Loop, Next, Ready, Variant, Wanted, dimensions, is_gathered_first,
+};
 pub use launch::{launch, launch_step};
-pub use memory::{FIRST_DEVICE, array_on, buffer_of, fresh, home_of, memory_of, not_there};
+pub use memory::{FIRST_DEVICE, array_on, buffer_of, expect, fresh, home_of, memory_of, not_there};

@@ -78,6 +78,12 @@ pub fn memory_of(array: &Array) -> Option<&DeviceBuffer> {
     array.buffer().memory_elsewhere()?.get()
 }
 
+/// The same of an array that must be on a device.
+#[inline]
+pub fn expect(array: &Array) -> Result<&DeviceBuffer, ArrayError> {
+    memory_of(array).ok_or_else(|| ArrayError::OnHost { shape: array.layout().shape.to_vec() })
+}
+
 /// What is said where memory of a device was looked for and is not.
 #[must_use]
 pub fn not_there() -> CudaError {

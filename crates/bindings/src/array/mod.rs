@@ -20,7 +20,7 @@ pub(crate) fn raised(py: Python<'_>, error: ArrayError) -> PyErr {
         ArrayError::Engine(error) => errors::raised(py, error),
         ArrayError::OutOfBounds { .. } => PyIndexError::new_err(error.to_string()),
         ArrayError::Recorded { .. } | ArrayError::Capture(_) => errors::capture(py, &error.to_string()),
-        ArrayError::Elsewhere { .. } => errors::argument_value(py, &error.to_string()),
+        ArrayError::Elsewhere { .. } | ArrayError::OnHost { .. } => errors::argument_value(py, &error.to_string()),
         ArrayError::TooLarge { .. } => PyMemoryError::new_err(error.to_string()),
         ArrayError::Granted { .. } => errors::nested_push(py, &error.to_string()),
         ArrayError::GivenAway { .. } => errors::variable_deleted(py, &error.to_string()),

@@ -3,7 +3,6 @@
 //! What the kernel computes is written by `weft._cuda.fused`: the functions of the steps one after the other, each with the
 //! casts and the rounding that it has alone.
 
-use super::elementwise::dimensions;
 use crate::array::dtypes;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -12,6 +11,7 @@ use std::any::Any;
 use std::sync::Arc;
 use weft_array::{DType, Neighbour, Opaque, Operands, Part, Together};
 use weft_cuda::{Access, CudaError, Device, DeviceBuffer, Label, Launch, Launcher, Parameter};
+use weft_device::dimensions;
 use weft_engine::{AccessKind, Cause, InOrder, OpContext};
 
 /// What a step was given.

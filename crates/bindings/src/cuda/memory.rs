@@ -5,21 +5,14 @@ use crate::array::{NDArray, dtypes, raised};
 use crate::engine::Engine;
 use crate::errors;
 use pyo3::prelude::*;
-use weft_array::{Array, Buffer, DType, Layout, Tuple};
+use weft_array::{Array, Buffer, DType, Layout};
 use weft_cuda::{Device, DeviceBuffer};
 pub(crate) use weft_device::{array_on, buffer_of, fresh, memory_of, not_there};
 
 /// The memory of an array, which must be on a device.
 #[inline]
 pub(crate) fn expect<'a>(py: Python<'_>, array: &'a Array) -> PyResult<&'a DeviceBuffer> {
-    memory_of(array).ok_or_else(|| {
-        let message = format!(
-            "an array of shape {} is on the CPU, and the op runs on a CUDA device: copy the array there by \
-             x.to_device(weft.gpu(i))",
-            Tuple(&array.layout().shape)
-        );
-        errors::argument_value(py, &message)
-    })
+    weft_device::expect(array).map_err(|error| raised(py, error))
 }
 
 /// An array of its own on a device, allocated when an op that fills it is issued.

@@ -3,7 +3,7 @@
 //! One from or to the host is pushed as two ops (see `weft_cuda::Landing`): one issues it, one ends when the device has
 //! done with the host's memory.
 
-use super::elementwise::{AXES, compact};
+use super::elementwise::compact;
 use super::memory::expect;
 use crate::array::{NDArray, raised};
 use crate::errors;
@@ -58,7 +58,7 @@ pub(crate) fn to_host(py: Python<'_>, array: &Array) -> PyResult<Array> {
 
 fn copied_to_host(py: Python<'_>, array: &Array) -> PyResult<Array> {
     let range = array.range();
-    if array.bytes() > 0 && array.bytes() < range.len() / 4 * 3 && array.layout().shape.len() <= AXES {
+    if weft_device::is_gathered_first(array) {
         return copied_to_host(py, &compact(py, array)?);
     }
     let bytes = |buffer, offset| {

@@ -4,12 +4,13 @@
 use super::fast;
 use crate::array::operator::{OPERATORS, Operator, broadcast, number_of, scalar};
 use crate::array::{NDArray, dtypes, raised};
-use crate::cuda::elementwise::{CudaLoop, Operand};
+use crate::cuda::elementwise::CudaLoop;
 use crate::cuda::memory::{fresh, memory_of};
 use pyo3::prelude::*;
 use std::borrow::Cow;
 use std::sync::OnceLock;
 use weft_array::{DType, Scalar};
+use weft_device::ElementwiseOperand as Operand;
 
 type Row = [OnceLock<Py<CudaLoop>>; DType::COUNT];
 

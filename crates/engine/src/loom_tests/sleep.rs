@@ -2,7 +2,7 @@
 //!
 //! A child of `worker`, so that the worker modelled is the one that is shipped.
 
-use super::{Pace, Parker, Worker};
+use super::{Doze, Pace, Parker, Worker};
 use crate::loom_tests::{push, push_payload};
 use crate::op::{OpContext, OpPtr};
 use crate::pool::delivery::Delivery;
@@ -44,7 +44,7 @@ impl Start {
         let (pool, lane) = (&self.pool, self.pool.lane(0));
         let seat = lane.seat(self.number).expect("taken at the start");
         let deliver = Arc::new(Delivery(Arc::clone(pool)));
-        let (native, hosted, settled) = (self.native, self.hosted, 0);
+        let (native, hosted, doze) = (self.native, self.hosted, Doze::new(pool.registrar.settled()));
         let (seat_number, next, chained, pace, searching, inside) =
             (self.number, None, 0, Pace::new(), true, Duration::ZERO);
         let mut worker = Worker {
@@ -61,7 +61,7 @@ impl Start {
             natives: 0,
             searching,
             inside,
-            settled,
+            doze,
             patience: 0,
         };
         let mut ran = 0;

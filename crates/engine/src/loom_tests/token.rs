@@ -3,7 +3,7 @@
 
 use super::{fill, nothing};
 use crate::failure::Cause;
-use crate::op::{Chunk, Completion, Deferred, Deliver, Listing, OpContext, OpPtr, Slab};
+use crate::op::{Chunk, Completion, Deferred, Deliver, Listing, Op, OpContext, OpPtr, Slab};
 use crate::sync::{AtomicU32, Ordering};
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -54,7 +54,9 @@ fn model(uses: [fn(Completion) -> bool; 2], returns: fn() -> Answer, check: fn(O
         let mut slab = Slab::new();
         slab.supply(Chunk::new());
         let cell = slab.take();
-        fill(cell, 0, &[], nothing);
+        fill(cell, &[], nothing);
+        // SAFETY: it has just been filled; no registrar opens it here.
+        unsafe { Op::open(cell, 0) };
         let op = OpPtr::from_raw(cell).expect("a cell");
         let (answers, strays) = (UnsafeCell::default(), AtomicU32::new(0));
         let deliveries = Arc::new(Deliveries { answers, strays, deferred: Deferred::new() });

@@ -207,3 +207,25 @@ impl Lane {
         false
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// However often the system gives no thread, each seat stays to be had.
+    #[test]
+    fn seats_of_threads_that_failed_to_start_are_taken_again() {
+        let lane = Lane::new(0, false, 2);
+        for _ in 0..10 * (2 + SPARES) {
+            let number = lane.take_seat().expect("a seat");
+            lane.return_seat(number);
+        }
+        let mut numbers: Vec<usize> = std::iter::from_fn(|| lane.take_seat()).collect();
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..2 + SPARES).collect::<Vec<_>>());
+        assert!(lane.is_full());
+        lane.return_seat(1);
+        assert!(!lane.is_full());
+        assert_eq!(lane.take_seat(), Some(1));
+    }
+}
