@@ -18,7 +18,7 @@ files of MXNet's it is found under its own name.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from weft._mxnet.arrays import read_arrays, write_arrays
 from weft._mxnet.draws import seed
 from weft._mxnet.names import register_all
 from weft._mxnet.operator import BY_NAME
-from weft.errors import CheckpointError, CheckpointMissingError, GraphError
+from weft.errors import ArgumentTypeError, CheckpointError, CheckpointMissingError, GraphError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -160,6 +160,8 @@ def load_checkpoint(
     [NDArray([[3., 3.]])]
     """
     where = str(prefix)
+    if not isinstance(epoch, SupportsIndex):
+        raise ArgumentTypeError(f"an epoch is a number, as 42 in net-0042.params, and {epoch!r} was given")
     net = load(f"{where}-symbol.json")
     found = load_params(f"{where}-{epoch:04d}.params")
     names, states = set(net.list_arguments()), set(net.list_auxiliary_states())

@@ -13,6 +13,7 @@ becomes a variable ``<node>_<input>``. weft's own functions take symbols as well
 from __future__ import annotations
 
 import sys
+from operator import index as _index
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -91,7 +92,7 @@ def Variable(  # noqa: N802 - its name in NNVM and MXNet
         raise ArgumentTypeError(f"a variable's name is a text, and {name!r} was given")
     texts: dict[str, Any] = {**current_texts(), **(attr or {})}
     if shape is not None:
-        texts["__shape__"] = format_value(tuple(shape) if not isinstance(shape, int) else (shape,))
+        texts["__shape__"] = format_value(_lengths(name, shape))
     if dtype is not None:
         texts["__dtype__"] = as_dtype(dtype).name
     if init is not None:
@@ -199,6 +200,28 @@ class _Room:
         return f"<the ops of weft.symbol.{self._prefix}>"
 
 
+def _lengths(name: str, shape: Any) -> tuple[int | None, ...]:  # noqa: ANN401 - as it was written
+    from weft.errors import ArgumentTypeError  # noqa: PLC0415 - for the mistaken
+
+    try:
+        listed = (shape,) if isinstance(shape, int) else tuple(shape)
+        return tuple(None if each is None else _index(each) for each in listed)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"the shape of {name!r} is a tuple of lengths, in which None is one that is not known, and {shape!r} was given"
+        ) from None
+
+
+def _meant(name: str) -> str:
+    """Return what to write instead of a name that is not known, if that is clear."""
+    from difflib import get_close_matches  # noqa: PLC0415 - for the mistaken
+
+    if name[0].isupper() and "weft.mxnet" not in sys.modules:
+        return ": MXNet's ops are there after import weft.mxnet"
+    near = get_close_matches(name, list_ops(), 1)
+    return f": did you mean {near[0]!r}?" if near else ""
+
+
 def _found(name: str, function: object) -> Any:  # noqa: ANN401 - as above
     try:
         op = get_op(name)
@@ -206,7 +229,7 @@ def _found(name: str, function: object) -> Any:  # noqa: ANN401 - as above
         if any(each.startswith(f"{name}.") for each in list_ops()):
             return _Room(name, function)
         if not isinstance(function, FunctionType) or not function.__module__.startswith("weft._array."):
-            raise AttributeError(f"weft.symbol has no {name!r}, and no op is named so") from None
+            raise AttributeError(f"weft.symbol has no {name!r}, and no op is named so{_meant(name)}") from None
         return function_named(name, function)
     return function_of(op, function if callable(function) else None)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import weft
+import weft.mxnet
 from weft import nn
 from weft.errors import ShapeError
 from weft.symbol import Variable
@@ -27,6 +28,30 @@ def test_a_batch_of_any_size_goes_through(function: Any, known: list[Any], resul
     net = function(*(Variable(name) for name in names))
     given = {name: shape for name, shape in zip(names, known, strict=True) if shape is not None}
     assert net.infer_shape_partial(**given)[1] == [result]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "result", "same"),
+    [
+        ((2, 3), (2, None), (2, 3), (2, 3)),  # it is 3, or 1: the result has 3 of them
+        ((None, 3), (2, 3), (2, 3), (2, 3)),
+        ((2, None), (2, None), (2, None), (2, None)),
+        ((2, 1), (2, None), (2, None), (2, 1)),
+        ((0,), (None,), (0,), (0,)),
+        ((3,), (4, None), (4, 3), None),
+        ((2, 3), None, None, (2, 3)),
+    ],
+)
+def test_a_length_that_may_be_broadcast_does_not_follow(one: Any, other: Any, result: Any, same: Any) -> None:
+    a, b = Variable("a"), Variable("b")
+    known = {name: shape for name, shape in (("a", one), ("b", other)) if shape is not None}
+    assert (a + b).infer_shape_partial(**known) == ([one, other], [result], [])
+    joined = weft.symbol.elemwise_add(a, b)
+    if same is None:
+        with pytest.raises(ShapeError, match=r"\(3,\).*\(4, None\)"):
+            joined.infer_shape_partial(**known)
+    else:
+        assert joined.infer_shape_partial(**known) == ([same, same], [same], [])
 
 
 @pytest.mark.parametrize(

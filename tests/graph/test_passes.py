@@ -222,6 +222,13 @@ def test_sizes_are_those_of_dtypes_and_outputs_may_lie_outside() -> None:
     assert planned(weft.exp(x), external="outputs", x=(16,)).attrs["storage_id"] == [-2, -2]
     y = weft.symbol.exp(weft.symbol.log(x, name="l"), name="e")
     assert planned(y, external=["l"], x=(16,)).attrs["storage_id"] == [-2, -2, 0]
+    assert planned(y, external=["x", "l_output"], x=(16,)).attrs["storage_id"] == [-2, -2, 0]
+    for given in (["l", "nobody"], "nobody"):
+        with pytest.raises(GraphError, match=r"no value is named 'nobody'.*there are l, e, and their outputs"):
+            planned(y, external=given, x=(16,))
+    sized = weft.graph.infer_type(weft.graph.infer_shape(Graph(y), {"x": (16,)}))
+    with pytest.raises(GraphError, match="no value is named 'nobody'"):
+        weft.graph.recompute(sized, y, external=["nobody"])
     with pytest.raises(GraphError, match="known sizes"):
         weft.graph.plan_memory(weft.graph.infer_type(weft.graph.infer_shape(Graph(y))))
     with pytest.raises(GraphError, match="infer_shape"):

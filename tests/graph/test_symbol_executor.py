@@ -149,10 +149,10 @@ def test_programs_give_the_bits_of_ops_one_by_one(request_: str) -> None:
 
 def test_an_executor_is_a_program() -> None:
     executor = _bound(_layers(12), grad_req="null")
-    with pytest.raises(GraphError, match="forward"):
-        _ = executor.program
+    planned = executor.program  # before anything has run
     first = executor.forward()[0]
     program, before = executor.program, first.numpy().copy()
+    assert program is planned
     assert isinstance(program, type(weft.program(weft.exp).lower(weft.ones(1))))
     assert program.nbytes < program.eager_nbytes / 4  # 24 results, of which two or three live together
     executor.arg_dict["x"][:] = 0
@@ -161,6 +161,26 @@ def test_an_executor_is_a_program() -> None:
     assert np.array_equal(first.numpy(), before)  # results are new arrays
     (again,) = program.replay()
     assert not again.numpy().any()
+
+
+def test_a_program_that_is_asked_for_first_runs_nothing() -> None:
+    executor = weft.symbol.test_norm(Variable("x"), name="n").simple_bind(x=(2, 2))
+    program = executor.program
+    assert program.ops == 1
+    assert executor.aux_dict["n_moving"].numpy().tolist() == [0, 0]
+    with pytest.raises(GraphError, match="once forward"):
+        _ = executor.outputs
+    executor.arg_dict["n_gamma"][:] = 1
+    assert executor.forward(x=np.ones((2, 2), np.float32))[0].numpy().tolist() == [[1, 1], [1, 1]]
+    assert executor.aux_dict["n_moving"].numpy().tolist() == [1, 1]
+    assert executor.program is program
+    other = executor.reshape(x=(1, 2), partial_shaping=True)
+    with weft.eager(), pytest.raises(GraphError, match="one by one"):
+        _ = other.program
+    assert other.program.ops == 1
+    executor.arg_dict["x"] = weft.ones((2, 2), dtype="float32")
+    executor.forward()
+    assert executor.program is not program
 
 
 def test_other_shapes_and_other_arrays_are_other_programs() -> None:

@@ -18,7 +18,7 @@ import numpy as np
 
 from weft._array import door, operands, places, plans
 from weft._array.copies import copy_cast
-from weft._array.rules import Aval, broadcast_shapes, scalar_dtype
+from weft._array.rules import Aval, avals_of, broadcast_shapes, scalar_dtype
 from weft._array.symbolic import Composing, compose
 from weft._core import NDArray, beside, fresh_elements, tape_hears, tape_note_fresh, tape_pause
 from weft._tape.hearing import hear
@@ -208,7 +208,7 @@ def _infer(op: Op, given: tuple[operands.Operand, ...], attributes: dict[str, An
             ],
             **attributes,
         )
-        avals = inferred if isinstance(inferred, tuple) else (inferred,)
+        avals = avals_of(op.name, inferred)
         if whole is not None:
             if len(op.plans) >= _REMEMBERED:
                 op.plans.clear()

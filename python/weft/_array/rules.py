@@ -6,9 +6,11 @@ Nothing here touches an array's values, so the same rules serve eager arrays and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
+
+from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Aval",
     "as_dtype",
+    "avals_of",
     "broadcast_of_ufunc",
     "broadcast_same_dtype",
     "broadcast_shapes",
@@ -64,6 +67,27 @@ class Aval:
     shape: tuple[int, ...]
     dtype: DType
     weak: bool = False
+
+
+def avals_of(name: str, answer: object) -> tuple[Aval, ...]:
+    """Return what the rule of an op says of its results.
+
+    Raises
+    ------
+    ArgumentTypeError
+        If that is no `Aval`, and no tuple of them.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from weft._array.rules import Aval, avals_of
+    >>> avals_of("exp", Aval((), numpy.dtype("float32")))
+    (Aval(shape=(), dtype=dtype('float32'), weak=False),)
+    """
+    found = cast("tuple[Any, ...]", answer if isinstance(answer, tuple) else (answer,))
+    if not all(isinstance(each, Aval) for each in found):
+        raise ArgumentTypeError(f"the rule infer of op {name!r} returns an Aval, or a tuple of them, not {answer!r}")
+    return found
 
 
 def as_dtype(dtype: npt.DTypeLike) -> DType:

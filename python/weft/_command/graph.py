@@ -36,18 +36,24 @@ def add_to(commands: _SubParsersAction[Any]) -> None:
 
 def _graph(options: Namespace) -> int:
     from weft import graph, symbol  # noqa: PLC0415 - for this command alone
+    from weft.errors import GraphError  # noqa: PLC0415 - as above
 
     shapes = dict(_shape(text) for text in options.shape)
     try:
         net = symbol.load(options.file)
     except OSError as error:
         raise CommandError(f"{options.file}: {error.strerror or error}") from error
+    except GraphError as error:
+        raise CommandError(f"{options.file}: {error}") from error
     unknown = sorted({node.op.name for node in net.get_internals().graph.indexed().nodes if _is_unknown(node)})
     known = graph.Graph(net)
     if not unknown:
         known = graph.infer_type(graph.infer_shape(known, shapes))
     if options.draw is not None:
-        graph.draw(known, options.draw)
+        try:
+            graph.draw(known, options.draw)
+        except OSError as error:
+            raise CommandError(f"{options.draw}: {error.strerror or error}") from error
     if options.ir or unknown:
         print(graph.print_ir(known, [] if unknown else ["shape", "dtype"]), end="")
     else:
@@ -78,8 +84,8 @@ def _shape(text: str) -> tuple[str, tuple[int, ...]]:
     """
     from weft.errors import ArgumentValueError  # noqa: PLC0415 - for the mistaken
 
-    name, _, lengths = text.partition("=")
+    name, equals, lengths = text.partition("=")
     parts = [part for part in lengths.strip("()").split(",") if part.strip()]
-    if not name or not all(part.strip().isdecimal() for part in parts):
+    if not name or not equals or not all(part.strip().isdecimal() for part in parts):
         raise ArgumentValueError(f"--shape {text}: write a name and lengths, as in data=1,3,224,224")
     return name, tuple(int(part) for part in parts)

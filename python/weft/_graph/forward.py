@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.rules import Aval, scalar_dtype
+from weft._array.rules import Aval, avals_of, scalar_dtype
 from weft._core import Input
 
 if TYPE_CHECKING:
@@ -107,4 +107,4 @@ def _infer(op: Op, attributes: dict[str, Any], shapes: Sequence[Any], dtypes: Se
     operands, rest = operands_of(attributes, inputs)
     avals = [x if isinstance(x, Aval) else Aval((), scalar_dtype(x.__class__), weak=True) for x in operands]
     found = op.infer(*avals, **rest)
-    return found if isinstance(found, tuple) else (found,)
+    return avals_of(op.name, found)

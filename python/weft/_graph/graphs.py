@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from typing import Any
 
 from weft._core import GraphCore, IndexedGraph, NodeEntry, graph_draw
 from weft._symbol.symbols import Symbol
+from weft.errors import ArgumentTypeError
 
 __all__ = ["Graph", "core_of"]
 
@@ -71,6 +72,10 @@ class Graph:
     __slots__ = ("_core",)
 
     def __init__(self, symbol: Symbol | Sequence[NodeEntry]) -> None:
+        if not isinstance(symbol, Symbol | Iterable):
+            raise ArgumentTypeError(
+                f"a graph is made of a symbol, or of entries of nodes, not of {type(symbol).__name__}"
+            )
         found = symbol if isinstance(symbol, Symbol) else Symbol.of_entries(list(symbol))
         self._core = GraphCore(found._core)
 

@@ -47,9 +47,9 @@ def register_pass(
     name: str,
     *,
     change_graph: bool = False,
-    requires: Sequence[str] = (),
-    provides: Sequence[str] = (),
-    op_attributes: Sequence[str] = (),
+    requires: str | Sequence[str] = (),
+    provides: str | Sequence[str] = (),
+    op_attributes: str | Sequence[str] = (),
 ) -> Callable[[Callable[[Graph], Graph]], Callable[[Graph], Graph]]:
     """Register the decorated function, from graph to graph, as a pass.
 
@@ -59,9 +59,9 @@ def register_pass(
         The pass's name.
     change_graph : bool, default: False
         Whether it returns another graph, rather than the same one with more attributes.
-    requires, provides : sequence of str
+    requires, provides : str or sequence of str
         Attributes of the graph that must be there and of the right kind, and that it leaves.
-    op_attributes : sequence of str
+    op_attributes : str or sequence of str
         Attributes that each op of the graph must have.
 
     Raises
@@ -87,10 +87,14 @@ def register_pass(
                 raise TypeError(f"a pass returns a graph, and {name!r} has returned {type(result).__name__}")
             return result._core  # noqa: SLF001 - as above
 
-        graph_register_pass(name, body, change_graph, list(requires), list(provides), list(op_attributes))
+        graph_register_pass(name, body, change_graph, _texts(requires), _texts(provides), _texts(op_attributes))
         return function
 
     return register
+
+
+def _texts(given: str | Iterable[str]) -> list[str]:
+    return [given] if isinstance(given, str) else list(given)
 
 
 def get_pass(name: str) -> Pass:
@@ -142,8 +146,8 @@ def apply_pass(graph: Graph, name: str) -> Graph:
     return Graph._of(graph_apply_pass(core_of(graph), name))  # noqa: SLF001 - its own
 
 
-def apply_passes(graph: Graph, names: Iterable[str]) -> Graph:
-    """Apply passes one after the other.
+def apply_passes(graph: Graph, names: str | Iterable[str]) -> Graph:
+    """Apply passes one after the other; a text is the name of one.
 
     Examples
     --------
@@ -152,6 +156,6 @@ def apply_passes(graph: Graph, names: Iterable[str]) -> Graph:
     >>> weft.graph.apply_passes(graph, ["InferShape", "InferType", "PlanMemory"]).attrs["storage_allocated_bytes"]
     16
     """
-    for name in names:
+    for name in _texts(names):
         graph = apply_pass(graph, name)
     return graph

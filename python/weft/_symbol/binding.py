@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["bind", "by_position", "simple_bind"]
 
 _REQUESTS = ("write", "add", "null")
+_OF_MXNET = {"ctx": "device", "group2ctx": "group2device"}
 _NAMES = ("args", "args_grad", "grad_req", "aux_states")  # in their order
 
 
@@ -114,7 +115,9 @@ def simple_bind(
     known = {name: shape for name, shape in shapes.items() if shape is not None}
     unknown = set(known).difference(names, aux)
     if unknown:
-        raise GraphError(f"no variable is named {', '.join(sorted(unknown))}: there are {', '.join(names + aux)}")
+        meant = [f"MXNet's {name}= is {_OF_MXNET[name]}= here" for name in sorted(unknown) if name in _OF_MXNET]
+        listed = f"there are {', '.join(names + aux)}"
+        raise GraphError(f"no variable is named {', '.join(sorted(unknown))}: {'; '.join([*meant, listed])}")
     found = graph_inferred(graph_infer_shape(graph, known, "__shape__"), "shape")
     for name, shape in zip([*names, *aux], [*found[0], *found[2]], strict=True):
         if shape is None or None in shape:

@@ -139,7 +139,11 @@ class Schedule:
     ) -> None:
         """Make the calls, and put their results into `values`."""
         for step in self.steps if steps is None else steps:
-            result = step.kind.make(step.inputs, values)
+            try:
+                result = step.kind.make(step.inputs, values)
+            except Exception as error:
+                error.add_note(f"weft: node {step.name!r} (op {step.kind.op.name!r})")
+                raise
             if step.results == 1:
                 values[step.first] = result[0] if isinstance(result, tuple) else result
             else:

@@ -7,6 +7,8 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from weft._array.creation import ones_like, zeros
 from weft._array.devices import as_device
 from weft._array.manipulation import broadcast_to
@@ -17,7 +19,7 @@ from weft._symbol.evaluation import Schedule, read_by
 from weft._symbol.recorded import can_record, record
 from weft._symbol.training import NEVER_AGAIN, trained_graph
 from weft._tape.modes import TRAINING
-from weft.errors import ArgumentValueError, GraphError, ShapeError
+from weft.errors import ArgumentTypeError, ArgumentValueError, GraphError, ShapeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -149,6 +151,11 @@ class Executor:
         ShapeError
             If a value has another shape than its argument.
         """
+        if not isinstance(is_train, bool | int | np.bool_):
+            raise ArgumentTypeError(
+                f"is_train is True or False, not {type(is_train).__name__}: values go by name, as in "
+                f"forward({next(iter(self.arg_dict), 'x')}=...)"
+            )
         for name, value in inputs.items():
             target = self.arg_dict.get(name, self.aux_dict.get(name))
             if target is None:
@@ -161,29 +168,41 @@ class Executor:
                 )
             if given is not target:
                 target[...] = given
-        arrays: dict[str, Any] = {**self.arg_dict, **self.aux_dict}
-        schedule = self._forward
-        if is_train and self._wanted:
-            schedule = self._training()
-            arrays.update(dict.fromkeys(self._heads))
-        values = schedule.values(arrays)
-        steps = schedule.steps if schedule is self._forward else schedule.steps[: self._count]
-        wanted = schedule.outputs[: len(self._symbol)]
-        if schedule is not self._forward:
-            wanted = list(dict.fromkeys([*wanted, *self._kept(schedule)]))
-
-        def run(places: list[Any]) -> None:
-            schedule.run(places, steps, self._monitor)
-
-        key = "forward", is_train, schedule is self._forward
+        schedule = self._training() if is_train and self._wanted else self._forward
+        values, run = self._call(schedule)
         with _training(mode=is_train):
-            found = self._replayed(key, values, [*self.arg_dict.values(), *self.aux_dict.values()], (), wanted, run)
+            found = self._forwards(schedule, values, run, is_train=is_train)
             if found is None:
                 run(values)
+            else:
+                found.replay(values)
         self._program = None if found is None else found.program
         self._outputs = [values[at] for at in schedule.outputs[: len(self._symbol)]]
         self._values = values if schedule is not self._forward else None
         return self._outputs
+
+    def _call(self, schedule: Schedule) -> tuple[list[Any], Callable[[list[Any]], None]]:
+        """Return the values that forwards begins with, and what makes its calls on such."""
+        arrays: dict[str, Any] = {**self.arg_dict, **self.aux_dict}
+        steps = schedule.steps
+        if schedule is not self._forward:
+            arrays.update(dict.fromkeys(self._heads))
+            steps = steps[: self._count]
+
+        def run(places: list[Any]) -> None:
+            schedule.run(places, steps, self._monitor)
+
+        return schedule.values(arrays), run
+
+    def _forwards(
+        self, schedule: Schedule, values: list[Any], run: Callable[[list[Any]], None], *, is_train: bool
+    ) -> Recorded | None:
+        """Return forwards as a recording; None if its calls are to be made one by one."""
+        wanted = schedule.outputs[: len(self._symbol)]
+        if schedule is not self._forward:
+            wanted = list(dict.fromkeys([*wanted, *self._kept(schedule)]))
+        key = "forward", is_train, schedule is self._forward
+        return self._recording(key, values, [*self.arg_dict.values(), *self.aux_dict.values()], (), wanted, run)
 
     def _kept(self, schedule: Schedule) -> list[int]:
         """Return the entries of calls forwards that backwards needs."""
@@ -192,7 +211,7 @@ class Executor:
         read = [at for at in read if at not in self._stand_ins]
         return [at for at in (*read, *schedule.outputs[len(self._symbol) :]) if at in made]
 
-    def _replayed(
+    def _recording(
         self,
         key: tuple[Any, ...],
         values: list[Any],
@@ -201,40 +220,43 @@ class Executor:
         wanted: Iterable[int],
         run: Callable[[list[Any]], None],
     ) -> Recorded | None:
-        """Replay calls, which are recorded first if they were not; return None if they are to be made one by one."""
+        """Return calls as a recording, made now if there is none; None if they are to be made one by one."""
         if self._monitor is not None or not self._recordable or not can_record(states):
             return None
         known, found = self._recorded.get(key, ((), None))
         if len(known) != len(states) or any(one is not other for one, other in zip(known, states, strict=True)):
             found = record(f"executor {key[0]}", values, states, arguments, wanted, run)
             self._recorded[key] = tuple(states), found
-        if found is not None:
-            found.replay(values, tuple(values[at] for at in arguments))
         return found
 
     @property
     def program(self) -> Program:
-        """The program that the last `forward` replayed.
+        """The program that the last `forward` replayed; before the first one, what ``forward()`` will replay.
 
         Raises
         ------
         GraphError
-            If there was none: no `forward` yet, or one that pushed its ops one by one.
+            If there is none, as the ops are pushed one by one.
 
         Examples
         --------
         >>> import weft
         >>> executor = weft.exp(weft.exp(weft.symbol.Variable("x"))).simple_bind(x=(4,), grad_req="null")
-        >>> _ = executor.forward()
-        >>> executor.program.ops > 0
-        True
+        >>> executor.program.nbytes
+        16
         """
-        if self._program is None:
+        program = self._program
+        if program is None and self._outputs is None:  # planned for who asks, and for the first forward()
+            values, run = self._call(self._forward)
+            with _training(mode=False):
+                found = self._forwards(self._forward, values, run, is_train=False)
+            program = None if found is None else found.program
+        if program is None:
             raise GraphError(
-                "an executor has a program once forward() has been called, and has not pushed its ops one by one: it does "
-                "so with a monitor, arrays on a GPU, arrays that require gradients, and in weft.eager()"
+                "an executor that pushes its ops one by one has no program: it does so with a monitor, arrays on a GPU, "
+                "arrays that require gradients, and in weft.eager()"
             )
-        return self._program
+        return program
 
     def _training(self) -> Schedule:
         """Return forwards and backwards as one schedule: what backwards needs of forwards is kept."""
@@ -330,7 +352,11 @@ class Executor:
         kept = dict.fromkeys(self._kept(schedule))
         arguments = [at for at in kept if not any(values[at]._shares_buffer(state) for state in own)]  # noqa: SLF001 - a binding of its own
         key = "backward", *(self.grad_req[name] for name in self._wanted)
-        return self._replayed(key, places, states, arguments, (), run) is not None
+        found = self._recording(key, places, states, arguments, (), run)
+        if found is None:
+            return False
+        found.replay(places, tuple(places[at] for at in arguments))
+        return True
 
     def _head_array(self, key: str, grad: NDArray) -> NDArray:
         """Return an array of the executor's own with the gradient of an output in it."""

@@ -66,9 +66,22 @@ pub(crate) fn graph_infer_shape(
 ) -> PyResult<GraphCore> {
     let mut shapes = HashMap::new();
     for (name, shape) in known {
-        shapes.insert(name.extract::<String>()?.into(), shape_from_python(&shape)?);
+        let name = name.extract::<String>()?;
+        let lengths = shape_from_python(&shape).map_err(|_| no_shape(py, &name, &shape))?;
+        shapes.insert(name.into(), lengths);
     }
     done(py, passes::infer_shape(&graph.0, &shapes, key))
+}
+
+/// What was given in the place of a variable's shape is none.
+fn no_shape(py: Python<'_>, name: &str, given: &Bound<'_, PyAny>) -> PyErr {
+    let shown = given.repr().map_or_else(|_| String::from("something else"), |text| text.to_string());
+    errors::argument_type(
+        py,
+        &format!(
+            "the shape of '{name}' is a tuple of lengths, in which None is one that is not known, and {shown} was given"
+        ),
+    )
 }
 
 /// Finds dtypes from those of variables; what does not follow is assumed, or stays unknown.

@@ -4,6 +4,7 @@ use super::held::thrown;
 use super::nodes::PyNode;
 use super::symbols::SymbolCore;
 use super::values::{attributes_to_python, dtype_to_python, optional_dtype, shape_from_python, shape_to_python};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::collections::HashMap;
@@ -87,7 +88,7 @@ impl<T: Known> PyRule<T> {
                 PyList::new(py, objects?)
             };
             let answer = self.function.call1(py, (attributes_to_python(py, attributes)?, list(ins)?, list(outs)?))?;
-            let (ins, outs): (Vec<Bound<'_, PyAny>>, Vec<Bound<'_, PyAny>>) = answer.extract(py)?;
+            let (ins, outs): (Vec<Bound<'_, PyAny>>, Vec<Bound<'_, PyAny>>) = pair(answer.bind(py))?;
             let read = |objects: &[Bound<'_, PyAny>]| objects.iter().map(T::from_python).collect::<PyResult<Vec<T>>>();
             Ok((read(&ins)?, read(&outs)?))
         })
@@ -118,6 +119,16 @@ impl TypeRule for PyRule<Option<DType>> {
     fn infer(&self, call: &Call<'_>, ins: &mut [Option<DType>], outs: &mut [Option<DType>]) -> Result<(), RuleError> {
         self.answer(call, ins, outs)
     }
+}
+
+/// The answer of a rule that goes both ways.
+fn pair<'py, T: FromPyObjectOwned<'py>>(answer: &Bound<'py, PyAny>) -> PyResult<(Vec<T>, Vec<T>)> {
+    answer.extract().map_err(|_| {
+        let shown = answer.repr().map_or_else(|_| String::from("something else"), |text| text.to_string());
+        let message =
+            format!("the rule returns a pair of lists, one for the inputs and one for the outputs, not {shown}");
+        PyTypeError::new_err(message)
+    })
 }
 
 fn copy_to<T>(from: Vec<T>, to: &mut [T], which: &str) -> Result<(), RuleError> {
@@ -245,7 +256,7 @@ impl LayoutRule for PyLayout {
         Python::attach(|py| -> PyResult<_> {
             let list = |layouts: &Layouts| PyList::new(py, layouts.iter().map(|layout| layout.as_deref()));
             let arguments = (attributes_to_python(py, call.attributes)?, list(ins)?, list(last_ins)?, list(outs)?);
-            let (ins, outs): (Vec<Option<String>>, Vec<Option<String>>) = self.0.call1(py, arguments)?.extract(py)?;
+            let (ins, outs): (Vec<Option<String>>, Vec<Option<String>>) = pair(self.0.call1(py, arguments)?.bind(py))?;
             let shared = |layouts: Vec<Option<String>>| layouts.into_iter().map(|each| each.map(Into::into)).collect();
             Ok((shared(ins), shared(outs)))
         })

@@ -1,5 +1,6 @@
 //! `CorrectLayout`: each op gets its inputs as it takes them; what was only for that goes where two meet.
 
+use super::infer_shape::check_names;
 use crate::error::{GraphError, Result};
 use crate::graph::Graph;
 use crate::node::{Node, NodeEntry, NodeRef};
@@ -20,18 +21,23 @@ type Layout = Option<Arc<str>>;
 ///
 /// # Errors
 ///
-/// If a rule refuses, or a transform is needed for which there is no op.
+/// If no variable has a name, a rule refuses, or a transform is needed for which there is no op.
 pub fn correct_layout(graph: &Graph, variables: &LayoutMap) -> Result<Graph> {
     let indexed = graph.indexed()?;
+    check_names(&indexed, variables.keys().map(String::as_str))?;
     let mut work =
         Work { made: Vec::new(), layouts: HashMap::new(), transforms: HashMap::new(), sources: HashMap::new() };
+    // Where the pass has run before, the graph is written for the layouts that it found.
+    let before = graph.get::<Vec<Layout>>(LAYOUT).filter(|layouts| layouts.len() == indexed.num_entries());
     // The layouts that values would have if nothing were done.
     let mut written: Vec<Layout> = vec![None; indexed.num_entries()];
     for (number, node) in (0_u32..).zip(indexed.nodes()) {
         let Some(op) = node.op() else {
-            let layout: Layout = variables.get(&**node.name()).map(|layout| layout.as_str().into());
-            written[indexed.entries_of(number).start].clone_from(&layout);
-            work.layouts.insert(NodeEntry::new(node.clone(), 0).key(), layout);
+            let entry = indexed.entries_of(number).start;
+            let given: Layout = variables.get(&**node.name()).map(|layout| layout.as_str().into());
+            let last = before.as_ref().and_then(|layouts| layouts[entry].clone());
+            work.layouts.insert(NodeEntry::new(node.clone(), 0).key(), given.clone().or_else(|| last.clone()));
+            written[entry] = last.or(given);
             work.made.push(node.clone());
             continue;
         };

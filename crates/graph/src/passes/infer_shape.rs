@@ -57,7 +57,7 @@ pub fn infer_shape<S: BuildHasher>(graph: &Graph, known: &HashMap<Arc<str>, Shap
         }
     }
     if found < known.len() {
-        check_names(&indexed, known.keys())?;
+        check_names(&indexed, known.keys().map(|name| &**name))?;
     }
     let dtypes = graph.get::<Vec<Option<DType>>>(DTYPE);
     let facts = spread_shapes(&indexed, facts, dtypes.as_ref().map(|dtypes| dtypes.as_slice()))?;
@@ -93,12 +93,12 @@ pub(super) fn spread_shapes(indexed: &IndexedGraph, facts: Shapes, dtypes: Optio
 }
 
 /// Refuses names that no variable has.
-pub(super) fn check_names<'a>(indexed: &IndexedGraph, names: impl Iterator<Item = &'a Arc<str>>) -> Result<()> {
+pub(super) fn check_names<'a>(indexed: &IndexedGraph, names: impl Iterator<Item = &'a str>) -> Result<()> {
     let all: Vec<&str> =
         indexed.input_nodes().iter().map(|&number| &**indexed.nodes()[number as usize].name()).collect();
     let known: std::collections::HashSet<&str> = all.iter().copied().collect();
     for name in names {
-        if !known.contains(&**name) {
+        if !known.contains(name) {
             return Err(GraphError::new(format!("no variable is named '{name}': there are {}", all.join(", "))));
         }
     }

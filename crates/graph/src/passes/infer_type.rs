@@ -67,7 +67,7 @@ fn inferred<S: BuildHasher>(
         }
     }
     if found < known.len() {
-        check_names(&indexed, known.keys())?;
+        check_names(&indexed, known.keys().map(|name| &**name))?;
     }
     let shapes = graph.get::<Shapes>(SHAPE);
     let mut ask = asking(&indexed, shapes.as_ref().map(|shapes| shapes.as_slice()));

@@ -21,6 +21,9 @@ pub const STORAGE_PEAK_LIVE_BYTES: &str = "storage_peak_live_bytes";
 /// The storage of what lies in nobody's arena.
 pub const OUTSIDE: i64 = -2;
 
+/// So many names a message lists.
+const MOST_LISTED: usize = 20;
+
 /// What is outside, besides arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum External {
@@ -37,12 +40,35 @@ pub enum External {
 ///
 /// # Errors
 ///
-/// If they are not, or a mutation is not ordered (`order_mutation` orders them).
+/// If they are not, a name is that of no value, or a mutation is not ordered (`order_mutation` orders them).
 pub fn plan_memory(graph: &Graph, memory: Memory, external: &External) -> Result<Graph> {
     let indexed = graph.indexed()?;
     let Planned { network, .. } = planned(graph, &indexed, external, &|_| false)?;
     let plan = plan_network(&network, &Settings { memory, ..Settings::default() })?;
     Ok(attributed(graph, &indexed, &network, &plan))
+}
+
+/// Refuses names that no node, and none of its results, has.
+fn check_named(indexed: &IndexedGraph, names: &HashSet<String>) -> Result<()> {
+    let mut left: HashSet<&str> = names.iter().map(String::as_str).collect();
+    for node in indexed.nodes() {
+        left.remove(&**node.name());
+        for index in 0..node.outputs() {
+            if left.is_empty() {
+                return Ok(());
+            }
+            left.remove(node.output_name(index)?.as_str());
+        }
+    }
+    let Some(name) = left.into_iter().min() else { return Ok(()) };
+    let calls: Vec<&str> =
+        indexed.nodes().iter().filter(|node| !node.is_variable()).map(|node| &**node.name()).collect();
+    let (shown, rest) = calls.split_at(calls.len().min(MOST_LISTED));
+    let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+    Err(GraphError::new(format!(
+        "no value is named '{name}', which is to lie outside the plan: there are {}{more}, and their outputs",
+        shown.join(", ")
+    )))
 }
 
 /// A graph as the planner takes it: its values are the entries, by their numbers.
@@ -65,6 +91,9 @@ pub(super) fn planned(
     let dtypes = graph.wanted::<DTypes>(DTYPE, "infer_type")?;
     if shapes.len() != indexed.num_entries() || dtypes.len() != indexed.num_entries() {
         return Err(GraphError::new("the graph has shapes, or dtypes, of another graph: infer them anew"));
+    }
+    if let External::Named(names) = external {
+        check_named(indexed, names)?;
     }
     let outputs: HashSet<usize> = indexed.outputs().iter().map(|&id| indexed.entry_id(id)).collect();
     let mut network = Network::default();

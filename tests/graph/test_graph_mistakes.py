@@ -1,0 +1,126 @@
+"""Mistakes that who follows the pages on symbols, passes and ops makes: each is named, with what to write."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import graph_ops  # noqa: F401 - ops of the tests
+import numpy as np
+import pytest
+
+import weft
+from weft.errors import ArgumentTypeError, GraphError, ShapeError
+from weft.graph import Graph
+from weft.symbol import Variable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from weft.ops import Op
+
+
+def _product() -> Any:
+    return weft.tanh(weft.symbol.matmul(Variable("x"), Variable("w"), name="product"))
+
+
+@pytest.mark.parametrize("shape", ["2,3", np.ones((2, 3)), 2.5, (2.0, 3), object()])
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda shape: _product().infer_shape(x=shape),
+        lambda shape: _product().simple_bind(x=shape, w=(3, 4)),
+        lambda shape: weft.graph.infer_shape(Graph(_product()), {"x": shape}),
+        lambda shape: Variable("x", shape=shape),
+    ],
+    ids=["infer_shape", "simple_bind", "pass", "Variable"],
+)
+def test_what_is_no_shape(given: Callable[[Any], Any], shape: Any) -> None:
+    with pytest.raises(ArgumentTypeError, match="the shape of 'x' is a tuple of lengths"):
+        given(shape)
+
+
+def test_lengths_may_be_of_numpy() -> None:
+    assert Variable("x", shape=np.array([2, 3])).infer_shape()[0] == [(2, 3)]
+    assert Variable("x", shape=np.int64(2).item()).infer_shape()[0] == [(2,)]
+
+
+def test_values_of_an_executor_go_by_name() -> None:
+    executor = _product().simple_bind(x=(2, 3), w=(3, 4), grad_req="null")
+    with pytest.raises(ArgumentTypeError, match=r"values go by name, as in forward\(x=...\)"):
+        executor.forward(np.ones((2, 3), np.float32))
+    assert executor.forward(np.True_)[0].shape == (2, 4)
+
+
+def test_mxnets_words_for_devices() -> None:
+    with pytest.raises(GraphError, match=r"MXNet's ctx= is device= here; there are x, w"):
+        _product().simple_bind(ctx=weft.cpu(), x=(2, 3), w=(3, 4))
+    with pytest.raises(GraphError, match=r"MXNet's group2ctx= is group2device= here"):
+        _product().simple_bind(group2ctx={}, x=(2, 3), w=(3, 4))
+
+
+def test_ops_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(AttributeError, match="did you mean 'matmul'"):
+        _ = weft.symbol.matmull
+    with pytest.raises(AttributeError, match=r"no op is named so$"):
+        _ = weft.symbol.zzzzzzzzzzz
+    monkeypatch.delitem(sys.modules, "weft.mxnet", raising=False)
+    with pytest.raises(AttributeError, match=r"after import weft.mxnet"):
+        _ = weft.symbol.FullyConected
+
+
+def test_an_error_of_eval_names_the_node() -> None:
+    with pytest.raises(ValueError, match="matmul") as caught:
+        _product().eval(x=np.ones((2, 3)), w=np.ones((4, 4)))
+    assert caught.value.__notes__ == ["weft: node 'product' (op 'matmul')"]
+
+
+def test_what_is_no_graph() -> None:
+    with pytest.raises(ArgumentTypeError, match=r"made of a symbol.*not of int"):
+        Graph(3)  # type: ignore[arg-type]
+
+
+def test_one_name_is_one_name() -> None:
+    graph = Graph(weft.exp(Variable("x", shape=(4,))))
+    assert weft.graph.apply_passes(graph, "infer_shape").attrs["shape"] == [(4,), (4,)]
+
+    @weft.graph.register_pass("test_one_name", requires="shape", provides="answer")
+    def answer(graph: Graph) -> Graph:
+        graph.attrs["answer"] = 42
+        return graph
+
+    assert weft.graph.get_pass("test_one_name").requires == ("shape",)
+    with pytest.raises(GraphError, match=r"requires the attribute 'shape'.*InferShape"):
+        weft.graph.apply_pass(graph, "test_one_name")
+
+
+def test_names_that_no_value_has() -> None:
+    graph = weft.graph.infer_type(weft.graph.infer_shape(Graph(_product()), {"x": (2, 3), "w": (3, 4)}))
+    with pytest.raises(GraphError, match="no variable is named 'data': there are x, w"):
+        weft.graph.correct_layout(graph, {"data": "NC"})
+
+
+def _one_list(_attributes: Any, ins: list[Any], *_others: Any) -> list[Any]:
+    return ins
+
+
+@pytest.fixture(scope="module")
+def badly_ruled() -> Op:
+    """An op whose rules return what rules do not."""
+    op = weft.register_op("test_badly_ruled", infer=lambda x: x.shape)(np.copyto)
+    op.set_attribute("layout", _one_list)
+    return op
+
+
+def test_answers_of_rules(badly_ruled: Op) -> None:
+    said = r"rule infer of op 'test_badly_ruled' returns an Aval, or a tuple of them, not \(2,\)"
+    with pytest.raises(ArgumentTypeError, match=said):
+        badly_ruled(weft.ones(2))
+    net = weft.symbol.test_badly_ruled(Variable("x"), name="n")
+    with pytest.raises(ShapeError, match=f"'n'.*{said}"):
+        net.infer_shape(x=(2,))
+    with pytest.raises(GraphError, match=r"'n'.*a pair of lists.*not \['NCHW'\]"):
+        weft.graph.correct_layout(Graph(net), {"x": "NCHW"})
+    badly_ruled.set_attribute("infer_shape", _one_list)
+    with pytest.raises(ShapeError, match=r"'n'.*a pair of lists.*not \[\(2,\)\]"):
+        net.infer_shape(x=(2,))
