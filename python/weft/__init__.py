@@ -122,16 +122,9 @@ else:
 
             return importlib.import_module("weft.mxnet")
         if name != "__version__":
-            import numpy as np  # noqa: PLC0415 - imported already, and no name of this module
+            from weft._array.absent import hint_for  # noqa: PLC0415 - as above
 
-            theirs = getattr(np, name, None)
-            if isinstance(theirs, np.ufunc) or hasattr(
-                theirs, "_implementation"
-            ):  # what NumPy dispatches on its arguments
-                hint = f": np.{name}(x) takes NDArrays"
-            else:
-                hint = "" if theirs is None else f": it is NumPy's alone, numpy.{name}"
-            raise AttributeError(f"module 'weft' has no attribute {name!r}{hint}", name=name)
+            raise AttributeError(f"module 'weft' has no attribute {name!r}{hint_for(name)}", name=name)
         from importlib.metadata import version  # noqa: PLC0415 - as above
 
         found = globals()[name] = version("weft")

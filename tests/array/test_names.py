@@ -26,11 +26,29 @@ def test_dtypes_are_scalar_types(name: str) -> None:
 def test_a_name_that_only_numpy_has() -> None:
     with pytest.raises(AttributeError, match=r"no attribute 'polyfit': np.polyfit\(x\) takes NDArrays"):
         weft.polyfit  # noqa: B018
-    for name in ("errstate", "set_printoptions", "ogrid"):
+    for name in ("errstate", "set_printoptions", "nditer"):
         with pytest.raises(AttributeError, match=rf"no attribute '{name}': it is NumPy's alone, numpy.{name}$"):
             getattr(weft, name)
     with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
         weft.nonsense  # noqa: B018
+
+
+def test_what_to_write_for_a_name_of_numpys() -> None:
+    a, b, n, m = weft.arange(3), weft.ones(3), 2, 4
+    names = {"weft": weft, "a": a, "b": b, "n": n, "m": m}
+
+    def written(name: str) -> Any:
+        with pytest.raises(AttributeError, match=f"no attribute '{name}': write ") as told:
+            getattr(weft, name)
+        return eval(str(told.value).partition("write ")[2], names)
+
+    np.testing.assert_array_equal(written("mgrid").numpy(), np.mgrid[:n, :m])
+    for ours, theirs in zip(written("ogrid"), np.ogrid[:n, :m], strict=True):
+        np.testing.assert_array_equal(ours.numpy(), theirs)
+    np.testing.assert_array_equal(written("r_").numpy(), np.r_[a.numpy(), b.numpy()])
+    np.testing.assert_array_equal(written("c_").numpy(), np.c_[a.numpy(), b.numpy()])
+    with pytest.raises(AttributeError, match=r"'vectorize': write the function with operators and weft\.where"):
+        weft.vectorize  # noqa: B018
 
 
 def test_arrays_are_hashed_by_identity() -> None:

@@ -29,6 +29,25 @@ def test_descending_is_stable() -> None:
     np.testing.assert_array_equal(np.signbit(signs), [False, False, True])
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize(("shape", "axis"), [((5_000,), 0), ((150, 40), 0), ((40, 150), 1)])
+def test_equal_elements_of_other_bits_keep_their_order(dtype: str, shape: tuple[int, ...], axis: int) -> None:
+    bits = np.dtype(f"uint{8 * np.dtype(dtype).itemsize}")
+    x = np.random.default_rng(7).integers(-3, 3, shape).astype(dtype)
+    x[x == -1] = -0.0
+    missing = x == 2
+    x[missing] = np.nan
+    x.view(bits)[missing] += np.arange(missing.sum()).astype(bits) % 50  # NaN of many kinds
+    backwards = np.flip(np.sort(np.flip(x, axis), axis, kind="stable"), axis)
+    ascending = np.sort(x, axis, kind="stable")
+    a = weft.asarray(x)
+    for found, expected in ((weft.sort(a, axis), ascending), (weft.sort(a, axis, descending=True), backwards)):
+        np.testing.assert_array_equal(found.numpy().view(bits), expected.view(bits))
+    a = a.copy()
+    a.sort(axis)
+    np.testing.assert_array_equal(a.numpy().view(bits), ascending.view(bits))
+
+
 def test_sort_leaves_its_operand() -> None:
     x = weft.asarray([3, 1, 2])
     weft.sort(x).wait_to_read()

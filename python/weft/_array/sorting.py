@@ -44,25 +44,50 @@ def _order(x: Elements, axis: int, *, descending: bool, stable: bool) -> Element
     return found
 
 
-def shows_order(x: Elements) -> bool:
-    """Return whether elements that are equal to a sort may differ in their bits, so that it shows if it is stable.
+def _is_zero(x: Elements) -> Elements:
+    found: Elements = x == 0
+    return found
 
-    Zeros of two signs do, and NaN of several kinds. Where nobody can see it, a stable sort is any sort, and others are
-    many times faster.
+
+def sort_stably(x: Elements, axis: int) -> None:
+    """Sort in place; equal elements that differ in their bits keep their order.
+
+    Floats that do are the zeros of two signs and the kinds of NaN. To sort by values and to put those back is many
+    times faster than a stable sort.
     """
-    if x.dtype.kind in "biu":
-        return False
-    if x.dtype.kind != "f" or bool(np.isnan(x).any()):
-        return True
-    zeros = x[x == 0]
-    return zeros.size > 0 and bool(np.signbit(zeros).any())
+    if x.dtype.kind != "f":
+        x.sort(axis=axis, kind=None if x.dtype.kind in "biu" else "stable")
+        return
+    lanes = np.moveaxis(x, axis, -1)  # a mask takes elements lane by lane
+    kept = [(test, lanes[test(lanes)]) for test in (np.isnan, _is_zero)]
+    x.sort(axis=axis)
+    for test, elements in kept:
+        if elements.size:
+            lanes[test(lanes)] = elements
+
+
+def _put_back(out: Elements, x: Elements) -> None:
+    """Give the equal elements of a sorted vector of floats their order in `x`, of which it was made."""
+    first, last = (int(np.searchsorted(out, out.dtype.type(0), side)) for side in ("left", "right"))
+    if last - first > 1:
+        out[first:last] = x[x == 0]
+    if out.size and np.isnan(out[-1]):
+        nan = np.isnan(x)
+        out[out.size - np.count_nonzero(nan) :] = x[nan]
 
 
 @register_op("sort", infer=_infer_sort)
 def _sort(out: Elements, x: Elements, *, axis: int, descending: bool = False, stable: bool = True) -> None:
     # Backwards both before and after: equal elements that differ in their bits, as 0.0 and -0.0, keep their order.
-    np.copyto(out, np.flip(x, axis) if descending else x)
-    out.sort(axis=axis, kind="stable" if stable and shows_order(out) else None)
+    x = np.flip(x, axis) if descending else x
+    np.copyto(out, x)
+    if not stable:
+        out.sort(axis=axis)
+    elif out.ndim == 1 and out.dtype.kind == "f":
+        out.sort()
+        _put_back(out, x)
+    else:
+        sort_stably(out, axis)
     if descending:
         np.copyto(out, np.flip(out, axis).copy())
 
