@@ -22,13 +22,13 @@ def find_devices() -> Devices:
     """Return two GPUs where there are two, one GPU as two logical devices where there is one, and else the CPU.
 
     One GPU is two devices in that each has arrays of its own: ops on one do not wait for those on the other, so they
-    run on streams of their own, side by side as far as the GPU has room. Products of matrices and sums are CuPy's on a
-    GPU: without CuPy the network is trained on the CPU.
+    run on streams of their own, side by side as far as the GPU has room. Large products of matrices are CuPy's on a GPU:
+    without CuPy the network is trained on the CPU.
     """
     # Several streams share cuBLAS: with workspaces of a fixed size it computes the same on each, bit for bit.
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     try:
-        ones = weft.ones((2, 2), device=weft.gpu(0))
+        ones = weft.ones((128, 128), device=weft.gpu(0))
         (ones @ ones).numpy()
     except Exception as error:  # noqa: BLE001 - no GPU, no CuPy, one that does not fit the driver: it is said which
         return Devices(
