@@ -6,7 +6,7 @@ Nothing here touches an array's values, so the same rules serve eager arrays and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class Aval:
     weak: bool = False
 
 
-def avals_of(name: str, answer: object) -> tuple[Aval, ...]:
+def avals_of(name: str, answer: Any) -> tuple[Aval, ...]:  # noqa: ANN401 - whatever a rule returns
     """Return what the rule of an op says of its results.
 
     Raises
@@ -84,10 +84,11 @@ def avals_of(name: str, answer: object) -> tuple[Aval, ...]:
     >>> avals_of("exp", Aval((), numpy.dtype("float32")))
     (Aval(shape=(), dtype=dtype('float32'), weak=False),)
     """
-    found = cast("tuple[Any, ...]", answer if isinstance(answer, tuple) else (answer,))
-    if not all(isinstance(each, Aval) for each in found):
+    found: Any = (answer,) if isinstance(answer, Aval) else answer
+    if not issubclass(found.__class__, tuple) or not all(isinstance(each, Aval) for each in found):
         raise ArgumentTypeError(f"the rule infer of op {name!r} returns an Aval, or a tuple of them, not {answer!r}")
-    return found
+    avals: tuple[Aval, ...] = found
+    return avals
 
 
 def as_dtype(dtype: npt.DTypeLike) -> DType:

@@ -68,7 +68,7 @@ def sort_stably(x: Elements, axis: int) -> None:
 
 def _put_back(out: Elements, x: Elements) -> None:
     """Give the equal elements of a sorted vector of floats their order in `x`, of which it was made."""
-    first, last = (int(np.searchsorted(out, out.dtype.type(0), side)) for side in ("left", "right"))
+    first, last = (int(np.searchsorted(out, np.zeros((), out.dtype), side)) for side in ("left", "right"))
     if last - first > 1:
         out[first:last] = x[x == 0]
     if out.size and np.isnan(out[-1]):
