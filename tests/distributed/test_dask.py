@@ -67,7 +67,6 @@ class Pair(NamedTuple):
         (repr, np.arange(3)),
         (int,),
     ],
-    ids=repr,
 )
 def test_the_older_form_means_what_it_means_to_dask(value: Any) -> None:
     graph = {"a": 4, "b": "a", ("t", 1): (add, "a", "b"), "of": value, 1.5: "key"}
