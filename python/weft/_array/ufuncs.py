@@ -121,10 +121,9 @@ def unary(name: str, ufunc: np.ufunc, text: str, x: str, result: str, aliases: t
         if x.__class__ is NDArray and out is None and where is True and dtype is None:
             plan = plans.get((x.dtype,))
             if plan is not None and plan.loop is not None:
-                if not x._known:
-                    made = fresh_elements(plan.loop, (x,), op)
-                    if made is not None:
-                        return made
+                made = fresh_elements(plan.loop, (x,), op)
+                if made is not None:
+                    return made
                 result = beside(x, x.shape, plan.outputs[0])
                 plan.loop.push((result,), (x,))
                 if x._known:
