@@ -96,12 +96,7 @@ def _heard(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) -> tuple
             break
     tape_pause(True)
     try:
-        if op.ufunc is None:
-            results = _computed(op, arrays, None, None, attributes)
-        elif attributes:
-            results = _elementwise(op, arrays, None, **attributes)
-        else:
-            results = _straight(op, arrays, None) or _elementwise(op, arrays, None)
+        results = _push(op, arrays, None, attributes)
     except BaseException:
         tape_pause(False)
         raise
