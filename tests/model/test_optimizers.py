@@ -157,11 +157,52 @@ def test_states_go_to_another_optimizer() -> None:
     assert third.step_counter.item() == 0
 
 
+class Answering(opt.DecayScheduler):
+    """A schedule that answers what it was given."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__(1.0)
+        self.answer = answer
+
+    def call(self, step: weft.NDArray) -> Any:
+        del step
+        return self.answer
+
+
+def test_numbers_may_be_numpys_and_keep_their_range() -> None:
+    w, descent = weft.ones(2), opt.SGD(np.float32(0.5), momentum=np.int64(0))
+    w.requires_grad = True
+    descent(weft.sum(w))
+    assert w.tolist() == [0.5, 0.5]
+    adam = opt.Adam()
+    with pytest.raises(ValueError, match="beta_1 is at least 0 and below 1, not 2"):
+        adam.schedule("beta_1", 2.0)
+    with pytest.raises(ValueError, match="lr is at least 0, not -1"):
+        adam.lr = -1.0
+    assert adam.lr_value.tolist() == [np.float32(0.1)]
+
+
 @pytest.mark.parametrize(
     ("make", "error", "said"),
     [
         (lambda: opt.SGD("fast"), TypeError, "lr is a number or an opt.DecayScheduler, not str"),
-        (lambda: opt.SGD(0.1, momentum=-1), ValueError, "momentum is at least 0, not -1"),
+        (lambda: opt.SGD(None), TypeError, "SGD: lr is a number or an opt.DecayScheduler, not NoneType"),
+        (lambda: opt.SGD(-0.1), ValueError, "SGD: lr is at least 0, not -0.1"),
+        (lambda: opt.SGD(float("nan")), ValueError, "SGD: lr is at least 0, not nan"),
+        (lambda: opt.SGD(0.1, dampening=float("inf")), ValueError, "SGD: dampening is a finite number, not inf"),
+        (lambda: opt.SGD(0.1, momentum=-1), ValueError, "SGD: momentum is at least 0 and below 1, not -1"),
+        (lambda: opt.SGD(0.1, momentum=1.0), ValueError, "SGD: momentum is at least 0 and below 1, not 1.0"),
+        (lambda: opt.RMSProp(0.1, rho=1.5), ValueError, "RMSProp: rho is at least 0 and below 1, not 1.5"),
+        (lambda: opt.AdaGrad(0.1, epsilon=-1e-8), ValueError, "AdaGrad: epsilon is at least 0, not -1e-08"),
+        (lambda: opt.Adam(beta_1=1.5), ValueError, "Adam: beta_1 is at least 0 and below 1, not 1.5"),
+        (lambda: opt.Adam(beta_2=np.float32(1)), ValueError, "Adam: beta_2 is at least 0 and below 1, not 1.0"),
+        (lambda: opt.Adam(opt.Constant(-1.0)), ValueError, "Adam: lr, which begins with init_value, is at least 0, not -1"),
+        (lambda: opt.ExponentialDecay("a", 1, 0.5), TypeError, "init_value is a number, not str"),
+        (lambda: opt.ExponentialDecay(1.0, None, 0.5), TypeError, "decay_steps is a number, not NoneType"),
+        (lambda: opt.ExponentialDecay(1.0, 1, -0.5), ValueError, "decay_rate is at least 0, not -0.5"),
+        (lambda: opt.ExponentialDecay(float("nan"), 1, 0.5), ValueError, "init_value is a finite number, not nan"),
+        (lambda: opt.SGD(Answering(0.1)), TypeError, r"Answering.call\(\) returns an array.*not float"),
+        (lambda: opt.SGD(Answering(weft.ones(2))), ValueError, r"Answering.call\(\) .* one element, not of shape \(2,\)"),
         (lambda: opt.SGD(0.1, nesterov=True), ValueError, "nesterov=True needs a momentum"),
         (lambda: opt.Adam(0.1, weight_decay=-1), ValueError, "weight_decay is at least 0"),
         (lambda: opt.ExponentialDecay(1.0, 0, 0.5), ValueError, "decay_steps is a positive"),

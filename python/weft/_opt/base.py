@@ -10,7 +10,7 @@ import numpy as np
 import weft
 from weft._model.kind import Tensor, dtype_of, write
 from weft._model.timing import place_outside
-from weft._opt.schedules import Constant, DecayScheduler, as_schedule
+from weft._opt.schedules import Constant, DecayScheduler, Range, as_schedule, computed
 from weft._program.outside import outside
 from weft._tape.face import backward
 from weft._tape.modes import no_grad
@@ -69,6 +69,7 @@ class Optimizer:
             raise ArgumentTypeError(f"the dtype of an optimizer's numbers is a floating-point one, not {self.dtype}")
         self.step_counter: NDArray = outside(lambda: Tensor((1,), dtype=np.float64, name="step_counter"))
         self._schedules: dict[str, DecayScheduler] = {}
+        self._ranges: dict[str, Range] = {}
         self._values: dict[str, NDArray] = {}
         self._names: dict[int, tuple[weakref.ref[NDArray], str]] = {}
         self._kept: dict[str, dict[str, NDArray]] = {slot: {} for slot in self.slots}
@@ -78,9 +79,22 @@ class Optimizer:
 
     # Numbers that may change.
 
-    def schedule(self, name: str, value: float | DecayScheduler, least: float | None = 0.0) -> None:
-        """Enter a number, or set it anew, under a name; programs that were recorded see the new one."""
-        found = as_schedule(name, value, least)
+    def schedule(
+        self, name: str, value: float | DecayScheduler, least: float | None = 0.0, below: float | None = None
+    ) -> None:
+        """Enter a number, or set it anew, under a name; programs that were recorded see the new one.
+
+        Parameters
+        ----------
+        name : str
+            The name, by which `value` finds it.
+        value : float or DecayScheduler
+            A finite number, or what says which it is at each step.
+        least, below : float, optional
+            What it must be at least, and what it must be below: where it is entered first, this says so for good.
+        """
+        among = self._ranges.setdefault(name, Range(least, below))
+        found = as_schedule(f"{type(self).__name__}: {name}", value, among)
         self._schedules[name] = found
         now = outside(lambda: self._computed(found))
         if name in self._values:
@@ -102,7 +116,7 @@ class Optimizer:
 
     def _computed(self, schedule: DecayScheduler) -> NDArray:
         with no_grad():
-            return schedule(self.step_counter).astype(self.dtype)
+            return computed(schedule, self.step_counter, self.dtype)
 
     @property
     def lr(self) -> DecayScheduler:

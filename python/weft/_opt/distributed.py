@@ -117,9 +117,11 @@ class DistOpt(Optimizer):
     def lr(self, value: float | DecayScheduler) -> None:
         self.opt.lr = value
 
-    def schedule(self, name: str, value: float | DecayScheduler, least: float | None = 0.0) -> None:
+    def schedule(
+        self, name: str, value: float | DecayScheduler, least: float | None = 0.0, below: float | None = None
+    ) -> None:
         """Enter a number of the wrapped optimizer."""
-        self.opt.schedule(name, value, least)
+        self.opt.schedule(name, value, least, below)
 
     def apply(self, param_name: str, param_value: NDArray, param_grad: NDArray) -> None:
         """Apply a gradient, the mean over all ranks, by the wrapped optimizer."""

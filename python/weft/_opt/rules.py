@@ -40,7 +40,8 @@ class SGD(Optimizer):
     Raises
     ------
     ArgumentValueError
-        If a number is negative, or `nesterov` is set without momentum or with dampening.
+        If a number is negative or not finite, if the momentum is 1 or more, or if `nesterov` is set without momentum or
+        with dampening.
     ArgumentTypeError
         If one is neither a number nor a schedule.
 
@@ -69,7 +70,7 @@ class SGD(Optimizer):
         dtype: npt.DTypeLike = np.float32,
     ) -> None:
         super().__init__(lr, dtype)
-        self.schedule("momentum", momentum)
+        self.schedule("momentum", momentum, below=1.0)
         self.schedule("dampening", dampening, least=None)
         self.schedule("weight_decay", weight_decay)
         self.nesterov = nesterov
@@ -109,6 +110,13 @@ class RMSProp(Optimizer):
     weight_decay : float or DecayScheduler, default: 0
         ``weight_decay * p`` is added to g.
 
+    Raises
+    ------
+    ArgumentValueError
+        If a number is negative or not finite, or if `rho` is 1 or more.
+    ArgumentTypeError
+        If one is neither a number nor a schedule.
+
     Examples
     --------
     >>> from weft import opt
@@ -126,7 +134,7 @@ class RMSProp(Optimizer):
         weight_decay: float | DecayScheduler = 0,
     ) -> None:
         super().__init__(lr)
-        self.schedule("rho", rho)
+        self.schedule("rho", rho, below=1.0)
         self.schedule("epsilon", epsilon)
         self.schedule("weight_decay", weight_decay)
 
@@ -155,6 +163,13 @@ class AdaGrad(Optimizer):
         Keeps the root from 0.
     weight_decay : float or DecayScheduler, default: 0
         ``weight_decay * p`` is added to g.
+
+    Raises
+    ------
+    ArgumentValueError
+        If a number is negative or not finite.
+    ArgumentTypeError
+        If one is neither a number nor a schedule.
 
     Examples
     --------
@@ -202,6 +217,13 @@ class Adam(Optimizer):
     weight_decay : float or DecayScheduler, default: 0
         ``weight_decay * p`` is added to g.
 
+    Raises
+    ------
+    ArgumentValueError
+        If a number is negative or not finite, or if `beta_1` or `beta_2` is 1 or more.
+    ArgumentTypeError
+        If one is neither a number nor a schedule.
+
     Examples
     --------
     >>> import weft
@@ -225,7 +247,7 @@ class Adam(Optimizer):
     ) -> None:
         super().__init__(lr)
         for name, beta in (("beta_1", beta_1), ("beta_2", beta_2)):
-            self.schedule(name, beta)
+            self.schedule(name, beta, below=1.0)
             self.schedule(f"correction of {name}", _Correction(self._schedules[name]))
         self.schedule("epsilon", epsilon)
         self.schedule("weight_decay", weight_decay)

@@ -2,15 +2,58 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 import weft
-from weft.errors import ArgumentTypeError, ArgumentValueError
+from weft._core import NDArray
+from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 
 if TYPE_CHECKING:
-    from weft._core import NDArray
+    import numpy.typing as npt
 
-__all__ = ["Constant", "DecayScheduler", "ExponentialDecay", "as_schedule"]
+__all__ = ["Constant", "DecayScheduler", "ExponentialDecay", "Range", "as_schedule", "computed"]
+
+
+@dataclass(frozen=True)
+class Range:
+    """The numbers that something may be: finite ones.
+
+    Attributes
+    ----------
+    least : float, optional
+        The least of them.
+    below : float, optional
+        What they are below.
+    """
+
+    least: float | None = 0.0
+    below: float | None = None
+
+    def check(self, name: str, value: object) -> float:
+        """Return the number that a value is; an error with the name of what it is for, if it is none of these."""
+        number = as_number(name, value, "a number or an opt.DecayScheduler")
+        fits = math.isfinite(number)
+        fits = fits and (self.least is None or number >= self.least) and (self.below is None or number < self.below)
+        if not fits:
+            raise ArgumentValueError(f"{name} is {self}, not {value}")
+        return number
+
+    def __str__(self) -> str:
+        """Return what the numbers are, in words."""
+        least = "" if self.least is None else f"at least {self.least:g}"
+        below = "" if self.below is None else f"below {self.below:g}"
+        return " and ".join(filter(None, (least, below))) or "a finite number"
+
+
+def as_number(name: str, value: object, wanted: str = "a number") -> float:
+    """Return a Python number, or one of NumPy's, as it is; ArgumentTypeError, with the name, if it is none."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise ArgumentTypeError(f"{name} is {wanted}, not {type(value).__name__}")
+    return value if isinstance(value, int | float) else float(value)
 
 
 class DecayScheduler:
@@ -33,7 +76,7 @@ class DecayScheduler:
     """
 
     def __init__(self, init_value: float) -> None:
-        self.init_value = init_value
+        self.init_value = Range(None).check("init_value", as_number("init_value", init_value))
 
     def __call__(self, step: NDArray) -> NDArray:
         """Return the number after so many steps."""
@@ -84,9 +127,11 @@ class ExponentialDecay(DecayScheduler):
 
     def __init__(self, init_value: float, decay_steps: float, decay_rate: float, staircase: bool = False) -> None:  # noqa: FBT001, FBT002 - SINGA's
         super().__init__(init_value)
-        if decay_steps <= 0:
+        steps = as_number("decay_steps", decay_steps)
+        if not (math.isfinite(steps) and steps > 0):
             raise ArgumentValueError(f"decay_steps is a positive number of steps, not {decay_steps}")
-        self.decay_steps, self.decay_rate, self.staircase = decay_steps, decay_rate, staircase
+        rate = Range().check("decay_rate", as_number("decay_rate", decay_rate))
+        self.decay_steps, self.decay_rate, self.staircase = steps, rate, bool(staircase)
 
     def call(self, step: NDArray) -> NDArray:
         """Return the number."""
@@ -94,12 +139,23 @@ class ExponentialDecay(DecayScheduler):
         return self.init_value * weft.power(weft.full_like(times, self.decay_rate), times)
 
 
-def as_schedule(name: str, value: float | DecayScheduler, least: float | None = None) -> DecayScheduler:
-    """Return a number as a schedule; an error if it is neither, or below the least that it may be."""
+def as_schedule(name: str, value: float | DecayScheduler, among: Range) -> DecayScheduler:
+    """Return a number as a schedule; an error if it is neither, or if it begins with none of the numbers it may be."""
     if isinstance(value, DecayScheduler):
+        among.check(f"{name}, which begins with init_value,", getattr(value, "init_value", 0.0))
         return value
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ArgumentTypeError(f"{name} is a number or an opt.DecayScheduler, not {type(value).__name__}")
-    if least is not None and not value >= least:
-        raise ArgumentValueError(f"{name} is at least {least:g}, not {value}")
-    return Constant(value)
+    return Constant(among.check(name, value))
+
+
+def computed(schedule: DecayScheduler, step: NDArray, dtype: npt.DTypeLike) -> NDArray:
+    """Return what a schedule is after so many steps; an error if it answers anything but an array of one element."""
+    found = schedule(step)
+    name = type(schedule).__name__
+    if not isinstance(found, NDArray):
+        raise ArgumentTypeError(
+            f"{name}.call() returns an array, computed from the array that it is given, not {type(found).__name__}: a number "
+            "would stay what it was when a program was recorded"
+        )
+    if found.size != 1:
+        raise ShapeError(f"{name}.call() returns an array of one element, not of shape {found.shape}")
+    return found.astype(dtype).reshape(step.shape)
