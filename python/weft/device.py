@@ -33,6 +33,7 @@ __all__ = [
     "create_cuda_gpu_on",
     "create_cuda_gpus",
     "create_cuda_gpus_on",
+    "default_device",
     "device_query",
     "enable_lazy_alloc",
     "get_default_device",
@@ -224,6 +225,10 @@ def get_default_device() -> Device:
     'cpu'
     """
     return face("cpu:0")
+
+
+#: The first CPU, which `get_default_device` returns.
+default_device = get_default_device()
 
 
 def create_cpu_device() -> Device:

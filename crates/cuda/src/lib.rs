@@ -42,10 +42,11 @@
 //! |---|---|---|
 //! | choose | the stream: that of the producer which the op alone follows, else the next one that gets on; copies have their own | - |
 //! | prepare | memory for what lies nowhere yet; the fences that the accesses ask for, in each part that they overlap: a read the writer's, a mutation the readers', and that of the allocation where there is neither | the buffer's lock |
+//! | ask | events of those that are not recorded yet are recorded, each on its own stream | each one's turn |
 //! | wait | the stream waits for each of those that it is not behind already | the stream's turn |
-//! | announce | an event is taken and numbered, so that what is issued cannot end up without one | the stream's turn |
+//! | announce | the op is numbered, and has an event, so that what is issued cannot end up without one | the stream's turn |
 //! | issue | the driver's calls | the stream's turn |
-//! | record | the event behind the work: the op's fence | the stream's turn |
+//! | record | the event behind the work, unless the op is brief: its fence | the stream's turn |
 //! | leave | the fence with the buffers, as their writer's or one of their readers' | the buffer's lock |
 //!
 //! A buffer's lock comes before a stream's turn, never after it, and a thread has one turn at a time.
@@ -58,18 +59,38 @@
 //! A stream *is behind* a fence that is its own, or that it has waited for, or any older fence of a stream of which it
 //! has waited for a newer one. Work is ordered by that alone: never by what some thread happened to see.
 //!
-//! ## States of a fence
+//! ## Events that ops have in common
+//!
+//! To record an event takes the driver a fourth of the time of a launch, and most are never asked for: a chain on one stream
+//! is in order without them. So *brief* ops, which take the device some microseconds at most, have an event in common, as many
+//! as come in a row: a *block*. Its event is recorded behind all of its ops that are issued by then, and the next op begins
+//! another block,
+//!
+//! | when | by | because |
+//! |---|---|---|
+//! | another stream has to come behind one of them | who issues there, before it takes its own turn | it waits for an event |
+//! | the host asks for one of them | who asks, if it gets the turn at once; else it has the answer "not yet" | it looks at an event |
+//! | an op comes that is not brief | who issues it | it is waited for by itself |
+//! | the stream is about to wait, or foreign code is to have it | who has the turn | who waits for the block waits for nothing else |
+//! | there are 16 of them | who issued the last one | that is all that anybody waits for in vain |
+//!
+//! Whoever records has the stream's turn and is inside of its context, so no op comes in between, and a thread still has one
+//! turn at a time. Who only looks never waits for the turn: a launch may hold it for as long as the device's queue is full.
+//! Streams that somebody else made have no blocks: who made one may capture on it at any time.
+//!
+//! ## States of an event
 //!
 //! | state | event | who may touch what | next |
 //! |---|---|---|---|
-//! | spare | recorded before, happened; or new | its stream's ledger owns the cell | announced, by an op about to be issued |
-//! | announced | not recorded yet | that op alone | recorded, in the same turn |
-//! | recorded | recorded once | whoever holds the [`Fence`] queries it, or lets streams wait for it; nobody records it | known, by a query; given back, by the last holder |
+//! | spare | happened, or never recorded | its stream's ledger owns the mark | announced, by an op about to be issued |
+//! | announced | not recorded yet | that op alone | open or recorded, in the same turn |
+//! | open | not recorded yet | brief ops of the stream join it; whoever asks has it recorded, in the stream's turn | recorded; given back, by the last holder |
+//! | recorded | recorded once | whoever holds a [`Fence`] of it queries it, or lets streams wait for it; nobody records it | known, by a query; given back, by the last holder |
 //! | known | happened, or the device has failed | as before; the outcome never changes | given back, by the last holder |
-//! | given back | recorded; may not have happened | its stream's ledger | spare, when it has happened |
+//! | given back | recorded, and may not have happened; or not recorded | its stream's ledger | spare, when it has happened |
 //!
-//! So an event is recorded anew only when it has happened and nobody holds its fence: no waiter, on the host or on a
-//! stream, can miss what it waits for. An event belongs to one op.
+//! So an event is recorded anew only when it has happened and nobody holds a fence of it: no waiter, on the host or on a
+//! stream, can miss what it waits for.
 //!
 //! ## Which memory may die when
 //!
@@ -92,9 +113,10 @@
 //! |---|---|
 //! | a worker in an op: one for each device, in the order of the pushes (see [`weft_engine::Payload::queue`]) | issue; begin a staged copy, [aside](weft_engine::aside) |
 //! | a worker that runs foreign code | the same |
-//! | the poller (one, native, started on first use) | look at fences, complete land ops, copy staged chunks and issue more of them, issue frees that had to wait for a turn |
+//! | the poller (one, native, started on first use) | look at fences, and have their events recorded; complete land ops, copy staged chunks and issue more of them, issue frees that had to wait for a turn |
 //! | whoever drops the last handle on a buffer | issue its free if the turn is to be had at once |
-//! | whoever waits | look at its fence, sleep in between |
+//! | one that pins (native, for a while) | pin blocks for the chunks of copies to come |
+//! | whoever waits | look at its fence, and have its event recorded if the turn is to be had; sleep in between |
 //!
 //! No callback of the driver is used, and none of these threads enters Python. None blocks in the driver, but a launch
 //! may when the device's queue is full, and an allocation while it waits for memory to be freed.
@@ -137,7 +159,7 @@ pub use devices::{Cuda, Device, Lane, StreamRuns};
 pub use driver::DEFAULT_STREAM;
 pub use error::{CudaError, DriverError};
 pub use graphs::{Bundle, CopyWithin, Issued, Member, Place};
-pub use issue::{Begun, Request};
+pub use issue::{BRIEF, Begun, Request};
 pub use label::Label;
 pub use launches::{
     BackToBack, CallTimes, CompileError, Compiler, Kernel, Launch, LaunchPlan, Launcher, Module, Parameter,

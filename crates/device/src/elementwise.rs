@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 use weft_array::{Access, Array, ArrayError, DType, Scalar};
 use weft_cuda::driver::Dimensions;
-use weft_cuda::{CudaError, Device, DeviceBuffer, Label, Launch, Launcher, Parameter};
+use weft_cuda::{BRIEF, CudaError, Device, DeviceBuffer, Label, Launch, Launcher, Parameter};
 use weft_engine::AccessKind;
 
 use ElementwiseOperand as Operand;
@@ -452,6 +452,7 @@ impl<'a> Ready<'a> {
                 }
             }
         }
-        Ok(launch)
+        let bytes = launch.accesses().iter().fold(0_usize, |sum, access| sum.saturating_add(access.range.len()));
+        Ok(launch.brief(bytes <= BRIEF))
     }
 }

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 import weft
 from weft._core import NDArray
@@ -50,10 +49,10 @@ class Range:
 
 
 def as_number(name: str, value: object, wanted: str = "a number") -> float:
-    """Return a Python number, or one of NumPy's, as it is; ArgumentTypeError, with the name, if it is none."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+    """Return the number that a value is, Python's or NumPy's; ArgumentTypeError, with the name, if it is none."""
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise ArgumentTypeError(f"{name} is {wanted}, not {type(value).__name__}")
-    return value if isinstance(value, int | float) else float(value)
+    return float(value)
 
 
 class DecayScheduler:

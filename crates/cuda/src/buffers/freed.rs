@@ -70,7 +70,8 @@ impl Freed {
             return;
         }
         let stream = self.stream.clone();
-        match stream.try_turn() {
+        let turn = if self.are_recorded() { stream.try_turn() } else { None };
+        match turn {
             Some(turn) => {
                 if let Some(left) = self.issue_on(turn) {
                     left.issue_in_a(CAPTURED);
@@ -83,9 +84,23 @@ impl Freed {
     /// Issues it when the stream's turn is to be had.
     fn issue_in_turn(self) {
         let stream = self.stream.clone();
+        for fence in self.others() {
+            // A device that has failed is found to have failed in the turn, too.
+            let _ = fence.recorded();
+        }
         if let Some(left) = self.issue_on(stream.turn()) {
             left.issue_in_a(CAPTURED);
         }
+    }
+
+    /// The fences that the stream may have to wait for.
+    fn others(&self) -> impl Iterator<Item = &Fence> {
+        self.fences.iter().filter(|fence| !fence.stream().is(&self.stream) && fence.known().is_none())
+    }
+
+    /// Sees to it that their events are recorded, as far as that needs no wait. Answers whether all are.
+    fn are_recorded(&self) -> bool {
+        self.others().all(|fence| matches!(fence.try_recorded(), Ok(Some(_))))
     }
 
     fn issue_in_a(self, while_: Duration) {

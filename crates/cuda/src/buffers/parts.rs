@@ -47,7 +47,7 @@ pub(crate) struct Parts {
 #[inline]
 fn add<A: smallvec::Array<Item = Fence>>(fences: &mut SmallVec<A>, fence: &Fence) {
     match fences.iter_mut().find(|known| known.stream().is(fence.stream())) {
-        Some(known) if known.cell().number < fence.cell().number => *known = fence.clone(),
+        Some(known) if known.number() < fence.number() => *known = fence.clone(),
         Some(_) => {}
         None => fences.push(fence.clone()),
     }

@@ -27,20 +27,33 @@ impl PinnedBlock {
         if class >= CLASSES {
             return Err(CudaError::InvalidArgument(format!("{bytes} bytes are too many for a pinned block")));
         }
-        let size = size_of_class(class);
-        let reused = context.pinned.lend(class);
-        let made = match reused {
-            Some(start) => Ok(start),
-            None => context.enter().and_then(|_entered| {
-                // SAFETY: the context is current.
-                let made = unsafe { context.driver().allocate_pinned(size) };
-                made.map_err(|error| context.refused(&format!("pinning {size} bytes of host memory"), error))
-            }),
-        };
-        if made.is_err() {
-            context.pinned.not_lent(class);
+        match context.pinned.lend(class) {
+            Some(start) => Ok(Self { start, class, context: Arc::clone(context) }),
+            None => Self::pin(context, class),
         }
-        Ok(Self { start: made?, class, context: Arc::clone(context) })
+    }
+
+    /// One that a chunk of a copy goes through: of those that are kept, one for a whole chunk if there is none of its size.
+    pub(crate) fn for_chunk(context: &Arc<Context>, bytes: usize) -> Result<Self, CudaError> {
+        let class = class_of(bytes);
+        let kept = [class, context.chunk_class().max(class)]
+            .into_iter()
+            .find_map(|class| Some((class, context.pinned.lend(class)?)));
+        if let Some((class, start)) = kept {
+            return Ok(Self { start, class, context: Arc::clone(context) });
+        }
+        context.pin_ahead();
+        Self::pin(context, class)
+    }
+
+    fn pin(context: &Arc<Context>, class: usize) -> Result<Self, CudaError> {
+        let size = size_of_class(class);
+        let _entered = context.enter()?;
+        // SAFETY: the context is current.
+        let made = unsafe { context.driver().allocate_pinned(size) };
+        let start = made.map_err(|error| context.refused(&format!("pinning {size} bytes of host memory"), error))?;
+        context.pinned.lent(class);
+        Ok(Self { start, class, context: Arc::clone(context) })
     }
 
     /// The first byte.

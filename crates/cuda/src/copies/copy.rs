@@ -6,7 +6,7 @@ use crate::buffers::{Access, DeviceBuffer};
 use crate::devices::{Device, Lane};
 use crate::driver::Pattern;
 use crate::error::CudaError;
-use crate::issue::{Issuing, Request};
+use crate::issue::{BRIEF, Issuing, Request};
 use crate::label::Label;
 use crate::streams::Fence;
 use std::sync::Arc;
@@ -81,7 +81,8 @@ impl HostMemory {
 pub fn fill(label: &Label, to: &Region, pattern: Pattern) -> Result<Fence, CudaError> {
     to.check_pattern(pattern)?;
     let accesses = [to.access(AccessKind::Mutate)];
-    to.device().issue(&Request::new(label, &accesses), |issuing| put_fill(issuing, to, 0, pattern))
+    let request = Request { brief: to.bytes <= BRIEF, ..Request::new(label, &accesses) };
+    to.device().issue(&request, |issuing| put_fill(issuing, to, 0, pattern))
 }
 
 impl Region {
@@ -112,7 +113,7 @@ pub fn copy(label: &Label, to: &Region, from: &Region) -> Result<Fence, CudaErro
     check_sizes(to.bytes, from.bytes)?;
     let accesses = [from.access(AccessKind::Read), to.access(AccessKind::Mutate)];
     if to.device() == from.device() {
-        let request = Request::new(label, &accesses).moving(to.bytes);
+        let request = Request { brief: to.bytes <= BRIEF, ..Request::new(label, &accesses).moving(to.bytes) };
         return to.device().issue(&request, |issuing| put_copy(issuing, to, from));
     }
     from.device().context().share_with(to.device().context())?;

@@ -156,7 +156,7 @@ impl Staged {
     }
 
     fn issue_chunk(staged: &Arc<Self>, start: usize, bytes: usize) -> Result<(), CudaError> {
-        let block = staged.region.buffer.device().pinned(bytes)?;
+        let block = PinnedBlock::for_chunk(staged.region.buffer.device().context(), bytes)?;
         // SAFETY: `start` lies within the host's memory.
         let host = unsafe { staged.host.start.add(start) };
         if staged.direction == Direction::In {

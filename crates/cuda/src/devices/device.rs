@@ -99,6 +99,7 @@ impl Device {
         let (copy_in, copy_out) = (stream(greatest)?, stream(greatest)?);
         let (urgent, copy_across, imports) = Default::default();
         let (captures, adopting, loads) = Default::default();
+        context.pin_ahead();
         Ok(Self(Arc::new(Inner {
             queue: InOrder::named(&format!("cuda:{index}")),
             context,

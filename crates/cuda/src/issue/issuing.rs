@@ -4,7 +4,7 @@
 //! 2. *Prepare* the buffers: allocate what lies nowhere yet, collect the fences that the accesses ask for.
 //! 3. Take the stream's *turn*; make it *wait* for those fences that it is not behind already.
 //! 4. *Issue*: calls of the driver that put work on the stream.
-//! 5. *Record* a fence, give the turn back, and leave the fence with the buffers.
+//! 5. *Record* an event behind it, unless it is brief; give the turn back, and leave the fence with the buffers.
 //!
 //! Foreign code, which issues on the stream while it holds locks of its own, gets in between [`Device::begin`] (1 to
 //! 3) and [`Begun::finish`] (5) without the turn: others may get in too, and its fence then stands for their work as
@@ -16,7 +16,7 @@ use crate::devices::Device;
 use crate::driver::{DeviceAddress, Driver};
 use crate::error::{CudaError, DriverError};
 use crate::label::Label;
-use crate::streams::{Entered, Fence, FenceCell, Span, Stream, Turn};
+use crate::streams::{Entered, Fence, Mark, Span, Stream, Turn};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -38,8 +38,16 @@ impl Issuing<'_> {
     }
 }
 
-fn follow(turn: &mut Turn<'_>, fences: &Fences) -> Result<(), CudaError> {
-    fences.iter().try_for_each(|fence| turn.wait_for(fence))
+/// Takes the stream's turn, and puts what comes next behind these fences. Their events are recorded before: on their own
+/// streams, whose turns go with no other one.
+#[inline]
+fn follow<'s>(stream: &'s Stream, fences: &Fences) -> Result<Turn<'s>, CudaError> {
+    for fence in fences.iter().filter(|fence| !fence.stream().is(stream) && fence.known().is_none()) {
+        fence.recorded()?;
+    }
+    let mut turn = stream.turn();
+    fences.iter().try_for_each(|fence| turn.wait_for(fence))?;
+    Ok(turn)
 }
 
 fn prepare(request: &Request<'_>, stream: &Stream) -> Result<(Addresses, Fences), CudaError> {
@@ -75,16 +83,15 @@ impl Device {
         let request = &Request { label, ..*request };
         let stream = self.choose(request)?;
         let (addresses, fences) = prepare(request, &stream)?;
-        let mut turn = stream.turn();
         let driver = self.context().driver();
         let issuing = Issuing { driver, stream: &stream, addresses: &addresses, label };
-        follow(&mut turn, &fences)?;
+        let mut turn = follow(&stream, &fences)?;
         let announced = turn.announce(label)?;
         let span = turn.begin_span(label, request.moves as u64);
         let outcome = work(&issuing);
         turn.end_span(span);
         // Whatever the outcome: some of the work may be on its way.
-        let fence = turn.record_announced(announced, label);
+        let fence = turn.leave(announced, label, request.brief && request.stream.is_none());
         drop(turn);
         if let Ok(fence) = &fence {
             issued(request.accesses, fence);
@@ -99,9 +106,9 @@ impl Device {
         let (label, accesses) = (request.label.of_running(request.place), request.accesses);
         let request = &Request { label: &label, ..*request };
         let (addresses, fences) = prepare(request, &stream)?;
-        let mut turn = stream.turn();
-        follow(&mut turn, &fences)?;
-        let taken = Some(stream.take_cell(&label)?);
+        let mut turn = follow(&stream, &fences)?;
+        turn.close()?;
+        let taken = Some(stream.take_mark(&label)?);
         let span = turn.begin_span(&label, request.moves as u64);
         drop(turn);
         Ok(Begun { label, accesses, stream, addresses, taken, span, _entered: entered })
@@ -118,7 +125,7 @@ pub struct Begun<'a> {
     stream: Stream,
     addresses: Addresses,
     /// The event for the fence to come; nothing when it has.
-    taken: Option<Arc<FenceCell>>,
+    taken: Option<Arc<Mark>>,
     span: Option<Span>,
     _entered: Entered<'a>,
 }
@@ -146,7 +153,7 @@ impl Begun<'_> {
         let mut turn = self.stream.turn();
         turn.end_span(self.span.take());
         let announced = turn.announce_taken(taken, &self.label);
-        let fence = turn.record_announced(announced, &self.label)?;
+        let fence = turn.leave(announced, &self.label, false)?;
         drop(turn);
         issued(self.accesses, &fence);
         Ok(fence)

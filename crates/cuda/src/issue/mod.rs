@@ -5,4 +5,4 @@ mod request;
 
 pub use issuing::Begun;
 pub(crate) use issuing::Issuing;
-pub use request::Request;
+pub use request::{BRIEF, Request};

@@ -5,6 +5,9 @@ use crate::devices::Lane;
 use crate::label::Label;
 use crate::streams::Stream;
 
+/// A device goes over so many bytes in some microseconds.
+pub const BRIEF: usize = 1 << 20;
+
 /// What is to be issued.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
@@ -22,13 +25,15 @@ pub struct Request<'a> {
     pub place: u64,
     /// Bytes that it moves, if it is a copy; for traces.
     pub moves: usize,
+    /// Whether it takes the device some microseconds at most: who waits for such an op may as well wait for a few more.
+    pub brief: bool,
 }
 
 impl<'a> Request<'a> {
     /// A request for multiprocessors, on any stream.
     #[must_use]
     pub const fn new(label: &'a Label, accesses: &'a [Access]) -> Self {
-        Self { label, accesses, lane: Lane::Compute, priority: 0, stream: None, place: 0, moves: 0 }
+        Self { label, accesses, lane: Lane::Compute, priority: 0, stream: None, place: 0, moves: 0, brief: false }
     }
 
     /// The same on this lane.

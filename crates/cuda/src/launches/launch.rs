@@ -87,6 +87,7 @@ impl Launcher {
             (&raw mut (*at).given).write(0);
             (&raw mut (*at).pointers).write(0);
             (&raw mut (*at).stream).write(None);
+            (&raw mut (*at).brief).write(false);
             (&raw mut (*at).words).write(SmallVec::with_capacity(self.0.plan.words));
             (&raw mut (*at).accesses).write(SmallVec::new());
             inner.assume_init()
@@ -115,6 +116,7 @@ struct Inner {
     given: u32,
     pointers: u32,
     stream: Option<Stream>,
+    brief: bool,
     /// The parameters, packed; each starts with a word of its own. That of a pointer has its offset, to which the address
     /// is added when the op is issued.
     words: SmallVec<[u64; 8]>,
@@ -277,7 +279,7 @@ impl Launch {
             let message = format!("{} accesses memory {wanted} times, and {found} were given", self.label());
             return Err(CudaError::InvalidArgument(message));
         }
-        let Inner { launcher, dimensions, priority, given: arguments, pointers, stream, .. } = &*self.inner;
+        let Inner { launcher, dimensions, priority, given: arguments, pointers, stream, brief, .. } = &*self.inner;
         let inner = Inner {
             launcher: launcher.clone(),
             dimensions: *dimensions,
@@ -285,6 +287,7 @@ impl Launch {
             given: *arguments,
             pointers: *pointers,
             stream: stream.clone(),
+            brief: *brief,
             words,
             accesses: given,
         };
@@ -308,6 +311,14 @@ impl Launch {
     #[must_use]
     pub fn at(mut self, place: u64) -> Self {
         self.place = place;
+        self
+    }
+
+    /// It takes the device some microseconds at most, so that several may have one event: who waits for one of them may as
+    /// well wait for a few more. What runs for longer is not to be waited for in vain.
+    #[must_use]
+    pub fn brief(mut self, brief: bool) -> Self {
+        self.inner.brief = brief;
         self
     }
 
@@ -407,6 +418,7 @@ impl Launch {
             priority: self.inner.priority,
             place: self.place,
             stream: self.inner.stream.as_ref(),
+            brief: self.inner.brief,
             ..Request::new(self.label(), self.accesses())
         };
         self.device().issue(&request, |issuing| self.put(issuing))

@@ -59,30 +59,48 @@ impl PinnedPool {
         state.free.iter_mut().flat_map(std::mem::take).collect()
     }
 
-    /// Counts a block of this class as lent, and takes one that is kept, if there is one.
+    /// Lends a block of this class that is kept, if there is one.
     pub(crate) fn lend(&self, class: usize) -> Option<NonNull<u8>> {
         let mut state = self.lock();
+        let reused = state.free[class].pop()?;
+        state.kept -= size_of_class(class);
         state.lent += size_of_class(class);
-        let reused = state.free[class].pop();
-        state.kept -= reused.map_or(0, |_| size_of_class(class));
-        reused
+        Some(reused)
     }
 
-    /// None was to be had.
-    pub(crate) fn not_lent(&self, class: usize) {
-        self.lock().lent -= size_of_class(class);
+    /// Blocks of this class that are kept.
+    pub(crate) fn kept(&self, class: usize) -> usize {
+        self.lock().free[class].len()
+    }
+
+    /// Keeps a block that was pinned for what is to come. Answers whether it does.
+    #[must_use]
+    pub(crate) fn add(&self, class: usize, start: NonNull<u8>) -> bool {
+        self.lock().keep(class, start)
+    }
+
+    /// Counts a block that was pinned for who wants it now.
+    pub(crate) fn lent(&self, class: usize) {
+        self.lock().lent += size_of_class(class);
     }
 
     /// Takes a block back. Answers whether it is kept; otherwise it is the caller's to free.
     #[must_use]
     pub(crate) fn give_back(&self, class: usize, start: NonNull<u8>) -> bool {
-        let (mut state, size) = (self.lock(), size_of_class(class));
-        state.lent -= size;
-        if state.kept + size > KEPT {
+        let mut state = self.lock();
+        state.lent -= size_of_class(class);
+        state.keep(class, start)
+    }
+}
+
+impl State {
+    fn keep(&mut self, class: usize, start: NonNull<u8>) -> bool {
+        let size = size_of_class(class);
+        if self.kept + size > KEPT {
             return false;
         }
-        state.kept += size;
-        state.free[class].push(start);
+        self.kept += size;
+        self.free[class].push(start);
         true
     }
 }

@@ -1,5 +1,6 @@
 //! What a device's streams, buffers and kernels share: its primary context, its fault, its figures.
 
+use super::ahead::Ahead;
 use super::retired::{Retired, bury, reap};
 use super::runtime::Runtime;
 use super::spans::Timings;
@@ -28,6 +29,7 @@ pub(crate) struct Context {
     fault: OnceLock<CudaError>,
     pub(crate) memory: Accounts,
     pub(crate) pinned: PinnedPool,
+    pub(crate) ahead: Ahead,
     pub(crate) timings: Timings,
     modules: Mutex<Vec<ModuleHandle>>,
     streams: Mutex<Vec<WeakStream>>,
@@ -64,7 +66,7 @@ impl Context {
             refused(error)
         })?;
         let (runtime, fault) = (Arc::clone(runtime), OnceLock::new());
-        let (memory, pinned, modules) = Default::default();
+        let (memory, pinned, ahead, modules) = Default::default();
         let (timings, streams, retired, peers, deferred) = Default::default();
         Ok(Self {
             runtime,
@@ -75,6 +77,7 @@ impl Context {
             fault,
             memory,
             pinned,
+            ahead,
             timings,
             modules,
             streams,
@@ -149,6 +152,7 @@ impl Context {
 
     /// Gives the pinned blocks back that nobody uses.
     pub(crate) fn free_pinned(&self) {
+        self.ahead.reset();
         for start in self.pinned.take_kept() {
             // SAFETY: it was kept for reuse, so nobody uses it.
             let _ = unsafe { self.driver().free_pinned(start) };

@@ -13,21 +13,40 @@ use weft_engine::Wait;
 /// How long a wait sleeps between two ticks.
 pub(crate) const TICK: Duration = Duration::from_millis(50);
 
-/// An event and what it stands for. Owned by the fences that hold it, then by its stream, which uses it again.
+/// An event, and what it stands for: some ops of a stream in a row, which have it in common. Owned by their fences, then by
+/// the stream, which uses it again.
 #[derive(Debug)]
-pub(crate) struct FenceCell {
+pub(crate) struct Mark {
     pub(crate) event: EventHandle,
-    pub(crate) number: u64,
     /// Nothing while it is spare: a stream does not hold itself.
-    pub(crate) stream: Option<Stream>,
-    /// What was found out; nothing while the op may still run.
-    pub(crate) outcome: OnceLock<Result<(), Box<CudaError>>>,
+    stream: Option<Stream>,
+    /// The number of the last op that the event is behind, once it is recorded; set in the stream's turn.
+    behind: OnceLock<u64>,
+    /// What was found out; nothing while one of the ops may still run.
+    outcome: OnceLock<Result<(), Box<CudaError>>>,
 }
 
-impl FenceCell {
-    /// A spare one.
+impl Mark {
+    /// A spare one, whose event has not been recorded.
     pub(crate) fn new(event: EventHandle) -> Self {
-        Self { event, number: 0, stream: None, outcome: OnceLock::new() }
+        Self { event, stream: None, behind: OnceLock::new(), outcome: OnceLock::new() }
+    }
+
+    /// The same for ops of this stream that are about to be issued.
+    pub(crate) fn begin(&mut self, stream: &Stream) {
+        *self = Self { stream: Some(stream.clone()), ..Self::new(self.event) };
+    }
+
+    /// The number of the last op that the event is behind; nothing while it is not recorded.
+    #[inline]
+    pub(crate) fn behind(&self) -> Option<u64> {
+        self.behind.get().copied()
+    }
+
+    /// Notes that the event was recorded behind this op.
+    pub(crate) fn is_behind(&self, number: u64) {
+        // Once: whoever records has the turn, and looks before.
+        let _ = self.behind.set(number);
     }
 }
 
@@ -35,51 +54,80 @@ impl FenceCell {
 #[derive(Clone)]
 pub struct Fence {
     /// Taken when this is dropped.
-    cell: Option<Arc<FenceCell>>,
+    mark: Option<Arc<Mark>>,
+    number: u64,
 }
 
 impl Fence {
     #[inline]
-    pub(crate) fn new(cell: Arc<FenceCell>) -> Self {
-        Self { cell: Some(cell) }
+    pub(crate) fn new(mark: Arc<Mark>, number: u64) -> Self {
+        Self { mark: Some(mark), number }
     }
 
     #[inline]
-    pub(crate) fn cell(&self) -> &FenceCell {
+    pub(crate) fn mark(&self) -> &Arc<Mark> {
         // Only drop() takes it, and nobody sees a dropped fence.
-        self.cell.as_ref().unwrap_or_else(|| unreachable!("taken by drop alone"))
+        self.mark.as_ref().unwrap_or_else(|| unreachable!("taken by drop alone"))
+    }
+
+    /// The number of the op on its stream.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     /// The stream that the op is on.
     #[must_use]
     #[inline]
     pub fn stream(&self) -> &Stream {
-        // Set when the cell was announced, before there was a fence.
-        self.cell().stream.as_ref().unwrap_or_else(|| unreachable!("a fence has a stream"))
+        // Set when the first op was announced, before there was a fence.
+        self.mark().stream.as_ref().unwrap_or_else(|| unreachable!("a fence has a stream"))
+    }
+
+    /// Sees to it that the event is recorded, and answers it. Who calls has no turn.
+    pub(crate) fn recorded(&self) -> Result<EventHandle, CudaError> {
+        if self.mark().behind().is_none() {
+            let stream = self.stream();
+            let _entered = stream.context().enter()?;
+            stream.turn().record_behind(self)?;
+        }
+        Ok(self.mark().event)
+    }
+
+    /// The event and the last op that it is behind, which is recorded now if nobody has the stream's turn; nothing if
+    /// somebody has.
+    pub(crate) fn try_recorded(&self) -> Result<Option<(EventHandle, u64)>, CudaError> {
+        if self.mark().behind().is_none() {
+            let stream = self.stream();
+            let _entered = stream.context().enter()?;
+            let Some(mut turn) = stream.try_turn() else { return Ok(None) };
+            turn.record_behind(self)?;
+        }
+        Ok(self.event())
+    }
+
+    /// The event, and the last op that it is behind; nothing while it is not recorded.
+    #[inline]
+    pub(crate) fn event(&self) -> Option<(EventHandle, u64)> {
+        self.mark().behind().map(|behind| (self.mark().event, behind))
     }
 
     /// The op. Its name is forgotten when some thousand more were issued on its stream.
     #[must_use]
     pub fn label(&self) -> Label {
-        self.stream().label(self.cell().number).unwrap_or_else(|| Label::from("?"))
-    }
-
-    /// The event, for foreign code that waits for it on a stream of its own. It is this fence's while that lives.
-    #[must_use]
-    pub fn event(&self) -> EventHandle {
-        self.cell().event
+        self.stream().label(self.number).unwrap_or_else(|| Label::from("?"))
     }
 
     /// Whether both stand for one op.
     #[inline]
     pub(crate) fn is(&self, other: &Self) -> bool {
-        std::ptr::eq(self.cell(), other.cell())
+        self.number == other.number && self.stream().is(other.stream())
     }
 
     /// What is known without asking the device.
     #[inline]
     pub(crate) fn known(&self) -> Option<&Result<(), Box<CudaError>>> {
-        self.cell().outcome.get()
+        self.mark().outcome.get()
     }
 
     /// Whether the op has ended. Asks the device, and does not wait.
@@ -89,13 +137,13 @@ impl Fence {
     /// [`CudaError::Fault`] if the device failed before the op was seen to end: that stays so. [`CudaError::Refused`] if
     /// the driver would not say this time.
     pub fn is_done(&self) -> Result<bool, CudaError> {
-        let cell = self.cell();
-        let outcome = match cell.outcome.get() {
+        let known = &self.mark().outcome;
+        let outcome = match known.get() {
             Some(outcome) => outcome,
-            None => match self.stream().query(cell) {
+            None => match self.stream().query(self) {
                 Ok(false) => return Ok(false),
-                Ok(true) => cell.outcome.get_or_init(|| Ok(())),
-                Err(fault @ CudaError::Fault { .. }) => cell.outcome.get_or_init(|| Err(Box::new(fault))),
+                Ok(true) => known.get_or_init(|| Ok(())),
+                Err(fault @ CudaError::Fault { .. }) => known.get_or_init(|| Err(Box::new(fault))),
                 Err(error) => return Err(error),
             },
         };
@@ -140,22 +188,30 @@ impl Fence {
 }
 
 impl Drop for Fence {
-    /// The last one gives the cell back. Two that go at the same time both see the other: then the one that is left with the
-    /// content wraps it anew.
+    /// The last one gives the event back. Two that go at the same time both see the other: then the one that is left with
+    /// the content wraps it anew; so does one that goes while further ops may still join it.
     #[inline]
     fn drop(&mut self) {
-        let Some(mut cell) = self.cell.take() else { return };
-        if let Some(last) = Arc::get_mut(&mut cell) {
+        let Some(mut mark) = self.mark.take() else { return };
+        if let Some(last) = Arc::get_mut(&mut mark) {
             if let Some(stream) = last.stream.take() {
-                stream.recycle(cell);
+                stream.recycle(mark);
             }
-        } else if let Some(mut last) = Arc::into_inner(cell)
+        } else if let Some(mut last) = Arc::into_inner(mark)
             && let Some(stream) = last.stream.take()
         {
             stream.recycle(Arc::new(last));
         }
     }
 }
+
+impl PartialEq for Fence {
+    fn eq(&self, other: &Self) -> bool {
+        self.is(other)
+    }
+}
+
+impl Eq for Fence {}
 
 impl fmt::Debug for Fence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,7 +2,7 @@
 //!
 //! Either side is put behind the other during a call, so nothing of theirs is kept.
 
-use super::fence::{Fence, FenceCell};
+use super::fence::{Fence, Mark};
 use super::stream::Turn;
 use crate::driver::StreamHandle;
 use crate::error::CudaError;
@@ -17,18 +17,20 @@ impl Turn<'_> {
     /// It is a stream of this one's context, or [`DEFAULT_STREAM`](crate::DEFAULT_STREAM).
     pub(crate) unsafe fn follow_foreign(&mut self, other: StreamHandle, label: &Label) -> Result<Fence, CudaError> {
         let stream = self.stream();
-        let (context, mut cell) = (stream.context(), stream.take_cell(label)?);
+        self.close()?;
+        let (context, mark) = (stream.context(), stream.take_mark(label)?);
         // SAFETY: the caller's promise; nobody else has the event, and the turn is used inside of the context.
         let followed = unsafe {
-            let recorded = context.driver().record_event(cell.event, other);
-            recorded.and_then(|()| context.driver().wait_event(stream.handle(), cell.event))
+            let recorded = context.driver().record_event(mark.event, other);
+            recorded.and_then(|()| context.driver().wait_event(stream.handle(), mark.event))
         };
         let fence = followed.map_err(|error| context.refused(label, error)).and_then(|()| self.record(label));
         // It is spare when this stream has come past it.
-        if let (Some(cell), Ok(fence)) = (Arc::get_mut(&mut cell), &fence) {
-            *cell = FenceCell { number: fence.cell().number, ..FenceCell::new(cell.event) };
+        let spare = Mark::new(mark.event);
+        if let Ok(fence) = &fence {
+            spare.is_behind(fence.number());
         }
-        stream.recycle(cell);
+        stream.recycle(Arc::new(spare));
         fence
     }
 }
@@ -42,8 +44,8 @@ impl Fence {
     pub unsafe fn lead(&self, other: StreamHandle) -> Result<(), CudaError> {
         let context = self.stream().context();
         let _entered = context.enter()?;
+        let event = self.recorded()?;
         // SAFETY: the event is this fence's; the rest is the caller's promise.
-        unsafe { context.driver().wait_event(other, self.event()) }
-            .map_err(|error| context.refused(&self.label(), error))
+        unsafe { context.driver().wait_event(other, event) }.map_err(|error| context.refused(&self.label(), error))
     }
 }

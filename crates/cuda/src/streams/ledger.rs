@@ -1,7 +1,7 @@
 //! What is known of a stream's fences: which are done, which ops may not be, which events are spare.
 
-use super::fence::FenceCell;
-use crate::driver::Driver;
+use super::fence::Mark;
+use crate::driver::{Driver, EventHandle};
 use crate::error::DriverError;
 use crate::label::Label;
 use std::collections::VecDeque;
@@ -12,6 +12,11 @@ const SPARE: usize = 64;
 /// Labels of ops that may be unfinished, for messages. More than a device's queue holds.
 const LABELS: usize = 2048;
 
+/// The last op that a spare event is behind.
+fn last_op(mark: &Mark) -> u64 {
+    mark.behind().unwrap_or(0)
+}
+
 /// A stream's books. The lock around them is held for a few moves of memory, and for the query of an event.
 #[derive(Default)]
 pub(crate) struct Ledger {
@@ -21,45 +26,56 @@ pub(crate) struct Ledger {
     announced: u64,
     /// The ops of the last fences; the last one is that of the fence `announced`.
     labels: VecDeque<Label>,
-    /// Cells that nobody holds, in the order in which they were given back.
-    spare: VecDeque<Arc<FenceCell>>,
+    /// The event that was recorded last, and the op that it is behind.
+    newest: Option<(EventHandle, u64)>,
+    /// Those that nobody holds, in the order in which they were given back.
+    spare: VecDeque<Arc<Mark>>,
 }
 
 impl Ledger {
     /// An event that nothing waits for: a spare one that has happened, or a new one. Inside of the context.
     #[inline]
-    pub(crate) fn take(&mut self, driver: &dyn Driver) -> Result<Arc<FenceCell>, DriverError> {
-        if self.spare.len() >= SPARE && self.spare[0].number > self.done {
+    pub(crate) fn take(&mut self, driver: &dyn Driver) -> Result<Arc<Mark>, DriverError> {
+        if self.spare.len() >= SPARE && last_op(&self.spare[0]) > self.done {
             // One look in the middle tells for those before it, so that most fences cost none; unless the first is a
             // newer one, given back out of order.
             let (first, middle) = (&self.spare[0], &self.spare[SPARE / 2]);
-            let looked_at = if middle.number > first.number { middle } else { first };
-            // SAFETY: the cell has its event.
+            let looked_at = if last_op(middle) > last_op(first) { middle } else { first };
+            // SAFETY: the mark has its event.
             if unsafe { driver.has_happened(looked_at.event) }? {
-                self.done = self.done.max(looked_at.number);
+                self.done = self.done.max(last_op(looked_at));
             }
         }
-        if self.spare.front().is_some_and(|cell| cell.number <= self.done)
-            && let Some(cell) = self.spare.pop_front()
+        if self.spare.front().is_some_and(|mark| last_op(mark) <= self.done)
+            && let Some(mark) = self.spare.pop_front()
         {
-            return Ok(cell);
+            return Ok(mark);
         }
         // SAFETY: the context is current.
         let event = unsafe { driver.create_event(false) }?;
-        Ok(Arc::new(FenceCell::new(event)))
+        Ok(Arc::new(Mark::new(event)))
     }
 
     /// Finds out what is done, roughly. Inside of the context.
     pub(crate) fn look(&mut self, driver: &dyn Driver) {
-        let (newest, middle) = (self.spare.len().wrapping_sub(1), self.spare.len() / 2);
-        for at in [newest, middle] {
-            let Some(cell) = self.spare.get(at).filter(|cell| cell.number > self.done) else { return };
-            // SAFETY: the cell has its event.
-            if matches!(unsafe { driver.has_happened(cell.event) }, Ok(true)) {
-                self.done = cell.number;
+        let middle = self.spare.get(self.spare.len() / 2).map(|mark| (mark.event, last_op(mark)));
+        for (event, number) in self.newest.into_iter().chain(middle) {
+            if number <= self.done {
+                return;
+            }
+            // SAFETY: the event is the stream's.
+            if matches!(unsafe { driver.has_happened(event) }, Ok(true)) {
+                self.done = number;
                 return;
             }
         }
+    }
+
+    /// Notes that an event was recorded behind all that was announced. Answers the last op of that.
+    #[inline]
+    pub(crate) fn note_recorded(&mut self, event: EventHandle) -> u64 {
+        self.newest = Some((event, self.announced));
+        self.announced
     }
 
     /// Numbers the fence of an op that is about to be issued.
@@ -79,11 +95,16 @@ impl Ledger {
         self.announced -= 1;
     }
 
-    pub(crate) fn give_back(&mut self, cell: Arc<FenceCell>) {
-        self.spare.push_back(cell);
+    /// Takes one back; an event that was not recorded may be used again at once.
+    #[inline]
+    pub(crate) fn give_back(&mut self, mark: Arc<Mark>) {
+        match mark.behind() {
+            Some(_) => self.spare.push_back(mark),
+            None => self.spare.push_front(mark),
+        }
     }
 
-    pub(crate) fn take_spare(&mut self) -> VecDeque<Arc<FenceCell>> {
+    pub(crate) fn take_spare(&mut self) -> VecDeque<Arc<Mark>> {
         std::mem::take(&mut self.spare)
     }
 
@@ -93,6 +114,10 @@ impl Ledger {
 
     pub(crate) fn is_done(&self, number: u64) -> bool {
         number <= self.done
+    }
+
+    pub(crate) fn announced(&self) -> u64 {
+        self.announced
     }
 
     /// Fences not known to be done.

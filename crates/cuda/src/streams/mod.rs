@@ -1,6 +1,7 @@
 //! A device's context, its streams, and the fences behind what is on them. A context knows its streams, to say which op a
 //! fault may be put down to; so the files of this room know each other.
 
+mod ahead;
 mod backoff;
 mod clock;
 mod context;
@@ -18,7 +19,7 @@ mod timer_slack;
 
 pub(crate) use context::{Context, Entered};
 pub use fence::Fence;
-pub(crate) use fence::FenceCell;
+pub(crate) use fence::Mark;
 pub(crate) use runtime::Runtime;
 pub use runtime::Settings;
 pub(crate) use spans::Span;

@@ -195,7 +195,7 @@ impl Shared {
 /// in another order.
 fn enqueue(jobs: &mut VecDeque<Job>, job: Job) {
     let is_later = |other: &Job| match (&other.until, &job.until) {
-        (Until::Done(other), Until::Done(fence)) => other.cell().number > fence.cell().number,
+        (Until::Done(other), Until::Done(fence)) => other.number() > fence.number(),
         (Until::Due(other), Until::Due(due)) => other > due,
         // Each lane is of one kind.
         _ => false,

@@ -14,11 +14,14 @@ pub struct Settings {
     pub chunk: usize,
     /// Parts of one buffer at most, each with the fences of what was issued on it: it takes time to go through them.
     pub parts: usize,
+    /// Chunks of pinned memory that are made ready before copies want them, when a device is first used and when a copy has
+    /// found none.
+    pub ahead: usize,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { chunk: 1 << 20, parts: 1024 }
+        Self { chunk: 1 << 20, parts: 1024, ahead: 4 }
     }
 }
 

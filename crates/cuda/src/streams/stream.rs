@@ -1,19 +1,30 @@
 //! Streams: what comes first on one runs first; between two, only a wait for a fence makes an order.
 
 use super::context::Context;
-use super::fence::{Fence, FenceCell};
+use super::fence::{Fence, Mark};
 use super::ledger::Ledger;
 use super::retired::Retired;
 use crate::driver::StreamHandle;
-use crate::error::CudaError;
+use crate::error::{CudaError, DriverError};
 use crate::label::Label;
 use crate::memory::{Block, KeptBlocks};
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 
-/// For each stream, by number, the newest of its fences that this one is behind.
-type Behind = Vec<u64>;
+/// Ops that have an event in common, at most.
+const BLOCK: u64 = 16;
+
+/// What only who has the turn knows.
+#[derive(Default)]
+struct Order {
+    /// For each stream, by number, the newest of its fences that this one is behind.
+    behind: Vec<u64>,
+    /// The event of the ops that have none recorded behind them yet, as long as one of them has a fence.
+    open: Weak<Mark>,
+    /// How many ops that are.
+    unmarked: u64,
+}
 
 struct Inner {
     context: Arc<Context>,
@@ -22,7 +33,7 @@ struct Inner {
     /// Keeps a stream that somebody else made.
     keeper: Option<Box<dyn Any + Send + Sync>>,
     /// Whoever holds its lock may issue.
-    behind: Mutex<Behind>,
+    order: Mutex<Order>,
     ledger: Mutex<Ledger>,
     kept: KeptBlocks,
 }
@@ -51,7 +62,7 @@ impl WeakStream {
 /// The right to issue on a stream: between two turns nobody gets in.
 pub(crate) struct Turn<'s> {
     stream: &'s Stream,
-    behind: MutexGuard<'s, Behind>,
+    order: MutexGuard<'s, Order>,
 }
 
 impl Stream {
@@ -80,9 +91,9 @@ impl Stream {
 
     fn with(context: &Arc<Context>, handle: StreamHandle, keeper: Option<Box<dyn Any + Send + Sync>>) -> Self {
         let number = context.runtime.number_stream();
-        let (behind, ledger, kept) = Default::default();
+        let (order, ledger, kept) = Default::default();
         let context_of = Arc::clone(context);
-        let stream = Self(Arc::new(Inner { context: context_of, handle, number, keeper, behind, ledger, kept }));
+        let stream = Self(Arc::new(Inner { context: context_of, handle, number, keeper, order, ledger, kept }));
         context.register(&stream);
         stream
     }
@@ -119,17 +130,17 @@ impl Stream {
     /// Waits for the right to issue.
     #[inline]
     pub(crate) fn turn(&self) -> Turn<'_> {
-        Turn { stream: self, behind: self.0.behind.lock().unwrap_or_else(PoisonError::into_inner) }
+        Turn { stream: self, order: self.0.order.lock().unwrap_or_else(PoisonError::into_inner) }
     }
 
     /// The right to issue, if nobody has it.
     pub(crate) fn try_turn(&self) -> Option<Turn<'_>> {
-        let behind = match self.0.behind.try_lock() {
-            Ok(behind) => behind,
+        let order = match self.0.order.try_lock() {
+            Ok(order) => order,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
-        Some(Turn { stream: self, behind })
+        Some(Turn { stream: self, order })
     }
 
     /// A block for what comes next on the stream, if it has kept one of this size.
@@ -158,11 +169,11 @@ impl Stream {
         self.0.ledger.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a cell that nobody holds any more.
+    /// Takes an event that nobody holds any more.
     #[inline]
-    pub(crate) fn recycle(&self, cell: Arc<FenceCell>) {
+    pub(crate) fn recycle(&self, mark: Arc<Mark>) {
         if !self.0.context.runtime.is_abandoned() {
-            self.ledger().give_back(cell);
+            self.ledger().give_back(mark);
         }
     }
 
@@ -178,30 +189,37 @@ impl Stream {
         self.ledger().label(number).cloned()
     }
 
-    /// Whether a fence of this stream has happened.
-    pub(crate) fn query(&self, cell: &FenceCell) -> Result<bool, CudaError> {
+    /// Whether a fence of this stream has happened. Nobody waits: while another thread issues here, an event that is not
+    /// recorded yet stays so, and has not happened.
+    pub(crate) fn query(&self, fence: &Fence) -> Result<bool, CudaError> {
         let context = &self.0.context;
         if context.runtime.is_abandoned() {
             return Err(CudaError::Forked);
         }
         if let Some(fault) = context.fault() {
-            return if self.ledger().is_done(cell.number) { Ok(true) } else { Err(fault.clone()) };
+            return if self.ledger().is_done(fence.number()) { Ok(true) } else { Err(fault.clone()) };
         }
         let _entered = context.enter_to_leave()?;
-        // SAFETY: the event lives as long as its cell.
-        match unsafe { context.driver().has_happened(cell.event) } {
+        let Some((event, behind)) = fence.try_recorded()? else { return Ok(false) };
+        // SAFETY: the event lives as long as its mark.
+        match unsafe { context.driver().has_happened(event) } {
             Ok(happened) => {
                 if happened {
-                    self.ledger().note_done(cell.number);
+                    self.ledger().note_done(behind);
                 }
                 Ok(happened)
             }
-            Err(error) if error.is_fault() => Err(context.note_fault(Some(self), error).clone()),
-            Err(error) => Err(CudaError::Refused {
-                op: self.label(cell.number).unwrap_or_else(|| Label::from("?")).into(),
-                error,
-            }),
+            Err(error) => Err(self.refused(fence, error)),
         }
+    }
+
+    /// What to answer when the driver refuses to look at a fence, or to record its event.
+    #[cold]
+    fn refused(&self, fence: &Fence, error: DriverError) -> CudaError {
+        if error.is_fault() {
+            return self.0.context.note_fault(Some(self), error).clone();
+        }
+        CudaError::Refused { op: fence.label().into(), error }
     }
 
     /// The first ops that are not known to have ended, so many at most, and how many more there are.
@@ -213,7 +231,7 @@ impl Stream {
     }
 
     /// An event for a fence to come. Inside of the context.
-    pub(crate) fn take_cell(&self, label: &Label) -> Result<Arc<FenceCell>, CudaError> {
+    pub(crate) fn take_mark(&self, label: &Label) -> Result<Arc<Mark>, CudaError> {
         let context = &self.0.context;
         let taken = self.ledger().take(context.driver());
         taken.map_err(|error| context.refused(label, error))
@@ -232,12 +250,12 @@ impl<'s> Turn<'s> {
         self.stream
     }
 
-    /// Puts what comes next behind a fence, unless it is there already.
+    /// Puts what comes next behind a fence, unless it is there already. The fence's event is recorded.
     #[inline]
     pub(crate) fn wait_for(&mut self, fence: &Fence) -> Result<(), CudaError> {
-        let (own, other, cell) = (self.stream, fence.stream(), fence.cell());
+        let (own, other) = (self.stream, fence.stream());
         let at = other.number();
-        if own.is(other) || self.behind.get(at).is_some_and(|behind| *behind >= cell.number) {
+        if own.is(other) || self.order.behind.get(at).is_some_and(|behind| *behind >= fence.number()) {
             return Ok(());
         }
         match fence.known() {
@@ -245,66 +263,114 @@ impl<'s> Turn<'s> {
             Some(Ok(())) => return Ok(()),
             Some(Err(fault)) => return Err(CudaError::clone(fault)),
         }
+        let Some((event, behind)) = fence.event() else {
+            // It could not be recorded before the turn was taken.
+            let (call, code, name) = ("cuEventRecord", DriverError::NOT_READY, "CUDA_ERROR_NOT_READY");
+            return Err(own.context().refused(&fence.label(), DriverError { call, code, name }));
+        };
+        self.close()?;
         let context = own.context();
         // SAFETY: both live; the turn is used inside of the context.
-        unsafe { context.driver().wait_event(own.handle(), cell.event) }
+        unsafe { context.driver().wait_event(own.handle(), event) }
             .map_err(|error| context.refused(&fence.label(), error))?;
-        if self.behind.len() <= at {
-            self.behind.resize(at + 1, 0);
+        let known = &mut self.order.behind;
+        if known.len() <= at {
+            known.resize(at + 1, 0);
         }
-        self.behind[at] = cell.number;
+        known[at] = behind;
         Ok(())
     }
 
     /// Makes a fence behind all that is on the stream now.
     pub(crate) fn record(&mut self, label: &Label) -> Result<Fence, CudaError> {
         let announced = self.announce(label)?;
-        self.record_announced(announced, label)
+        self.leave(announced, label, false)
     }
 
-    /// An event for the op that is about to be issued, numbered: what is issued must not end up without a fence.
+    /// The fence of an op that is about to be issued, which cannot end up without an event from here on.
     #[inline]
-    pub(crate) fn announce(&mut self, label: &Label) -> Result<Arc<FenceCell>, CudaError> {
-        let context = self.stream.context();
-        let mut ledger = self.stream.ledger();
-        let taken = ledger.take(context.driver());
-        let number = if taken.is_ok() { ledger.announce(label) } else { 0 };
+    pub(crate) fn announce(&mut self, label: &Label) -> Result<Fence, CudaError> {
+        let (stream, open) = (self.stream, self.order.open.upgrade());
+        let mut ledger = stream.ledger();
+        let mark = open.map_or_else(|| ledger.take(stream.context().driver()), Ok);
+        let number = if mark.is_ok() { ledger.announce(label) } else { 0 };
         drop(ledger);
-        let mut cell = taken.map_err(|error| context.refused(label, error))?;
-        self.number(&mut cell, number);
-        Ok(cell)
+        Ok(self.begun(mark.map_err(|error| stream.context().refused(label, error))?, number))
     }
 
     /// The same with an event that was taken before.
-    pub(crate) fn announce_taken(&mut self, mut cell: Arc<FenceCell>, label: &Label) -> Arc<FenceCell> {
+    pub(crate) fn announce_taken(&mut self, taken: Arc<Mark>, label: &Label) -> Fence {
+        let open = self.order.open.upgrade();
         let number = self.stream.ledger().announce(label);
-        self.number(&mut cell, number);
-        cell
+        let mark = match open {
+            Some(mark) => {
+                self.stream.recycle(taken);
+                mark
+            }
+            None => taken,
+        };
+        self.begun(mark, number)
     }
 
     #[inline]
-    fn number(&self, cell: &mut Arc<FenceCell>, number: u64) {
-        // Nobody else has it, or it would not have been taken.
-        if let Some(cell) = Arc::get_mut(cell) {
-            *cell = FenceCell { number, stream: Some(self.stream.clone()), ..FenceCell::new(cell.event) };
+    fn begun(&self, mut mark: Arc<Mark>, number: u64) -> Fence {
+        // Nobody else has one that was spare; one that is open has begun.
+        if let Some(spare) = Arc::get_mut(&mut mark) {
+            spare.begin(self.stream);
         }
+        Fence::new(mark, number)
     }
 
-    /// Records the event of what was announced: of the last one, in the same turn.
+    /// Leaves the fence of what was announced last, in the same turn. Its event is recorded now, unless the op is `brief`:
+    /// then only when somebody asks for it, or when there are as many such ops as have one in common.
     #[inline]
-    pub(crate) fn record_announced(&mut self, cell: Arc<FenceCell>, label: &Label) -> Result<Fence, CudaError> {
-        let (stream, fence) = (self.stream, Fence::new(cell));
-        let context = stream.context();
-        // SAFETY: both live, nobody else has the event; the turn is used inside of the context.
-        match unsafe { context.driver().record_event(fence.event(), stream.handle()) } {
-            Ok(()) => Ok(fence),
+    pub(crate) fn leave(&mut self, fence: Fence, label: &Label, brief: bool) -> Result<Fence, CudaError> {
+        self.order.unmarked += 1;
+        // Who made a stream may capture on it, or let it go, at any time.
+        if brief && self.stream.0.keeper.is_none() && self.order.unmarked < BLOCK {
+            if self.order.open.strong_count() == 0 {
+                self.order.open = Arc::downgrade(fence.mark());
+            }
+            return Ok(fence);
+        }
+        match self.record_mark(fence.mark()) {
+            Ok(_) => Ok(fence),
             Err(error) => {
                 // Before the number is taken back: this op may be to blame for a fault, and is named by its number.
-                let error = context.refused(label, error);
-                stream.ledger().retract();
+                let error = self.stream.context().refused(label, error);
+                self.order.unmarked -= 1;
+                self.stream.ledger().retract();
                 Err(error)
             }
         }
+    }
+
+    /// Records the event of the ops that have none yet, if somebody may ask for it: before a wait, so that who waits for
+    /// them waits for nothing else, and before foreign code has the stream.
+    pub(crate) fn close(&mut self) -> Result<(), CudaError> {
+        let Some(mark) = self.order.open.upgrade() else { return Ok(()) };
+        let open = Fence::new(mark, self.stream.ledger().announced());
+        self.record_behind(&open)
+    }
+
+    /// Records the event of a fence, if that is not done.
+    pub(crate) fn record_behind(&mut self, fence: &Fence) -> Result<(), CudaError> {
+        if fence.mark().behind().is_some() {
+            return Ok(());
+        }
+        self.record_mark(fence.mark()).map(drop).map_err(|error| self.stream.refused(fence, error))
+    }
+
+    /// Records the open mark's event: behind all that was announced.
+    fn record_mark(&mut self, mark: &Mark) -> Result<u64, DriverError> {
+        let (stream, event) = (self.stream, mark.event);
+        // SAFETY: both live, and nobody records the event of a mark twice; the turn is used inside of the context.
+        unsafe { stream.context().driver().record_event(event, stream.handle()) }?;
+        let number = stream.ledger().note_recorded(event);
+        mark.is_behind(number);
+        self.order.open = Weak::new();
+        self.order.unmarked = 0;
+        Ok(number)
     }
 }
 
@@ -319,8 +385,8 @@ impl Drop for Inner {
             }
         }
         let spare = self.ledger.get_mut().unwrap_or_else(PoisonError::into_inner).take_spare();
-        let events = spare.iter().map(|cell| cell.event).collect();
-        // SAFETY: the last handle is gone; cells come back when nobody holds them, and each has its event.
+        let events = spare.iter().map(|mark| mark.event).collect();
+        // SAFETY: the last handle is gone; events come back when nobody holds a fence of theirs.
         let retired = unsafe { Retired::new(&self.context, self.handle, self.keeper.is_none(), events) };
         self.context.retire(retired);
     }
@@ -329,5 +395,29 @@ impl Drop for Inner {
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stream").field("device", &self.device_index()).field("number", &self.number()).finish()
+    }
+}
+
+#[cfg(all(test, feature = "simulated"))]
+mod tests {
+    use crate::simulated::{Settings, SimulatedDriver};
+    use crate::{Cuda, Label, Request};
+    use std::sync::Arc;
+
+    /// Who only looks never waits for who issues, and has the event recorded once the turn is to be had.
+    #[test]
+    fn a_look_waits_for_no_turn() {
+        let cuda = Cuda::with_driver(Arc::new(SimulatedDriver::new(Settings::default())));
+        let device = cuda.device(0).expect("a device");
+        let label = Label::from("brief");
+        let request = Request { brief: true, ..Request::new(&label, &[]) };
+        let fence = device.issue(&request, |_| Ok(())).expect("it is issued");
+        assert!(fence.event().is_none(), "nobody has asked");
+        let turn = fence.stream().turn();
+        assert!(!fence.is_done().expect("no fault"));
+        assert!(fence.event().is_none(), "the turn was taken");
+        drop(turn);
+        assert!(fence.is_done().expect("no fault"));
+        assert!(fence.event().is_some());
     }
 }

@@ -85,12 +85,20 @@ impl Machine {
 
     /// One on which buffers have so many parts at most.
     pub(crate) fn with_parts(settings: Settings, workers: usize, parts: usize) -> Self {
+        Self::with(settings, workers, weft_cuda::Settings { chunk: CHUNK, parts, ahead: 0 })
+    }
+
+    /// One on which so many chunks of pinned memory are made ready.
+    pub(crate) fn with_chunks_ahead(settings: Settings, workers: usize, ahead: usize) -> Self {
+        Self::with(settings, workers, weft_cuda::Settings { chunk: CHUNK, parts: PARTS, ahead })
+    }
+
+    fn with(settings: Settings, workers: usize, cuda: weft_cuda::Settings) -> Self {
         let driver = SimulatedDriver::new(settings);
         for (name, body) in [("axpy", axpy as fn(&mut KernelCall<'_>)), ("scale", scale)] {
             driver.add_kernel(Simulated::new(name, &[8, 8, 8, 4], body).takes(KERNEL, 0.25));
         }
-        let settings = weft_cuda::Settings { chunk: CHUNK, parts };
-        let cuda = Cuda::with_settings(Arc::new(driver.clone()), settings);
+        let cuda = Cuda::with_settings(Arc::new(driver.clone()), cuda);
         let policy = if workers == 0 { Policy::Serial } else { Policy::WorkStealing };
         let workers = Some(workers.max(1));
         let settings = weft_engine::Settings { workers, policy, ..weft_engine::Settings::default() };
@@ -135,9 +143,10 @@ impl Machine {
             .and_then(|launch| launch.scalar(&factor.to_ne_bytes()))
             .and_then(|launch| launch.scalar(&count.to_ne_bytes()))
             .expect("fitting arguments")
+            .brief(factor % 2 == 1)
     }
 
-    /// Pushes a launch.
+    /// Pushes a launch: a brief one, if the factor is odd.
     pub(crate) fn launch(&self, kernel: &'static str, out: &Array, x: &Array, factor: u64) {
         let launch = self.prepared(kernel, out, x, factor);
         let op = self.engine.op(launch).name(kernel).read(&x.variable);

@@ -5,6 +5,7 @@ mod machine;
 #[path = "../../../engine/tests/watchdog/mod.rs"]
 mod watchdog;
 
+mod blocks;
 mod captures;
 mod copy;
 mod end;
@@ -21,5 +22,5 @@ mod teardown;
 mod times;
 
 pub(crate) use machine::bundles::{issue, issue_all};
-pub(crate) use machine::{Array, KERNEL, Machine, Slice, Sliced, WORDS};
+pub(crate) use machine::{Array, CHUNK, KERNEL, Machine, Slice, Sliced, WORDS};
 pub(crate) use watchdog::Watchdog;

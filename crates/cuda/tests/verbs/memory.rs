@@ -1,6 +1,6 @@
 //! Device memory: freed behind its last use, and no more of anything than is in use.
 
-use crate::{Machine, WORDS, Watchdog};
+use crate::{CHUNK, Machine, WORDS, Watchdog};
 use weft_cuda::CudaError;
 use weft_cuda::simulated::{FaultKind, Settings};
 use weft_engine::Wait;
@@ -103,6 +103,34 @@ fn pinned_blocks_are_used_again() {
     assert!(blocks <= 12, "{blocks} blocks for copies of which few are under way at the same time");
     machine.cuda.trim().expect("it is trimmed");
     assert!(machine.driver.holdings().pinned < blocks);
+    machine.check();
+}
+
+/// What copies go through is pinned by another thread before they come, and again when they have found none.
+#[test]
+fn pinned_blocks_are_made_ahead() {
+    let _watchdog = Watchdog::new("pinned blocks are made ahead");
+    let machine = Machine::with_chunks_ahead(Settings::default(), 1, 3);
+    let pinned = |count: usize| {
+        while machine.driver.holdings().pinned < count {
+            std::thread::yield_now();
+        }
+    };
+    let _device = machine.device(0);
+    pinned(3);
+    let calls = || machine.driver.calls("cuMemHostAlloc");
+    assert_eq!(calls(), 3, "before any copy");
+    let (x, small) = (machine.array(0, WORDS), machine.host(vec![7; WORDS]));
+    machine.copy_in(&x, &small);
+    machine.copy_out(&small, &x);
+    assert_eq!(machine.read(&small), vec![7; WORDS]);
+    assert_eq!(calls(), 3, "a small copy goes through one of them");
+    let blocks = [(); 3].map(|()| machine.device(0).pinned(CHUNK).expect("memory"));
+    assert_eq!(calls(), 3);
+    machine.copy_in(&x, &small);
+    pinned(3 + 3);
+    drop(blocks);
+    assert_eq!(machine.value(&x), vec![7; WORDS]);
     machine.check();
 }
 

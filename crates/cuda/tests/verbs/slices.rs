@@ -67,7 +67,7 @@ fn a_write_waits_for_those_who_read_its_own_bytes() {
         let (own, wanted) =
             (fences(at), out.buffer.fences_before(&(at * BLOCK * 8..at * BLOCK * 8 + 8), AccessKind::Read));
         assert_eq!((own.len(), wanted.len()), (1, 1));
-        assert_eq!(own[0].event(), wanted[0].event(), "the one launch that reads it");
+        assert_eq!(own[0], wanted[0], "the one launch that reads it");
     }
     assert_eq!(fences(4)[0].label().to_string(), "op 'fill' (#0)");
     let whole = x.buffer.fences_before(&(0..WORDS * 8), AccessKind::Mutate);

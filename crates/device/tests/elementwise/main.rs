@@ -28,6 +28,7 @@ fn add(call: &mut KernelCall<'_>) {
 struct Machine {
     engine: Engine,
     devices: Vec<Device>,
+    driver: SimulatedDriver,
     _cuda: Cuda,
 }
 
@@ -35,9 +36,9 @@ impl Machine {
     fn new() -> Self {
         let driver = SimulatedDriver::new(Settings { devices: 2, seed: 1, ..Settings::default() });
         driver.add_kernel(Kernel::new("add", &[8, 8, 8, 8], add));
-        let cuda = Cuda::with_driver(Arc::new(driver));
+        let cuda = Cuda::with_driver(Arc::new(driver.clone()));
         let devices = (0..2).map(|index| cuda.device(index).expect("a device")).collect();
-        Self { engine: Engine::new(weft_engine::Settings::default()).expect("an engine"), devices, _cuda: cuda }
+        Self { engine: Engine::new(weft_engine::Settings::default()).expect("an engine"), devices, driver, _cuda: cuda }
     }
 
     fn host(&self) -> Array {
@@ -109,6 +110,38 @@ fn a_kernel_is_loaded_once_and_computes() {
     // In place each element is read where it is written.
     assert!(add.known(&[&x], &inputs).is_some());
     machine.engine.wait_for_all().expect("no op fails");
+}
+
+/// `c = a + b`, over and over on one stream: the driver is asked for launches, and for an event for sixteen of them.
+#[test]
+fn small_launches_have_events_in_common() {
+    let _watchdog = Watchdog::new("small launches have events in common");
+    let (machine, add) = (Machine::new(), adds());
+    let (x, mut last) = (machine.numbered(1), machine.numbered(0));
+    let mut step = || {
+        let out = machine.array(&[WORDS]);
+        let (outputs, inputs) = ([&out], [Operand::Array(&last), Operand::Array(&x)]);
+        let ready = match add.prepare(&outputs, &inputs) {
+            Ok(Next::Launch(ready)) => ready,
+            // SAFETY: as above.
+            Ok(Next::Load(wanted)) => unsafe { wanted.load(2, "add", b"image") }.expect("a kernel"),
+            _ => panic!("nothing to launch"),
+        };
+        let made = ready.launch().expect("fitting arguments");
+        launch(made, &Call::anywhere(&machine.engine, &ready.arrays(), PushOptions::default()), true)
+            .expect("a launch");
+        machine.engine.wait_for_all().expect("no op fails");
+        last = out;
+    };
+    (0..32).for_each(|_| step());
+    let calls = || ["cuLaunchKernel", "cuEventRecord", "cuStreamWaitEvent"].map(|name| machine.driver.calls(name));
+    let (before, allocations) = (calls(), machine.driver.allocations());
+    (0..64).for_each(|_| step());
+    let after = calls();
+    assert_eq!([0, 1, 2].map(|at| after[at] - before[at]), [64, 4, 0]);
+    assert_eq!(machine.driver.allocations(), allocations);
+    let sums = (0..WORDS as u64).map(|at| at + 96 * (at + 1)).collect::<Vec<_>>();
+    assert_eq!(machine.values(&last), sums);
 }
 
 #[test]

@@ -42,7 +42,7 @@ impl Machine {
         let driver = SimulatedDriver::new(Settings { devices: 2, seed, ..Settings::default() });
         driver.add_kernel(Simulated::new("mix", &[8, 8, 4], mix).takes(10_000, 0.25));
         // Chunks of two elements: so that a copy has several.
-        let settings = weft_cuda::Settings { chunk: 32, parts: 12 };
+        let settings = weft_cuda::Settings { chunk: 32, parts: 12, ahead: 0 };
         let cuda = Cuda::with_settings(Arc::new(driver.clone()), settings);
         let devices: Vec<Device> = (0..2).map(|index| cuda.device(index).expect("a device")).collect();
         let kernel = |device: &Device| {
