@@ -342,6 +342,34 @@ def test_verified_calls_change_nothing_else() -> None:
         assert step(x).tolist() == (1.0 + same.random(3)).tolist()
 
 
+@pytest.mark.parametrize("length", [4, 20_001])
+def test_verified_calls_compare_results_that_lie_in_what_is_written(length: int) -> None:
+    scale = [2.0]
+
+    @weft.program(verify=2)
+    def step(x: Any) -> Any:
+        x *= scale[0]
+        return x[1:], x[::2] + 1.0
+
+    x, same = weft.ones(length), np.ones(length)
+    for _ in range(4):
+        tail, sums = step(x)
+        same *= 2.0
+        assert np.shares_memory(np.asarray(tail), np.asarray(x))
+        np.testing.assert_array_equal(np.asarray(x), same)
+        np.testing.assert_array_equal(np.asarray(tail), same[1:])
+        np.testing.assert_array_equal(np.asarray(sums), same[::2] + 1.0)
+    scale[0] = 3.0
+    found = []
+    for _ in range(2):
+        try:
+            step(x)
+        except CaptureError as error:
+            found.append(str(error))
+    assert len(found) == 1
+    assert "multiply" in found[0]
+
+
 def test_figures_and_pictures(tmp_path: Any) -> None:
     @weft.program
     def step(x: Any, w: Any) -> Any:
