@@ -76,7 +76,7 @@ pub(crate) fn fresh_reduction(
     let length = |at: usize| if over.contains(&at) { 1 } else { layout.shape[at] };
     let shape: Shape = (0..count).map(length).collect();
     let kept = made(py, own, &shape, from.dtype())?;
-    push_reduce(of.kernel, of.identity, &kept, from, &over, Loop::options(py, &kept, &of.name))
+    push_reduce(of.kernel, of.identity, &kept, from, &over, Loop::options(py, &kept, of.reduction()))
         .map_err(|error| raised(py, error))?;
     let noted = |result: Array| {
         let attributes = || Ok(Attributes::Axes { axes: over.clone(), keepdims });
