@@ -168,3 +168,29 @@ impl Drop for Begun<'_> {
         }
     }
 }
+
+#[cfg(all(test, feature = "simulated"))]
+mod tests {
+    use super::Request;
+    use crate::devices::Cuda;
+    use crate::driver::simulated::{Settings, SimulatedDriver};
+    use crate::label::Label;
+    use std::sync::Arc;
+
+    /// Who only looks never waits for who issues, and has the event recorded once the turn is to be had.
+    #[test]
+    fn a_look_waits_for_no_turn() {
+        let cuda = Cuda::with_driver(Arc::new(SimulatedDriver::new(Settings::default())));
+        let device = cuda.device(0).expect("a device");
+        let label = Label::from("brief");
+        let request = Request { brief: true, ..Request::new(&label, &[]) };
+        let fence = device.issue(&request, |_| Ok(())).expect("it is issued");
+        assert!(fence.event().is_none(), "nobody has asked");
+        let turn = fence.stream().turn();
+        assert!(!fence.is_done().expect("no fault"));
+        assert!(fence.event().is_none(), "the turn was taken");
+        drop(turn);
+        assert!(fence.is_done().expect("no fault"));
+        assert!(fence.event().is_some());
+    }
+}

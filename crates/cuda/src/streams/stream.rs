@@ -397,27 +397,3 @@ impl fmt::Debug for Stream {
         f.debug_struct("Stream").field("device", &self.device_index()).field("number", &self.number()).finish()
     }
 }
-
-#[cfg(all(test, feature = "simulated"))]
-mod tests {
-    use crate::simulated::{Settings, SimulatedDriver};
-    use crate::{Cuda, Label, Request};
-    use std::sync::Arc;
-
-    /// Who only looks never waits for who issues, and has the event recorded once the turn is to be had.
-    #[test]
-    fn a_look_waits_for_no_turn() {
-        let cuda = Cuda::with_driver(Arc::new(SimulatedDriver::new(Settings::default())));
-        let device = cuda.device(0).expect("a device");
-        let label = Label::from("brief");
-        let request = Request { brief: true, ..Request::new(&label, &[]) };
-        let fence = device.issue(&request, |_| Ok(())).expect("it is issued");
-        assert!(fence.event().is_none(), "nobody has asked");
-        let turn = fence.stream().turn();
-        assert!(!fence.is_done().expect("no fault"));
-        assert!(fence.event().is_none(), "the turn was taken");
-        drop(turn);
-        assert!(fence.is_done().expect("no fault"));
-        assert!(fence.event().is_some());
-    }
-}

@@ -312,8 +312,8 @@ fn neighbours_are_one_launch_of_a_graph() {
     let _watchdog = Watchdog::new("neighbours are one launch of a graph");
     let [kernels, copies, graphs, fences] = asked("graphs", 2);
     assert_eq!((kernels, copies, graphs), (11, 10, 0));
-    // Four are for the chunks of the copy that looks at the result.
-    assert!(fences >= 21 + 4, "{fences}");
+    // Four are for the chunks of the copy that looks at the result. Small copies have theirs in common with what comes next.
+    assert!(fences >= 11 + 4, "{fences}");
     let [kernels, copies, graphs, fences] = asked("", 2);
     assert_eq!((kernels, copies, graphs), (0, 0, 1));
     // One behind the arena's allocation, one behind the graph.
