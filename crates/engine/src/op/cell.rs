@@ -2,7 +2,6 @@
 
 use super::RawPayload;
 use crate::failure::Failure;
-use crate::replay::Call;
 use crate::sync::prefetch_to_write;
 use crate::trace::Ran;
 use crate::var::{Access, AccessKind, VarNode};
@@ -344,7 +343,7 @@ impl Op {
         unsafe { (*op).extra = None };
     }
 
-    /// The name to show: the given one, or the number.
+    /// The name to show: the given one, or the number. That of a push of a replay is its replay's (`replay::label`).
     ///
     /// # Safety
     ///
@@ -355,7 +354,6 @@ impl Op {
         let (extra, number) = unsafe { (&(*op.as_ptr()).extra, (*op.as_ptr()).number) };
         match extra.as_ref().and_then(|extra| extra.name.as_ref()) {
             Some(name) => format!("op '{name}'"),
-            None if Self::is_replay(op) => Call::label(op, number),
             None => format!("op #{number}"),
         }
     }

@@ -25,6 +25,24 @@ pub(crate) enum Ended {
     Failed,
 }
 
+/// The name to show of any op: the one it was given, or the number; of a push of a replay, the replay's.
+///
+/// # Safety
+///
+/// The op is pending, and stays so for the length of the call.
+pub(crate) unsafe fn label(op: OpPtr) -> String {
+    if !Op::is_replay(op) {
+        // SAFETY: the caller's promise.
+        return unsafe { Op::label(op) };
+    }
+    // SAFETY: as above.
+    let (call, number) = unsafe { (&*Call::of(op.as_ptr()), (*op.as_ptr()).number) };
+    match call.plan().name.as_deref() {
+        Some(name) => format!("replay '{name}'"),
+        None => format!("replay #{number}"),
+    }
+}
+
 /// What has become of what is behind a port.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Outcome {
@@ -183,15 +201,6 @@ impl Call {
     pub(crate) fn of(op: *mut Op) -> *mut Self {
         // SAFETY: enter() has written it where other ops have their payload.
         unsafe { (*op).payload.as_ptr().cast::<*mut Self>().read() }
-    }
-
-    /// What messages name a pending replay.
-    pub(crate) fn label(op: OpPtr, number: u32) -> String {
-        // SAFETY: asked while the op is pending.
-        match unsafe { &*Self::of(op.as_ptr()) }.plan().name.as_deref() {
-            Some(name) => format!("replay '{name}'"),
-            None => format!("replay #{number}"),
-        }
     }
 
     /// Goes into a cell that was filled.

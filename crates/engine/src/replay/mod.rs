@@ -71,7 +71,7 @@ mod step;
 
 pub(crate) use binding::{Bound, Clash};
 pub use builder::{PortId, ReplayBuilder, StepId, StepOptions};
-pub(crate) use call::{Call, Ended, Outcome};
+pub(crate) use call::{Call, Ended, Outcome, label};
 pub(crate) use calls::Calls;
 pub(crate) use failures::Failed;
 pub use inline::{InlineFailures, PortFailure};

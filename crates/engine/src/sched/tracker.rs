@@ -7,6 +7,7 @@ use super::replays::Granted;
 use super::unreported::Unreported;
 use crate::failure::{Cause, Failure};
 use crate::op::{Op, OpFlags, OpKind, OpPtr, Slab};
+use crate::replay;
 use crate::trace::Registered;
 use crate::var::{Access, AccessKind, Seat, Settled, VarNode};
 use crate::waiter::Waiter;
@@ -162,7 +163,7 @@ impl Tracker {
         if self.cancelling && !always {
             self.counts.cancelled += 1;
             // SAFETY: as above.
-            let label = unsafe { Op::label(op) };
+            let label = unsafe { replay::label(op) };
             return Some(Arc::new(Failure::new(label, Cause::Cancelled)));
         }
         if always || self.failed_variables == 0 {

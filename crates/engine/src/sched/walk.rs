@@ -6,6 +6,7 @@
 
 use super::tracker::Tracker;
 use crate::op::{Op, OpFlags, OpKind, OpPtr};
+use crate::replay;
 use crate::var::{Access, Seat, VarNode};
 use std::collections::HashMap;
 use std::ptr::NonNull;
@@ -197,7 +198,7 @@ impl Tracker {
             // SAFETY: the first variable is its waiter's, the others those of pending ops.
             let label = unsafe { variable.as_ref() }.label();
             // SAFETY: pending ops are alive, here and below.
-            let by = holders.iter().map(|&op| unsafe { Op::label(op) }).collect();
+            let by = holders.iter().map(|&op| unsafe { replay::label(op) }).collect();
             chain.push(Blocked { op: waiting, variable: label, by });
             let known = |op: OpPtr| chain.iter().any(|blocked| blocked.op == Some(op));
             let next = holders.into_iter().filter(|&op| !known(op)).find_map(|op| Some((op, waits_for(seat, op)?)));
@@ -252,6 +253,6 @@ impl Tracker {
         }
         ops.push(asker);
         // SAFETY: pending ops are alive.
-        ops.into_iter().map(|op| unsafe { Op::label(op) }).collect()
+        ops.into_iter().map(|op| unsafe { replay::label(op) }).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! `OrderMutation`: what reads a value comes before the call that mutates it next, and after the one before.
 
-use crate::error::{GraphError, Result};
+use crate::error::Result;
 use crate::graph::{Graph, IndexedGraph};
 use crate::node::{NodeRef, Rewriter};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -69,8 +69,7 @@ pub(super) fn ordered_by_mutation(indexed: &IndexedGraph) -> Result<Ordered> {
         let own = indexed.inputs(number).iter().map(|id| id.node).chain(indexed.control(number).iter().copied());
         edges.push(own.chain(added.iter().copied()).map(|each| each as usize).collect());
     }
-    let order = crate::node::ordered(&edges)
-        .map_err(|at| GraphError::at(&nodes[at], "it reads a version that comes after it"))?;
+    let order = crate::node::ordered(&edges).map_err(|at| nodes[at].error("it reads a version that comes after it"))?;
     Ok(Ordered { before, order })
 }
 
