@@ -20,7 +20,7 @@ pub(crate) fn region(array: &Array) -> Result<Option<Region>, CudaError> {
 pub(crate) struct Launched(pub(crate) Launch);
 
 /// What a launch does with an array: the bytes from its first element on, and those that it reaches.
-fn access((array, access): &(Array, Access)) -> Result<(usize, weft_cuda::Access), CudaError> {
+fn access((array, access): &(Array, Access)) -> Result<(usize, weft_cuda::BufferAccess), CudaError> {
     let kind = match access {
         Access::Read => AccessKind::Read,
         // What lies between the elements stays, and so does what is beside them.
@@ -28,7 +28,7 @@ fn access((array, access): &(Array, Access)) -> Result<(usize, weft_cuda::Access
         Access::Mutate | Access::Overwrite => AccessKind::Mutate,
     };
     let buffer = buffer_of(array).ok_or_else(not_there)?;
-    Ok((array.layout().offset, weft_cuda::Access { buffer, range: array.range(), kind }))
+    Ok((array.layout().offset, weft_cuda::BufferAccess { buffer, range: array.range(), kind }))
 }
 
 impl Launched {

@@ -5,7 +5,7 @@ use crate::memory::not_there;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use weft_array::{Buffer, Issued, Members, Opaque, Operands, Together};
-use weft_cuda::{Bundle, Device, Label, Member, Place};
+use weft_cuda::{Bundle, Device, Label, Member, Shifted};
 use weft_engine::Cause;
 
 struct Bundled(Bundle);
@@ -26,7 +26,7 @@ fn member(step: &dyn Opaque, arrays: &Operands) -> Result<Member, Cause> {
 }
 
 /// The device memory of buffers, and how far what lies there has moved.
-fn places(buffers: &[(&Buffer, isize)]) -> Option<SmallVec<[Place; 8]>> {
+fn places(buffers: &[(&Buffer, isize)]) -> Option<SmallVec<[Shifted; 8]>> {
     buffers.iter().map(|(buffer, by)| Some((buffer.memory_elsewhere()?.memory()?, *by))).collect()
 }
 

@@ -7,7 +7,7 @@ pub use bare::BackToBack;
 pub use calls::CallTimes;
 
 use super::kernel::{Kernel, LaunchPlan, Parameter};
-use crate::buffers::{Access, DeviceBuffer};
+use crate::buffers::{BufferAccess, DeviceBuffer};
 use crate::devices::Device;
 use crate::driver::{DeviceAddress, Dimensions};
 use crate::error::CudaError;
@@ -119,7 +119,7 @@ struct Inner {
     /// is added when the op is issued.
     words: SmallVec<[u64; 8]>,
     /// Those of the pointers, in order, and behind them further ones.
-    accesses: SmallVec<[Access; 4]>,
+    accesses: SmallVec<[BufferAccess; 4]>,
 }
 
 impl Inner {
@@ -182,11 +182,11 @@ impl Launch {
 
     /// Gives a buffer, from this byte on. The kernel may touch all of it.
     pub fn buffer(self, buffer: &Arc<DeviceBuffer>, offset: usize, kind: AccessKind) -> Result<Self, CudaError> {
-        self.pointer(offset, Access::whole(buffer, kind))
+        self.pointer(offset, BufferAccess::whole(buffer, kind))
     }
 
     /// Gives a buffer, from this byte on. The kernel touches nothing of it but what the access says.
-    pub fn pointer(mut self, offset: usize, access: Access) -> Result<Self, CudaError> {
+    pub fn pointer(mut self, offset: usize, access: BufferAccess) -> Result<Self, CudaError> {
         self.give_pointer(offset, access)?;
         Ok(self)
     }
@@ -199,7 +199,7 @@ impl Launch {
 
     /// [`pointer`](Self::pointer), in place.
     #[inline]
-    pub fn give_pointer(&mut self, offset: usize, access: Access) -> Result<(), CudaError> {
+    pub fn give_pointer(&mut self, offset: usize, access: BufferAccess) -> Result<(), CudaError> {
         let fits = offset <= access.buffer.bytes() && access.buffer.device() == self.device();
         if !fits || self.wanted() != Some(&Parameter::Pointer) {
             return Err(self.misplaced(offset, &access));
@@ -216,7 +216,7 @@ impl Launch {
     }
 
     #[cold]
-    fn misplaced(&self, offset: usize, access: &Access) -> CudaError {
+    fn misplaced(&self, offset: usize, access: &BufferAccess) -> CudaError {
         let buffer = &access.buffer;
         if self.wanted() != Some(&Parameter::Pointer) {
             return self.mismatch("a buffer");
@@ -253,15 +253,18 @@ impl Launch {
 
     /// Says what the kernel does with memory that no argument names: pointers within buffers, for example.
     #[must_use]
-    pub fn access(mut self, access: Access) -> Self {
+    pub fn access(mut self, access: BufferAccess) -> Self {
         self.inner.accesses.push(access);
         self
     }
 
     /// The same launch of other memory: for each access, in their order, from which byte on, and what it does there.
-    pub fn on(&self, accesses: impl Iterator<Item = Result<(usize, Access), CudaError>>) -> Result<Self, CudaError> {
+    pub fn on(
+        &self,
+        accesses: impl Iterator<Item = Result<(usize, BufferAccess), CudaError>>,
+    ) -> Result<Self, CudaError> {
         let mut words = self.inner.words.clone();
-        let mut given: SmallVec<[Access; 4]> = SmallVec::new();
+        let mut given: SmallVec<[BufferAccess; 4]> = SmallVec::new();
         for found in accesses {
             let (offset, access) = found?;
             if offset > access.buffer.bytes() || access.buffer.device() != self.device() {
@@ -320,7 +323,7 @@ impl Launch {
 
     /// What it does with which buffers.
     #[must_use]
-    pub fn accesses(&self) -> &[Access] {
+    pub fn accesses(&self) -> &[BufferAccess] {
         &self.inner.accesses
     }
 

@@ -5,7 +5,7 @@ use super::{Bound, Instance, NONE, Plan};
 use crate::failure::Failure;
 use crate::op::{Op, OpPtr};
 use crate::sync::{AtomicU32, Ordering, UnsafeCell};
-use crate::var::{Access, AccessKind, VarNode};
+use crate::var::{AccessKind, AccessNode, VarNode};
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -105,7 +105,7 @@ pub(crate) struct Call {
     pub(super) bound: Vec<(NonNull<VarNode>, AccessKind)>,
     pub(super) places: Vec<(u32, u32)>,
     pub(super) sorted: Vec<(usize, u32)>,
-    pub(super) accesses: Box<[MaybeUninit<Access>]>,
+    pub(super) accesses: Box<[MaybeUninit<AccessNode>]>,
     pub(super) ports: Box<[PortState]>,
     /// Ports to be left; their number for the end.
     leaving: AtomicU32,
@@ -243,7 +243,7 @@ impl Call {
 
     /// One of its accesses was granted, the registrar says. Answers whether a port is.
     #[inline]
-    pub(crate) fn grant(&self, access: *mut Access) -> bool {
+    pub(crate) fn grant(&self, access: *mut AccessNode) -> bool {
         // SAFETY: it is one of this call's.
         let index = unsafe { access.offset_from(Op::accesses(self.op).0) };
         let port = self.places[index.cast_unsigned()].0;
@@ -273,7 +273,7 @@ impl Call {
     }
 
     /// The accesses of a port.
-    pub(crate) fn accesses_of(&self, port: u32) -> impl Iterator<Item = *mut Access> + '_ {
+    pub(crate) fn accesses_of(&self, port: u32) -> impl Iterator<Item = *mut AccessNode> + '_ {
         let some = |at: u32| (at != NONE).then_some(at);
         let first = some(self.ports[port as usize].first);
         let (accesses, _) = Op::accesses(self.op);

@@ -4,7 +4,7 @@ use super::bound::{Bindings, BlockedStep, CopyStep, NativeStep, OpaqueStep, Part
 use super::parts::Parts;
 use super::spans::{Before, Look, OUTSIDE, Spans, together};
 use crate::ProgramError;
-use crate::recorded::{Entry, Instruction, Place, Recorded, Source};
+use crate::recorded::{Entry, EntryAccess, Instruction, Recorded, Source};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -87,7 +87,7 @@ fn placed(entries: &[Entry], instructions: &[Instruction], devices: &mut Devices
     for (device, entry) in devices.iter_mut().zip(entries) {
         *device = device.or(entry.device()).or(entry.belongs);
     }
-    let is_elsewhere = |place: &Place| entries[place.entry].home.is_some();
+    let is_elsewhere = |place: &EntryAccess| entries[place.entry].home.is_some();
     for instruction in instructions {
         let known = |writes: bool| {
             let mut places = instruction.places.iter().filter(|place| (place.access != Access::Read) == writes);
@@ -256,7 +256,7 @@ impl<'a> Lowering<'a> {
         self.recorded.entries.len() + constant
     }
 
-    fn look(&self, place: &Place, rows: Option<&Range<usize>>) -> Option<(Space, Look)> {
+    fn look(&self, place: &EntryAccess, rows: Option<&Range<usize>>) -> Option<(Space, Look)> {
         let entry = &self.recorded.entries[place.entry];
         let mut range = range_of(entry, &place.range);
         if let Some(rows) = rows {
@@ -330,7 +330,7 @@ impl<'a> Lowering<'a> {
             let rows = portion.rows();
             let looks = self.looks(instruction, rows.as_ref());
             let bytes = looks.iter().map(|(_, look)| look.range.len()).sum();
-            let operand = |place: &Place| (small(place.entry), place.layout.offset);
+            let operand = |place: &EntryAccess| (small(place.entry), place.layout.offset);
             let operands = instruction.places.iter().map(operand).collect();
             let options = StepOptions { cost: portion.cost(bytes), ..options };
             let id = self.builder.step(NativeStep { portion, operands, instruction: at }, &options);
