@@ -66,6 +66,7 @@ mod inline;
 mod instance;
 mod plan;
 mod shape;
+mod slots;
 mod state;
 mod step;
 
