@@ -9,10 +9,11 @@
 //! | are those of a graph | by one launch of it; if that is refused, as if they were new |
 //! | are new again and again, or the driver captures none of it | each on its own, as if there were no bundle |
 //!
-//! What is refused is refused to one member: those before it are issued, and those behind it are left to the caller, who knows
-//! which of them can do without it. All else about members stays the same from issue to issue. So what they access is
-//! worked out once, and they are made when they are to be issued one by one, or captured: a launch of a graph asks for
-//! the addresses of the buffers alone.
+//! If the driver refuses a member, those before it have been issued. Those behind it are left to the caller, who knows which
+//! of them can do without it.
+//!
+//! From one issue to the next, members differ in their addresses alone. So what they access is worked out once. They are made
+//! only to be issued one by one, or to be captured: a launch of a graph needs no more than the addresses of the buffers.
 //!
 //! A graph has its addresses baked into it, and keeps no memory: it is launched only when the members' buffers lie there
 //! once more, and these are held by the ops' own accesses.
