@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 import tomllib
@@ -34,6 +35,7 @@ def dependencies(table: dict[str, Any]) -> set[str]:
     return names
 
 
+@functools.cache
 def code(path: Path) -> str:
     """A Rust file without its comments."""
     return COMMENT.sub("", path.read_text(encoding="utf-8"))
@@ -113,73 +115,89 @@ def test_atomics_live_in_sync_alone() -> None:
             assert not re.search(names, code(path)), path
 
 
-@pytest.mark.parametrize(
-    ("layer", "above"),
-    [
-        ("sync", ["failure", "waiter", "quiet", "trace", "var", "op", "sched", "pool", "engine"]),
-        ("failure", ["waiter", "quiet", "trace", "var", "op", "sched", "pool", "engine"]),
-        ("waiter", ["quiet", "trace", "var", "op", "sched", "pool", "engine"]),
-        ("quiet", ["failure", "waiter", "trace", "var", "op", "sched", "pool", "engine"]),
-        ("var", ["op", "sched", "pool", "engine"]),
-        ("op", ["sched", "pool", "engine"]),
-        ("sched", ["pool", "engine"]),
-        ("pool", ["var", "engine"]),
-    ],
-)
-def test_engine_imports_run_one_way(layer: str, above: list[str]) -> None:
-    room = ENGINE / layer
-    for path in sources(room) if room.is_dir() else [room.with_suffix(".rs")]:
-        found = re.findall(r"\bcrate::(\w+)", code(path))
-        assert not set(found) & set(above), path
+def test_pools_know_no_variables() -> None:
+    for path in sources(ENGINE / "pool"):
+        assert not re.search(r"\bcrate::var\b", code(path)), path
 
 
-#: The rooms of a crate, each of which knows those before it; and files beside them, which all may know.
-ROOMS = {
-    "array": ["layout", "memory", "access", "step", "door", "ops"],
-    "program": ["recorded", "passes", "memory", "part", "replay"],
-    "cuda": ["driver", "memory", "streams", "devices", "buffers", "issue", "launches", "copies", "graphs"],
-    "bindings": [
-        "interpreter",
-        "graph",
-        "payloads",
-        "engine",
-        "array",
-        "cuda",
-        "pushes",
-        "program",
-        "signature",
-        "face",
-    ],
-}
-#: What a crate's root shows of its rooms, be it for its own use: the home of a type or a module.
-SHOWN = re.compile(r"^(?:pub )?use (\w+)(?:::\w+)*::(?:\{([^}]*)\}|(\w+));", re.MULTILINE)
+def listed_rooms() -> dict[str, list[str]]:
+    """The rooms of each crate in the order of its table in ARCHITECTURE.md: each knows those before it alone."""
+    rooms: dict[str, list[str]] = {}
+    crate, rows = "", 0
+    for line in (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("|"):
+            if crate and (rows := rows + 1) > 2:  # behind the head and the rule below it
+                rooms.setdefault(crate, []).extend(re.findall(r"`(\w+)`", line.split("|")[1]))
+        elif headed := re.search(r"\bof `crates/(\w+)`", line):
+            crate, rows = headed[1], 0
+        elif line:
+            crate = ""
+    return rooms
+
+
+def used_paths(tree: str) -> list[str]:
+    """The paths that a `use` names, one for each name: `a::{b, c::{d}}` is `a::b` and `a::c::d`."""
+    paths, depth, part = [], 0, ""
+    for character in f"{tree},":
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if character == "," and not depth:
+            prefix, brace, inner = part.strip().partition("{")
+            if brace:
+                paths += [prefix + path for path in used_paths(inner.rpartition("}")[0])]
+            elif prefix:
+                paths.append(re.sub(r"\s+as\s+\w+", "", prefix))
+            part = ""
+        else:
+            part += character
+    return paths
+
+
+USE = re.compile(r"\buse\s+([^;]+);")
 
 
 def homes(crate: str) -> dict[str, str]:
-    """The room of each name that a crate's root shows."""
-    root = code(CRATES / crate / "src" / "lib.rs")
-    found: dict[str, str] = {}
-    for room, several, one in SHOWN.findall(root):
-        found |= {name.strip(): room for name in (several or one).split(",") if name.strip() not in {"", "self"}}
-    return found
+    """The room of each name that a crate's root shows, be it for its own use: the home of a type or a module."""
+    paths = [path for use in USE.findall(code(CRATES / crate / "src" / "lib.rs")) for path in used_paths(use)]
+    return {path.rpartition("::")[2]: path.removeprefix("crate::").partition("::")[0] for path in paths}
 
 
-@pytest.mark.parametrize("crate", ROOMS)
+def known_names(path: Path, depth: int) -> set[str]:
+    """What a file, `depth` modules below the root of its crate, takes from there: by `use`, or by a path inside its code."""
+    text = code(path)
+    paths = [found for use in USE.findall(text) for found in used_paths(use)]
+    paths += re.findall(r"\b(?:crate|(?:super::)*super)(?:::\w+)+", USE.sub("", text))
+    names: set[str] = set()
+    for found in paths:
+        first, *rest = found.split("::")
+        ups = 0
+        while first == "super":
+            ups, first, rest = ups + 1, rest[0] if rest else "", rest[1:]
+        if first == "crate" and rest:
+            names.add(rest[0])
+        elif ups >= depth and first:
+            names.add(first)
+    return names
+
+
+LISTED = listed_rooms()
+
+
+@pytest.mark.parametrize("crate", sorted(path.parent.name for path in CRATES.glob("*/Cargo.toml")))
 def test_rooms_import_one_way(crate: str) -> None:
-    shown, rooms = homes(crate), ROOMS[crate]
+    folder, rooms = CRATES / crate / "src", LISTED[crate]
+    found = {path.stem for path in folder.iterdir()} - {"lib", "loom_tests"}
+    assert sorted(rooms) == sorted(found), "the table in ARCHITECTURE.md lists each room, once"
+    shown = homes(crate)
     for at, room in enumerate(rooms):
-        for path in sources(CRATES / crate / "src" / room):
-            used = re.findall(r"\bcrate::(\w+)", code(path))
-            for several in re.findall(r"\bcrate::\{([^}]*)\}", code(path)):
-                used += [name.strip().partition("::")[0] for name in several.split(",")]
-            known = {shown.get(name, name) for name in used}
-            assert not known & set(rooms[at + 1 :]), (path, known)
+        for path in sources(folder / room) if (folder / room).is_dir() else [folder / f"{room}.rs"]:
+            inside = path.relative_to(folder).with_suffix("").parts
+            depth = len(inside) - (inside[-1] == "mod")
+            known = {shown.get(name, name) for name in known_names(path, depth)}
+            assert not known & set(rooms[at + 1 :]), path
 
 
-@pytest.mark.parametrize("crate", ROOMS)
-def test_every_file_has_a_room(crate: str) -> None:
-    folders = {path.name for path in (CRATES / crate / "src").iterdir() if path.is_dir()}
-    assert folders == set(ROOMS[crate])
+def test_paths_of_a_use_are_read() -> None:
+    assert used_paths("crate::{a, b::{C, self}, d as e}") == ["crate::a", "crate::b::C", "crate::b::self", "crate::d"]
 
 
 def test_variables_know_no_threads() -> None:

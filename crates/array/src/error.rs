@@ -1,6 +1,6 @@
 //! What may be wrong with a request.
 
-use crate::layout::Tuple;
+use crate::tuple::Tuple;
 use weft_engine::EngineError;
 
 /// Why an operation on arrays was refused. Nothing was pushed.

@@ -12,7 +12,7 @@
 //! | `door` | calls on their way to the engine, or into a recording |
 //! | `ops` | native ops: small ones run where they are pushed, large ones block by block |
 //!
-//! Each room knows those before it. The crate knows neither Python nor NumPy; their inner loops come in as [`StridedLoop`]s.
+//! Each room knows those before it; `error` and `tuple` (numbers in messages) lie beside them. The crate knows neither Python nor NumPy; their inner loops come in as [`StridedLoop`]s.
 
 mod access;
 mod door;
@@ -21,13 +21,14 @@ mod layout;
 mod memory;
 mod ops;
 mod step;
+mod tuple;
 
 pub use access::{
     Access, Array, Touch, Touched, granted, granting, known_devices, set_known_devices, standing, stands_for,
 };
 pub use door::{Call, Repeatable, ReplayCall, push, push_pair, push_replay, record, recording, submit};
 pub use error::ArrayError;
-pub use layout::{DType, Layout, Scalar, Shape, Strides, Tuple};
+pub use layout::{DType, Layout, Scalar, Shape, Strides};
 pub use memory::recorded::{self, Tag};
 pub use memory::{
     Arena, Block, Buffer, Elsewhere, Home, MemoryStats, OutOfMemory, Storage, Within, fork, keeps_memory, memory_stats,
@@ -41,3 +42,4 @@ pub use step::{
     Blocked, Fused, Given, Issued, Matmul, Members, Neighbour, Opaque, Operand, Operands, Part, Portion, Reduce, Slots,
     Step, Strided, StridedLoop, Together, Which, cast_loop, choose_loop, copy_loop,
 };
+pub use tuple::Tuple;

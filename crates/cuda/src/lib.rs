@@ -12,7 +12,7 @@
 //! use std::sync::Arc;
 //! use weft_cuda::driver::Pattern;
 //! use weft_cuda::simulated::{Settings, SimulatedDriver};
-//! use weft_cuda::{Access, Cuda, DeviceBuffer, Label, Region, fill};
+//! use weft_cuda::{BufferAccess, Cuda, DeviceBuffer, Label, Region, fill};
 //! use weft_engine::{Engine, Wait};
 //!
 //! let driver = SimulatedDriver::new(Settings::default()); // `Cuda::open()?` finds the real one
@@ -153,12 +153,12 @@ mod streams;
 #[cfg(feature = "simulated")]
 pub use driver::simulated;
 
-pub use buffers::{Access, DeviceBuffer, PinnedBlock};
+pub use buffers::{BufferAccess, DeviceBuffer, PinnedBlock};
 pub use copies::{HostMemory, Land, Landing, Region, copy, copy_in, copy_out, fill};
 pub use devices::{Cuda, Device, Lane, StreamRuns};
 pub use driver::DEFAULT_STREAM;
 pub use error::{CudaError, DriverError};
-pub use graphs::{Bundle, CopyWithin, Issued, Member, Place};
+pub use graphs::{Bundle, CopyWithin, Issued, Member, Shifted};
 pub use issue::{BRIEF, Begun, Request};
 pub use label::Label;
 pub use launches::{

@@ -4,7 +4,8 @@
 //! host's memory. In a recording they share a *ticket*, an array of one number that the first one writes and the second
 //! one reads: so each replay lands what it has issued, and a copy that was not issued is not waited for.
 
-use crate::memory::{buffer_of, home_of};
+use crate::issued::{COPY, Copied, label, region};
+use crate::memory::home_of;
 use crate::together::together;
 use std::any::Any;
 use std::collections::HashMap;
@@ -13,13 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_array::{
     Access, Array, ArrayError, Call, DType, Opaque, Operands, Step, Together, push, push_pair, record, recording,
 };
-use weft_cuda::{CopyWithin, CudaError, Device, HostMemory, Label, Land, Landing, Region, copy_in, copy_out};
+use weft_cuda::{CudaError, Device, HostMemory, Land, Landing, Region, copy_in, copy_out};
 use weft_engine::trace::Note;
 use weft_engine::{Cause, Engine, InOrder, OpContext, Payload, PlaceOffset, PushOptions};
 
-/// What copies are called.
-const COPY: &str = "copy";
-/// And what waits for the host's memory.
+/// What is called that waits for the host's memory.
 const LAND: &str = "land copy";
 
 /// Why a copy was not pushed.
@@ -51,14 +50,6 @@ pub struct Noted {
     pub copy: Note,
     /// Of the one that waits for the host's memory, and moves nothing.
     pub land: Note,
-}
-
-fn label(place: u64) -> Label {
-    Label::from(COPY).at(place)
-}
-
-fn region(array: &Array) -> Result<Option<Region>, CudaError> {
-    buffer_of(array).map(|buffer| Region::new(&buffer, array.layout().offset, array.bytes())).transpose()
 }
 
 /// Issues a copy from or to the host.
@@ -213,21 +204,7 @@ impl Opaque for Landed {
 }
 
 /// A copy between arrays of devices, again and again.
-pub(crate) struct Within {
-    device: Device,
-    place: u64,
-    /// Whether both are on one device.
-    alone: bool,
-}
-
-impl Within {
-    /// The copy between these arrays, of one device; none if there are no such.
-    pub(crate) fn on(&self, arrays: &Operands) -> Result<Option<CopyWithin>, CudaError> {
-        let [(to, _), (from, _)] = &arrays[..] else { return Ok(None) };
-        let regions = region(to)?.zip(region(from)?);
-        regions.map(|(to, from)| CopyWithin::new(label(self.place), to, from)).transpose()
-    }
-}
+struct Within(Copied);
 
 impl Opaque for Within {
     fn is_hosted(&self) -> bool {
@@ -235,7 +212,7 @@ impl Opaque for Within {
     }
 
     fn queue(&self) -> Option<InOrder> {
-        Some(self.device.queue())
+        Some(self.0.device.queue())
     }
 
     fn is_private(&self) -> bool {
@@ -243,27 +220,27 @@ impl Opaque for Within {
     }
 
     fn issues_on(&self) -> Option<u16> {
-        self.alone.then(|| home_of(&self.device).number())
+        self.0.alone.then(|| home_of(&self.0.device).number())
     }
 
     fn together(&self, name: &str, place: u64) -> Option<Arc<dyn Together>> {
-        Some(together(&self.device, name, place))
+        Some(together(&self.0.device, name, place))
     }
 
     fn issued(&self) -> Option<&dyn Any> {
-        Some(self)
+        Some(&self.0)
     }
 
     fn run(&self, arrays: &Operands, _: &mut OpContext<'_>) -> Result<(), Cause> {
         let [(to, _), (from, _)] = &arrays[..] else { return Ok(()) };
         if let (Some(target), Some(source)) = (region(to)?, region(from)?) {
-            weft_cuda::copy(&label(self.place), &target, &source)?;
+            weft_cuda::copy(&label(self.0.place), &target, &source)?;
         }
         Ok(())
     }
 
     fn place(&self) -> u64 {
-        self.place
+        self.0.place
     }
 }
 
@@ -281,7 +258,7 @@ pub fn copy(engine: &Engine, to: &Array, from: &Array, noted: &Noted) -> Result<
             let device = target.device().clone();
             if recording::is_open() {
                 recording::announce(COPY, place);
-                let within = Within { alone: device == *source.device(), device, place };
+                let within = Within(Copied { alone: device == *source.device(), device, place });
                 return Ok(record(Step::Opaque(Arc::new(within)), &request)?);
             }
             let issue = move |_: &mut OpContext<'_>| Ok(weft_cuda::copy(&label(place), &target, &source).map(drop)?);

@@ -12,7 +12,7 @@
 //! What a kernel is made from is the caller's: it hears which one is [wanted](Wanted), and loads it.
 
 use crate::memory::{buffer_of, expect, memory_of, not_there};
-use crate::walk::Walk;
+use crate::walk::KernelWalk;
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 use weft_array::{Access, Array, ArrayError, DType, Scalar};
@@ -72,7 +72,7 @@ impl From<CudaError> for ElementwiseError {
 /// between the first one and the last are others'.
 #[must_use]
 pub fn is_gathered_first(array: &Array) -> bool {
-    array.bytes() > 0 && array.bytes() < array.range().len() / 4 * 3 && array.layout().shape.len() <= Walk::AXES
+    array.bytes() > 0 && array.bytes() < array.range().len() / 4 * 3 && array.layout().shape.len() <= KernelWalk::AXES
 }
 
 /// Threads for so many elements.
@@ -145,14 +145,14 @@ pub struct Wanted<'a> {
     operands: Suited<'a>,
     device: &'a Device,
     variant: Variant,
-    walk: Option<Walk>,
+    walk: Option<KernelWalk>,
 }
 
 /// Operands that suit a loop, with the kernel for them.
 pub struct Ready<'a> {
     operands: Suited<'a>,
     launcher: &'a Launcher,
-    walk: Option<Walk>,
+    walk: Option<KernelWalk>,
 }
 
 /// Whether all are in rows, and none is broadcast.
@@ -310,7 +310,7 @@ impl Loop {
         ElementwiseError::Type(format!("{}: an operand is {found}, not {wanted}", self.name))
     }
 
-    fn walk(&self, outputs: &[&Array], inputs: &[Operand<'_>]) -> Result<Walk, ElementwiseError> {
+    fn walk(&self, outputs: &[&Array], inputs: &[Operand<'_>]) -> Result<KernelWalk, ElementwiseError> {
         let shape = &outputs[0].layout().shape;
         let mut strides = SmallVec::new();
         for output in outputs {
@@ -321,12 +321,12 @@ impl Loop {
                 strides.push(array.layout().broadcast(shape)?.iter().copied().collect());
             }
         }
-        Walk::new(shape, strides).map_err(|axes| {
+        KernelWalk::new(shape, strides).map_err(|axes| {
             ElementwiseError::Value(format!(
                 "{}: arrays of {axes} axes that do not merge are too many for a kernel, which takes {}: make the \
                  operands contiguous by copy()",
                 self.name,
-                Walk::AXES
+                KernelWalk::AXES
             ))
         })
     }
@@ -433,7 +433,7 @@ impl<'a> Ready<'a> {
         }
         let access = |array: &Array, kind: AccessKind| {
             let buffer = buffer_of(array).ok_or_else(not_there)?;
-            Ok::<_, CudaError>(weft_cuda::Access { buffer, range: array.range(), kind })
+            Ok::<_, CudaError>(weft_cuda::BufferAccess { buffer, range: array.range(), kind })
         };
         for output in outputs {
             // What lies between the elements stays, and other ranges of the buffer may be in use: so not "overwrite".

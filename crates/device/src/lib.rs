@@ -3,16 +3,18 @@
 //! | module | home of |
 //! |---|---|
 //! | `memory` | arrays on a device, and the memory behind them |
-//! | `elementwise`, `walk` | which kernel of an element-wise loop a launch takes, what is copied before; how it walks over its operands |
+//! | `walk`, `elementwise` | how an element-wise launch walks over its operands; which kernel it takes, what is copied before |
+//! | `issued` | what steps issue, on the arrays that a replay gives them |
+//! | `together` | steps of a recording that are issued together, as one graph of the device where that can be |
 //! | `launch` | launches: pushed, or recorded as steps |
 //! | `copy` | copies within a device, between two, from and to the host: pushed, or recorded as steps |
-//! | `together` | steps of a recording that are issued together, as one graph of the device where that can be |
 //!
-//! What is recorded is a step that knows no memory: each replay gives it arrays anew, and issues it as if it were pushed
+//! Each module knows those before it. What is recorded is a step that knows no memory: each replay gives it arrays anew, and issues it as if it were pushed
 //! then. So order on the device rests on the same fences, whether an op was pushed or is a part of a replay.
 
 mod copy;
 mod elementwise;
+mod issued;
 mod launch;
 mod memory;
 mod together;

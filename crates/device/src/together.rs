@@ -1,12 +1,11 @@
 //! Steps of a recording that are issued together: launches, and copies within a device.
 
-use crate::copy::Within;
-use crate::launch::LaunchStep;
+use crate::issued::{Copied, Launched};
 use crate::memory::not_there;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use weft_array::{Buffer, Issued, Members, Opaque, Operands, Together};
-use weft_cuda::{Bundle, Device, Label, Member, Place};
+use weft_cuda::{Bundle, Device, Label, Member, Shifted};
 use weft_engine::Cause;
 
 struct Bundled(Bundle);
@@ -19,15 +18,15 @@ pub(crate) fn together(device: &Device, name: &str, place: u64) -> Arc<dyn Toget
 /// What a step issues on these arrays.
 fn member(step: &dyn Opaque, arrays: &Operands) -> Result<Member, Cause> {
     let step = step.issued().ok_or_else(not_there)?;
-    if let Some(launch) = step.downcast_ref::<LaunchStep>() {
+    if let Some(launch) = step.downcast_ref::<Launched>() {
         return Ok(Member::Launch(launch.on(arrays)?));
     }
-    let copy = step.downcast_ref::<Within>().ok_or_else(not_there)?.on(arrays)?;
+    let copy = step.downcast_ref::<Copied>().ok_or_else(not_there)?.on(arrays)?;
     Ok(Member::Copy(copy.ok_or_else(not_there)?))
 }
 
 /// The device memory of buffers, and how far what lies there has moved.
-fn places(buffers: &[(&Buffer, isize)]) -> Option<SmallVec<[Place; 8]>> {
+fn places(buffers: &[(&Buffer, isize)]) -> Option<SmallVec<[Shifted; 8]>> {
     buffers.iter().map(|(buffer, by)| Some((buffer.memory_elsewhere()?.memory()?, *by))).collect()
 }
 

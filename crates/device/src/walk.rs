@@ -3,16 +3,16 @@
 use smallvec::SmallVec;
 
 /// Axes and strides, merged: as the struct in a kernel's source.
-pub(crate) struct Walk {
+pub(crate) struct KernelWalk {
     size: usize,
-    shape: SmallVec<[usize; Walk::AXES]>,
+    shape: SmallVec<[usize; KernelWalk::AXES]>,
     /// For each operand, outputs first, the bytes from one element to the next along each axis.
     strides: SmallVec<[Strides; 4]>,
 }
 
-type Strides = SmallVec<[isize; Walk::AXES]>;
+type Strides = SmallVec<[isize; KernelWalk::AXES]>;
 
-impl Walk {
+impl KernelWalk {
     /// Axes at most, once those that can be are merged.
     pub(crate) const AXES: usize = 8;
 
@@ -68,11 +68,11 @@ mod tests {
     use smallvec::smallvec;
 
     /// Its words, without those of axes that it does not have.
-    fn words(walk: &Walk) -> (u64, u64, Vec<u64>, Vec<Vec<i64>>) {
+    fn words(walk: &KernelWalk) -> (u64, u64, Vec<u64>, Vec<Vec<i64>>) {
         let words: Vec<u64> =
             walk.bytes().chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("eight"))).collect();
         let axes = usize::try_from(words[1]).expect("few");
-        let strides = words[2 + Walk::AXES..].chunks_exact(Walk::AXES);
+        let strides = words[2 + KernelWalk::AXES..].chunks_exact(KernelWalk::AXES);
         let strides = strides.map(|each| each[..axes].iter().map(|word| word.cast_signed()).collect()).collect();
         (words[0], words[1], words[2..2 + axes].to_vec(), strides)
     }
@@ -80,15 +80,15 @@ mod tests {
     #[test]
     fn axes_merge_where_all_operands_step_over_them_as_over_one() {
         let (rows, turned): (Strides, Strides) = (smallvec![96, 32, 8], smallvec![-32, 8, 64]);
-        let walk = Walk::new(&[2, 3, 4], smallvec![rows.clone(), rows.clone()]).expect("one axis");
+        let walk = KernelWalk::new(&[2, 3, 4], smallvec![rows.clone(), rows.clone()]).expect("one axis");
         assert_eq!(words(&walk), (24, 1, vec![24], vec![vec![8], vec![8]]));
-        let walk = Walk::new(&[2, 3, 4], smallvec![rows, turned]).expect("three axes");
+        let walk = KernelWalk::new(&[2, 3, 4], smallvec![rows, turned]).expect("three axes");
         assert_eq!(words(&walk), (24, 3, vec![2, 3, 4], vec![vec![96, 32, 8], vec![-32, 8, 64]]));
     }
 
     #[test]
     fn axes_of_one_element_are_none() {
-        let walk = Walk::new(&[1, 5, 1], smallvec![smallvec![7, 16, 3], smallvec![0, 0, 0]]).expect("one axis");
+        let walk = KernelWalk::new(&[1, 5, 1], smallvec![smallvec![7, 16, 3], smallvec![0, 0, 0]]).expect("one axis");
         assert_eq!(words(&walk), (5, 1, vec![5], vec![vec![16], vec![0]]));
     }
 
@@ -97,7 +97,7 @@ mod tests {
         let shape = [2; 9];
         let crossed: Strides = (0..9).map(|axis| 8 << axis).collect();
         let rows: Strides = (0..9).map(|axis| 8 << (8 - axis)).collect();
-        assert_eq!(Walk::new(&shape, smallvec![rows.clone(), crossed]).err(), Some(9));
-        assert!(Walk::new(&shape, smallvec![rows]).is_ok());
+        assert_eq!(KernelWalk::new(&shape, smallvec![rows.clone(), crossed]).err(), Some(9));
+        assert!(KernelWalk::new(&shape, smallvec![rows]).is_ok());
     }
 }

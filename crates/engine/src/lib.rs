@@ -25,8 +25,8 @@
 //! ```
 //!
 //! The layers, each of which knows only those before it: `sync` (atomics, cells, parking),
-//! `var` (queues and grants), `op` (payloads and cells), `sched` (from pushes to ready ops),
-//! `pool` (who runs them), and [`Engine`] on top.
+//! `var` (queues and grants), `op` (payloads and cells), `replay` (what is pushed again and again), `sched` (from pushes to
+//! ready ops), `pool` (who runs them), and [`Engine`] on top.
 
 mod engine;
 mod error;
@@ -54,8 +54,8 @@ pub use engine::{
 };
 pub use error::{EngineError, in_words};
 pub use failure::{Cause, Failure};
-pub use op::{Completion, CurrentOp, InOrder, NativeFunction, OpContext, Payload, PlaceOffset};
-pub use pool::{Device, DeviceLane, Host, Policy, aside, is_worker};
+pub use op::{Completion, CurrentOp, Device, DeviceLane, InOrder, NativeFunction, OpContext, Payload, PlaceOffset};
+pub use pool::{Host, Policy, aside, is_worker};
 pub use quiet::{Quiet, drop_later};
 pub use replay::{
     InlineFailures, PortFailure, PortId, ReplayBuilder, Step, StepContext, StepId, StepKind, StepOptions,

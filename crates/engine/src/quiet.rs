@@ -111,3 +111,12 @@ pub(crate) fn dispose(thrown: Box<dyn Any + Send>) {
         mem::forget(again);
     }
 }
+
+/// What a panic says, which ends here.
+pub(crate) fn message_of(panic: Box<dyn Any + Send>) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = text.unwrap_or("with something that is no text").to_owned();
+    dispose(panic);
+    text
+}

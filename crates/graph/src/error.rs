@@ -1,8 +1,10 @@
 //! What is wrong with a graph, and where.
 
-use crate::node::Node;
 use crate::plan::PlanError;
-use crate::registry::RuleError;
+use std::error::Error;
+
+/// What a rule of an op refuses with.
+pub type RuleError = Box<dyn Error + Send + Sync>;
 
 /// Why a graph cannot be made, read or passed on.
 #[derive(Debug, thiserror::Error)]
@@ -53,11 +55,6 @@ impl GraphError {
     /// An error of the graph as such.
     pub fn new(message: impl Into<String>) -> Self {
         Self::Graph { message: message.into(), place: 0 }
-    }
-
-    /// An error about a node.
-    pub fn at(node: &Node, message: impl Into<String>) -> Self {
-        Self::Graph { message: format!("{}: {}", node.described(), message.into()), place: node.place() }
     }
 
     /// The place of the node that is meant; 0 is none.

@@ -2,6 +2,7 @@
 //!
 //! | room | home of |
 //! |---|---|
+//! | `plan` | offsets for intervals: where values lie that live for a while. Knows no graphs |
 //! | `value` | attributes, dtypes, shapes of which a part is unknown |
 //! | `registry` | ops by name, what they say of themselves, groups |
 //! | `node` | calls and variables, entries, walks and rewriting |
@@ -10,9 +11,8 @@
 //! | `rules` | rules for shapes and dtypes that many ops share |
 //! | `json` | files: NNVM's format |
 //! | `passes` | what makes a graph, or knowledge of it, of a graph |
-//! | `plan` | offsets for intervals: where values lie that live for a while |
 //!
-//! Each room knows only those above it; `plan` knows none. The crate knows no engine, no arrays and no Python.
+//! Each room knows only those above it. The crate knows no engine, no arrays and no Python.
 
 mod error;
 pub mod graph;

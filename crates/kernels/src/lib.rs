@@ -6,8 +6,7 @@
 //! | `window` | windows over the spatial axes of data |
 //! | `buffer` | memory of a thread, and slices of what arrays point to |
 //! | `parts` | where blocks end |
-//! | `convolution` | products of data, weights and results, by columns that fit into the cache |
-//! | `library` | the same by oneDNN, where it was opened |
+//! | `convolution` | products of data, weights and results, by oneDNN or by columns that fit into the cache |
 //! | `pooling` | largest elements and means of windows, and their gradients |
 //! | `tiles` | the same of windows of two by two, side by side |
 //! | `rows` | softmax and its logarithm, along one axis |
@@ -34,7 +33,6 @@ mod gates;
 mod integers;
 mod labels;
 mod layer;
-mod library;
 mod lookup;
 mod loops;
 mod neighbours;

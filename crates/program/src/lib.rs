@@ -19,5 +19,5 @@ mod replay;
 
 pub use error::ProgramError;
 pub use part::{Body, Branch, Input, Turns};
-pub use recorded::{Argument, Description, Instruction, Parted, Place, Recorded, Settings, Taken};
+pub use recorded::{Argument, Description, EntryAccess, Instruction, Parted, Recorded, Settings, Taken};
 pub use replay::{Figures, Noting, Options, Output, Program};

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 import numpy as np
 
@@ -27,10 +27,10 @@ from weft.ops import get_op
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from weft._array.devices import Where
     from weft._array.rules import DType
     from weft._array.shapes import AnyShape
     from weft._core import Engine
-    from weft._device import Device
 
 __all__ = [
     "array",
@@ -45,8 +45,6 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
-
-Where: TypeAlias = "Device | str | None"
 
 
 def asarray(
@@ -237,10 +235,8 @@ def full(
         The element, or an array that is broadcast.
     dtype : dtype-like, optional
         The dtype; by default that of `fill_value`.
-    device : Device or str, optional
-        The device.
-    engine : Engine, optional
-        The engine; by default the default one.
+    device, engine : optional
+        As of `empty`.
 
     Raises
     ------

@@ -16,16 +16,20 @@ from weft._device import Device, cpu, gpu
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import TypeAlias
 
     from weft._array.rules import DType
     from weft._core import Engine, NDArray, Outline
+
+    #: A device or its name; None is the first CPU.
+    Where: TypeAlias = Device | str | None
 
 __all__ = ["as_device", "device_of", "new", "place"]
 
 _CPU = cpu()
 
 
-def as_device(device: Device | str | None) -> Device:
+def as_device(device: Where) -> Device:
     """Return the device that `device` names, the first CPU for None.
 
     Raises

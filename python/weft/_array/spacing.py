@@ -10,7 +10,6 @@ import numpy as np
 
 from weft._array.devices import as_device, place
 from weft._array.making import made
-from weft._array.operands import engine_of
 from weft._array.rules import Aval, as_dtype
 from weft._array.scalars import number_of
 from weft._core import wrap
@@ -21,9 +20,9 @@ from weft.ops import register_op
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from weft._array.devices import Where
     from weft._array.rules import DType
     from weft._core import Engine, NDArray
-    from weft._device import Device
 
 __all__ = ["arange", "geomspace", "linspace", "logspace"]
 
@@ -48,7 +47,7 @@ def arange(
     step: float = 1,
     dtype: npt.DTypeLike | None = None,
     *,
-    device: Device | str | None = None,
+    device: Where = None,
     engine: Engine | None = None,
 ) -> NDArray:
     """Return the numbers from `start` up to, but without, `stop`.
@@ -61,10 +60,8 @@ def arange(
         The distance of two elements.
     dtype : dtype-like, optional
         The dtype; by default int64 where all numbers are integers, float64 otherwise.
-    device : Device or str, optional
-        The device.
-    engine : Engine, optional
-        The engine; by default the default one.
+    device, engine : optional
+        As of `empty`.
 
     Raises
     ------
@@ -77,7 +74,6 @@ def arange(
     >>> weft.arange(1, 10, 3)
     NDArray([1, 4, 7])
     """
-    where = as_device(device)
     given = (0, start, step) if stop is None else (start, stop, step)
     numbers = [number_of(x) for x in given]
     if any(isinstance(x, complex) for x in numbers):
@@ -86,9 +82,8 @@ def arange(
     found = as_dtype(np.result_type(*map(type, numbers)) if dtype is None else dtype)
     if found.kind == "b" and _range_rule(start=first, stop=last, step=by, dtype=found).shape[0] > 2:  # noqa: PLR2004 - False, True
         raise TypeError("arange() is only supported for booleans when the result has at most length 2")
-    owner = engine or engine_of()
     rule = _range_rule(start=first, stop=last, step=by, dtype=found)
-    answer = made(_arange, rule.shape, found, owner, where, start=first, stop=last, step=by)
+    answer = made(_arange, rule.shape, found, device, engine, start=first, stop=last, step=by)
     hear_nothing("arange", (start, stop, step), (answer,))
     return answer
 
@@ -117,7 +112,7 @@ def linspace(
     num: SupportsIndex = 50,
     *,
     dtype: npt.DTypeLike | None = None,
-    device: Device | str | None = None,
+    device: Where = None,
     endpoint: bool = True,
     engine: Engine | None = None,
 ) -> NDArray:
@@ -131,12 +126,10 @@ def linspace(
         How many numbers.
     dtype : dtype-like, optional
         The dtype; by default float64, or complex128 for complex ends.
-    device : Device or str, optional
-        The device.
     endpoint : bool, default: True
         Whether `stop` is the last of them.
-    engine : Engine, optional
-        The engine; by default the default one.
+    device, engine : optional
+        As of `empty`.
 
     Raises
     ------
@@ -149,16 +142,14 @@ def linspace(
     >>> weft.linspace(0, 1, 5)
     NDArray([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
-    where = as_device(device)
     count = operator.index(num)
     if count < 0:
         raise ValueError(f"Number of samples, {count}, must be non-negative.")
     ends = number_of(start), number_of(stop)
     default = np.complex128 if any(isinstance(end, complex) for end in ends) else np.float64
     found = as_dtype(default if dtype is None else dtype)
-    owner = engine or engine_of()
     given = {"start": ends[0], "stop": ends[1], "num": count, "endpoint": bool(endpoint)}
-    numbers = made(_linspace, (count,), found, owner, where, **given)
+    numbers = made(_linspace, (count,), found, device, engine, **given)
     hear_nothing("linspace", (start, stop), (numbers,))
     return numbers
 
@@ -172,7 +163,7 @@ def logspace(
     base: float = 10.0,
     dtype: npt.DTypeLike | None = None,
     *,
-    device: Device | str | None = None,
+    device: Where = None,
     engine: Engine | None = None,
 ) -> NDArray:
     """Return numbers from ``base ** start`` to ``base ** stop`` whose logarithms are evenly spaced.
@@ -189,10 +180,8 @@ def logspace(
         The base.
     dtype : dtype-like, optional
         The dtype; by default float64, or complex128 for complex ends.
-    device : Device or str, optional
-        The device.
-    engine : Engine, optional
-        The engine; by default the default one.
+    device, engine : optional
+        As of `empty`.
 
     Examples
     --------
@@ -216,7 +205,7 @@ def geomspace(
     endpoint: bool = True,  # noqa: FBT001, FBT002 - NumPy's place for it
     dtype: npt.DTypeLike | None = None,
     *,
-    device: Device | str | None = None,
+    device: Where = None,
     engine: Engine | None = None,
 ) -> NDArray:
     """Return numbers from `start` to `stop`, each the same multiple of the one before; parameters as in `logspace`.
@@ -234,7 +223,7 @@ def geomspace(
 
 
 def _wrapped(
-    values: npt.NDArray[np.inexact], dtype: npt.DTypeLike | None, device: Device | str | None, engine: Engine | None
+    values: npt.NDArray[np.inexact], dtype: npt.DTypeLike | None, device: Where, engine: Engine | None
 ) -> NDArray:
     wanted = values.dtype if dtype is None else as_dtype(dtype)
     return place(wrap(values.astype(wanted), engine or get_engine()), as_device(device))

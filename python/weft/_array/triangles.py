@@ -19,9 +19,9 @@ from weft.ops import register_op
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from weft._array.devices import Where
     from weft._array.rules import DType
     from weft._core import Engine, NDArray
-    from weft._device import Device
 
 __all__ = ["eye", "identity", "tril", "triu"]
 
@@ -45,7 +45,7 @@ def eye(
     k: SupportsIndex = 0,
     dtype: npt.DTypeLike | None = None,
     *,
-    device: Device | str | None = None,
+    device: Where = None,
     engine: Engine | None = None,
 ) -> NDArray:
     """Return a matrix with ones on one diagonal and zeros elsewhere.
@@ -58,10 +58,8 @@ def eye(
         Which diagonal: above the main one if positive, below if negative.
     dtype : dtype-like, optional
         The dtype; by default float64.
-    device : Device or str, optional
-        The device.
-    engine : Engine, optional
-        The engine; by default the default one.
+    device, engine : optional
+        As of `empty`.
 
     Raises
     ------
@@ -81,11 +79,10 @@ def eye(
     if min(rows, columns) < 0:
         raise ValueError(f"negative dimensions are not allowed: the shape {(rows, columns)}")
     found = as_dtype(np.float64 if dtype is None else dtype)
-    owner = engine or engine_of()
     diagonal = operator.index(k)
     if where.kind != "cpu":
-        return _eye_on_device(new((rows, columns), found, owner, where), diagonal)
-    return made(_eye, (rows, columns), found, owner, where, n_rows=rows, n_cols=columns, k=diagonal)
+        return _eye_on_device(new((rows, columns), found, engine or engine_of(), where), diagonal)
+    return made(_eye, (rows, columns), found, where, engine, n_rows=rows, n_cols=columns, k=diagonal)
 
 
 def _eye_on_device(result: NDArray, k: int) -> NDArray:

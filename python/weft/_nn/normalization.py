@@ -1,7 +1,7 @@
 """Normalisation: of channels by given statistics or by those of the batch, and of elements along axes.
 
-The gradients of what statistics of the data themselves normalise are one op each, whose own gradients are those of the
-formula in functions of arrays.
+Where the statistics are those of the data, the gradient is one op. Its own gradient is that of its formula, written in
+functions of arrays.
 """
 
 from __future__ import annotations
@@ -104,16 +104,21 @@ def _batch_norm_train(
     np.copyto(out, x * across(scale, x.ndim, axis) + across(shift, x.ndim, axis), casting="same_kind")
 
 
+def _infer_gradients(op: str, g: Aval, x: Aval, gamma: Aval, shape: Shape) -> tuple[Aval, Aval, Aval]:
+    """Return what gradients are of data and of what scales and shifts them, from those of the results."""
+    if g.shape != x.shape:
+        raise refuse(op, "both are to have one shape", g=g, x=x)
+    floating(op, g=g, x=x, gamma=gamma)
+    return Aval(x.shape, x.dtype), Aval(shape, x.dtype), Aval(shape, x.dtype)
+
+
 def _infer_train_data(
     g: Aval, x: Aval, gamma: Aval, mean: Aval, variance: Aval, *, eps: float = 1e-5, axis: int = 1
 ) -> tuple[Aval, Aval, Aval]:
     del eps
     op = "nn.batch_norm_data"
     shape = _channels(op, x, axis, gamma=gamma, mean=mean, variance=variance)
-    if g.shape != x.shape:
-        raise refuse(op, "both are to have one shape", g=g, x=x)
-    floating(op, g=g, x=x, gamma=gamma)
-    return Aval(x.shape, x.dtype), Aval(shape, x.dtype), Aval(shape, x.dtype)
+    return _infer_gradients(op, g, x, gamma, shape)
 
 
 @register_op("nn.batch_norm_data", infer=_infer_train_data, nout=3, inplace=[(0, 0)])
@@ -241,10 +246,7 @@ def _infer_layer_data(g: Aval, x: Aval, gamma: Aval, *, axis: Any = -1, eps: flo
     del eps
     shape = tuple(x.shape[at] for at in _layer_axes(axis, len(x.shape)))
     fixed(op, "gamma", gamma, shape, x=x)
-    if g.shape != x.shape:
-        raise refuse(op, "both are to have one shape", g=g, x=x)
-    floating(op, g=g, x=x, gamma=gamma)
-    return Aval(x.shape, x.dtype), Aval(shape, x.dtype), Aval(shape, x.dtype)
+    return _infer_gradients(op, g, x, gamma, shape)
 
 
 @register_op("nn.layer_norm_data", infer=_infer_layer_data, nout=3, inplace=[(0, 0)])

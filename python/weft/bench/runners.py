@@ -46,6 +46,20 @@ def _numbered_no_op(_op_id: int) -> None:
     """Do nothing, for pools that pass an argument."""
 
 
+def _pushing(
+    push: Callable[..., None], wait: Callable[[], None], ops: Sequence[tuple[object, ...]]
+) -> Callable[[], None]:
+    """Return what pushes ops one by one, and waits."""
+
+    def run() -> None:
+        enter = push
+        for exec_func, reads, mutates in ops:
+            enter(exec_func, reads, mutates)
+        wait()
+
+    return run
+
+
 class Runner(Protocol):
     """Runs programs on one implementation."""
 
@@ -81,14 +95,7 @@ class WeftRunner:
         """See `Runner`."""
         engine = self._engine
         ops = bind(program, state, [engine.new_variable() for _ in range(program.variables)])
-
-        def run() -> None:
-            push = engine.push
-            for exec_func, reads, mutates in ops:
-                push(exec_func, reads, mutates)
-            engine.wait_for_all()
-
-        return run
+        return _pushing(engine.push, engine.wait_for_all, ops)
 
     def close(self) -> None:
         """See `Runner`."""
@@ -162,14 +169,7 @@ class CounterRunner:
         """See `Runner`."""
         engine = self._engine
         ops = bind(program, state, [Variable() for _ in range(program.variables)], self._no_op)
-
-        def run() -> None:
-            push = engine.push
-            for exec_func, reads, mutates in ops:
-                push(exec_func, reads, mutates)
-            engine.wait_for_all()
-
-        return run
+        return _pushing(engine.push, engine.wait_for_all, ops)
 
     def close(self) -> None:
         """See `Runner`."""

@@ -2,10 +2,10 @@
 
 use super::recording;
 use crate::access::{enqueue, place, refuse};
-use crate::layout::Tuple;
 use crate::memory::Pushing;
 use crate::memory::recorded::{is_open, is_recording};
 use crate::step::{Hosted, Native, Opaque, Operands, Step};
+use crate::tuple::Tuple;
 use crate::{Access, Array, ArrayError};
 use std::sync::Arc;
 use weft_engine::{AccessKind, Accesses, Device, Engine, EngineError, Payload, PushOptions, Variable};

@@ -7,27 +7,12 @@ pub use dtype::{DType, Scalar};
 
 use crate::ArrayError;
 use smallvec::SmallVec;
-use std::fmt;
 use std::ops::Range;
 
 /// Lengths of the axes.
 pub type Shape = SmallVec<[usize; 4]>;
 /// Bytes from one element to the next along each axis.
 pub type Strides = SmallVec<[isize; 4]>;
-
-/// Numbers as Python writes a tuple of them: messages are read there.
-#[derive(Debug, Clone, Copy)]
-pub struct Tuple<'a, T>(pub &'a [T]);
-
-impl<T: fmt::Display> fmt::Display for Tuple<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(")?;
-        for (at, number) in self.0.iter().enumerate() {
-            write!(f, "{}{number}", if at > 0 { ", " } else { "" })?;
-        }
-        f.write_str(if self.0.len() == 1 { ",)" } else { ")" })
-    }
-}
 
 /// Shape, strides and the place of the first element, in bytes from the start of the buffer.
 #[derive(Debug, PartialEq, Eq)]
@@ -168,7 +153,7 @@ impl Layout {
 
 #[cfg(test)]
 mod tests {
-    use super::{Layout, Tuple};
+    use super::Layout;
 
     #[test]
     fn contiguous_layouts_are_known() {
@@ -210,12 +195,6 @@ mod tests {
         assert!(backwards.check(8, 39).is_err());
         let below = Layout { offset: 24, ..backwards };
         assert!(below.check(8, 40).is_err());
-    }
-
-    #[test]
-    fn tuples_are_written_as_python_does() {
-        let written = |numbers: &[usize]| Tuple(numbers).to_string();
-        assert_eq!([written(&[]), written(&[2]), written(&[2, 3])], ["()", "(2,)", "(2, 3)"]);
     }
 
     #[test]

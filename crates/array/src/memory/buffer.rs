@@ -4,7 +4,7 @@ use super::elsewhere::{Elsewhere, Home};
 use super::pushing::Guarded;
 use super::ranges::Ranges;
 use super::recorded::{self, Tag};
-use super::storage::{Place, Storage, Within};
+use super::storage::{Backing, Storage, Within};
 use crate::ArrayError;
 use std::any::Any;
 use std::ops::Range;
@@ -117,7 +117,7 @@ impl Buffer {
     /// A buffer on bytes of an arena, which need not have memory yet.
     #[must_use]
     pub fn within(engine: &Engine, bytes: usize, place: Within) -> Arc<Self> {
-        Self::of(engine, bytes, Memory::Host(Storage::at(bytes, Place::Within(place))), false)
+        Self::of(engine, bytes, Memory::Host(Storage::at(bytes, Backing::Within(place))), false)
     }
 
     /// A buffer on memory that `keeper` keeps.
@@ -134,7 +134,7 @@ impl Buffer {
         readonly: bool,
         keeper: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
-        let place = Place::Foreign { start, _keeper: keeper };
+        let place = Backing::Foreign { start, _keeper: keeper };
         Self::of(engine, bytes, Memory::Host(Storage::at(bytes, place)), readonly)
     }
 

@@ -12,7 +12,7 @@ use weft_engine::Cause;
 const FEW: usize = 128;
 
 /// Where bytes lie, once something was written.
-pub(super) enum Place {
+pub(super) enum Backing {
     /// In a block of one's own.
     Own(Block),
     /// In that of a temporary that nobody else could see any more.
@@ -50,15 +50,15 @@ pub trait Arena: Send + Sync {
 }
 
 // SAFETY: memory is reached by ops whose accesses were granted, whichever thread they run on.
-unsafe impl Send for Place {}
+unsafe impl Send for Backing {}
 // SAFETY: as above.
-unsafe impl Sync for Place {}
+unsafe impl Sync for Backing {}
 
 /// A few bytes, aligned as the system's small blocks are.
 #[repr(align(16))]
 struct Few(UnsafeCell<MaybeUninit<[u8; FEW]>>);
 
-// SAFETY: as for `Place`.
+// SAFETY: as for `Backing`.
 unsafe impl Sync for Few {}
 
 /// Bytes of the host that are allocated when they are first needed. Ops that write hold it; what only reads holds the buffer.
@@ -66,7 +66,7 @@ pub struct Storage {
     bytes: usize,
     /// Whether they lie in `few`, and have no other place.
     is_few: bool,
-    place: OnceLock<Place>,
+    place: OnceLock<Backing>,
     few: Few,
 }
 
@@ -78,12 +78,12 @@ impl Storage {
     }
 
     /// Bytes that lie there.
-    pub(super) fn at(bytes: usize, place: Place) -> Arc<Self> {
+    pub(super) fn at(bytes: usize, place: Backing) -> Arc<Self> {
         Self::of(bytes, false, OnceLock::from(place))
     }
 
     #[inline]
-    fn of(bytes: usize, is_few: bool, place: OnceLock<Place>) -> Arc<Self> {
+    fn of(bytes: usize, is_few: bool, place: OnceLock<Backing>) -> Arc<Self> {
         Arc::new(Self { bytes, is_few, place, few: Few(UnsafeCell::new(MaybeUninit::uninit())) })
     }
 
@@ -98,7 +98,7 @@ impl Storage {
             if let Some(place) = self.place.get() {
                 return place.start();
             }
-            Block::fill(self.bytes, &self.place, Place::Own).map_err(|error| Cause::Error(Box::new(error)))?;
+            Block::fill(self.bytes, &self.place, Backing::Own).map_err(|error| Cause::Error(Box::new(error)))?;
         }
     }
 
@@ -123,15 +123,15 @@ impl Storage {
             return false;
         }
         let root = match other.place.get() {
-            Some(Place::Own(_)) => Arc::clone(other),
-            Some(Place::Taken(root)) => Arc::clone(root),
-            Some(Place::Foreign { .. } | Place::Within(_)) | None => return false,
+            Some(Backing::Own(_)) => Arc::clone(other),
+            Some(Backing::Taken(root)) => Arc::clone(root),
+            Some(Backing::Foreign { .. } | Backing::Within(_)) | None => return false,
         };
-        root.bytes == self.bytes && self.place.set(Place::Taken(root)).is_ok()
+        root.bytes == self.bytes && self.place.set(Backing::Taken(root)).is_ok()
     }
 }
 
-impl Place {
+impl Backing {
     fn start(&self) -> Result<*mut u8, Cause> {
         match self {
             Self::Own(block) => Ok(block.start()),

@@ -3,7 +3,7 @@
 use super::Operands;
 use super::opaque::Opaque;
 use super::walk::{Walk, signed};
-use crate::layout::Tuple;
+use crate::tuple::Tuple;
 use crate::{Array, ArrayError, DType};
 use smallvec::SmallVec;
 use weft_engine::{Cause, OpContext};

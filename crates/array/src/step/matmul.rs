@@ -6,7 +6,7 @@
 
 use super::kernel::StridedLoop;
 use super::walk::{Walk, signed};
-use crate::layout::Tuple;
+use crate::tuple::Tuple;
 use crate::{Array, ArrayError, DType};
 use smallvec::SmallVec;
 

@@ -112,14 +112,19 @@ pub trait Together: Send + Sync {
     fn run(&self, buffers: &[(&Buffer, isize)], members: &dyn Members) -> Result<Issued, Cause>;
 }
 
-/// An opaque step with its arrays, as the payload of an op that needs the host.
-pub(crate) struct Hosted {
+/// An opaque step with its arrays, as the payload of an op, which needs the host or does not.
+pub(crate) struct Once<const HOSTED: bool> {
     place: u64,
     step: Arc<dyn Opaque>,
     arrays: Operands,
 }
 
-impl Hosted {
+/// That of an op that needs the host.
+pub(crate) type Hosted = Once<true>;
+/// That of one that does not.
+pub(crate) type Native = Once<false>;
+
+impl<const HOSTED: bool> Once<HOSTED> {
     /// It runs on these arrays.
     #[must_use]
     pub(crate) fn new(step: Arc<dyn Opaque>, arrays: Operands) -> Self {
@@ -127,41 +132,13 @@ impl Hosted {
     }
 }
 
-impl Payload for Hosted {
-    const HOSTED: bool = true;
+impl<const HOSTED: bool> Payload for Once<HOSTED> {
+    const HOSTED: bool = HOSTED;
     // SAFETY: the field is a place of a push.
-    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(std::mem::offset_of!(Hosted, place)) });
-
-    fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
-        granting(&self.arrays, || self.step.run(&self.arrays, context))
-    }
-
-    fn discard(self) {
-        self.step.discard();
-    }
-}
-
-/// The same for an op that does not.
-pub(crate) struct Native {
-    place: u64,
-    step: Arc<dyn Opaque>,
-    arrays: Operands,
-}
-
-impl Native {
-    /// It runs on these arrays.
-    #[must_use]
-    pub(crate) fn new(step: Arc<dyn Opaque>, arrays: Operands) -> Self {
-        Self { place: step.place(), step, arrays }
-    }
-}
-
-impl Payload for Native {
-    // SAFETY: the field is a place of a push.
-    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(std::mem::offset_of!(Native, place)) });
+    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(std::mem::offset_of!(Self, place)) });
 
     fn queue(&self) -> Option<InOrder> {
-        self.step.queue()
+        if HOSTED { None } else { self.step.queue() }
     }
 
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {

@@ -6,7 +6,8 @@
 
 use super::kernel::{Pointers, StridedLoop, copy_loop};
 use super::walk::{PER_BYTE, Walk, signed};
-use crate::layout::{Element, Tuple};
+use crate::layout::Element;
+use crate::tuple::Tuple;
 use crate::{Array, ArrayError, DType, Scalar};
 use smallvec::SmallVec;
 

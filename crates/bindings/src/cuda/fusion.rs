@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
 use weft_array::{DType, Neighbour, Opaque, Operands, Part, Together};
-use weft_cuda::{Access, CudaError, Device, DeviceBuffer, Label, Launch, Launcher, Parameter};
+use weft_cuda::{BufferAccess, CudaError, Device, DeviceBuffer, Label, Launch, Launcher, Parameter};
 use weft_device::dimensions;
 use weft_engine::{AccessKind, Cause, InOrder, OpContext};
 
@@ -186,7 +186,7 @@ impl<'a> Fusion<'a> {
         // In the place of what each replay gives.
         let nothing = DeviceBuffer::new(device, 0);
         for _ in &self.arrays {
-            launch.give_pointer(0, Access::whole(&nothing, AccessKind::Mutate))?;
+            launch.give_pointer(0, BufferAccess::whole(&nothing, AccessKind::Mutate))?;
         }
         for bytes in scalars() {
             launch.give_scalar(bytes)?;

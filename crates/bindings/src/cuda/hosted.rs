@@ -8,9 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::cell::RefCell;
 use std::sync::Arc;
-use weft_array::{Access as ArrayAccess, Array, ArrayError};
+use weft_array::{Access, Array, ArrayError};
 use weft_cuda::driver::DeviceAddress;
-use weft_cuda::{Access, CudaError, Device, DeviceBuffer, Label, Request};
+use weft_cuda::{BufferAccess, CudaError, Device, DeviceBuffer, Label, Request};
 use weft_engine::AccessKind;
 
 /// The op that this thread runs, as foreign code sees it.
@@ -47,18 +47,18 @@ impl DeviceMemory {
     }
 }
 
-pub(super) fn accesses(arrays: &[(Array, ArrayAccess)]) -> Vec<Access> {
-    let access = |(array, access): &(Array, ArrayAccess)| {
-        let kind = if *access == ArrayAccess::Read { AccessKind::Read } else { AccessKind::Mutate };
-        buffer_of(array).map(|buffer| Access::part(&buffer, array.range(), kind))
+pub(super) fn accesses(arrays: &[(Array, Access)]) -> Vec<BufferAccess> {
+    let access = |(array, access): &(Array, Access)| {
+        let kind = if *access == Access::Read { AccessKind::Read } else { AccessKind::Mutate };
+        buffer_of(array).map(|buffer| BufferAccess::part(&buffer, array.range(), kind))
     };
     arrays.iter().filter_map(access).collect()
 }
 
 /// The device of the arrays that are on one: that of the first which is written to, or else of the first.
-pub(super) fn device(arrays: &[(Array, ArrayAccess)]) -> Option<Device> {
-    let on = |(array, _): &(Array, ArrayAccess)| Some(buffer_of(array)?.device().clone());
-    let written = arrays.iter().filter(|(_, access)| *access != ArrayAccess::Read).find_map(on);
+pub(super) fn device(arrays: &[(Array, Access)]) -> Option<Device> {
+    let on = |(array, _): &(Array, Access)| Some(buffer_of(array)?.device().clone());
+    let written = arrays.iter().filter(|(_, access)| *access != Access::Read).find_map(on);
     written.or_else(|| arrays.iter().find_map(on))
 }
 
@@ -77,7 +77,7 @@ pub(super) fn as_current<T>(
 /// Runs `body` as the op that was granted these arrays, on a stream of theirs if any is on a device.
 pub(crate) fn on_stream(
     py: Python<'_>,
-    arrays: &[(Array, ArrayAccess)],
+    arrays: &[(Array, Access)],
     label: &Label,
     body: impl FnOnce() -> PyResult<()>,
 ) -> PyResult<()> {

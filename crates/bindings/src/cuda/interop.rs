@@ -10,18 +10,18 @@ use crate::wait;
 use pyo3::prelude::*;
 use weft_array::Layout;
 use weft_cuda::driver::{DeviceAddress, StreamHandle};
-use weft_cuda::{Access, CudaError, DeviceBuffer, Label, Request};
+use weft_cuda::{BufferAccess, CudaError, DeviceBuffer, Label, Request};
 use weft_engine::AccessKind;
 
 /// Where an array's buffer lies, its size, the device, a stream that is behind all that writes to it, and what keeps it.
-type Place<'py> = (DeviceAddress, usize, usize, usize, Bound<'py, DeviceMemory>);
+type Exported<'py> = (DeviceAddress, usize, usize, usize, Bound<'py, DeviceMemory>);
 
 /// The place of an array's buffer, for a library that will read it behind the stream. In an op that was granted the
 /// array, the stream is the op's; elsewhere this waits until what was pushed on the array is issued, and makes the
 /// streams in `leads` wait for it.
 #[pyfunction]
 #[pyo3(signature = (x, leads=Vec::new()))]
-pub(crate) fn cuda_export<'py>(x: &Bound<'py, NDArray>, leads: Vec<usize>) -> PyResult<Place<'py>> {
+pub(crate) fn cuda_export<'py>(x: &Bound<'py, NDArray>, leads: Vec<usize>) -> PyResult<Exported<'py>> {
     let (py, actual) = (x.py(), x.get().actual());
     let array = &*actual;
     expect(py, array)?;
@@ -33,7 +33,7 @@ pub(crate) fn cuda_export<'py>(x: &Bound<'py, NDArray>, leads: Vec<usize>) -> Py
     }
     check_look(py, array)?;
     wait::detached(py, array.engine(), None, |wait| array.wait_to_read(wait))?;
-    let (label, accesses) = (Label::from("export"), [Access::part(&buffer, array.range(), AccessKind::Read)]);
+    let (label, accesses) = (Label::from("export"), [BufferAccess::part(&buffer, array.range(), AccessKind::Read)]);
     let begin = || -> Result<_, CudaError> {
         let begun = device.begin(&Request::new(&label, &accesses))?;
         let place = (begun.addresses()[0], begun.stream().handle().0);

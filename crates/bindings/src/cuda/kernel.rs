@@ -12,9 +12,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use weft_array::{Access as ArrayAccess, Array, Call};
+use weft_array::{Access, Array, Call};
 use weft_cuda::driver::{Dimensions, FunctionHandle, StreamHandle};
-use weft_cuda::{Access, CudaError, Device, Kernel, Label, Launch, Launcher, Parameter, Stream};
+use weft_cuda::{BufferAccess, CudaError, Device, Kernel, Label, Launch, Launcher, Parameter, Stream};
 use weft_engine::trace::Kind;
 use weft_engine::{AccessKind, PushOptions};
 
@@ -140,7 +140,7 @@ impl RawKernel {
         })?;
         let given = parameters::given(&self.name, self.parameters.as_ref(), args, &reads, &mutates)?;
         let mut owner = None;
-        let mut arrays: SmallVec<[(&Array, ArrayAccess); 4]> = SmallVec::new();
+        let mut arrays: SmallVec<[(&Array, Access); 4]> = SmallVec::new();
         for argument in &given {
             if let Given::Array(array, access) = argument {
                 owner = owner.or_else(|| Some(array.get().owner()));
@@ -148,7 +148,7 @@ impl RawKernel {
             }
         }
         let passed = arrays.len();
-        for (list, access) in [(&reads, ArrayAccess::Read), (&mutates, ArrayAccess::Mutate)] {
+        for (list, access) in [(&reads, Access::Read), (&mutates, Access::Mutate)] {
             for array in list {
                 owner = owner.or_else(|| Some(array.get().owner()));
                 if !arrays.iter().any(|(known, _)| std::ptr::eq(*known, &raw const array.get().inner)) {
@@ -185,7 +185,7 @@ impl RawKernel {
 
 impl RawKernel {
     /// The device of the arrays, of which there is one.
-    fn device_of<'a>(&self, py: Python<'_>, arrays: &[(&'a Array, ArrayAccess)]) -> PyResult<&'a Device> {
+    fn device_of<'a>(&self, py: Python<'_>, arrays: &[(&'a Array, Access)]) -> PyResult<&'a Device> {
         let device = expect(py, arrays[0].0)?.device();
         for (array, _) in &arrays[1..] {
             let other = expect(py, array)?.device();
@@ -256,12 +256,12 @@ impl RawKernel {
         launcher: &Launcher,
         dimensions: Dimensions,
         given: &[Given<'_>],
-        unnamed: &[(&Array, ArrayAccess)],
+        unnamed: &[(&Array, Access)],
         stream: Option<Stream>,
     ) -> Result<Launch, CudaError> {
-        let access = |array: &Array, access: ArrayAccess| -> Result<Access, CudaError> {
-            let kind = if access == ArrayAccess::Read { AccessKind::Read } else { AccessKind::Mutate };
-            Ok(Access { buffer: buffer_of(array).ok_or_else(not_there)?, range: array.range(), kind })
+        let access = |array: &Array, access: Access| -> Result<BufferAccess, CudaError> {
+            let kind = if access == Access::Read { AccessKind::Read } else { AccessKind::Mutate };
+            Ok(BufferAccess { buffer: buffer_of(array).ok_or_else(not_there)?, range: array.range(), kind })
         };
         // SAFETY: whoever launches a kernel of their own vouches for it by the declared accesses.
         let mut launch = unsafe { launcher.launch(dimensions) }?.stream(stream);

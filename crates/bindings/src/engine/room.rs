@@ -5,6 +5,7 @@ use crate::errors;
 use crate::trace::Traced;
 use pyo3::prelude::*;
 use std::time::Duration;
+use weft_array::recording;
 use weft_engine::{Accesses, OnLimit, PushOptions};
 
 /// How long ready callables may wait for the GIL before a push lets them have it.
@@ -22,6 +23,16 @@ impl Engine {
             wait::detached(py, engine, None, |wait| engine.wait_for_room(bytes, wait.tick.take()))?;
         }
         Ok(())
+    }
+
+    /// Before an op: waits for room; or, where this thread records, lets the op that comes be announced.
+    #[inline]
+    pub(crate) fn make_way(&self, py: Python<'_>, bytes: u64, announce: impl FnOnce()) -> PyResult<()> {
+        if recording::is_open() {
+            announce();
+            return Ok(());
+        }
+        self.wait_for_room(py, bytes)
     }
 
     /// Pushes, waiting without the GIL if there is no room.

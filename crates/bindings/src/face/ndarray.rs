@@ -17,7 +17,14 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use std::ffi::c_int;
-use weft_array::{Array, Layout, recording};
+use weft_array::{Array, DType, Layout, recording};
+
+/// A view of an array's memory by this layout. Who makes it tells the tape.
+fn view_of(of: &Bound<'_, NDArray>, layout: Layout, dtype: DType) -> PyResult<NDArray> {
+    let (py, own) = (of.py(), of.get());
+    let view = Array::on(own.inner.buffer().clone(), layout, dtype).map_err(|error| raised(py, error))?;
+    Ok(NDArray::with_tape(view, own.engine.clone_ref(py), tape::Handle::view_of(of)))
+}
 
 #[pymethods]
 #[allow(clippy::needless_pass_by_value)] // as pyo3 has it
@@ -388,37 +395,33 @@ impl NDArray {
         offset: isize,
         dtype: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let (py, own) = (slf.py(), slf.get());
+        let own = slf.get();
         let dtype = dtype.map_or_else(|| Ok(own.inner.dtype()), dtypes::from_python)?;
         let start = own.inner.layout().offset.wrapping_add_signed(offset);
         if shape.len() != strides.len() {
             return Err(pyo3::exceptions::PyValueError::new_err("shape and strides must be equally long"));
         }
         let layout = Layout { shape: shape.into(), strides: strides.into(), offset: start };
-        let view = Array::on(own.inner.buffer().clone(), layout, dtype).map_err(|error| raised(py, error))?;
-        Ok(Self::with_tape(view, own.engine.clone_ref(py), tape::Handle::view_of(slf)))
+        view_of(slf, layout, dtype)
     }
 
     /// The view that shows the elements, which lie row after row, in another shape: one integer for each axis, -1 for what is
     /// left. Nothing for anything else. Who calls it tells the tape.
     fn _reshaped(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyResult<Option<Self>> {
-        let (py, own) = (slf.py(), slf.get());
+        let own = slf.get();
         if !own.inner.is_contiguous() {
             return Ok(None);
         }
         let Some(layout) = part::reshaped(&own.inner, shape) else { return Ok(None) };
-        let view =
-            Array::on(own.inner.buffer().clone(), layout, own.inner.dtype()).map_err(|error| raised(py, error))?;
-        Ok(Some(Self::with_tape(view, own.engine.clone_ref(py), tape::Handle::view_of(slf))))
+        view_of(slf, layout, own.inner.dtype()).map(Some)
     }
 
     /// The view that a key of integers, slices and None names; nothing for any other key, and for one that does not fit. Who
     /// calls it tells the tape.
     fn _part(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
-        let (py, own) = (slf.py(), slf.get());
+        let own = slf.get();
         let Some(part) = part::named(own.inner.layout(), key)? else { return Ok(None) };
-        let view = Array::on(own.inner.buffer().clone(), part, own.inner.dtype()).map_err(|error| raised(py, error))?;
-        Ok(Some(Self::with_tape(view, own.engine.clone_ref(py), tape::Handle::view_of(slf))))
+        view_of(slf, part, own.inner.dtype()).map(Some)
     }
 
     /// The memory; of an array on a device, a copy of its elements.

@@ -9,9 +9,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use std::any::Any;
 use std::sync::Arc;
+use weft_graph::node::{SetInputAttribute, SharedGradient};
 use weft_graph::registry::{
-    Cost, Given, Group, Identity, OpCost, RuleError, SetInputAttribute, SharedGradient, SharedLayout, SharedShapeRule,
-    SharedTypeRule, TextRule, canonical,
+    Cost, Given, Group, Identity, OpCost, RuleError, SharedLayout, SharedShapeRule, SharedTypeRule, TextRule, canonical,
 };
 use weft_graph::value::{DType, Shape};
 use weft_graph::{Op, Registry, rules};

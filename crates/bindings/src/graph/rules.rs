@@ -11,7 +11,8 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Mutex, PoisonError};
 use weft_graph::NodeEntry;
-use weft_graph::registry::{Call, Differentiated, GradientRule, LayoutRule, Layouts, RuleError, ShapeRule, TypeRule};
+use weft_graph::node::{Differentiated, GradientRule};
+use weft_graph::registry::{Call, LayoutRule, Layouts, RuleError, ShapeRule, TypeRule};
 use weft_graph::value::{Attributes, DType, Shape};
 
 /// Answers that are remembered for an op: then they are forgotten all.

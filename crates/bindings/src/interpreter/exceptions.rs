@@ -71,14 +71,14 @@ impl Exceptions {
         py: Python<'_>,
         value: Py<PyBaseException>,
         traceback: Option<Py<PyTraceback>>,
-    ) -> Option<Py<Place>> {
+    ) -> Option<Py<ExceptionSlot>> {
         self.revive(py).ok()?;
         let number = {
             let mut table = self.table();
             table.next += 1;
             table.next
         };
-        let place = Py::new(py, Place { exceptions: Arc::clone(self), number }).ok()?;
+        let place = Py::new(py, ExceptionSlot { exceptions: Arc::clone(self), number }).ok()?;
         self.table().places.insert(number, Exception { value, traceback });
         Some(place)
     }
@@ -117,13 +117,13 @@ impl Exceptions {
 
 /// A place in a table, whose end takes the exception out. Python's object, as these end where a thread is attached,
 /// wherever they are let go.
-#[pyclass(module = "weft._core", frozen, name = "_Place")]
-pub(crate) struct Place {
+#[pyclass(module = "weft._core", frozen, name = "_ExceptionSlot")]
+pub(crate) struct ExceptionSlot {
     exceptions: Arc<Exceptions>,
     number: u64,
 }
 
-impl Place {
+impl ExceptionSlot {
     /// The exception, to be raised again: its traceback begins anew where it was raised. None if the collector took it.
     pub(crate) fn exception(&self, py: Python<'_>) -> Option<Py<PyBaseException>> {
         let table = self.exceptions.table();
@@ -139,7 +139,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ExceptionSlot {
     fn drop(&mut self) {
         let ended = self.exceptions.table().places.remove(&self.number);
         drop(ended); // not under the lock
@@ -148,5 +148,5 @@ impl Drop for Place {
 
 /// Makes the class of places: a thread that were to do it later could be caught in the middle by a fork.
 pub(crate) fn load(py: Python<'_>) {
-    let _ = py.get_type::<Place>();
+    let _ = py.get_type::<ExceptionSlot>();
 }

@@ -1,6 +1,6 @@
 //! Why ops failed, as the core holds it: what an exception is made of when somebody hears of it.
 
-use super::exceptions::{Exceptions, Place};
+use super::exceptions::{ExceptionSlot, Exceptions};
 use super::location::Location;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ use weft_mpi::MpiError;
 
 /// An exception that a callable raised.
 pub(crate) struct Raised {
-    place: Option<Py<Place>>,
+    place: Option<Py<ExceptionSlot>>,
     text: String,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct NativeFailure {
     /// The engine's.
     pub(crate) exceptions: Arc<Exceptions>,
     /// The exception, made when it is first raised: every wait raises the same one.
-    pub(crate) place: PyOnceLock<Option<Py<Place>>>,
+    pub(crate) place: PyOnceLock<Option<Py<ExceptionSlot>>>,
 }
 
 impl fmt::Display for NativeFailure {

@@ -131,23 +131,23 @@ pub(crate) fn push_compute(
     let engine = first.get().owner().get();
     let bytes: usize =
         held.iter().filter(|(_, access)| *access == Access::Overwrite).map(|(out, _)| out.get().inner.bytes()).sum();
-    engine.wait_for_room(py, bytes as u64)?;
+    let location = Location::here(py);
+    engine.make_way(py, bytes as u64, || {
+        let called = func.getattr("__name__").and_then(|name| name.extract::<String>());
+        let name = name.map_or_else(|| called.unwrap_or_else(|_| "?".to_owned()), ToOwned::to_owned);
+        recording::announce(&name, location.bits());
+    })?;
     let arrays: Vec<(&Array, Access)> = held.iter().map(|(array, access)| (&array.get().inner, *access)).collect();
     let (function, dropped) = Answering::open(func);
     let compute = Compute {
         function,
         dropped,
         arrays: arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect(),
-        location: Location::here(py),
+        location,
     };
     let mut options = PushOptions { name, bytes: bytes as u64, ..PushOptions::default() };
     if engine.inner.is_traced() {
-        options.note = trace::note_of_call(py, &engine.inner, Kind::Compute, name, func, compute.location);
-    }
-    if recording::is_open() {
-        let called = func.getattr("__name__").and_then(|name| name.extract::<String>());
-        let name = name.map_or_else(|| called.unwrap_or_else(|_| "?".to_owned()), ToOwned::to_owned);
-        recording::announce(&name, compute.location.bits());
+        options.note = trace::note_of_call(py, &engine.inner, Kind::Compute, name, func, location);
     }
     // On the CPU it computes with NumPy, on a device with CuPy: not with both.
     let elsewhere = arrays.iter().all(|(array, _)| array.buffer().is_elsewhere());

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use smallvec::SmallVec;
 use std::mem::offset_of;
 use std::sync::Arc;
-use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Repeatable, granting, recording, submit};
+use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Repeatable, granting, submit};
 use weft_cuda::Label;
 use weft_engine::{AccessKind, Cause, OpContext, Payload, PlaceOffset, PushOptions, Variable};
 
@@ -122,11 +122,7 @@ pub(crate) fn push<P: Traced>(
     mut options: PushOptions<'_>,
     at_arrays: bool,
 ) -> PyResult<()> {
-    if recording::is_open() {
-        announce(py, &payload, options.name);
-    } else {
-        engine.wait_for_room(py, options.bytes)?;
-    }
+    engine.make_way(py, options.bytes, || announce(py, &payload, options.name))?;
     if engine.inner.is_traced() {
         (payload, options.note) = engine.traced(py, payload, options.name)?;
     }

@@ -218,19 +218,11 @@ impl MpiCommunicator {
         let location = calling.location;
         let operands: Operands = arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect();
         let payload = Carry { location, calling: Arc::new(calling), arrays: operands };
-        if recording::is_open() {
-            recording::announce(name, location.bits());
-            if arrays.is_empty() {
-                return recording::append_on_variables(
-                    Step::Opaque(payload.calling),
-                    &engine.inner,
-                    &variables,
-                    &options,
-                )
+        engine.make_way(py, options.bytes, || recording::announce(name, location.bits()))?;
+        if arrays.is_empty() && recording::is_open() {
+            let step = Step::Opaque(payload.calling);
+            return recording::append_on_variables(step, &engine.inner, &variables, &options)
                 .map_err(|error| raised(py, error));
-            }
-        } else {
-            engine.wait_for_room(py, options.bytes)?;
         }
         if engine.inner.is_traced() {
             options.note = trace::of_arrays(py, &engine.inner, Kind::Copy, name);

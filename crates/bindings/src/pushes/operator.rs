@@ -1,13 +1,13 @@
 //! `weft.Operator`.
 
 use super::granting;
-use super::request::record;
+use super::request::submit;
 use crate::callable::Callable;
 use crate::engine::Engine;
 use crate::errors;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use weft_array::{Access, Array, recording};
+use weft_array::{Access, Array};
 use weft_engine::{AccessKind, PushOptions, Variable};
 
 /// An op to be pushed again and again: its accesses were checked once.
@@ -54,11 +54,8 @@ impl Operator {
         for (variable, kind) in &self.variables {
             accesses.add(variable, *kind).map_err(|error| errors::raised(py, error))?;
         }
-        if recording::is_open() {
-            let variables: Vec<_> = self.variables.iter().map(|(variable, kind)| (variable, *kind)).collect();
-            return record(py, engine, self.callable.clone_ref(py), &variables, &options);
-        }
-        engine.push_payload(py, self.callable.clone_ref(py), &mut accesses, &options)
+        let variables = || self.variables.iter().map(|(variable, kind)| (variable, *kind)).collect();
+        submit(py, engine, self.callable.clone_ref(py), (&mut accesses, variables), &options)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

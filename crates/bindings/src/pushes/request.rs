@@ -11,7 +11,7 @@ use crate::payloads::announce;
 use crate::trace::Traced;
 use pyo3::prelude::*;
 use weft_array::{Step, recording};
-use weft_engine::{AccessKind, PushOptions, Variable};
+use weft_engine::{AccessKind, Accesses, PushOptions, Variable};
 
 /// What every kind of push takes besides its payload.
 pub(crate) struct Request<'a, 'py> {
@@ -52,12 +52,8 @@ impl<'a, 'py> Request<'a, 'py> {
             return granting::push_held(py, engine, payload, &held, self.options, !self.placed);
         }
         let mut accesses = accesses::accesses(py, &engine.inner, &held)?;
-        if recording::is_open() {
-            let variables: Vec<_> =
-                held.variables.iter().map(|(variable, kind)| (&variable.get().inner, *kind)).collect();
-            return record(py, engine, payload, &variables, &self.options);
-        }
-        engine.push_payload(py, payload, &mut accesses, &self.options)
+        let variables = || held.variables.iter().map(|(variable, kind)| (&variable.get().inner, *kind)).collect();
+        submit(py, engine, payload, (&mut accesses, variables), &self.options)
     }
 
     /// Makes an operator of it, whose accesses are checked now.
@@ -83,17 +79,21 @@ impl<'a, 'py> Request<'a, 'py> {
     }
 }
 
-/// Records an op on variables alone.
-pub(crate) fn record<P: Traced>(
+/// Pushes an op on variables alone, or appends it to the recording of this thread. The accesses are those of the variables.
+#[inline]
+pub(crate) fn submit<'v, P: Traced>(
     py: Python<'_>,
     engine: &Engine,
     payload: P,
-    variables: &[(&Variable, AccessKind)],
+    (accesses, variables): (&mut Accesses<'_>, impl FnOnce() -> Vec<(&'v Variable, AccessKind)>),
     options: &PushOptions<'_>,
 ) -> PyResult<()> {
+    if !recording::is_open() {
+        return engine.push_payload(py, payload, accesses, options);
+    }
     announce(py, &payload, options.name);
     payload
         .into_step()
-        .and_then(|step| recording::append_on_variables(Step::Opaque(step), &engine.inner, variables, options))
+        .and_then(|step| recording::append_on_variables(Step::Opaque(step), &engine.inner, &variables(), options))
         .map_err(|error| raised(py, error))
 }

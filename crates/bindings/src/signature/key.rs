@@ -1,6 +1,6 @@
 //! Arguments as words and objects.
 
-use super::leaves::Walk;
+use super::leaves::KeyWriter;
 use super::overlaps;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -50,11 +50,11 @@ impl<'py> Key<'py> {
         let mut key = Self::empty();
         key.words.push(around.tape.into());
         if let Some(engine) = &around.engine {
-            Walk { key: &mut key, name: &|| "what surrounds the call".to_owned(), opaque: true }.add(engine)?;
+            KeyWriter { key: &mut key, name: &|| "what surrounds the call".to_owned(), opaque: true }.add(engine)?;
         }
         for (at, value) in arguments.iter().enumerate() {
             let opaque = statics.get(at).copied().unwrap_or(false);
-            Walk { key: &mut key, name: &|| name(at), opaque }.argument(value)?;
+            KeyWriter { key: &mut key, name: &|| name(at), opaque }.argument(value)?;
         }
         overlaps::among(&mut key);
         key.hash = key.hashed()?;
@@ -64,7 +64,7 @@ impl<'py> Key<'py> {
     /// What one argument alone adds to a key, for Python to compare: bytes and objects.
     pub(super) fn part(value: &Bound<'py, PyAny>, opaque: bool, name: &dyn Fn() -> String) -> PyResult<Py<PyTuple>> {
         let mut key = Self::empty();
-        Walk { key: &mut key, name, opaque }.argument(value)?;
+        KeyWriter { key: &mut key, name, opaque }.argument(value)?;
         let py = value.py();
         let objects = PyTuple::new(py, &key.objects)?;
         let bytes: Vec<u8> = key.words.iter().flat_map(|word| word.to_ne_bytes()).collect();

@@ -35,14 +35,14 @@ enum Tag {
 }
 
 /// The walk over one argument.
-pub(super) struct Walk<'key, 'py> {
+pub(super) struct KeyWriter<'key, 'py> {
     pub(super) key: &'key mut Key<'py>,
     pub(super) name: &'key dyn Fn() -> String,
     /// Whether the argument is static: objects count as themselves, and all of it must be hashable.
     pub(super) opaque: bool,
 }
 
-impl<'py> Walk<'_, 'py> {
+impl<'py> KeyWriter<'_, 'py> {
     /// A whole argument. Static ones must be hashable as a whole.
     #[inline]
     pub(super) fn argument(&mut self, value: &Bound<'py, PyAny>) -> PyResult<()> {

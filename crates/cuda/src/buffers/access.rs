@@ -7,7 +7,7 @@ use weft_engine::AccessKind;
 
 /// What an op does with a buffer.
 #[derive(Debug, Clone)]
-pub struct Access {
+pub struct BufferAccess {
     /// The buffer.
     pub buffer: Arc<DeviceBuffer>,
     /// The bytes of it between the first and the last that it touches.
@@ -16,7 +16,7 @@ pub struct Access {
     pub kind: AccessKind,
 }
 
-impl Access {
+impl BufferAccess {
     /// It touches some bytes of the buffer.
     #[must_use]
     pub fn part(buffer: &Arc<DeviceBuffer>, range: Range<usize>, kind: AccessKind) -> Self {

@@ -1,6 +1,6 @@
 //! Device memory with what an issuing op must know: who wrote to it last, and who has read it since.
 
-use super::access::Access;
+use super::access::BufferAccess;
 use super::freed::{Freed, allocate};
 use super::parts::Parts;
 use crate::devices::Device;
@@ -19,7 +19,7 @@ use weft_engine::AccessKind;
 /// The fences of one op's accesses, or of one buffer.
 pub(crate) type Fences = SmallVec<[Fence; 4]>;
 
-enum Place {
+enum Backing {
     /// Nowhere yet.
     None,
     /// In a block of its own, which must be freed.
@@ -29,7 +29,7 @@ enum Place {
 }
 
 struct State {
-    place: Place,
+    place: Backing,
     /// Behind its allocation, where some have to wait for that alone: until an op has written to the whole.
     allocated: Option<Fence>,
     /// Whether other libraries were shown it.
@@ -63,7 +63,7 @@ impl DeviceBuffer {
     /// A buffer of so many bytes.
     #[must_use]
     pub fn new(device: &Device, bytes: usize) -> Arc<Self> {
-        Self::with(device, bytes, Place::None, None, None)
+        Self::with(device, bytes, Backing::None, None, None)
     }
 
     /// A buffer on memory that `keeper` keeps, which may be used behind `ready`.
@@ -80,13 +80,13 @@ impl DeviceBuffer {
         ready: Option<Fence>,
         keeper: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
-        Self::with(device, bytes, Place::Foreign(address), ready, Some(keeper))
+        Self::with(device, bytes, Backing::Foreign(address), ready, Some(keeper))
     }
 
     fn with(
         device: &Device,
         bytes: usize,
-        place: Place,
+        place: Backing,
         writer: Option<Fence>,
         keeper: Option<Box<dyn Any + Send + Sync>>,
     ) -> Arc<Self> {
@@ -149,18 +149,18 @@ impl DeviceBuffer {
     /// written, and has to wait for the memory too. It comes before the right to issue on a stream.
     pub(crate) fn prepare(
         &self,
-        access: &Access,
+        access: &BufferAccess,
         stream: &Stream,
         label: &Label,
         fences: &mut Fences,
     ) -> Result<DeviceAddress, CudaError> {
         let mut state = self.lock();
         let state = &mut *state;
-        if matches!(state.place, Place::None) && self.bytes > 0 {
+        if matches!(state.place, Backing::None) && self.bytes > 0 {
             let own = stream.device_index() == self.device.index();
             let home = if own { stream } else { self.device.home_stream() };
             let _entered = self.device.context().enter()?;
-            state.place = Place::Own(allocate(&self.device, self.bytes, home, label)?, home.clone());
+            state.place = Backing::Own(allocate(&self.device, self.bytes, home, label)?, home.clone());
             if !state.parts.is_whole(&access.range) {
                 state.allocated = Some(home.fence(label)?);
             }
@@ -172,7 +172,7 @@ impl DeviceBuffer {
             }
         });
         match &state.place {
-            Place::Own(block, home) => {
+            Backing::Own(block, home) => {
                 // The op that it was allocated for has left no fence here: it only read, or it failed, it touches
                 // other bytes, or it is being issued right now.
                 if bare && !home.is(stream) {
@@ -184,13 +184,13 @@ impl DeviceBuffer {
                 }
                 Ok(block.address)
             }
-            Place::Foreign(address) => Ok(*address),
-            Place::None => Ok(0),
+            Backing::Foreign(address) => Ok(*address),
+            Backing::None => Ok(0),
         }
     }
 
     /// Notes that an op was issued.
-    pub(crate) fn issued(&self, access: &Access, fence: &Fence) {
+    pub(crate) fn issued(&self, access: &BufferAccess, fence: &Fence) {
         let mut state = self.lock();
         if access.kind == AccessKind::Read {
             return state.parts.read(&access.range, fence);
@@ -217,7 +217,7 @@ impl Drop for DeviceBuffer {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let fences: Fences = state.parts.all();
-        let Place::Own(block, home) = &state.place else { return keep_behind(self.keeper.take(), fences) };
+        let Backing::Own(block, home) = &state.place else { return keep_behind(self.keeper.take(), fences) };
         // On the stream of the last op, unless that is another device's.
         let last = fences.iter().rev().map(Fence::stream).find(|stream| stream.device_index() == home.device_index());
         let stream = last.unwrap_or(home).clone();

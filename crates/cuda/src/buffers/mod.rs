@@ -6,7 +6,7 @@ mod freed;
 mod parts;
 mod pinned;
 
-pub use access::Access;
+pub use access::BufferAccess;
 pub use buffer::DeviceBuffer;
 pub(crate) use buffer::Fences;
 pub use pinned::PinnedBlock;

@@ -2,7 +2,7 @@
 
 use super::landing::Landing;
 use super::staged::{Direction, stage};
-use crate::buffers::{Access, DeviceBuffer};
+use crate::buffers::{BufferAccess, DeviceBuffer};
 use crate::devices::{Device, Lane};
 use crate::driver::Pattern;
 use crate::error::CudaError;
@@ -49,8 +49,8 @@ impl Region {
         self.buffer.device()
     }
 
-    pub(crate) fn access(&self, kind: AccessKind) -> Access {
-        Access::part(&self.buffer, self.offset..self.offset + self.bytes, kind)
+    pub(crate) fn access(&self, kind: AccessKind) -> BufferAccess {
+        BufferAccess::part(&self.buffer, self.offset..self.offset + self.bytes, kind)
     }
 }
 

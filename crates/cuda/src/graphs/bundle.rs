@@ -9,17 +9,18 @@
 //! | are those of a graph | by one launch of it; if that is refused, as if they were new |
 //! | are new again and again, or the driver captures none of it | each on its own, as if there were no bundle |
 //!
-//! What is refused is refused to one member: those before it are issued, and those behind it are left to the caller, who knows
-//! which of them can do without it. All else about members stays the same from issue to issue. So what they access is
-//! worked out once, and they are made when they are to be issued one by one, or captured: a launch of a graph asks for
-//! the addresses of the buffers alone.
+//! If the driver refuses a member, those before it have been issued. Those behind it are left to the caller, who knows which
+//! of them can do without it.
+//!
+//! From one issue to the next, members differ in their addresses alone. So what they access is worked out once. They are made
+//! only to be issued one by one, or to be captured: a launch of a graph needs no more than the addresses of the buffers.
 //!
 //! A graph has its addresses baked into it, and keeps no memory: it is launched only when the members' buffers lie there
 //! once more, and these are held by the ops' own accesses.
 
 use super::ready::Ready;
 use super::recorder::Recorder;
-use crate::buffers::{Access, DeviceBuffer};
+use crate::buffers::{BufferAccess, DeviceBuffer};
 use crate::copies::{Region, check_sizes, copy, put_copy};
 use crate::devices::Device;
 use crate::driver::DeviceAddress;
@@ -57,7 +58,7 @@ pub struct CopyWithin {
     label: Label,
     to: Region,
     from: Region,
-    accesses: [Access; 2],
+    accesses: [BufferAccess; 2],
 }
 
 impl CopyWithin {
@@ -79,7 +80,7 @@ impl Member {
 
     /// What it does with which buffers.
     #[must_use]
-    pub fn accesses(&self) -> &[Access] {
+    pub fn accesses(&self) -> &[BufferAccess] {
         match self {
             Self::Launch(launch) => launch.accesses(),
             Self::Copy(copy) => &copy.accesses,
@@ -123,7 +124,7 @@ impl Member {
 }
 
 /// A buffer in which members lie, and how far they lie from where they lay when the op was made.
-pub type Place = (Arc<DeviceBuffer>, isize);
+pub type Shifted = (Arc<DeviceBuffer>, isize);
 
 /// How far the members of a bundle have come.
 #[derive(Debug)]
@@ -153,7 +154,7 @@ struct Template {
 
 impl Template {
     /// Nothing if it is not known which place an access is of.
-    fn new(places: &[Place], members: &[Member]) -> Option<Self> {
+    fn new(places: &[Shifted], members: &[Member]) -> Option<Self> {
         let mut known: HashMap<(usize, usize, usize), usize> = HashMap::new();
         let mut numbers: HashMap<usize, usize> = HashMap::new();
         for (number, (buffer, _)) in places.iter().enumerate() {
@@ -177,14 +178,14 @@ impl Template {
         Some(Self { moves, accesses, of_members, members: members.len() })
     }
 
-    fn fits(&self, places: &[Place]) -> bool {
+    fn fits(&self, places: &[Shifted]) -> bool {
         self.moves.iter().eq(places.iter().map(|(_, by)| by))
     }
 
     /// The accesses of all members to these buffers.
-    fn accesses(&self, places: &[Place]) -> SmallVec<[Access; 8]> {
+    fn accesses(&self, places: &[Shifted]) -> SmallVec<[BufferAccess; 8]> {
         let access = |(place, range, kind): &(usize, Range<usize>, AccessKind)| {
-            Access::part(&places[*place].0, range.clone(), *kind)
+            BufferAccess::part(&places[*place].0, range.clone(), *kind)
         };
         self.accesses.iter().map(access).collect()
     }
@@ -194,7 +195,7 @@ impl Template {
         self.moves.iter().map(|by| by.cast_unsigned() as u64).chain(addresses.iter().copied()).collect()
     }
 
-    fn placed<'a>(&self, members: &'a [Member], addresses: &[DeviceAddress]) -> Placed<'a> {
+    fn placed<'a>(&self, members: &'a [Member], addresses: &[DeviceAddress]) -> Addressed<'a> {
         let mut addresses = self.of_members.iter().map(|number| addresses[*number]);
         let each = |member| (member, addresses.by_ref().take(Member::accesses(member).len()).collect());
         members.iter().map(each).collect()
@@ -204,7 +205,7 @@ impl Template {
 type Key = SmallVec<[u64; 16]>;
 
 /// Of each member where its buffers lie.
-type Placed<'a> = Vec<(&'a Member, SmallVec<[DeviceAddress; 4]>)>;
+type Addressed<'a> = Vec<(&'a Member, SmallVec<[DeviceAddress; 4]>)>;
 
 /// Makes all members, on the memory where they are to be issued now; nothing if one cannot be.
 type Make<'a> = dyn Fn() -> Option<Vec<Member>> + 'a;
@@ -274,7 +275,7 @@ impl Bundle {
     fn template(
         &self,
         known: &mut Known,
-        places: &[Place],
+        places: &[Shifted],
         make: &Make<'_>,
     ) -> Option<(Arc<Template>, Option<Vec<Member>>)> {
         if let Some(template) = &known.template
@@ -293,7 +294,7 @@ impl Bundle {
 
     /// Issues the members, or the first ones of them, inside of an op that was granted their accesses. Those of all issues differ in
     /// their memory alone, which lies in these places. After an error nobody knows what has been issued.
-    pub fn issue(&self, places: &[Place], make: &Make<'_>) -> Result<Issued, CudaError> {
+    pub fn issue(&self, places: &[Shifted], make: &Make<'_>) -> Result<Issued, CudaError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.apart {
             return Ok(Issued::first(0));
@@ -360,7 +361,7 @@ impl Bundle {
     }
 
     /// Puts one member after the other, up to the first one that is refused.
-    fn put_each(placed: &Placed<'_>, issuing: &Issuing<'_>) -> Issued {
+    fn put_each(placed: &Addressed<'_>, issuing: &Issuing<'_>) -> Issued {
         let Issuing { driver, stream, .. } = *issuing;
         for (count, (member, addresses)) in placed.iter().enumerate() {
             let label = &member.label().of_running(member.place());
@@ -371,7 +372,7 @@ impl Bundle {
         Issued::first(placed.len())
     }
 
-    fn capture(&self, placed: &Placed<'_>) -> Result<Ready, CudaError> {
+    fn capture(&self, placed: &Addressed<'_>) -> Result<Ready, CudaError> {
         let mut recorder = Recorder::new(&self.device, &self.label)?;
         placed.iter().try_for_each(|(member, addresses)| recorder.add(member, addresses))?;
         recorder.finish()

@@ -7,7 +7,7 @@
 //!
 //! An op that another one of them comes after is left out: what is implied costs the device an edge at every replay.
 
-use crate::buffers::Access;
+use crate::buffers::BufferAccess;
 use crate::driver::NodeHandle;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -55,7 +55,7 @@ pub(super) struct Dependencies {
 
 impl Dependencies {
     /// The ops that one with these accesses must come after.
-    pub(super) fn of(&self, accesses: &[Access]) -> Ops {
+    pub(super) fn of(&self, accesses: &[BufferAccess]) -> Ops {
         let mut found = Ops::new();
         for access in accesses {
             let Some(uses) = self.uses.get(&Arc::as_ptr(&access.buffer).addr()) else { continue };
@@ -84,7 +84,7 @@ impl Dependencies {
     }
 
     /// Notes an op that came after these, and its last nodes.
-    pub(super) fn add(&mut self, accesses: &[Access], after: &[usize], leaves: &[NodeHandle]) {
+    pub(super) fn add(&mut self, accesses: &[BufferAccess], after: &[usize], leaves: &[NodeHandle]) {
         let own = self.ops.len();
         let mut before = Vec::new();
         if own < KNOWN {

@@ -15,4 +15,4 @@ mod dependencies;
 mod ready;
 mod recorder;
 
-pub use bundle::{Bundle, CopyWithin, Issued, Member, Place};
+pub use bundle::{Bundle, CopyWithin, Issued, Member, Shifted};

@@ -11,7 +11,7 @@
 //! well.
 
 use super::request::Request;
-use crate::buffers::{Access, Fences};
+use crate::buffers::{BufferAccess, Fences};
 use crate::devices::Device;
 use crate::driver::{DeviceAddress, Driver};
 use crate::error::{CudaError, DriverError};
@@ -58,7 +58,7 @@ fn prepare(request: &Request<'_>, stream: &Stream) -> Result<(Addresses, Fences)
     Ok((addresses, fences))
 }
 
-fn issued(accesses: &[Access], fence: &Fence) {
+fn issued(accesses: &[BufferAccess], fence: &Fence) {
     for access in accesses {
         access.buffer.issued(access, fence);
     }
@@ -121,7 +121,7 @@ impl Device {
 #[must_use = "what the op issues must be followed by a fence"]
 pub struct Begun<'a> {
     label: Label,
-    accesses: &'a [Access],
+    accesses: &'a [BufferAccess],
     stream: Stream,
     addresses: Addresses,
     /// The event for the fence to come; nothing when it has.

@@ -1,6 +1,6 @@
 //! What is asked of a device.
 
-use crate::buffers::Access;
+use crate::buffers::BufferAccess;
 use crate::devices::Lane;
 use crate::label::Label;
 use crate::streams::Stream;
@@ -14,7 +14,7 @@ pub struct Request<'a> {
     /// The op, for messages.
     pub label: &'a Label,
     /// The buffers it uses.
-    pub accesses: &'a [Access],
+    pub accesses: &'a [BufferAccess],
     /// What it occupies.
     pub lane: Lane,
     /// Ahead of others, if above 0.
@@ -32,7 +32,7 @@ pub struct Request<'a> {
 impl<'a> Request<'a> {
     /// A request for multiprocessors, on any stream.
     #[must_use]
-    pub const fn new(label: &'a Label, accesses: &'a [Access]) -> Self {
+    pub const fn new(label: &'a Label, accesses: &'a [BufferAccess]) -> Self {
         Self { label, accesses, lane: Lane::Compute, priority: 0, stream: None, place: 0, moves: 0, brief: false }
     }
 

@@ -2,23 +2,21 @@
 
 mod bare;
 mod calls;
+mod issue;
 
 pub use bare::BackToBack;
 pub use calls::CallTimes;
 
 use super::kernel::{Kernel, LaunchPlan, Parameter};
-use crate::buffers::{Access, DeviceBuffer};
+use crate::buffers::{BufferAccess, DeviceBuffer};
 use crate::devices::Device;
-use crate::driver::{DeviceAddress, Dimensions};
+use crate::driver::Dimensions;
 use crate::error::CudaError;
-use crate::issue::{Issuing, Request};
 use crate::label::Label;
-use crate::streams::{Fence, Stream};
+use crate::streams::Stream;
 use smallvec::SmallVec;
-use std::ffi::c_void;
-use std::mem::offset_of;
 use std::sync::Arc;
-use weft_engine::{AccessKind, Cause, InOrder, OpContext, Payload, PlaceOffset};
+use weft_engine::AccessKind;
 
 /// Threads of a block at most, on every device.
 const THREADS: u64 = 1024;
@@ -121,7 +119,7 @@ struct Inner {
     /// is added when the op is issued.
     words: SmallVec<[u64; 8]>,
     /// Those of the pointers, in order, and behind them further ones.
-    accesses: SmallVec<[Access; 4]>,
+    accesses: SmallVec<[BufferAccess; 4]>,
 }
 
 impl Inner {
@@ -184,11 +182,11 @@ impl Launch {
 
     /// Gives a buffer, from this byte on. The kernel may touch all of it.
     pub fn buffer(self, buffer: &Arc<DeviceBuffer>, offset: usize, kind: AccessKind) -> Result<Self, CudaError> {
-        self.pointer(offset, Access::whole(buffer, kind))
+        self.pointer(offset, BufferAccess::whole(buffer, kind))
     }
 
     /// Gives a buffer, from this byte on. The kernel touches nothing of it but what the access says.
-    pub fn pointer(mut self, offset: usize, access: Access) -> Result<Self, CudaError> {
+    pub fn pointer(mut self, offset: usize, access: BufferAccess) -> Result<Self, CudaError> {
         self.give_pointer(offset, access)?;
         Ok(self)
     }
@@ -201,7 +199,7 @@ impl Launch {
 
     /// [`pointer`](Self::pointer), in place.
     #[inline]
-    pub fn give_pointer(&mut self, offset: usize, access: Access) -> Result<(), CudaError> {
+    pub fn give_pointer(&mut self, offset: usize, access: BufferAccess) -> Result<(), CudaError> {
         let fits = offset <= access.buffer.bytes() && access.buffer.device() == self.device();
         if !fits || self.wanted() != Some(&Parameter::Pointer) {
             return Err(self.misplaced(offset, &access));
@@ -218,7 +216,7 @@ impl Launch {
     }
 
     #[cold]
-    fn misplaced(&self, offset: usize, access: &Access) -> CudaError {
+    fn misplaced(&self, offset: usize, access: &BufferAccess) -> CudaError {
         let buffer = &access.buffer;
         if self.wanted() != Some(&Parameter::Pointer) {
             return self.mismatch("a buffer");
@@ -255,15 +253,18 @@ impl Launch {
 
     /// Says what the kernel does with memory that no argument names: pointers within buffers, for example.
     #[must_use]
-    pub fn access(mut self, access: Access) -> Self {
+    pub fn access(mut self, access: BufferAccess) -> Self {
         self.inner.accesses.push(access);
         self
     }
 
     /// The same launch of other memory: for each access, in their order, from which byte on, and what it does there.
-    pub fn on(&self, accesses: impl Iterator<Item = Result<(usize, Access), CudaError>>) -> Result<Self, CudaError> {
+    pub fn on(
+        &self,
+        accesses: impl Iterator<Item = Result<(usize, BufferAccess), CudaError>>,
+    ) -> Result<Self, CudaError> {
         let mut words = self.inner.words.clone();
-        let mut given: SmallVec<[Access; 4]> = SmallVec::new();
+        let mut given: SmallVec<[BufferAccess; 4]> = SmallVec::new();
         for found in accesses {
             let (offset, access) = found?;
             if offset > access.buffer.bytes() || access.buffer.device() != self.device() {
@@ -331,7 +332,7 @@ impl Launch {
 
     /// What it does with which buffers.
     #[must_use]
-    pub fn accesses(&self) -> &[Access] {
+    pub fn accesses(&self) -> &[BufferAccess] {
         &self.inner.accesses
     }
 
@@ -363,78 +364,5 @@ impl Launch {
 
     fn device(&self) -> &Device {
         self.inner.launcher.device()
-    }
-
-    /// Puts it on a stream.
-    #[inline]
-    pub(crate) fn put(&self, issuing: &Issuing<'_>) -> Result<(), CudaError> {
-        // SAFETY: there is a pointer for each parameter; what they are is promised to new(), and the stream is behind
-        // all that the accesses ask for.
-        self.packed(issuing, |parameters| unsafe { self.call(issuing, parameters) })
-    }
-
-    /// The parameters, packed, of buffers that lie at these addresses.
-    #[inline]
-    fn words_at(&self, addresses: &[DeviceAddress]) -> SmallVec<[u64; 64]> {
-        let mut words = SmallVec::from_slice(&self.inner.words);
-        for (word, address) in self.plan().pointers.iter().zip(addresses) {
-            words[*word] += address;
-        }
-        words
-    }
-
-    /// Hands `launch` a pointer to each parameter.
-    #[inline]
-    fn packed<R>(&self, issuing: &Issuing<'_>, launch: impl FnOnce(*mut *mut c_void) -> R) -> R {
-        let mut words = self.words_at(issuing.addresses);
-        let mut pointers: SmallVec<[*mut c_void; 32]> = SmallVec::new();
-        let mut rest = words.as_mut_ptr();
-        for parameter in &self.plan().parameters {
-            pointers.push(rest.cast());
-            // SAFETY: check() has found all parameters given, so these are within the words, or right behind them.
-            rest = unsafe { rest.add(parameter.words()) };
-        }
-        launch(pointers.as_mut_ptr())
-    }
-
-    /// The driver's call.
-    ///
-    /// # Safety
-    ///
-    /// There is a pointer for each parameter, and the stream is behind all that the accesses ask for.
-    #[inline]
-    unsafe fn call(&self, issuing: &Issuing<'_>, parameters: *mut *mut c_void) -> Result<(), CudaError> {
-        let (function, stream) = (self.kernel().function(), issuing.stream.handle());
-        // SAFETY: the caller's promise, and that of new().
-        unsafe { issuing.driver.launch(function, self.plan().cooperative, &self.inner.dimensions, stream, parameters) }
-            .map_err(|error| issuing.refused(error))
-    }
-
-    /// Issues it, inside of an op that was granted its accesses.
-    #[inline]
-    pub fn issue(&self) -> Result<Fence, CudaError> {
-        self.check()?;
-        let request = Request {
-            priority: self.inner.priority,
-            place: self.place,
-            stream: self.inner.stream.as_ref(),
-            brief: self.inner.brief,
-            ..Request::new(self.label(), self.accesses())
-        };
-        self.device().issue(&request, |issuing| self.put(issuing))
-    }
-}
-
-impl Payload for Launch {
-    // SAFETY: eight bytes: a number.
-    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(offset_of!(Self, place)) });
-
-    #[inline]
-    fn queue(&self) -> Option<InOrder> {
-        Some(self.device().queue())
-    }
-
-    fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {
-        self.issue().map(drop).map_err(Cause::from)
     }
 }

@@ -1,5 +1,7 @@
-//! A device's context, its streams, and the fences behind what is on them. A context knows its streams, to say which op a
-//! fault may be put down to; so the files of this room know each other.
+//! A device's context, its streams, and the fences behind what is on them.
+//!
+//! When a device fails, its context names the op that may have caused it, and for that looks at its streams. Streams hold the
+//! context. So the files of this room know each other.
 
 mod ahead;
 mod backoff;

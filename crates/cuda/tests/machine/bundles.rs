@@ -1,11 +1,11 @@
 //! Issues of bundles.
 
 use std::sync::Arc;
-use weft_cuda::{Bundle, CudaError, Issued, Member, Place};
+use weft_cuda::{Bundle, CudaError, Issued, Member, Shifted};
 
 /// Issues members, each of whose buffers is a place.
 pub(crate) fn issue(bundle: &Bundle, members: &[Member]) -> Result<Issued, CudaError> {
-    let mut places: Vec<Place> = Vec::new();
+    let mut places: Vec<Shifted> = Vec::new();
     for access in members.iter().flat_map(Member::accesses) {
         if !places.iter().any(|(buffer, _)| Arc::ptr_eq(buffer, &access.buffer)) {
             places.push((Arc::clone(&access.buffer), 0));

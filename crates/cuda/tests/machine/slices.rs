@@ -4,7 +4,7 @@ use super::{Machine, Words};
 use std::ops::Range;
 use std::sync::Arc;
 use weft_cuda::driver::{Dimensions, Pattern};
-use weft_cuda::{Access, DeviceBuffer, HostMemory, Label, Landing, Launch, Parameter, PinnedBlock, Region};
+use weft_cuda::{BufferAccess, DeviceBuffer, HostMemory, Label, Landing, Launch, Parameter, PinnedBlock, Region};
 use weft_engine::{AccessKind, Cause, OpContext, Payload, Variable};
 
 /// A device array with a variable for each block.
@@ -45,8 +45,8 @@ impl Slice {
         Region::new(&self.of.buffer, bytes.start, bytes.len()).expect("it lies within")
     }
 
-    fn access(&self, kind: AccessKind) -> Access {
-        Access::part(&self.of.buffer, self.bytes(), kind)
+    fn access(&self, kind: AccessKind) -> BufferAccess {
+        BufferAccess::part(&self.of.buffer, self.bytes(), kind)
     }
 
     /// The variables of the blocks in which it lies.

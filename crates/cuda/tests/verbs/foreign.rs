@@ -4,14 +4,14 @@ use crate::{Array, Machine, WORDS, Watchdog};
 use std::sync::{Arc, Mutex, mpsc};
 use weft_cuda::driver::{Memory, Pattern};
 use weft_cuda::simulated::Settings;
-use weft_cuda::{Access, CudaError, DeviceBuffer, Fence, Label, Request};
+use weft_cuda::{BufferAccess, CudaError, DeviceBuffer, Fence, Label, Request};
 use weft_engine::{Cause, OpContext};
 
 /// Pushes what stands for a callable that issues on the stream it is given.
 fn call(machine: &Machine, out: &Array, value: u8) {
     let (buffer, driver) = (Arc::clone(&out.buffer), machine.driver.clone());
     let op = move |_: &mut OpContext<'_>| {
-        let (label, accesses) = (Label::from("call"), [Access::mutate(&buffer)]);
+        let (label, accesses) = (Label::from("call"), [BufferAccess::mutate(&buffer)]);
         let begun = buffer.device().begin(&Request::new(&label, &accesses)).map_err(Cause::from)?;
         let stream = begun.stream().handle();
         // SAFETY: the op was granted the buffer, and the stream is behind all who used it.
@@ -44,7 +44,7 @@ fn what_was_begun_is_followed_by_a_fence() {
     let _watchdog = Watchdog::new("what was begun is followed by a fence");
     let machine = Machine::new(Settings::default(), 1);
     let x = machine.array(0, WORDS);
-    let (label, accesses) = (Label::from("gives up"), [Access::overwrite(&x.buffer)]);
+    let (label, accesses) = (Label::from("gives up"), [BufferAccess::overwrite(&x.buffer)]);
     let device = machine.device(0);
     let begun = device.begin(&Request::new(&label, &accesses)).expect("it begins");
     let (stream, address) = (begun.stream().handle(), begun.addresses()[0]);
@@ -90,7 +90,7 @@ fn foreign_memory_is_kept_until_the_device_has_done_with_it() {
         let (x, (tell, told)) = (machine.array(0, WORDS), mpsc::channel());
         machine.fill(&x, 1);
         machine.engine.wait_for_all().expect("no op fails");
-        let (label, accesses) = (Label::from("lend"), [Access::read(&x.buffer)]);
+        let (label, accesses) = (Label::from("lend"), [BufferAccess::read(&x.buffer)]);
         let begun = device.begin(&Request::new(&label, &accesses)).expect("it begins");
         let address = begun.addresses()[0];
         let ready = begun.finish().expect("a fence");
@@ -137,7 +137,7 @@ fn foreign_memory_is_used_behind_its_producer() {
         let x = Array { buffer, variable: machine.engine.new_variable(None) };
         machine.launch("scale", &out, &x, 2);
         // A consumer on their stream: it comes behind the writer, and the host does not wait.
-        let (label, accesses) = (Label::from("export"), [Access::read(&out.buffer)]);
+        let (label, accesses) = (Label::from("export"), [BufferAccess::read(&out.buffer)]);
         machine.engine.wait_for_all().expect("no op fails");
         let request = Request { stream: Some(&adopted), ..Request::new(&label, &accesses) };
         let exported = device.begin(&request).expect("it begins");

@@ -4,7 +4,7 @@ use crate::{Array, Machine, WORDS, Watchdog};
 use std::sync::Arc;
 use weft_cuda::driver::Dimensions;
 use weft_cuda::simulated::Settings;
-use weft_cuda::{Access, CudaError, Kernel, Label, Launch, Parameter};
+use weft_cuda::{BufferAccess, CudaError, Kernel, Label, Launch, Parameter};
 use weft_engine::{AccessKind, Wait};
 
 const DIMENSIONS: Dimensions = Dimensions { grid: [1; 3], block: [32, 1, 1], shared_memory: 0 };
@@ -74,9 +74,9 @@ fn accesses_that_no_argument_names_come_at_any_time() {
     let machine = Machine::new(Settings::default(), 1);
     let (out, x, beside) = (machine.array(0, WORDS), machine.array(0, WORDS), machine.array(0, WORDS));
     let launch = begun(&kernel(&machine), DIMENSIONS)
-        .map(|launch| launch.access(Access::read(&beside.buffer)))
+        .map(|launch| launch.access(BufferAccess::read(&beside.buffer)))
         .and_then(|launch| launch.buffer(&out.buffer, 0, AccessKind::Mutate))
-        .map(|launch| launch.access(Access::mutate(&beside.buffer)))
+        .map(|launch| launch.access(BufferAccess::mutate(&beside.buffer)))
         .and_then(|launch| launch.buffer(&x.buffer, 0, AccessKind::Read))
         .expect("fitting arguments");
     let order: Vec<_> = launch.accesses().iter().map(|access| (Arc::as_ptr(&access.buffer), access.kind)).collect();

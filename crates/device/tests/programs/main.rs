@@ -107,7 +107,7 @@ impl World<'_> {
         let plan = kernel.plan(&[Parameter::Pointer, Parameter::Pointer, Parameter::Scalar(4)]).expect("a plan");
         let dimensions = Dimensions { grid: [1; 3], block: [64, 1, 1], shared_memory: 0 };
         let count = u32::try_from(to.layout().size()).expect("few elements");
-        let access = |array: &Array, kind| weft_cuda::Access {
+        let access = |array: &Array, kind| weft_cuda::BufferAccess {
             buffer: buffer_of(array).expect("on a device"),
             range: array.range(),
             kind,

@@ -2,8 +2,8 @@
 
 use super::{Accesses, Engine, PushOptions, Variable};
 use crate::EngineError;
+use crate::op::Device;
 use crate::op::Payload;
-use crate::pool::Device;
 use crate::var::AccessKind;
 
 /// An op to be pushed again and again; each push runs a clone of its payload.

@@ -2,8 +2,8 @@
 
 use super::{Accesses, Core, Engine, OnLimit, Tick, Wait};
 use crate::EngineError;
+use crate::op::Device;
 use crate::op::{Extra, Op, OpFlags, OpKind, Payload, RawPayload, current};
-use crate::pool::Device;
 use crate::quiet::drop_later;
 use crate::sched::SLOTS;
 use crate::sync::{Ordering, spin_hint, yield_now};

@@ -3,6 +3,7 @@
 use super::{Core, Engine};
 use crate::op::{Op, OpPtr};
 use crate::pool::{Pool, Sleeping, Vigil};
+use crate::replay;
 use crate::sched::{Blocked, Tracker};
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -119,7 +120,7 @@ impl Engine {
         let ops = pool.begun_ops();
         let running = ops.iter().map(|&op| {
             // SAFETY: running ops are pending while we have the role.
-            let (label, place, number) = unsafe { (Op::label(op), Op::place(op), (*op.as_ptr()).number) };
+            let (label, place, number) = unsafe { (replay::label(op), Op::place(op), (*op.as_ptr()).number) };
             RunningOp { label, place, thread: pool.host_thread_of(op), seen: vigil.ran_for(number) }
         });
         let running: Vec<_> = running.collect();
@@ -129,7 +130,7 @@ impl Engine {
             let show = |op: Option<OpPtr>| match op {
                 None => (sleeping.what.to_owned(), sleeping.place),
                 // SAFETY: an op in a chain is pending, and was not run.
-                Some(op) => unsafe { (Op::label(op), Op::place(op)) },
+                Some(op) => unsafe { (replay::label(op), Op::place(op)) },
             };
             let chain = if let Some(subject) = sleeping.subject {
                 Tracker::chain(seat, subject.cast(), &ops, left)

@@ -7,6 +7,7 @@ use crate::EngineError;
 use crate::failure::Failure;
 use crate::op::{Extra, Op, OpFlags, OpKind, OpPtr, current};
 use crate::pool::{BlockedWorker, Sleeping};
+use crate::replay;
 use crate::sched::Tracker;
 use crate::sync::{Parker, spin_hint};
 use crate::trace::{Note, Outcome};
@@ -205,7 +206,7 @@ impl Engine {
             && Op::touches(op.as_ptr(), variable.node_pointer())
         {
             // SAFETY: this thread runs the op.
-            let label = unsafe { Op::label(op) };
+            let label = unsafe { replay::label(op) };
             return Err(EngineError::Deadlock {
                 reason: format!("{label} waits for {}, which it holds itself", variable.label()),
                 ops: vec![label.clone(), label],
@@ -294,7 +295,7 @@ impl Engine {
             None => Ok(()),
             Some(op) => {
                 // SAFETY: this thread runs the op.
-                let label = unsafe { Op::label(op) };
+                let label = unsafe { replay::label(op) };
                 Err(EngineError::Deadlock { reason: reason.to_owned(), ops: vec![label.clone(), label] })
             }
         }

@@ -2,10 +2,9 @@
 
 use super::RawPayload;
 use crate::failure::Failure;
-use crate::replay::Call;
 use crate::sync::prefetch_to_write;
 use crate::trace::Ran;
-use crate::var::{Access, AccessKind, VarNode};
+use crate::var::{AccessKind, AccessNode, VarNode};
 use crate::waiter::Waiter;
 use std::mem::{MaybeUninit, offset_of};
 use std::ptr::{self, NonNull};
@@ -97,7 +96,7 @@ pub(crate) struct Op {
     pub(crate) kind: OpKind,
     pub(crate) flags: OpFlags,
     pub(crate) payload: MaybeUninit<RawPayload>,
-    inline: MaybeUninit<[Access; INLINE_ACCESSES]>,
+    inline: MaybeUninit<[AccessNode; INLINE_ACCESSES]>,
     /// Place in the list this op is in: ready, inbox, ordered lane, free.
     pub(crate) next: *mut Op,
     pub(crate) extra: Option<Box<Extra>>,
@@ -116,7 +115,7 @@ const ELSEWHERE: u8 = u8::MAX;
 /// Where they lie, in the place of those that do.
 #[derive(Clone, Copy)]
 struct Elsewhere {
-    first: *mut Access,
+    first: *mut AccessNode,
     count: usize,
 }
 
@@ -141,7 +140,7 @@ pub(crate) struct Listed {
 }
 
 const _: () = assert!(size_of::<Op>() == 3 * LINE);
-const _: () = assert!(offset_of!(Op, inline) + size_of::<Access>() == LINE);
+const _: () = assert!(offset_of!(Op, inline) + size_of::<AccessNode>() == LINE);
 const _: () = assert!(offset_of!(Op, next) >= 2 * LINE);
 
 /// A pointer to an op cell, and the right to use it.
@@ -198,14 +197,14 @@ impl Op {
             (&raw mut (*cell).kind).write(kind);
             (&raw mut (*cell).flags).write(flags);
             (&raw mut (*cell).payload).write(payload);
-            let mut at: *mut Access = (&raw mut (*cell).inline).cast();
+            let mut at: *mut AccessNode = (&raw mut (*cell).inline).cast();
             if count > INLINE_ACCESSES {
-                let heap = Box::<[Access]>::new_uninit_slice(count);
+                let heap = Box::<[AccessNode]>::new_uninit_slice(count);
                 at = Box::into_raw(heap).cast();
             }
             Self::place_accesses(cell, at, count);
             for (index, &(var, kind)) in accesses.iter().enumerate() {
-                at.add(index).write(Access::new(var, cell, kind));
+                at.add(index).write(AccessNode::new(var, cell, kind));
             }
         }
     }
@@ -254,7 +253,7 @@ impl Op {
     /// # Safety
     ///
     /// The cell is the caller's, who has filled it; the accesses are its own, and as many.
-    pub(crate) unsafe fn lend(cell: *mut Op, first: *mut Access, count: usize) {
+    pub(crate) unsafe fn lend(cell: *mut Op, first: *mut AccessNode, count: usize) {
         // SAFETY: the caller's promise.
         unsafe {
             if count > INLINE_ACCESSES {
@@ -272,7 +271,7 @@ impl Op {
     ///
     /// The cell is the caller's to fill.
     #[inline]
-    unsafe fn place_accesses(cell: *mut Op, first: *mut Access, count: usize) {
+    unsafe fn place_accesses(cell: *mut Op, first: *mut AccessNode, count: usize) {
         // SAFETY: the caller's promise.
         unsafe {
             #[allow(clippy::cast_possible_truncation)] // few, if they lie in the cell
@@ -287,10 +286,10 @@ impl Op {
 
     /// First access and number of accesses.
     #[inline]
-    pub(crate) fn accesses(op: *mut Op) -> (*mut Access, usize) {
+    pub(crate) fn accesses(op: *mut Op) -> (*mut AccessNode, usize) {
         // SAFETY: called by the owner of a filled cell.
         unsafe {
-            let inline: *mut Access = (&raw mut (*op).inline).cast();
+            let inline: *mut AccessNode = (&raw mut (*op).inline).cast();
             if (*op).accesses == ELSEWHERE {
                 let Elsewhere { first, count } = *inline.cast::<Elsewhere>();
                 return (first, count);
@@ -338,13 +337,15 @@ impl Op {
         // SAFETY: the caller's promise.
         if count > INLINE_ACCESSES && !unsafe { (*op).flags }.has(OpFlags::BORROWED) {
             // SAFETY: fill() allocated a slice of this length.
-            drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(first.cast::<MaybeUninit<Access>>(), count)) });
+            drop(unsafe {
+                Box::from_raw(ptr::slice_from_raw_parts_mut(first.cast::<MaybeUninit<AccessNode>>(), count))
+            });
         }
         // SAFETY: the caller's promise.
         unsafe { (*op).extra = None };
     }
 
-    /// The name to show: the given one, or the number.
+    /// The name to show: the given one, or the number. That of a push of a replay is its replay's (`replay::label`).
     ///
     /// # Safety
     ///
@@ -355,7 +356,6 @@ impl Op {
         let (extra, number) = unsafe { (&(*op.as_ptr()).extra, (*op.as_ptr()).number) };
         match extra.as_ref().and_then(|extra| extra.name.as_ref()) {
             Some(name) => format!("op '{name}'"),
-            None if Self::is_replay(op) => Call::label(op, number),
             None => format!("op #{number}"),
         }
     }

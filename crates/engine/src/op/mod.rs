@@ -19,6 +19,7 @@ mod cell;
 mod context;
 mod current;
 mod deferred;
+mod device;
 mod in_order;
 mod payload;
 mod pushed;
@@ -31,6 +32,7 @@ pub use current::CurrentOp;
 pub(crate) use deferred::Deferred;
 #[cfg(all(test, loom))]
 pub(crate) use deferred::Listing;
+pub use device::{Device, DeviceLane};
 pub use in_order::InOrder;
 pub(crate) use in_order::names as queue_names;
 pub(crate) use payload::RawPayload;

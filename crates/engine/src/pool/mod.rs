@@ -11,7 +11,6 @@
 mod aside;
 mod blocked;
 mod delivery;
-mod device;
 mod gate;
 mod host;
 mod inline;
@@ -31,10 +30,8 @@ mod worker;
 
 pub use aside::{aside, is_worker};
 pub(crate) use blocked::BlockedWorker;
-pub use device::{Device, DeviceLane};
 pub(crate) use host::DirectHost;
 pub use host::Host;
 pub use policy::Policy;
-pub(crate) use run::message_of;
 pub(crate) use state::Pool;
 pub(crate) use vigil::{Sleeping, Vigil};

@@ -1,11 +1,11 @@
 //! Running replays: plain steps in batches, steps with a cell one by one.
 
-use super::run::{first_line_of, message_of};
+use super::run::first_line_of;
 use super::seat::WorkerSeat;
 use super::state::Pool;
 use crate::failure::{Cause, Failure};
 use crate::op::{Deliver, OpContext, OpPtr, clear_current, set_current};
-use crate::quiet::quietly;
+use crate::quiet::{message_of, quietly};
 use crate::replay::{Batch, Call, Instance, Part, Plan, StepContext};
 use crate::sync::Ordering;
 use crate::trace::Ran;

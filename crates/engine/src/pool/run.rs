@@ -6,9 +6,9 @@ use super::state::Pool;
 use super::timer::{Timed, Timer, Untimed};
 use crate::failure::{Cause, Failure};
 use crate::op::{Deliver, Op, OpContext, OpFlags, OpKind, OpPtr, clear_current, set_current};
-use crate::quiet::{dispose, quietly};
+use crate::quiet::{dispose, message_of, quietly};
+use crate::replay;
 use crate::sync::Ordering;
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::Arc;
@@ -162,17 +162,9 @@ impl Pool {
         let _turn = self.turn();
         self.running_ops()
             // SAFETY: a noted op is pending, and stays so while we have the role.
-            .map(|op| unsafe { Op::label(op) })
+            .map(|op| unsafe { replay::label(op) })
             .collect()
     }
-}
-
-pub(crate) fn message_of(panic: Box<dyn Any + Send>) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    let text = text.unwrap_or("with something that is no text").to_owned();
-    dispose(panic);
-    text
 }
 
 /// The first line of what a cause says of itself, which a user may have written.

@@ -1,10 +1,10 @@
 //! Who is woken, or started, for what was pushed or became ready.
 
-use super::Device;
 use super::lane::Lane;
 use super::seat::WorkerSeat;
 use super::state::Pool;
 use super::worker;
+use crate::op::Device;
 use crate::sched::PullNothing;
 use crate::sync::{Ordering, Parker, yield_now};
 use crossbeam_deque::Worker as Deque;

@@ -2,7 +2,7 @@
 
 use super::Call;
 use crate::op::Op;
-use crate::var::{Access, AccessKind, VarNode};
+use crate::var::{AccessKind, AccessNode, VarNode};
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -121,10 +121,10 @@ impl Call {
     }
 
     /// Writes the accesses of its cell. Answers the first one and their number.
-    pub(super) fn write_accesses(&mut self, op: *mut Op) -> (*mut Access, usize) {
+    pub(super) fn write_accesses(&mut self, op: *mut Op) -> (*mut AccessNode, usize) {
         self.op = op;
         for (place, &(variable, kind)) in self.accesses.iter_mut().zip(&self.bound) {
-            place.write(Access::new(variable, op, kind));
+            place.write(AccessNode::new(variable, op, kind));
         }
         self.desk(|desk| {
             for &(port, _) in &self.places {

@@ -3,7 +3,7 @@
 use super::plan::{Celled, Parts, Plan, PortPlan, Writers};
 use super::step::{Erased, ErasedStep, Step, StepKind};
 use crate::EngineError;
-use crate::pool::Device;
+use crate::op::Device;
 use crate::var::AccessKind;
 use std::marker::PhantomData;
 use std::sync::Arc;

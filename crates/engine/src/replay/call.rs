@@ -5,7 +5,7 @@ use super::{Bound, Instance, NONE, Plan};
 use crate::failure::Failure;
 use crate::op::{Op, OpPtr};
 use crate::sync::{AtomicU32, Ordering, UnsafeCell};
-use crate::var::{Access, AccessKind, VarNode};
+use crate::var::{AccessKind, AccessNode, VarNode};
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
@@ -23,6 +23,24 @@ pub(crate) enum Ended {
     Cancelled,
     /// A step failed.
     Failed,
+}
+
+/// The name to show of any op: the one it was given, or the number; of a push of a replay, the replay's.
+///
+/// # Safety
+///
+/// The op is pending, and stays so for the length of the call.
+pub(crate) unsafe fn label(op: OpPtr) -> String {
+    if !Op::is_replay(op) {
+        // SAFETY: the caller's promise.
+        return unsafe { Op::label(op) };
+    }
+    // SAFETY: as above.
+    let (call, number) = unsafe { (&*Call::of(op.as_ptr()), (*op.as_ptr()).number) };
+    match call.plan().name.as_deref() {
+        Some(name) => format!("replay '{name}'"),
+        None => format!("replay #{number}"),
+    }
 }
 
 /// What has become of what is behind a port.
@@ -87,7 +105,7 @@ pub(crate) struct Call {
     pub(super) bound: Vec<(NonNull<VarNode>, AccessKind)>,
     pub(super) places: Vec<(u32, u32)>,
     pub(super) sorted: Vec<(usize, u32)>,
-    pub(super) accesses: Box<[MaybeUninit<Access>]>,
+    pub(super) accesses: Box<[MaybeUninit<AccessNode>]>,
     pub(super) ports: Box<[PortState]>,
     /// Ports to be left; their number for the end.
     leaving: AtomicU32,
@@ -185,15 +203,6 @@ impl Call {
         unsafe { (*op).payload.as_ptr().cast::<*mut Self>().read() }
     }
 
-    /// What messages name a pending replay.
-    pub(crate) fn label(op: OpPtr, number: u32) -> String {
-        // SAFETY: asked while the op is pending.
-        match unsafe { &*Self::of(op.as_ptr()) }.plan().name.as_deref() {
-            Some(name) => format!("replay '{name}'"),
-            None => format!("replay #{number}"),
-        }
-    }
-
     /// Goes into a cell that was filled.
     ///
     /// # Safety
@@ -234,7 +243,7 @@ impl Call {
 
     /// One of its accesses was granted, the registrar says. Answers whether a port is.
     #[inline]
-    pub(crate) fn grant(&self, access: *mut Access) -> bool {
+    pub(crate) fn grant(&self, access: *mut AccessNode) -> bool {
         // SAFETY: it is one of this call's.
         let index = unsafe { access.offset_from(Op::accesses(self.op).0) };
         let port = self.places[index.cast_unsigned()].0;
@@ -264,7 +273,7 @@ impl Call {
     }
 
     /// The accesses of a port.
-    pub(crate) fn accesses_of(&self, port: u32) -> impl Iterator<Item = *mut Access> + '_ {
+    pub(crate) fn accesses_of(&self, port: u32) -> impl Iterator<Item = *mut AccessNode> + '_ {
         let some = |at: u32| (at != NONE).then_some(at);
         let first = some(self.ports[port as usize].first);
         let (accesses, _) = Op::accesses(self.op);

@@ -4,7 +4,7 @@ use super::plan::{Plan, PortPlan};
 use super::{Outcome, PortId, StepContext};
 use crate::EngineError;
 use crate::failure::{Cause, Failure};
-use crate::quiet::quietly;
+use crate::quiet::{message_of, quietly};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl Plan {
             let run = || unsafe { self.step(step).run(bindings, &mut context) };
             let result = catch_unwind(AssertUnwindSafe(run));
             if !matches!(result, Ok(Ok(()))) {
-                let result = result.unwrap_or_else(|panic| Err(Cause::Panic(crate::pool::message_of(panic))));
+                let result = result.unwrap_or_else(|panic| Err(Cause::Panic(message_of(panic))));
                 if let Err(cause) = result {
                     let failure = Arc::new(Failure::new(self.label_of(step), cause));
                     failed.insert(step, Arc::clone(&failure));

@@ -66,12 +66,13 @@ mod inline;
 mod instance;
 mod plan;
 mod shape;
+mod slots;
 mod state;
 mod step;
 
 pub(crate) use binding::{Bound, Clash};
 pub use builder::{PortId, ReplayBuilder, StepId, StepOptions};
-pub(crate) use call::{Call, Ended, Outcome};
+pub(crate) use call::{Call, Ended, Outcome, label};
 pub(crate) use calls::Calls;
 pub(crate) use failures::Failed;
 pub use inline::{InlineFailures, PortFailure};

@@ -7,7 +7,7 @@ use super::tracker::Tracker;
 use crate::op::{Op, OpFlags, OpKind, OpPtr};
 use crate::replay::{Call, Calls, Ended, Instance, NONE, Outcome as PortOutcome, Part, Todo};
 use crate::trace::Outcome;
-use crate::var::{Access, AccessKind, Seat, Settled};
+use crate::var::{AccessKind, AccessNode, Seat, Settled};
 
 /// What was granted and not sorted yet.
 pub(super) struct Granted {
@@ -38,7 +38,7 @@ impl Granted {
 
     /// An access of a replay was granted.
     #[inline(never)] // out of the way of ops
-    pub(super) fn grant_port(&mut self, op: *mut Op, access: *mut Access) {
+    pub(super) fn grant_port(&mut self, op: *mut Op, access: *mut AccessNode) {
         // SAFETY: a registered op is pending, and so is its call.
         let call = unsafe { &*Call::of(op) };
         if call.grant(access) {
@@ -178,7 +178,7 @@ impl Tracker {
                 PortOutcome::Overwritten if kind.makes_version() => (AccessKind::Overwrite, Settled::Done),
                 _ => (kind, Settled::Done),
             };
-            Access::mark_left(access);
+            AccessNode::mark_left(access);
             self.leave_variable(seat, &left, kind, settled);
         }
         if let PortOutcome::Failed(failure) = outcome {

@@ -7,8 +7,9 @@ use super::replays::Granted;
 use super::unreported::Unreported;
 use crate::failure::{Cause, Failure};
 use crate::op::{Op, OpFlags, OpKind, OpPtr, Slab};
+use crate::replay;
 use crate::trace::Registered;
-use crate::var::{Access, AccessKind, Seat, Settled, VarNode};
+use crate::var::{AccessKind, AccessNode, Seat, Settled, VarNode};
 use crate::waiter::Waiter;
 use std::sync::Arc;
 
@@ -162,7 +163,7 @@ impl Tracker {
         if self.cancelling && !always {
             self.counts.cancelled += 1;
             // SAFETY: as above.
-            let label = unsafe { Op::label(op) };
+            let label = unsafe { replay::label(op) };
             return Some(Arc::new(Failure::new(label, Cause::Cancelled)));
         }
         if always || self.failed_variables == 0 {
@@ -257,7 +258,7 @@ impl Tracker {
 
     /// Ends one access, which counts as one of this kind.
     #[inline]
-    pub(super) fn leave_variable(&mut self, seat: &Seat, access: &Access, kind: AccessKind, settled: Settled<'_>) {
+    pub(super) fn leave_variable(&mut self, seat: &Seat, access: &AccessNode, kind: AccessKind, settled: Settled<'_>) {
         let list = &mut self.granted;
         let ended = access.var().leave(seat, kind, settled, |access| grant(list, access));
         match (settled, ended) {
@@ -329,7 +330,7 @@ impl Tracker {
 
 /// One access of an op was granted.
 #[inline]
-pub(super) fn grant(granted: &mut Granted, access: *mut Access) {
+pub(super) fn grant(granted: &mut Granted, access: *mut AccessNode) {
     // SAFETY: a queued access lives, and so does its op, which is the registrar's.
     unsafe {
         let op = (*access).owner::<Op>();

@@ -2,7 +2,7 @@
 
 use super::tracker::{Tracker, grant};
 use crate::op::{Op, OpPtr};
-use crate::var::{Access, Seat, Settled, VarNode};
+use crate::var::{AccessNode, Seat, Settled, VarNode};
 use crate::waiter::Waiter;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl Tracker {
     pub(crate) fn withdraw(&mut self, seat: &Seat, var: NonNull<VarNode>, waiter: &Arc<Waiter>) -> bool {
         // SAFETY: the caller holds a handle on the variable.
         let node = unsafe { var.as_ref() };
-        let theirs = |access: &*mut Access| {
+        let theirs = |access: &*mut AccessNode| {
             // SAFETY: queued accesses live, and so do their ops.
             let extra = unsafe { (*(**access).owner::<Op>()).extra.as_ref() };
             extra.and_then(|extra| extra.waiter.as_ref()).is_some_and(|theirs| Arc::ptr_eq(theirs, waiter))

@@ -6,7 +6,8 @@
 
 use super::tracker::Tracker;
 use crate::op::{Op, OpFlags, OpKind, OpPtr};
-use crate::var::{Access, Seat, VarNode};
+use crate::replay;
+use crate::var::{AccessNode, Seat, VarNode};
 use std::collections::HashMap;
 use std::ptr::NonNull;
 
@@ -16,7 +17,7 @@ pub(super) const LIFT_STEPS: usize = 4096;
 
 /// The first of the queued accesses that `access` waits for, or nothing if it is granted. Each one looked at takes one of
 /// `steps`, and none is looked at when those are used up.
-fn ahead_of(seat: &Seat, access: *mut Access, steps: &mut usize) -> Option<Vec<*mut Access>> {
+fn ahead_of(seat: &Seat, access: *mut AccessNode, steps: &mut usize) -> Option<Vec<*mut AccessNode>> {
     let mut ahead = Vec::new();
     if is_alone(seat, access) {
         return None;
@@ -33,7 +34,7 @@ fn ahead_of(seat: &Seat, access: *mut Access, steps: &mut usize) -> Option<Vec<*
             // SAFETY: as above.
             unsafe {
                 while !(*access).kind().is_exclusive()
-                    && ahead.pop_if(|last: &mut *mut Access| !(**last).kind().is_exclusive()).is_some()
+                    && ahead.pop_if(|last: &mut *mut AccessNode| !(**last).kind().is_exclusive()).is_some()
                 {
                 } // reads do not wait for the reads right before them
             }
@@ -45,7 +46,7 @@ fn ahead_of(seat: &Seat, access: *mut Access, steps: &mut usize) -> Option<Vec<*
 }
 
 /// Whether the variable is this access's alone.
-fn is_alone(seat: &Seat, access: *mut Access) -> bool {
+fn is_alone(seat: &Seat, access: *mut AccessNode) -> bool {
     // SAFETY: pending ops' accesses live.
     unsafe {
         let (writer, _, _) = (*access).var().holders(seat);
@@ -54,7 +55,7 @@ fn is_alone(seat: &Seat, access: *mut Access) -> bool {
 }
 
 /// The owners of the accesses that wait for `access` to leave.
-fn behind(seat: &Seat, access: *mut Access) -> Vec<OpPtr> {
+fn behind(seat: &Seat, access: *mut AccessNode) -> Vec<OpPtr> {
     let mut owners = Vec::new();
     let mut beside = false;
     // SAFETY: pending ops' accesses live.
@@ -97,9 +98,10 @@ fn holders(seat: &Seat, variable: NonNull<VarNode>, running: &[OpPtr]) -> Vec<Op
 fn waits_for(seat: &Seat, op: OpPtr) -> Option<NonNull<VarNode>> {
     let (first, count) = Op::accesses(op.as_ptr());
     // SAFETY: pending ops' accesses live.
-    let mut accesses = (0..count).map(|index| unsafe { first.add(index) }).filter(|&access| !Access::has_left(access));
+    let mut accesses =
+        (0..count).map(|index| unsafe { first.add(index) }).filter(|&access| !AccessNode::has_left(access));
     // SAFETY: as above.
-    let is_queued = |access: &*mut Access| ahead_of(seat, *access, &mut usize::MAX.clone()).is_some();
+    let is_queued = |access: &*mut AccessNode| ahead_of(seat, *access, &mut usize::MAX.clone()).is_some();
     // SAFETY: as above.
     accesses.find(is_queued).map(|access| unsafe { (*access).var })
 }
@@ -118,7 +120,7 @@ impl Tracker {
                 let (first, count) = Op::accesses(op);
                 for index in 0..count {
                     let access = first.add(index);
-                    if Access::has_left(access) {
+                    if AccessNode::has_left(access) {
                         continue;
                     }
                     if !(*access).var().lift(seat, access, (*access).kind(), priority) {
@@ -197,7 +199,7 @@ impl Tracker {
             // SAFETY: the first variable is its waiter's, the others those of pending ops.
             let label = unsafe { variable.as_ref() }.label();
             // SAFETY: pending ops are alive, here and below.
-            let by = holders.iter().map(|&op| unsafe { Op::label(op) }).collect();
+            let by = holders.iter().map(|&op| unsafe { replay::label(op) }).collect();
             chain.push(Blocked { op: waiting, variable: label, by });
             let known = |op: OpPtr| chain.iter().any(|blocked| blocked.op == Some(op));
             let next = holders.into_iter().filter(|&op| !known(op)).find_map(|op| Some((op, waits_for(seat, op)?)));
@@ -217,7 +219,7 @@ impl Tracker {
             let (first, count) = Op::accesses(op.as_ptr());
             // SAFETY: pending ops are alive, and so are their accesses.
             let accesses = (0..count).map(|index| unsafe { first.add(index) });
-            for access in accesses.filter(|&access| !Access::has_left(access)) {
+            for access in accesses.filter(|&access| !AccessNode::has_left(access)) {
                 for waiting in behind(seat, access) {
                     if waits_for.contains_key(&waiting.as_ptr()) || waiting == asker {
                         continue;
@@ -252,6 +254,6 @@ impl Tracker {
         }
         ops.push(asker);
         // SAFETY: pending ops are alive.
-        ops.into_iter().map(|op| unsafe { Op::label(op) }).collect()
+        ops.into_iter().map(|op| unsafe { replay::label(op) }).collect()
     }
 }

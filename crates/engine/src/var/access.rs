@@ -64,18 +64,18 @@ impl AccessKind {
 
 /// The node of an access in its variable's queue. It lives in its op.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Access {
+pub(crate) struct AccessNode {
     /// The variable. It outlives the access: its node goes with its own last access.
     pub(crate) var: NonNull<VarNode>,
     /// The next access in the queue, while this one waits.
-    pub(crate) next: *mut Access,
+    pub(crate) next: *mut AccessNode,
     /// The owning op, whose alignment leaves two bits for the kind.
     owner_and_kind: *mut u8,
 }
 
 const KIND_BITS: usize = 0b11;
 
-impl Access {
+impl AccessNode {
     /// An access of `owner`, which is aligned to four bytes or more.
     #[inline]
     pub(crate) fn new<T>(var: NonNull<VarNode>, owner: *mut T, kind: AccessKind) -> Self {

@@ -38,8 +38,8 @@ mod access;
 mod node;
 mod queue;
 
-pub(crate) use access::Access;
 pub use access::AccessKind;
+pub(crate) use access::AccessNode;
 pub(crate) use node::VarNode;
 pub(crate) use queue::Settled;
 

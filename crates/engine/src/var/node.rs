@@ -1,7 +1,7 @@
 //! The node behind a variable's handle.
 
 use super::queue::Queue;
-use super::{Access, AccessKind, Seat, Settled};
+use super::{AccessKind, AccessNode, Seat, Settled};
 use crate::failure::Failure;
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, CachePadded, Ordering, UnsafeCell};
 use std::sync::Arc;
@@ -148,7 +148,7 @@ impl VarNode {
     ///
     /// `access` is of this variable and stays where it is until it has left.
     #[inline]
-    pub(crate) unsafe fn enter(&self, _seat: &Seat, access: *mut Access, priority: i32) -> bool {
+    pub(crate) unsafe fn enter(&self, _seat: &Seat, access: *mut AccessNode, priority: i32) -> bool {
         // SAFETY: the seat proves that no other thread is in the queue; the rest is the caller's.
         self.tracked.queue.with_mut(|queue| unsafe { (*queue).enter(access, priority) })
     }
@@ -161,7 +161,7 @@ impl VarNode {
         _seat: &Seat,
         kind: AccessKind,
         settled: Settled<'_>,
-        granted: impl FnMut(*mut Access),
+        granted: impl FnMut(*mut AccessNode),
     ) -> Option<Arc<Failure>> {
         // SAFETY: the seat proves that no other thread is in the queue.
         self.tracked.queue.with_mut(|queue| unsafe {
@@ -186,7 +186,7 @@ impl VarNode {
     }
 
     /// Takes a queued access out again; see `Queue::withdraw`.
-    pub(crate) fn withdraw(&self, _seat: &Seat, access: *mut Access, granted: impl FnMut(*mut Access)) -> bool {
+    pub(crate) fn withdraw(&self, _seat: &Seat, access: *mut AccessNode, granted: impl FnMut(*mut AccessNode)) -> bool {
         // SAFETY: the seat proves that no other thread is in the queue.
         self.tracked.queue.with_mut(|queue| unsafe { (*queue).withdraw(access, granted) })
     }
@@ -198,21 +198,21 @@ impl VarNode {
     }
 
     /// Notes that whoever `access` waits for is being lifted; see `Queue::lift`.
-    pub(crate) fn lift(&self, _seat: &Seat, access: *mut Access, kind: AccessKind, priority: i32) -> bool {
+    pub(crate) fn lift(&self, _seat: &Seat, access: *mut AccessNode, kind: AccessKind, priority: i32) -> bool {
         // SAFETY: the seat proves that no other thread is in the queue.
         self.tracked.queue.with_mut(|queue| unsafe { (*queue).lift(access, kind.is_exclusive(), priority) })
     }
 
     /// The queued accesses, first come first. Walk on only while the queue stays as it is.
-    pub(crate) fn queued(&self, seat: &Seat) -> impl Iterator<Item = *mut Access> + use<> {
+    pub(crate) fn queued(&self, seat: &Seat) -> impl Iterator<Item = *mut AccessNode> + use<> {
         let (_, _, head) = self.holders(seat);
-        let some = |access: *mut Access| (!access.is_null()).then_some(access);
+        let some = |access: *mut AccessNode| (!access.is_null()).then_some(access);
         // SAFETY: queued accesses live until they have left.
         std::iter::successors(some(head), move |&access| some(unsafe { (*access).next }))
     }
 
     /// Owner of the granted exclusive access, number of granted reads, first queued access.
-    pub(crate) fn holders(&self, _seat: &Seat) -> (*mut u8, u32, *mut Access) {
+    pub(crate) fn holders(&self, _seat: &Seat) -> (*mut u8, u32, *mut AccessNode) {
         // SAFETY: the seat proves that no other thread is in the queue.
         self.tracked.queue.with_mut(|queue| unsafe { ((*queue).writer, (*queue).readers, (*queue).head) })
     }

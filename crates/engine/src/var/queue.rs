@@ -1,6 +1,6 @@
 //! The queue of accesses of one variable; only the registrar touches it.
 
-use super::{Access, AccessKind};
+use super::{AccessKind, AccessNode};
 use crate::failure::Failure;
 use crate::sync::prefetch;
 use std::ptr;
@@ -21,8 +21,8 @@ pub(super) struct Queue {
     pub(super) readers: u32,
     /// Owner of the granted exclusive access.
     pub(super) writer: *mut u8,
-    pub(super) head: *mut Access,
-    tail: *mut Access,
+    pub(super) head: *mut AccessNode,
+    tail: *mut AccessNode,
     pub(super) failure: Option<Arc<Failure>>,
     /// All queued accesses, and those that they wait for, are of ops of at least this priority.
     lifted: i32,
@@ -49,7 +49,7 @@ impl Queue {
     ///
     /// `access` stays where it is, untouched by others, until it has left.
     #[inline]
-    pub(super) unsafe fn enter(&mut self, access: *mut Access, priority: i32) -> bool {
+    pub(super) unsafe fn enter(&mut self, access: *mut AccessNode, priority: i32) -> bool {
         // SAFETY: the caller's promise.
         let entering = unsafe { &mut *access };
         if self.head.is_null() && self.writer.is_null() {
@@ -82,7 +82,7 @@ impl Queue {
 
     /// Notes that whoever `access` waits for is being lifted to this priority. Answers whether
     /// that may be news.
-    pub(super) fn lift(&mut self, access: *mut Access, exclusive: bool, priority: i32) -> bool {
+    pub(super) fn lift(&mut self, access: *mut AccessNode, exclusive: bool, priority: i32) -> bool {
         if self.tail != access {
             return true; // the bounds are those of the last access
         }
@@ -94,7 +94,7 @@ impl Queue {
 
     /// Ends a granted access of this kind and hands every access that this grants to `granted`.
     #[inline]
-    pub(super) fn leave(&mut self, kind: AccessKind, mut granted: impl FnMut(*mut Access)) {
+    pub(super) fn leave(&mut self, kind: AccessKind, mut granted: impl FnMut(*mut AccessNode)) {
         if kind.is_exclusive() {
             self.writer = ptr::null_mut();
         } else {
@@ -121,8 +121,8 @@ impl Queue {
 
     /// Takes a queued access out again, as if it had never come. Answers whether it was there.
     /// The accesses that this grants go to `granted`.
-    pub(super) fn withdraw(&mut self, access: *mut Access, mut granted: impl FnMut(*mut Access)) -> bool {
-        let (mut before, mut at) = (ptr::null_mut::<Access>(), self.head);
+    pub(super) fn withdraw(&mut self, access: *mut AccessNode, mut granted: impl FnMut(*mut AccessNode)) -> bool {
+        let (mut before, mut at) = (ptr::null_mut::<AccessNode>(), self.head);
         while at != access {
             if at.is_null() {
                 return false;

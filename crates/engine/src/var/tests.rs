@@ -1,6 +1,6 @@
 //! Grants of one variable, by the table of transitions.
 
-use super::{Access, AccessKind, Seat, Settled, VarNode};
+use super::{AccessKind, AccessNode, Seat, Settled, VarNode};
 use crate::failure::{Cause, Failure};
 use AccessKind::{Exclusive, Mutate, Overwrite, Read};
 use std::ptr::NonNull;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 struct Queue {
     node: Box<VarNode>,
     /// They stay where they are.
-    accesses: Vec<*mut Access>,
+    accesses: Vec<*mut AccessNode>,
     owners: Box<[u64; 16]>,
 }
 
@@ -27,13 +27,13 @@ impl Queue {
     /// Answers whether it is granted at once.
     fn enter(&mut self, kind: AccessKind) -> bool {
         let owner = &raw mut self.owners[self.accesses.len()];
-        let access = Box::into_raw(Box::new(Access::new(NonNull::from(&*self.node), owner, kind)));
+        let access = Box::into_raw(Box::new(AccessNode::new(NonNull::from(&*self.node), owner, kind)));
         self.accesses.push(access);
         // SAFETY: the access is of this variable and stays in its box.
         unsafe { self.node.enter(&Self::seat(), access, 0) }
     }
 
-    fn number(&self, granted: *mut Access) -> usize {
+    fn number(&self, granted: *mut AccessNode) -> usize {
         // SAFETY: accesses live as long as the queue.
         let owner = unsafe { (*granted).owner::<u64>() };
         // SAFETY: owners are places in one array.

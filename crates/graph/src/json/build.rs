@@ -6,7 +6,7 @@ use super::load::{LoadOptions, Writer};
 use super::old;
 use crate::error::{GraphError, Result};
 use crate::graph::Graph;
-use crate::node::{Node, NodeEntry, NodeRef, ordered};
+use crate::node::{Node, NodeEntry, NodeRef, topological_order};
 use crate::registry::{Op, TextRule};
 use crate::value::{Attributes, DType, Value, parse};
 use std::collections::HashMap;
@@ -72,7 +72,7 @@ impl<'f, 'a> Builder<'f, 'a> {
         if rows.iter().enumerate().all(|(at, row)| before(row).all(|each| each < at)) {
             return Ok((0..rows.len()).collect());
         }
-        ordered(&rows.iter().map(|row| before(row).collect()).collect::<Vec<_>>())
+        topological_order(&rows.iter().map(|row| before(row).collect()).collect::<Vec<_>>())
             .map_err(|at| GraphError::new(format!("the graph has a cycle: node '{}' rests on itself", rows[at].name)))
     }
 

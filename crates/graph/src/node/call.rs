@@ -256,6 +256,11 @@ impl Node {
         }
     }
 
+    /// An error about this node.
+    pub fn error(&self, message: impl Into<String>) -> GraphError {
+        GraphError::Graph { message: format!("{}: {}", self.described(), message.into()), place: self.place }
+    }
+
     /// The node as messages name it.
     #[must_use]
     pub fn described(&self) -> String {

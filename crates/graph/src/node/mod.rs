@@ -3,12 +3,14 @@
 mod call;
 mod drop;
 mod entry;
-mod order;
+mod post_order;
 mod rewrite;
-mod walk;
+mod rule;
+mod topological;
 
 pub use call::{Node, NodeRef};
 pub use entry::NodeEntry;
-pub use order::ordered;
+pub use post_order::post_order;
 pub use rewrite::Rewriter;
-pub use walk::post_order;
+pub use rule::{Differentiated, GradientRule, SetInputAttribute, SharedGradient};
+pub use topological::topological_order;

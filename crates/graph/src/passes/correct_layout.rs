@@ -56,10 +56,7 @@ pub fn correct_layout(graph: &Graph, variables: &LayoutMap) -> Result<Graph> {
                     of_shapes: false,
                 })?;
                 if answer.0.len() != ids.len() || answer.1.len() != none.len() {
-                    return Err(GraphError::at(
-                        node,
-                        "its layout rule answers for another number of inputs or outputs",
-                    ));
+                    return Err(node.error("its layout rule answers for another number of inputs or outputs"));
                 }
                 Ok(answer)
             }
@@ -131,7 +128,7 @@ impl Work {
         let name: Arc<str> = format!("{}_{from}_to_{to}", entry.node.name()).into();
         let (op, attributes) = transform(from, to)?;
         let found = Registry::global().find(op).ok_or_else(|| {
-            GraphError::at(&entry.node, format!("its layout is {from}, {to} is wanted, and no op '{op}' is registered"))
+            entry.node.error(format!("its layout is {from}, {to} is wanted, and no op '{op}' is registered"))
         })?;
         let made = NodeEntry::new(Arc::new(Node::call(found, name, attributes, vec![entry.clone()])?), 0);
         self.layouts.insert(made.key(), Some(to.clone()));

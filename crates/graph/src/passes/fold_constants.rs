@@ -33,10 +33,7 @@ pub fn fold_constants(graph: &Graph, evaluate: &mut Evaluate<'_>) -> Result<Grap
         })?;
         let Some(found) = found else { continue };
         if found.len() != new.outputs() as usize {
-            return Err(GraphError::at(
-                &new,
-                format!("it was computed to {} values, and has {}", found.len(), new.outputs()),
-            ));
+            return Err(new.error(format!("it was computed to {} values, and has {}", found.len(), new.outputs())));
         }
         for (index, entry) in (0..new.outputs()).zip(found) {
             constant.insert(Arc::as_ptr(&entry.node).addr());

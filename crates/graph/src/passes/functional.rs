@@ -2,11 +2,8 @@
 
 use super::derived::FUNCTIONAL_OF;
 use crate::error::Result;
-use crate::node::{Node, NodeEntry};
-use crate::registry::{
-    Call, Cost, Differentiated, Given, Op, OpCost, Registry, RuleError, SharedGradient, SharedShapeRule,
-    SharedTypeRule, TextRule,
-};
+use crate::node::{Differentiated, Node, NodeEntry, SharedGradient};
+use crate::registry::{Call, Cost, Given, Op, OpCost, Registry, RuleError, SharedShapeRule, SharedTypeRule, TextRule};
 use crate::value::{Attributes, DType, Shape, Value};
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use super::derived::{FUNCTIONAL, FUNCTIONAL_OF, derived_op};
 use super::order_mutation::ordered_by_mutation;
-use crate::error::{GraphError, Result};
+use crate::error::Result;
 use crate::graph::Graph;
 use crate::node::{Node, NodeEntry, NodeRef, Rewriter};
 use crate::value::Value;
@@ -83,10 +83,7 @@ pub fn functionalise(graph: &Graph, states: bool) -> Result<Graph> {
 fn functional(node: &NodeRef, inputs: Vec<NodeEntry>, control: Vec<NodeRef>) -> Result<NodeRef> {
     let given = node.attributes();
     if given.get(FUNCTIONAL_OF).is_some() {
-        return Err(GraphError::at(
-            node,
-            format!("its attribute '{FUNCTIONAL_OF}' is one of '{FUNCTIONAL}': rename it"),
-        ));
+        return Err(node.error(format!("its attribute '{FUNCTIONAL_OF}' is one of '{FUNCTIONAL}': rename it")));
     }
     let attributes = given.with(FUNCTIONAL_OF, Value::text(node.op_name()));
     let new = Node::call(derived_op(FUNCTIONAL)?, node.name().clone(), attributes, inputs)?;

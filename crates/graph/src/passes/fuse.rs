@@ -8,10 +8,8 @@ use super::subgraph::{Subgraph, input_name};
 use crate::error::Result;
 use crate::graph::{Graph, IndexedGraph};
 use crate::json;
-use crate::node::{Node, NodeEntry, NodeRef, Rewriter};
-use crate::registry::{
-    Call, Cost, Differentiated, Given, Op, OpCost, RuleError, SharedGradient, SharedShapeRule, SharedTypeRule,
-};
+use crate::node::{Differentiated, Node, NodeEntry, NodeRef, Rewriter, SharedGradient};
+use crate::registry::{Call, Cost, Given, Op, OpCost, RuleError, SharedShapeRule, SharedTypeRule};
 use crate::value::{Attributes, DType, Shape, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -2,8 +2,8 @@
 
 use crate::error::{GraphError, Result};
 use crate::graph::Graph;
-use crate::node::{Node, NodeEntry, NodeRef, post_order};
-use crate::registry::{Differentiated, Op, Registry, RuleError, SharedGradient};
+use crate::node::{Differentiated, Node, NodeEntry, NodeRef, SharedGradient, post_order};
+use crate::registry::{Op, Registry, RuleError};
 use crate::value::Attributes;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

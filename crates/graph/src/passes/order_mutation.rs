@@ -1,6 +1,6 @@
 //! `OrderMutation`: what reads a value comes before the call that mutates it next, and after the one before.
 
-use crate::error::{GraphError, Result};
+use crate::error::Result;
 use crate::graph::{Graph, IndexedGraph};
 use crate::node::{NodeRef, Rewriter};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -12,7 +12,7 @@ struct Uses {
 }
 
 /// What mutations order beyond the inputs of nodes.
-pub(super) struct Ordered {
+pub(super) struct MutationOrder {
     /// For each node those that must come before it because of a mutation; nothing where there is none.
     pub(super) before: Vec<Vec<u32>>,
     /// All nodes, in an order that keeps to inputs, control and these.
@@ -20,7 +20,7 @@ pub(super) struct Ordered {
 }
 
 /// Finds what keeps mutations in the order of versions.
-pub(super) fn ordered_by_mutation(indexed: &IndexedGraph) -> Result<Ordered> {
+pub(super) fn ordered_by_mutation(indexed: &IndexedGraph) -> Result<MutationOrder> {
     let nodes = indexed.nodes();
     let mutates: Vec<Vec<usize>> = nodes.iter().map(|node| node.mutates()).collect::<Result<_>>()?;
     let mutable: HashSet<u32> = (0_u32..)
@@ -30,7 +30,7 @@ pub(super) fn ordered_by_mutation(indexed: &IndexedGraph) -> Result<Ordered> {
         })
         .collect();
     if mutable.is_empty() {
-        return Ok(Ordered { before: Vec::new(), order: (0..nodes.len()).collect() });
+        return Ok(MutationOrder { before: Vec::new(), order: (0..nodes.len()).collect() });
     }
     let mut uses: HashMap<u32, BTreeMap<u32, Uses>> = HashMap::new();
     for (number, mutated) in (0_u32..).zip(&mutates) {
@@ -69,9 +69,9 @@ pub(super) fn ordered_by_mutation(indexed: &IndexedGraph) -> Result<Ordered> {
         let own = indexed.inputs(number).iter().map(|id| id.node).chain(indexed.control(number).iter().copied());
         edges.push(own.chain(added.iter().copied()).map(|each| each as usize).collect());
     }
-    let order = crate::node::ordered(&edges)
-        .map_err(|at| GraphError::at(&nodes[at], "it reads a version that comes after it"))?;
-    Ok(Ordered { before, order })
+    let order = crate::node::topological_order(&edges)
+        .map_err(|at| nodes[at].error("it reads a version that comes after it"))?;
+    Ok(MutationOrder { before, order })
 }
 
 /// Adds control dependencies that keep mutations in the order of versions. Calls that mutate the same version go in the
@@ -83,7 +83,7 @@ pub(super) fn ordered_by_mutation(indexed: &IndexedGraph) -> Result<Ordered> {
 pub fn order_mutation(graph: &Graph) -> Result<Graph> {
     let indexed = graph.indexed()?;
     let nodes = indexed.nodes();
-    let Ordered { before, order } = ordered_by_mutation(&indexed)?;
+    let MutationOrder { before, order } = ordered_by_mutation(&indexed)?;
     if before.iter().all(Vec::is_empty) {
         return Ok(graph.clone());
     }

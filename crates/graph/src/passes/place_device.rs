@@ -1,6 +1,6 @@
 //! `PlaceDevice`: where each node runs, and copies between.
 
-use crate::error::{GraphError, Result};
+use crate::error::Result;
 use crate::graph::Graph;
 use crate::node::{Node, NodeEntry, NodeRef};
 use crate::registry::Op;
@@ -43,10 +43,9 @@ pub fn place_device<S: BuildHasher>(
         } else {
             let mut known: Vec<_> = assign.keys().map(String::as_str).collect();
             known.sort_unstable();
-            return Err(GraphError::at(
-                node,
-                format!("its group '{group}' has no device: devices are assigned to {}", known.join(", ")),
-            ));
+            return Err(
+                node.error(format!("its group '{group}' has no device: devices are assigned to {}", known.join(", ")))
+            );
         }
     }
     for number in 0..nodes.len() {

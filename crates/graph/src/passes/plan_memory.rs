@@ -102,18 +102,15 @@ pub(super) fn planned(
     for (number, node) in (0_u32..).zip(indexed.nodes()) {
         for (index, entry) in indexed.entries_of(number).enumerate() {
             let (Some(elements), Some(dtype)) = (shapes[entry].elements(), dtypes[entry]) else {
-                return Err(GraphError::at(
-                    node,
-                    format!(
-                        "memory is planned for known sizes, and output {index} has shape {}: infer it",
-                        shapes[entry]
-                    ),
-                ));
+                return Err(node.error(format!(
+                    "memory is planned for known sizes, and output {index} has shape {}: infer it",
+                    shapes[entry]
+                )));
             };
             let elements = u64::try_from(elements).unwrap_or(0);
             let size = elements
                 .checked_mul(dtype.size() as u64)
-                .ok_or_else(|| GraphError::at(node, "it has more bytes than can be counted"))?;
+                .ok_or_else(|| node.error("it has more bytes than can be counted"))?;
             let outside = node.is_variable()
                 || match external {
                     External::None => false,

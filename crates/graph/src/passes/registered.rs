@@ -137,10 +137,7 @@ impl Passes {
                 let Some(op) = node.op() else { continue };
                 if let Some(missing) = pass.op_attributes.iter().find(|key| !op.has(key)) {
                     let help = format!("give it one by set_attribute('{missing}', ...)");
-                    return Err(GraphError::at(
-                        node,
-                        format!("pass '{name}' requires ops to have '{missing}': {help}"),
-                    ));
+                    return Err(node.error(format!("pass '{name}' requires ops to have '{missing}': {help}")));
                 }
             }
         }

@@ -3,7 +3,7 @@
 use super::error::PlanError;
 use super::network::{Linked, Network};
 use super::offsets::{Options, plan_offsets, plan_offsets_apart};
-use super::order::orders;
+use super::op_orders::op_orders;
 use super::schedule::Schedule;
 use super::sharing::{Successions, critical_path, edges, successions, too_long};
 use super::storage::Storages;
@@ -83,7 +83,7 @@ pub struct Plan {
 /// ```
 pub fn plan_network(network: &Network, settings: &Settings<'_>) -> Result<Plan, PlanError> {
     let linked = Linked::new(network)?;
-    let serial = orders(&linked, settings.workers).into_iter().map(Schedule::serial).collect();
+    let serial = op_orders(&linked, settings.workers).into_iter().map(Schedule::serial).collect();
     plan_schedules(&linked, serial, settings, TURNS)
 }
 

@@ -8,7 +8,7 @@
 //! | `problem`, `place`, `portfolio` | intervals made ready, placements by rule, the best of several |
 //! | `search` | the exact search |
 //! | `network` | ops and values, and what follows from them |
-//! | `schedule`, `order` | when ops run; orders that keep few bytes live |
+//! | `schedule`, `op_orders` | when ops run; orders that keep few bytes live |
 //! | `storage`, `sharing` | which values share a storage; what sharing memory orders |
 //! | `arena` | [`plan_network`]: all of it |
 //! | `recompute` | [`recompute()`]: ops that run again, so that their values need not be kept |
@@ -18,7 +18,7 @@ mod arena;
 mod error;
 mod network;
 mod offsets;
-mod order;
+mod op_orders;
 mod place;
 mod portfolio;
 mod problem;

@@ -37,7 +37,7 @@ pub(super) fn portfolio(problem: &Problem) -> Best {
     if !problem.lists_conflicts() || best.extent == problem.bound {
         return best;
     }
-    let orders = orders(problem);
+    let orders = placing_orders(problem);
     let mut placer = Placer::new(problem);
     let mut starts: Vec<(u64, usize)> = Vec::new();
     for (number, order) in orders.iter().enumerate() {
@@ -98,7 +98,7 @@ fn lift(problem: &Problem, placer: &mut Placer<'_>, mut order: Vec<u32>, until: 
 }
 
 /// The orders that are tried.
-pub(super) fn orders(problem: &Problem) -> Vec<Vec<u32>> {
+pub(super) fn placing_orders(problem: &Problem) -> Vec<Vec<u32>> {
     let sections = |item: &Item| u64::from(item.last - item.first);
     let area = |item: &Item| u128::from(item.units) * u128::from(item.length);
     let fullest = fullest(problem);

@@ -7,7 +7,7 @@
 use super::arena::{Plan, Settings, TURNS, plan_schedules};
 use super::error::PlanError;
 use super::network::{Linked, Network, Op, Share};
-use super::order::{as_needed, orders};
+use super::op_orders::{as_needed, op_orders};
 use super::schedule::Schedule;
 use super::storage::Storages;
 use std::cmp::Reverse;
@@ -32,7 +32,7 @@ pub fn recompute(network: &Network, limit: Option<u64>, settings: &Settings<'_>)
     let mut settings = *settings;
     settings.options.capacity = None;
     let linked = Linked::new(network)?;
-    let serial = || orders(&linked, settings.workers).into_iter().map(Schedule::serial).collect();
+    let serial = || op_orders(&linked, settings.workers).into_iter().map(Schedule::serial).collect();
     let plan = plan_schedules(&linked, serial(), &settings, TURNS)?;
     let fits = |plan: &Plan| limit.is_some_and(|limit| plan.nbytes <= limit);
     let mut best = Recomputed { network: network.clone(), copies: Vec::new(), plan };
@@ -107,7 +107,7 @@ impl Candidate {
 
     fn plan(&self, settings: &Settings<'_>) -> Result<Recomputed, PlanError> {
         let relinked = Linked::new(&self.network)?;
-        let mut serial = orders(&relinked, settings.workers);
+        let mut serial = op_orders(&relinked, settings.workers);
         serial.push(self.order.clone());
         let plan = plan_schedules(&relinked, serial.into_iter().map(Schedule::serial).collect(), settings, 1)?;
         Ok(Recomputed { network: self.network.clone(), copies: self.copies.clone(), plan })

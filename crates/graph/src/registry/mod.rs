@@ -7,12 +7,13 @@ mod lookup;
 mod op;
 mod rule;
 
+pub use crate::error::RuleError;
 pub use describe::Argument;
 pub use group::{Group, Trigger};
 pub use key::{KEYS, canonical};
 pub use lookup::Registry;
 pub use op::{OPERANDS, Op};
 pub use rule::{
-    Call, Cost, Differentiated, Given, GradientRule, Identity, LayoutRule, Layouts, OpCost, RuleError, Saying,
-    SetInputAttribute, ShapeRule, SharedGradient, SharedLayout, SharedShapeRule, SharedTypeRule, TextRule, TypeRule,
+    Call, Cost, Given, Identity, LayoutRule, Layouts, OpCost, Saying, ShapeRule, SharedLayout, SharedShapeRule,
+    SharedTypeRule, TextRule, TypeRule,
 };

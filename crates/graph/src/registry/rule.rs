@@ -1,14 +1,10 @@
 //! What an op may say of itself, as types.
 
 use super::Op;
-use crate::node::{NodeEntry, NodeRef};
+use crate::error::RuleError;
 use crate::value::{Attributes, DType, Shape};
-use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
-
-/// What a rule refuses with.
-pub type RuleError = Box<dyn Error + Send + Sync>;
 
 /// A call that a rule is asked about.
 #[derive(Debug, Clone, Copy)]
@@ -57,46 +53,6 @@ where
 pub type SharedShapeRule = Arc<dyn ShapeRule>;
 /// The value of `infer_type`.
 pub type SharedTypeRule = Arc<dyn TypeRule>;
-
-/// The value of `gradient`: entries of gradients of the inputs, from those of the outputs. None is zero.
-pub trait GradientRule: Send + Sync {
-    /// Composes the gradients of the inputs of a call from those of its outputs.
-    fn gradient(
-        &self,
-        of: &Differentiated<'_>,
-        grads: &[Option<NodeEntry>],
-    ) -> Result<Vec<Option<NodeEntry>>, RuleError>;
-}
-
-/// A call whose gradient is asked for. Its inputs and outputs are those of the node, or others of the same values that
-/// are computed again.
-#[derive(Debug, Clone, Copy)]
-pub struct Differentiated<'a> {
-    /// The call.
-    pub node: &'a NodeRef,
-    /// Its inputs.
-    pub inputs: &'a [NodeEntry],
-    /// Its outputs.
-    pub outputs: &'a [NodeEntry],
-    /// For each input, whether its gradient is asked for.
-    pub needs: &'a [bool],
-}
-
-impl<F> GradientRule for F
-where
-    F: Fn(&Differentiated<'_>, &[Option<NodeEntry>]) -> Result<Vec<Option<NodeEntry>>, RuleError> + Send + Sync,
-{
-    fn gradient(
-        &self,
-        of: &Differentiated<'_>,
-        grads: &[Option<NodeEntry>],
-    ) -> Result<Vec<Option<NodeEntry>>, RuleError> {
-        self(of, grads)
-    }
-}
-
-/// The value of `gradient`, shared.
-pub type SharedGradient = Arc<dyn GradientRule>;
 
 /// Layouts of inputs and outputs: "NCHW", "`NCHW16c`"; None is any.
 pub type Layouts = Vec<Option<Arc<str>>>;
@@ -156,9 +112,6 @@ pub enum Identity {
 
 /// The value of `cost`.
 pub type OpCost = Arc<dyn Fn(&Call<'_>) -> Result<Cost, RuleError> + Send + Sync>;
-
-/// The value of `set_input_attribute`: called with a variable that was made for input `index`, sets its attributes.
-pub type SetInputAttribute = Arc<dyn Fn(&Attributes, &NodeRef, usize) -> Result<(), RuleError> + Send + Sync>;
 
 /// The value of `parse`: attributes from the texts of a file.
 pub type TextRule = Arc<dyn Fn(&[(Arc<str>, Arc<str>)]) -> Result<Attributes, RuleError> + Send + Sync>;

@@ -2,8 +2,8 @@
 
 use super::{Inputs, Symbol};
 use crate::error::{GraphError, Result};
-use crate::node::{Node, NodeEntry, NodeRef, Rewriter, post_order};
-use crate::registry::{Op, SetInputAttribute};
+use crate::node::{Node, NodeEntry, NodeRef, Rewriter, SetInputAttribute, post_order};
+use crate::registry::Op;
 use crate::value::Attributes;
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -21,7 +21,8 @@ pub(crate) struct Donation {
 fn is_in_place(instruction: &Instruction, entry: usize, into: usize) -> bool {
     let mut of_both = instruction.places.iter().filter(|place| place.entry == entry || place.entry == into);
     let Some(first) = of_both.clone().next() else { return true };
-    let alike = |place: &crate::recorded::Place| place.range == first.range && place.dtype.size() == first.dtype.size();
+    let alike =
+        |place: &crate::recorded::EntryAccess| place.range == first.range && place.dtype.size() == first.dtype.size();
     if !of_both.all(|place| place.is_dense() && alike(place)) {
         return false;
     }
@@ -70,7 +71,8 @@ pub(crate) fn donations(recorded: &Recorded, instructions: &[Instruction], argum
                 return false;
             };
             // Who finds it uninitialised must not find the argument.
-            let overwrites = |place: &crate::recorded::Place| place.entry != *into || place.access == Access::Overwrite;
+            let overwrites =
+                |place: &crate::recorded::EntryAccess| place.entry != *into || place.access == Access::Overwrite;
             instructions[*first].places.iter().all(overwrites)
                 && last.is_none_or(|last| {
                     last < *first || (last == *first && is_in_place(&instructions[last], entry, *into))

@@ -4,7 +4,7 @@ use super::bind::{Scratch, Spot, signed};
 use crate::ProgramError;
 use crate::memory::{Life, place};
 use crate::passes;
-use crate::recorded::{Argument, Instruction, Place, Recorded, Settings, Source};
+use crate::recorded::{Argument, EntryAccess, Instruction, Recorded, Settings, Source};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use weft_array::recording::Tape;
@@ -313,7 +313,7 @@ impl Body {
 /// # Safety
 ///
 /// Each pointer is to the elements of its place, which are dense.
-unsafe fn align(places: &[Place], pointers: &mut [*mut u8]) -> Result<Vec<Block>, Cause> {
+unsafe fn align(places: &[EntryAccess], pointers: &mut [*mut u8]) -> Result<Vec<Block>, Cause> {
     let mut copies = Vec::new();
     for (place, pointer) in places.iter().zip(pointers) {
         if pointer.addr().is_multiple_of(place.dtype.size()) {
@@ -345,7 +345,7 @@ unsafe fn run_blocks(step: &dyn Blocked, arrays: &[*mut u8]) -> Result<(), Cause
 }
 
 /// The array of a place.
-fn on(place: &Place, spot: &Spot) -> Result<(Array, Access), ArrayError> {
+fn on(place: &EntryAccess, spot: &Spot) -> Result<(Array, Access), ArrayError> {
     let Some(buffer) = &spot.buffer else {
         return Err(ArrayError::Invalid("an operand of a part has no array".to_owned()));
     };
@@ -355,7 +355,11 @@ fn on(place: &Place, spot: &Spot) -> Result<(Array, Access), ArrayError> {
 }
 
 /// The number of the array from outside that a place is.
-fn outside_of(recorded: &Recorded, place: &Place, outside: &mut Vec<(Array, Access)>) -> Result<usize, ProgramError> {
+fn outside_of(
+    recorded: &Recorded,
+    place: &EntryAccess,
+    outside: &mut Vec<(Array, Access)>,
+) -> Result<usize, ProgramError> {
     let (Source::State(array) | Source::Constant { array, .. }) = &recorded.entries[place.entry].source else {
         return Err(refused("what is outside has an array"));
     };

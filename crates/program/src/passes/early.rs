@@ -14,7 +14,7 @@ struct Uses {
     begun: bool,
 }
 
-struct Order<'a> {
+struct Early<'a> {
     recorded: &'a Recorded,
     instructions: &'a [Instruction],
     /// Those that come after each one.
@@ -28,7 +28,7 @@ struct Order<'a> {
     ran: Vec<usize>,
 }
 
-impl<'a> Order<'a> {
+impl<'a> Early<'a> {
     fn new(recorded: &'a Recorded, instructions: &'a [Instruction]) -> Self {
         let before = depend(instructions);
         let mut later = vec![Vec::new(); instructions.len()];
@@ -102,7 +102,7 @@ fn temporaries(recorded: &Recorded, instruction: &Instruction) -> BTreeSet<usize
 
 /// The instructions in this order.
 pub(super) fn early(recorded: &Recorded, instructions: &[Instruction]) -> Vec<Instruction> {
-    let mut order = Order::new(recorded, instructions);
+    let mut order = Early::new(recorded, instructions);
     let mut ready = BTreeSet::new();
     for at in 0..instructions.len() {
         if order.done[at] {

@@ -53,7 +53,7 @@ pub(super) fn merge_equal(recorded: &mut Recorded) {
         let earlier = known.entry((loops.kernel().identity(), first)).or_default();
         let unchanged = |since: usize| {
             let reads = instruction.places.iter().filter(|place| place.access == Access::Read);
-            let changes = |between: &Instruction, place: &crate::recorded::Place| {
+            let changes = |between: &Instruction, place: &crate::recorded::EntryAccess| {
                 let mut written = between.places.iter().filter(|other| other.access != Access::Read);
                 written.any(|other| other.entry == place.entry && overlap(&other.range, &place.range))
             };

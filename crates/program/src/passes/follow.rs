@@ -1,6 +1,6 @@
 //! Lets a kernel call the loop over its results, where the values before are nobody's: they are in the cache.
 
-use crate::recorded::{Instruction, Place, Recorded, depend};
+use crate::recorded::{EntryAccess, Instruction, Recorded, depend};
 use std::sync::Arc;
 use weft_array::{Access, Blocked, Step, Strided};
 
@@ -24,7 +24,7 @@ fn loop_of(instruction: &Instruction) -> Option<&Arc<Strided>> {
 fn joined(recorded: &Recorded, users: &[usize], first: &Instruction, second: &Instruction) -> Option<Instruction> {
     let ((kernel, at), strided) = (kernel_of(first)?, loop_of(second)?);
     let (made, [read, written]) = (&first.places[at], second.places.as_slice()) else { return None };
-    let same = |one: &Place| one.range.len() == made.range.len() && one.dtype == made.dtype;
+    let same = |one: &EntryAccess| one.range.len() == made.range.len() && one.dtype == made.dtype;
     let fits = read.access == Access::Read
         && written.access == Access::Overwrite
         && (read.entry, &read.range) == (made.entry, &made.range)

@@ -9,7 +9,7 @@
 //! One kernel runs a unit, or a part of one, if all that it writes owes the same to what was there before: so it fails as
 //! its steps would.
 
-use crate::recorded::{Instruction, Place, Recorded, depend, overlap};
+use crate::recorded::{EntryAccess, Instruction, Recorded, depend, overlap};
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -196,7 +196,7 @@ fn owes_the_same<'a>(members: impl Iterator<Item = &'a Instruction>, inner: impl
     type Bytes = (usize, usize, usize);
     let mut made: HashMap<Bytes, BTreeSet<Bytes>> = HashMap::new();
     for member in members {
-        let key = |place: &Place| (place.entry, place.range.start, place.range.end);
+        let key = |place: &EntryAccess| (place.entry, place.range.start, place.range.end);
         let mut owes = BTreeSet::new();
         for place in member.places.iter().filter(|place| place.access != Access::Overwrite) {
             match made.get(&key(place)) {
@@ -219,7 +219,7 @@ fn as_one(members: &[&Instruction], inner: impl Fn(usize) -> bool) -> Option<Ins
     if rest.is_empty() {
         return None;
     }
-    let mut places: Vec<Place> = Vec::new();
+    let mut places: Vec<EntryAccess> = Vec::new();
     let mut slots = Slots::new(members);
     let mut parts = Vec::new();
     for (at, member) in members.iter().enumerate() {
@@ -235,7 +235,7 @@ fn as_one(members: &[&Instruction], inner: impl Fn(usize) -> bool) -> Option<Ins
                 operands[number] = Part::Slot(slots.of(at, place));
                 continue;
             }
-            let same = |known: &Place| known.entry == place.entry && known.range == place.range;
+            let same = |known: &EntryAccess| known.entry == place.entry && known.range == place.range;
             let known = places.iter().position(same);
             let array = known.unwrap_or_else(|| {
                 places.push(place.clone());
@@ -296,7 +296,7 @@ impl Slots {
 
     /// The slot of an operand of the loop `at`. What is written may lie where something lies that is read for the last
     /// time: each element is computed from that of the same place.
-    fn of(&mut self, at: usize, place: &Place) -> usize {
+    fn of(&mut self, at: usize, place: &EntryAccess) -> usize {
         if let Some(known) = self.known(place.entry) {
             return known;
         }
@@ -324,7 +324,7 @@ impl Slots {
 }
 
 /// Whether all places on its entry are the same bytes.
-fn is_plain(members: &[&Instruction], place: &Place) -> bool {
+fn is_plain(members: &[&Instruction], place: &EntryAccess) -> bool {
     let mut places = members.iter().flat_map(|member| &member.places);
     places.all(|other| other.entry != place.entry || other.range == place.range)
 }

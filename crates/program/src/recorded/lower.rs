@@ -1,6 +1,6 @@
 //! From what was recorded to entries and instructions.
 
-use super::{Argument, Entry, Instruction, Place, Recorded, Shown, Source, is_seen, whole};
+use super::{Argument, Entry, EntryAccess, Instruction, Recorded, Shown, Source, is_seen, whole};
 use crate::ProgramError;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -197,7 +197,7 @@ fn standing_for(step: Step, arrays: &Operands) -> Step {
     }
 }
 
-fn places_of(entries: &mut Entries<'_>, call: &recording::Recorded) -> Result<Vec<Place>, ProgramError> {
+fn places_of(entries: &mut Entries<'_>, call: &recording::Recorded) -> Result<Vec<EntryAccess>, ProgramError> {
     let mut places = Vec::with_capacity(call.arrays.len());
     for (array, access) in &call.arrays {
         let (entry, range) = (entries.of(array)?, array.range());
@@ -207,7 +207,7 @@ fn places_of(entries: &mut Entries<'_>, call: &recording::Recorded) -> Result<Ve
         known.read |= *access != Access::Overwrite;
         known.is_shown |= is_seen(&call.step);
         let (layout, dtype, access) = (array.layout().clone(), array.dtype(), *access);
-        places.push(Place { entry, layout, dtype, access, range });
+        places.push(EntryAccess { entry, layout, dtype, access, range });
     }
     Ok(places)
 }

@@ -85,7 +85,7 @@ impl Entry {
 
 /// One operand of an instruction.
 #[derive(Clone)]
-pub struct Place {
+pub struct EntryAccess {
     /// The number of the entry.
     pub entry: usize,
     /// Where in it the elements lie, as was recorded.
@@ -98,7 +98,7 @@ pub struct Place {
     pub range: Range<usize>,
 }
 
-impl Place {
+impl EntryAccess {
     /// Whether it is all of the bytes that it reaches.
     #[must_use]
     pub fn is_dense(&self) -> bool {
@@ -112,7 +112,7 @@ pub struct Instruction {
     /// What it runs.
     pub step: Step,
     /// On what; a native step's inputs first.
-    pub places: Vec<Place>,
+    pub places: Vec<EntryAccess>,
     /// What it accesses besides.
     pub variables: Vec<(Variable, AccessKind)>,
     /// What it is called.

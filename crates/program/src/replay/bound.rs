@@ -2,7 +2,7 @@
 
 use super::program::shifted;
 use crate::memory::Lease;
-use crate::recorded::Place;
+use crate::recorded::EntryAccess;
 use smallvec::SmallVec;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -126,12 +126,12 @@ impl Step<Bindings> for CopyStep {
 /// The arrays of a step that is no loop.
 pub(super) struct Places {
     pub(super) engine: Engine,
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<EntryAccess>,
 }
 
 impl Places {
     /// A buffer on the arena: of what nobody else's code sees, for as long as the step runs.
-    fn within(&self, bindings: &Bindings, place: &Place) -> Result<Arc<Buffer>, Cause> {
+    fn within(&self, bindings: &Bindings, place: &EntryAccess) -> Result<Arc<Buffer>, Cause> {
         let entry = u32::try_from(place.entry).map_err(|error| Cause::Error(Box::new(error)))?;
         let start = bindings.start(entry)?;
         let Some(start) = NonNull::new(start) else { return Err(Cause::Panic("an arena has memory".to_owned())) };
@@ -141,7 +141,7 @@ impl Places {
     }
 
     fn operands(&self, bindings: &Bindings) -> Result<Operands, Cause> {
-        let operand = |place: &Place| {
+        let operand = |place: &EntryAccess| {
             let (buffer, by) = match &bindings.bases[place.entry] {
                 Base::Buffer(buffer, by) => (Arc::clone(buffer), *by),
                 _ => (self.within(bindings, place)?, 0),

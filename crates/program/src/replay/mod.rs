@@ -6,8 +6,8 @@
 //!
 //! # From instructions to steps
 //!
-//! Instructions are planned (`planned`: their order, and where temporaries lie in the arena), and then lowered (`lowered`),
-//! once for each set of devices on which a call's arrays are.
+//! Instructions are planned (`planned`: their order, and where temporaries lie in the arena), and then lowered (`lowered`;
+//! who comes after whom follows from the bytes that steps touch: `ports`), once for each set of devices on which a call's arrays are.
 //!
 //! | instruction | becomes |
 //! |---|---|
@@ -66,6 +66,7 @@ mod lives;
 mod lowered;
 mod parts;
 mod planned;
+mod ports;
 mod program;
 mod pushed;
 mod spans;

@@ -5,14 +5,18 @@ use pyo3::prelude::*;
 use std::collections::HashMap;
 
 /// Nodes in order, leaves with the place in that list, and whether there are other leaves.
-type Walk = (Vec<Py<TapeNode>>, Vec<(Py<TapeNode>, usize)>, bool);
+type Backwards = (Vec<Py<TapeNode>>, Vec<(Py<TapeNode>, usize)>, bool);
 
 /// From `heads` back: the nodes on the way to `wanted` (to any leaf, if there are none), the latest first; for each leaf among
 /// them, the place in that list of the last node that adds to it, or the list's length; and whether other leaves were met.
 #[pyfunction]
 #[pyo3(signature = (heads, wanted=None))]
 #[allow(clippy::needless_pass_by_value)] // extracted from sequences
-pub(crate) fn tape_walk(py: Python<'_>, heads: Vec<Py<TapeNode>>, wanted: Option<Vec<Py<TapeNode>>>) -> PyResult<Walk> {
+pub(crate) fn tape_walk(
+    py: Python<'_>,
+    heads: Vec<Py<TapeNode>>,
+    wanted: Option<Vec<Py<TapeNode>>>,
+) -> PyResult<Backwards> {
     struct Met {
         node: Py<TapeNode>,
         producers: Vec<usize>,

@@ -4,7 +4,7 @@ use super::Span;
 use super::clock::Clock;
 use super::kernel::KernelCall;
 use super::shadow::Name;
-use super::state::{Device, Place, State, Work};
+use super::state::{Address, Device, State, Work};
 use super::time::{Nanoseconds, Resource};
 use std::ops::Range;
 
@@ -34,13 +34,13 @@ impl State {
             Work::Copy { to, from, bytes } => self.copy(at, name, clock, *to, *from, *bytes),
             Work::Fill { to, pattern, count } => {
                 let bytes = pattern.repeat(*count);
-                let after = self.store(Place::Device(*to), &bytes, name, clock);
+                let after = self.store(Address::Device(*to), &bytes, name, clock);
                 let duration = bytes.len() as u64 * 1000 / self.speeds().memory;
                 self.occupy(at, name, after, duration, |device| &mut device.compute, 0.1);
             }
             Work::Free { address } => {
                 let bytes = self.memory.find(&(*address..*address)).map_or(0, |(_, block)| block.bytes.len() as u64);
-                self.touch(Place::Device(*address), bytes, true, name, clock);
+                self.touch(Address::Device(*address), bytes, true, name, clock);
                 if let Some((device, bytes)) = self.memory.remove(*address, name) {
                     self.devices[device].in_use -= bytes as u64;
                 }
@@ -58,7 +58,7 @@ impl State {
         self.events.iter_mut().filter(|event| event.device == device).for_each(|event| event.waits = 0);
     }
 
-    fn copy(&mut self, at: usize, name: &Name, clock: &Clock, to: Place, from: Place, bytes: usize) {
+    fn copy(&mut self, at: usize, name: &Name, clock: &Clock, to: Address, from: Address, bytes: usize) {
         let mut after = 0;
         let data = self.load(from, bytes, name, clock, &mut after);
         after = after.max(self.store(to, &data, name, clock));
@@ -66,10 +66,10 @@ impl State {
         let speed = if name.verb == "copy within" { speeds.memory } else { speeds.link };
         let duration = bytes as u64 * 1000 / speed;
         match (to, from) {
-            (Place::Device(_), Place::Host(_)) => {
+            (Address::Device(_), Address::Host(_)) => {
                 self.occupy(at, name, after, duration, |device| &mut device.copy_in, 1.0);
             }
-            (Place::Host(_), _) => self.occupy(at, name, after, duration, |device| &mut device.copy_out, 1.0),
+            (Address::Host(_), _) => self.occupy(at, name, after, duration, |device| &mut device.copy_out, 1.0),
             _ => self.occupy(at, name, after, duration, |device| &mut device.compute, 0.1),
         }
     }
@@ -98,17 +98,24 @@ impl State {
     }
 
     /// Notes an access. Answers when those before it have ended.
-    pub(super) fn touch(&mut self, place: Place, bytes: u64, writes: bool, name: &Name, clock: &Clock) -> Nanoseconds {
+    pub(super) fn touch(
+        &mut self,
+        place: Address,
+        bytes: u64,
+        writes: bool,
+        name: &Name,
+        clock: &Clock,
+    ) -> Nanoseconds {
         if bytes == 0 {
             return 0;
         }
         let range = match place {
-            Place::Device(start) => start..start + bytes,
-            Place::Host(start) => start as u64..start as u64 + bytes,
+            Address::Device(start) => start..start + bytes,
+            Address::Host(start) => start as u64..start as u64 + bytes,
         };
         let outcome = match place {
-            Place::Host(_) => self.host.touch(range, writes, name, clock).map_err(|other| conflict(&other)),
-            Place::Device(_) => self.memory.find(&range).and_then(|(start, block)| {
+            Address::Host(_) => self.host.touch(range, writes, name, clock).map_err(|other| conflict(&other)),
+            Address::Device(_) => self.memory.find(&range).and_then(|(start, block)| {
                 let inside = range.start - start..range.end - start;
                 if writes {
                     block.written.add(inside.clone());
@@ -126,7 +133,7 @@ impl State {
 
     pub(super) fn load(
         &mut self,
-        place: Place,
+        place: Address,
         bytes: usize,
         name: &Name,
         clock: &Clock,
@@ -135,22 +142,22 @@ impl State {
         *after = (*after).max(self.touch(place, bytes as u64, false, name, clock));
         match place {
             // SAFETY: whoever issued the copy promised that the host memory is valid until it has ended.
-            Place::Host(start) => unsafe { std::slice::from_raw_parts(start as *const u8, bytes) }.to_vec(),
-            Place::Device(start) => match self.inside(start, bytes) {
+            Address::Host(start) => unsafe { std::slice::from_raw_parts(start as *const u8, bytes) }.to_vec(),
+            Address::Device(start) => match self.inside(start, bytes) {
                 Some((block, range)) => block[range].to_vec(),
                 None => vec![0; bytes],
             },
         }
     }
 
-    pub(super) fn store(&mut self, place: Place, data: &[u8], name: &Name, clock: &Clock) -> Nanoseconds {
+    pub(super) fn store(&mut self, place: Address, data: &[u8], name: &Name, clock: &Clock) -> Nanoseconds {
         let after = self.touch(place, data.len() as u64, true, name, clock);
         match place {
             // SAFETY: as in load().
-            Place::Host(start) => unsafe {
+            Address::Host(start) => unsafe {
                 std::ptr::copy_nonoverlapping(data.as_ptr(), start as *mut u8, data.len());
             },
-            Place::Device(start) => {
+            Address::Device(start) => {
                 if let Some((block, range)) = self.inside(start, data.len()) {
                     block[range].copy_from_slice(data);
                 }
@@ -169,10 +176,10 @@ impl State {
     pub(super) fn host_access(&mut self, range: Range<u64>, writes: bool) {
         let queued = self.streams.iter().flat_map(|stream| &stream.queue);
         let waiting = queued.filter_map(|command| match command.work {
-            Work::Copy { to: Place::Host(start), bytes, .. } => {
+            Work::Copy { to: Address::Host(start), bytes, .. } => {
                 Some((start as u64..start as u64 + bytes as u64, true, command))
             }
-            Work::Copy { from: Place::Host(start), bytes, .. } => {
+            Work::Copy { from: Address::Host(start), bytes, .. } => {
                 Some((start as u64..start as u64 + bytes as u64, false, command))
             }
             _ => None,

@@ -2,7 +2,7 @@
 
 use super::clock::Clock;
 use super::shadow::Name;
-use super::state::{Place, State};
+use super::state::{Address, State};
 use super::time::Nanoseconds;
 use std::fmt;
 use std::sync::Arc;
@@ -87,12 +87,12 @@ impl<'a> KernelCall<'a> {
 
     /// Reads bytes of device memory.
     pub fn read(&mut self, address: u64, bytes: usize) -> Vec<u8> {
-        self.state.load(Place::Device(address), bytes, self.name, self.clock, &mut self.after)
+        self.state.load(Address::Device(address), bytes, self.name, self.clock, &mut self.after)
     }
 
     /// Writes bytes of device memory.
     pub fn write(&mut self, address: u64, bytes: &[u8]) {
-        let after = self.state.store(Place::Device(address), bytes, self.name, self.clock);
+        let after = self.state.store(Address::Device(address), bytes, self.name, self.clock);
         self.after = self.after.max(after);
     }
 

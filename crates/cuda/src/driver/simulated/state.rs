@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Where bytes lie.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Place {
+pub(super) enum Address {
     Device(u64),
     Host(usize),
 }
@@ -29,8 +29,8 @@ pub(super) enum Work {
         block: [u32; 3],
     },
     Copy {
-        to: Place,
-        from: Place,
+        to: Address,
+        from: Address,
         bytes: usize,
     },
     Fill {

@@ -2,7 +2,7 @@
 
 use super::SimulatedDriver;
 use super::faults::FaultKind;
-use super::state::{Place, Work};
+use super::state::{Address, Work};
 use super::streams::refuse;
 use crate::driver::{Answer, ContextHandle, DeviceAddress, Memory, Pattern, PoolHandle, StreamHandle, Usage};
 use crate::error::DriverError;
@@ -14,8 +14,8 @@ impl SimulatedDriver {
     fn copy(
         &self,
         (call, verb): (&'static str, &'static str),
-        to: Place,
-        from: Place,
+        to: Address,
+        from: Address,
         bytes: usize,
         stream: StreamHandle,
     ) -> Answer {
@@ -140,17 +140,17 @@ impl Memory for SimulatedDriver {
 
     unsafe fn copy_in(&self, to: DeviceAddress, from: *const u8, bytes: usize, stream: StreamHandle) -> Answer {
         let names = ("cuMemcpyHtoDAsync", "copy in");
-        self.copy(names, Place::Device(to), Place::Host(from.addr()), bytes, stream)
+        self.copy(names, Address::Device(to), Address::Host(from.addr()), bytes, stream)
     }
 
     unsafe fn copy_out(&self, to: *mut u8, from: DeviceAddress, bytes: usize, stream: StreamHandle) -> Answer {
         let names = ("cuMemcpyDtoHAsync", "copy out");
-        self.copy(names, Place::Host(to.addr()), Place::Device(from), bytes, stream)
+        self.copy(names, Address::Host(to.addr()), Address::Device(from), bytes, stream)
     }
 
     unsafe fn copy_within(&self, to: DeviceAddress, from: DeviceAddress, bytes: usize, stream: StreamHandle) -> Answer {
         let names = ("cuMemcpyDtoDAsync", "copy within");
-        self.copy(names, Place::Device(to), Place::Device(from), bytes, stream)
+        self.copy(names, Address::Device(to), Address::Device(from), bytes, stream)
     }
 
     unsafe fn copy_across(
@@ -167,7 +167,7 @@ impl Memory for SimulatedDriver {
             }
         }
         let names = ("cuMemcpyPeerAsync", "copy across");
-        self.copy(names, Place::Device(to.0), Place::Device(from.0), bytes, stream)
+        self.copy(names, Address::Device(to.0), Address::Device(from.0), bytes, stream)
     }
 
     unsafe fn fill(&self, to: DeviceAddress, pattern: Pattern, count: usize, stream: StreamHandle) -> Answer {

@@ -4,7 +4,7 @@ mod per_device;
 mod serial;
 mod work_stealing;
 
-use super::Device;
+use crate::op::Device;
 use crate::op::InOrder;
 use std::fmt;
 use std::str::FromStr;

@@ -1,7 +1,7 @@
 //! Two lanes for each device: work, and copies on a thread of their own, as is each queue whose order counts.
 
 use super::{Device, InOrder, Placement};
-use crate::pool::DeviceLane;
+use crate::op::DeviceLane;
 use crate::sched::LANES;
 
 pub(super) struct PerDevice;

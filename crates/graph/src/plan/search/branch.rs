@@ -1,7 +1,7 @@
 //! The walk over the tree, with a stack of its own: trees are as deep as there are items.
 
 use super::state::State;
-use super::{Key, Limits, Order, Outcome};
+use super::{Comparisons, Key, Limits, Outcome};
 use std::cmp::Reverse;
 
 /// Steps between two looks at the clock.
@@ -53,7 +53,7 @@ impl Tree {
     pub(super) fn search(
         &mut self,
         state: &mut State<'_>,
-        order: Order,
+        order: Comparisons,
         steps: u64,
         limits: &mut Limits<'_>,
     ) -> (Outcome, u64) {
@@ -138,7 +138,7 @@ impl Tree {
     }
 
     /// Makes the top frame's next choice; false if there is none, and the frame is gone.
-    fn choose(&mut self, state: &mut State<'_>, order: Order) -> bool {
+    fn choose(&mut self, state: &mut State<'_>, order: Comparisons) -> bool {
         let Some(frame) = self.frames.last_mut() else { return false };
         loop {
             let open = &self.open[frame.part.open.0..frame.part.open.1];
@@ -201,7 +201,7 @@ impl Tree {
     }
 
     /// Makes a part of each span, its items ranked anew.
-    fn split(&mut self, state: &State<'_>, order: Order, items: &[u32]) {
+    fn split(&mut self, state: &State<'_>, order: Comparisons, items: &[u32]) {
         for at in 0..self.spans.len() {
             let sections = self.spans[at];
             let begin = self.open.len();

@@ -36,10 +36,10 @@ pub(super) enum Outcome {
 }
 
 /// The orders that take turns: what is compared first, second, third; the larger goes first.
-const ORDERS: [Order; 3] =
+const ORDERS: [Comparisons; 3] =
     [[Key::Length, Key::Area, Key::Total], [Key::Total, Key::Area, Key::Length], [Key::Total, Key::Length, Key::Area]];
 
-type Order = [Key; 3];
+type Comparisons = [Key; 3];
 
 /// What items are ordered by.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,7 @@
 //! Convolutions by oneDNN, where it was opened: a part of the batch for each block.
 
+use super::{Convolution, Product};
 use crate::buffer::{slice, slice_mut};
-use crate::convolution::{Convolution, Product};
 use crate::loops::rectify;
 use crate::parts;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const FILTERS: usize = 16;
 const BLOCK: usize = 8;
 
 /// The step that computes a convolution of float32 so; nothing where the library is not there, or refuses.
-pub(crate) fn step(own: Convolution) -> Option<Arc<dyn Blocked>> {
+pub(super) fn step(own: Convolution) -> Option<Arc<dyn Blocked>> {
     let library = library()?;
     // Data of a few channels are padded to 16 by it, where they are written.
     let narrow = own.product == Product::Data && own.channels / own.groups < NARROW;

@@ -5,7 +5,7 @@
 /// # Errors
 ///
 /// One of those that come before themselves.
-pub fn ordered(before: &[Vec<usize>]) -> Result<Vec<usize>, usize> {
+pub fn topological_order(before: &[Vec<usize>]) -> Result<Vec<usize>, usize> {
     if before.iter().enumerate().all(|(at, before)| before.iter().all(|&each| each < at)) {
         return Ok((0..before.len()).collect());
     }

@@ -1,18 +1,12 @@
 //! Convolutions by products of matrices: data are laid out as columns, one for each window, as many at a time as fit into
 //! a cache.
-//!
-//! | product | of | gives |
-//! |---|---|---|
-//! | [`Product::Results`] | data, weights, maybe a bias | results |
-//! | [`Product::Data`] | results, weights | data |
-//! | [`Product::Weights`] | data, results | weights: a sum for each block, added up in order at the end |
 
+use super::{Convolution, Product};
 use crate::buffer::{slice, slice_mut, with_own};
-use crate::loops::{activation, rectify};
-use crate::number::{Matrix, multiply, of_dtype};
+use crate::loops::rectify;
+use crate::number::{Matrix, multiply};
 use crate::parts;
 use crate::real::Real;
-use crate::window::Window;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use weft_array::{Blocked, DType, StridedLoop};
@@ -23,87 +17,14 @@ const COLUMNS: usize = 1 << 16;
 /// Fewer columns than this are not laid out at a time: products of narrow matrices are slow.
 const NARROW: usize = 64;
 
-/// Which of the three is computed from the other two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Product {
-    /// Results, of data and weights.
-    Results,
-    /// Data, of results and weights.
-    Data,
-    /// Weights, of data and results.
-    Weights,
-}
-
-/// A convolution of data `(batch, channels, ...)` with weights `(filters, channels / groups, ...)`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Convolution {
-    /// What is computed.
-    pub product: Product,
-    /// How many images there are.
-    pub batch: usize,
-    /// Channels of the data.
-    pub channels: usize,
-    /// Channels of the results.
-    pub filters: usize,
-    /// In how many groups both fall.
-    pub groups: usize,
-    /// The windows.
-    pub window: Window,
-    /// Whether a number for each filter is added to the results, the last input.
-    pub bias: bool,
-    /// Whether results below 0 become 0.
-    pub rectified: bool,
-}
-
-impl Convolution {
-    /// The step that computes it, of float32 or float64.
-    #[must_use]
-    pub fn step(self, dtype: DType) -> Option<Arc<dyn Blocked>> {
-        if dtype == DType::Float32
-            && let Some(step) = crate::library::step(self)
-        {
-            return Some(step);
-        }
-        of_dtype!(dtype, T => Arc::new(By::<T>::new(self)))
-    }
-
-    /// The same, followed by a loop over the results, if that is the rectifier.
-    pub(crate) fn then(self, next: &StridedLoop, dtype: DType) -> Option<Arc<dyn Blocked>> {
-        let rectifier = activation("relu", dtype)?;
-        let fits = self.product == Product::Results && !self.rectified && rectifier.is(next);
-        if fits { Self { rectified: true, ..self }.step(dtype) } else { None }
-    }
-
-    fn each(&self) -> usize {
-        self.channels / self.groups
-    }
-
-    fn filters_each(&self) -> usize {
-        self.filters / self.groups
-    }
-
-    /// Rows of the columns of a group: elements of a window in all of its channels.
-    fn depth(&self) -> usize {
-        self.each() * self.window.size()
-    }
-
-    /// How many multiplications it takes.
-    #[must_use]
-    pub fn multiplications(&self) -> usize {
-        [self.batch, self.filters, self.depth(), self.window.total()]
-            .iter()
-            .fold(1_usize, |all, &each| all.saturating_mul(each))
-    }
-}
-
-struct By<T> {
+pub(super) struct By<T> {
     own: Convolution,
     blocks: usize,
     _of: PhantomData<T>,
 }
 
 impl<T: Real> By<T> {
-    fn new(own: Convolution) -> Self {
+    pub(super) fn new(own: Convolution) -> Self {
         let made = Self { own, blocks: 1, _of: PhantomData };
         let blocks = parts::count(made.units(), own.multiplications());
         Self { blocks, ..made }

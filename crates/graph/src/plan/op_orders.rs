@@ -7,7 +7,7 @@ use super::schedule::{Schedule, ways};
 const COMPARED: usize = 256;
 
 /// The orders that are tried.
-pub(super) fn orders(linked: &Linked<'_>, workers: usize) -> Vec<Vec<usize>> {
+pub(super) fn op_orders(linked: &Linked<'_>, workers: usize) -> Vec<Vec<usize>> {
     let ops = linked.before.len();
     let given: Vec<u64> = (0..ops as u64).collect();
     let depth = Schedule::early(linked).begin;
