@@ -80,12 +80,9 @@ pub(crate) fn push_payload(registrar: &Registrar, payload: impl Payload) {
     registrar.push(0, |cell, _| fill(cell, &[], payload), |_| crate::sync::yield_now());
 }
 
-/// Pushes an op that mutates this variable and does this.
-pub(crate) fn push_mutation(registrar: &Registrar, variable: &Variable, payload: impl Payload) {
-    let publish = |cell: *mut Op, _: u64| {
-        variable.node().count_version();
-        fill(cell, &[(variable.0, AccessKind::Mutate)], payload);
-    };
+/// Pushes a wait for this variable.
+pub(crate) fn push_probe(registrar: &Registrar, variable: &Variable, waiter: &Arc<Waiter>) {
+    let publish = |cell: *mut Op, _: u64| fill_probe(cell, &[(variable.0, AccessKind::Read)], waiter);
     registrar.push(1, publish, |_| crate::sync::yield_now());
 }
 

@@ -3,12 +3,13 @@
 //! A child of `worker`, so that the worker modelled is the one that is shipped.
 
 use super::{Doze, Pace, Parker, Worker};
-use crate::loom_tests::{Variable, push, push_mutation, push_payload};
+use crate::loom_tests::{Variable, push, push_payload, push_probe};
 use crate::op::{OpContext, OpPtr};
 use crate::pool::delivery::Delivery;
 use crate::pool::seat::WorkerSeat;
 use crate::pool::state::Pool;
 use crate::pool::{DirectHost, Policy};
+use crate::waiter::Waiter;
 use crossbeam_deque::Worker as Deque;
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
@@ -171,36 +172,39 @@ fn a_blocked_worker_has_woken_another() {
     });
 }
 
-/// An op of a worker that has others at hand is left to a later turn. The second op lasts until what the first one makes ready
-/// has run: so whoever leaves the first is right to count on the other worker.
+/// An op of a worker that has others at hand is left to a later turn. Both workers then have their hands full until the wait for
+/// that op has ended: so whoever left it was right to count on the other one.
 #[test]
 fn what_is_left_to_a_searcher_is_settled() {
     type Gate = Arc<(Mutex<bool>, Condvar)>;
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(1);
     model.check(|| {
-        let (pool, gate) = (pool(2), Gate::default());
-        let variable = Variable::new(0);
-        let shut = Arc::clone(&gate);
-        let waits = move |_: &mut OpContext<'_>| {
-            let mut open = shut.0.lock().unwrap();
-            while !*open {
-                open = shut.1.wait(open).unwrap();
+        let (pool, gate, variable) = (pool(2), Gate::default(), Variable::new(0));
+        let lasting = || {
+            let shut = Arc::clone(&gate);
+            move |_: &mut OpContext<'_>| {
+                let mut open = shut.0.lock().unwrap();
+                while !*open {
+                    open = shut.1.wait(open).unwrap();
+                }
+                Ok(())
             }
-            Ok(())
         };
-        let opens = move |_: &mut OpContext<'_>| {
-            *gate.0.lock().unwrap() = true;
-            gate.1.notify_all();
-            Ok(())
-        };
-        let workers = [Start::awake(&pool), Start::awake(&pool)];
         push(&pool.registrar, &[&variable]);
-        push_payload(&pool.registrar, waits);
-        let [first, second] = workers;
-        let workers = [first, second].map(|worker| thread::spawn(move || worker.work_at(Pace::brief(), u32::MAX)));
-        push_mutation(&pool.registrar, &variable, opens);
-        pool.pushed(0, false);
+        push_payload(&pool.registrar, lasting());
+        pool.registrar.turn().catch_up();
+        push_payload(&pool.registrar, lasting());
+        pool.registrar.turn().catch_up(); // one worker may pull all of them, and the other one steal
+        let workers = [Start::awake(&pool), Start::awake(&pool)];
+        let workers = workers.map(|worker| thread::spawn(move || worker.work_at(Pace::brief(), u32::MAX)));
+        let parker = Parker::new();
+        let waiter = Waiter::new(&parker);
+        push_probe(&pool.registrar, &variable, &waiter);
+        pool.turn().catch_up(); // nobody else may be free to register it
+        assert!(waiter.sleep(&parker, None));
+        *gate.0.lock().unwrap() = true;
+        gate.1.notify_all();
         pool.stop();
         let ran = workers.map(|worker| worker.join().unwrap());
         assert_eq!((ran[0] + ran[1], pool.registrar.pending()), (3, 0));
