@@ -262,9 +262,8 @@ impl State {
     #[inline]
     fn count_batch(&mut self, instance: &Instance, shape: &Shape, batch: &mut Batch, todo: &mut Todo) {
         let (mut next, mut count) = ([NONE; BATCH * FEW], 0);
-        self.remaining -= batch.count as u32;
-        for step in 0..batch.count {
-            let step = batch.steps[step];
+        for &step in batch.steps() {
+            self.remaining -= 1;
             match shape.successors.few(step) {
                 Some((few, behind)) => {
                     next[count..count + FEW].copy_from_slice(few);

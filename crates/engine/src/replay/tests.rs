@@ -49,11 +49,11 @@ fn ready_ranks_are_taken_the_first_one_first() {
             }
             let (wanted, mut taken) = (draw(12) as usize, Vec::new());
             ready.take_while(|rank| {
-                let takes = taken.len() < wanted;
-                if takes {
+                let more = taken.len() < wanted;
+                if more {
                     taken.push(rank);
                 }
-                takes
+                more
             });
             let expected: Vec<u32> = model.iter().copied().take(wanted).collect();
             expected.iter().for_each(|rank| assert!(model.remove(rank)));
