@@ -90,7 +90,7 @@ fn child(machine: Machine, launch: Launch, x: &crate::Array, fence: &weft_cuda::
     }
     // Nothing of this gets to the driver, or waits for a thread that is not there.
     let cuda = machine.cuda.clone();
-    drop((machine, cuda));
+    drop((machine, launch, cuda));
     0
 }
 
