@@ -5,7 +5,7 @@
 use crate::{Machine, WORDS, Watchdog};
 use std::time::Duration;
 use weft_cuda::simulated::Settings;
-use weft_cuda::{CudaError, fork};
+use weft_cuda::{CudaError, Launch, fork};
 use weft_engine::Wait;
 
 #[test]
@@ -60,8 +60,18 @@ unsafe extern "C" {
     unsafe fn waitpid(process: i32, status: *mut i32, options: i32) -> i32;
 }
 
-/// What a forked child finds; a number for what was not so.
-fn child(machine: Machine, x: &crate::Array, fence: &weft_cuda::Fence) -> i32 {
+/// What a forked child that panics ends with, instead of as a test that has passed.
+struct Panicked;
+
+impl Drop for Panicked {
+    fn drop(&mut self) {
+        _exit(99);
+    }
+}
+
+/// What a forked child finds; a number for what was not so. It must not panic: a thread that is not there may hold what a
+/// message takes.
+fn child(machine: Machine, launch: Launch, x: &crate::Array, fence: &weft_cuda::Fence) -> i32 {
     let refused = |error: &CudaError| matches!(error, CudaError::Forked);
     if !machine.cuda.device(0).is_err_and(|error| refused(&error)) {
         return 1;
@@ -69,7 +79,7 @@ fn child(machine: Machine, x: &crate::Array, fence: &weft_cuda::Fence) -> i32 {
     if !fence.is_done().is_err_and(|error| refused(&error)) || fence.wait(&mut Wait::default()).is_ok() {
         return 2;
     }
-    if !machine.prepared("scale", x, x, 1).issue().is_err_and(|error| refused(&error)) {
+    if !launch.issue().is_err_and(|error| refused(&error)) {
         return 3;
     }
     if !x.buffer.device().synchronize(&mut Wait::default()).is_err_and(|error| refused(&error)) {
@@ -80,7 +90,7 @@ fn child(machine: Machine, x: &crate::Array, fence: &weft_cuda::Fence) -> i32 {
     }
     // Nothing of this gets to the driver, or waits for a thread that is not there.
     let cuda = machine.cuda.clone();
-    drop((machine, cuda));
+    drop((machine, launch, cuda));
     0
 }
 
@@ -94,13 +104,16 @@ fn a_forked_child_is_told_and_the_parent_goes_on() {
     machine.copy_out(&host, &x);
     machine.engine.wait_for_all().expect("no op fails");
     let fence = machine.device(0).new_stream().and_then(|stream| stream.fence(&"late".into())).expect("a fence");
+    // There the driver loads nothing any more.
+    let launch = machine.prepared("scale", &x, &x, 1);
     let (held, engines) = (fork::before(), weft_engine::fork::before());
     match fork() {
         0 => {
             // SAFETY: this is the child, and has one thread.
             unsafe { weft_engine::fork::after_in_child(engines) };
             fork::after_in_child(held);
-            _exit(child(machine, &x, &fence));
+            let _panicked = Panicked;
+            _exit(child(machine, launch, &x, &fence));
         }
         process => {
             weft_engine::fork::after_in_parent(engines);

@@ -48,7 +48,7 @@ unsafe impl Send for Variable {}
 unsafe impl Sync for Variable {}
 
 impl Variable {
-    fn new(number: u64) -> Self {
+    pub(crate) fn new(number: u64) -> Self {
         Self(NonNull::from(Box::leak(Box::new(VarNode::new(number, None, 0, 0)))))
     }
 
@@ -78,6 +78,12 @@ pub(crate) fn push(registrar: &Registrar, variables: &[&Variable]) {
 /// Pushes an op that does this.
 pub(crate) fn push_payload(registrar: &Registrar, payload: impl Payload) {
     registrar.push(0, |cell, _| fill(cell, &[], payload), |_| crate::sync::yield_now());
+}
+
+/// Pushes a wait for this variable.
+pub(crate) fn push_probe(registrar: &Registrar, variable: &Variable, waiter: &Arc<Waiter>) {
+    let publish = |cell: *mut Op, _: u64| fill_probe(cell, &[(variable.0, AccessKind::Read)], waiter);
+    registrar.push(1, publish, |_| crate::sync::yield_now());
 }
 
 /// Pulls one op.

@@ -3,12 +3,13 @@
 //! A child of `worker`, so that the worker modelled is the one that is shipped.
 
 use super::{Doze, Pace, Parker, Worker};
-use crate::loom_tests::{push, push_payload};
+use crate::loom_tests::{Variable, push, push_payload, push_probe};
 use crate::op::{OpContext, OpPtr};
 use crate::pool::delivery::Delivery;
 use crate::pool::seat::WorkerSeat;
 use crate::pool::state::Pool;
 use crate::pool::{DirectHost, Policy};
+use crate::waiter::Waiter;
 use crossbeam_deque::Worker as Deque;
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
@@ -38,15 +39,18 @@ impl Start {
         Self { pool: Arc::clone(pool), number, parker, native, hosted }
     }
 
+    fn work(self, ops: u32) -> u32 {
+        self.work_at(Pace::new(), ops)
+    }
+
     /// Works, sleeping when there is nothing to do, until so many ops have run or the pool is over.
     /// Answers how many have run.
-    fn work(self, ops: u32) -> u32 {
+    fn work_at(self, pace: Pace, ops: u32) -> u32 {
         let (pool, lane) = (&self.pool, self.pool.lane(0));
         let seat = lane.seat(self.number).expect("taken at the start");
         let deliver = Arc::new(Delivery(Arc::clone(pool)));
         let (native, hosted, doze) = (self.native, self.hosted, Doze::new(pool.registrar.settled()));
-        let (seat_number, next, chained, pace, searching, inside) =
-            (self.number, None, 0, Pace::new(), true, Duration::ZERO);
+        let (seat_number, next, chained, searching, inside) = (self.number, None, 0, true, Duration::ZERO);
         let mut worker = Worker {
             pool,
             lane,
@@ -165,5 +169,44 @@ fn a_blocked_worker_has_woken_another() {
         pool.stop();
         let ran = workers.map(|worker| worker.join().unwrap());
         assert_eq!((ran[0] + ran[1], pool.registrar.pending()), (2, 0));
+    });
+}
+
+/// An op of a worker that has others at hand is left to a later turn. Both workers then have their hands full until the wait for
+/// that op has ended: so whoever left it was right to count on the other one.
+#[test]
+fn what_is_left_to_a_searcher_is_settled() {
+    type Gate = Arc<(Mutex<bool>, Condvar)>;
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(1);
+    model.check(|| {
+        let (pool, gate, variable) = (pool(2), Gate::default(), Variable::new(0));
+        let lasting = || {
+            let shut = Arc::clone(&gate);
+            move |_: &mut OpContext<'_>| {
+                let mut open = shut.0.lock().unwrap();
+                while !*open {
+                    open = shut.1.wait(open).unwrap();
+                }
+                Ok(())
+            }
+        };
+        push(&pool.registrar, &[&variable]);
+        push_payload(&pool.registrar, lasting());
+        pool.registrar.turn().catch_up();
+        push_payload(&pool.registrar, lasting());
+        pool.registrar.turn().catch_up(); // one worker may pull all of them, and the other one steal
+        let workers = [Start::awake(&pool), Start::awake(&pool)];
+        let workers = workers.map(|worker| thread::spawn(move || worker.work_at(Pace::brief(), u32::MAX)));
+        let parker = Parker::new();
+        let waiter = Waiter::new(&parker);
+        push_probe(&pool.registrar, &variable, &waiter);
+        pool.turn().catch_up(); // nobody else may be free to register it
+        assert!(waiter.sleep(&parker, None));
+        *gate.0.lock().unwrap() = true;
+        gate.1.notify_all();
+        pool.stop();
+        let ran = workers.map(|worker| worker.join().unwrap());
+        assert_eq!((ran[0] + ran[1], pool.registrar.pending()), (3, 0));
     });
 }

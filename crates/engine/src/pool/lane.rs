@@ -107,6 +107,14 @@ impl Lane {
         idle & (DORMANT - 1) == 0 && idle >= DORMANT
     }
 
+    /// Whether somebody searches, who looks at everything once more before that is over.
+    #[inline]
+    pub(crate) fn has_searcher(&self) -> bool {
+        // ORDERING: SeqCst: the look of who has left an op in the inbox; pairs with end_search() and drowse(), behind which
+        // the inbox is looked at.
+        self.idle.load(Ordering::SeqCst) & (DORMANT - 1) != 0
+    }
+
     /// Workers that search or sleep, or were not started yet.
     #[allow(clippy::cast_possible_truncation)] // two halves of a word
     pub(crate) fn idle(&self) -> usize {

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 const OPS: u32 = 32;
 /// What a long op takes at least.
 const LONG: Duration = Duration::from_micros(2);
+/// What an op takes at most of which a turn of its own would be a good part.
+const BRIEF: Duration = Duration::from_nanos(300);
 /// Pushes that a worker with something to run wants registered and not settled. Chains of long ops are worth
 /// following, which goes as far as they are registered. Short ones pay for it: an op registered long before it
 /// runs waits in more queues, and has left the cache by then.
@@ -17,6 +19,7 @@ const TURN_OF_SHORT: u32 = 1024;
 
 pub(super) struct Pace {
     is_long: bool,
+    is_brief: bool,
     ran: u32,
     since: Instant,
 }
@@ -24,7 +27,13 @@ pub(super) struct Pace {
 impl Pace {
     /// A pace of long ops, until they turn out to be short.
     pub(super) fn new() -> Self {
-        Self { is_long: true, ran: 0, since: Instant::now() }
+        Self { is_long: true, is_brief: false, ran: 0, since: Instant::now() }
+    }
+
+    /// A pace of the shortest ops.
+    #[cfg(all(test, loom))]
+    pub(super) fn brief() -> Self {
+        Self { is_long: false, is_brief: true, ..Self::new() }
     }
 
     /// Leaves out the time in which there was nothing to run.
@@ -37,9 +46,16 @@ impl Pace {
     pub(super) fn count(&mut self) {
         self.ran += 1;
         if self.ran == OPS {
-            self.is_long = self.since.elapsed() > OPS * LONG;
+            let elapsed = self.since.elapsed();
+            (self.is_long, self.is_brief) = (elapsed > OPS * LONG, elapsed < OPS * BRIEF);
             self.resume();
         }
+    }
+
+    /// Whether ops are so short that several are better settled in one turn.
+    #[inline]
+    pub(super) fn is_brief(&self) -> bool {
+        self.is_brief
     }
 
     /// Native ops in a row.

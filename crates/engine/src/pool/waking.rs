@@ -51,9 +51,12 @@ impl Pool {
     }
 
     /// Workers of the device's lane that search or sleep, if nothing is ready for them.
-    pub(crate) fn idle_workers(&self, device: Device) -> usize {
+    pub(crate) fn idle_workers(self: &Arc<Self>, device: Device) -> usize {
         if self.placement.is_inline() {
             return 0;
+        }
+        if self.registrar.has_left() {
+            drop(self.try_turn()); // what a worker has left to a later turn is not yet known to be ready
         }
         let lane = self.lane(self.placement.lane(device));
         let ready = self.registrar.has_news() || self.registrar.ready(lane.native_queue()) > 0;

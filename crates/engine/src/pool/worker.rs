@@ -12,6 +12,7 @@ use super::pace::Pace;
 use super::seat::WorkerSeat;
 use super::state::Pool;
 use crate::op::{Deliver, OpPtr};
+use crate::sched::PullNothing;
 use crate::sync::{Parker, spin_hint, yield_now};
 use crossbeam_deque::{Steal, Stealer, Worker as Deque};
 use doze::Doze;
@@ -137,7 +138,32 @@ impl Worker<'_> {
         self.found();
         let finished = self.run(op);
         self.pace.count();
-        self.follow_up(finished, false);
+        if !self.leave(finished) {
+            self.follow_up(finished, false);
+        }
+        true
+    }
+
+    /// Leaves an op that has run in the inbox, to be settled with others, if what goes next is at hand, ops are short, and
+    /// somebody searches, who settles it if what goes next should turn out long after all; see `sleep.md`. Answers
+    /// whether it did.
+    #[inline]
+    fn leave(&mut self, finished: Option<OpPtr>) -> bool {
+        let registrar = &self.pool.registrar;
+        let Some(op) = finished else { return false };
+        if !self.pace.is_brief()
+            || self.native.is_empty()
+            || self.lane.in_order
+            || registrar.has_prioritised()
+            || !self.lane.has_searcher()
+        {
+            return false;
+        }
+        self.chained = 0;
+        registrar.leave(op);
+        if !self.lane.has_searcher() {
+            self.follow_up(None, false);
+        }
         true
     }
 
@@ -236,10 +262,19 @@ impl Worker<'_> {
             self.pace.resume();
             // The last searcher passes the search on if there is more than it takes itself.
             // A push that came meanwhile has seen a searcher and woken nobody.
-            if self.lane.end_search() && self.lane.wants_waking() && self.has_work() {
+            if self.end_search() && self.lane.wants_waking() && self.has_work() {
                 self.pool.wake_one(self.lane, false);
             }
         }
+    }
+
+    /// Counts no more as searching. Answers whether it was the last one; then what was left to searchers is settled.
+    fn end_search(&self) -> bool {
+        let last = self.lane.end_search();
+        if last && self.pool.registrar.has_left() {
+            self.pool.registrar.drive(None, &mut PullNothing { register: false });
+        }
+        last
     }
 
     fn search(&mut self) {

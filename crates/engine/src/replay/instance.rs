@@ -114,7 +114,7 @@ impl Part {
 pub(super) struct Node {
     /// The role's.
     pub(super) count: UnsafeCell<Count>,
-    /// The next one in the list it is in: events, ready steps, steps to be queued.
+    /// The next one in the list it is in: events, steps to be queued.
     pub(super) next: UnsafeCell<u32>,
 }
 
@@ -124,8 +124,8 @@ pub(super) struct Count {
     pub(super) left: u32,
     /// What it waits for in each call.
     pub(super) all: u32,
-    /// The band of a step.
-    pub(super) band: u8,
+    /// Where a step goes among ready ones.
+    pub(super) rank: u32,
 }
 
 /// See the module.
@@ -172,7 +172,7 @@ impl Instance {
                 .counts()
                 .map(|count| Node { count: UnsafeCell::new(count), next: UnsafeCell::new(NONE) })
                 .collect(),
-            state: UnsafeCell::new(State::new()),
+            state: UnsafeCell::new(State::new(plan.step_count())),
             token: Part::new(NONE, plan.lane, false, token_name),
             cells: plan
                 .celled

@@ -65,6 +65,7 @@ mod failures;
 mod inline;
 mod instance;
 mod plan;
+mod ready;
 mod shape;
 mod slots;
 mod state;

@@ -3,9 +3,12 @@
 use super::NONE;
 use super::ahead::fetch;
 use super::instance::Count;
+use std::cmp::Reverse;
 
 /// Bands of priority among ready steps.
-pub(super) const BANDS: u32 = 64;
+const BANDS: u32 = 64;
+/// Most nodes have at most so many behind them.
+pub(super) const FEW: usize = 8;
 /// From so many steps on what is known of them does not stay in a core's own cache.
 const LARGE: u32 = 1 << 14;
 
@@ -35,6 +38,16 @@ impl Rows {
         Self { starts: starts.into(), items: items.into() }
     }
 
+    /// A row of at most [`FEW`] items: so many from its first on, and how many are its own. None if there are more, or too few
+    /// behind it.
+    #[inline]
+    pub(super) fn few(&self, row: u32) -> Option<(&[u32; FEW], usize)> {
+        let row = row as usize;
+        let (first, end) = (self.starts[row] as usize, self.starts[row + 1] as usize);
+        let items = self.items.get(first..)?.first_chunk()?;
+        (end - first <= FEW).then_some((items, end - first))
+    }
+
     #[inline]
     pub(super) fn of(&self, row: u32) -> &[u32] {
         let row = row as usize;
@@ -48,8 +61,9 @@ pub(crate) struct Shape {
     pub(super) successors: Rows,
     /// What each node waits for.
     counts: Box<[u32]>,
-    /// Priority of each step: its own, then the longest way from it to an end, together in [`BANDS`] steps.
-    bands: Box<[u8]>,
+    /// The steps in the order in which ready ones are taken: by priority, then by the longest way from them to an end, together
+    /// in [`BANDS`] parts, then as they were recorded. It is close to the order in which they lie in memory.
+    order: Box<[u32]>,
     /// The step that goes right after this one on the same thread, with nothing to be noted between; or [`NONE`].
     continues: Box<[u32]>,
 }
@@ -92,15 +106,25 @@ impl Shape {
                 _ => NONE,
             })
             .collect();
-        Self { successors, counts: counts.into(), bands, continues }
+        Self { successors, counts: counts.into(), order: ordered(&bands), continues }
     }
 }
 
 impl Shape {
     /// The nodes of a call that has not begun.
     pub(super) fn counts(&self) -> impl Iterator<Item = Count> {
-        let bands = self.bands.iter().copied().chain(std::iter::repeat(0));
-        self.counts.iter().zip(bands).map(|(&all, band)| Count { left: all, all, band })
+        let mut ranks = vec![0; self.order.len()];
+        for (rank, step) in (0..).zip(&self.order) {
+            ranks[*step as usize] = rank;
+        }
+        let ranks = ranks.into_iter().chain(std::iter::repeat(0));
+        self.counts.iter().zip(ranks).map(|(&all, rank)| Count { left: all, all, rank })
+    }
+
+    /// The step of this rank.
+    #[inline]
+    pub(super) fn step_of(&self, rank: u32) -> u32 {
+        self.order[rank as usize]
     }
 
     /// Whether it pays to ask for what is known of a step before it is looked at.
@@ -161,4 +185,12 @@ fn classed(mut bands: Box<[u8]>, priorities: &[i32]) -> Box<[u8]> {
         }
     }
     bands
+}
+
+/// The steps of higher bands before those of lower ones.
+fn ordered(bands: &[u8]) -> Box<[u32]> {
+    #[allow(clippy::cast_possible_truncation)] // the builder counts in u32
+    let mut order: Vec<u32> = (0..bands.len() as u32).collect();
+    order.sort_by_key(|step| Reverse(bands[*step as usize]));
+    order.into()
 }

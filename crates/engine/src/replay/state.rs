@@ -1,7 +1,8 @@
 //! What the holder of an instance's role counts.
 
 use super::ahead::fetch;
-use super::shape::{BANDS, Shape};
+use super::ready::Ready;
+use super::shape::{FEW, Shape};
 use super::{Call, Ended, Instance, NONE, Outcome, Plan};
 use crate::failure::{Cause, Failure};
 use crate::op::OpFlags;
@@ -123,9 +124,8 @@ pub(super) struct State {
     timed: bool,
     /// Nodes that are not done.
     remaining: u32,
-    /// First ready step of each band, and the bands that have one.
-    ready: [u32; BANDS as usize],
-    bands: u64,
+    /// Ranks of the ready steps.
+    ready: Ready,
     ready_count: u64,
     ready_time: u64,
     /// Steps and ports that failed, by node.
@@ -135,14 +135,14 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn new() -> Self {
+    /// That of an instance with so many steps.
+    pub(super) fn new(steps: u32) -> Self {
         Self {
             call: ptr::null(),
             sequential: false,
             timed: false,
             remaining: 0,
-            ready: [NONE; BANDS as usize],
-            bands: 0,
+            ready: Ready::new(steps as usize),
             ready_count: 0,
             ready_time: 0,
             failures: HashMap::new(),
@@ -176,17 +176,12 @@ impl State {
         if batch.is_done() {
             let shape = plan.shape(self.sequential);
             self.remaining -= batch.take_behind();
-            if shape.is_large() {
-                for step in batch.steps() {
-                    shape.successors.of(*step).iter().for_each(|next| fetch(&instance.nodes[*next as usize]));
-                }
-            }
-            batch.take_done(|step| self.done(instance, shape, step, todo));
+            self.count_batch(instance, shape, batch, todo);
         }
-        if wanted > 0 && batch.is_empty() && self.bands != 0 {
+        if wanted > 0 && batch.is_empty() && self.ready_count > 0 {
             self.fill(instance, batch, wanted, todo);
         } else {
-            todo.announce |= self.bands != 0;
+            todo.announce |= self.ready_count > 0;
         }
         if todo.announce && !self.call.is_null() {
             todo.priority = self.call().priority();
@@ -260,6 +255,40 @@ impl State {
             self.call().note_ended(Ended::Failed);
             self.call().told.put(failed);
         }
+    }
+
+    /// The steps of a batch are done. Those behind them are written side by side before they are counted down, and those that
+    /// this makes ready before they are taken in: how many there are, and which become ready, no processor can foresee.
+    #[inline]
+    fn count_batch(&mut self, instance: &Instance, shape: &Shape, batch: &mut Batch, todo: &mut Todo) {
+        let (mut next, mut count) = ([NONE; BATCH * FEW], 0);
+        for &step in batch.steps() {
+            self.remaining -= 1;
+            match shape.successors.few(step) {
+                Some((few, behind)) => {
+                    next[count..count + FEW].copy_from_slice(few);
+                    count += behind;
+                }
+                None => self.count_down(instance, shape, step, todo),
+            }
+        }
+        batch.count = 0;
+        let next = &next[..count];
+        if shape.is_large() {
+            next.iter().for_each(|next| fetch(&instance.nodes[*next as usize]));
+        }
+        let (mut ready, mut count) = ([NONE; BATCH * FEW], 0);
+        for &next in next {
+            // SAFETY: counts are the role's.
+            let is_ready = instance.nodes[next as usize].count.with_mut(|count| unsafe {
+                let left = (*count).left - 1;
+                (*count).left = if left == 0 { (*count).all } else { left };
+                left == 0
+            });
+            ready[count] = next;
+            count += usize::from(is_ready);
+        }
+        ready[..count].iter().for_each(|node| self.reached(instance, shape, *node, todo));
     }
 
     /// A node is done.
@@ -338,11 +367,8 @@ impl State {
             shape.fetch(step);
         }
         // SAFETY: counts are the role's.
-        let band = instance.nodes[step as usize].count.with(|count| unsafe { (*count).band });
-        let before = std::mem::replace(&mut self.ready[usize::from(band)], step);
-        // SAFETY: a step that was just reached is the role's.
-        instance.nodes[step as usize].next.with_mut(|next| unsafe { *next = before });
-        self.bands |= 1 << band;
+        let rank = instance.nodes[step as usize].count.with(|count| unsafe { (*count).rank });
+        self.ready.put(rank);
         self.ready_count += 1;
         self.ready_time += u64::from(instance.plan().estimate(step));
     }
@@ -351,28 +377,31 @@ impl State {
     #[inline]
     fn fill(&mut self, instance: &Instance, batch: &mut Batch, wanted: usize, todo: &mut Todo) {
         let plan = instance.plan();
-        let mut time = 0;
-        while self.bands != 0 && batch.count < wanted.min(BATCH) {
-            let band = self.bands.ilog2() as usize;
-            let step = self.ready[band];
+        let shape = plan.shape(self.sequential);
+        let (wanted, mut time) = (wanted.min(BATCH), 0);
+        self.ready.take_while(|rank| {
+            if batch.count == wanted {
+                return false;
+            }
+            let step = shape.step_of(rank);
             let estimate = plan.estimate(step);
             if batch.count > 0 && (estimate >= LONG || time + estimate > BATCH_TIME) {
-                break;
+                return false;
             }
-            // SAFETY: ready steps are the role's.
-            let next = instance.nodes[step as usize].next.with(|next| unsafe { *next });
-            self.ready[band] = next;
-            if next == NONE {
-                self.bands &= !(1 << band);
-            }
-            self.ready_count -= 1;
-            self.ready_time = self.ready_time.saturating_sub(u64::from(estimate));
-            let doomed = (self.cancelled || !self.failures.is_empty()) && self.dooms(plan, step);
-            batch.steps[batch.count] = if doomed { step | DOOMED } else { step };
+            batch.steps[batch.count] = step;
             batch.count += 1;
             time += estimate;
+            true
+        });
+        self.ready_count -= batch.count as u64;
+        self.ready_time = self.ready_time.saturating_sub(u64::from(time));
+        if self.cancelled || !self.failures.is_empty() {
+            for at in 0..batch.count {
+                if self.dooms(plan, batch.steps[at]) {
+                    batch.steps[at] |= DOOMED;
+                }
+            }
         }
-        let shape = plan.shape(self.sequential);
         if shape.is_large() {
             batch.steps().iter().for_each(|step| plan.fetch(step & !DOOMED));
             batch.steps().iter().for_each(|step| shape.fetch_successors(step & !DOOMED));

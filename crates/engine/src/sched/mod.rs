@@ -48,6 +48,8 @@
 //!
 //! [`full_fence_after_rmw`]: crate::sync::full_fence_after_rmw
 //!
+//! Ops that take less than a turn are left in the inbox without that try, while a worker searches: see `pool/sleep.md`.
+//!
 //! *A pushed op.* The pusher takes a ticket, then looks whether a worker is searching. A worker
 //! announces its sleep, then compares tickets with registrations; see `pool/sleep.md`.
 //!

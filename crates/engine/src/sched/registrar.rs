@@ -103,8 +103,15 @@ impl Registrar {
         !self.inbox.is_empty() || !self.ring.is_idle()
     }
 
+    /// Whether ops were left for the role's next holder.
+    #[inline]
+    pub(crate) fn has_left(&self) -> bool {
+        !self.inbox.is_empty()
+    }
+
     /// Leaves an op for the role's next holder, who is the caller if nobody else comes: see [`drive`](Self::drive).
-    pub(super) fn leave(&self, op: OpPtr) {
+    #[inline]
+    pub(crate) fn leave(&self, op: OpPtr) {
         self.inbox.put(op);
     }
 

@@ -78,3 +78,30 @@ fn a_long_chain_starves_nobody() {
     let changes: Vec<_> = (1..order.len()).filter(|&at| order[at] != order[at - 1]).collect();
     assert_eq!(changes, [65, 130, 195, 230]);
 }
+
+/// Ops that take less than a turn are settled several at a time. Still none waits for a long one behind it: that one lasts until
+/// what the short one makes ready has run.
+#[test]
+fn short_ops_are_settled_beside_a_long_one() {
+    const SHORT_OPS: usize = 400;
+    let _watchdog = Watchdog::new("short ops are settled beside a long one");
+    let engine = engine(Policy::WorkStealing, 2);
+    let others: Vec<Variable> = (0..SHORT_OPS).map(|_| engine.new_variable(None)).collect();
+    for round in 0..300 {
+        let made = engine.new_variable(None);
+        let (open, opened) = channel::<()>();
+        for (at, other) in others.iter().enumerate() {
+            engine.op(|_: &mut OpContext<'_>| Ok(())).mutate(other).push().expect("an open engine");
+            if at == SHORT_OPS - 1 - round % 40 {
+                engine.op(|_: &mut OpContext<'_>| Ok(())).mutate(&made).push().expect("an open engine");
+            }
+        }
+        let lasts = move |_: &mut OpContext<'_>| {
+            opened.recv().expect("what the short one makes ready runs");
+            Ok(())
+        };
+        engine.op(lasts).push().expect("an open engine");
+        engine.op(sending(&open, ())).read(&made).push().expect("an open engine");
+        engine.wait_for_all().expect("no op fails");
+    }
+}

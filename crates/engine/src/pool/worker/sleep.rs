@@ -64,7 +64,7 @@ impl Worker<'_> {
     pub(super) fn retire(&mut self, parker: &Parker) {
         self.seat.fall_asleep();
         self.searching = false;
-        if self.lane.end_search() && self.has_work() {
+        if self.end_search() && self.has_work() {
             self.pool.wake_one(self.lane, false);
         }
         self.rest(parker);

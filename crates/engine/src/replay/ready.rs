@@ -1,0 +1,89 @@
+//! Which steps are ready, by their rank: the order in which ready ones are taken.
+//!
+//! A bit for each rank, above them a bit for each word that is not zero, and so on up to one word: so the first rank is found,
+//! and a rank is put in, in as many looks as there are levels, of which a million steps have four. What is taken in the
+//! order of memory comes into the cache before it is asked for.
+
+/// Bits of a word, as a power of two.
+const WORD: u32 = u64::BITS.ilog2();
+
+/// A set of ranks.
+pub(super) struct Ready {
+    /// The bits of ranks first; of the last level there is one word.
+    levels: Box<[Box<[u64]>]>,
+}
+
+impl Ready {
+    /// One for so many ranks.
+    pub(super) fn new(ranks: usize) -> Self {
+        let mut levels = Vec::new();
+        let mut words = ranks;
+        loop {
+            words = words.div_ceil(1 << WORD).max(1);
+            levels.push(vec![0; words].into_boxed_slice());
+            if words == 1 {
+                return Self { levels: levels.into() };
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn put(&mut self, rank: u32) {
+        let mut at = rank as usize;
+        for level in &mut self.levels {
+            let word = &mut level[at >> WORD];
+            let before = *word;
+            *word |= 1 << (at & ((1 << WORD) - 1));
+            if before != 0 {
+                break;
+            }
+            at >>= WORD;
+        }
+    }
+
+    /// Takes ranks out, the first one first, for as long as `takes` wants them.
+    #[inline]
+    pub(super) fn take_while(&mut self, mut takes: impl FnMut(u32) -> bool) {
+        while let Some(at) = self.first_word() {
+            let mut word = self.levels[0][at];
+            while word != 0 {
+                #[allow(clippy::cast_possible_truncation)] // a rank
+                if !takes((at as u32) << WORD | word.trailing_zeros()) {
+                    self.levels[0][at] = word;
+                    return;
+                }
+                word &= word - 1;
+            }
+            self.levels[0][at] = 0;
+            self.clear_above(at);
+        }
+    }
+
+    /// The first word of ranks that is not zero.
+    #[inline]
+    fn first_word(&self) -> Option<usize> {
+        let (ranks, above) = self.levels.split_first()?;
+        let mut at = 0;
+        for level in above.iter().rev() {
+            let word = level[at];
+            if word == 0 {
+                return None; // at the top alone
+            }
+            at = at << WORD | word.trailing_zeros() as usize;
+        }
+        (ranks[at] != 0).then_some(at)
+    }
+
+    /// A word of ranks is zero now.
+    #[inline]
+    fn clear_above(&mut self, mut at: usize) {
+        for level in &mut self.levels[1..] {
+            let word = &mut level[at >> WORD];
+            *word &= !(1 << (at & ((1 << WORD) - 1)));
+            if *word != 0 {
+                break;
+            }
+            at >>= WORD;
+        }
+    }
+}
