@@ -1,6 +1,7 @@
 //! How ranks agree on a call before it starts, in checking mode.
 
-use crate::communicator::{Away, Communicator, Flight, Halt, Phase};
+use crate::communicator::Communicator;
+use crate::flight::{Away, Flight, Halt, Phase};
 use crate::header::{self, Header};
 use crate::symbols::Status;
 use crate::{Job, MpiError};
@@ -12,14 +13,13 @@ impl Communicator {
         let (size, own) = (self.settings().size, self.settings().rank);
         let number = flight.number.unwrap_or(0);
         let header = Header::new(job, number);
-        let (mut given, posted) = match replace(&mut flight.phase, Phase::New) {
-            Phase::Agreeing(given) => (given, Ok(())),
-            _ => {
-                // One box for all: if it is given up on, MPI may still write there.
-                let mut given = Box::new(Headers::new(size, &header.encode()));
-                let posted = self.exchange(&mut given);
-                (given, posted)
-            }
+        let (mut given, posted) = if let Phase::Agreeing(given) = replace(&mut flight.phase, Phase::New) {
+            (given, Ok(()))
+        } else {
+            // One box for all: if it is given up on, MPI may still write there.
+            let mut given = Box::new(Headers::new(size, &header.encode()));
+            let posted = self.exchange(&mut given);
+            (given, posted)
         };
         let outcome = posted.map_err(Halt::from).and_then(|()| self.hear(flight, job, &mut given, away));
         match outcome {
@@ -127,13 +127,12 @@ impl Communicator {
         post: impl FnOnce(&mut Box<header::Bytes>, &mut u64) -> Result<(), MpiError>,
         away: Away<'_>,
     ) -> Result<Box<header::Bytes>, Halt> {
-        let (bytes, mut request) = match replace(&mut flight.phase, Phase::New) {
-            Phase::Announced(bytes, request) => (bytes, request),
-            _ => {
-                let (mut bytes, mut request) = (Box::new([0; header::BYTES]), 0);
-                post(&mut bytes, &mut request)?;
-                (bytes, request)
-            }
+        let (bytes, mut request) = if let Phase::Announced(bytes, request) = replace(&mut flight.phase, Phase::New) {
+            (bytes, request)
+        } else {
+            let (mut bytes, mut request) = (Box::new([0; header::BYTES]), 0);
+            post(&mut bytes, &mut request)?;
+            (bytes, request)
         };
         match self.poll(flight, job, &mut request, &mut Status::default(), Some(rank), away) {
             Ok(()) => Ok(bytes),

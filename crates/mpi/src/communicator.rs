@@ -1,17 +1,14 @@
 //! Communicators: the state that all calls share, and how one call is carried out.
 
-use crate::agree::Headers;
+use crate::flight::{ALIVE_EVERY, Away, Carried, Flight, Halt, Phase, Stopped};
 use crate::notice::Notice;
-use crate::pace::Pace;
 use crate::peers::Peers;
 use crate::symbols::Status;
-use crate::{Handle, Job, Library, MpiError, Work, header};
+use crate::{Handle, Job, Library, MpiError, Work};
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often ranks of this machine are looked for.
-const ALIVE_EVERY: Duration = Duration::from_millis(50);
 /// How long a message may come after the notice that its sender has ended.
 const LATE: Duration = Duration::from_secs(1);
 
@@ -57,76 +54,6 @@ pub struct Communicator {
     state: Mutex<State>,
     /// Held by who looks for notices.
     looking: Mutex<()>,
-}
-
-/// A call that is being carried out, by one thread after another.
-pub struct Flight {
-    /// Its number among the collectives; none for a message.
-    pub(crate) number: Option<u64>,
-    pub(crate) phase: Phase,
-    pace: Pace,
-    alive: Duration,
-}
-
-/// How far a call has come.
-pub(crate) enum Phase {
-    /// Nothing has left this rank.
-    New,
-    /// Headers are on their way.
-    Agreeing(Box<Headers>),
-    /// The header of a message is.
-    Announced(Box<header::Bytes>, u64),
-    /// All ranks agree.
-    Agreed,
-    /// MPI moves the data.
-    Moving(u64),
-}
-
-/// What has come of a call for now.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Carried {
-    /// It is complete on this rank.
-    Out,
-    /// The thread was called away.
-    On,
-}
-
-/// Answers whether the thread that carries a call out is called away from it; given is whether the call has turned out to be
-/// long, so that it is slept for.
-pub type Away<'a> = &'a mut dyn FnMut(bool) -> bool;
-
-/// Why a call goes no further.
-pub(crate) enum Halt {
-    /// The thread was called away: the call is where its phase says.
-    Away,
-    /// It has failed.
-    Failed(Stopped),
-}
-
-/// What a call has come to, in words, and whether MPI may still touch its memory.
-pub(crate) struct Stopped {
-    pub(crate) reason: String,
-    pub(crate) abandoned: bool,
-}
-
-impl Halt {
-    pub(crate) fn failed(reason: String) -> Self {
-        Self::Failed(Stopped { reason, abandoned: false })
-    }
-
-    /// The same, of a call whose own memory MPI has not seen.
-    pub(crate) fn without_memory(self) -> Self {
-        match self {
-            Self::Failed(Stopped { reason, .. }) => Self::failed(reason),
-            Self::Away => self,
-        }
-    }
-}
-
-impl From<MpiError> for Halt {
-    fn from(error: MpiError) -> Self {
-        Self::failed(error.to_string())
-    }
 }
 
 impl Communicator {
@@ -245,7 +172,7 @@ impl Communicator {
         state.running += 1;
         state.begun += u64::from(!job.is_message());
         let number = (!job.is_message()).then_some(state.begun);
-        Ok(Flight { number, phase: Phase::New, pace: Pace::new(job.bytes), alive: ALIVE_EVERY })
+        Ok(Flight::new(number, job.bytes))
     }
 
     /// Carries a call on until it is complete on this rank, or the thread is called away.
@@ -296,15 +223,13 @@ impl Communicator {
             }
             flight.phase = Phase::Agreed;
         }
-        let mut request = match flight.phase {
-            Phase::Moving(request) => request,
-            _ => {
-                let mut request = 0;
-                // SAFETY: the caller's promise.
-                unsafe { self.start(job, from.cast(), to.cast(), &raw mut request) }?;
-                request
-            }
-        };
+        let mut request = 0;
+        if let Phase::Moving(moving) = flight.phase {
+            request = moving;
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { self.start(job, from.cast(), to.cast(), &raw mut request) }?;
+        }
         let mut status = Status::default();
         let outcome = self.poll(flight, job, &mut request, &mut status, None, away);
         flight.phase = Phase::Moving(request);

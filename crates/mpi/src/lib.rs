@@ -36,6 +36,7 @@
 mod agree;
 mod communicator;
 mod error;
+mod flight;
 mod header;
 mod job;
 mod notice;
@@ -43,8 +44,9 @@ mod pace;
 mod peers;
 mod symbols;
 
-pub use communicator::{Away, Carried, Communicator, Flight, Settings};
+pub use communicator::{Communicator, Settings};
 pub use error::MpiError;
+pub use flight::{Away, Carried, Flight};
 pub use job::{Job, Place, Work};
 pub use pace::Pace;
 pub use symbols::{Constants, Handle, Library};
