@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import weft
+from weft import NDArray
 from weft.distributed import Communicator
 from weft.errors import CommunicatorError, CommunicatorTypeError, CommunicatorValueError, WaitTimeoutError
 
@@ -155,6 +158,34 @@ def nobody_waits_but_who_reads(comm: Communicator) -> None:
             comm._comm.send(None, dest=rank)
     assert x.numpy().tolist() == [comm.size] * 3
     assert comm.variable.is_ready()
+
+
+@check
+def waits_that_run_out_leave_calls_to_others(comm: Communicator) -> None:
+    rng = np.random.default_rng(comm.rank)
+    x = weft.empty(8)
+    for at in range(60):
+        x[...] = float(comm.rank + at)
+        if at % 8 == comm.rank:
+            x.engine.push(
+                lambda: None, mutate_vars=[x], name="late"
+            )  # workers are awake then, and the other ranks early
+        comm.all_reduce(x)
+        if rng.random() < 0.5:
+            with suppress(WaitTimeoutError):
+                x.wait_to_read(timeout=rng.random() * 1e-3)
+        assert (x.numpy() == sum(range(comm.size)) + comm.size * at).all(), at
+
+
+@check
+def threads_wait_side_by_side(comm: Communicator) -> None:
+    arrays = [weft.ones(4) for _ in range(12)]
+    for turn in range(1, 9):
+        for each in arrays:
+            comm.all_reduce(each)
+        with ThreadPoolExecutor(3) as pool:
+            for found in pool.map(NDArray.numpy, arrays):
+                assert (found == float(comm.size) ** turn).all(), turn
 
 
 @check

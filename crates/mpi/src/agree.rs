@@ -1,38 +1,56 @@
 //! How ranks agree on a call before it starts, in checking mode.
 
-use crate::MpiError;
-use crate::communicator::{Call, Communicator, Stopped};
+use crate::communicator::Communicator;
+use crate::flight::{Away, Flight, Halt, Phase};
 use crate::header::{self, Header};
 use crate::symbols::Status;
+use crate::{Job, MpiError};
+use std::mem::replace;
 
 impl Communicator {
     /// Tells all ranks what this one is about to do, and hears the same from them.
-    pub(crate) fn agree(&self, call: &mut Call<'_>) -> Result<(), Stopped> {
+    pub(crate) fn agree(&self, flight: &mut Flight, job: &Job, away: Away<'_>) -> Result<(), Halt> {
         let (size, own) = (self.settings().size, self.settings().rank);
-        let header = Header::new(call.job, call.number.unwrap_or(0));
-        // One box for all: if it is given up on, MPI may still write there.
-        let mut given: Box<Headers> = Box::new(Headers::new(size, &header.encode()));
-        let outcome = self.exchange(call, &mut given);
-        if let Err(stopped) = outcome {
-            Box::leak(given);
-            return Err(Stopped { abandoned: false, ..stopped });
+        let number = flight.number.unwrap_or(0);
+        let header = Header::new(job, number);
+        let (mut given, posted) = if let Phase::Agreeing(given) = replace(&mut flight.phase, Phase::New) {
+            (given, Ok(()))
+        } else {
+            // One box for all: if it is given up on, MPI may still write there.
+            let mut given = Box::new(Headers::new(size, &header.encode()));
+            let posted = self.exchange(&mut given);
+            (given, posted)
+        };
+        let outcome = posted.map_err(Halt::from).and_then(|()| self.hear(flight, job, &mut given, away));
+        match outcome {
+            Ok(()) => {}
+            Err(Halt::Away) => {
+                flight.phase = Phase::Agreeing(given);
+                return Err(Halt::Away);
+            }
+            Err(failed) => {
+                Box::leak(given);
+                return Err(failed.without_memory());
+            }
         }
         let decode = |(rank, bytes)| if rank == own { header.clone() } else { Header::decode(bytes) };
         let headers: Vec<Header> = given.received.iter().enumerate().map(decode).collect();
         if headers.iter().all(|other| header.agrees(other)) {
             return Ok(());
         }
-        let (number, name) = (call.number.unwrap_or(0), &self.settings().name);
-        let told = header::tell(&headers);
-        let reason = format!("the ranks of communicator '{name}' differ in collective {number}: {told}");
-        Err(Stopped { reason, abandoned: false })
+        let (name, told) = (&self.settings().name, header::tell(&headers));
+        Err(Halt::failed(format!("the ranks of communicator '{name}' differ in collective {number}: {told}")))
     }
 
-    fn exchange(&self, call: &mut Call<'_>, headers: &mut Headers) -> Result<(), Stopped> {
+    fn others(&self) -> impl Iterator<Item = usize> + use<> {
         let own = self.settings().rank;
+        (0..self.settings().size).filter(move |&rank| rank != own)
+    }
+
+    /// Lets the headers go.
+    fn exchange(&self, headers: &mut Headers) -> Result<(), MpiError> {
         let Headers { sent, received, requests } = headers;
-        let others = || (0..self.settings().size).filter(move |&rank| rank != own);
-        for rank in others() {
+        for rank in self.others() {
             let (on, out) = (&raw mut requests[2 * rank], &raw mut requests[2 * rank + 1]);
             // SAFETY: the headers stay until both are done, or for ever.
             unsafe {
@@ -40,51 +58,93 @@ impl Communicator {
                 self.send_header(&raw const *sent, rank, header::TAG, out)?;
             }
         }
+        Ok(())
+    }
+
+    /// Waits for them. Requests that are done stay so.
+    fn hear(&self, flight: &mut Flight, job: &Job, headers: &mut Headers, away: Away<'_>) -> Result<(), Halt> {
         let mut status = Status::default();
-        for rank in others() {
-            self.poll(call, &mut requests[2 * rank], &mut status, Some(rank))?;
-            self.poll(call, &mut requests[2 * rank + 1], &mut status, Some(rank))?;
+        for rank in self.others() {
+            for request in &mut headers.requests[2 * rank..2 * rank + 2] {
+                self.poll(flight, job, request, &mut status, Some(rank), away)?;
+            }
         }
         Ok(())
     }
 
     /// Tells the receiver of a message what comes.
-    pub(crate) fn announce(&self, call: &mut Call<'_>, to: i32, tag: i32) -> Result<(), Stopped> {
+    pub(crate) fn announce(
+        &self,
+        flight: &mut Flight,
+        job: &Job,
+        to: i32,
+        tag: i32,
+        away: Away<'_>,
+    ) -> Result<(), Halt> {
         let rank = usize::try_from(to).unwrap_or(0);
-        let (sent, mut request) = (Box::new(Header::new(call.job, 0).encode()), 0);
-        // SAFETY: the header stays until it is done, or for ever.
-        unsafe { self.send_header(&raw const *sent, rank, header::MESSAGE_TAGS + tag, &raw mut request) }?;
-        let outcome = self.poll(call, &mut request, &mut Status::default(), Some(rank));
-        if let Err(stopped) = outcome {
-            Box::leak(sent);
-            return Err(Stopped { abandoned: false, ..stopped });
-        }
-        Ok(())
+        let post = |header: &mut Box<header::Bytes>, request: &mut u64| {
+            **header = Header::new(job, 0).encode();
+            // SAFETY: the header stays until it is done, or for ever.
+            unsafe { self.send_header(&raw const **header, rank, header::MESSAGE_TAGS + tag, request) }
+        };
+        self.pass_header(flight, job, rank, post, away).map(drop)
     }
 
     /// Hears from the sender of a message what comes, and compares.
-    pub(crate) fn expect(&self, call: &mut Call<'_>, from: i32, tag: i32) -> Result<(), Stopped> {
+    pub(crate) fn expect(
+        &self,
+        flight: &mut Flight,
+        job: &Job,
+        from: i32,
+        tag: i32,
+        away: Away<'_>,
+    ) -> Result<(), Halt> {
         let rank = usize::try_from(from).unwrap_or(0);
-        let (mut received, mut request) = (Box::new([0; header::BYTES]), 0);
-        // SAFETY: there is room until it is done, or for ever.
-        unsafe { self.receive_header(&raw mut *received, rank, header::MESSAGE_TAGS + tag, &raw mut request) }?;
-        let outcome = self.poll(call, &mut request, &mut Status::default(), Some(rank));
-        if let Err(stopped) = outcome {
-            Box::leak(received);
-            return Err(Stopped { abandoned: false, ..stopped });
-        }
-        let (own, other) = (Header::new(call.job, 0), Header::decode(&received));
+        let post = |header: &mut Box<header::Bytes>, request: &mut u64| {
+            // SAFETY: there is room until it is done, or for ever.
+            unsafe { self.receive_header(&raw mut **header, rank, header::MESSAGE_TAGS + tag, request) }
+        };
+        let received = self.pass_header(flight, job, rank, post, away)?;
+        let (own, other) = (Header::new(job, 0), Header::decode(&received));
         if own.agrees(&other) {
             return Ok(());
         }
-        let reason = format!(
+        Err(Halt::failed(format!(
             "the ends of a message of communicator '{}' differ: rank {rank} sends {}; rank {} is in {}",
             self.settings().name,
             other.describe(),
             self.settings().rank,
-            call.job.describe(),
-        );
-        Err(Stopped { reason, abandoned: false })
+            job.describe(),
+        )))
+    }
+
+    /// Posts the header of a message, unless it is on its way, and waits for it. Answers it.
+    fn pass_header(
+        &self,
+        flight: &mut Flight,
+        job: &Job,
+        rank: usize,
+        post: impl FnOnce(&mut Box<header::Bytes>, &mut u64) -> Result<(), MpiError>,
+        away: Away<'_>,
+    ) -> Result<Box<header::Bytes>, Halt> {
+        let (bytes, mut request) = if let Phase::Announced(bytes, request) = replace(&mut flight.phase, Phase::New) {
+            (bytes, request)
+        } else {
+            let (mut bytes, mut request) = (Box::new([0; header::BYTES]), 0);
+            post(&mut bytes, &mut request)?;
+            (bytes, request)
+        };
+        match self.poll(flight, job, &mut request, &mut Status::default(), Some(rank), away) {
+            Ok(()) => Ok(bytes),
+            Err(Halt::Away) => {
+                flight.phase = Phase::Announced(bytes, request);
+                Err(Halt::Away)
+            }
+            Err(failed) => {
+                Box::leak(bytes);
+                Err(failed.without_memory())
+            }
+        }
     }
 
     /// # Safety
@@ -121,7 +181,7 @@ impl Communicator {
 }
 
 /// Headers on their way.
-struct Headers {
+pub(crate) struct Headers {
     sent: header::Bytes,
     received: Vec<header::Bytes>,
     /// Of each rank, that of what comes and that of what goes.

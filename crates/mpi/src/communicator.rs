@@ -1,7 +1,7 @@
 //! Communicators: the state that all calls share, and how one call is carried out.
 
+use crate::flight::{ALIVE_EVERY, Away, Carried, Flight, Halt, Phase, Stopped};
 use crate::notice::Notice;
-use crate::pace::Pace;
 use crate::peers::Peers;
 use crate::symbols::Status;
 use crate::{Handle, Job, Library, MpiError, Work};
@@ -9,8 +9,6 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often ranks of this machine are looked for.
-const ALIVE_EVERY: Duration = Duration::from_millis(50);
 /// How long a message may come after the notice that its sender has ended.
 const LATE: Duration = Duration::from_secs(1);
 
@@ -56,27 +54,6 @@ pub struct Communicator {
     state: Mutex<State>,
     /// Held by who looks for notices.
     looking: Mutex<()>,
-}
-
-/// A call that is being carried out.
-pub(crate) struct Call<'a> {
-    pub(crate) job: &'a Job,
-    /// Its number among the collectives; none for a message.
-    pub(crate) number: Option<u64>,
-    pace: Pace,
-    alive: Duration,
-}
-
-/// What a call has come to, in words, and whether MPI may still touch its memory.
-pub(crate) struct Stopped {
-    pub(crate) reason: String,
-    pub(crate) abandoned: bool,
-}
-
-impl From<MpiError> for Stopped {
-    fn from(error: MpiError) -> Self {
-        Self { reason: error.to_string(), abandoned: false }
-    }
 }
 
 impl Communicator {
@@ -131,7 +108,11 @@ impl Communicator {
         if owner != std::process::id() {
             return Err(MpiError::Forked { name: name.clone(), owner });
         }
-        let state = self.state();
+        self.refuse_in(&self.state())
+    }
+
+    fn refuse_in(&self, state: &State) -> Result<(), MpiError> {
+        let name = &self.settings.name;
         if state.closed {
             return Err(MpiError::Closed(name.clone()));
         }
@@ -184,60 +165,83 @@ impl Communicator {
         first
     }
 
-    /// Carries a call out, and returns when it is complete on this rank.
+    /// Begins a call, which is then [carried on](Self::carry_on) until it is out.
+    pub fn begin(&self, job: &Job) -> Result<Flight, MpiError> {
+        let mut state = self.state();
+        self.refuse_in(&state)?; // who was forked has nothing to begin
+        state.running += 1;
+        state.begun += u64::from(!job.is_message());
+        let number = (!job.is_message()).then_some(state.begun);
+        Ok(Flight::new(number, job.bytes))
+    }
+
+    /// Carries a call on until it is complete on this rank, or the thread is called away.
     ///
     /// # Safety
     ///
-    /// `from` and `to` are valid for what the job reads and writes, and nobody else touches them meanwhile; after an
-    /// error that is [abandoned](MpiError::is_abandoned), ever. Where they are equal the job works in place.
-    pub unsafe fn run(&self, job: &Job, from: *const u8, to: *mut u8) -> Result<(), MpiError> {
-        self.refuse()?;
-        let message = matches!(job.work, Work::Send { .. } | Work::Receive { .. });
-        let number = {
-            let mut state = self.state();
-            state.running += 1;
-            state.begun += u64::from(!message);
-            (!message).then_some(state.begun)
-        };
-        let mut call = Call { job, number, pace: Pace::new(job.bytes), alive: ALIVE_EVERY };
+    /// The job and the memory are the same each time, and the call is not out. `from` and `to` are valid for what the job
+    /// reads and writes, and nobody else touches them until it is out; after an error that is
+    /// [abandoned](MpiError::is_abandoned), ever. Where they are equal the job works in place.
+    pub unsafe fn carry_on(
+        &self,
+        flight: &mut Flight,
+        job: &Job,
+        from: *const u8,
+        to: *mut u8,
+        away: Away<'_>,
+    ) -> Result<Carried, MpiError> {
         // SAFETY: the caller's promise.
-        let outcome = unsafe { self.carry_out(&mut call, from, to) };
+        let outcome = unsafe { self.advance(flight, job, from, to, away) };
+        if matches!(outcome, Err(Halt::Away)) {
+            return Ok(Carried::On);
+        }
         {
             let mut state = self.state();
             state.running -= 1;
-            state.completed += u64::from(!message && outcome.is_ok());
+            state.completed += u64::from(!job.is_message() && outcome.is_ok());
         }
-        match outcome {
-            Ok(()) => Ok(()),
-            Err(Stopped { reason, abandoned }) => {
-                self.fail(&reason);
-                Err(MpiError::Broken { reason, abandoned })
-            }
-        }
+        let Err(Halt::Failed(Stopped { reason, abandoned })) = outcome else { return Ok(Carried::Out) };
+        self.fail(&reason);
+        Err(MpiError::Broken { reason, abandoned })
     }
 
-    unsafe fn carry_out(&self, call: &mut Call<'_>, from: *const u8, to: *mut u8) -> Result<(), Stopped> {
-        if self.settings.check && self.settings.size > 1 {
-            match call.job.work {
-                Work::Send { to, tag } => self.announce(call, to, tag)?,
-                Work::Receive { from, tag } => self.expect(call, from, tag)?,
-                _ => self.agree(call)?,
+    unsafe fn advance(
+        &self,
+        flight: &mut Flight,
+        job: &Job,
+        from: *const u8,
+        to: *mut u8,
+        away: Away<'_>,
+    ) -> Result<(), Halt> {
+        if !matches!(flight.phase, Phase::Agreed | Phase::Moving(_)) {
+            if self.settings.check && self.settings.size > 1 {
+                match job.work {
+                    Work::Send { to, tag } => self.announce(flight, job, to, tag, away)?,
+                    Work::Receive { from, tag } => self.expect(flight, job, from, tag, away)?,
+                    _ => self.agree(flight, job, away)?,
+                }
             }
+            flight.phase = Phase::Agreed;
         }
         let mut request = 0;
-        // SAFETY: the caller's promise.
-        unsafe { self.start(call.job, from.cast(), to.cast(), &raw mut request) }?;
+        if let Phase::Moving(moving) = flight.phase {
+            request = moving;
+        } else {
+            // SAFETY: the caller's promise.
+            unsafe { self.start(job, from.cast(), to.cast(), &raw mut request) }?;
+        }
         let mut status = Status::default();
-        self.poll(call, &mut request, &mut status, None)?;
-        if let Work::Receive { from, .. } = call.job.work {
+        let outcome = self.poll(flight, job, &mut request, &mut status, None, away);
+        flight.phase = Phase::Moving(request);
+        outcome?;
+        if let Work::Receive { from, .. } = job.work {
             let mut count = 0;
-            let (status, datatype) = (status.as_ptr().cast(), call.job.datatype);
+            let (status, datatype) = (status.as_ptr().cast(), job.datatype);
             // SAFETY: the status is that of the message.
             unsafe { self.library.get_count(status, datatype, &raw mut count) }?;
-            if count != call.job.count {
-                let (wanted, asked) = (call.job.count, call.job.describe());
-                let reason = format!("rank {from} has sent {count} elements, and {asked} takes {wanted}");
-                return Err(Stopped { reason, abandoned: false });
+            if count != job.count {
+                let (wanted, asked) = (job.count, job.describe());
+                return Err(Halt::failed(format!("rank {from} has sent {count} elements, and {asked} takes {wanted}")));
             }
         }
         Ok(())
@@ -265,25 +269,28 @@ impl Communicator {
     /// Polls a request until it is done. `awaited` is the rank that it waits for, if there is one.
     pub(crate) fn poll(
         &self,
-        call: &mut Call<'_>,
+        flight: &mut Flight,
+        job: &Job,
         request: &mut u64,
         status: &mut Status,
         awaited: Option<usize>,
-    ) -> Result<(), Stopped> {
+        away: Away<'_>,
+    ) -> Result<(), Halt> {
         loop {
             let done = self.library.is_done(request, status);
             match done {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
-                Err(error) => {
-                    let reason = format!("{}: {error}", call.job.describe());
-                    return Err(Stopped { reason, abandoned: false });
-                }
+                Err(error) => return Err(Halt::failed(format!("{}: {error}", job.describe()))),
             }
-            if call.pace.pause()
-                && let Err(reason) = self.look_round(call, awaited)
+            if away(flight.pace.is_long()) {
+                return Err(Halt::Away);
+            }
+            if flight.pace.pause()
+                && let Err(reason) = self.look_round(flight, job, awaited)
             {
-                return Err(Stopped { reason, abandoned: !self.take_back(call.job, request, status) });
+                let abandoned = !self.take_back(job, request, status);
+                return Err(Halt::Failed(Stopped { reason, abandoned }));
             }
         }
     }
@@ -301,9 +308,8 @@ impl Communicator {
     }
 
     /// Looks whether it makes sense to go on waiting, and says why if it does not.
-    fn look_round(&self, call: &mut Call<'_>, awaited: Option<usize>) -> Result<(), String> {
-        let own = self.settings.rank;
-        let (job, number) = (call.job, call.number);
+    fn look_round(&self, flight: &mut Flight, job: &Job, awaited: Option<usize>) -> Result<(), String> {
+        let (own, number) = (self.settings.rank, flight.number);
         let waiting = || format!("rank {own} was in {}", self.name_call(job, number));
         self.listen();
         {
@@ -311,14 +317,14 @@ impl Communicator {
             if let Some(reason) = &state.broken {
                 return Err(format!("{reason}; {}", waiting()));
             }
-            let elapsed = call.pace.elapsed();
-            let sender = match call.job.work {
+            let elapsed = flight.pace.elapsed();
+            let sender = match job.work {
                 Work::Receive { from: rank, .. } | Work::Send { to: rank, .. } => usize::try_from(rank).ok(),
                 _ => None,
             };
             for (rank, left) in state.left.iter().enumerate() {
                 let Some((completed, text)) = left else { continue };
-                let gone = match call.number {
+                let gone = match flight.number {
                     Some(number) => *completed < number,
                     None => sender == Some(rank) && elapsed > LATE,
                 };
@@ -328,9 +334,9 @@ impl Communicator {
                 }
             }
         }
-        let elapsed = call.pace.elapsed();
-        if elapsed >= call.alive {
-            call.alive = elapsed + ALIVE_EVERY;
+        let elapsed = flight.pace.elapsed();
+        if elapsed >= flight.alive {
+            flight.alive = elapsed + ALIVE_EVERY;
             if let Some((rank, process)) = self.peers.find_dead() {
                 // It may have said why, and the others may have heard first.
                 self.listen();

@@ -1,6 +1,7 @@
 //! What is to be carried out.
 
 use crate::symbols::Handle;
+use std::sync::Arc;
 
 /// A collective, or one end of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,17 +73,23 @@ pub struct Job {
     /// Bytes that go from this rank or come to it, whichever are more: long transfers are polled for longer.
     pub bytes: usize,
     /// What must be the same on all ranks, in words: `all_reduce(sum) of float32 (3, 4)`.
-    pub signature: String,
+    pub signature: Arc<str>,
     /// Where it was pushed, for headers and messages.
     pub place: Place,
 }
 
 impl Job {
+    /// Whether it is one end of a message, and no collective.
+    #[must_use]
+    pub fn is_message(&self) -> bool {
+        matches!(self.work, Work::Send { .. } | Work::Receive { .. })
+    }
+
     /// What is done and where, in words.
     #[must_use]
     pub fn describe(&self) -> String {
         match self.place.describe() {
-            place if place.is_empty() => self.signature.clone(),
+            place if place.is_empty() => self.signature.to_string(),
             place => format!("{} at {place}", self.signature),
         }
     }

@@ -4,8 +4,8 @@
 //! # Protocol
 //!
 //! A [`Communicator`] stands for two of MPI's, duplicates that nobody else uses: *data* carries what was asked for,
-//! *control* carries headers and notices. Whoever calls [`Communicator::run`] does so from one thread at a time for
-//! collectives, one for sends and one for receives, in the order that all ranks share.
+//! *control* carries headers and notices. Whoever calls [`Communicator::begin`] and [`Communicator::carry_on`] does so from
+//! one thread at a time for collectives, one for sends and one for receives, in the order that all ranks share.
 //!
 //! | step of a call | does | ends with an error if |
 //! |---|---|---|
@@ -13,6 +13,9 @@
 //! | agree (checking mode) | a header goes to every other rank, and one comes from each: what is called, on what, from which line | two headers differ |
 //! | start | MPI's non-blocking call, on the caller's memory | MPI says so |
 //! | poll | tests the request; looks round now and then | a notice has come, a rank has died, or the time is up |
+//!
+//! A call that has begun is a [`Flight`], which knows how far it has come. The thread that carries it on may be called away
+//! at any poll: another one goes on from there, with nothing posted twice.
 //!
 //! Requests are polled and never waited for: a thread blocked in MPI spins, hears of nothing, and cannot be told to
 //! stop. Polls come one after another at first, then with the processor offered to others, then with sleeps ([`Pace`]).
@@ -33,6 +36,7 @@
 mod agree;
 mod communicator;
 mod error;
+mod flight;
 mod header;
 mod job;
 mod notice;
@@ -42,6 +46,7 @@ mod symbols;
 
 pub use communicator::{Communicator, Settings};
 pub use error::MpiError;
+pub use flight::{Away, Carried, Flight};
 pub use job::{Job, Place, Work};
 pub use pace::Pace;
 pub use symbols::{Constants, Handle, Library};

@@ -40,6 +40,12 @@ impl Pace {
         self.began.elapsed()
     }
 
+    /// Whether it has turned out to be long: from here on polls are apart by sleeps.
+    #[must_use]
+    pub fn is_long(&self) -> bool {
+        self.polls >= EAGER && self.elapsed() >= self.busy
+    }
+
     /// Lets some time go by. Answers whether to look round, at notices and ranks, before the next poll.
     pub fn pause(&mut self) -> bool {
         self.polls = self.polls.saturating_add(1);
@@ -70,5 +76,6 @@ mod tests {
     #[test]
     fn a_long_transfer_is_polled_for_longer() {
         assert!(Pace::new(1 << 30).busy > Pace::new(0).busy + Duration::from_secs(1));
+        assert!(!Pace::new(0).is_long());
     }
 }

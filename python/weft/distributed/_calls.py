@@ -22,7 +22,7 @@ from weft.errors import CommunicatorTypeError, CommunicatorValueError, GradientE
 from weft.ops import Aval, get_op, register_op
 
 if TYPE_CHECKING:
-    from weft._array.calls import DType, Elements
+    from weft._array.calls import Elements
     from weft._gradient.registering import Node
     from weft.distributed._communicator import Communicator
     from weft.ops import Op
@@ -96,17 +96,8 @@ for _op, _text in (
     _op.set_attribute("pure", False)
 
 
-#: Of reductions that were made before and that MPI carries out as they are: the verb, the datatype, the operation.
-_plain: dict[tuple[str, DType], tuple[str, int, int]] = {}
-
-
 def all_reduce(comm: Communicator, x: Any, reduction: str, out: NDArray | None) -> NDArray:  # noqa: ANN401 - arrays and symbols
-    """Push `Communicator.all_reduce`: in place, where the tape knows nothing of it, without the dispatcher's walk."""
-    if out is None and type(x) is NDArray and x._contiguous and not (x._known or x.readonly or x._elsewhere):
-        known = _plain.get((reduction, x.dtype))
-        if known is not None and x.size <= _MOST:
-            comm._core.push(known[0], "all_reduce", known[1], x.size, x, op=known[2])
-            return x
+    """Push `Communicator.all_reduce`."""
     target = x if out is None else out
     return _called(_ALL_REDUCE, comm, x, target, reduction=reduction)
 
@@ -257,7 +248,7 @@ def _push_reduction(
     else:
         datatype, op = _mpi.datatype_of(x.dtype), _mpi.operation_of(reduction, x.dtype)
         if work == "all_reduce" and reduction != "mean":
-            _plain[reduction, x.dtype] = verb, datatype, op
+            comm._core.learn(x, reduction, verb, datatype, op)
         comm._core.push(verb, work, datatype, count, target, source, op=op)
     if reduction == "mean":
         divide(target, comm.size, out=target)

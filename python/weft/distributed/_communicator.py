@@ -164,6 +164,9 @@ class Communicator:
         CommunicatorValueError
             If the array to be written to is read-only, of another shape, or overlaps `x` in part.
         """
+        # In place, where the tape knows nothing of it, it goes without the dispatcher's walk.
+        if out is None and type(x) is NDArray and self._core.reduce_in_place(x, op):
+            return x
         return _calls.all_reduce(self, x, op, out)
 
     def broadcast(self, x: NDArray, root: int = 0) -> NDArray:

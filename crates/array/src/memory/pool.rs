@@ -17,6 +17,10 @@ const KEPT: usize = 512 << 20;
 /// Alignment: that of a cache line and of the widest vector registers.
 const ALIGN: usize = 64;
 const SMALL_ALIGN: usize = 16;
+/// Blocks of at least [`LARGE`] bytes lie on pages of this size, where the system has them: those are filled and looked up
+/// at once, and MPI, which maps another process's pages to read them, is twice as fast.
+const HUGE_PAGE: usize = 2 << 20;
+const LARGE: usize = 4 << 20;
 /// Four classes for each power of two waste a fifth at most.
 const STEPS: usize = 4;
 /// Arenas that are kept while nobody uses them.
@@ -93,10 +97,35 @@ fn class_of(bytes: usize) -> (usize, usize) {
 
 /// From the system itself: what a program's own allocator promises, the system may not have.
 fn system(bytes: usize, align: usize) -> Result<NonNull<u8>, OutOfMemory> {
+    let align = alignment(bytes, align);
     let layout = AllocLayout::from_size_align(bytes.max(1), align).map_err(|_| OutOfMemory { bytes })?;
     // SAFETY: the size is not 0.
-    NonNull::new(unsafe { System.alloc(layout) }).ok_or(OutOfMemory { bytes })
+    let start = NonNull::new(unsafe { System.alloc(layout) }).ok_or(OutOfMemory { bytes })?;
+    if align == HUGE_PAGE {
+        ask_for_huge_pages(start, bytes);
+    }
+    Ok(start)
 }
+
+/// The alignment of a block, of which at least `least` was asked for.
+fn alignment(bytes: usize, least: usize) -> usize {
+    if cfg!(all(target_os = "linux", not(miri))) && bytes >= LARGE { HUGE_PAGE } else { least }
+}
+
+/// Tells the system that this block may lie on huge pages: as many as fit into it whole, so that it takes no more memory.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn ask_for_huge_pages(start: NonNull<u8>, bytes: usize) {
+    use std::ffi::{c_int, c_void};
+    unsafe extern "C" {
+        fn madvise(start: *mut c_void, bytes: usize, advice: c_int) -> c_int;
+    }
+    const MADV_HUGEPAGE: c_int = 14;
+    // SAFETY: the block is the caller's, and begins with a page. What the system makes of the advice changes no contents.
+    unsafe { madvise(start.as_ptr().cast(), bytes - bytes % HUGE_PAGE, MADV_HUGEPAGE) };
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+fn ask_for_huge_pages(_: NonNull<u8>, _: usize) {}
 
 /// Gives a block back to the system.
 ///
@@ -104,6 +133,7 @@ fn system(bytes: usize, align: usize) -> Result<NonNull<u8>, OutOfMemory> {
 ///
 /// It came from `system` with the same arguments, and nobody uses it any more.
 unsafe fn give_back(block: NonNull<u8>, bytes: usize, align: usize) {
+    let align = alignment(bytes, align);
     // SAFETY: the caller's promise; the layout was valid then.
     unsafe { System.dealloc(block.as_ptr(), AllocLayout::from_size_align_unchecked(bytes.max(1), align)) };
 }

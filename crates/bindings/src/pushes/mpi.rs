@@ -1,20 +1,22 @@
 //! MPI: communicators, and their calls as ops on arrays.
 
+mod calling;
+
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
 use crate::errors;
-use crate::interpreter::failures::CommunicatorFailure;
 use crate::location::Location;
 use crate::tape::record;
 use crate::trace;
 use crate::variable::Variable;
+use calling::{Calling, CallingStep, Carry};
 use pyo3::prelude::*;
-use std::mem::offset_of;
-use std::sync::Arc;
+use pyo3::types::PyString;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Repeatable, Step, recording, submit};
+use weft_array::{Access, Array, Call, DType, Operands, Step, recording, submit};
 use weft_engine::trace::Kind;
-use weft_engine::{AccessKind, Accesses, Cause, InOrder, OpContext, Payload, PlaceOffset, PushOptions};
+use weft_engine::{AccessKind, Accesses, InOrder, PushOptions};
 use weft_mpi::{Communicator, Constants, Job, Library, Place, Settings, Work};
 
 /// The MPI library of this process, which mpi4py has initialised.
@@ -56,6 +58,9 @@ pub(crate) struct MpiCommunicator {
     /// One for each lane: what was pushed first goes first.
     variables: [weft_engine::Variable; 3],
     queues: [InOrder; 3],
+    descriptions: Descriptions,
+    /// Those that were made before.
+    plain: Mutex<Vec<Plain>>,
 }
 
 #[pymethods]
@@ -85,8 +90,9 @@ impl MpiCommunicator {
         };
         let names = ["", ":send", ":recv"].map(|lane| format!("mpi:{name}{lane}"));
         let variables = names.each_ref().map(|name| engine.get().inner.new_variable(Some(name)));
-        let queues = names.map(|name| InOrder::named(&name));
-        Self { inner: Arc::new(Communicator::new(Arc::clone(&library.0), settings)), engine, variables, queues }
+        let queues = names.map(|name| InOrder::lent(&name));
+        let inner = Arc::new(Communicator::new(Arc::clone(&library.0), settings));
+        Self { inner, engine, variables, queues, descriptions: Descriptions::default(), plain: Mutex::default() }
     }
 
     /// The variable that every collective mutates.
@@ -131,6 +137,41 @@ impl MpiCommunicator {
     /// Refuses to be used any more.
     fn close(&self) {
         self.inner.close();
+    }
+
+    /// Learns how an array's dtype is reduced, for the next time.
+    fn learn(&self, x: &Bound<'_, NDArray>, reduction: &str, verb: &str, datatype: usize, op: usize) {
+        let plain = Plain {
+            reduction: reduction.to_owned(),
+            dtype: x.get().inner.dtype(),
+            verb: verb.to_owned(),
+            datatype,
+            op,
+        };
+        self.plain.lock().unwrap_or_else(PoisonError::into_inner).push(plain);
+    }
+
+    /// Pushes an all-reduce in place, if that is all there is to do: it was learnt, the array is contiguous, may be written
+    /// to, lies on the host, and the tape knows nothing of it. Answers whether it did.
+    fn reduce_in_place(&self, py: Python<'_>, x: &Bound<'_, NDArray>, reduction: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let array = x.get();
+        let buffer = array.inner.buffer();
+        if !array.inner.is_contiguous() || buffer.is_readonly() || buffer.is_elsewhere() || array.tape.is_known() {
+            return Ok(false);
+        }
+        let (Ok(count), Ok(reduction)) = (i32::try_from(array.inner.layout().size()), reduction.cast::<PyString>())
+        else {
+            return Ok(false);
+        };
+        let (dtype, reduction) = (array.inner.dtype(), reduction.to_str()?);
+        let plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = plain.iter().find(|known| known.dtype == dtype && known.reduction == reduction);
+        let Some((verb, datatype, op)) = known.map(|known| (known.verb.clone(), known.datatype, known.op)) else {
+            return Ok(false);
+        };
+        drop(plain);
+        self.push(py, &verb, "all_reduce", datatype, count, Some(x), None, op, 0, 0)?;
+        Ok(true)
     }
 
     /// Pushes a call: `verb` in words, what it does by name and number, what it reads and where it writes. Arrays are
@@ -189,10 +230,10 @@ impl MpiCommunicator {
             let words = move |py: Python<'_>| location.describe(py).unwrap_or_default();
             Place::Asked(Box::new(move || Python::try_attach(words).unwrap_or_default()))
         };
-        let (signature, name) = describe(verb, of, bytes, settings.size);
+        let (signature, name) = self.descriptions.of(verb, of, bytes, settings.size);
         let job = Job { work, count, datatype, bytes, signature, place };
-        let calling =
-            Calling { communicator: Arc::clone(&self.inner), job, queue: self.queues[lane as usize], location };
+        let (communicator, engine) = (Arc::clone(&self.inner), self.engine.get().inner.downgrade());
+        let calling = Calling { communicator, engine, job, queue: self.queues[lane as usize], location };
         self.submit(py, calling, &arrays, lane, &name)?;
         if let Some(array) = written
             && write != Access::Read
@@ -220,7 +261,7 @@ impl MpiCommunicator {
         let payload = Carry { location, calling: Arc::new(calling), arrays: operands };
         engine.make_way(py, options.bytes, || recording::announce(name, location.bits()))?;
         if arrays.is_empty() && recording::is_open() {
-            let step = Step::Opaque(payload.calling);
+            let step = Step::Opaque(Arc::new(CallingStep(payload.calling)));
             return recording::append_on_variables(step, &engine.inner, &variables, &options)
                 .map_err(|error| raised(py, error));
         }
@@ -238,6 +279,46 @@ impl MpiCommunicator {
         let call = Call { variables: &variables, ..Call::on(&engine.inner, arrays, options) };
         submit(payload, &call).map_err(|error| raised(py, error))
     }
+}
+
+/// How calls are described, in words: the last description serves until one differs.
+#[derive(Default)]
+struct Descriptions(Mutex<Option<Described>>);
+
+struct Described {
+    verb: String,
+    of: Option<(DType, Vec<usize>)>,
+    signature: Arc<str>,
+    name: Arc<str>,
+}
+
+impl Descriptions {
+    /// A call's signature and the name of its op.
+    fn of(&self, verb: &str, array: Option<&Array>, bytes: usize, ranks: usize) -> (Arc<str>, Arc<str>) {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |known: &&mut Described| {
+            let of = known.of.as_ref().map(|(dtype, shape)| (*dtype, &shape[..]));
+            known.verb == verb && of == array.map(|array| (array.dtype(), &array.layout().shape[..]))
+        };
+        if let Some(known) = last.as_mut().filter(same) {
+            return (Arc::clone(&known.signature), Arc::clone(&known.name));
+        }
+        let (signature, name) = describe(verb, array, bytes, ranks);
+        let (signature, name): (Arc<str>, Arc<str>) = (signature.into(), name.into());
+        let of = array.map(|array| (array.dtype(), array.layout().shape.to_vec()));
+        *last =
+            Some(Described { verb: verb.to_owned(), of, signature: Arc::clone(&signature), name: Arc::clone(&name) });
+        (signature, name)
+    }
+}
+
+/// A reduction that MPI carries out as it is: in words, and by its handles.
+struct Plain {
+    reduction: String,
+    dtype: DType,
+    verb: String,
+    datatype: usize,
+    op: usize,
 }
 
 /// A call's signature and the name of its op.
@@ -258,96 +339,5 @@ fn in_units(bytes: usize) -> String {
         0..1024 => format!("{bytes} B"),
         1024..1_048_576 => format!("{:.1} KiB", number / 1024.0),
         _ => format!("{:.1} MiB", number / 1_048_576.0),
-    }
-}
-
-/// A call apart from its arrays: they come each time in the same order, that which is written to first.
-struct Calling {
-    communicator: Arc<Communicator>,
-    job: Job,
-    queue: InOrder,
-    location: Location,
-}
-
-impl Calling {
-    fn carry_out(&self, arrays: &Operands) -> Result<(), Cause> {
-        let mut starts = Vec::with_capacity(2);
-        for (array, _) in arrays {
-            starts.push(array.buffer().start()?.wrapping_add(array.layout().offset));
-        }
-        let nothing = std::ptr::null_mut();
-        let (target, source) = match starts[..] {
-            [target, source] => (target, source),
-            [both] => (both, both),
-            _ => (nothing, nothing),
-        };
-        // SAFETY: the op was granted these arrays, which are contiguous and of as many elements as the job has.
-        let outcome = unsafe { self.communicator.run(&self.job, source, target) };
-        outcome.map_err(|error| {
-            if error.is_abandoned() {
-                // MPI may still write there.
-                std::mem::forget(arrays.clone());
-            }
-            Cause::Error(Box::new(CommunicatorFailure { error, location: self.location }))
-        })
-    }
-
-    /// The other ranks wait for what this one has skipped.
-    fn skipped(&self) {
-        let (rank, what) = (self.communicator.settings().rank, self.job.describe());
-        let reason = format!("rank {rank} did not take part in {what}, as what it depends on has failed there");
-        self.communicator.fail(&reason);
-    }
-}
-
-impl Opaque for Calling {
-    fn is_hosted(&self) -> bool {
-        false
-    }
-
-    fn queue(&self) -> Option<InOrder> {
-        Some(self.queue)
-    }
-
-    fn run(&self, arrays: &Operands, _: &mut OpContext<'_>) -> Result<(), Cause> {
-        self.carry_out(arrays)
-    }
-
-    fn discard(&self) {
-        self.skipped();
-    }
-
-    fn place(&self) -> u64 {
-        self.location.bits()
-    }
-}
-
-/// A call as the payload of one op.
-struct Carry {
-    location: Location,
-    calling: Arc<Calling>,
-    arrays: Operands,
-}
-
-impl Payload for Carry {
-    // SAFETY: a `Location` is eight bytes without padding.
-    const PLACE: Option<PlaceOffset<Self>> = Some(unsafe { PlaceOffset::new(offset_of!(Carry, location)) });
-
-    fn queue(&self) -> Option<InOrder> {
-        Some(self.calling.queue)
-    }
-
-    fn run(self, _: &mut OpContext<'_>) -> Result<(), Cause> {
-        self.calling.carry_out(&self.arrays)
-    }
-
-    fn discard(self) {
-        self.calling.skipped();
-    }
-}
-
-impl Repeatable for Carry {
-    fn into_step(self) -> Result<Arc<dyn Opaque>, ArrayError> {
-        Ok(self.calling)
     }
 }

@@ -189,7 +189,7 @@ impl Engine {
                 &self.core,
                 &mut wait,
                 ("room for another op", "push", None),
-                |waiter: &std::sync::Arc<Waiter>| {
+                |waiter: &std::sync::Arc<Waiter>, _| {
                     let pool = self.core.pool();
                     let mut turn = pool.turn();
                     turn.catch_up();
@@ -270,7 +270,7 @@ impl Engine {
         }
         let lane = match payload.queue() {
             None => pool.placement().lane(options.device),
-            Some(queue) => pool.placement().lane_in_order(queue),
+            Some(queue) => pool.lane_of_queue(queue),
         };
         if options.priority != 0 {
             flags.set(OpFlags::PRIORITISED);

@@ -78,10 +78,10 @@ impl<B: Send + Sync + 'static> Replay<B> {
 impl Engine {
     /// Makes a replay of what was put together.
     pub fn new_replay<B: Send + Sync + 'static>(&self, builder: ReplayBuilder<B>) -> Result<Replay<B>, EngineError> {
-        let placement = self.core.pool().placement();
+        let pool = self.core.pool();
         let lane = |kind, device| match kind {
-            StepKind::InOrder(queue) => placement.lane_in_order(queue),
-            _ => placement.lane(device),
+            StepKind::InOrder(queue) => pool.lane_of_queue(queue),
+            _ => pool.placement().lane(device),
         };
         Ok(Replay { core: Arc::clone(&self.core), plan: builder.plan(lane)?, bindings: PhantomData })
     }

@@ -6,7 +6,7 @@ use super::{Core, Engine, Variable};
 use crate::EngineError;
 use crate::failure::Failure;
 use crate::op::{Extra, Op, OpFlags, OpKind, OpPtr, current};
-use crate::pool::{BlockedWorker, Sleeping};
+use crate::pool::{BlockedWorker, Guest, Sleeping};
 use crate::replay;
 use crate::sched::Tracker;
 use crate::sync::{Parker, spin_hint};
@@ -27,6 +27,8 @@ const TICK: Duration = Duration::from_millis(50);
 const LOOKS: u32 = 128;
 const HELP_AT: u32 = 48;
 const PAUSES: u32 = 8;
+/// Of so many questions whether it is called away, a waiter looks at the clock for one.
+const ASKS: u32 = 16;
 
 /// How to wait.
 #[derive(Default)]
@@ -50,25 +52,27 @@ pub(super) fn park_until(
     core: &Core,
     wait: &mut Wait<'_>,
     (what, name, variable): (&str, &'static str, Option<NonNull<VarNode>>),
-    enlist: impl FnOnce(&Arc<Waiter>) -> Result<(), EngineError>,
+    enlist: impl FnOnce(&Arc<Waiter>, &mut Guest<'_>) -> Result<(), EngineError>,
 ) -> Result<Arc<Waiter>, EngineError> {
     PARKER.with(|parker| {
         let start = Instant::now();
         let deadline = wait.timeout.and_then(|timeout| start.checked_add(timeout));
         let waiter = Waiter::new(parker);
-        enlist(&waiter)?;
+        let until = [deadline, wait.tick.as_ref().map(|_| start + TICK)].into_iter().flatten().min();
+        let mut recall = Recall { waiter: &waiter, until, asked: 0 };
+        enlist(&waiter, &mut || recall.is_due())?;
         for look in 0..LOOKS {
             if waiter.is_done() {
                 return Ok(waiter);
             }
             if look == HELP_AT {
-                core.pool().help();
+                core.pool().help(&mut || recall.is_due());
             }
             (0..PAUSES).for_each(|_| spin_hint());
         }
         // Nobody else may be free to register what is waited for, however much was pushed before it.
         core.pool().turn().catch_up();
-        core.pool().help();
+        core.pool().help(&mut || recall.is_due());
         if waiter.is_done() {
             return Ok(waiter);
         }
@@ -95,6 +99,22 @@ pub(super) fn park_until(
             }
         }
     })
+}
+
+/// What calls a waiting thread away from ops that it carries out meanwhile: that there is an answer, or that it is time to
+/// look after its own affairs. Signals are not among these: what handles them may wait, too, and it holds an op.
+struct Recall<'a> {
+    waiter: &'a Waiter,
+    until: Option<Instant>,
+    asked: u32,
+}
+
+impl Recall<'_> {
+    fn is_due(&mut self) -> bool {
+        self.asked = self.asked.wrapping_add(1);
+        let looks_at_clock = self.asked.is_multiple_of(ASKS);
+        self.waiter.is_done() || (looks_at_clock && self.until.is_some_and(|until| Instant::now() >= until))
+    }
 }
 
 /// The last look before a wait fails.
@@ -222,7 +242,7 @@ impl Engine {
         let (mut listed, mut recorded) = (None, None);
         let name = if kind == AccessKind::Read { "wait_for_var" } else { "wait_to_write" };
         let shown = (wait.note, name);
-        let outcome = park_until(core, wait, (&variable.label(), name, Some(node)), |waiter| {
+        let outcome = park_until(core, wait, (&variable.label(), name, Some(node)), |waiter, guest| {
             listed = Some(Arc::clone(waiter));
             let asker = current(pool.address());
             let probe;
@@ -230,7 +250,7 @@ impl Engine {
             if let Some(asker) = asker {
                 self.refuse_cycle(variable, asker, probe, waiter)?;
             }
-            pool.asked();
+            pool.asked(guest);
             // Nobody else may be free to register it.
             if !waiter.is_done() && kind == AccessKind::Exclusive {
                 pool.turn().catch_up();
@@ -327,10 +347,15 @@ impl Engine {
             return Ok(());
         }
         let (note, mut recorded, mut listed) = ((wait.note, "wait_for_all"), None, None);
-        let outcome = park_until(&self.core, wait, (&format!("the work of {}", self.name()), note.1, None), |waiter| {
+        let what = format!("the work of {}", self.name());
+        let outcome = park_until(&self.core, wait, (&what, note.1, None), |waiter, guest| {
             listed = Some(Arc::clone(waiter));
             (_, recorded) = self.core.push_wait(OpKind::Fence, &[], waiter, None, note);
-            pool.pushed(0, false);
+            if pool.lends() {
+                pool.asked(guest);
+            } else {
+                pool.pushed(0, false);
+            }
             Ok(())
         });
         if let (Err(_), Some(waiter)) = (&outcome, listed) {

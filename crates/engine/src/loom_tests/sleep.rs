@@ -46,6 +46,15 @@ impl Start {
     /// Works, sleeping when there is nothing to do, until so many ops have run or the pool is over.
     /// Answers how many have run.
     fn work_at(self, pace: Pace, ops: u32) -> u32 {
+        self.work_while(pace, |ran| ran < ops)
+    }
+
+    /// The same, until something has happened that its ops, or others', bring about.
+    fn work_until(self, happened: impl Fn() -> bool) {
+        self.work_while(Pace::new(), |_| !happened());
+    }
+
+    fn work_while(self, pace: Pace, goes_on: impl Fn(u32) -> bool) -> u32 {
         let (pool, lane) = (&self.pool, self.pool.lane(0));
         let seat = lane.seat(self.number).expect("taken at the start");
         let deliver = Arc::new(Delivery(Arc::clone(pool)));
@@ -69,7 +78,7 @@ impl Start {
             patience: 0,
         };
         let mut ran = 0;
-        while ran < ops {
+        while goes_on(ran) {
             if worker.run_native() {
                 ran += 1;
                 continue;
@@ -208,5 +217,63 @@ fn what_is_left_to_a_searcher_is_settled() {
         pool.stop();
         let ran = workers.map(|worker| worker.join().unwrap());
         assert_eq!((ran[0] + ran[1], pool.registrar.pending()), (3, 0));
+    });
+}
+
+/// An op that counts itself.
+fn counted(pool: &Arc<Pool>, ran: &Arc<Mutex<u32>>) {
+    let ran = Arc::clone(ran);
+    push_payload(&pool.registrar, move |_: &mut OpContext<'_>| {
+        *ran.lock().unwrap() += 1;
+        Ok(())
+    });
+    pool.pushed(0, false);
+}
+
+/// A waiting thread takes the place of a worker that goes to sleep, and what is pushed meanwhile and after is run by one of
+/// them: a worker that naps sees what woke nobody.
+#[test]
+fn a_guest_and_the_worker_miss_nothing() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let (pool, ran) = (pool(1), Arc::new(Mutex::new(0)));
+        pool.lane(0).serve(true);
+        let worker = Start::awake(&pool);
+        let other = {
+            let (pool, ran) = (Arc::clone(&pool), Arc::clone(&ran));
+            thread::spawn(move || {
+                counted(&pool, &ran);
+                pool.help(&mut || false);
+                counted(&pool, &ran);
+            })
+        };
+        // The last op is the worker's, or it sleeps for ever.
+        worker.work_until(|| *ran.lock().unwrap() == 2);
+        other.join().unwrap();
+        assert_eq!((*ran.lock().unwrap(), pool.registrar.pending()), (2, 0));
+        assert!(!pool.lane(0).claim_waking(true), "the worker counts as awake, and the guest not any more");
+    });
+}
+
+/// A guest that is called away leaves what is ready to the worker.
+#[test]
+fn what_a_guest_leaves_is_noticed() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
+        let (pool, ran) = (pool(1), Arc::new(Mutex::new(0)));
+        pool.lane(0).serve(true);
+        let worker = Start::awake(&pool);
+        let other = {
+            let (pool, ran) = (Arc::clone(&pool), Arc::clone(&ran));
+            thread::spawn(move || {
+                counted(&pool, &ran);
+                pool.help(&mut || true);
+            })
+        };
+        worker.work_until(|| *ran.lock().unwrap() == 1);
+        other.join().unwrap();
+        assert_eq!((*ran.lock().unwrap(), pool.registrar.pending()), (1, 0));
     });
 }

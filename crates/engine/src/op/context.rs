@@ -44,6 +44,12 @@ pub(super) fn running() -> Option<(usize, OpPtr)> {
     Some((engine, op?))
 }
 
+/// Whether this thread runs an op, of whichever engine.
+#[inline]
+pub(crate) fn is_inside_any() -> bool {
+    running().is_some()
+}
+
 /// Notes what this thread runs from now on, and answers what it ran before.
 #[inline]
 pub(crate) fn set_current(engine: usize, op: OpPtr) -> (usize, Option<OpPtr>) {

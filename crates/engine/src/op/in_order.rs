@@ -10,6 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct InOrder(u16);
 
+/// Bit of a queue that is [lent](InOrder::lent); the others are its number.
+const LENT: u16 = 1 << 15;
+
 /// The names, at the places of their numbers. They stay: queues are few, and payloads carry numbers.
 static NAMES: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
@@ -32,7 +35,7 @@ impl InOrder {
     ///
     /// # Panics
     ///
-    /// If there are 65,536 names.
+    /// If there are 32,768 names.
     #[must_use]
     pub fn named(name: &str) -> Self {
         let mut names = names();
@@ -40,19 +43,36 @@ impl InOrder {
             names.push(Box::leak(name.into()));
             names.len() - 1
         });
-        Self(u16::try_from(at).expect("queues are few"))
+        Self(u16::try_from(at).ok().filter(|at| at & LENT == 0).expect("queues are few"))
+    }
+
+    /// The queue of this name, whose worker lends its place: a thread that waits carries the ops out itself while that
+    /// worker sleeps, so that neither has to wake the other. For ops that need no thread of their own, and that ask
+    /// [`is_called_away`](crate::is_called_away) now and then if they take long.
+    ///
+    /// # Panics
+    ///
+    /// As for [`named`](Self::named).
+    #[must_use]
+    pub fn lent(name: &str) -> Self {
+        Self(Self::named(name).0 | LENT)
     }
 
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        names()[usize::from(self.0)]
+        names()[usize::from(self.number())]
     }
 
     /// Its number in this process, from 0.
     #[inline]
     pub(crate) fn number(self) -> u16 {
-        self.0
+        self.0 & !LENT
+    }
+
+    #[inline]
+    pub(crate) fn is_lent(self) -> bool {
+        self.0 & LENT != 0
     }
 }
 

@@ -27,7 +27,7 @@ mod slab;
 
 pub(crate) use cell::{Extra, Last, Op, OpFlags, OpKind, OpPtr};
 pub use context::{Completion, OpContext};
-pub(crate) use context::{Deliver, clear_current, current, set_current};
+pub(crate) use context::{Deliver, clear_current, current, is_inside_any, set_current};
 pub use current::CurrentOp;
 pub(crate) use deferred::Deferred;
 #[cfg(all(test, loom))]

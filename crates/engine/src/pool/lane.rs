@@ -2,7 +2,7 @@
 
 use super::seat::WorkerSeat;
 use crate::sched::queue_of;
-use crate::sync::{AtomicU64, AtomicUsize, CachePadded, Ordering, full_fence_after_rmw};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, CachePadded, Ordering, full_fence_after_rmw};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Workers beyond the configured ones that may stand in for workers blocked in a wait.
@@ -25,7 +25,15 @@ pub(crate) struct Lane {
     excess: AtomicUsize,
     /// Workers that have stepped aside.
     aside: AtomicUsize,
+    /// Which queues go here: [`LENT`] ones, [`KEPT`] ones, or none yet.
+    queues: AtomicU32,
+    /// Whether its worker sleeps for a moment only, and will look by itself.
+    napping: AtomicBool,
 }
+
+/// Bits of [`Lane::queues`].
+const LENT: u32 = 1;
+const KEPT: u32 = 2;
 
 impl Lane {
     pub(crate) fn new(number: u16, in_order: bool, workers: usize) -> Self {
@@ -38,7 +46,40 @@ impl Lane {
             returned: Mutex::new(Vec::new()),
             excess: AtomicUsize::new(0),
             aside: AtomicUsize::new(0),
+            queues: AtomicU32::new(0),
+            napping: AtomicBool::new(false),
         }
+    }
+
+    /// Notes that a queue goes here, which lends its worker's place or does not.
+    pub(crate) fn serve(&self, lent: bool) {
+        let bit = if lent { LENT } else { KEPT };
+        // ORDERING: a flag of its own; who does not see it yet lends nothing.
+        if self.queues.load(Ordering::Relaxed) & bit == 0 {
+            // ORDERING: as above.
+            self.queues.fetch_or(bit, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether who waits may take the place of its worker: all its queues allow it, and it has had one worker alone.
+    #[inline]
+    pub(crate) fn lends(&self) -> bool {
+        // ORDERING: as in serve(); pairs with take_seat() for the rest.
+        self.queues.load(Ordering::Relaxed) == LENT && self.taken.load(Ordering::Acquire) == 1
+    }
+
+    /// Says whether the worker naps. It looks for work once more after it has said that it does not.
+    pub(crate) fn set_napping(&self, napping: bool) {
+        // ORDERING: SeqCst: pairs with naps().
+        self.napping.swap(napping, Ordering::SeqCst);
+        full_fence_after_rmw();
+    }
+
+    /// Whether the worker will look by itself for what was published before this call.
+    #[inline]
+    pub(crate) fn naps(&self) -> bool {
+        // ORDERING: SeqCst: the publisher's look after it has published; pairs with set_napping().
+        self.napping.load(Ordering::SeqCst)
     }
 
     pub(crate) fn native_queue(&self) -> usize {

@@ -12,6 +12,7 @@ mod aside;
 mod blocked;
 mod delivery;
 mod gate;
+mod guest;
 mod host;
 mod inline;
 mod lane;
@@ -30,6 +31,8 @@ mod worker;
 
 pub use aside::{aside, is_worker};
 pub(crate) use blocked::BlockedWorker;
+pub(crate) use guest::Guest;
+pub use guest::is_called_away;
 pub(crate) use host::DirectHost;
 pub use host::Host;
 pub use policy::Policy;

@@ -4,7 +4,7 @@ use super::host::Host;
 use super::lane::Lane;
 use super::policy::{Placement, Policy};
 use super::vigil::Vigil;
-use crate::op::Deferred;
+use crate::op::{Deferred, InOrder};
 use crate::sched::{LANES, Registrar};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, CachePadded, Ordering, thread_cell};
 use crate::trace::Recorder;
@@ -94,6 +94,13 @@ impl Pool {
             }
             lane
         })
+    }
+
+    /// The lane of a queue in the order of the pushes.
+    pub(crate) fn lane_of_queue(&self, queue: InOrder) -> u16 {
+        let number = self.placement.lane_in_order(queue);
+        self.lane(number).serve(queue.is_lent());
+        number
     }
 
     pub(super) fn lanes(&self) -> impl Iterator<Item = &Lane> {

@@ -1,5 +1,6 @@
 //! Who is woken, or started, for what was pushed or became ready.
 
+use super::guest::Guest;
 use super::lane::Lane;
 use super::seat::WorkerSeat;
 use super::state::Pool;
@@ -35,18 +36,18 @@ impl Pool {
             return;
         }
         let lane = self.lane(lane);
-        if lane.wants_waking() && !(hosted && self.is_gate_shut()) {
+        if lane.wants_waking() && !(hosted && self.is_gate_shut()) && !lane.naps() {
             self.wake_one(lane, false);
         }
     }
 
     /// A wait was published. It needs no worker: if nobody is about to register it, its thread does, instead of waking
     /// one, who would then have its processor.
-    pub(crate) fn asked(self: &Arc<Self>) {
+    pub(crate) fn asked(self: &Arc<Self>, guest: &mut Guest<'_>) {
         if self.placement.is_inline() {
             self.run_inline(false);
-        } else if self.lane(0).wants_waking() {
-            self.help();
+        } else if self.lane(0).wants_waking() || self.lends() {
+            self.help(guest);
         }
     }
 
@@ -63,11 +64,18 @@ impl Pool {
         if ready { 0 } else { lane.idle() }
     }
 
-    /// Registers some of what was pushed, for a waiter: nobody else may be free to.
-    pub(crate) fn help(self: &Arc<Self>) {
+    /// Registers some of what was pushed, for a waiter: nobody else may be free to. It then takes the places that are
+    /// [lent](super::guest).
+    pub(crate) fn help(self: &Arc<Self>, guest: &mut Guest<'_>) {
         self.registrar.drive(None, &mut PullNothing { register: true });
         if self.placement.is_inline() {
             return self.run_inline(true);
+        }
+        if self.welcomes_guests() {
+            for lane in self.lanes().filter(|lane| !lane.lends()) {
+                self.wake_for_ready(lane);
+            }
+            self.receive(guest);
         }
         self.wake_for_all();
     }

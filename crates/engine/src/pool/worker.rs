@@ -30,6 +30,8 @@ const LOOKS: u32 = 72;
 const PAUSES: u32 = 48;
 /// Looks where ops go one by one: whom the last one has answered may have to wake up on this processor. 10 us.
 const LOOKS_IN_ORDER: u32 = 24;
+/// The same where who waits may take its place: it soon naps, and looks again.
+const LOOKS_LENT: u32 = 4;
 /// Looks after which it lets others run: one may have what this one looks for, and no processor.
 const SPINS: u32 = 16;
 
@@ -102,7 +104,7 @@ pub(super) fn work(
         worker.search();
         if !pool.is_over() && lane.take_excess() {
             worker.retire(parker);
-        } else if looks < if lane.in_order { LOOKS_IN_ORDER } else { worker.patience } && !pool.is_stopping() {
+        } else if looks < worker.looks() && !pool.is_stopping() {
             looks += 1;
             for _ in 0..PAUSES.min(4 * looks) {
                 spin_hint();
@@ -120,6 +122,15 @@ pub(super) fn work(
 }
 
 impl Worker<'_> {
+    /// Looks for work before it sleeps.
+    fn looks(&self) -> u32 {
+        match (self.lane.in_order, self.lane.lends()) {
+            (true, true) => LOOKS_LENT,
+            (true, false) => LOOKS_IN_ORDER,
+            (false, _) => self.patience,
+        }
+    }
+
     /// Whether hosted ops are due: so many native ones have run since the last chance they had.
     #[inline]
     fn owes_hosted(&mut self) -> bool {

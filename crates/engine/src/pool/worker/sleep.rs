@@ -8,6 +8,11 @@ use std::time::{Duration, Instant};
 const LOOKS_OF_WOKEN: u32 = 8 * LOOKS;
 /// A sleep that was not worth its system calls.
 const NAP: Duration = Duration::from_micros(200);
+/// How long the first nap is, how long naps become, and after how long a worker that naps sleeps. Models know no time: there
+/// is one nap, and it is over when it begins.
+const SHORTEST_NAP: Duration = Duration::from_micros(if cfg!(loom) { 0 } else { 50 });
+const LONGEST_NAP: Duration = Duration::from_micros(if cfg!(loom) { 0 } else { 1000 });
+const NAPPING: Duration = Duration::from_millis(if cfg!(loom) { 0 } else { 20 });
 
 impl Worker<'_> {
     /// Sleeps until woken. Answers whether to go on; see `sleep.md`.
@@ -25,7 +30,9 @@ impl Worker<'_> {
             self.lane.drowse();
         }
         let asleep = Instant::now();
-        self.rest(parker);
+        if !(self.lane.lends() && self.nap(parker)) {
+            self.rest(parker);
+        }
         // Waking it takes its publisher a system call, and everybody 50 us.
         self.patience = if asleep.elapsed() < NAP { LOOKS_OF_WOKEN.min(2 * self.patience) } else { LOOKS };
         if self.pool.is_stopping() {
@@ -37,6 +44,37 @@ impl Worker<'_> {
             return !self.leaves();
         }
         true
+    }
+
+    /// Sleeps for moments, and looks for work in between, while its last op is not long ago: until it has found some or has a
+    /// token, which it answers. Pushes wake nobody meanwhile, so that [who waits](crate::pool::guest) can be in its place.
+    fn nap(&self, parker: &Parker) -> bool {
+        self.lane.set_napping(true);
+        let mut idle = Duration::ZERO;
+        let woken = loop {
+            let nap = idle.clamp(SHORTEST_NAP, LONGEST_NAP);
+            let woken = if parker.park(Some(Instant::now() + nap)) { Some(true) } else { self.look_up(parker) };
+            idle += nap;
+            if woken.is_some() || idle >= NAPPING {
+                break woken;
+            }
+        };
+        self.lane.set_napping(false);
+        // What was pushed until here woke nobody.
+        woken.or_else(|| self.look_up(parker)).unwrap_or(false)
+    }
+
+    /// Wakes up if there is something to do and no guest does it. Answers whether it has.
+    fn look_up(&self, parker: &Parker) -> Option<bool> {
+        if !self.has_work() || !self.lane.try_rouse() {
+            return None;
+        }
+        if !self.seat.claim() {
+            // As above: somebody has claimed this sleeper.
+            self.lane.drowse();
+            parker.park(None);
+        }
+        Some(true)
     }
 
     /// Sleeps until it has a token. The host hears of it if that takes long, as often as it wants to.

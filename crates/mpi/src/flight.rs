@@ -1,0 +1,86 @@
+//! Calls under way: how far they have come, and why they go no further.
+
+use crate::agree::Headers;
+use crate::pace::Pace;
+use crate::{MpiError, header};
+use std::time::Duration;
+
+/// How often ranks of this machine are looked for.
+pub(crate) const ALIVE_EVERY: Duration = Duration::from_millis(50);
+
+/// A call that is being carried out, by one thread after another.
+pub struct Flight {
+    /// Its number among the collectives; none for a message.
+    pub(crate) number: Option<u64>,
+    pub(crate) phase: Phase,
+    pub(crate) pace: Pace,
+    /// When ranks of this machine are looked for next.
+    pub(crate) alive: Duration,
+}
+
+impl Flight {
+    pub(crate) fn new(number: Option<u64>, bytes: usize) -> Self {
+        Self { number, phase: Phase::New, pace: Pace::new(bytes), alive: ALIVE_EVERY }
+    }
+}
+
+/// How far a call has come.
+pub(crate) enum Phase {
+    /// Nothing has left this rank.
+    New,
+    /// Headers are on their way.
+    Agreeing(Box<Headers>),
+    /// The header of a message is.
+    Announced(Box<header::Bytes>, u64),
+    /// All ranks agree.
+    Agreed,
+    /// MPI moves the data.
+    Moving(u64),
+}
+
+/// What has come of a call for now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carried {
+    /// It is complete on this rank.
+    Out,
+    /// The thread was called away.
+    On,
+}
+
+/// Answers whether the thread that carries a call out is called away from it; given is whether the call has turned out to be
+/// long, so that it is slept for.
+pub type Away<'a> = &'a mut dyn FnMut(bool) -> bool;
+
+/// Why a call goes no further.
+pub(crate) enum Halt {
+    /// The thread was called away: the call is where its phase says.
+    Away,
+    /// It has failed.
+    Failed(Stopped),
+}
+
+/// What a call has come to, in words, and whether MPI may still touch its memory.
+pub(crate) struct Stopped {
+    pub(crate) reason: String,
+    pub(crate) abandoned: bool,
+}
+
+impl Halt {
+    pub(crate) fn failed(reason: String) -> Self {
+        Self::Failed(Stopped { reason, abandoned: false })
+    }
+
+    /// The same, of a call whose own memory MPI has not seen.
+    pub(crate) fn without_memory(self) -> Self {
+        match self {
+            Self::Failed(Stopped { reason, .. }) => Self::failed(reason),
+            Self::Away => self,
+        }
+    }
+}
+
+impl From<MpiError> for Halt {
+    fn from(error: MpiError) -> Self {
+        Self::failed(error.to_string())
+    }
+}
