@@ -40,6 +40,50 @@ def test_what_is_no_shape(given: Callable[[Any], Any], shape: Any) -> None:
         given(shape)
 
 
+def test_an_unknown_length_is_none() -> None:
+    makers: list[Callable[[], Any]] = [
+        lambda: _product().infer_shape(x=(-1, 3)),
+        lambda: _product().simple_bind(x=(-1, 3), w=(3, 4)),
+        lambda: Variable("x", shape=(-1, 3)),
+    ]
+    for make in makers:
+        with pytest.raises(ValueError, match=r"the shape of 'x' .* None is one that is not known, and \(-1, 3\)"):
+            make()
+    with pytest.raises(GraphError, match=r"variable 'x': '__shape__' is \(-1, 3\), .* negative: .* is None"):
+        weft.exp(Variable("x", __shape__="(-1, 3)")).infer_shape()
+    op = weft.register_op("test_negative_rule", infer=weft.ops.like_first)(np.copyto)
+    op.set_attribute("infer_shape", lambda attributes, ins, outs: (ins, [(-1, 3)]))
+    with pytest.raises(ShapeError, match="'n'.*a length of a shape is -1: write None"):
+        weft.symbol.test_negative_rule(Variable("x"), name="n").infer_shape(x=(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("layout", "said"),
+    [
+        ("NCCW", "'C' is said twice"),
+        ("NC?W", "'[?]' is no axis"),
+        ("nchw", "before 'n' no length of its blocks is said"),
+        ("NHW4c", "blocks along 'C' and no such axis"),
+        ("NCHW4", "behind 4 there is no axis"),
+        ("", "it has no axes"),
+        ("NCW", r"layout 'NCW' has other axes than its shape \(1, 2, 3, 3\)"),
+    ],
+)
+def test_what_is_no_layout(layout: str, said: str) -> None:
+    net = weft.exp(Variable("x", shape=(1, 2, 3, 3)))
+    for graph in (Graph(net), weft.graph.infer_shape(Graph(net))):
+        with pytest.raises(GraphError, match=f"variable 'x': .*{said}"):
+            weft.graph.correct_layout(graph, {"x": layout})
+        assert weft.graph.correct_layout(graph, {"x": "NCHW2c"}).attrs["layout"][0] == "NCHW2c"
+
+
+def test_a_rule_for_layouts_answers_layouts() -> None:
+    op = weft.register_op("test_no_layout", infer=weft.ops.like_first)(np.copyto)
+    op.set_attribute("layout", lambda attributes, ins, last, outs: (["NCCW"], [None]))
+    with pytest.raises(GraphError, match=r"'n' \(op 'test_no_layout'\): its layout rule answers 'NCCW' is no layout"):
+        weft.graph.correct_layout(Graph(weft.symbol.test_no_layout(Variable("x"), name="n")), {"x": "NCHW"})
+
+
 def test_lengths_may_be_of_numpy() -> None:
     assert Variable("x", shape=np.array([2, 3])).infer_shape()[0] == [(2, 3)]
     assert Variable("x", shape=np.int64(2).item()).infer_shape()[0] == [(2,)]

@@ -13,6 +13,7 @@ pub use key::{KEYS, canonical};
 pub use lookup::Registry;
 pub use op::{OPERANDS, Op};
 pub use rule::{
-    Call, Cost, Differentiated, Given, GradientRule, Identity, LayoutRule, Layouts, OpCost, RuleError, Saying,
-    SetInputAttribute, ShapeRule, SharedGradient, SharedLayout, SharedShapeRule, SharedTypeRule, TextRule, TypeRule,
+    Call, Cost, Differentiated, Given, GradientRule, Identity, LayoutRule, Layouts, OpCost, OpWorkspace, RuleError,
+    Saying, SetInputAttribute, ShapeRule, SharedGradient, SharedLayout, SharedShapeRule, SharedTypeRule, TextRule,
+    TypeRule,
 };

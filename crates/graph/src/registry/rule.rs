@@ -157,6 +157,9 @@ pub enum Identity {
 /// The value of `cost`.
 pub type OpCost = Arc<dyn Fn(&Call<'_>) -> Result<Cost, RuleError> + Send + Sync>;
 
+/// The value of `workspace`: bytes that a call needs while it runs.
+pub type OpWorkspace = Arc<dyn Fn(&Call<'_>) -> Result<u64, RuleError> + Send + Sync>;
+
 /// The value of `set_input_attribute`: called with a variable that was made for input `index`, sets its attributes.
 pub type SetInputAttribute = Arc<dyn Fn(&Attributes, &NodeRef, usize) -> Result<(), RuleError> + Send + Sync>;
 
