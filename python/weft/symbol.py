@@ -234,7 +234,9 @@ class _Room:
 def _lengths(name: str, shape: Any) -> tuple[int | None, ...]:  # noqa: ANN401 - as it was written
     from weft.errors import ArgumentTypeError, ArgumentValueError  # noqa: PLC0415 - for the mistaken
 
-    said = f"the shape of {name!r} is a tuple of lengths, in which None is one that is not known, and {shape!r} was given"
+    said = (
+        f"the shape of {name!r} is a tuple of lengths, in which None is one that is not known, and {shape!r} was given"
+    )
     try:
         listed = (shape,) if isinstance(shape, int) else tuple(shape)
         lengths = tuple(None if each is None else _index(each) for each in listed)

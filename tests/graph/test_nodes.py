@@ -50,14 +50,16 @@ def test_what_is_noted_is_no_attribute() -> None:
 
 
 def test_an_op_that_nobody_registered_takes_anything() -> None:
-    text = json.dumps({
-        "nodes": [
-            {"op": "null", "name": "x", "inputs": []},
-            {"op": "test_nobodys", "name": "e", "attrs": {"any": "thing"}, "inputs": [[0, 0, 0]]},
-        ],
-        "arg_nodes": [0],
-        "heads": [[1, 0, 0]],
-    })
+    text = json.dumps(
+        {
+            "nodes": [
+                {"op": "null", "name": "x", "inputs": []},
+                {"op": "test_nobodys", "name": "e", "attrs": {"any": "thing"}, "inputs": [[0, 0, 0]]},
+            ],
+            "arg_nodes": [0],
+            "heads": [[1, 0, 0]],
+        }
+    )
     node = weft.symbol.load_json(text).get_node()
     assert Node(node.op, "again", {"more": 1}, node.inputs).attrs == {"more": 1}
 

@@ -230,7 +230,7 @@ def broadcast_of_ufunc(ufunc: np.ufunc) -> Callable[..., Aval | tuple[Aval, ...]
     Aval(shape=(3, 2), dtype=dtype('bool'), weak=False)
     """
 
-    def infer(*avals: Aval, dtype: Any = None) -> Aval | tuple[Aval, ...]:
+    def infer(*avals: Aval, dtype: npt.DTypeLike | None = None) -> Aval | tuple[Aval, ...]:
         shape = broadcast_shapes(*(aval.shape for aval in avals))
         kinds = [kind_of(aval) for aval in avals]
         found = ufunc_dtypes(ufunc, kinds, None if dtype is None else as_dtype(dtype))[1]

@@ -104,7 +104,7 @@ def apart(x: Any) -> Any:  # noqa: ANN401 - an array, or anything else as it is
     return tape_apart(x, None, leaf=False)[0] if isinstance(x, NDArray) and x._known else x
 
 
-def _constant(x: Any) -> Any:
+def _constant(x: Any) -> Any:  # noqa: ANN401 - an array-like or a symbol
     if is_symbol(x):
         return compose(_op, (x,), {})
     with paused():

@@ -99,7 +99,10 @@ pub(crate) fn graph_infer_type(
 ) -> PyResult<GraphCore> {
     let mut dtypes = HashMap::new();
     for (name, dtype) in known {
-        dtypes.insert(name.extract::<String>()?.into(), dtype_from_python(&dtype)?);
+        let name = name.extract::<String>()?;
+        let found = dtype_from_python(&dtype)
+            .map_err(|error| errors::argument_type(py, &format!("the dtype of '{name}': {}", error.value(py))))?;
+        dtypes.insert(name.into(), found);
     }
     let infer = if assume { passes::infer_type } else { passes::infer_type_partial };
     done(py, infer(&graph.0, &dtypes, key))

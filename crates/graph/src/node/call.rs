@@ -94,6 +94,20 @@ impl Node {
         }
     }
 
+    /// Refuses a call whose inputs are still to come.
+    pub fn check_complete(&self) -> Result<()> {
+        let Some(op) = self.op.as_ref().filter(|op| self.inputs.is_empty() && op.is_registered()) else {
+            return Ok(());
+        };
+        match op.num_inputs(&self.attributes)? {
+            None | Some(0) => Ok(()),
+            Some(_) => Err(GraphError::at(
+                self,
+                "its inputs are still to come: call the symbol with them, and use what that returns",
+            )),
+        }
+    }
+
     /// The same call on other inputs and after other nodes, under the same name and with a copy of its texts.
     #[must_use]
     pub fn rebuilt(&self, inputs: Vec<NodeEntry>, control: Vec<NodeRef>) -> Self {

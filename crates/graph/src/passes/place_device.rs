@@ -43,9 +43,10 @@ pub fn place_device<S: BuildHasher>(
         } else {
             let mut known: Vec<_> = assign.keys().map(String::as_str).collect();
             known.sort_unstable();
+            let known = if known.is_empty() { "no group".into() } else { known.join(", ") };
             return Err(GraphError::at(
                 node,
-                format!("its group '{group}' has no device: devices are assigned to {}", known.join(", ")),
+                format!("its group '{group}' has no device: devices are assigned to {known}"),
             ));
         }
     }

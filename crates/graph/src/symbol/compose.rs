@@ -142,7 +142,9 @@ fn inputs_of(op: &Arc<Op>, name: &Arc<str>, attributes: &Attributes, arguments: 
     };
     let mut inputs = Vec::with_capacity(arguments.positional.len());
     for symbol in &arguments.positional {
-        inputs.push(symbol.single().map_err(within)?.clone());
+        let entry = symbol.single().map_err(within)?;
+        entry.node.check_complete()?;
+        inputs.push(entry.clone());
     }
     let wanted = op.num_inputs(attributes)?;
     if wanted == Some(inputs.len()) && arguments.keyword.is_empty() {

@@ -20,7 +20,7 @@ pub fn layout_axes(text: &str) -> Result<Vec<LayoutAxis>, String> {
     let mut axes: Vec<LayoutAxis> = Vec::with_capacity(text.len());
     let mut digits = String::new();
     for letter in text.chars() {
-        let axis = match letter {
+        let found = match letter {
             '0'..='9' => {
                 digits.push(letter);
                 continue;
@@ -36,10 +36,10 @@ pub fn layout_axes(text: &str) -> Result<Vec<LayoutAxis>, String> {
             }
             other => return Err(no_layout(text, &format!("'{other}' is no axis"))),
         };
-        if axes.iter().any(|known| known.name == axis.name && known.block.is_some() == axis.block.is_some()) {
+        if axes.iter().any(|known| known.name == found.name && known.block.is_some() == found.block.is_some()) {
             return Err(no_layout(text, &format!("'{letter}' is said twice")));
         }
-        axes.push(axis);
+        axes.push(found);
     }
     if !digits.is_empty() {
         return Err(no_layout(text, &format!("behind {digits} there is no axis")));
