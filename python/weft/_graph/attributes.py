@@ -17,14 +17,14 @@ class NodeAttributes(dict[str, Any]):
     Examples
     --------
     >>> import weft
-    >>> node = weft.sum(weft.symbol.Variable("x"), axis=(0,), keepdims=True).get_node()
-    >>> node.attrs["keepdims"], {**node.attrs, "keepdims": False}
-    (True, {'axis': (0,), 'keepdims': False})
+    >>> node = weft.symbol.create("permute_dims", axes=(1, 0))(weft.symbol.Variable("x")).get_node()
+    >>> node.attrs, {**node.attrs, "axes": (0, 1)}
+    ({'axes': (1, 0)}, {'axes': (0, 1)})
     """
 
     __slots__ = ()
 
-    def _refuse(self, *_: object, **__: object) -> NoReturn:
+    def _refuse(self: Any, *_: object, **__: object) -> NoReturn:
         raise ArgumentTypeError(
             "the attributes of a node are read only: make another node, as in weft.graph.Node(node.op, node.name, "
             "{**node.attrs, key: value}, node.inputs, node.control_deps), or note a text by node.set_attr(key, text)"

@@ -127,7 +127,9 @@ _op.add_argument("x", "array", "What becomes a constant.")
 
 
 @overload
-def stop_gradient(x: Symbol, /) -> Symbol: ...
+def stop_gradient(  # pyright: ignore[reportOverlappingOverload] - a symbol is no array-like, but has what one has
+    x: Symbol, /
+) -> Symbol: ...
 @overload
 def stop_gradient(x: ArrayLike, /) -> NDArray: ...
 def stop_gradient(x: ArrayLike | Symbol, /) -> NDArray | Symbol:
