@@ -53,7 +53,7 @@ fn parted<'py>(
     is_variable: bool,
 ) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
     let (given, texts) = (PyDict::new(py), PyDict::new(py));
-    let items = attrs.map(|attrs| attrs.items()).transpose()?;
+    let items = attrs.map(PyMappingMethods::items).transpose()?;
     for item in items.iter().flatten() {
         let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
         let Ok(name) = key.cast::<PyString>() else {
