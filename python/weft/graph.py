@@ -181,10 +181,15 @@ def place_device(
     >>> [node.name for node in graph.indexed_graph().nodes], graph.attrs["device"]
     (['x', 'e', 'e_copy_0_cpu:1', 'l'], ['cpu:0', 'cpu:0', 'cpu:1', 'cpu:1'])
     """
+    from weft.errors import GraphError  # noqa: PLC0415 - for the mistaken
     from weft.ops import get_op  # noqa: PLC0415 - which imports what this module imports
 
     names, where = device_names(assign or {}, default)
-    return Graph._of(graph_place_device(core_of(graph), group_key, names, get_op(copy_op)._entry, where))
+    try:
+        copy = get_op(copy_op)._entry
+    except KeyError:
+        raise GraphError(f"no op is named {copy_op!r}, which is to copy: weft.ops.list_ops() names them all") from None
+    return Graph._of(graph_place_device(core_of(graph), group_key, names, copy, where))
 
 
 def place_groups(graph: GraphCore, device: Any, groups: Mapping[str, Any]) -> GraphCore:  # noqa: ANN401 - a device
@@ -270,8 +275,10 @@ def fold_constants(graph: Graph) -> Graph:
     return Graph._of(graph_fold_constants(core_of(graph), evaluate_constant))
 
 
-def print_ir(graph: Graph, entry_attrs: Sequence[str] = (), node_attrs: Sequence[str] = ()) -> str:
+def print_ir(graph: Graph, entry_attrs: str | Sequence[str] = (), node_attrs: str | Sequence[str] = ()) -> str:
     """Return the graph as text, a line for each node, with these attributes of entries and of nodes (PrintGraphIR).
+
+    A text is the name of one attribute.
 
     Examples
     --------
@@ -285,7 +292,8 @@ def print_ir(graph: Graph, entry_attrs: Sequence[str] = (), node_attrs: Sequence
     }
     <BLANKLINE>
     """
-    return graph_print_ir(core_of(graph), list(entry_attrs), list(node_attrs))
+    entries, nodes = ([names] if isinstance(names, str) else list(names) for names in (entry_attrs, node_attrs))
+    return graph_print_ir(core_of(graph), entries, nodes)
 
 
 def draw(graph: Graph, path: str | Path) -> None:

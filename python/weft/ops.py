@@ -29,9 +29,9 @@ from weft._array.rules import (
     scalar_dtype,
     ufunc_dtypes,
 )
-from weft._core import GroupEntry, OpEntry, all_ops, find_op
+from weft._core import GroupEntry, OpEntry, all_ops, canonical_key, find_op
 from weft._graph.described import describe_op
-from weft.errors import ArgumentTypeError
+from weft.errors import ArgumentTypeError, GraphError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -193,8 +193,11 @@ class Op:
         >>> sine.attribute("doctest")
         'cos'
         """
+        key = canonical_key(key)
         if key == "gradient_reads":
             self._check_reads(value)
+        if key == "infer" and not callable(value):
+            raise ArgumentTypeError(f"attribute 'infer' of op {self.name!r} is a function, and {value!r} was given")
         with _lock:
             known = self._entry.level(key)
             self._entry.set_attribute(key, value, level)
@@ -219,8 +222,8 @@ class Op:
             self.reads = value
         elif key == "gradient_refused":
             self.refused = bool(value)
-        elif key == "inplace" and not callable(value):
-            self.inplace = tuple(value)
+        elif key in {"inplace", "mutates"} and not callable(value):
+            setattr(self, key, tuple(value))
 
     def _replace(self, kind: str, compute: Compute, level: int) -> None:
         """Compute by `compute` what was computed some faster way."""
@@ -321,7 +324,18 @@ class Group:
         self._entry = GroupEntry(name)
 
     def set_attribute(self, key: str, value: object, level: int = 10) -> None:
-        """Give each member an attribute, as `Op.set_attribute` does."""
+        """Give each member an attribute, as `Op.set_attribute` does.
+
+        Raises
+        ------
+        ValueError
+            If a member has it at this level already; then nothing has changed.
+        """
+        taken = [op.name for op in self.members if op._entry.level(key) == level]  # noqa: SLF001 - the registry's record
+        if taken:
+            raise GraphError(
+                f"group {self.name!r}: op {taken[0]!r} has an attribute {key!r} at level {level}: give another level"
+            )
         self._entry.add_trigger(lambda op: op.set_attribute(key, value, level))
 
     def add_trigger(self, function: Callable[[Op], object]) -> None:

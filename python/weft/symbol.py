@@ -25,7 +25,7 @@ from weft._symbol import (
     own_operators as _own_operators,
     pullback as _pullback,
 )
-from weft._symbol.composing import function_named, function_of
+from weft._symbol.composing import function_named, function_of, spelled, split_notes
 from weft._symbol.executor import Executor
 from weft._symbol.naming import HIDDEN, AttrScope, NameManager, Prefix, current_texts, named
 from weft._symbol.symbols import Symbol
@@ -127,8 +127,30 @@ def Group(symbols: Any) -> Symbol:  # noqa: N802, ANN401 - its name in NNVM and 
     return Symbol(SymbolCore.group([each._core for each in found]))  # noqa: SLF001 - their own
 
 
-def create(op_name: str, name: str | None = None, **attributes: Any) -> Symbol:  # noqa: ANN401 - the op's
+def create(
+    op_name: str,
+    name: str | None = None,
+    *,
+    attr: dict[str, str] | None = None,
+    **attributes: Any,  # noqa: ANN401 - the op's
+) -> Symbol:
     """Return a call of an op whose inputs come later, by calling the symbol.
+
+    Parameters
+    ----------
+    op_name : str
+        The op.
+    name : str, optional
+        The name of the node.
+    attr : dict of str, optional
+        Texts to note on the node.
+    **attributes
+        The attributes of the call; ``ctx_group`` and the like are noted on the node.
+
+    Raises
+    ------
+    GraphError
+        If there is no such op, or it has no such attribute.
 
     Examples
     --------
@@ -143,7 +165,16 @@ def create(op_name: str, name: str | None = None, **attributes: Any) -> Symbol: 
         op = get_op(op_name)
     except KeyError:
         raise GraphError(f"no op is named {op_name!r}: weft.ops.list_ops() names them all") from None
-    return Symbol(SymbolCore.atom(op._entry, named(name, op.name), attributes, current_texts() or None))  # noqa: SLF001
+    name = named(name, op.name)
+    inputs = [key for key, each in attributes.items() if isinstance(each, Symbol)]
+    if inputs:
+        raise GraphError(
+            f"node {name!r}: the inputs of op {op.name!r} come when the symbol is called, and {inputs[0]!r} is one: "
+            f"weft.symbol.create({op_name!r}, ...)({inputs[0]}=...)"
+        )
+    own, noted = split_notes(op, name, attributes)
+    texts = spelled({**current_texts(), **(attr or {}), **noted})
+    return Symbol(SymbolCore.atom(op._entry, name, own, texts))  # noqa: SLF001 - the registry's record of it
 
 
 def load_json(text: str) -> Symbol:
@@ -201,15 +232,19 @@ class _Room:
 
 
 def _lengths(name: str, shape: Any) -> tuple[int | None, ...]:  # noqa: ANN401 - as it was written
-    from weft.errors import ArgumentTypeError  # noqa: PLC0415 - for the mistaken
+    from weft.errors import ArgumentTypeError, ArgumentValueError  # noqa: PLC0415 - for the mistaken
 
+    said = (
+        f"the shape of {name!r} is a tuple of lengths, in which None is one that is not known, and {shape!r} was given"
+    )
     try:
         listed = (shape,) if isinstance(shape, int) else tuple(shape)
-        return tuple(None if each is None else _index(each) for each in listed)
+        lengths = tuple(None if each is None else _index(each) for each in listed)
     except TypeError:
-        raise ArgumentTypeError(
-            f"the shape of {name!r} is a tuple of lengths, in which None is one that is not known, and {shape!r} was given"
-        ) from None
+        raise ArgumentTypeError(said) from None
+    if any(each is not None and each < 0 for each in lengths):
+        raise ArgumentValueError(said)
+    return lengths
 
 
 def _meant(name: str) -> str:

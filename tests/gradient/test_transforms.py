@@ -104,6 +104,25 @@ def test_stop_gradient() -> None:
     assert found.tolist() == [9.0]
 
 
+@pytest.mark.parametrize("stop", [autograd.stop_gradient, weft.ops.get_op("stop_gradient")])
+def test_stop_gradient_everywhere(stop: Any) -> None:
+    def loss(x: Any) -> Any:
+        return weft.sum(x * stop(x * x))
+
+    given = weft.asarray([3.0, 2.0])
+    program = weft.program(loss)
+    assert program(given).item() == 35.0
+    assert weft.grad(program)(given).tolist() == weft.grad(loss)(given).tolist() == [9.0, 4.0]
+    net = loss(weft.symbol.Variable("x"))
+    for symbol in (net, weft.symbol.load_json(net.tojson())):
+        assert symbol.infer_shape(x=(2,))[1] == [()]
+        assert symbol.gradient("x").eval(x=given)[0].tolist() == [9.0, 4.0]
+    executor = net.simple_bind(x=(2,), type_dict={"x": "float64"})
+    assert executor.forward(is_train=True, x=given)[0].item() == 35.0
+    executor.backward()
+    assert executor.grad_dict["x"].tolist() == [9.0, 4.0]
+
+
 class Cube(autograd.Operation):
     """Of which what is saved is watched."""
 

@@ -1,5 +1,7 @@
 """Mistakes that who follows the pages on symbols, passes and ops makes: each is named, with what to write."""
 
+# ruff: noqa: ARG005 - rules have the parameters that they are called with
+
 from __future__ import annotations
 
 import sys
@@ -36,8 +38,52 @@ def _product() -> Any:
     ids=["infer_shape", "simple_bind", "pass", "Variable"],
 )
 def test_what_is_no_shape(given: Callable[[Any], Any], shape: Any) -> None:
-    with pytest.raises(ArgumentTypeError, match="the shape of 'x' is a tuple of lengths"):
+    with pytest.raises(ArgumentTypeError, match=r"the shape of 'x' is a tuple of lengths"):
         given(shape)
+
+
+def test_an_unknown_length_is_none() -> None:
+    makers: list[Callable[[], Any]] = [
+        lambda: _product().infer_shape(x=(-1, 3)),
+        lambda: _product().simple_bind(x=(-1, 3), w=(3, 4)),
+        lambda: Variable("x", shape=(-1, 3)),
+    ]
+    for make in makers:
+        with pytest.raises(ValueError, match=r"the shape of 'x' .* None is one that is not known, and \(-1, 3\)"):
+            make()
+    with pytest.raises(GraphError, match=r"variable 'x': '__shape__' is \(-1, 3\), .* negative: .* is None"):
+        weft.exp(Variable("x", __shape__="(-1, 3)")).infer_shape()
+    op = weft.register_op("test_negative_rule", infer=weft.ops.like_first)(np.copyto)
+    op.set_attribute("infer_shape", lambda attributes, ins, outs: (ins, [(-1, 3)]))
+    with pytest.raises(ShapeError, match=r"'n'.*a length of a shape is -1: write None"):
+        weft.symbol.test_negative_rule(Variable("x"), name="n").infer_shape(x=(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("layout", "said"),
+    [
+        ("NCCW", "'C' is said twice"),
+        ("NC?W", "'[?]' is no axis"),
+        ("nchw", "before 'n' no length of its blocks is said"),
+        ("NHW4c", "blocks along 'C' and no such axis"),
+        ("NCHW4", "behind 4 there is no axis"),
+        ("", "it has no axes"),
+        ("NCW", r"layout 'NCW' has other axes than its shape \(1, 2, 3, 3\)"),
+    ],
+)
+def test_what_is_no_layout(layout: str, said: str) -> None:
+    net = weft.exp(Variable("x", shape=(1, 2, 3, 3)))
+    for graph in (Graph(net), weft.graph.infer_shape(Graph(net))):
+        with pytest.raises(GraphError, match=f"variable 'x': .*{said}"):
+            weft.graph.correct_layout(graph, {"x": layout})
+        assert weft.graph.correct_layout(graph, {"x": "NCHW2c"}).attrs["layout"][0] == "NCHW2c"
+
+
+def test_a_rule_for_layouts_answers_layouts() -> None:
+    op = weft.register_op("test_no_layout", infer=weft.ops.like_first)(np.copyto)
+    op.set_attribute("layout", lambda attributes, ins, last, outs: (["NCCW"], [None]))
+    with pytest.raises(GraphError, match=r"'n' \(op 'test_no_layout'\): its layout rule answers 'NCCW' is no layout"):
+        weft.graph.correct_layout(Graph(weft.symbol.test_no_layout(Variable("x"), name="n")), {"x": "NCHW"})
 
 
 def test_lengths_may_be_of_numpy() -> None:
@@ -124,3 +170,61 @@ def test_answers_of_rules(badly_ruled: Op) -> None:
     badly_ruled.set_attribute("infer_shape", _one_list)
     with pytest.raises(ShapeError, match=r"'n'.*a pair of lists.*not \[\(2,\)\]"):
         net.infer_shape(x=(2,))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda atom: atom.infer_shape(),
+        lambda atom: atom.infer_type(),
+        lambda atom: atom.eval(),
+        lambda atom: atom.tojson(),
+        lambda atom: atom + 1,
+        lambda atom: weft.graph.print_ir(Graph(atom)),
+    ],
+    ids=["infer_shape", "infer_type", "eval", "tojson", "operator", "print_ir"],
+)
+def test_an_atom_without_inputs_is_named(use: Callable[[Any], Any]) -> None:
+    atom = weft.symbol.create("matmul", name="m")
+    with pytest.raises(GraphError, match=r"node 'm' \(op 'matmul'\): its inputs are still to come: call the symbol"):
+        use(atom)
+    assert atom(Variable("x"), Variable("w")).infer_shape(x=(2, 3), w=(3, 4))[1] == [(2, 4)]
+
+
+def test_what_functions_of_a_gradient_return() -> None:
+    x = Variable("x")
+    with pytest.raises(GraphError, match="hint= returns a symbol, and 3 was returned"):
+        weft.graph.gradient(None, weft.exp(x), x, hint=lambda *_: 3)
+    with pytest.raises(GraphError, match="aggregate= returns a symbol, and None was returned"):
+        weft.graph.gradient(None, weft.exp(x) * x, x, aggregate=lambda _: None)
+    assert (x * x).gradient(x).eval(x=[3.0])[0].tolist() == [6.0]
+    with pytest.raises(GraphError, match="takes variables or their names, and <Symbol exp"):
+        weft.exp(x).gradient([weft.exp(x)])  # type: ignore[list-item]
+
+
+def test_numbers_that_no_node_has() -> None:
+    indexed = Graph(weft.exp(Variable("x"))).indexed_graph()
+    for ask in (indexed.entry_id, indexed.inputs, indexed.control_deps):
+        for number in (-1, 2, 1 << 40):
+            with pytest.raises(GraphError, match=f"there is no node {number}: the graph has 2"):
+                ask(number)
+    with pytest.raises(GraphError, match="node 0 has 1 outputs, and output -1 was asked for"):
+        indexed.entry_id(0, -1)
+
+
+def test_what_is_no_device_no_copy_no_monitor_no_dtype() -> None:
+    with weft.symbol.AttrScope(ctx_group="first"):
+        y = weft.exp(Variable("x"))
+    with pytest.raises(GraphError, match="group 'first' has no device: devices are assigned to no group"):
+        weft.graph.place_device(Graph(y))
+    with pytest.raises(GraphError, match="no op is named 'nope', which is to copy"):
+        weft.graph.place_device(Graph(y), assign={"first": "cpu:0"}, copy_op="nope")
+    with pytest.raises(ArgumentTypeError, match=r"callback\(name, array\), and 3 was given"):
+        y.simple_bind(x=(2,)).set_monitor_callback(3)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentTypeError, match="the dtype of 'x': data type 'nonsense' not understood"):
+        y.infer_type(x="nonsense")
+
+
+def test_one_attribute_is_printed_by_its_name() -> None:
+    graph = weft.graph.infer_shape(Graph(weft.exp(Variable("x"))), {"x": (2,)})
+    assert weft.graph.print_ir(graph, "shape") == weft.graph.print_ir(graph, ["shape"])

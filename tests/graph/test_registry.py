@@ -38,9 +38,51 @@ def test_nnvms_names_mean_the_same() -> None:
         own.set_attribute("gradient", like_first)
 
 
+def test_nnvms_names_reach_who_computes() -> None:
+    @register_op("test_counting", infer=like_first)
+    def count(out: Any, x: Any, state: Any) -> None:
+        state += 1
+        out[...] = x
+
+    count.set_attribute("FMutateInputs", [1])
+    count.set_attribute("FInplaceOption", [(0, 0)])
+    assert (count.mutates, count.inplace) == ((1,), ((0, 0),))
+    state = weft.zeros(1)
+    before = state.version
+    count(weft.ones(2), state)
+    assert state.version == before + 1
+    assert state.tolist() == [1.0]
+
+
+@pytest.mark.parametrize("workspace", [4096, lambda attributes, shapes, dtypes: shapes[0][0] * 1024])
+def test_workspaces_are_planned(workspace: Any) -> None:
+    name = f"test_workspace{callable(workspace)}"
+    op(name).set_attribute("workspace", workspace)
+    x = weft.symbol.Variable("x", shape=(4,))
+    graph = weft.graph.apply_passes(
+        weft.graph.Graph(getattr(weft.symbol, name)(x)), ["InferShape", "InferType", "PlanMemory"]
+    )
+    assert graph.attrs["storage_allocated_bytes"] >= 4096 + 16
+
+
+@pytest.mark.parametrize("cost", [10.0, (1e11, 1e11)])
+def test_a_cost_may_be_a_number(cost: Any) -> None:
+    own = op(f"test_cost{isinstance(cost, tuple)}")
+    own.set_attribute("cost", cost)
+    assert own.attribute("cost") == cost
+
+
 def test_values_are_checked() -> None:
     own = op("test_checked")
-    for key, value in (("infer_shape", "no_such_rule"), ("num_outputs", "two"), ("inplace", 3), ("gradient", None)):
+    for key, value in (
+        ("infer_shape", "no_such_rule"),
+        ("num_outputs", "two"),
+        ("inplace", 3),
+        ("infer", "no function"),
+        ("cost", "much"),
+        ("workspace", -1),
+        ("gradient", None),
+    ):
         if key == "gradient":
             own.set_attribute(key, value)  # says that there is none
             continue
@@ -77,6 +119,21 @@ def test_a_trigger_that_raises_is_heard() -> None:
     group.add_trigger(lambda each: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         op("test_member3").include(group)
+    assert group.members == ()
+
+
+def test_what_a_group_refuses_has_changed_nothing() -> None:
+    group = weft.ops.group("test_refusing")
+    for name in ("test_refused1", "test_refused2"):
+        op(name).include(group)
+    get_op("test_refused2").set_attribute("season", "summer")
+    with pytest.raises(ValueError, match="op 'test_refused2' has an attribute 'season' at level 10"):
+        group.set_attribute("season", "winter")
+    assert get_op("test_refused1").attribute("season", None) is None
+    with pytest.raises(ZeroDivisionError):
+        group.add_trigger(lambda each: 1 / 0)
+    op("test_refused3").include(group)  # nothing is left of what failed
+    assert get_op("test_refused3").attribute("season", None) is None
 
 
 def test_descriptions() -> None:

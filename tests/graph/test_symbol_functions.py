@@ -481,3 +481,42 @@ def test_nodes_of_functions_are_bound_and_differentiated_twice() -> None:
     executor.forward(is_train=True)
     executor.backward()
     np.testing.assert_allclose(executor.grad_dict["x"].numpy(), weft.grad(function)(data).numpy(), rtol=1e-12)
+
+
+def test_what_arrays_can_do_symbols_can() -> None:
+    given = np.array([1, 2, 4])
+    x = Variable("x")
+    cases: list[Callable[[Any], Any]] = [
+        lambda x: 1 << x,
+        lambda x: 64 >> x,
+        lambda x: divmod(x, 3),
+        lambda x: divmod(9, x),
+        lambda x: [3, 2, 1] - x,
+        lambda x: x * (1, 2, 3),
+        lambda x: round(x / 3, 1),
+        lambda x: x.reshape(3, 1).flatten(),
+        lambda x: (x * 1j).imag + x.real,
+    ]
+    for case in cases:
+        found, expected = (
+            each if isinstance(each, tuple) else (each,) for each in (case(x), case(weft.asarray(given)))
+        )
+        assert [symbol.eval(x=given)[0].tolist() for symbol in found] == [array.tolist() for array in expected]
+
+
+def test_what_symbols_cannot_do() -> None:
+    x = Variable("x")
+    for use in (float, int, complex, np.asarray):
+        with pytest.raises(TypeError, match="a symbol has no values yet: compute it by eval"):
+            use(x)
+    with pytest.raises(TypeError, match="no element of it is written to"):
+        x[0] = 1
+    y = x
+    y += 1
+    assert (x.name, y.list_arguments()) == ("x", ["x"])  # another symbol has the name
+
+
+def test_dtypes_as_far_as_they_follow() -> None:
+    y = Variable("x") @ Variable("w")
+    assert y.infer_type_partial() == ([None, None], [None], [])
+    assert y.infer_type_partial(x="float64")[0][0] == np.dtype("float64")

@@ -237,3 +237,30 @@ def test_ops_that_weft_lacks_are_named_at_once(tmp_path: Path) -> None:
     (tmp_path / "net-symbol.json").write_text(json.dumps(graph))
     with pytest.raises(weft.errors.GraphError, match=r"nobody has registered: First \(2\), Second \(1\)"):
         weft.mxnet.load_checkpoint(tmp_path / "net", 0)
+
+
+def test_mxnet_stops_gradients_by_both_of_its_names() -> None:
+    for name in ("BlockGrad", "stop_gradient"):
+        nodes = [
+            {"op": "null", "name": "x", "inputs": []},
+            {"op": name, "name": "stopped", "inputs": [[0, 0, 0]]},
+            {"op": "elemwise_mul", "name": "product", "inputs": [[0, 0, 0], [1, 0, 0]]},
+        ]
+        graph = {"nodes": nodes, "arg_nodes": [0], "heads": [[2, 0, 0]], "attrs": {"mxnet_version": ["int", 10901]}}
+        net = weft.symbol.load_json(json.dumps(graph))
+        assert net.gradient("x").eval(x=weft.asarray([3.0]))[0].tolist() == [3.0]
+    x = weft.symbol.Variable("x")
+    assert (weft.symbol.BlockGrad(x) * x).gradient("x").eval(x=weft.asarray([3.0]))[0].tolist() == [3.0]
+
+
+def test_an_unknown_length_of_a_file() -> None:
+    for version, text in ((10901, "(0, 3)"), (20000, "(-1, 3)"), (10901, "(2L, -1L)")):
+        nodes = [
+            {"op": "null", "name": "x", "attrs": {"__shape__": text}, "inputs": []},
+            {"op": "exp", "name": "e", "inputs": [[0, 0, 0]]},
+        ]
+        graph = {"nodes": nodes, "arg_nodes": [0], "heads": [[1, 0, 0]], "attrs": {"mxnet_version": ["int", version]}}
+        net = weft.symbol.load_json(json.dumps(graph))
+        for each in (net, weft.symbol.load_json(net.tojson())):
+            assert each.infer_shape(x=(2, 3))[1] == [(2, 3)]
+            assert each.infer_shape_partial()[0] == [(None, 3) if "3" in text else (2, None)]

@@ -82,7 +82,7 @@ mod _core {
     #[pymodule_export]
     use super::graph::symbols::SymbolCore;
     #[pymodule_export]
-    use super::graph::values::{Operand, format_value, parse_value};
+    use super::graph::values::{Operand, format_value, layout_axes, parse_value};
     #[pymodule_export]
     use super::process::{_after_fork_child, _after_fork_parent, _before_fork, _exit_drain};
     #[pymodule_export]

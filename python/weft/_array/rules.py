@@ -230,10 +230,11 @@ def broadcast_of_ufunc(ufunc: np.ufunc) -> Callable[..., Aval | tuple[Aval, ...]
     Aval(shape=(3, 2), dtype=dtype('bool'), weak=False)
     """
 
-    def infer(*avals: Aval) -> Aval | tuple[Aval, ...]:
+    def infer(*avals: Aval, dtype: npt.DTypeLike | None = None) -> Aval | tuple[Aval, ...]:
         shape = broadcast_shapes(*(aval.shape for aval in avals))
         kinds = [kind_of(aval) for aval in avals]
-        results = tuple(Aval(shape, dtype) for dtype in ufunc_dtypes(ufunc, kinds)[1])
+        found = ufunc_dtypes(ufunc, kinds, None if dtype is None else as_dtype(dtype))[1]
+        results = tuple(Aval(shape, each) for each in found)
         return results[0] if len(results) == 1 else results
 
     return infer

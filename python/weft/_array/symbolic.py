@@ -144,8 +144,19 @@ def compose(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any], out: ob
     >>> compose(weft.ops.get_op("add"), (weft.symbol.Variable("x"), 1), {}).list_arguments()
     ['x']
     """
-    from weft._symbol.composing import compose_call  # noqa: PLC0415 - which knows the functions of arrays
+    from weft._symbol.composing import compose_call, constant  # noqa: PLC0415 - which knows the functions of arrays
 
     if out is not None:
         raise GraphError(f"{op.name}() of symbols has no out=: what is written where is decided when it is bound")
-    return compose_call(op, arrays, attributes)
+    if op.ufunc is None or not attributes:
+        return compose_call(op, arrays, attributes)
+    mask = attributes.get("where", True)
+    rest = {key: each for key, each in attributes.items() if key != "where" and each is not None}
+    found = compose_call(op, arrays, rest)
+    if isinstance(mask, bool):
+        return found
+    from weft._array.searching import where  # noqa: PLC0415 - for those alone who choose
+
+    # What is not computed is undefined where there is no out=.
+    given = constant(mask)
+    return where(given, found, 0) if op.nout == 1 else tuple(where(given, each, 0) for each in found)

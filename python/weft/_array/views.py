@@ -89,6 +89,8 @@ def register_view(
             return result
 
         op = register_op(name, infer=infer, aliases=aliases)(compute)
+        code = layout.__code__
+        op.set_attribute("attribute_names", code.co_varnames[2 : code.co_argcount + code.co_kwonlyargcount])
         op.set_attribute("view", show)
         op.set_attribute("shares_memory", value=True)
         return show

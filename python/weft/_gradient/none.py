@@ -26,6 +26,8 @@ no_gradient(
 )  # fmt: skip
 #: Of no operand.
 no_gradient("arange", "constant", "eye", "fft.fftfreq", "fft.rfftfreq", "linspace")
+#: Of an operand that is to be taken for a constant.
+no_gradient("stop_gradient")
 #: Draws: their parameters are no operands of a derivative. What a loss needs of it is computed from draws of a fixed distribution.
 refuse_gradient(
     "random.beta", "random.binomial", "random.bytes", "random.chisquare", "random.choice", "random.dirichlet",

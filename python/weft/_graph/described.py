@@ -40,6 +40,15 @@ _IDENTITIES: dict[str, str] = {"astype": "like", "reshape": "like", "conj": "rea
 #: Ops that are no ufuncs, and yet make each element of those at its place.
 _ELEMENTWISE = frozenset({"where", "astype", "round", "nan_to_num"})
 
+_REDUCING = ("axis", "dtype", "initial", "keepdims")
+#: Attributes of ops whose functions take any keywords, and hand them on.
+_ATTRIBUTES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("sum", "prod", "max", "min", "all", "any", "mean", "ptp"), _REDUCING),
+    **dict.fromkeys(("nansum", "nanprod", "nanmax", "nanmin", "nanmean"), _REDUCING),
+    **dict.fromkeys(("std", "var", "nanstd", "nanvar"), (*_REDUCING, "correction")),
+    "interp": ("left", "right", "period"),
+}
+
 
 def describe_op(op: Op) -> None:
     """Give an op that was just made the attributes that follow from its registration.
@@ -66,7 +75,7 @@ def describe_op(op: Op) -> None:
     entry.hold("infer", op.infer, LEVEL)
     entry.hold("cost", _cost, LEVEL)
     if keywords is not None:
-        entry.hold("attribute_names", keywords, LEVEL)
+        entry.set_attribute("attribute_names", keywords, LEVEL)
     entry.set_forward(_Forward(op), LEVEL)
     if op.name in _IDENTITIES:
         entry.set_attribute("identity", _IDENTITIES[op.name], LEVEL)
@@ -79,7 +88,7 @@ def _operands(op: Op) -> tuple[tuple[str, ...], int | None, tuple[str, ...] | No
     """Return the names and the number of operands, and the names of attributes; None for any."""
     if op.ufunc is not None:
         count = op.ufunc.nin
-        return (("x",) if count == 1 else tuple(f"x{at + 1}" for at in range(count))), count, ()
+        return (("x",) if count == 1 else tuple(f"x{at + 1}" for at in range(count))), count, ("dtype",)
     compute = op.compute["cpu"]
     code: Any = getattr(compute, "__code__", None)
     if code is None:
@@ -92,6 +101,8 @@ def _operands(op: Op) -> tuple[tuple[str, ...], int | None, tuple[str, ...] | No
     if open_ended and rule is not None and not rule.co_flags & _DOUBLE_STAR:
         only = rule.co_varnames[rule.co_argcount : rule.co_argcount + rule.co_kwonlyargcount]
         open_ended = False
+    if open_ended and op.name in _ATTRIBUTES:
+        only, open_ended = _ATTRIBUTES[op.name], False
     inputs = tuple(name.strip("_") for name in positional)
     defaults: tuple[object, ...] = getattr(compute, "__defaults__", None) or ()
     if code.co_flags & _POSITIONAL_ONLY_STAR or defaults:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weft._core import NodeEntry, SymbolCore, graph_gradient
 from weft._graph.graphs import Graph
 from weft._symbol.symbols import Symbol
-from weft.errors import GraphError
+from weft.errors import ArgumentTypeError, GraphError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -98,10 +98,10 @@ def gradient(
         given = [ys_out_grad] if isinstance(ys_out_grad, (Symbol, NodeEntry)) else list(ys_out_grad)
         heads = [None if each is None else entries_of(graph, each, "gradients")._core for each in given]
     add: Callable[[list[SymbolCore]], SymbolCore] | None = (
-        None if aggregate is None else lambda cores: aggregate([Symbol(core) for core in cores])._core
+        None if aggregate is None else lambda cores: _answer("aggregate", aggregate([Symbol(core) for core in cores]))
     )
     note: Callable[[SymbolCore, SymbolCore], SymbolCore] | None = (
-        None if hint is None else lambda grad, of: hint(Symbol(grad), Symbol(of))._core
+        None if hint is None else lambda grad, of: _answer("hint", hint(Symbol(grad), Symbol(of)))
     )
     chosen = mirror if callable(mirror) else None
     found = Graph._of(graph_gradient(symbol_ys._core, symbol_xs._core, heads, add, chosen, note))
@@ -110,6 +110,13 @@ def gradient(
     from weft._graph.recomputing import recompute  # noqa: PLC0415 - for those alone who ask for it
 
     return recompute(with_known(graph, found), symbol_ys, memory_limit=memory_limit, external="outputs")
+
+
+def _answer(name: str, answer: Any) -> SymbolCore:  # noqa: ANN401 - whatever a user's function returns
+    """Return the core of the symbol that a function of the caller's has returned."""
+    if not isinstance(answer, Symbol):
+        raise ArgumentTypeError(f"{name}= returns a symbol, and {answer!r} was returned")
+    return answer._core
 
 
 def with_known(known: Graph | None, graph: Graph) -> Graph:

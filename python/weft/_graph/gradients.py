@@ -47,7 +47,7 @@ class NodeView:
     ) -> None:
         self.op: Any = node.op
         self.name = node.name
-        self.inputs, self.attributes = operands_of(node.attributes, [Symbol(each) for each in inputs])
+        self.inputs, self.attributes = operands_of(dict(node.attributes), [Symbol(each) for each in inputs])
         asked = iter(needs)
         self.needs = tuple(isinstance(each, Symbol) and next(asked) for each in self.inputs)
         self.outputs = tuple(Symbol(each) for each in outputs)

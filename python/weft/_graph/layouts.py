@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from weft._array.rules import Aval
-from weft.errors import ArgumentValueError, ShapeError
+from weft._core import layout_axes
+from weft.errors import ShapeError
 from weft.ops import get_op, register_op
 
 if TYPE_CHECKING:
@@ -41,18 +41,7 @@ def axes_of(layout: str) -> tuple[Axis, ...]:
     >>> [axis.block for axis in axes_of("NCHW16c")]
     [None, None, None, None, 16]
     """
-    found = re.findall(r"([A-Z])|(\d+)([a-z])", layout)
-    axes = tuple(Axis(big or small.upper(), int(number) if number else None) for big, number, small in found)
-    outer = [axis.name for axis in axes if axis.block is None]
-    inner = [axis.name for axis in axes if axis.block is not None]
-    whole = "".join(axis.name if axis.block is None else f"{axis.block}{axis.name.lower()}" for axis in axes)
-    sound = len(set(outer)) == len(outer) and len(set(inner)) == len(inner) and set(inner) <= set(outer)
-    if not axes or whole != layout or not sound or any(axis.block == 0 for axis in axes):
-        raise ArgumentValueError(
-            f"{layout!r} is no layout: a capital stands for an axis, as in 'NCHW', and a number and a small letter for the "
-            "inside of its blocks, as in 'NCHW16c'"
-        )
-    return axes
+    return tuple(Axis(name, block) for name, block in layout_axes(layout))
 
 
 def _lengths(shape: Sequence[int], layout: str) -> dict[str, int]:

@@ -193,7 +193,7 @@ def operator(
             said["mutates"] = mutates
         for key, value in said.items():
             op.set_attribute(key, value)
-        op._entry.hold("attribute_names", settings.names, _LEVEL)  # noqa: SLF001 - the registry's record of it
+        op._entry.set_attribute("attribute_names", settings.names, _LEVEL)  # noqa: SLF001 - the registry's record of it
         if back is NONE:
             op.set_attribute("gradient_reads", None)
         elif gradient is None or isinstance(gradient, Backward):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from weft.ops import Op
 
-__all__ = ["compose_call", "compose_op", "constant", "function_named", "function_of", "spelled"]
+__all__ = ["compose_call", "compose_op", "constant", "function_named", "function_of", "spelled", "split_notes"]
 
 _INPUT = Input()
 _NUMBERS = (bool, int, float, complex)
@@ -132,21 +132,34 @@ def compose_op(
     """
     name = named(name, op.name)
     keyword = {key: each._core for key, each in given.items() if isinstance(each, Symbol)}
-    attributes = {key: each for key, each in given.items() if key not in keyword}
-    for key in [key for key in attributes if key in HIDDEN or (key.startswith("__") and key.endswith("__"))]:
-        texts = {**texts, key: str(attributes.pop(key))}
-    _check_attributes(op, name, attributes)
+    rest = {key: each for key, each in given.items() if key not in keyword}
+    attributes, noted = split_notes(op, name, rest)
     arrays = tuple(map(constant, arrays))
     positional = [x for x in arrays if isinstance(x, Symbol)]
     if len(positional) < len(arrays):
         attributes["operands"] = _template(op, arrays)
-    noted = spelled({**current_texts(), **texts})
-    return Symbol(_call(op._entry, name, attributes, [x._core for x in positional], keyword, noted))
+    all_texts = spelled({**current_texts(), **texts, **noted})
+    return Symbol(_call(op._entry, name, attributes, [x._core for x in positional], keyword, all_texts))
 
 
-def _check_attributes(op: Op, name: str, attributes: dict[str, Any]) -> None:
-    """Refuse keywords that belong to a variable, or to nothing."""
-    known = op.attribute("attribute_names", None)
+def split_notes(op: Op, name: str, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the attributes among the keywords of a call, and what is to be noted on its node.
+
+    Raises
+    ------
+    GraphError
+        If a keyword belongs to a variable, or to nothing.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft._symbol.composing import split_notes
+    >>> split_notes(weft.ops.get_op("sum"), "s", {"axis": 0, "ctx_group": "first"})
+    ({'axis': 0}, {'ctx_group': 'first'})
+    """
+    attributes = dict(given)
+    noted = [key for key in given if key in HIDDEN or (key.startswith("__") and key.endswith("__"))]
+    texts = {key: str(attributes.pop(key)) for key in noted}
     for key, value in attributes.items():
         for hidden in HIDDEN:
             if key.endswith(f"_{hidden}"):
@@ -155,16 +168,7 @@ def _check_attributes(op: Op, name: str, attributes: dict[str, Any]) -> None:
                     f"node {name!r}: {key!r} is no attribute of op {op.name!r}: say it of the variable, by "
                     f"{owner}=weft.symbol.Variable('{name}_{owner}', {hidden}={value!r})"
                 )
-        if known is not None and key not in known:
-            names = (
-                ", ".join(op.attribute("input_names", ()))
-                if not callable(op.attribute("input_names", ()))
-                else "its own"
-            )
-            raise GraphError(
-                f"node {name!r}: op {op.name!r} has no attribute {key!r}: its attributes are "
-                f"{', '.join(known) or 'none'}, its inputs {names or 'any number of arrays'}"
-            )
+    return attributes, texts
 
 
 def _missing(op: Op, function: Callable[..., Any], count: int, given: dict[str, Any]) -> list[str]:

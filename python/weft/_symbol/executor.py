@@ -370,6 +370,8 @@ class Executor:
         self, callback: Callable[[str, NDArray], object] | None, monitor_all: bool = False
     ) -> None:
         """Call ``callback(name, array)`` for each result of each node as it is pushed; with `monitor_all`, arguments too."""
+        if callback is not None and not callable(callback):
+            raise ArgumentTypeError(f"a monitor is called as callback(name, array), and {callback!r} was given")
         if callback is None or not monitor_all:
             self._monitor = callback
             return

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -30,10 +30,12 @@ _OPERATORS: dict[str, Any] = {}
 #: What operators compose with, and arrays, of which composing says what to write instead.
 _ARRAYS = (Symbolic, np.ndarray, NDArray)
 _TAKEN = (*_ARRAYS, bool, int, float, complex, np.generic)
+#: What becomes a constant, too. Comparisons leave it to Python, which asks them whether something is in a list.
+_OPERANDS = (*_TAKEN, list, tuple)
 
 
 class Operators(Symbolic):
-    """What a symbol can do beside arrays and numbers.
+    """What a symbol can do beside arrays and numbers. It is a value: ``x += 1`` gives the name ``x`` to another symbol.
 
     Examples
     --------
@@ -48,76 +50,104 @@ class Operators(Symbolic):
     __array_ufunc__ = None
 
     def __add__(self, other: Any) -> Any:
-        return _op("add", self, other) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("add", self, other) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __radd__(self, other: Any) -> Any:
-        return _op("add", other, self) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("add", other, self) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __sub__(self, other: Any) -> Any:
-        return _op("subtract", self, other) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("subtract", self, other) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __rsub__(self, other: Any) -> Any:
-        return _op("subtract", other, self) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("subtract", other, self) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __mul__(self, other: Any) -> Any:
-        return _op("multiply", self, other) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("multiply", self, other) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __rmul__(self, other: Any) -> Any:
-        return _op("multiply", other, self) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("multiply", other, self) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __truediv__(self, other: Any) -> Any:
-        return _op("divide", self, other) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("divide", self, other) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __rtruediv__(self, other: Any) -> Any:
-        return _op("divide", other, self) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("divide", other, self) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __floordiv__(self, other: Any) -> Any:
-        return _op("floor_divide", self, other) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("floor_divide", self, other) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return _op("floor_divide", other, self) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("floor_divide", other, self) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __mod__(self, other: Any) -> Any:
-        return _op("remainder", self, other) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("remainder", self, other) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __rmod__(self, other: Any) -> Any:
-        return _op("remainder", other, self) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("remainder", other, self) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __pow__(self, other: Any) -> Any:
-        return _op("pow", self, other) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("pow", self, other) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __rpow__(self, other: Any) -> Any:
-        return _op("pow", other, self) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("pow", other, self) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __matmul__(self, other: Any) -> Any:
-        return _op("matmul", self, other) if isinstance(other, _ARRAYS) else NotImplemented
+        return _op("matmul", self, other) if isinstance(other, (*_ARRAYS, list, tuple)) else NotImplemented
 
     def __rmatmul__(self, other: Any) -> Any:
-        return _op("matmul", other, self) if isinstance(other, _ARRAYS) else NotImplemented
+        return _op("matmul", other, self) if isinstance(other, (*_ARRAYS, list, tuple)) else NotImplemented
 
     def __and__(self, other: Any) -> Any:
-        return _op("bitwise_and", self, other) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("bitwise_and", self, other) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __rand__(self, other: Any) -> Any:
-        return _op("bitwise_and", other, self) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("bitwise_and", other, self) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __or__(self, other: Any) -> Any:
-        return _op("bitwise_or", self, other) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("bitwise_or", self, other) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __ror__(self, other: Any) -> Any:
-        return _op("bitwise_or", other, self) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("bitwise_or", other, self) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __xor__(self, other: Any) -> Any:
-        return _op("bitwise_xor", self, other) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("bitwise_xor", self, other) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __rxor__(self, other: Any) -> Any:
-        return _op("bitwise_xor", other, self) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("bitwise_xor", other, self) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __lshift__(self, other: Any) -> Any:
-        return _op("bitwise_left_shift", self, other) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("bitwise_left_shift", self, other) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __rshift__(self, other: Any) -> Any:
-        return _op("bitwise_right_shift", self, other) if isinstance(other, _TAKEN) else NotImplemented
+        return _op("bitwise_right_shift", self, other) if isinstance(other, _OPERANDS) else NotImplemented
+
+    def __rlshift__(self, other: Any) -> Any:
+        return _op("bitwise_left_shift", other, self) if isinstance(other, _OPERANDS) else NotImplemented
+
+    def __rrshift__(self, other: Any) -> Any:
+        return _op("bitwise_right_shift", other, self) if isinstance(other, _OPERANDS) else NotImplemented
+
+    def __divmod__(self, other: Any) -> Any:
+        return (self // other, self % other) if isinstance(other, _OPERANDS) else NotImplemented
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return (other // self, other % self) if isinstance(other, _OPERANDS) else NotImplemented
+
+    def __round__(self, decimals: int | None = None) -> Any:
+        import weft  # noqa: PLC0415 - which imports this module
+
+        given: Any = self
+        return weft.round(given, decimals or 0)
+
+    def _has_no_values(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("a symbol has no values yet: compute it by eval(), or bind it")
+
+    __array__ = __float__ = __int__ = __complex__ = _has_no_values
+
+    def __setitem__(self, key: object, value: object) -> NoReturn:
+        raise TypeError(
+            "a symbol is a value, and no element of it is written to: compose another, by weft.where or weft.concat"
+        )
 
     def __neg__(self) -> Any:
         return _op("negative", self, unary=True)
@@ -170,6 +200,26 @@ class Operators(Symbolic):
         import weft  # noqa: PLC0415 - which imports this module
 
         return weft.transpose(self, *axes) if len(axes) < 2 else weft.transpose(self, axes)  # noqa: PLR2004 - one by one
+
+    def flatten(self) -> Any:
+        """Return the elements along one axis."""
+        return self.reshape(-1)
+
+    @property
+    def real(self) -> Any:
+        """The real part."""
+        import weft  # noqa: PLC0415 - which imports this module
+
+        given: Any = self
+        return weft.real(given)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part."""
+        import weft  # noqa: PLC0415 - which imports this module
+
+        given: Any = self
+        return weft.imag(given)
 
     @property
     def mT(self) -> Any:  # noqa: N802 - the name that arrays have

@@ -300,6 +300,19 @@ class Symbol(Operators):
         """
         return self._inferred("dtype", graph_infer_type(self.graph, self._known(args, known), "__dtype__"))
 
+    def infer_type_partial(self, *args: Any, **known: Any) -> tuple[list[Any], list[Any], list[Any]]:
+        """Return what `infer_type` does as far as it follows: None for a dtype that does not.
+
+        Examples
+        --------
+        >>> import weft
+        >>> x, w = weft.symbol.Variable("x"), weft.symbol.Variable("w")
+        >>> (x @ w).infer_type_partial()
+        ([None, None], [None], [])
+        """
+        graph = graph_infer_type(self.graph, self._known(args, known), "__dtype__", assume=False)
+        return self._inferred("dtype", graph)
+
     def _known(self, args: tuple[Any, ...], known: Mapping[str, Any]) -> dict[str, Any]:
         if not args:
             return {name: each for name, each in known.items() if each is not None}
@@ -375,8 +388,8 @@ class Symbol(Operators):
 
     # What it is for
 
-    def gradient(self, wrt: str | Sequence[str]) -> Symbol:
-        """Return a symbol of the gradients of the outputs, of which the heads are ones, one for each name.
+    def gradient(self, wrt: str | Symbol | Sequence[str | Symbol]) -> Symbol:
+        """Return a symbol of the gradients of the outputs, of which the heads are ones, one for each name or variable.
 
         Examples
         --------
@@ -387,7 +400,8 @@ class Symbol(Operators):
         """
         from weft._graph.differentiating import gradient_symbol  # noqa: PLC0415 - which knows this module
 
-        return gradient_symbol(self, [wrt] if isinstance(wrt, str) else wrt, None)
+        several = [wrt] if isinstance(wrt, str | Symbol) else wrt
+        return gradient_symbol(self, [each if isinstance(each, str) else _variable_of(each) for each in several], None)
 
     def eval(self, **arrays: Any) -> list[NDArray]:
         """Compute the outputs from arrays for the variables; names that it does not have are ignored.
@@ -507,6 +521,15 @@ class Symbol(Operators):
         from weft._symbol.summary import summarize  # noqa: PLC0415 - which knows this module
 
         return summarize(self, {**(known or {}), **shapes})
+
+
+def _variable_of(given: Any) -> str:
+    """Return the name of a variable."""
+    if isinstance(given, Symbol) and len(given) == 1 and given.get_node().is_variable:
+        return given.get_node().name
+    raise GraphError(
+        f"gradient() takes variables or their names, and {given!r} was given: weft.graph.gradient takes other values, too"
+    )
 
 
 def _unpickle(text: str) -> Symbol:

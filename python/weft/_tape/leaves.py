@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from weft._array.operands import as_array
+from weft._array.rules import like_first
+from weft._array.symbolic import compose, is_symbol
 from weft._core import NDArray, TapeNode, tape_apart, tape_entry, tape_forget, tape_hears, tape_leaf, tape_walk
 from weft._tape.modes import paused
 from weft.errors import GradientError
-from weft.ops import get_op
+from weft.ops import get_op, register_op
 
 if TYPE_CHECKING:
+    from weft._array.calls import Elements
     from weft._array.operands import ArrayLike
+    from weft._symbol.symbols import Symbol
 
 __all__ = [
     "apart",
@@ -100,18 +104,47 @@ def apart(x: Any) -> Any:  # noqa: ANN401 - an array, or anything else as it is
     return tape_apart(x, None, leaf=False)[0] if isinstance(x, NDArray) and x._known else x
 
 
-def stop_gradient(x: ArrayLike, /) -> NDArray:
+def _constant(x: Any) -> Any:  # noqa: ANN401 - an array-like or a symbol
+    if is_symbol(x):
+        return compose(_op, (x,), {})
+    with paused():
+        array = as_array(x)
+    return tape_apart(array, None, leaf=False)[0]
+
+
+@register_op("stop_gradient", infer=like_first, inplace=[(0, 0)])
+def _op(out: Elements, x: Elements) -> None:
+    np.copyto(out, x)
+
+
+_op.set_attribute("inplace_identity", [True])
+_op.set_attribute("infer_shape", "like_first")
+_op.set_attribute("infer_type", "same")
+_op.set_attribute("view", _constant)
+_op.set_attribute("shares_memory", value=True)
+_op.describe("The array as a constant: what is computed from it has no gradient for what it was computed from.")
+_op.add_argument("x", "array", "What becomes a constant.")
+
+
+@overload
+def stop_gradient(  # pyright: ignore[reportOverlappingOverload] - a symbol is no array-like, but has what one has
+    x: Symbol, /
+) -> Symbol: ...
+@overload
+def stop_gradient(x: ArrayLike, /) -> NDArray: ...
+def stop_gradient(x: ArrayLike | Symbol, /) -> NDArray | Symbol:
     """Return the array as a constant: what is computed from it has no gradient for what it was computed from.
 
-    The result shares the memory of `x`, and nothing is copied.
+    The result shares the memory of `x`, and nothing is copied. Of a symbol it is a call of the op ``stop_gradient``.
 
     Examples
     --------
     >>> import weft
     >>> weft.grad(lambda x: x * weft.autograd.stop_gradient(x))(3.0)
     NDArray(3.)
+    >>> x = weft.symbol.Variable("x")
+    >>> (x * weft.autograd.stop_gradient(x)).gradient("x").eval(x=3.0)
+    [NDArray(3.)]
     """
-    with paused():
-        array = as_array(x)
-    found: NDArray = tape_apart(array, None, leaf=False)[0]
+    found: NDArray | Symbol = _constant(x)
     return found

@@ -142,8 +142,8 @@ fn entry(id: &EntryId) -> (u32, u32, u32) {
 }
 
 impl PyIndexedGraph {
-    fn check(&self, py: Python<'_>, node: u32) -> PyResult<u32> {
-        if (node as usize) < self.0.nodes().len() {
+    fn check(&self, py: Python<'_>, node: i64) -> PyResult<u32> {
+        if let Some(node) = u32::try_from(node).ok().filter(|&node| (node as usize) < self.0.nodes().len()) {
             return Ok(node);
         }
         let message = format!("there is no node {node}: the graph has {}", self.0.nodes().len());
@@ -197,7 +197,7 @@ impl PyIndexedGraph {
 
     /// The inputs of a node as ``(node, index, version)``; of all nodes in turn without a number.
     #[pyo3(signature = (node=None))]
-    fn inputs(&self, py: Python<'_>, node: Option<u32>) -> PyResult<Vec<(u32, u32, u32)>> {
+    fn inputs(&self, py: Python<'_>, node: Option<i64>) -> PyResult<Vec<(u32, u32, u32)>> {
         Ok(match node {
             Some(node) => self.0.inputs(self.check(py, node)?).iter().map(entry).collect(),
             None => self.0.all_inputs().iter().map(entry).collect(),
@@ -205,7 +205,7 @@ impl PyIndexedGraph {
     }
 
     /// The nodes that come before a node although nothing of theirs is used.
-    fn control_deps(&self, py: Python<'_>, node: u32) -> PyResult<Vec<u32>> {
+    fn control_deps(&self, py: Python<'_>, node: i64) -> PyResult<Vec<u32>> {
         Ok(self.0.control(self.check(py, node)?).to_vec())
     }
 
@@ -225,29 +225,29 @@ impl PyIndexedGraph {
     /// The number of an entry among those of all nodes: of a node's number and which result, of a ``NodeEntry``, or of a
     /// tuple as in ``outputs``.
     #[pyo3(signature = (node, index=0))]
-    fn entry_id(&self, py: Python<'_>, node: &Bound<'_, PyAny>, index: u32) -> PyResult<usize> {
+    fn entry_id(&self, py: Python<'_>, node: &Bound<'_, PyAny>, index: i64) -> PyResult<usize> {
         let (node, index) = if let Ok(entry) = node.cast::<super::nodes::PyNodeEntry>() {
             let entry = &entry.get().0;
             match self.0.node_id(&entry.node) {
-                Some(node) => (node, entry.index),
+                Some(node) => (i64::from(node), i64::from(entry.index)),
                 None => {
                     let message = format!("the graph has no node '{}'", entry.node.name());
                     return Err(errors::graph(py, weft_graph::GraphError::new(message)));
                 }
             }
-        } else if let Ok((node, index, _version)) = node.extract::<(u32, u32, u32)>() {
+        } else if let Ok((node, index, _version)) = node.extract::<(i64, i64, i64)>() {
             (node, index)
-        } else if let Ok(node) = node.extract::<u32>() {
+        } else if let Ok(node) = node.extract::<i64>() {
             (node, index)
         } else {
-            (self.node_id(py, node)?, index)
+            (i64::from(self.node_id(py, node)?), index)
         };
         let entries = self.0.entries_of(self.check(py, node)?);
-        if index as usize >= entries.len() {
+        let Some(at) = usize::try_from(index).ok().filter(|&at| at < entries.len()) else {
             let message = format!("node {node} has {} outputs, and output {index} was asked for", entries.len());
             return Err(errors::graph(py, weft_graph::GraphError::new(message)));
-        }
-        Ok(entries.start + index as usize)
+        };
+        Ok(entries.start + at)
     }
 
     fn __len__(&self) -> usize {

@@ -6,10 +6,12 @@ use crate::errors;
 use crate::location::Location;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyMapping, PyString};
 use std::collections::HashMap;
 use std::sync::Arc;
-use weft_graph::{Node, NodeEntry, NodeRef};
+use weft_graph::node::{HIDDEN, is_note};
+use weft_graph::{Node, NodeEntry, NodeRef, Registry};
 
 /// A call of an op, or a variable.
 #[pyclass(module = "weft.graph", name = "Node", frozen)]
@@ -21,10 +23,47 @@ fn entry_of(py: Python<'_>, op: &Bound<'_, PyAny>) -> PyResult<Arc<weft_graph::O
         return Ok(entry.get().0.clone());
     }
     if let Ok(name) = op.cast::<PyString>() {
-        let found = py.import("weft.ops")?.getattr("get_op")?.call1((name,))?;
-        return entry_of(py, &found);
+        let name = name.to_string_lossy();
+        return Registry::global().find(&name).ok_or_else(|| {
+            let message = format!("no op is named '{name}': weft.ops.list_ops() names them all");
+            errors::graph(py, weft_graph::GraphError::new(message))
+        });
     }
-    Ok(op.getattr("_entry")?.cast::<OpEntry>().map_err(PyErr::from)?.get().0.clone())
+    let entry = op.getattr("_entry").ok().and_then(|entry| Some(entry.cast::<OpEntry>().ok()?.get().0.clone()));
+    entry.ok_or_else(|| {
+        let class = op.get_type();
+        let message = format!("a node's op is a weft.ops.Op, its name, or None for a variable, not {op} ({class})");
+        errors::argument_type(py, &message)
+    })
+}
+
+/// What `attributes` gives to Python: read only, as writing to it would change nothing.
+fn read_only<'py>(py: Python<'py>, attributes: Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class = CLASS.get_or_try_init(py, || -> PyResult<_> {
+        Ok(py.import("weft._graph.attributes")?.getattr("NodeAttributes")?.unbind())
+    })?;
+    class.bind(py).call1((attributes,))
+}
+
+/// The attributes of a call, and what is noted on its node, from both together.
+fn parted<'py>(
+    py: Python<'py>,
+    attrs: Option<&Bound<'py, PyMapping>>,
+    is_variable: bool,
+) -> PyResult<(Bound<'py, PyDict>, Bound<'py, PyDict>)> {
+    let (given, texts) = (PyDict::new(py), PyDict::new(py));
+    let items = attrs.map(PyMappingMethods::items).transpose()?;
+    for item in items.iter().flatten() {
+        let (key, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item.extract()?;
+        let Ok(name) = key.cast::<PyString>() else {
+            return Err(errors::argument_type(py, &format!("attributes of a node go by names, not by {key}")));
+        };
+        let name = name.to_string_lossy();
+        let noted = is_variable || is_note(&name) || HIDDEN.contains(&&*name);
+        if noted { texts.set_item(key, value)? } else { given.set_item(key, value)? }
+    }
+    Ok((given, texts))
 }
 
 #[pymethods]
@@ -35,33 +74,22 @@ impl PyNode {
         py: Python<'_>,
         op: Option<Bound<'_, PyAny>>,
         name: &str,
-        attrs: Option<Bound<'_, PyDict>>,
+        attrs: Option<Bound<'_, PyMapping>>,
         inputs: Vec<PyRef<'_, PyNodeEntry>>,
         control_deps: Vec<PyRef<'_, PyNode>>,
     ) -> PyResult<Self> {
         let control = control_deps.iter().map(|node| node.0.clone()).collect();
         let place = Location::here(py).bits();
-        let texts = PyDict::new(py);
+        let (given, texts) = parted(py, attrs.as_ref(), op.is_none())?;
         let node = match op {
             None => {
                 if !inputs.is_empty() {
                     let message = format!("variable '{name}' takes no inputs: give the node an op");
                     return Err(errors::graph(py, weft_graph::GraphError::new(message)));
                 }
-                if let Some(attrs) = &attrs {
-                    texts.update(attrs.as_mapping())?;
-                }
                 Node::variable(name)
             }
             Some(op) => {
-                let given = PyDict::new(py);
-                if let Some(attrs) = attrs {
-                    for (key, value) in &attrs {
-                        let text = key.cast::<PyString>()?.to_string_lossy().into_owned();
-                        let noted = text.len() > 4 && text.starts_with("__") && text.ends_with("__");
-                        if noted { texts.set_item(key, value)? } else { given.set_item(key, value)? }
-                    }
-                }
                 let inputs = inputs.iter().map(|entry| entry.0.clone()).collect();
                 Node::call(entry_of(py, &op)?, name.into(), attributes_from_python(&given)?, inputs)
                     .map_err(|error| errors::graph(py, error))?
@@ -91,18 +119,18 @@ impl PyNode {
 
     /// The attributes of the call.
     #[getter]
-    fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        attributes_to_python(py, self.0.attributes())
+    fn attributes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        read_only(py, attributes_to_python(py, self.0.attributes())?)
     }
 
     /// The attributes of the call, and what is noted on the node.
     #[getter]
-    fn attrs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+    fn attrs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let dict = attributes_to_python(py, self.0.attributes())?;
         for (key, text) in self.0.texts() {
             dict.set_item(&*key, &*text)?;
         }
-        Ok(dict)
+        read_only(py, dict)
     }
 
     /// The entries that it takes.
@@ -202,12 +230,15 @@ pub(crate) struct PyNodeEntry(pub(crate) NodeEntry);
 impl PyNodeEntry {
     #[new]
     #[pyo3(signature = (node, index=0, version=0))]
-    fn new(py: Python<'_>, node: &PyNode, index: u32, version: u32) -> PyResult<Self> {
-        if index >= node.0.outputs() {
-            let message =
-                format!("{} has {} outputs, and output {index} was asked for", node.0.described(), node.0.outputs());
-            return Err(errors::graph(py, weft_graph::GraphError::new(message)));
-        }
+    fn new(py: Python<'_>, node: &PyNode, index: i64, version: i64) -> PyResult<Self> {
+        let refuse = |message: String| Err(errors::graph(py, weft_graph::GraphError::new(message)));
+        let Some(index) = u32::try_from(index).ok().filter(|&index| index < node.0.outputs()) else {
+            let count = node.0.outputs();
+            return refuse(format!("{} has {count} outputs, and output {index} was asked for", node.0.described()));
+        };
+        let Ok(version) = u32::try_from(version) else {
+            return refuse(format!("{}: a version counts mutations, and {version} was given", node.0.described()));
+        };
         Ok(Self(NodeEntry { node: node.0.clone(), index, version }))
     }
 

@@ -7,6 +7,7 @@ use super::registry::OpEntry;
 use super::symbols::SymbolCore;
 use super::values::{dtype_from_python, dtype_to_python, shape_from_python, shape_to_python};
 use crate::errors;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 use std::collections::HashMap;
@@ -67,21 +68,23 @@ pub(crate) fn graph_infer_shape(
     let mut shapes = HashMap::new();
     for (name, shape) in known {
         let name = name.extract::<String>()?;
-        let lengths = shape_from_python(&shape).map_err(|_| no_shape(py, &name, &shape))?;
+        let lengths = shape_from_python(&shape).map_err(|error| no_shape(py, &name, &shape, &error))?;
         shapes.insert(name.into(), lengths);
     }
     done(py, passes::infer_shape(&graph.0, &shapes, key))
 }
 
 /// What was given in the place of a variable's shape is none.
-fn no_shape(py: Python<'_>, name: &str, given: &Bound<'_, PyAny>) -> PyErr {
+fn no_shape(py: Python<'_>, name: &str, given: &Bound<'_, PyAny>, error: &PyErr) -> PyErr {
     let shown = given.repr().map_or_else(|_| String::from("something else"), |text| text.to_string());
-    errors::argument_type(
-        py,
-        &format!(
-            "the shape of '{name}' is a tuple of lengths, in which None is one that is not known, and {shown} was given"
-        ),
-    )
+    let message = format!(
+        "the shape of '{name}' is a tuple of lengths, in which None is one that is not known, and {shown} was given"
+    );
+    if error.is_instance_of::<PyValueError>(py) {
+        errors::argument_value(py, &message)
+    } else {
+        errors::argument_type(py, &message)
+    }
 }
 
 /// Finds dtypes from those of variables; what does not follow is assumed, or stays unknown.
@@ -96,7 +99,10 @@ pub(crate) fn graph_infer_type(
 ) -> PyResult<GraphCore> {
     let mut dtypes = HashMap::new();
     for (name, dtype) in known {
-        dtypes.insert(name.extract::<String>()?.into(), dtype_from_python(&dtype)?);
+        let name = name.extract::<String>()?;
+        let found = dtype_from_python(&dtype)
+            .map_err(|error| errors::argument_type(py, &format!("the dtype of '{name}': {}", error.value(py))))?;
+        dtypes.insert(name.into(), found);
     }
     let infer = if assume { passes::infer_type } else { passes::infer_type_partial };
     done(py, infer(&graph.0, &dtypes, key))

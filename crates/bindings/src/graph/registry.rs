@@ -11,7 +11,8 @@ use std::any::Any;
 use std::sync::Arc;
 use weft_graph::node::{SetInputAttribute, SharedGradient};
 use weft_graph::registry::{
-    Cost, Given, Group, Identity, OpCost, RuleError, SharedLayout, SharedShapeRule, SharedTypeRule, TextRule, canonical,
+    Call, Cost, Given, Group, Identity, OpCost, OpWorkspace, RuleError, SharedLayout, SharedShapeRule, SharedTypeRule,
+    TextRule, canonical,
 };
 use weft_graph::value::{DType, Shape};
 use weft_graph::{Op, Registry, rules};
@@ -167,6 +168,16 @@ fn typed(py: Python<'_>, op: &str, key: &str, value: &Bound<'_, PyAny>) -> PyRes
         ("layout", Some(function)) => Arc::new(Arc::new(PyLayout(function)) as SharedLayout),
         ("parse", Some(function)) => Arc::new(text_rule(function)),
         ("cost", Some(function)) => Arc::new(cost(function)),
+        ("cost", None) => {
+            let wanted = "seconds, a pair (flops, bytes), or a function";
+            let cost = cost_of(value).map_err(|_| wrong(py, op, key, wanted, value))?;
+            Arc::new(Arc::new(move |_: &Call<'_>| Ok(cost)) as OpCost)
+        }
+        ("workspace", Some(function)) => Arc::new(workspace(function)),
+        ("workspace", None) => {
+            let bytes: u64 = value.extract().map_err(|_| wrong(py, op, key, "bytes or a function", value))?;
+            Arc::new(Arc::new(move |_: &Call<'_>| Ok(bytes)) as OpWorkspace)
+        }
         ("set_input_attribute", Some(function)) => Arc::new(input_attribute(function)),
         ("num_inputs", _) => Arc::new(
             given::<Option<usize>>(value).map_err(|_| wrong(py, op, key, "a number, None or a function", value))?,
@@ -174,7 +185,7 @@ fn typed(py: Python<'_>, op: &str, key: &str, value: &Bound<'_, PyAny>) -> PyRes
         ("num_outputs" | "visible_outputs", _) => {
             Arc::new(given::<usize>(value).map_err(|_| wrong(py, op, key, "a number or a function", value))?)
         }
-        ("input_names" | "output_names", _) => {
+        ("input_names" | "output_names" | "attribute_names", _) => {
             let names =
                 given::<Vec<String>>(value).map_err(|_| wrong(py, op, key, "a list of names or a function", value))?;
             Arc::new(shared_names(names))
@@ -235,24 +246,30 @@ fn text_rule(function: Py<PyAny>) -> TextRule {
     })
 }
 
+/// What a function of a call's attributes, shapes and dtypes answers.
+fn of_call<'py>(py: Python<'py>, function: &Py<PyAny>, call: &Call<'_>) -> PyResult<Bound<'py, PyAny>> {
+    let shapes = call.shapes.iter().map(|shape| super::values::shape_to_python(py, shape));
+    let shapes: Vec<_> = shapes.collect::<PyResult<_>>()?;
+    let dtypes =
+        call.dtypes.iter().map(|dtype| dtype.map(|dtype| super::values::dtype_to_python(py, dtype)).transpose());
+    let dtypes: Vec<_> = dtypes.collect::<PyResult<_>>()?;
+    Ok(function.call1(py, (attributes_to_python(py, call.attributes)?, shapes, dtypes))?.into_bound(py))
+}
+
+fn cost_of(value: &Bound<'_, PyAny>) -> PyResult<Cost> {
+    match value.extract::<(f64, f64)>() {
+        Ok((flops, bytes)) => Ok(Cost::Work { flops, bytes }),
+        Err(_) => value.extract().map(Cost::Seconds),
+    }
+}
+
 fn cost(function: Py<PyAny>) -> OpCost {
+    Arc::new(move |call| Python::attach(|py| cost_of(&of_call(py, &function, call)?)).map_err(thrown))
+}
+
+fn workspace(function: Py<PyAny>) -> OpWorkspace {
     Arc::new(move |call| {
-        Python::attach(|py| -> PyResult<_> {
-            let shapes: PyResult<Vec<_>> =
-                call.shapes.iter().map(|shape| super::values::shape_to_python(py, shape)).collect();
-            let dtypes: PyResult<Vec<_>> = call
-                .dtypes
-                .iter()
-                .map(|dtype| dtype.map(|dtype| super::values::dtype_to_python(py, dtype)).transpose())
-                .collect();
-            let answer = function.call1(py, (attributes_to_python(py, call.attributes)?, shapes?, dtypes?))?;
-            let answer = answer.bind(py);
-            match answer.extract::<(f64, f64)>() {
-                Ok((flops, bytes)) => Ok(Cost::Work { flops, bytes }),
-                Err(_) => answer.extract().map(Cost::Seconds),
-            }
-        })
-        .map_err(thrown)
+        Python::attach(|py| -> PyResult<u64> { of_call(py, &function, call)?.extract() }).map_err(thrown)
     })
 }
 

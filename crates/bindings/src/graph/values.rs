@@ -55,15 +55,24 @@ pub(crate) fn shape_from_python(object: &Bound<'_, PyAny>) -> PyResult<Shape> {
     if object.is_none() {
         return Ok(Shape::unknown());
     }
-    if let Ok(length) = object.cast::<PyInt>() {
-        return Ok(Shape::new([length.extract::<i64>()?]));
+    if object.is_instance_of::<PyInt>() {
+        return Ok(Shape::new([length_from_python(object)?]));
     }
     let mut lengths = Vec::new();
     for length in object.try_iter()? {
         let length = length?;
-        lengths.push(if length.is_none() { UNKNOWN } else { length.extract()? });
+        lengths.push(if length.is_none() { UNKNOWN } else { length_from_python(&length)? });
     }
     Ok(Shape::new(lengths))
+}
+
+fn length_from_python(object: &Bound<'_, PyAny>) -> PyResult<i64> {
+    let length: i64 = object.extract()?;
+    if length < 0 {
+        let message = format!("a length of a shape is {length}: write None for one that is not known");
+        return Err(errors::argument_value(object.py(), &message));
+    }
+    Ok(length)
 }
 
 pub(crate) fn shape_to_python<'py>(py: Python<'py>, shape: &Shape) -> PyResult<Bound<'py, PyAny>> {
@@ -212,6 +221,13 @@ pub(crate) fn attributes_to_python<'py>(py: Python<'py>, attributes: &Attributes
 #[pyfunction]
 pub(crate) fn parse_value<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
     value_to_python(py, &weft_graph::value::parse(text))
+}
+
+/// The axes of a layout, each with the length of its blocks if it is their inside.
+#[pyfunction]
+pub(crate) fn layout_axes(py: Python<'_>, text: &str) -> PyResult<Vec<(char, Option<i64>)>> {
+    let axes = weft_graph::value::layout_axes(text).map_err(|why| errors::argument_value(py, &why))?;
+    Ok(axes.into_iter().map(|axis| (axis.name, axis.block)).collect())
 }
 
 /// The text of a value as files have it.

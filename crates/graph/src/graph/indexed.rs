@@ -36,7 +36,8 @@ impl IndexedGraph {
     ///
     /// # Errors
     ///
-    /// If there are more than 32 bits count, or an entry names a result that its node does not have.
+    /// If there are more than 32 bits count, an entry names a result that its node does not have, or inputs of a call are
+    /// still to come.
     pub fn new(outputs: &[NodeEntry]) -> Result<Self> {
         let nodes = post_order(outputs);
         let count = |value: usize| u32::try_from(value).map_err(|_| GraphError::new("the graph is too large"));
@@ -55,6 +56,7 @@ impl IndexedGraph {
         };
         let mut entries = 0_u32;
         for (number, node) in (0_u32..).zip(&nodes) {
+            node.check_complete()?;
             graph.numbers.insert(Arc::as_ptr(node).addr(), number);
             graph.first_entry.push(entries);
             entries = entries.checked_add(node.outputs()).ok_or_else(|| GraphError::new("the graph is too large"))?;

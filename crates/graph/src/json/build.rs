@@ -6,7 +6,7 @@ use super::load::{LoadOptions, Writer};
 use super::old;
 use crate::error::{GraphError, Result};
 use crate::graph::Graph;
-use crate::node::{Node, NodeEntry, NodeRef, topological_order};
+use crate::node::{Node, NodeEntry, NodeRef, is_note, noted, topological_order};
 use crate::registry::{Op, TextRule};
 use crate::value::{Attributes, DType, Value, parse};
 use std::collections::HashMap;
@@ -159,16 +159,16 @@ impl<'f, 'a> Builder<'f, 'a> {
         let (more, others) = old::notes(&mut apart);
         own.extend(more);
         for_inputs.extend(others);
-        own.extend(apart.into_iter().map(|(key, text)| (old::spelled(&key), text)));
-        if is_old {
+        own.extend(apart.into_iter().map(|(key, text)| (noted(&key), text)));
+        if !matches!(self.writer, Writer::Weft) {
             items.retain_mut(|(key, text)| {
                 if &**key != "__shape__" {
                     return true;
                 }
-                old::shape(text).is_some_and(|now| {
-                    *text = now.into();
-                    true
-                })
+                let now = if is_old { old::shape(text).map(Arc::from) } else { Some(old::numpy_shape(text)) };
+                let is_said = now.is_some();
+                *text = now.unwrap_or_default();
+                is_said
             });
         }
         let (mut notes, attributes) = match callee {
@@ -217,11 +217,6 @@ fn check_index(node: &Node, index: u32) -> Result<()> {
     }
     let count = node.outputs();
     Err(GraphError::new(format!("{} has {count} results, and result {index} is used", node.described())))
-}
-
-/// Whether a key is that of a note, which has underscores around it.
-fn is_note(key: &str) -> bool {
-    key.len() > 4 && key.starts_with("__") && key.ends_with("__")
 }
 
 fn attributes_of(op: &Arc<Op>, given: Vec<old::Item>, name: &str) -> Result<Attributes> {

@@ -1,14 +1,13 @@
 //! What files of `MXNet` before 2.0 say otherwise.
 
 use crate::error::Result;
-use crate::node::{Node, NodeEntry};
+use crate::node::{HIDDEN, Node, NodeEntry};
 use crate::registry::Op;
-use crate::rules::shape_of;
-use crate::value::{self, Attributes, Shape, Value};
+use crate::value::{self, Attributes, Value};
 use std::sync::Arc;
 
-/// Notes that had no underscores around them once.
-const HIDDEN: [&str; 6] = ["ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage", "init"];
+/// One more note that had no underscores around it once.
+const INIT: &str = "init";
 
 /// A key and its text.
 pub(super) type Item = (Arc<str>, Arc<str>);
@@ -21,12 +20,12 @@ pub(super) type ForInputs = Vec<(String, String, Arc<str>)>;
 pub(super) fn notes(items: &mut Vec<Item>) -> (Vec<Item>, ForInputs) {
     let (mut own, mut inputs) = (Vec::new(), ForInputs::new());
     items.retain(|(key, text)| {
-        for hidden in HIDDEN {
+        for hidden in HIDDEN.into_iter().chain([INIT]) {
             if **key == *hidden {
                 own.push((format!("__{hidden}__").into(), text.clone()));
                 return false;
             }
-            if hidden != "init"
+            if hidden != INIT
                 && let Some(input) = key.strip_suffix(hidden).and_then(|rest| rest.strip_suffix('_'))
                 && !input.is_empty()
                 && !input.starts_with('_')
@@ -43,15 +42,27 @@ pub(super) fn notes(items: &mut Vec<Item>) -> (Vec<Item>, ForInputs) {
 /// The text of a shape in which 0 and () meant unknown, as it is written now; None where nothing is known.
 pub(super) fn shape(text: &str) -> Option<String> {
     // Python 2 wrote long integers as 3L.
-    let shape = shape_of(&value::parse(&text.replace(['L', 'l'], ""))).unwrap_or(Shape::unknown());
-    let lengths = shape.lengths().filter(|lengths| !lengths.is_empty())?;
-    let values = lengths.iter().map(|&length| if length <= 0 { Value::None } else { Value::Int(length) });
-    Some(Value::Tuple(values.collect()).to_string())
+    let lengths = lengths(&text.replace(['L', 'l'], ""), |length| length > 0)?;
+    if lengths.is_empty() { None } else { Some(Value::Tuple(lengths.into()).to_string()) }
 }
 
-/// The key of a note with underscores around it.
-pub(super) fn spelled(key: &str) -> Arc<str> {
-    if key.len() > 4 && key.starts_with("__") && key.ends_with("__") { key.into() } else { format!("__{key}__").into() }
+/// The text of a shape in which -1 meant unknown, as it is written now; any other text as it is.
+pub(super) fn numpy_shape(text: &Arc<str>) -> Arc<str> {
+    lengths(text, |length| length >= 0)
+        .map_or_else(|| text.clone(), |lengths| Value::Tuple(lengths.into()).to_string().into())
+}
+
+/// The lengths of a text, None in the place of those that are not known.
+fn lengths(text: &str, is_known: impl Fn(i64) -> bool) -> Option<Vec<Value>> {
+    let read = |each: &Value| match each {
+        Value::None => Some(Value::None),
+        other => other.as_int().map(|length| if is_known(length) { Value::Int(length) } else { Value::None }),
+    };
+    match value::parse(text) {
+        Value::Tuple(values) => values.iter().map(read).collect(),
+        Value::None => None,
+        one => Some(vec![read(&one)?]),
+    }
 }
 
 /// Adds the inputs that files did not have before 0.9, auxiliary states above all: variables by their names.

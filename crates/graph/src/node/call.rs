@@ -1,6 +1,6 @@
 //! A node.
 
-use super::NodeEntry;
+use super::{NodeEntry, noted};
 use crate::error::{GraphError, Result};
 use crate::registry::Op;
 use crate::value::Attributes;
@@ -42,7 +42,7 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// If the op takes another number of inputs, or its rules refuse the attributes.
+    /// If the op takes another number of inputs, or has no such attributes.
     pub fn call(op: Arc<Op>, name: Arc<str>, attributes: Attributes, inputs: Vec<NodeEntry>) -> Result<Self> {
         if let Some(wanted) = op.num_inputs(&attributes)?
             && wanted != inputs.len()
@@ -59,7 +59,12 @@ impl Node {
     }
 
     /// A call whose inputs are still to come.
+    ///
+    /// # Errors
+    ///
+    /// If the op has no such attributes.
     pub fn atom(op: Arc<Op>, name: Arc<str>, attributes: Attributes) -> Result<Self> {
+        op.check_attributes(&name, &attributes)?;
         let outputs = op.num_outputs(&attributes)?;
         let outputs =
             u32::try_from(outputs).map_err(|_| GraphError::new(format!("node '{name}' has too many outputs")))?;
@@ -86,6 +91,19 @@ impl Node {
             texts: RwLock::default(),
             mutations: Mutex::default(),
             subgraphs: None,
+        }
+    }
+
+    /// Refuses a call whose inputs are still to come.
+    pub fn check_complete(&self) -> Result<()> {
+        let Some(op) = self.op.as_ref().filter(|op| self.inputs.is_empty() && op.is_registered()) else {
+            return Ok(());
+        };
+        match op.num_inputs(&self.attributes)? {
+            None | Some(0) => Ok(()),
+            Some(_) => {
+                Err(self.error("its inputs are still to come: call the symbol with them, and use what that returns"))
+            }
         }
     }
 
@@ -211,16 +229,25 @@ impl Node {
         *mutations = version.max(*mutations);
     }
 
-    /// What is noted on the node under this key.
-    #[must_use]
-    pub fn text(&self, key: &str) -> Option<Arc<str>> {
-        self.texts.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(key).cloned()
+    /// Whether keys of notes have underscores around them here, as beside them files have attributes of the call.
+    fn is_among_attributes(&self) -> bool {
+        self.op.as_ref().is_some_and(|op| op.is_registered())
     }
 
-    /// Notes something on the node.
+    /// What is noted on the node under this key; that of a call may be given without its underscores.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<Arc<str>> {
+        let texts = self.texts.read().unwrap_or_else(PoisonError::into_inner);
+        let texts = texts.as_ref()?;
+        let found = texts.get(key);
+        if found.is_none() && self.is_among_attributes() { texts.get(&noted(key)) } else { found }.cloned()
+    }
+
+    /// Notes something on the node. The key of a note on a call gets underscores around it.
     pub fn set_text(&self, key: &str, value: &str) {
+        let key = if self.is_among_attributes() { noted(key) } else { key.into() };
         let mut texts = self.texts.write().unwrap_or_else(PoisonError::into_inner);
-        texts.get_or_insert_default().insert(key.into(), value.into());
+        texts.get_or_insert_default().insert(key, value.into());
     }
 
     /// All that is noted on the node, by key.

@@ -3,6 +3,7 @@
 mod call;
 mod drop;
 mod entry;
+mod notes;
 mod post_order;
 mod rewrite;
 mod rule;
@@ -10,6 +11,7 @@ mod topological;
 
 pub use call::{Node, NodeRef};
 pub use entry::NodeEntry;
+pub use notes::{HIDDEN, is_note, noted};
 pub use post_order::post_order;
 pub use rewrite::Rewriter;
 pub use rule::{Differentiated, GradientRule, SetInputAttribute, SharedGradient};

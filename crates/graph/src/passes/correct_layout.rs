@@ -1,11 +1,12 @@
 //! `CorrectLayout`: each op gets its inputs as it takes them; what was only for that goes where two meet.
 
-use super::infer_shape::check_names;
+use super::infer_shape::{SHAPE, Shapes, check_names};
 use crate::error::{GraphError, Result};
-use crate::graph::Graph;
+use crate::graph::{Graph, IndexedGraph};
 use crate::node::{Node, NodeEntry, NodeRef};
 use crate::registry::{Call, Layouts, Registry, SharedLayout};
-use crate::value::{Attributes, Value};
+use crate::rules::noted_shape;
+use crate::value::{Attributes, LayoutAxis, Value, layout_axes, layout_fits, parse};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -21,10 +22,12 @@ type Layout = Option<Arc<str>>;
 ///
 /// # Errors
 ///
-/// If no variable has a name, a rule refuses, or a transform is needed for which there is no op.
+/// If no variable has a name, a text is no layout or one of other axes, a rule refuses, or a transform is needed for which
+/// there is no op.
 pub fn correct_layout(graph: &Graph, variables: &LayoutMap) -> Result<Graph> {
     let indexed = graph.indexed()?;
     check_names(&indexed, variables.keys().map(String::as_str))?;
+    check_layouts(graph, &indexed, variables)?;
     let mut work =
         Work { made: Vec::new(), layouts: HashMap::new(), transforms: HashMap::new(), sources: HashMap::new() };
     // Where the pass has run before, the graph is written for the layouts that it found.
@@ -57,6 +60,10 @@ pub fn correct_layout(graph: &Graph, variables: &LayoutMap) -> Result<Graph> {
                 })?;
                 if answer.0.len() != ids.len() || answer.1.len() != none.len() {
                     return Err(node.error("its layout rule answers for another number of inputs or outputs"));
+                }
+                for layout in answer.0.iter().chain(&answer.1).flatten() {
+                    let is_wrong = |why| node.error(format!("its layout rule answers {why}"));
+                    layout_axes(layout).map_err(is_wrong)?;
                 }
                 Ok(answer)
             }
@@ -98,6 +105,24 @@ pub fn correct_layout(graph: &Graph, variables: &LayoutMap) -> Result<Graph> {
     Ok(result)
 }
 
+/// Refuses what is no layout of a variable.
+fn check_layouts(graph: &Graph, indexed: &IndexedGraph, variables: &LayoutMap) -> Result<()> {
+    let shapes = graph.get::<Shapes>(SHAPE).filter(|shapes| shapes.len() == indexed.num_entries());
+    for &number in indexed.input_nodes() {
+        let node = &indexed.nodes()[number as usize];
+        let Some(layout) = variables.get(&**node.name()) else { continue };
+        let axes = layout_axes(layout).map_err(|why| node.error(why))?;
+        let known = match &shapes {
+            Some(shapes) => shapes[indexed.entries_of(number).start].clone(),
+            None => node.text("__shape__").and_then(|text| noted_shape(&parse(&text)).ok()).unwrap_or_default(),
+        };
+        if !layout_fits(&axes, &known) {
+            return Err(node.error(format!("layout '{layout}' has other axes than its shape {known}")));
+        }
+    }
+    Ok(())
+}
+
 struct Work {
     made: Vec<NodeRef>,
     layouts: HashMap<(usize, u32), Layout>,
@@ -126,7 +151,7 @@ impl Work {
             return Ok(known.clone());
         }
         let name: Arc<str> = format!("{}_{from}_to_{to}", entry.node.name()).into();
-        let (op, attributes) = transform(from, to)?;
+        let (op, attributes) = transform(from, to).map_err(|why| entry.node.error(why))?;
         let found = Registry::global().find(op).ok_or_else(|| {
             entry.node.error(format!("its layout is {from}, {to} is wanted, and no op '{op}' is registered"))
         })?;
@@ -139,17 +164,16 @@ impl Work {
 }
 
 /// The op that brings one layout into another: a permutation where axes alone move.
-fn transform(from: &str, to: &str) -> Result<(&'static str, Attributes)> {
-    let plain = |layout: &str| layout.bytes().all(|axis| axis.is_ascii_uppercase());
-    if plain(from) && plain(to) {
-        let axes: Option<Vec<i64>> =
-            to.chars().map(|axis| from.find(axis).and_then(|at| i64::try_from(at).ok())).collect();
-        return match axes {
-            Some(axes) if from.len() == to.len() => {
-                Ok(("permute_dims", Attributes::new([("axes".into(), Value::integers(axes))])))
-            }
-            _ => Err(GraphError::new(format!("layout {from} cannot become {to}: their axes differ"))),
-        };
+fn transform(from: &str, to: &str) -> Result<(&'static str, Attributes), String> {
+    let (own, wanted) = (layout_axes(from)?, layout_axes(to)?);
+    let has = |axes: &[LayoutAxis], name: char| axes.iter().any(|axis| axis.name == name);
+    if own.iter().any(|axis| !has(&wanted, axis.name)) || wanted.iter().any(|axis| !has(&own, axis.name)) {
+        return Err(format!("its layout {from} cannot become {to}: their axes differ"));
+    }
+    if own.iter().chain(&wanted).all(|axis| axis.block.is_none()) {
+        let order = wanted.iter().filter_map(|axis| own.iter().position(|known| known == axis));
+        let order: Vec<i64> = order.filter_map(|at| i64::try_from(at).ok()).collect();
+        return Ok(("permute_dims", Attributes::new([("axes".into(), Value::integers(order))])));
     }
     let attributes =
         Attributes::new([("src_layout".into(), Value::text(from)), ("dst_layout".into(), Value::text(to))]);

@@ -5,7 +5,7 @@ use super::infer_type::DTYPE;
 use crate::error::{GraphError, Result};
 use crate::graph::{Graph, IndexedGraph};
 use crate::registry::SharedShapeRule;
-use crate::rules::shape_of;
+use crate::rules::noted_shape;
 use crate::value::{DType, Shape, parse};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
@@ -44,11 +44,9 @@ pub fn infer_shape<S: BuildHasher>(graph: &Graph, known: &HashMap<Arc<str>, Shap
             }),
         };
         if let Some(text) = node.text(key) {
-            match shape_of(&parse(&text)) {
-                Some(shape) => learn(&shape, &format!("'{key}'"))?,
-                None => {
-                    return Err(GraphError::new(format!("{}: '{key}' is {text}, which is no shape", node.described())));
-                }
+            match noted_shape(&parse(&text)) {
+                Ok(shape) => learn(&shape, &format!("'{key}'"))?,
+                Err(why) => return Err(node.error(format!("'{key}' is {text}, {why}"))),
             }
         }
         if let Some(shape) = known.get(&**node.name()) {

@@ -43,9 +43,8 @@ pub fn place_device<S: BuildHasher>(
         } else {
             let mut known: Vec<_> = assign.keys().map(String::as_str).collect();
             known.sort_unstable();
-            return Err(
-                node.error(format!("its group '{group}' has no device: devices are assigned to {}", known.join(", ")))
-            );
+            let known = if known.is_empty() { "no group".into() } else { known.join(", ") };
+            return Err(node.error(format!("its group '{group}' has no device: devices are assigned to {known}")));
         }
     }
     for number in 0..nodes.len() {

@@ -5,7 +5,7 @@ use super::infer_type::{DTYPE, DTypes};
 use crate::error::{GraphError, Result};
 use crate::graph::{Graph, IndexedGraph};
 use crate::plan::{Memory, Network, Op as PlanOp, Pair, Plan, Settings, Share, Value, plan_network};
-use crate::registry::{Call, Cost, Given, OpCost};
+use crate::registry::{Call, Cost, OpCost, OpWorkspace};
 use std::collections::HashSet;
 
 /// The storage of each entry; `OUTSIDE` for what lies in nobody's arena.
@@ -178,8 +178,8 @@ pub(super) fn planned(
 
 /// Bytes that a call needs while it runs.
 fn workspace(call: &Call<'_>) -> Result<u64> {
-    match call.op.get::<Given<usize>>("workspace") {
-        Some(given) => given.of(call.attributes).map(|bytes| bytes as u64).map_err(|source| GraphError::Rule {
+    match call.op.get::<OpWorkspace>("workspace") {
+        Some(rule) => rule(call).map_err(|source| GraphError::Rule {
             context: format!("op '{}', workspace", call.op.name()),
             source,
             place: 0,

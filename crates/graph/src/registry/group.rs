@@ -42,16 +42,28 @@ impl Group {
     }
 
     /// Does this to each member, and to each that is included later.
+    ///
+    /// # Errors
+    ///
+    /// If it fails for a member; then it is not done to later ones.
     pub fn add_trigger(&self, trigger: &Trigger) -> Result<()> {
         let members = {
             let mut state = self.lock();
             state.triggers.push(trigger.clone());
             state.members.clone()
         };
-        members.iter().try_for_each(|op| self.pull(trigger, op))
+        let done = members.iter().try_for_each(|op| self.pull(trigger, op));
+        if done.is_err() {
+            self.lock().triggers.retain(|known| !Arc::ptr_eq(known, trigger));
+        }
+        done
     }
 
     /// Makes an op a member, once.
+    ///
+    /// # Errors
+    ///
+    /// If a trigger fails; then the op is no member.
     pub fn include(&self, op: &Arc<Op>) -> Result<()> {
         let triggers = {
             let mut state = self.lock();
@@ -61,7 +73,11 @@ impl Group {
             state.members.push(op.clone());
             state.triggers.clone()
         };
-        triggers.iter().try_for_each(|trigger| self.pull(trigger, op))
+        let done = triggers.iter().try_for_each(|trigger| self.pull(trigger, op));
+        if done.is_err() {
+            self.lock().members.retain(|known| !Arc::ptr_eq(known, op));
+        }
+        done
     }
 
     fn pull(&self, trigger: &Trigger, op: &Arc<Op>) -> Result<()> {

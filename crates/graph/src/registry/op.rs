@@ -168,6 +168,36 @@ impl Op {
         }
     }
 
+    /// The names of the attributes that its calls may have; None where it does not say.
+    pub fn attribute_names(&self, attributes: &Attributes) -> Result<Option<Vec<Arc<str>>>> {
+        self.given("attribute_names", attributes)
+    }
+
+    /// Refuses attributes that the op does not have, in a call of this name.
+    ///
+    /// # Errors
+    ///
+    /// If there is one; the message names those that the op has, and its inputs.
+    pub fn check_attributes(&self, call: &str, attributes: &Attributes) -> Result<()> {
+        let mut keys = attributes.iter().map(|(key, _)| key).filter(|key| ***key != *OPERANDS).peekable();
+        if keys.peek().is_none() {
+            return Ok(());
+        }
+        let Some(known) = self.attribute_names(attributes)? else { return Ok(()) };
+        let Some(other) = keys.find(|key| !known.contains(key)) else { return Ok(()) };
+        let listed = |names: &[Arc<str>], none: &str| if names.is_empty() { none.into() } else { names.join(", ") };
+        let inputs = match self.get::<Given<Vec<Arc<str>>>>("input_names").as_deref() {
+            Some(Given::Fixed(names)) => listed(names, "any number of arrays"),
+            Some(Given::By(_)) => String::from("its own"),
+            None => String::from("any number of arrays"),
+        };
+        Err(GraphError::new(format!(
+            "node '{call}': op '{}' has no attribute '{other}': its attributes are {}, its inputs {inputs}",
+            self.name,
+            listed(&known, "none"),
+        )))
+    }
+
     /// How many inputs it takes; None where any number will do.
     pub fn num_inputs(&self, attributes: &Attributes) -> Result<Option<usize>> {
         if let Some(inputs) = Self::operands(attributes) {

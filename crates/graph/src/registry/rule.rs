@@ -113,6 +113,9 @@ pub enum Identity {
 /// The value of `cost`.
 pub type OpCost = Arc<dyn Fn(&Call<'_>) -> Result<Cost, RuleError> + Send + Sync>;
 
+/// The value of `workspace`: bytes that a call needs while it runs.
+pub type OpWorkspace = Arc<dyn Fn(&Call<'_>) -> Result<u64, RuleError> + Send + Sync>;
+
 /// The value of `parse`: attributes from the texts of a file.
 pub type TextRule = Arc<dyn Fn(&[(Arc<str>, Arc<str>)]) -> Result<Attributes, RuleError> + Send + Sync>;
 

@@ -95,7 +95,7 @@ fn axis(number: i64, rank: usize) -> Result<usize, RuleError> {
     }
 }
 
-/// A shape that an attribute spells: None and negative lengths are unknown.
+/// A shape that an attribute spells: None and negative lengths are open.
 #[must_use]
 pub fn shape_of(value: &Value) -> Option<Shape> {
     match value {
@@ -108,4 +108,18 @@ pub fn shape_of(value: &Value) -> Option<Shape> {
         }
         _ => None,
     }
+}
+
+/// A shape that is noted on a variable: None alone is unknown.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn noted_shape(value: &Value) -> Result<Shape, &'static str> {
+    let is_negative = |value: &Value| value.as_int().is_some_and(|length| length < 0);
+    let all = if let Value::Tuple(values) = value { values } else { std::slice::from_ref(value) };
+    if all.iter().any(is_negative) {
+        return Err("of which a length is negative: one that is not known is None");
+    }
+    shape_of(value).ok_or("which is no shape")
 }

@@ -30,10 +30,13 @@ impl Symbol {
         arguments: &Arguments,
         place: u64,
     ) -> Result<Self> {
+        op.check_attributes(name, &attributes)?;
         let mut inputs = inputs_of(op, name, &attributes, arguments)?;
-        version(&mut inputs, &op.mutates(&attributes)?);
+        version(&mut inputs);
+        let mutates = op.mutates(&attributes)?;
         let visible = u32::try_from(op.visible_outputs(&attributes)?).unwrap_or(u32::MAX);
         let node = Node::call(op.clone(), name.clone(), attributes, inputs)?.at(place);
+        count(&node, &mutates);
         Ok(Self::of_node(&Arc::new(node), visible))
     }
 
@@ -60,8 +63,10 @@ impl Symbol {
             if wanted.is_some_and(|wanted| wanted != inputs.len()) {
                 return Err(arity(op, name, wanted, inputs.len()));
             }
-            version(&mut inputs, &op.mutates(atom.attributes())?);
+            version(&mut inputs);
+            let mutates = op.mutates(atom.attributes())?;
             let node = Arc::new(atom.rebuilt(inputs, atom.control().to_vec()).renamed(name.clone()));
+            count(&node, &mutates);
             let outputs = self.outputs.iter().map(|entry| NodeEntry { node: node.clone(), ..*entry });
             return Ok(Self::new(outputs.collect()));
         }
@@ -107,12 +112,16 @@ impl Symbol {
     }
 }
 
-/// Says in which version values are taken, and counts their mutations.
-fn version(inputs: &mut [NodeEntry], mutates: &[usize]) {
-    for entry in inputs.iter_mut() {
+/// Says in which version values are taken.
+fn version(inputs: &mut [NodeEntry]) {
+    for entry in inputs {
         entry.version = entry.node.version();
     }
-    mutates.iter().filter_map(|&at| inputs.get(at)).for_each(|entry| entry.node.mutate());
+}
+
+/// Counts what a call mutates: once it is made, as a call that is refused mutates nothing.
+fn count(node: &Node, mutates: &[usize]) {
+    mutates.iter().filter_map(|&at| node.inputs().get(at)).for_each(|entry| entry.node.mutate());
 }
 
 fn listed(variables: &[NodeRef]) -> String {
@@ -133,7 +142,9 @@ fn inputs_of(op: &Arc<Op>, name: &Arc<str>, attributes: &Attributes, arguments: 
     };
     let mut inputs = Vec::with_capacity(arguments.positional.len());
     for symbol in &arguments.positional {
-        inputs.push(symbol.single().map_err(within)?.clone());
+        let entry = symbol.single().map_err(within)?;
+        entry.node.check_complete()?;
+        inputs.push(entry.clone());
     }
     let wanted = op.num_inputs(attributes)?;
     if wanted == Some(inputs.len()) && arguments.keyword.is_empty() {

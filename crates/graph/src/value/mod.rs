@@ -2,12 +2,14 @@
 
 mod attributes;
 mod dtype;
+mod layout;
 mod literal;
 mod shape;
 mod variant;
 
 pub use attributes::Attributes;
 pub use dtype::DType;
+pub use layout::{LayoutAxis, layout_axes, layout_fits};
 pub use literal::{parse, unquoted};
 pub use shape::{Shape, UNKNOWN};
 pub use variant::{Opaque, Value};
