@@ -23,7 +23,7 @@ INSTEAD_OF_METHODS = {
     "detach": "weft.autograd.stop_gradient(x)",
     "grad": "weft.autograd.gradients(loss)[x], or weft.grad(function)(x): gradients are returned, and not kept with arrays",
     "requires_grad_": "x.requires_grad = True",
-    "zero_grad": "nothing: each walk returns new gradients, and adds to none",
+    "zero_grad": "nothing in its place: each walk returns new gradients, and adds to none",
 }
 
 
