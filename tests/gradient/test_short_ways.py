@@ -118,7 +118,9 @@ def test_what_a_short_way_has_saved_is_watched(name: str, function: Any) -> None
         autograd.gradients(y)
 
 
-@pytest.mark.parametrize("call", [weft.add, weft.matmul, lambda x, y: weft.nn.conv(x, y), lambda x, _: weft.sum(x, axis=5)])
+@pytest.mark.parametrize(
+    "call", [weft.add, weft.matmul, lambda x, y: weft.nn.conv(x, y), lambda x, _: weft.sum(x, axis=5)]
+)
 def test_the_tape_goes_on_listening_after_a_call_that_failed(call: Any) -> None:
     x = _leaf()
     with pytest.raises((ValueError, TypeError, IndexError)):

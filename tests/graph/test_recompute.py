@@ -53,6 +53,10 @@ def test_segments_that_taper_take_a_third_at_most_from_some_thirty_layers_on(dep
     least = g.recompute(plain, y, external=outside)
     assert _bytes(least, outside) <= _bytes(plain, outside) / 3
     assert _products(least) <= 1.28 * _products(plain)
+    limit = _bytes(plain, outside) * 3 // 8
+    within = g.recompute(plain, y, memory_limit=limit, external=outside)
+    assert _bytes(within, outside) <= limit
+    assert _products(within) <= _products(least)
     # About sqrt(2 n) layers at a time, and three for the gradient.
     assert _bytes(least, outside) <= ((2 * depth) ** 0.5 + 3) * 512 * 512 * 4
     assert _in_a_program(least).nbytes <= _in_a_program(plain).nbytes * 0.34

@@ -38,7 +38,9 @@ class Absent:
     def __get__(self, x: object, kind: type) -> NoReturn:
         """Raise AttributeError."""
         what = f"type object {kind.__name__!r}" if x is None else f"{kind.__name__!r} object"
-        raise AttributeError(f"{what} has no attribute {self._name!r}: write {INSTEAD_OF_METHODS[self._name]}", name=self._name, obj=x)
+        raise AttributeError(
+            f"{what} has no attribute {self._name!r}: write {INSTEAD_OF_METHODS[self._name]}", name=self._name, obj=x
+        )
 
 
 def hint_for(name: str) -> str:

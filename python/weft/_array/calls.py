@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
         def __call__(self, op: Op, *arrays: Any, **attributes: Any) -> tuple[NDArray, ...]: ...  # noqa: ANN401 - as `call`
 
+
 __all__ = ["DType", "Elements", "one", "several"]
 
 DType: TypeAlias = np.dtype[Any]

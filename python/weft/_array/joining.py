@@ -14,7 +14,16 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from weft._array.calls import Elements, one
 from weft._array.copies import copy_cast
-from weft._array.manipulation import _selected, atleast_1d, atleast_2d, atleast_3d, expand_dims, flattened, ravel, unstack
+from weft._array.manipulation import (
+    _selected,
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    expand_dims,
+    flattened,
+    ravel,
+    unstack,
+)
 from weft._array.operands import as_array
 from weft._array.shapes import AnyShape, Shape, as_shape, axis_index, is_index, joined_shape
 from weft._array.views import Layout, register_view, view

@@ -82,7 +82,9 @@ def value_and_grad(
     """
     several = not isinstance(argnums, SupportsIndex)
     try:
-        numbers = (operator.index(argnums),) if isinstance(argnums, SupportsIndex) else tuple(map(operator.index, argnums))
+        numbers = (
+            (operator.index(argnums),) if isinstance(argnums, SupportsIndex) else tuple(map(operator.index, argnums))
+        )
     except TypeError:
         raise ArgumentTypeError(
             f"argnums={argnums!r} is no position of an argument, and no sequence of positions: they are integers"

@@ -30,7 +30,7 @@ mod segments;
 mod sharing;
 mod storage;
 
-pub use arena::{Memory, Plan, Settings, plan_network};
+pub use arena::{Memory, Plan, Settings, plan_network, plan_network_also};
 pub use error::{Effort, PlanError};
 pub use network::{Network, Op, Pair, Share, Value};
 pub use offsets::{Options, Placement, plan_offsets, plan_offsets_apart};
