@@ -69,42 +69,46 @@ def call(
     >>> call(weft.ops.get_op("add"), weft.asarray([1, 2]), 1)
     NDArray([2, 3])
     """
-    plain = op.ufunc is not None and not attributes
+    if out is not None:
+        return _written(op, arrays, out, attributes, engine)
     opened = False
     try:
-        if out is not None:
-            if tape_hears((*arrays, *operands.listed(out))):
-                results = hear(op, arrays, out, attributes, _push)
-            else:
-                results = _push(op, arrays, out, attributes, engine)
-            return results[0] if op.nout == 1 else results
-        if plain and (made := _shortly(op, arrays)) is not None:
+        if op.ufunc is not None and not attributes and (made := _shortly(op, arrays)) is not None:
             return made
-        # What follows stands here, not in a function: the tape walks back through weft's frames to the line of the caller.
         opened = tape_opens(arrays)
+        if opened and (op.mutates or attributes.get("where") is not None):
+            tape_pause(False)
+            return _written(op, arrays, None, attributes, engine)
         if opened:
-            if op.mutates or attributes.get("where") is not None:
-                tape_pause(False)
-                opened = False
-                results = hear(op, arrays, None, attributes, _push)
-                return results[0] if op.nout == 1 else results
             arrays = operands.coerce(arrays)
-        if plain:
-            results = _straight(op, arrays, None) or _elementwise(op, arrays, None)
-        elif op.ufunc is None:
-            results = _computed(op, arrays, None, engine, attributes)
-        else:
-            results = _elementwise(op, arrays, None, **attributes)
-    except Composing:
+        results = _push(op, arrays, None, attributes, engine)
+    except BaseException as error:
         if opened:
             tape_pause(False)
-        return compose(op, arrays, attributes, out)
-    except BaseException:
-        if opened:
-            tape_pause(False)
+        if isinstance(error, Composing):
+            return compose(op, arrays, attributes, out)
         raise
     if opened:
+        # Here, and in no function of its own: the tape walks back through weft's frames to the caller's line.
         tape_note_fresh(op, attributes or None, arrays, results)  # and goes on listening
+    return results[0] if op.nout == 1 else results
+
+
+def _written(
+    op: Op,
+    arrays: tuple[Any, ...],
+    out: Any,  # noqa: ANN401 - as above
+    attributes: dict[str, Any],
+    engine: Engine | None,
+) -> Any:  # noqa: ANN401 - as above
+    """Push a call that writes to places which were there, or to some of the elements."""
+    try:
+        if tape_hears(arrays if out is None else (*arrays, *operands.listed(out))):
+            results = hear(op, arrays, out, attributes, _push)
+        else:
+            results = _push(op, arrays, out, attributes, engine)
+    except Composing:
+        return compose(op, arrays, attributes, out)
     return results[0] if op.nout == 1 else results
 
 

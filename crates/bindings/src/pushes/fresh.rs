@@ -97,8 +97,8 @@ pub(crate) fn fresh_reduction(
     op: &Bound<'_, PyAny>,
 ) -> PyResult<Option<Py<NDArray>>> {
     let (py, own) = (x.py(), x.get());
-    let Some((result, axes)) = reduced(py, r#loop.get(), own, axis, keepdims)? else { return Ok(None) };
-    let attributes = || Ok(Attributes::Axes { axes, keepdims });
+    let Some((result, over)) = reduced(py, r#loop.get(), own, axis, keepdims)? else { return Ok(None) };
+    let attributes = || Ok(Attributes::Axes { axes: over, keepdims });
     short::noted(op, attributes, &[x.as_any()], handle(py, result, own)).map(Some)
 }
 
@@ -113,11 +113,11 @@ pub(crate) fn fresh_mean(
     op: &Bound<'_, PyAny>,
 ) -> PyResult<Option<Py<NDArray>>> {
     let (py, own) = (x.py(), x.get());
-    let Some((result, axes)) = reduced(py, r#loop.get(), own, axis, keepdims)? else { return Ok(None) };
+    let Some((result, over)) = reduced(py, r#loop.get(), own, axis, keepdims)? else { return Ok(None) };
     let count = own.inner.layout().size() / result.layout().size();
     let result = Bound::new(py, handle(py, result, own))?;
     fast::in_place(&result, count.into_pyobject(py)?.as_any(), Operator::Divide)?;
-    short::noted_handle(op, || Ok(Attributes::Axes { axes, keepdims }), &[x.as_any()], &result)?;
+    short::noted_handle(op, || Ok(Attributes::Axes { axes: over, keepdims }), &[x.as_any()], &result)?;
     Ok(Some(result.unbind()))
 }
 
