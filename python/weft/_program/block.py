@@ -28,7 +28,8 @@ def capture(
 ) -> AbstractContextManager[Program]:
     """Record what this thread pushes in a block, as a program, and run nothing of it.
 
-    Arrays named in the block are the program's own: each replay reads and mutates them where they lie.
+    Arrays named in the block are the program's own: each replay reads and mutates them where they lie. Before the first
+    replay they hold whatever their memory held, as those of `empty` do.
 
     Parameters
     ----------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,29 +14,62 @@ from weft._tape.modes import paused
 from weft.errors import CaptureError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from weft._core import Compiled, _View
     from weft._program.function import ProgramFunction
     from weft._program.program import Program
 
 __all__ = ["verified"]
 
+#: Up to so many bytes a copy costs less than the question whether one is needed.
+_FEW = 1 << 14
 
-@dataclass(frozen=True, slots=True)
+
 class _Bits:
     """An array's values, or why it has none."""
 
-    facts: tuple[Any, ...]
-    data: bytes
+    __slots__ = ("data", "facts")
 
-    @classmethod
-    def of(cls, value: Any) -> _Bits:  # noqa: ANN401 - anything
+    def __init__(self, value: Any, overwritten: Sequence[NDArray] = ()) -> None:  # noqa: ANN401 - anything
+        """Take the bits where they lie; a copy, if they are few or overlap arrays that are about to be overwritten."""
+        self.data: bytes | np.ndarray[Any, Any] = b""
+        self.facts: tuple[Any, ...]
         if not isinstance(value, (NDArray, np.ndarray, np.generic)):
-            return cls((class_of(value), repr(value)), b"")
+            self.facts = class_of(value), repr(value)
+            return
         try:
             array = _host(value)
         except Exception as error:  # noqa: BLE001 - whatever an op raised is what is compared
-            return cls((type(error), str(error)), b"")
-        return cls((array.shape, array.dtype), array.tobytes())
+            self.facts = type(error), str(error)
+            return
+        self.facts = array.shape, array.dtype
+        if array.nbytes <= _FEW:
+            self.data = array.tobytes()
+        elif any(other is value or _overlap(array, other) for other in overwritten):
+            self.data = np.array(array, order="C")
+        else:
+            self.data = np.ascontiguousarray(array)
+
+    def differs(self, other: _Bits) -> bool:
+        """Whether a bit, a shape, a dtype or an error is another one."""
+        if self.facts != other.facts:
+            return True
+        if isinstance(self.data, bytes) or isinstance(other.data, bytes):
+            return self.data != other.data
+        return any((ours != theirs).any() for ours, theirs in zip(_words(self.data), _words(other.data), strict=True))
+
+
+def _words(data: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the bytes as words of eight, and those that are left: what compares fastest, whatever the dtype."""
+    flat = data.reshape(-1).view(np.uint8)
+    whole = flat.size // 8 * 8
+    return flat[:whole].view(np.uint64), flat[whole:]
+
+
+def _overlap(array: np.ndarray[Any, Any], other: NDArray) -> bool:
+    """Return whether two arrays may share memory; what has failed meanwhile is not asked where it lies."""
+    return other.exception() is not None or np.may_share_memory(array, _host(other))
 
 
 def _host(value: Any) -> Any:  # noqa: ANN401 - what NumPy takes
@@ -66,7 +98,11 @@ def verified(function: ProgramFunction, program: Program, arguments: tuple[Any, 
     versions = [array.version for _, array in watched]
     with eager():
         expected = function._call_of(arguments)
-    wanted = [_Bits.of(leaf) for leaf in leaves_of(expected)] + [_Bits.of(array) for _, array in watched]
+    wanted = [_Bits(leaf, [array for _, array in watched]) for leaf in leaves_of(expected)]
+    wanted += [
+        _Bits(array, [array]) if copy is None or array.version != version else _Bits(copy)
+        for (_, array), copy, version in zip(watched, before, versions, strict=True)
+    ]
     with paused():
         for (_, array), copy, version in zip(watched, before, versions, strict=True):
             if array.version != version and copy is not None:
@@ -74,8 +110,8 @@ def verified(function: ProgramFunction, program: Program, arguments: tuple[Any, 
     made = program._compiled.run(function._copied(leaves))
     result = function._result(program._structured, made, leaves)
     results = leaves_of(result)
-    found = [_Bits.of(leaf) for leaf in results] + [_Bits.of(array) for _, array in watched]
-    if found != wanted:
+    found = [_Bits(leaf) for leaf in results] + [_Bits(array) for _, array in watched]
+    if len(found) != len(wanted) or any(ours.differs(theirs) for ours, theirs in zip(found, wanted, strict=True)):
         names = [f"result {number}" for number in range(len(results))] + [name for name, _ in watched]
         raise CaptureError(
             _difference(function, program, arguments, names, found, wanted, _makers(program, made, results))
@@ -126,7 +162,7 @@ def _difference(
     if len(found) != len(wanted):
         what = f"it returns {len(found) - len(names)} more values"
     else:
-        first = next(name for name, ours, theirs in zip(names, found, wanted, strict=False) if ours != theirs)
+        first = next(name for name, ours, theirs in zip(names, found, wanted, strict=False) if ours.differs(theirs))
         what = f"{first} differs"
     ours, theirs = _steps(program._compiled), _steps(_anew(function, arguments))
     for number, (one, other) in enumerate(zip(ours, theirs, strict=False)):

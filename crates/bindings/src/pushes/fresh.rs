@@ -74,7 +74,7 @@ fn reduced(
     let length = |at: usize| if over.contains(&at) { 1 } else { layout.shape[at] };
     let shape: Shape = (0..count).map(length).collect();
     let kept = made(py, own, &shape, from.dtype())?;
-    push_reduce(of.kernel, of.identity, &kept, from, &over, Loop::options(py, &kept, &of.name))
+    push_reduce(of.kernel, of.identity, &kept, from, &over, Loop::options(py, &kept, of.reduction()))
         .map_err(|error| raised(py, error))?;
     if keepdims {
         return Ok(Some((kept, over)));

@@ -170,7 +170,7 @@ impl Loop {
         self.check(1, from)?;
         self.check(2, to)?;
         output.get().owner().get().wait_for_room(py, to.bytes() as u64)?;
-        push_reduce(self.kernel, self.identity, to, from, &axes, Self::options(py, to, &self.name))
+        push_reduce(self.kernel, self.identity, to, from, &axes, Self::options(py, to, self.reduction()))
             .map_err(|error| raised(py, error))
     }
 
@@ -198,6 +198,19 @@ impl Loop {
     fn of_ours(kernel: StridedLoop, name: &str) -> Self {
         let dtypes = kernel.dtypes().into();
         Self { kernel, dtypes, name: name.to_owned(), identity: None, ufunc: None, cuda: PyOnceLock::new() }
+    }
+
+    /// What a reduction by this loop is called.
+    pub(super) fn reduction(&self) -> &str {
+        match self.name.as_str() {
+            "add" => "sum",
+            "multiply" => "prod",
+            "maximum" => "max",
+            "minimum" => "min",
+            "logical_and" => "all",
+            "logical_or" => "any",
+            other => other,
+        }
     }
 
     pub(super) fn options(py: Python<'_>, output: &Array, name: &str) -> PushOptions<'static> {
