@@ -10,6 +10,7 @@ import numpy.typing as npt
 from typing_extensions import disjoint_base
 
 from weft._access import Access
+from weft._array.absent import Absent
 from weft._array.flat import Flat
 from weft._array.operands import ArrayLike
 from weft._array.shapes import AnyShape, Axis
@@ -471,6 +472,12 @@ class NDArray:
     @property
     def _known(self) -> bool: ...
     requires_grad: bool
+    # Not there: the error says what to write.
+    backward: Absent
+    detach: Absent
+    grad: Absent
+    requires_grad_: Absent
+    zero_grad: Absent
     @property
     def _elsewhere(self) -> bool: ...
     @property
