@@ -51,6 +51,17 @@ def test_what_to_write_for_a_name_of_numpys() -> None:
         weft.vectorize  # noqa: B018
 
 
+@pytest.mark.parametrize("name", ["backward", "detach", "grad", "requires_grad_", "zero_grad"])
+def test_what_to_write_for_a_method_of_others_arrays(name: str) -> None:
+    x = weft.ones(2)
+    assert not hasattr(x, name)
+    with pytest.raises(AttributeError, match=rf"'NDArray' object has no attribute '{name}': .*[a-z]") as told:
+        getattr(x, name)
+    assert told.value.obj is x
+    with pytest.raises(AttributeError, match=f"type object 'NDArray' has no attribute '{name}'"):
+        getattr(weft.NDArray, name)
+
+
 def test_arrays_are_hashed_by_identity() -> None:
     x, y = weft.ones(2), weft.ones(2)
     assert {x: 1, y: 2}[x] == 1

@@ -44,6 +44,24 @@ def test_a_deep_chain_takes_a_third_of_the_memory_at_1_33_of_the_time() -> None:
     assert _bytes(least, outside) < _bytes(small, outside)
 
 
+@pytest.mark.parametrize("depth", [32, 64])
+def test_segments_that_taper_take_a_third_at_most_from_some_thirty_layers_on(depth: int) -> None:
+    y, names = _chain(depth, 512)
+    grads = y.gradient(names)
+    outside = grads.list_outputs()
+    plain = _sized(Group([y, grads]))
+    least = g.recompute(plain, y, external=outside)
+    assert _bytes(least, outside) <= _bytes(plain, outside) / 3
+    assert _products(least) <= 1.28 * _products(plain)
+    limit = _bytes(plain, outside) * 3 // 8
+    within = g.recompute(plain, y, memory_limit=limit, external=outside)
+    assert _bytes(within, outside) <= limit
+    assert _products(within) <= _products(least)
+    # About sqrt(2 n) layers at a time, and three for the gradient.
+    assert _bytes(least, outside) <= ((2 * depth) ** 0.5 + 3) * 512 * 512 * 4
+    assert _in_a_program(least).nbytes <= _in_a_program(plain).nbytes * 0.34
+
+
 def test_what_is_made_again_gives_the_same_bits() -> None:
     y, names = _chain(12, 8)
     plain = _sized(Group([y, y.gradient(names)]))
@@ -145,7 +163,8 @@ def test_a_network_that_trains_as_a_program_takes_no_more_than_mxnet(name: str) 
     made = _in_a_program(plain)
     assert made.nbytes / 2**20 <= net.training + 0.5
     assert made.nbytes <= made.eager_nbytes
-    assert _in_a_program(g.recompute(plain, loss, external=grads)).nbytes <= made.nbytes
+    again = _in_a_program(g.recompute(plain, loss, external=grads))
+    assert again.nbytes <= (0.6 if name == "GoogLeNet" else 0.85 if name == "VGG-16" else 1) * made.nbytes
 
 
 def _residual(depth: int) -> tuple[Symbol, list[str]]:

@@ -96,8 +96,8 @@ mod _core {
     #[pymodule_export]
     use super::pushes::{
         Kernel, Loop, Memory, Operator, beside, cache_loop, compute_here, copy_elements, empty, forget_loops,
-        fresh_elements, fresh_join, fresh_product, fresh_reduction, fresh_roll, fresh_rows, fresh_search, memory_stats,
-        memory_trim, open_onednn, push_compute, push_join, push_roll, push_search, set_dispatch, wrap,
+        fresh_elements, fresh_join, fresh_mean, fresh_product, fresh_reduction, fresh_roll, fresh_rows, fresh_search,
+        memory_stats, memory_trim, open_onednn, push_compute, push_join, push_roll, push_search, set_dispatch, wrap,
     };
     #[pymodule_export]
     use super::pushes::{
@@ -115,7 +115,7 @@ mod _core {
     #[pymodule_export]
     use super::tape::record::{
         bare, tape_apart, tape_check_target, tape_entry, tape_forget, tape_hears, tape_keep, tape_leaf, tape_note,
-        tape_note_call, tape_patch, whole,
+        tape_note_call, tape_opens, tape_patch, whole,
     };
     #[pymodule_export]
     use super::tape::short::{tape_hear_part, tape_hear_unary, tape_hear_view, tape_note_fresh, tape_operator};

@@ -1,10 +1,12 @@
-"""Names of NumPy's that weft has not, and what to write."""
+"""Names of NumPy's, and of others' arrays, that weft has not, and what to write."""
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import numpy as np
 
-__all__ = ["INSTEAD", "hint_for"]
+__all__ = ["INSTEAD", "INSTEAD_OF_METHODS", "Absent", "hint_for"]
 
 #: Where NumPy's own would wait for the arrays, or gives NumPy's back.
 INSTEAD = {
@@ -14,6 +16,31 @@ INSTEAD = {
     "r_": "weft.concatenate([a, b])",
     "vectorize": "the function with operators and weft.where on whole arrays",
 }
+
+#: Of arrays that keep their gradients and a tape with themselves.
+INSTEAD_OF_METHODS = {
+    "backward": "for p, g in weft.autograd.backward(loss): ..., or weft.grad(function)(p)",
+    "detach": "weft.autograd.stop_gradient(x)",
+    "grad": "weft.autograd.gradients(loss)[x], or weft.grad(function)(x): gradients are returned, and not kept with arrays",
+    "requires_grad_": "x.requires_grad = True",
+    "zero_grad": "nothing in its place: each walk returns new gradients, and adds to none",
+}
+
+
+class Absent:
+    """An attribute that is not there, as `hasattr` finds, and whose error says what to write."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, x: object, kind: type) -> NoReturn:
+        """Raise AttributeError."""
+        what = f"type object {kind.__name__!r}" if x is None else f"{kind.__name__!r} object"
+        raise AttributeError(
+            f"{what} has no attribute {self._name!r}: write {INSTEAD_OF_METHODS[self._name]}", name=self._name, obj=x
+        )
 
 
 def hint_for(name: str) -> str:

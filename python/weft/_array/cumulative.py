@@ -8,7 +8,7 @@ import numpy as np
 
 from weft._array.calls import one
 from weft._array.joining import concat
-from weft._array.manipulation import broadcast_to, ravel
+from weft._array.manipulation import broadcast_to, flattened, ravel
 from weft._array.operands import as_array
 from weft._array.reductions import total_dtype
 from weft._array.shapes import axis_index, is_only_axis
@@ -107,7 +107,7 @@ def cumsum(
     >>> weft.cumsum([[1, 2], [3, 4]])
     NDArray([ 1,  3,  6, 10])
     """
-    return _accumulate(_CUMULATIVE_SUM, ravel(x) if axis is None else x, axis, dtype, out)
+    return _accumulate(_CUMULATIVE_SUM, flattened(x) if axis is None else x, axis, dtype, out)
 
 
 def cumprod(
@@ -121,7 +121,7 @@ def cumprod(
     >>> weft.cumprod([[1, 2], [3, 4]])
     NDArray([ 1,  2,  6, 24])
     """
-    return _accumulate(_CUMULATIVE_PROD, ravel(x) if axis is None else x, axis, dtype, out)
+    return _accumulate(_CUMULATIVE_PROD, flattened(x) if axis is None else x, axis, dtype, out)
 
 
 def diff(

@@ -20,7 +20,7 @@ from weft._array import door, operands, places, plans
 from weft._array.copies import copy_cast
 from weft._array.rules import Aval, avals_of, broadcast_shapes, scalar_dtype
 from weft._array.symbolic import Composing, compose
-from weft._core import NDArray, beside, fresh_elements, tape_hears, tape_note_fresh, tape_pause
+from weft._core import NDArray, beside, fresh_elements, tape_hears, tape_note_fresh, tape_opens, tape_pause
 from weft._tape.hearing import hear
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["call"]
 
-#: What is an operand as it is.
-_PLAIN = frozenset([NDArray, float, int])
 #: For how many combinations of operands and attributes an op remembers what its rule has said.
 _REMEMBERED = 256
 
@@ -71,46 +69,75 @@ def call(
     >>> call(weft.ops.get_op("add"), weft.asarray([1, 2]), 1)
     NDArray([2, 3])
     """
+    if out is not None:
+        return _written(op, arrays, out, attributes, engine)
+    opened = False
+    try:
+        if op.ufunc is not None and not attributes and (made := _shortly(op, arrays)) is not None:
+            return made
+        opened = tape_opens(arrays)
+        if opened and (op.mutates or attributes.get("where") is not None):
+            tape_pause(False)
+            return _written(op, arrays, None, attributes, engine)
+        if opened:
+            arrays = operands.coerce(arrays)
+        results = _push(op, arrays, None, attributes, engine)
+    except BaseException as error:
+        if opened:
+            tape_pause(False)
+        if isinstance(error, Composing):
+            return compose(op, arrays, attributes, out)
+        raise
+    if opened:
+        # Here, and in no function of its own: the tape walks back through weft's frames to the caller's line.
+        tape_note_fresh(op, attributes or None, arrays, results)  # and goes on listening
+    return results[0] if op.nout == 1 else results
+
+
+def _written(
+    op: Op,
+    arrays: tuple[Any, ...],
+    out: Any,  # noqa: ANN401 - as above
+    attributes: dict[str, Any],
+    engine: Engine | None,
+) -> Any:  # noqa: ANN401 - as above
+    """Push a call that writes to places which were there, or to some of the elements."""
     try:
         if tape_hears(arrays if out is None else (*arrays, *operands.listed(out))):
-            if out is None and not op.mutates and attributes.get("where") is None:
-                results = _heard(op, arrays, attributes)
-            else:
-                results = hear(op, arrays, out, attributes, _push)
-        elif op.ufunc is None:
-            results = _computed(op, arrays, out, engine, attributes)
-        elif attributes:
-            results = _elementwise(op, arrays, out, **attributes)
+            results = hear(op, arrays, out, attributes, _push)
         else:
-            results = _straight(op, arrays, out) or _elementwise(op, arrays, out)
+            results = _push(op, arrays, out, attributes, engine)
     except Composing:
         return compose(op, arrays, attributes, out)
     return results[0] if op.nout == 1 else results
 
 
-def _heard(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) -> tuple[NDArray, ...]:
-    """Push a call that the tape hears and whose results are new, and note it."""
-    for x in arrays:
-        if x.__class__ not in _PLAIN:
-            arrays = operands.coerce(arrays)
-            break
-    tape_pause(True)
-    try:
-        results = _push(op, arrays, None, attributes)
-    except BaseException:
-        tape_pause(False)
-        raise
-    tape_note_fresh(op, attributes or None, arrays, results)  # and goes on listening
-    return results
-
-
-def _push(op: Op, arrays: tuple[Any, ...], out: Any, attributes: dict[str, Any]) -> tuple[NDArray, ...]:  # noqa: ANN401 - as above
-    """Push a call that the tape hears."""
+def _push(
+    op: Op,
+    arrays: tuple[Any, ...],
+    out: Any,  # noqa: ANN401 - as above
+    attributes: dict[str, Any],
+    engine: Engine | None = None,
+) -> tuple[NDArray, ...]:
+    """Push a call that nobody listens to, or whose listener has paused."""
     if op.ufunc is None:
-        return _computed(op, arrays, out, None, attributes)
+        return _computed(op, arrays, out, engine, attributes)
     if attributes:
         return _elementwise(op, arrays, out, **attributes)
     return _straight(op, arrays, out) or _elementwise(op, arrays, out)
+
+
+def _shortly(op: Op, arrays: tuple[Any, ...]) -> NDArray | None:
+    """Push a call by its loop in one step, of which the tape is told; return None if there is more to it."""
+    plan: Plan | None = op.plans.get(tuple([x.dtype if isinstance(x, NDArray) else x.__class__ for x in arrays]))
+    if plan is None or plan.loop is None or len(plan.outputs) != 1:
+        return None
+    if not plan.scalars:
+        return fresh_elements(plan.loop, arrays, op)
+    try:
+        return fresh_elements(plan.loop, plan.immediates(arrays), op, arrays)
+    except OverflowError:
+        return None
 
 
 def _straight(op: Op, arrays: tuple[Any, ...], out: Any) -> tuple[NDArray, ...] | None:  # noqa: ANN401 - as above
@@ -128,9 +155,6 @@ def _straight(op: Op, arrays: tuple[Any, ...], out: Any) -> tuple[NDArray, ...] 
             return None
         results: tuple[NDArray, ...] = (out,)
     else:
-        made = fresh_elements(plan.loop, arrays, op) if len(plan.outputs) == 1 else None
-        if made is not None:
-            return (made,)
         results = _beside(arrays, plan.outputs)
     plan.loop.push(results, arrays)
     return results

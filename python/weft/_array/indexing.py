@@ -19,7 +19,7 @@ from weft._array.copies import choose_loop
 from weft._array.filling import check_assigned, fill
 from weft._array.here import GATHERED
 from weft._array.keys import Advanced, Basic, check_bounds, parse
-from weft._array.manipulation import ravel
+from weft._array.manipulation import flattened
 from weft._array.operands import ArrayLike, as_array, is_host, listed, values
 from weft._array.places import check_writable
 from weft._array.rules import Aval, broadcast_shapes
@@ -82,7 +82,7 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
             tape_hear_part(_getitem, x, part, key)
         return part
     if key.__class__ is NDArray:
-        rows = fresh_rows(x, key)
+        rows = fresh_rows(x, key, _getitem)
         if rows is not None:
             return rows
     found = parse(key, x.shape, x.strides)
@@ -408,7 +408,7 @@ def take(x: ArrayLike, indices: ArrayLike, /, axis: SupportsIndex | None = None,
     """
     x, positions = _operands("take", x, indices)
     if axis is None or is_only_axis(axis, x.ndim):
-        x, axis = ravel(x), 0
+        x, axis = flattened(x), 0
     axis = axis_index(axis, x.ndim)
     if not isinstance(indices, NDArray):
         check_bounds(values(positions), axis, x.shape[axis])  # known already, so that the call can say it

@@ -14,7 +14,16 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from weft._array.calls import Elements, one
 from weft._array.copies import copy_cast
-from weft._array.manipulation import _selected, atleast_1d, atleast_2d, atleast_3d, expand_dims, ravel, unstack
+from weft._array.manipulation import (
+    _selected,
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    expand_dims,
+    flattened,
+    ravel,
+    unstack,
+)
 from weft._array.operands import as_array
 from weft._array.shapes import AnyShape, Shape, as_shape, axis_index, is_index, joined_shape
 from weft._array.views import Layout, register_view, view
@@ -396,7 +405,7 @@ def repeat(x: ArrayLike, repeats: ArrayLike, /, axis: SupportsIndex | None = Non
     if counts.ndim > 1 or counts.dtype.kind not in "biu":
         raise TypeError(f"repeats are integers in at most 1 axis, got shape {counts.shape} and dtype {counts.dtype}")
     if axis is None:
-        x, axis = ravel(x), 0
+        x, axis = flattened(x), 0
     return one(_repeat, x, repeats=tuple(counts.reshape(-1).tolist()), axis=operator.index(axis))
 
 

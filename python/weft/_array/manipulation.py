@@ -255,6 +255,11 @@ def ravel(x: ArrayLike, /, order: Order = "C") -> NDArray:
     return reshape(x, -1 if is_symbol(x) else x.size)
 
 
+def flattened(x: ArrayLike) -> NDArray:
+    """Return the elements in one axis: an array that has but one as it is."""
+    return x if x.__class__ is NDArray and x.ndim == 1 else ravel(x)
+
+
 def permute_dims(x: ArrayLike, /, axes: Sequence[SupportsIndex]) -> NDArray:
     """Return a view whose axis `i` is axis `axes[i]` of `x`.
 
@@ -488,7 +493,7 @@ def roll(x: ArrayLike, /, shift: AnyShape, axis: AnyShape | None = None) -> NDAr
     [4 1 2 3]
     """
     if x.__class__ is NDArray and shift.__class__ is int and not _roll.replaced:
-        found = fresh_roll(x, shift, axis)
+        found = fresh_roll(x, shift, axis, _roll)
         if found is not None:
             return found
     axes = None if axis is None else as_shape(axis)

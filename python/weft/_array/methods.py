@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from weft._array import conversions
+from weft._array.absent import INSTEAD_OF_METHODS, Absent
 from weft._array.devices import as_device, device_of
 from weft._array.dtypes import astype
 from weft._array.filling import assign, check_assigned, fill
@@ -65,6 +66,8 @@ def attach() -> None:
     from weft._tape.leaves import requires_grad  # noqa: PLC0415 - as above
 
     setattr(NDArray, "requires_grad", requires_grad)  # noqa: B010 - as above
+    for name in INSTEAD_OF_METHODS:
+        setattr(NDArray, name, Absent(name))
     for name, get in _PROPERTIES.items():
         setattr(NDArray, name, property(get, doc=get.__doc__))
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.reductions import chosen, fresh_sum, loop_of, reduce_by_loop, reduced, reduction
+from weft._array.reductions import chosen, loop_of, reduce_by_loop, reduced, reduction
 from weft._array.shapes import Axis, Shape, axis_tuple
-from weft._core import NDArray
+from weft._core import NDArray, fresh_mean
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -115,11 +115,11 @@ def mean(
     >>> weft.mean([[1.0, 2.0], [3.0, 4.0]], axis=0)
     NDArray([2., 3.])
     """
-    if x.__class__ is NDArray and dtype is None and out is None and where is None and not (x._known or _MEAN.replaced):
-        total = fresh_sum(x, axis, keepdims=keepdims) if x.dtype in _DIVIDED else None
-        if total is not None:
-            total /= x.size // (total.size or 1)
-            return total
+    if x.__class__ is NDArray and dtype is None and out is None and where is None and not _MEAN.replaced:
+        loop = loop_of(np.add, x.dtype) if x.dtype in _DIVIDED else None
+        found = None if loop is None else fresh_mean(loop, x, axis, keepdims, _MEAN)
+        if found is not None:
+            return found
     return reduced(_MEAN, x, axis, out, where, dtype=dtype, keepdims=keepdims)
 
 

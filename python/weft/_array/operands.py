@@ -148,10 +148,11 @@ def coerce(arrays: tuple[Any, ...], out: object = None, *, some_array: bool = Fa
     Where there is no array and `some_array` asks for one, all become arrays.
     """
     for x in arrays:
-        if type(x) is not NDArray:
+        if type(x) not in _OPERANDS:
             break
     else:
-        return arrays
+        if not some_array or NDArray in map(type, arrays):
+            return arrays
     if any(map(is_symbol, arrays)):
         raise Composing
     engine = engine_of(*arrays, *listed(out))

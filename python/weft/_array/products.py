@@ -14,7 +14,7 @@ import numpy as np
 
 from weft._array.calls import DType, Elements, one
 from weft._array.elementwise import multiply
-from weft._array.manipulation import permute_dims, ravel, reshape
+from weft._array.manipulation import flattened, permute_dims, reshape
 from weft._array.operands import as_array
 from weft._array.shapes import Shape, axis_index, contiguous_strides, is_index
 from weft._array.views import view
@@ -242,7 +242,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /, out: NDArray | None = None) -> NDArra
      [6 8]]
     """
     x1, x2 = _pair(x1, x2)
-    return multiply(reshape(x1, (x1.size, 1)), ravel(x2), out=out)
+    return multiply(reshape(x1, (x1.size, 1)), flattened(x2), out=out)
 
 
 def vdot(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
@@ -255,7 +255,7 @@ def vdot(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
     (2+0j)
     """
     x1, x2 = _pair(x1, x2)
-    return one(_vecdot, ravel(x1), ravel(x2), axis=-1)
+    return one(_vecdot, flattened(x1), flattened(x2), axis=-1)
 
 
 def kron(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:

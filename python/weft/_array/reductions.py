@@ -195,11 +195,6 @@ def _shortly(op: Op, ufunc: np.ufunc, x: Any, axis: Axis, *, keepdims: bool) -> 
     return None if loop is None or op.replaced else fresh_reduction(loop, x, axis, keepdims, op)
 
 
-def fresh_sum(x: NDArray, axis: Axis, *, keepdims: bool) -> NDArray | None:
-    """Push the sum of which nothing has to be found out first; return None where there is more to it."""
-    return _shortly(_SUM, np.add, x, axis, keepdims=keepdims)
-
-
 def sum(  # noqa: A001 - the standard's name
     x: ArrayLike,
     /,

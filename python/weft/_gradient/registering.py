@@ -79,7 +79,7 @@ def give(op: Op, rule: Rule, reads: int | tuple[int, int]) -> None:
     """Give `op` a rule, and say what it looks at."""
     op.set_attribute("gradient", rule)
     op.set_attribute("gradient_reads", reads)
-    if op.operator:
+    if op.operator or op.name == "square":  # as which the core pushes x ** 2
         tape_operator(op.name, op, reads if isinstance(reads, tuple) else (reads, reads))
 
 

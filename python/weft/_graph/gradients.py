@@ -88,7 +88,7 @@ def call_rule(
     )
     if len(found) != len(seen.inputs):
         raise GradientError(
-            f"the gradient of node {node.name!r} (op {seen.op.name!r}) has {len(found)} answers for {len(seen.inputs)} operands"
+            f"the rule has {len(found)} answers for {len(seen.inputs)} operands: it returns one for each, None where it is zero"
         )
     cores: list[SymbolCore | None] = []
     for operand, grad in zip(seen.inputs, found, strict=True):

@@ -46,7 +46,8 @@ def recompute(
     Returns
     -------
     Graph
-        With shapes and dtypes, to be planned by `plan_memory`; the same graph where nothing is gained.
+        With shapes and dtypes, to be planned by `plan_memory`, and as ``planned_order`` the nodes in the order in which that
+        takes least; the same graph where nothing is gained.
 
     Raises
     ------

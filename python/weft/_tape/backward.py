@@ -74,8 +74,8 @@ def entry_of(y: NDArray) -> tuple[TapeNode, int]:
     if found is None:
         raise GradientError(
             f"an array of shape {y.shape} and dtype {y.dtype} depends on no array that requires a gradient: set "
-            "requires_grad before it is computed, and compute it where the tape listens (autograd.training is not False, "
-            "and no block of no_grad is open)"
+            "x.requires_grad = True before it is computed from x, where the tape listens (autograd.training is not False, and no "
+            "block of no_grad is open); or write weft.grad(function)(x)"
         )
     return found
 

@@ -34,7 +34,8 @@ class Gradients(Mapping[NDArray, NDArray]):
             return self._pairs[id(x)][1]
         except KeyError:
             raise KeyError(
-                f"no gradient of an array of shape {getattr(x, 'shape', None)}: the result depends on no such leaf"
+                f"no gradient of an array of shape {getattr(x, 'shape', None)}: the result depends on no such leaf. What was "
+                "computed before requires_grad was set does not count: set it first"
             ) from None
 
     def __contains__(self, x: object) -> bool:

@@ -12,7 +12,7 @@ from weft._tape.backward import Head, head_of, like, walk
 from weft._tape.leaves import apart, as_leaf
 from weft._tape.modes import listening
 from weft._tape.structures import flatten, map_arrays
-from weft.errors import GradientError
+from weft.errors import ArgumentTypeError, GradientError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,7 +81,14 @@ def value_and_grad(
     (NDArray(6.), {'w': NDArray([3., 3.]), 'b': NDArray(2.)})
     """
     several = not isinstance(argnums, SupportsIndex)
-    numbers = (operator.index(argnums),) if isinstance(argnums, SupportsIndex) else tuple(map(operator.index, argnums))
+    try:
+        numbers = (
+            (operator.index(argnums),) if isinstance(argnums, SupportsIndex) else tuple(map(operator.index, argnums))
+        )
+    except TypeError:
+        raise ArgumentTypeError(
+            f"argnums={argnums!r} is no position of an argument, and no sequence of positions: they are integers"
+        ) from None
 
     @functools.wraps(fn)
     def both(*args: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `fn`

@@ -65,7 +65,7 @@ pub(crate) fn from_python(name: &str, value: &Bound<'_, PyAny>) -> AnyAttribute 
             DTYPE => {
                 objects.iter().map(optional_dtype).collect::<PyResult<DTypes>>().ok().map(|found| Arc::new(found) as _)
             }
-            "storage_id" | "storage_offset" | "storage_inplace_index" => {
+            "storage_id" | "storage_offset" | "storage_inplace_index" | "planned_order" => {
                 value.extract::<Vec<i64>>().ok().map(|found| Arc::new(found) as _)
             }
             "device" | "layout" => value.extract::<Vec<Option<String>>>().ok().map(|found| {

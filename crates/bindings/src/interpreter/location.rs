@@ -51,15 +51,20 @@ static GET_INSTRUCTION: OnceLock<Option<GetInstruction>> = OnceLock::new();
 /// `PyFrame_GetBack`, likewise: part of Python since 3.9.
 static GET_BACK: OnceLock<Option<GetBack>> = OnceLock::new();
 
-/// Looks the function up. Called when the extension is imported: a thread that were to do it later
-/// could be caught in the middle by a fork.
-pub(crate) fn load(py: Python<'_>) {
-    let find = |name: &str| -> PyResult<usize> {
+/// The address of a function of Python's that is not part of its stable ABI, if there is one of this name.
+pub(crate) fn python_symbol(py: Python<'_>, name: &str) -> Option<usize> {
+    let find = || -> PyResult<usize> {
         let ctypes = py.import("ctypes")?;
         let function = ctypes.getattr("pythonapi")?.getattr(name)?;
         ctypes.getattr("cast")?.call1((function, ctypes.getattr("c_void_p")?))?.getattr("value")?.extract()
     };
-    let found = |name: &str| find(name).ok().filter(|&found| found != 0);
+    find().ok().filter(|&found| found != 0)
+}
+
+/// Looks the functions up. Called when the extension is imported: a thread that were to do it later
+/// could be caught in the middle by a fork.
+pub(crate) fn load(py: Python<'_>) {
+    let found = |name: &str| python_symbol(py, name);
     // SAFETY: the symbol of this name has had this type ever since it exists.
     let _ = GET_INSTRUCTION.set(found("PyFrame_GetLasti").map(|found| unsafe { std::mem::transmute(found) }));
     // SAFETY: as above.

@@ -137,8 +137,18 @@ pub(crate) fn binary<'py>(
             heard(array, Some(other), operator, reflected, &result)?;
             return Ok(result.into_any());
         }
-    } else if operator == Operator::Pow && !reflected && is_square(own, other) {
-        return binary(array, array.as_any(), Operator::Multiply, false);
+    } else if operator == Operator::Pow
+        && !reflected
+        && is_square(own, other)
+        && let Some(fast) = cached(Operator::Multiply, dtype)
+    {
+        let output = Array::like(&own.inner, fast.result).map_err(|error| raised(py, error))?;
+        Operands::Array(array).push(py, fast, &output, own, false)?;
+        let result = Py::new(py, NDArray::new(output, own.owner().clone_ref(py)))?;
+        if own.tape.is_known() {
+            short::note_square(array, &result)?;
+        }
+        return Ok(result.into_any());
     } else if let Some(fast) = cached(operator, dtype) {
         let operands = Operands::of(own, other, dtype);
         if let Some(operands) = operands
@@ -155,11 +165,10 @@ pub(crate) fn binary<'py>(
     dispatch(py, operator.name(false), left, Some(right))
 }
 
-/// Whether `array ** other` is the array's product with itself, to which nobody listens.
+/// Whether `array ** other` is the array's product with itself. The tape hears it as the square.
 fn is_square(own: &NDArray, other: &Bound<'_, PyAny>) -> bool {
     let dtype = own.inner.dtype();
-    let plain = !matches!(dtype, DType::Bool | DType::Complex64 | DType::Complex128) && !own.tape.is_known();
-    plain
+    !matches!(dtype, DType::Bool | DType::Complex64 | DType::Complex128)
         && other.cast_exact::<PyInt>().is_ok_and(|number| number.extract::<i64>().is_ok_and(|number| number == 2))
         && !is_replaced(ON_HOST, Operator::Pow)
         && !recording::is_open()

@@ -2,6 +2,7 @@
 //! loop's dtypes; nobody records; the result is new, and the tape is told of it. They answer None for any other call, which goes the long way.
 
 use super::Loop;
+use super::fast;
 use super::pieces;
 use crate::array::operator::{Operator, broadcast, scalar};
 use crate::array::{NDArray, raised};
@@ -48,18 +49,15 @@ fn axis_of(axis: &Bound<'_, PyAny>, count: usize) -> Option<usize> {
     usize::try_from(at).ok().filter(|at| *at < count)
 }
 
-/// A new array, into which a reduction of `x` over an axis, or over all, was pushed; None where that takes more than this
-/// loop: for another dtype, or other axes. The tape hears it as `op`.
-#[pyfunction]
-pub(crate) fn fresh_reduction(
-    r#loop: &Bound<'_, Loop>,
-    x: &Bound<'_, NDArray>,
+/// A reduction of `x` over an axis, or over all, that was pushed, and over which; None where that takes more than this loop:
+/// for another dtype, or other axes.
+fn reduced(
+    py: Python<'_>,
+    of: &Loop,
+    own: &NDArray,
     axis: Option<&Bound<'_, PyAny>>,
     keepdims: bool,
-    op: &Bound<'_, PyAny>,
-) -> PyResult<Option<Py<NDArray>>> {
-    let of = r#loop.get();
-    let (py, own) = (x.py(), x.get());
+) -> PyResult<Option<(Array, SmallVec<[usize; 4]>)>> {
     let from = &own.inner;
     let layout = from.layout();
     let count = layout.shape.len();
@@ -78,26 +76,60 @@ pub(crate) fn fresh_reduction(
     let kept = made(py, own, &shape, from.dtype())?;
     push_reduce(of.kernel, of.identity, &kept, from, &over, Loop::options(py, &kept, of.reduction()))
         .map_err(|error| raised(py, error))?;
-    let noted = |result: Array| {
-        let attributes = || Ok(Attributes::Axes { axes: over.clone(), keepdims });
-        short::noted(op, attributes, &[x.as_any()], handle(py, result, own)).map(Some)
-    };
     if keepdims {
-        return noted(kept);
+        return Ok(Some((kept, over)));
     }
     let strides = &kept.layout().strides;
     let rest = (0..count).filter(|at| !over.contains(at));
     let (shape, strides) = rest.map(|at| (shape[at], strides[at])).unzip();
     let view = Array::on(kept.buffer().clone(), Layout { shape, strides, offset: 0 }, from.dtype());
-    noted(view.map_err(|error| raised(py, error))?)
+    Ok(Some((view.map_err(|error| raised(py, error))?, over)))
 }
 
-/// A new array, into which the loop over `inputs`, arrays or numbers, was pushed. The tape hears it as `op`.
+/// A new array, into which a reduction of `x` over an axis, or over all, was pushed; None where that takes more than this
+/// loop. The tape hears it as `op`.
 #[pyfunction]
+pub(crate) fn fresh_reduction(
+    r#loop: &Bound<'_, Loop>,
+    x: &Bound<'_, NDArray>,
+    axis: Option<&Bound<'_, PyAny>>,
+    keepdims: bool,
+    op: &Bound<'_, PyAny>,
+) -> PyResult<Option<Py<NDArray>>> {
+    let (py, own) = (x.py(), x.get());
+    let Some((result, over)) = reduced(py, r#loop.get(), own, axis, keepdims)? else { return Ok(None) };
+    let attributes = || Ok(Attributes::Axes { axes: over, keepdims });
+    short::noted(op, attributes, &[x.as_any()], handle(py, result, own)).map(Some)
+}
+
+/// The same of a mean: the sum by `loop`, divided by how many it is of. None for other dtypes than those whose quotients are
+/// their own.
+#[pyfunction]
+pub(crate) fn fresh_mean(
+    r#loop: &Bound<'_, Loop>,
+    x: &Bound<'_, NDArray>,
+    axis: Option<&Bound<'_, PyAny>>,
+    keepdims: bool,
+    op: &Bound<'_, PyAny>,
+) -> PyResult<Option<Py<NDArray>>> {
+    let (py, own) = (x.py(), x.get());
+    let Some((result, over)) = reduced(py, r#loop.get(), own, axis, keepdims)? else { return Ok(None) };
+    let count = own.inner.layout().size() / result.layout().size();
+    let result = Bound::new(py, handle(py, result, own))?;
+    fast::in_place(&result, count.into_pyobject(py)?.as_any(), Operator::Divide)?;
+    short::noted_handle(op, || Ok(Attributes::Axes { axes: over, keepdims }), &[x.as_any()], &result)?;
+    Ok(Some(result.unbind()))
+}
+
+/// A new array, into which the loop over `inputs`, arrays or numbers, was pushed. The tape hears it as `op`, over what was
+/// `given` in place of these numbers.
+#[pyfunction]
+#[pyo3(signature = (r#loop, inputs, op, given=None))]
 pub(crate) fn fresh_elements(
     r#loop: &Bound<'_, Loop>,
     inputs: &Bound<'_, PyTuple>,
     op: &Bound<'_, PyAny>,
+    given: Option<&Bound<'_, PyTuple>>,
 ) -> PyResult<Option<Py<NDArray>>> {
     let (py, of) = (inputs.py(), r#loop.get());
     let mut held: SmallVec<[Result<Bound<'_, NDArray>, Scalar>; 4]> = SmallVec::new();
@@ -142,7 +174,7 @@ pub(crate) fn fresh_elements(
         .collect();
     push_elementwise(of.kernel, &[&output], &operands, Loop::options(py, &output, &of.name))
         .map_err(|error| raised(py, error))?;
-    let given: SmallVec<[Bound<'_, PyAny>; 4]> = inputs.iter().collect();
+    let given: SmallVec<[Bound<'_, PyAny>; 4]> = given.unwrap_or(inputs).iter().collect();
     let given: SmallVec<[&Bound<'_, PyAny>; 4]> = given.iter().collect();
     short::noted(op, || Ok(Attributes::None), &given, handle(py, output, first.get())).map(Some)
 }
@@ -248,19 +280,21 @@ pub(crate) fn fresh_join(
 }
 
 /// A new array, into which the copy of `x` was pushed whose elements move by `shift` along an axis, or in a contiguous array along
-/// all of it.
+/// all of it. The tape hears it as `op`.
 #[pyfunction]
 pub(crate) fn fresh_roll(
     x: &Bound<'_, NDArray>,
     shift: &Bound<'_, PyAny>,
     axis: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Option<NDArray>> {
+    op: &Bound<'_, PyAny>,
+) -> PyResult<Option<Py<NDArray>>> {
     let (py, own) = (x.py(), x.get());
     let (layout, dtype) = (own.inner.layout(), own.inner.dtype());
     let Ok(shift) = shift.extract::<isize>() else { return Ok(None) };
-    if !is_plain(own) || own.tape.is_known() || layout.size() == 0 {
+    if !is_plain(own) || layout.size() == 0 {
         return Ok(None);
     }
+    let given = axis;
     let (axis, flat) = match axis {
         Some(axis) => (axis_of(axis, layout.shape.len()), false),
         None => (Some(0), layout.shape.len() != 1),
@@ -278,9 +312,19 @@ pub(crate) fn fresh_roll(
         };
         rolled(&line(&result.inner)?, &line(&own.inner)?)?
     } else {
-        rolled(&Bound::new(py, handle(py, result.inner.clone(), own))?, x)?
+        let from = Bound::new(py, handle(py, own.inner.clone(), own))?; // of which the tape knows nothing
+        rolled(&Bound::new(py, handle(py, result.inner.clone(), own))?, &from)?
     };
-    Ok(pushed.then_some(result))
+    if !pushed {
+        return Ok(None);
+    }
+    let attributes = || {
+        let made = PyDict::new(py);
+        made.set_item(intern!(py, "shift"), (shift,))?;
+        made.set_item(intern!(py, "axes"), given.map(|axis| PyTuple::new(py, [axis])).transpose()?)?;
+        Ok(Attributes::Known(made.into_any().unbind()))
+    };
+    short::noted(op, attributes, &[x.as_any()], result).map(Some)
 }
 
 /// A new array, into which the search for the largest or the smallest elements along an axis, or in all of `x`, was pushed.

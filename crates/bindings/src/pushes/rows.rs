@@ -1,23 +1,39 @@
 //! The short way for `x[key]` with a key that is an array.
 
 use crate::array::{NDArray, raised};
+use crate::tape::attributes::Attributes;
+use crate::tape::short;
 use crate::trace;
+use pyo3::intern;
 use pyo3::prelude::*;
-use weft_array::{Array, pick_rows};
+use pyo3::types::PyDict;
+use weft_array::{Array, DType, pick_rows};
 use weft_engine::PushOptions;
 use weft_engine::trace::Kind;
 
-/// A new array of the rows of `x` that a key of int64, or a mask, names; None where that takes more than a look at both.
+/// A new array of the rows of `x` that a key of int64, or a mask, names; None where that takes more than a look at both. The
+/// tape hears it as `op`: of masks it is to know the positions, which are found elsewhere.
 #[pyfunction]
-pub(crate) fn fresh_rows(x: &Bound<'_, NDArray>, key: &Bound<'_, NDArray>) -> PyResult<Option<NDArray>> {
+pub(crate) fn fresh_rows(
+    x: &Bound<'_, NDArray>,
+    key: &Bound<'_, NDArray>,
+    op: &Bound<'_, PyAny>,
+) -> PyResult<Option<Py<NDArray>>> {
     let (py, own) = (x.py(), x.get());
     let owner = own.owner().get();
-    if own.tape.is_known() {
+    if own.tape.is_known() && key.get().inner.dtype() == DType::Bool {
         return Ok(None);
     }
     let note = trace::of_arrays(py, &owner.inner, Kind::Compute, "getitem");
     let made = |shape: &[usize]| Array::empty(&owner.inner, shape, own.inner.dtype());
     let picked = pick_rows(&own.inner, &key.get().inner, PushOptions { note, ..PushOptions::default() }, made)
         .map_err(|error| raised(py, error))?;
-    Ok(picked.map(|picked| NDArray::new(picked, own.owner().clone_ref(py))))
+    let Some(picked) = picked else { return Ok(None) };
+    let attributes = || {
+        let made = PyDict::new(py);
+        made.set_item(intern!(py, "key"), (intern!(py, "array"),))?;
+        Ok(Attributes::Known(made.into_any().unbind()))
+    };
+    let result = NDArray::new(picked, own.owner().clone_ref(py));
+    short::noted(op, attributes, &[x.as_any(), key.as_any()], result).map(Some)
 }

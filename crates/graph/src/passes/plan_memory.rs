@@ -4,9 +4,9 @@ use super::infer_shape::{SHAPE, Shapes};
 use super::infer_type::{DTYPE, DTypes};
 use crate::error::{GraphError, Result};
 use crate::graph::{Graph, IndexedGraph};
-use crate::plan::{Memory, Network, Op as PlanOp, Pair, Plan, Settings, Share, Value, plan_network};
+use crate::plan::{Memory, Network, Op as PlanOp, Pair, Plan, Settings, Share, Value, plan_network_also};
 use crate::registry::{Call, Cost, OpCost, OpWorkspace};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 /// The storage of each entry; `OUTSIDE` for what lies in nobody's arena.
 pub const STORAGE_ID: &str = "storage_id";
@@ -18,6 +18,8 @@ pub const STORAGE_INPLACE_INDEX: &str = "storage_inplace_index";
 pub const STORAGE_ALLOCATED_BYTES: &str = "storage_allocated_bytes";
 /// The most bytes of these values that are live at the same time.
 pub const STORAGE_PEAK_LIVE_BYTES: &str = "storage_peak_live_bytes";
+/// Numbers of all nodes that are no variables, in an order that is to be tried besides.
+pub(super) const PLANNED_ORDER: &str = "planned_order";
 /// The storage of what lies in nobody's arena.
 pub const OUTSIDE: i64 = -2;
 
@@ -43,9 +45,18 @@ pub enum External {
 /// If they are not, a name is that of no value, or a mutation is not ordered (`order_mutation` orders them).
 pub fn plan_memory(graph: &Graph, memory: Memory, external: &External) -> Result<Graph> {
     let indexed = graph.indexed()?;
-    let Planned { network, .. } = planned(graph, &indexed, external, &|_| false)?;
-    let plan = plan_network(&network, &Settings { memory, ..Settings::default() })?;
+    let Planned { network, nodes, .. } = planned(graph, &indexed, external, &|_| false)?;
+    let also = known_order(graph, &nodes);
+    let plan = plan_network_also(&network, also, &Settings { memory, ..Settings::default() })?;
     Ok(attributed(graph, &indexed, &network, &plan))
+}
+
+/// The ops in the order that the graph says, if it says one of just these.
+fn known_order(graph: &Graph, nodes: &[u32]) -> Option<Vec<usize>> {
+    let known = graph.get::<Vec<i64>>(PLANNED_ORDER)?;
+    let op_of: HashMap<i64, usize> = nodes.iter().enumerate().map(|(op, &node)| (i64::from(node), op)).collect();
+    let order: Option<Vec<usize>> = known.iter().map(|node| op_of.get(node).copied()).collect();
+    order.filter(|order| order.len() == nodes.len())
 }
 
 /// Refuses names that no node, and none of its results, has.
@@ -212,7 +223,7 @@ fn attributed(graph: &Graph, indexed: &IndexedGraph, network: &Network, plan: &P
     let mut storages = vec![OUTSIDE; count];
     let mut offsets = vec![-1_i64; count];
     let mut taken = vec![OUTSIDE; count];
-    let mut numbers = std::collections::HashMap::new();
+    let mut numbers = HashMap::new();
     for entry in 0..count {
         let Some(offset) = plan.offsets[entry].filter(|_| !network.values[entry].external) else { continue };
         let next = numbers.len();

@@ -2,7 +2,7 @@
 
 use super::infer_shape::{SHAPE, Shapes};
 use super::infer_type::{DTYPE, DTypes};
-use super::plan_memory::{External, Planned, planned};
+use super::plan_memory::{External, PLANNED_ORDER, Planned, planned};
 use crate::error::{GraphError, Result};
 use crate::graph::Graph;
 use crate::node::{NodeEntry, NodeRef, post_order};
@@ -113,5 +113,10 @@ fn copied(graph: &Graph, before: &Planned, found: &Recomputed) -> Result<Graph> 
         (graph.wanted::<Shapes>(SHAPE, "infer_shape")?, graph.wanted::<DTypes>(DTYPE, "infer_type")?);
     result.set(SHAPE, sources.iter().map(|&at| shapes[at].clone()).collect::<Shapes>());
     result.set(DTYPE, sources.iter().map(|&at| dtypes[at]).collect::<DTypes>());
+    // Numbers of nodes follow from what outputs need: the order in which the plan is this small may be another one.
+    let numbers: HashMap<usize, i64> =
+        (0_i64..).zip(again.nodes()).map(|(number, node)| (Arc::as_ptr(node).addr(), number)).collect();
+    let number = |op: &usize| made[*op].as_ref().and_then(|node| numbers.get(&Arc::as_ptr(node).addr()).copied());
+    result.set(PLANNED_ORDER, found.plan.order.iter().filter_map(number).collect::<Vec<i64>>());
     Ok(result)
 }

@@ -44,9 +44,10 @@ pub fn is_of_kind(name: &str, value: &AnyAttribute) -> bool {
         SHAPE => value.is::<Shapes>(),
         DTYPE => value.is::<DTypes>(),
         DEVICE | correct_layout::LAYOUT => value.is::<Devices>(),
-        plan_memory::STORAGE_ID | plan_memory::STORAGE_OFFSET | plan_memory::STORAGE_INPLACE_INDEX => {
-            value.is::<Vec<i64>>()
-        }
+        plan_memory::STORAGE_ID
+        | plan_memory::STORAGE_OFFSET
+        | plan_memory::STORAGE_INPLACE_INDEX
+        | plan_memory::PLANNED_ORDER => value.is::<Vec<i64>>(),
         infer_shape::NUM_UNKNOWN_SHAPES
         | plan_memory::STORAGE_ALLOCATED_BYTES
         | plan_memory::STORAGE_PEAK_LIVE_BYTES => value.is::<usize>(),

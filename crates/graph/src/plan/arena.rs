@@ -82,9 +82,23 @@ pub struct Plan {
 /// # Ok::<_, weft_graph::plan::PlanError>(())
 /// ```
 pub fn plan_network(network: &Network, settings: &Settings<'_>) -> Result<Plan, PlanError> {
+    plan_network_also(network, None, settings)
+}
+
+/// The same, where one more order is tried if it is one in which the ops may run.
+///
+/// # Errors
+///
+/// As of [`plan_network`].
+pub fn plan_network_also(
+    network: &Network,
+    order: Option<Vec<usize>>,
+    settings: &Settings<'_>,
+) -> Result<Plan, PlanError> {
     let linked = Linked::new(network)?;
-    let serial = op_orders(&linked, settings.workers).into_iter().map(Schedule::serial).collect();
-    plan_schedules(&linked, serial, settings, TURNS)
+    let mut serial = op_orders(&linked, settings.workers);
+    serial.extend(order.filter(|order| linked.may_run(order)));
+    plan_schedules(&linked, serial.into_iter().map(Schedule::serial).collect(), settings, TURNS)
 }
 
 /// How many schedules get offsets.

@@ -12,6 +12,7 @@
 //! | `storage`, `sharing` | which values share a storage; what sharing memory orders |
 //! | `arena` | [`plan_network`]: all of it |
 //! | `recompute` | [`recompute()`]: ops that run again, so that their values need not be kept |
+//! | `segments` | what of the forward part stays, so that the rest runs again segment by segment |
 //! | `error` | [`PlanError`] |
 
 mod arena;
@@ -25,11 +26,13 @@ mod problem;
 mod recompute;
 mod schedule;
 mod search;
+mod segments;
 mod sharing;
 mod storage;
 
-pub use arena::{Memory, Plan, Settings, plan_network};
+pub use arena::{Memory, Plan, Settings, plan_network, plan_network_also};
 pub use error::{Effort, PlanError};
 pub use network::{Network, Op, Pair, Share, Value};
 pub use offsets::{Options, Placement, plan_offsets, plan_offsets_apart};
+pub use op_orders::orders_of;
 pub use recompute::{Recomputed, recompute};

@@ -96,6 +96,16 @@ pub(super) struct Linked<'a> {
 }
 
 impl<'a> Linked<'a> {
+    /// Whether this is each op once, after those that come before it.
+    pub(super) fn may_run(&self, order: &[usize]) -> bool {
+        let mut done = vec![false; self.before.len()];
+        order.len() == done.len()
+            && order.iter().all(|&op| {
+                let first = op < done.len() && !std::mem::replace(&mut done[op], true);
+                first && self.before[op].iter().all(|&before| done[before])
+            })
+    }
+
     pub(super) fn new(network: &'a Network) -> Result<Self, PlanError> {
         let Network { values, ops } = network;
         let wrong = |op: &Op, what: String| Err(PlanError::Graph { what: format!("op {}: {what}", op.name) });

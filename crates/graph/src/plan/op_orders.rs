@@ -1,10 +1,21 @@
 //! Orders of ops, one after the other, that keep few bytes live.
 
-use super::network::{Linked, Share};
+use super::arena::Settings;
+use super::error::PlanError;
+use super::network::{Linked, Network, Share};
 use super::schedule::{Schedule, ways};
 
 /// How many ops that may come next are compared.
 const COMPARED: usize = 256;
+
+/// Orders of a network's ops, among them some that keep few bytes live.
+///
+/// # Errors
+///
+/// If it is no network: ops that wait for each other, or read what nobody makes.
+pub fn orders_of(network: &Network) -> Result<Vec<Vec<usize>>, PlanError> {
+    Ok(op_orders(&Linked::new(network)?, Settings::default().workers))
+}
 
 /// The orders that are tried.
 pub(super) fn op_orders(linked: &Linked<'_>, workers: usize) -> Vec<Vec<usize>> {

@@ -2,13 +2,14 @@
 //!
 //! An op of the forward part that runs again is *copied*, and nobody may need the original's values any more: what the backward part reads comes from the copy, which runs when
 //! what it waits for besides is there. What a copy reads is copied, too, or is a *checkpoint*, which stays. Checkpoints
-//! that cut the forward part into segments give the arena of sqrt(n) for chains of n ops; others keep all that is dear.
+//! that cut the forward part into segments (`segments`) give the arena of sqrt(n) for chains of n ops; others keep all that is dear.
 
 use super::arena::{Plan, Settings, TURNS, plan_schedules};
 use super::error::PlanError;
 use super::network::{Linked, Network, Op, Share};
 use super::op_orders::{as_needed, op_orders};
 use super::schedule::Schedule;
+use super::segments::{Tapered, checkpoints, crossing};
 use super::storage::Storages;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -187,7 +188,7 @@ fn candidates(linked: &Linked<'_>) -> Vec<Vec<bool>> {
     let forward: Vec<usize> = linked.by_rank(&given).into_iter().filter(|&op| may(op)).collect();
     let mut sets = vec![set(ops.len(), &forward)];
     // By segments.
-    let crossing = crossing(linked, &forward);
+    let crossing = crossing(linked, &forward, |value| values[value].size);
     let mut segments = 2;
     while segments <= forward.len() {
         let checkpoints = checkpoints(linked, &forward, &crossing, segments);
@@ -195,6 +196,8 @@ fn candidates(linked: &Linked<'_>) -> Vec<Vec<bool>> {
         sets.push(set(ops.len(), &again));
         segments = (segments + 1).max(segments * 5 / 4);
     }
+    let tapered = Tapered::new(linked, &forward, &late(linked));
+    sets.extend(tapered.sets().iter().map(|again| set(ops.len(), again)));
     // What costs least for its bytes.
     let made = |op: usize| ops[op].outputs.iter().map(|&value| values[value].size).sum::<u64>();
     let mut cheap = forward.clone();
@@ -212,61 +215,6 @@ fn set(ops: usize, of: &[usize]) -> Vec<bool> {
     let mut set = vec![false; ops];
     of.iter().for_each(|&op| set[op] = true);
     set
-}
-
-/// The bytes that forward ops behind each place read from before it.
-fn crossing(linked: &Linked<'_>, forward: &[usize]) -> Vec<u64> {
-    let mut place = vec![usize::MAX; linked.network.ops.len()];
-    forward.iter().enumerate().for_each(|(at, &op)| place[op] = at);
-    let mut change = vec![0_i128; forward.len() + 1];
-    for (at, &op) in forward.iter().enumerate() {
-        for &value in &linked.network.ops[op].outputs {
-            let readers =
-                linked.readers[value].iter().map(|&reader| place[reader]).filter(|&reader| reader != usize::MAX);
-            if let Some(last) = readers.max() {
-                change[at] += i128::from(linked.network.values[value].size);
-                change[last] -= i128::from(linked.network.values[value].size);
-            }
-        }
-    }
-    let mut live = 0;
-    let sums = change[..forward.len()].iter().map(|change| {
-        live += change;
-        u64::try_from(live).unwrap_or(0)
-    });
-    sums.collect()
-}
-
-/// The ops whose values stay, so that so many segments are cut where few bytes cross.
-fn checkpoints(linked: &Linked<'_>, forward: &[usize], crossing: &[u64], segments: usize) -> BTreeSet<usize> {
-    let made =
-        |op: usize| linked.network.ops[op].outputs.iter().map(|&value| linked.network.values[value].size).sum::<u64>();
-    let mut sums: Vec<u64> = Vec::with_capacity(forward.len());
-    for &op in forward {
-        sums.push(sums.last().copied().unwrap_or(0) + made(op));
-    }
-    let whole = u128::from(sums.last().copied().unwrap_or(0));
-    let at = |part: u128, of: u128| sums.partition_point(|&sum| u128::from(sum) * of < whole * part);
-    let mut stay = BTreeSet::new();
-    let mut place = vec![usize::MAX; linked.network.ops.len()];
-    forward.iter().enumerate().for_each(|(at, &op)| place[op] = at);
-    for segment in 1..segments as u128 {
-        // Within a quarter of a segment to either side.
-        let (low, middle, high) = (
-            at(4 * segment - 1, 4 * segments as u128),
-            at(segment, segments as u128),
-            at(4 * segment + 1, 4 * segments as u128),
-        );
-        let spans = low..=high.min(forward.len() - 1);
-        let Some(cut) = spans.min_by_key(|&at| (crossing[at], at.abs_diff(middle))) else { continue };
-        for &op in &forward[..=cut] {
-            let mut readers = linked.network.ops[op].outputs.iter().flat_map(|&value| &linked.readers[value]);
-            if readers.any(|&reader| place[reader] != usize::MAX && place[reader] > cut) {
-                stay.insert(op);
-            }
-        }
-    }
-    stay
 }
 
 /// Builds the network with copies, and an order in which each copy runs just before it is needed.

@@ -2,6 +2,9 @@
 //!
 //! A loop that makes a temporary of its own is dropped if an earlier one has made the same, from the same bytes, which
 //! nobody has changed since, and if nobody changes either of the two. Who reads the later one reads the earlier one.
+//!
+//! What is kept for that must not be what there is no room for: if more would be live at some time than is at any time without,
+//! the loop runs again. So what was made again to keep less stays so.
 
 use crate::recorded::{Instruction, Recorded, Source, overlap};
 use std::collections::HashMap;
@@ -36,6 +39,54 @@ fn are_equal(one: &Instruction, other: &Instruction) -> bool {
         })
 }
 
+/// How many bytes of temporaries are live while each instruction runs, in recorded order.
+struct Live {
+    bytes: Vec<usize>,
+    peak: usize,
+    /// For each entry, the last instruction that touches it.
+    last: Vec<usize>,
+}
+
+impl Live {
+    fn new(recorded: &Recorded) -> Self {
+        let count = recorded.instructions.len();
+        let mut spans: Vec<Option<(usize, usize)>> = vec![None; recorded.entries.len()];
+        for (at, instruction) in recorded.instructions.iter().enumerate() {
+            for place in &instruction.places {
+                spans[place.entry].get_or_insert((at, at)).1 = at;
+            }
+        }
+        let mut bytes = vec![0; count];
+        // What begins at an instruction, and what has ended before it.
+        let (mut begun, mut ended) = (vec![0; count], vec![0; count + 1]);
+        for (entry, span) in recorded.entries.iter().zip(&spans) {
+            if let Some((first, last)) = span.filter(|_| entry.is_temporary()) {
+                begun[first] += entry.bytes;
+                ended[last + 1] += entry.bytes;
+            }
+        }
+        let mut live = 0;
+        for at in 0..count {
+            live = live + begun[at] - ended[at];
+            bytes[at] = live;
+        }
+        let peak = bytes.iter().copied().max().unwrap_or(0);
+        Self { bytes, peak, last: spans.into_iter().map(|span| span.map_or(0, |span| span.1)).collect() }
+    }
+
+    /// Keeps an entry from its last use to the instruction `at`, and then instead of the entry that this one makes; answers
+    /// whether there is room.
+    fn keep(&mut self, entry: usize, bytes: usize, (at, instead): (usize, usize)) -> bool {
+        let between = (self.last[entry] + 1).min(at)..at;
+        if self.bytes[between.clone()].iter().any(|live| live + bytes > self.peak) {
+            return false;
+        }
+        self.bytes[between].iter_mut().for_each(|live| *live += bytes);
+        self.last[entry] = self.last[entry].max(self.last[instead]);
+        true
+    }
+}
+
 /// Merges what is equal.
 pub(super) fn merge_equal(recorded: &mut Recorded) {
     let mut writers = vec![0_usize; recorded.entries.len()];
@@ -45,6 +96,7 @@ pub(super) fn merge_equal(recorded: &mut Recorded) {
     // Earlier loops, by what they call and what they read first.
     let mut known: HashMap<((usize, usize), usize), Vec<usize>> = HashMap::new();
     let mut dropped = vec![false; recorded.instructions.len()];
+    let mut live = Live::new(recorded);
     for (at, dropped) in dropped.iter_mut().enumerate() {
         let instruction = &recorded.instructions[at];
         let Some(entry) = makes(recorded, &writers, instruction) else { continue };
@@ -70,6 +122,10 @@ pub(super) fn merge_equal(recorded: &mut Recorded) {
             continue; // it keeps its own memory
         }
         let Some(into) = makes(recorded, &writers, &recorded.instructions[other]) else { continue };
+        if !live.keep(into, recorded.entries[into].bytes, (at, entry)) {
+            earlier.push(at); // who comes later has a nearer one
+            continue;
+        }
         *dropped = true;
         for later in &mut recorded.instructions[at..] {
             for place in later.places.iter_mut().filter(|place| place.entry == entry) {

@@ -5,7 +5,7 @@
 //! | `dead` | drops native instructions whose results nobody sees; what somebody else wrote stays |
 //! | `common` | runs equal loops on equal inputs once |
 //! | `follow` | lets kernels call the loops over their results |
-//! | `early` | lets what frees memory run as soon as it may |
+//! | `early` | lets what frees memory run as soon as it may; takes an order of the planner's where that uses much less (`lean`) |
 //! | `fuse` | lets neighbours among strided loops run block by block |
 //! | `graphs` | lets a device's steps be issued together (`replay/parts.rs`) |
 //!
@@ -16,6 +16,7 @@ mod early;
 mod equal;
 mod follow;
 mod fuse;
+mod lean;
 
 use crate::recorded::{Instruction, Recorded, Settings};
 
@@ -41,5 +42,8 @@ pub(crate) fn lower(recorded: &Recorded, settings: &Settings) -> Vec<Instruction
     if settings.has("early") {
         instructions = early::early(recorded, &instructions);
     }
-    if settings.has("fuse") { fuse::fuse(recorded, &instructions) } else { instructions }
+    if settings.has("fuse") {
+        instructions = fuse::fuse(recorded, &instructions);
+    }
+    if settings.has("early") { lean::lean(recorded, instructions) } else { instructions }
 }

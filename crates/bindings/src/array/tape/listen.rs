@@ -1,8 +1,15 @@
 //! Whether the tape listens.
 
+use crate::location::python_symbol;
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyBool;
 use std::cell::Cell;
+use std::ffi::c_int;
+use std::ptr;
+use std::sync::OnceLock;
 
 thread_local! {
     /// What holds for this thread, bit by bit; one byte, as the reserve for such variables is small.
@@ -29,17 +36,44 @@ pub(crate) fn end_dropping() {
     set(DROPPING, false);
 }
 
-/// Reads the context variable of the mode: True, False, or None where nobody has said.
+/// The context variable of the mode: True, False, or None where nobody has said.
 static MODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-/// Reads the context variable that says whether layers train.
+/// The context variable that says whether layers train.
 static TRAINING: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+type Get = unsafe extern "C" fn(*mut ffi::PyObject, *mut ffi::PyObject, *mut *mut ffi::PyObject) -> c_int;
+
+/// `PyContextVar_Get`: part of Python since 3.7 but not of its stable ABI, so its address is asked for. It looks where the
+/// variable was found last, and a call of the method `get` takes a tenth of what noting an op does.
+static GET: OnceLock<Option<Get>> = OnceLock::new();
+
+/// What a context variable with a default holds here.
+fn value_of<'py>(variable: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = variable.py();
+    let Some(&Some(get)) = GET.get() else { return variable.call_method0("get") };
+    let mut found = ptr::null_mut();
+    // SAFETY: attached; `tape_mode` has made sure that it is such a variable. What is found is a new reference.
+    unsafe {
+        if get(variable.as_ptr(), ptr::null_mut(), &raw mut found) < 0 {
+            return Err(PyErr::fetch(py));
+        }
+        Bound::from_owned_ptr_or_err(py, found)
+    }
+}
 
 /// Names the context variables that say whether the tape listens in this task, and whether layers train.
 #[pyfunction]
 pub(crate) fn tape_mode(listening: &Bound<'_, PyAny>, training: &Bound<'_, PyAny>) -> PyResult<()> {
     let py = listening.py();
-    let _ = MODE.set(py, listening.getattr("get")?.unbind()); // who comes second has named the same ones
-    let _ = TRAINING.set(py, training.getattr("get")?.unbind());
+    let kind = py.import("contextvars")?.getattr("ContextVar")?;
+    if !listening.get_type().is(&kind) || !training.get_type().is(&kind) {
+        return Err(PyTypeError::new_err("the modes of the tape are context variables"));
+    }
+    // SAFETY: the symbol of this name has had this type ever since it exists.
+    let get = python_symbol(py, "PyContextVar_Get").map(|found| unsafe { std::mem::transmute::<usize, Get>(found) });
+    let _ = GET.set(get);
+    let _ = MODE.set(py, listening.clone().unbind()); // who comes second has named the same ones
+    let _ = TRAINING.set(py, training.clone().unbind());
     Ok(())
 }
 
@@ -47,7 +81,7 @@ pub(crate) fn tape_mode(listening: &Bound<'_, PyAny>, training: &Bound<'_, PyAny
 #[pyfunction]
 pub(crate) fn tape_surroundings(py: Python<'_>) -> PyResult<u8> {
     let trains = match TRAINING.get(py) {
-        Some(training) => training.call0(py)?.is_truthy(py)?,
+        Some(training) => value_of(training.bind(py))?.is_truthy()?,
         None => false,
     };
     Ok(u8::from(listens(py)?) | u8::from(trains) << 1)
@@ -57,6 +91,11 @@ pub(crate) fn tape_surroundings(py: Python<'_>) -> PyResult<u8> {
 #[pyfunction]
 pub(crate) fn tape_pause(paused: bool) -> bool {
     set(PAUSED, paused)
+}
+
+/// Stops this thread's ops from being heard.
+pub(crate) fn pause() {
+    set(PAUSED, true);
 }
 
 /// Lets this thread's ops be heard.
@@ -75,7 +114,7 @@ pub(crate) fn listens(py: Python<'_>) -> PyResult<bool> {
         return Ok(false);
     }
     match MODE.get(py) {
-        Some(mode) => Ok(!mode.call0(py)?.is(&*pyo3::types::PyBool::new(py, false))),
+        Some(mode) => Ok(!value_of(mode.bind(py))?.is(&*PyBool::new(py, false))),
         None => Ok(true),
     }
 }

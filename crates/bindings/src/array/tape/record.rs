@@ -81,6 +81,16 @@ pub(crate) fn tape_hears(operands: &Bound<'_, PyTuple>) -> PyResult<bool> {
     Ok(false)
 }
 
+/// Whether an op over these operands is to be heard. If it is, this thread pauses until `tape_note_fresh` has noted it.
+#[pyfunction]
+pub(crate) fn tape_opens(operands: &Bound<'_, PyTuple>) -> PyResult<bool> {
+    let hears = tape_hears(operands)?;
+    if hears {
+        listen::pause();
+    }
+    Ok(hears)
+}
+
 /// Refuses a target outside of the recording: what the tape would know of it from then on has no values.
 fn check_recorded(py: Python<'_>, name: &str, target: &NDArray) -> PyResult<()> {
     let records = recording::with(|tape| !tape.tag().keeps()).unwrap_or(false);

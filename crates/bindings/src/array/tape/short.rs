@@ -20,13 +20,16 @@ struct Rule {
 }
 
 static OPERATOR_RULES: [OnceLock<Rule>; OPERATORS] = [const { OnceLock::new() }; OPERATORS];
+/// As what `x ** 2` is heard.
+static SQUARE: OnceLock<Rule> = OnceLock::new();
 
 type Entries = SmallVec<[Option<Entry>; 2]>;
 
-/// Lets the operator `name` be heard as `op`.
+/// Lets the operator `name`, or the square, be heard as `op`.
 #[pyfunction]
 pub(crate) fn tape_operator(name: &str, op: Py<PyAny>, reads: [u64; 2]) -> PyResult<()> {
-    let _ = OPERATOR_RULES[operator::number_of(name)?].set(Rule { op, reads }); // who comes second has said the same
+    let rule = if name == "square" { &SQUARE } else { &OPERATOR_RULES[operator::number_of(name)?] };
+    let _ = rule.set(Rule { op, reads }); // who comes second has said the same
     Ok(())
 }
 
@@ -118,10 +121,22 @@ pub(crate) fn noted<'py>(
     result: NDArray,
 ) -> PyResult<Py<NDArray>> {
     let result = Bound::new(op.py(), result)?;
-    if operands.iter().any(|operand| is_known(operand)) && has_gradient(result.get().inner.dtype()) {
-        note_call(op, attributes()?, operands, std::slice::from_ref(&result))?;
-    }
+    noted_handle(op, attributes, operands, &result)?;
     Ok(result.unbind())
+}
+
+/// The same of a result that has its handle.
+#[inline]
+pub(crate) fn noted_handle<'py>(
+    op: &Bound<'py, PyAny>,
+    attributes: impl FnOnce() -> PyResult<Attributes>,
+    operands: &[&Bound<'py, PyAny>],
+    result: &Bound<'py, NDArray>,
+) -> PyResult<()> {
+    if operands.iter().any(|operand| is_known(operand)) && has_gradient(result.get().inner.dtype()) {
+        note_call(op, attributes()?, operands, std::slice::from_ref(result))?;
+    }
+    Ok(())
 }
 
 /// Notes `result = array (operator) other`, from the type slot.
@@ -132,7 +147,22 @@ pub(crate) fn note_operator(
     operands: [Option<&Bound<'_, PyAny>>; 2],
     result: &Py<NDArray>,
 ) -> PyResult<()> {
-    let Some(rule) = OPERATOR_RULES[operator as usize].get() else { return Ok(()) };
+    note_rule(py, OPERATOR_RULES[operator as usize].get(), operands, result)
+}
+
+/// Notes `result = array ** 2`.
+#[cold]
+pub(crate) fn note_square(array: &Bound<'_, NDArray>, result: &Py<NDArray>) -> PyResult<()> {
+    note_rule(array.py(), SQUARE.get(), [Some(array.as_any()), None], result)
+}
+
+fn note_rule(
+    py: Python<'_>,
+    rule: Option<&Rule>,
+    operands: [Option<&Bound<'_, PyAny>>; 2],
+    result: &Py<NDArray>,
+) -> PyResult<()> {
+    let Some(rule) = rule else { return Ok(()) };
     if !has_gradient(result.get().inner.dtype()) {
         return Ok(());
     }
