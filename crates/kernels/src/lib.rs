@@ -10,6 +10,7 @@
 //! | `library` | the same by oneDNN, where it was opened |
 //! | `pooling` | largest elements and means of windows, and their gradients |
 //! | `tiles` | the same of windows of two by two, side by side |
+//! | `lanes` | pooling and normalisation of data whose channels lie side by side |
 //! | `rows` | softmax and its logarithm, along one axis |
 //! | `labels` | cross entropy with labels, and its gradient |
 //! | `sums` | sums of float64 |
@@ -33,6 +34,7 @@ mod draws;
 mod gates;
 mod integers;
 mod labels;
+mod lanes;
 mod layer;
 mod library;
 mod lookup;
