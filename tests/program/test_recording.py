@@ -201,7 +201,7 @@ def test_random_programs_whose_loops_are_fused(length: int, calls: bool) -> None
 
 @pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize(
-    "passes", [(), ("dead",), ("common",), ("follow",), ("early",), ("fuse",), ("graphs",)], ids=str
+    "passes", [(), ("dead",), ("common",), ("follow",), ("layout",), ("early",), ("fuse",), ("graphs",)], ids=str
 )
 def test_each_pass_can_be_left_out(passes: tuple[str, ...]) -> None:
     for seed in range(4000, 4000 + PROGRAMS // 20):

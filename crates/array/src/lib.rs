@@ -26,7 +26,7 @@ mod tuple;
 pub use access::{
     Access, Array, Touch, Touched, granted, granting, known_devices, set_known_devices, standing, stands_for,
 };
-pub use door::{Call, Repeatable, ReplayCall, push, push_pair, push_replay, record, recording, submit};
+pub use door::{Call, Repeatable, ReplayCall, Versions, push, push_pair, push_replay, record, recording, submit};
 pub use error::ArrayError;
 pub use layout::{DType, Layout, Scalar, Shape, Strides};
 pub use memory::recorded::{self, Tag};
@@ -35,11 +35,11 @@ pub use memory::{
     release_memory, trim_memory,
 };
 pub use ops::{
-    Piece, copy_if_there, note_computed, pick_rows, places_of_copies, push_blocked, push_elementwise, push_extreme,
-    push_matmul, push_pieces, push_reduce, push_step, run_blocked, run_idle,
+    Piece, copy_if_there, lay_out, note_computed, pick_rows, places_of_copies, push_blocked, push_elementwise,
+    push_extreme, push_matmul, push_pieces, push_reduce, push_step, run_blocked, run_idle,
 };
 pub use step::{
-    Blocked, Fused, Given, Issued, Matmul, Members, Neighbour, Opaque, Operand, Operands, Part, Portion, Reduce, Slots,
-    Step, Strided, StridedLoop, Together, Which, cast_loop, choose_loop, copy_loop,
+    Blocked, Fused, Given, Issued, Lanes, Matmul, Members, Neighbour, Opaque, Operand, Operands, Part, Portion, Reduce,
+    Slots, Step, Strided, StridedLoop, Together, Which, cast_loop, choose_loop, copy_loop,
 };
 pub use tuple::Tuple;

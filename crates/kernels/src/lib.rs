@@ -9,6 +9,7 @@
 //! | `convolution` | products of data, weights and results, by oneDNN or by columns that fit into the cache |
 //! | `pooling` | largest elements and means of windows, and their gradients |
 //! | `tiles` | the same of windows of two by two, side by side |
+//! | `lanes` | pooling and normalisation of data whose channels lie side by side |
 //! | `rows` | softmax and its logarithm, along one axis |
 //! | `labels` | cross entropy with labels, and its gradient |
 //! | `sums` | sums of float64 |
@@ -32,6 +33,7 @@ mod draws;
 mod gates;
 mod integers;
 mod labels;
+mod lanes;
 mod layer;
 mod lookup;
 mod loops;

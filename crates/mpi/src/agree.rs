@@ -1,7 +1,7 @@
 //! How ranks agree on a call before it starts, in checking mode.
 
 use crate::communicator::Communicator;
-use crate::flight::{Away, Flight, Halt, Phase};
+use crate::flight::{Away, Flight, Halt, Headers, Phase};
 use crate::header::{self, Header};
 use crate::symbols::Status;
 use crate::{Job, MpiError};
@@ -177,19 +177,5 @@ impl Communicator {
         let (byte, on) = (self.library.constants.byte, self.settings().control);
         // SAFETY: the caller's promise.
         unsafe { self.library.irecv(header.cast(), count, byte, from, tag, on, request) }
-    }
-}
-
-/// Headers on their way.
-pub(crate) struct Headers {
-    sent: header::Bytes,
-    received: Vec<header::Bytes>,
-    /// Of each rank, that of what comes and that of what goes.
-    requests: Vec<u64>,
-}
-
-impl Headers {
-    fn new(size: usize, sent: &header::Bytes) -> Self {
-        Self { sent: *sent, received: vec![[0; header::BYTES]; size], requests: vec![0; 2 * size] }
     }
 }

@@ -1,6 +1,5 @@
 //! Calls under way: how far they have come, and why they go no further.
 
-use crate::agree::Headers;
 use crate::pace::Pace;
 use crate::{MpiError, header};
 use std::time::Duration;
@@ -36,6 +35,20 @@ pub(crate) enum Phase {
     Agreed,
     /// MPI moves the data.
     Moving(u64),
+}
+
+/// Headers on their way.
+pub(crate) struct Headers {
+    pub(crate) sent: header::Bytes,
+    pub(crate) received: Vec<header::Bytes>,
+    /// Of each rank, that of what comes and that of what goes.
+    pub(crate) requests: Vec<u64>,
+}
+
+impl Headers {
+    pub(crate) fn new(size: usize, sent: &header::Bytes) -> Self {
+        Self { sent: *sent, received: vec![[0; header::BYTES]; size], requests: vec![0; 2 * size] }
+    }
 }
 
 /// What has come of a call for now.

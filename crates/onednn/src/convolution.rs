@@ -52,22 +52,36 @@ struct Operand {
     plain: Description,
     wanted: Description,
     reorder: Option<Primitive>,
+    /// How many channels lie side by side where it is as wanted, if that is all there is to it.
+    lanes: Option<usize>,
 }
 
+/// Of a convolution's first, second and last operand: whether it is given as the primitive wants it, rather than plain.
+pub type AsWanted = [bool; 3];
+
 impl Operand {
-    fn input(library: &'static Library, which: c_int, plain: Description, wanted: Description) -> Result<Self, i32> {
+    fn input(library: &'static Library, which: c_int, lengths: &[usize], wanted: Description) -> Result<Self, i32> {
+        let plain = Description::plain(library, lengths)?;
         let reorder = if plain.is_same(&wanted) { None } else { Some(Primitive::reorder(library, &plain, &wanted)?) };
-        Ok(Self { which, plain, wanted, reorder })
+        let lanes = wanted.lanes(lengths);
+        Ok(Self { which, plain, wanted, reorder, lanes })
     }
 
-    fn output(library: &'static Library, which: c_int, plain: Description, wanted: Description) -> Result<Self, i32> {
+    fn output(library: &'static Library, which: c_int, lengths: &[usize], wanted: Description) -> Result<Self, i32> {
+        let plain = Description::plain(library, lengths)?;
         let reorder = if plain.is_same(&wanted) { None } else { Some(Primitive::reorder(library, &wanted, &plain)?) };
-        Ok(Self { which, plain, wanted, reorder })
+        let lanes = wanted.lanes(lengths);
+        Ok(Self { which, plain, wanted, reorder, lanes })
+    }
+
+    /// What is between, if it is given like this.
+    fn reorder(&self, as_wanted: bool) -> Option<&Primitive> {
+        if as_wanted { None } else { self.reorder.as_ref() }
     }
 
     /// How many bytes of memory between it takes.
-    fn between(&self) -> usize {
-        if self.reorder.is_some() { self.wanted.bytes() } else { 0 }
+    fn between(&self, as_wanted: bool) -> usize {
+        if self.reorder(as_wanted).is_some() { self.wanted.bytes() } else { 0 }
     }
 
     fn scratch(&self) -> usize {
@@ -197,23 +211,22 @@ impl Compiled {
                 }
             })?,
         };
-        let (data, weights, results) = (plain(&data)?, plain(&weights)?, plain(&results)?);
         let wants = |what| planned.wants(what);
         let (first, second, out) = match product {
             Product::Results => (
-                Operand::input(library, arg::SRC, data, wants(query::SRC)?)?,
-                Operand::input(library, arg::WEIGHTS, weights, wants(query::WEIGHTS)?)?,
-                Operand::output(library, arg::DST, results, wants(query::DST)?)?,
+                Operand::input(library, arg::SRC, &data, wants(query::SRC)?)?,
+                Operand::input(library, arg::WEIGHTS, &weights, wants(query::WEIGHTS)?)?,
+                Operand::output(library, arg::DST, &results, wants(query::DST)?)?,
             ),
             Product::Data => (
-                Operand::input(library, arg::DIFF_DST, results, wants(query::DIFF_DST)?)?,
-                Operand::input(library, arg::WEIGHTS, weights, wants(query::WEIGHTS)?)?,
-                Operand::output(library, arg::DIFF_SRC, data, wants(query::DIFF_SRC)?)?,
+                Operand::input(library, arg::DIFF_DST, &results, wants(query::DIFF_DST)?)?,
+                Operand::input(library, arg::WEIGHTS, &weights, wants(query::WEIGHTS)?)?,
+                Operand::output(library, arg::DIFF_SRC, &data, wants(query::DIFF_SRC)?)?,
             ),
             Product::Weights => (
-                Operand::input(library, arg::SRC, data, wants(query::SRC)?)?,
-                Operand::input(library, arg::DIFF_DST, results, wants(query::DIFF_DST)?)?,
-                Operand::output(library, arg::DIFF_WEIGHTS, weights, wants(query::DIFF_WEIGHTS)?)?,
+                Operand::input(library, arg::SRC, &data, wants(query::SRC)?)?,
+                Operand::input(library, arg::DIFF_DST, &results, wants(query::DIFF_DST)?)?,
+                Operand::output(library, arg::DIFF_WEIGHTS, &weights, wants(query::DIFF_WEIGHTS)?)?,
             ),
         };
         Ok(Self { primitive: planned.compile()?, first, second, bias, out })
@@ -222,7 +235,17 @@ impl Compiled {
     /// How many bytes its second operand takes in the layout that it likes; 0 if that is the plain one.
     #[must_use]
     pub fn prepared(&self) -> usize {
-        self.second.between()
+        self.second.between(false)
+    }
+
+    /// Of its first, second and last operand how many channels lie side by side where it is as wanted: none for what is not
+    /// data, and for layouts that are not just that.
+    #[must_use]
+    pub fn lanes(&self) -> [Option<usize>; 3] {
+        [&self.first, &self.second, &self.out].map(|operand| {
+            let is_data = !matches!(operand.which, arg::WEIGHTS | arg::DIFF_WEIGHTS);
+            operand.lanes.filter(|_| is_data)
+        })
     }
 
     /// Whether its second operand has the layout of another's.
@@ -245,8 +268,8 @@ impl Compiled {
         })
     }
 
-    /// Runs on this thread: inputs, then the bias if there is one, then the output, all plain; but the second one where
-    /// there is a prepared one.
+    /// Runs on this thread: inputs, then the bias if there is one, then the output, all plain but for those that are as
+    /// wanted; and the second one where there is a prepared one.
     ///
     /// # Safety
     ///
@@ -258,20 +281,23 @@ impl Compiled {
         prepared: Option<*mut u8>,
         bias: *mut u8,
         out: *mut u8,
+        as_wanted: AsWanted,
     ) -> Result<(), i32> {
+        let [of_first, of_second, of_out] = as_wanted;
         let scratch = [self.primitive.scratch(), self.first.scratch(), self.second.scratch(), self.out.scratch()];
-        let between =
-            [self.first.between(), self.second.between(), self.out.between(), scratch.into_iter().max().unwrap_or(0)];
+        let scratch = scratch.into_iter().max().unwrap_or(0);
+        let between = [self.first.between(of_first), self.second.between(of_second), self.out.between(of_out), scratch];
         with_own(between, |[first_between, second_between, out_between, scratch]| {
-            let take = |operand: &Operand, given: *mut u8, between: *mut u8| -> Result<*mut u8, i32> {
-                let Some(reorder) = &operand.reorder else { return Ok(given) };
+            let take = |operand: &Operand, as_wanted, given: *mut u8, between: *mut u8| -> Result<*mut u8, i32> {
+                let Some(reorder) = operand.reorder(as_wanted) else { return Ok(given) };
                 let operands = [(arg::SRC, &operand.plain, given), (arg::DST, &operand.wanted, between)];
                 // SAFETY: the caller's promise; the memory between is this thread's.
                 unsafe { reorder.run(&operands, scratch) }.map(|()| between)
             };
-            let first = take(&self.first, first, first_between)?;
-            let second = prepared.map_or_else(|| take(&self.second, second, second_between), Ok)?;
-            let written = if self.out.reorder.is_some() { out_between } else { out };
+            let first = take(&self.first, of_first, first, first_between)?;
+            let second = prepared.map_or_else(|| take(&self.second, of_second, second, second_between), Ok)?;
+            let back = self.out.reorder(of_out);
+            let written = if back.is_some() { out_between } else { out };
             let bias = self.bias.as_ref().map(|description| (arg::BIAS, description, bias));
             let operands: Vec<_> = [
                 (self.first.which, &self.first.wanted, first),
@@ -283,7 +309,7 @@ impl Compiled {
             .collect();
             // SAFETY: as above.
             unsafe { self.primitive.run(&operands, scratch) }?;
-            if let Some(reorder) = &self.out.reorder {
+            if let Some(reorder) = back {
                 let operands = [(arg::SRC, &self.out.wanted, written), (arg::DST, &self.out.plain, out)];
                 // SAFETY: as above.
                 unsafe { reorder.run(&operands, scratch) }?;

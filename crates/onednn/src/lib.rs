@@ -6,7 +6,7 @@
 //! | `library` | the library that was opened, or why there is none |
 //! | `memory` | descriptions of memory, and memory of a thread |
 //! | `primitive` | what the library has compiled, and its execution |
-//! | `convolution` | convolutions of plain arrays: primitives for the layouts that the library likes, and reorders between |
+//! | `convolution` | convolutions: primitives for the layouts that the library likes, and reorders between these and plain ones |
 //!
 //! Each execution takes one thread, the caller's: whoever has several gives each a part. The crate knows no arrays and no
 //! Python.
@@ -17,5 +17,5 @@ mod memory;
 mod primitive;
 mod sys;
 
-pub use convolution::{Compiled, Product, Shape};
+pub use convolution::{AsWanted, Compiled, Product, Shape};
 pub use library::{Library, Unavailable, library, open};

@@ -1,8 +1,9 @@
 //! Descriptions of memory, and memory of a thread.
 
 use crate::library::Library;
-use crate::sys::{ANY, Dims, F32, Handle, SUCCESS};
+use crate::sys::{ANY, Dims, F32, Handle, SUCCESS, query};
 use std::cell::RefCell;
+use std::ffi::c_int;
 use std::ptr;
 
 /// A description of memory.
@@ -58,6 +59,44 @@ impl Description {
     pub(crate) fn bytes(&self) -> usize {
         // SAFETY: the description lives.
         unsafe { (self.library.functions.desc_size)(self.handle) }
+    }
+
+    fn number(&self, what: c_int) -> Option<c_int> {
+        let mut found: c_int = 0;
+        // SAFETY: the description lives, and what is asked for is such a number.
+        let status = unsafe { (self.library.functions.desc_query)(self.handle, what, (&raw mut found).cast()) };
+        (status == SUCCESS).then_some(found)
+    }
+
+    fn numbers(&self, what: c_int) -> Option<Dims> {
+        let mut found: *const Dims = ptr::null();
+        // SAFETY: the description lives, and what is asked for are twelve numbers, which it lends.
+        unsafe {
+            let status = (self.library.functions.desc_query)(self.handle, what, (&raw mut found).cast());
+            if status == SUCCESS { found.as_ref().copied() } else { None }
+        }
+    }
+
+    /// How many channels lie side by side, element by element, in data of these lengths: batch, channels, spatial axes.
+    /// Nothing if they lie otherwise, or are filled up.
+    pub(crate) fn lanes(&self, lengths: &[usize]) -> Option<usize> {
+        let rank = usize::try_from(self.number(query::RANK)?).ok()?;
+        let blocks = (self.number(query::BLOCKS)?, self.numbers(query::BLOCK_AXES)?[0]);
+        if rank != lengths.len() || blocks != (1, 1) {
+            return None;
+        }
+        let width = usize::try_from(self.numbers(query::BLOCK_LENGTHS)?[0]).ok().filter(|width| *width > 1)?;
+        let (padded, strides) = (self.numbers(query::PADDED)?, self.numbers(query::STRIDES)?);
+        let mut step = width;
+        for axis in (0..rank).rev() {
+            let length = if axis == 1 { lengths[1] / width } else { lengths[axis] };
+            let fits = |found: i64, wanted: usize| usize::try_from(found) == Ok(wanted);
+            if !fits(padded[axis], lengths[axis]) || (length > 1 && !fits(strides[axis], step)) {
+                return None;
+            }
+            step *= length;
+        }
+        Some(width)
     }
 
     pub(crate) fn is_same(&self, other: &Self) -> bool {

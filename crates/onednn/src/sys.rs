@@ -19,10 +19,11 @@ pub(crate) const FORWARD_TRAINING: c_int = 64;
 pub(crate) const DIRECT: c_int = 1;
 pub(crate) const USER_SCRATCHPAD: c_int = 1;
 
-/// What is asked of a primitive's description.
+/// What is asked of a primitive's description, or of one of memory.
 pub(crate) mod query {
     use std::ffi::c_int;
 
+    pub(crate) const STRIDES: c_int = 14;
     pub(crate) const SRC: c_int = 129;
     pub(crate) const DIFF_SRC: c_int = 130;
     pub(crate) const WEIGHTS: c_int = 131;
@@ -30,6 +31,11 @@ pub(crate) mod query {
     pub(crate) const DST: c_int = 133;
     pub(crate) const DIFF_DST: c_int = 134;
     pub(crate) const SCRATCHPAD: c_int = 136;
+    pub(crate) const RANK: c_int = 256;
+    pub(crate) const PADDED: c_int = 260;
+    pub(crate) const BLOCKS: c_int = 263;
+    pub(crate) const BLOCK_LENGTHS: c_int = 264;
+    pub(crate) const BLOCK_AXES: c_int = 265;
 }
 
 /// Which argument of an execution a memory is.
@@ -98,6 +104,7 @@ functions! {
     desc_clone: b"dnnl_memory_desc_clone\0", fn(*mut Handle, Handle) -> Status;
     desc_destroy: b"dnnl_memory_desc_destroy\0", fn(Handle) -> Status;
     desc_equal: b"dnnl_memory_desc_equal\0", fn(Handle, Handle) -> c_int;
+    desc_query: b"dnnl_memory_desc_query\0", fn(Handle, c_int, *mut c_void) -> Status;
     desc_size: b"dnnl_memory_desc_get_size\0", fn(Handle) -> usize;
     memory_create: b"dnnl_memory_create\0", fn(*mut Handle, Handle, Handle, *mut c_void) -> Status;
     memory_destroy: b"dnnl_memory_destroy\0", fn(Handle) -> Status;

@@ -113,7 +113,8 @@ def asarray(
         return asarray(stack(parts), dtype=dtype, device=device, copy=copy)
     if copy is False and isinstance(obj, bool | int | float | complex | list | tuple):
         raise ValueError("unable to avoid a copy: Python numbers and sequences have no memory to share")
-    return place(wrap(host_array(obj, wanted, copy=copy is not False), engine or engine_of()), where)
+    own = copy is not False
+    return place(wrap(host_array(obj, wanted, copy=own), engine or engine_of(), own=own), where)
 
 
 def _is_heard(nest: Any) -> bool:  # noqa: ANN401 - nested lists and tuples

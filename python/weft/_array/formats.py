@@ -98,7 +98,7 @@ def read(path: str | os.PathLike[str], *, max_bytes: int | None, engine: Engine 
     limit = max(_FREE_BYTES, _FREE_RATIO * size) if max_bytes is None else max_bytes
     found = _read_npz(place, size, limit) if kind == ".npz" else _read_safetensors(place, limit)
     owner = get_engine() if engine is None else engine
-    return {name: put(wrap(array, owner), cpu()) for name, array in found.items()}
+    return {name: put(wrap(array, owner, own=True), cpu()) for name, array in found.items()}
 
 
 def _format(path: Path) -> str:

@@ -86,8 +86,8 @@ def program(
     max_programs : int, default: 32
         How many programs are kept; the one used longest ago goes first.
     passes : iterable of str, optional
-        The passes to apply to the recorded graph, of ``"dead"``, ``"common"``, ``"follow"``, ``"early"``, ``"fuse"`` and
-        ``"graphs"``; all by default, none if empty.
+        The passes to apply to the recorded graph, of ``"dead"``, ``"common"``, ``"follow"``, ``"layout"``, ``"early"``,
+        ``"fuse"`` and ``"graphs"``; all by default, none if empty.
 
     Returns
     -------

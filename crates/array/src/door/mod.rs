@@ -15,4 +15,4 @@ mod replay;
 pub(crate) use call::note;
 pub use call::{Call, Repeatable, push, push_pair, record, submit};
 pub(crate) use call::{check, push_opaque};
-pub use replay::{ReplayCall, push_replay};
+pub use replay::{ReplayCall, Versions, push_replay};

@@ -5,7 +5,7 @@ use crate::access::{Bound, Touched, enter_touched, refuse_bytes};
 use crate::memory::Pushing;
 use crate::{Access, ArrayError};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use weft_engine::{AccessKind, Engine, PortId, Replay, ReplayOptions, Variable, drop_later};
 
 /// A push of a replay, but for what its steps are told.
@@ -18,7 +18,12 @@ pub struct ReplayCall<'a> {
     pub variables: &'a [(PortId, &'a Variable, AccessKind)],
     /// Priority, bytes, whether its steps run one by one.
     pub options: ReplayOptions<'a>,
+    /// Where the versions of the buffers are noted that its reads see, if somebody asks.
+    pub versions: Option<&'a OnceLock<Versions>>,
 }
+
+/// Versions of buffers, in the order in which they are touched.
+pub type Versions = SmallVec<[u64; 16]>;
 
 /// Pushes a replay. The caller has waited for room, and answers for it that the steps touch what is behind their ports alone.
 pub fn push_replay<B: Send + Sync + 'static>(
@@ -41,6 +46,10 @@ pub fn push_replay<B: Send + Sync + 'static>(
     let Bound { of_buffers, own } = bound;
     let pushed = match entered {
         Ok(()) => {
+            if let Some(versions) = call.versions {
+                let version = |(buffer, ..): &Touched<'_>| buffer.ranges.get(&mut pushing).version;
+                let _ = versions.set(call.touched.iter().map(version).collect());
+            }
             let mut variables: SmallVec<[(PortId, &Variable, AccessKind); 16]> =
                 of_buffers.iter().map(|(port, variable, kind)| (*port, *variable, *kind)).collect();
             variables.extend(own.iter().map(|(port, variable, kind)| (*port, variable, *kind)));

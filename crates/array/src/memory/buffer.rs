@@ -134,7 +134,24 @@ impl Buffer {
         readonly: bool,
         keeper: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
-        let place = Backing::Foreign { start, _keeper: keeper };
+        let place = Backing::Foreign { start, is_lent: true, _keeper: keeper };
+        Self::of(engine, bytes, Memory::Host(Storage::at(bytes, place)), readonly)
+    }
+
+    /// The same, of memory that nobody else knows any more.
+    ///
+    /// # Safety
+    ///
+    /// As for [`foreign`](Self::foreign); nobody else ever touches the bytes.
+    #[must_use]
+    pub unsafe fn kept(
+        engine: &Engine,
+        start: NonNull<u8>,
+        bytes: usize,
+        readonly: bool,
+        keeper: Box<dyn Any + Send + Sync>,
+    ) -> Arc<Self> {
+        let place = Backing::Foreign { start, is_lent: false, _keeper: keeper };
         Self::of(engine, bytes, Memory::Host(Storage::at(bytes, place)), readonly)
     }
 
@@ -304,6 +321,12 @@ impl Buffer {
     #[must_use]
     pub fn is_alone(self: &Arc<Self>) -> bool {
         handles(self) == 1
+    }
+
+    /// Whether its memory is the host's, and changed by ops alone: somebody else's may be by whoever has lent it.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        matches!(&self.memory, Memory::Host(storage) if !storage.is_lent())
     }
 
     /// Gives its memory away, to the call of this name: from now on it can be neither looked at nor pushed on.

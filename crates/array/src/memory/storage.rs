@@ -17,8 +17,8 @@ pub(super) enum Backing {
     Own(Block),
     /// In that of a temporary that nobody else could see any more.
     Taken(Arc<Storage>),
-    /// In memory that someone else keeps.
-    Foreign { start: NonNull<u8>, _keeper: Box<dyn Any + Send + Sync> },
+    /// In memory that something else keeps; it is lent if somebody else may know it.
+    Foreign { start: NonNull<u8>, is_lent: bool, _keeper: Box<dyn Any + Send + Sync> },
     /// In an arena.
     Within(Within),
 }
@@ -106,6 +106,11 @@ impl Storage {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Whether it lies in memory that somebody else may know.
+    pub(super) fn is_lent(&self) -> bool {
+        matches!(self.place.get(), Some(Backing::Foreign { is_lent: true, .. }))
     }
 
     /// The first byte: where `other` lies, if it lies nowhere yet and the other has as many bytes of its own. Whoever asks

@@ -44,44 +44,79 @@ pub unsafe fn push_blocked(
 /// The payload that runs such a step on the arrays of a call.
 pub(super) fn payload(step: &Arc<dyn Blocked>, call: &Call<'_>) -> impl Payload + use<> {
     let arrays = call.arrays.iter().map(|(array, access)| ((*array).clone(), *access)).collect();
-    Shared { step: Arc::clone(step), arrays, note: call.options.note }
+    Shared { step: Arc::clone(step), arrays, note: call.options.note, kept: None }
 }
 
 /// Runs such a step on its operands, inputs first, within an op to which they are granted. Idle workers help; who runs the
-/// last block ends the op.
+/// last block ends the op. The step does not begin where what it lays out was kept.
 ///
 /// # Safety
 ///
-/// As for [`push_blocked`].
+/// As for [`push_blocked`]; what was kept is of this step, by [`lay_out`].
 pub unsafe fn run_blocked(
     step: &Arc<dyn Blocked>,
     operands: &Operands,
     context: &mut OpContext<'_>,
     note: Note,
+    kept: Option<Arc<Block>>,
 ) -> Result<(), Cause> {
-    Shared { step: Arc::clone(step), arrays: operands.iter().cloned().collect(), note }.run(context)
+    Shared { step: Arc::clone(step), arrays: operands.iter().cloned().collect(), note, kept }.run(context)
 }
+
+/// What such a step lays out before its blocks, to be kept; nothing if an operand begins between two elements.
+///
+/// # Safety
+///
+/// As for [`push_blocked`].
+pub unsafe fn lay_out(step: &dyn Blocked, operands: &Operands) -> Result<Option<Arc<Block>>, Cause> {
+    let starts = operands.iter().map(start_of).collect::<Result<SmallVec<[usize; 6]>, Cause>>()?;
+    if starts.iter().zip(operands).any(|(start, (array, _))| !start.is_multiple_of(array.dtype().size())) {
+        return Ok(None);
+    }
+    let pointers: SmallVec<[*mut u8; 6]> =
+        starts.iter().map(|start| std::ptr::with_exposed_provenance_mut(*start)).collect();
+    let block = scratch_of(step.scratch())?;
+    // SAFETY: the caller's promise; the block is nobody else's yet.
+    unsafe { step.begin(&pointers, std::ptr::with_exposed_provenance_mut(aligned(&block))) }?;
+    Ok(Some(block))
+}
+
+fn start_of((array, _): &(Array, Access)) -> Result<usize, Cause> {
+    Ok(array.buffer().start()?.wrapping_add(array.layout().offset).expose_provenance())
+}
+
+fn scratch_of(bytes: usize) -> Result<Arc<Block>, Cause> {
+    let block = Block::new(bytes.saturating_add(ALIGN)).map_err(|error| Cause::Error(Box::new(error)))?;
+    Ok(Arc::new(block))
+}
+
+/// Where scratch memory begins in a block.
+fn aligned(block: &Block) -> usize {
+    block.start().expose_provenance().next_multiple_of(ALIGN)
+}
+
+/// Inputs, then outputs.
+type Arrays = SmallVec<[(Array, Access); 6]>;
 
 struct Shared {
     step: Arc<dyn Blocked>,
-    /// Inputs, then outputs.
-    arrays: SmallVec<[(Array, Access); 6]>,
+    arrays: Arrays,
     note: Note,
+    /// What it has laid out before.
+    kept: Option<Arc<Block>>,
 }
 
 impl Payload for Shared {
     fn run(self, context: &mut OpContext<'_>) -> Result<(), Cause> {
-        let start = |(array, _): &(Array, Access)| {
-            let start = array.buffer().start()?;
-            Ok(start.wrapping_add(array.layout().offset).expose_provenance())
-        };
-        let mut starts = self.arrays.iter().map(start).collect::<Result<SmallVec<[usize; 6]>, Cause>>()?;
+        let mut starts = self.arrays.iter().map(start_of).collect::<Result<SmallVec<[usize; 6]>, Cause>>()?;
         let copies = align(&self.arrays, &mut starts)?;
-        let block = match self.step.scratch() {
-            0 => None,
-            bytes => Some(Block::new(bytes.saturating_add(ALIGN)).map_err(|error| Cause::Error(Box::new(error)))?),
+        let begins = self.kept.is_none();
+        let block = match (self.kept, self.step.scratch()) {
+            (None, 0) => None,
+            (None, bytes) => Some(scratch_of(bytes)?),
+            (kept, _) => kept,
         };
-        let scratch = block.as_ref().map_or(0, |block| block.start().expose_provenance().next_multiple_of(ALIGN));
+        let scratch = block.as_deref().map_or(0, aligned);
         let Some((last, _)) = self.arrays.last() else { return Ok(()) };
         let engine = last.engine().clone();
         let device = Device { index: last.device(), ..Device::default() };
@@ -89,8 +124,10 @@ impl Payload for Shared {
         let crew = is_worth.then_some(Crew { engine, device, note: self.note });
         let work =
             Work { starts, scratch, step: self.step, failed: Mutex::default(), copies, _keeps: (self.arrays, block) };
-        // SAFETY: the accesses are granted for as long as the op lasts.
-        unsafe { work.step.begin(&work.pointers(), work.scratch()) }?;
+        if begins {
+            // SAFETY: the accesses are granted for as long as the op lasts.
+            unsafe { work.step.begin(&work.pointers(), work.scratch()) }?;
+        }
         team::run(work, context, crew)
     }
 }
@@ -145,7 +182,7 @@ struct Work {
     step: Arc<dyn Blocked>,
     failed: Mutex<Option<Cause>>,
     copies: Vec<Copy>,
-    _keeps: (SmallVec<[(Array, Access); 6]>, Option<Block>),
+    _keeps: (Arrays, Option<Arc<Block>>),
 }
 
 impl Work {

@@ -4,6 +4,16 @@ use super::StridedLoop;
 use std::sync::Arc;
 use weft_engine::Cause;
 
+/// How the elements of `(planes, inner)` lie that do not lie in rows: `width` planes side by side, element by element, and so
+/// on. As there are as many of them, a step that does the same to each element may be given either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Lanes {
+    /// Planes that lie side by side: a divisor of their number.
+    pub width: usize,
+    /// Elements of a plane.
+    pub inner: usize,
+}
+
 /// What computes outputs from inputs, of dense layouts alone, block by block. Where blocks end depends on what the step was
 /// made for, and so do the bits of the results: not on who runs them, nor on how many.
 pub trait Blocked: Send + Sync {
@@ -22,6 +32,26 @@ pub trait Blocked: Send + Sync {
     /// none. There is one output, and the loop takes nothing else.
     fn then(&self, next: &StridedLoop) -> Option<Arc<dyn Blocked>> {
         let _ = next;
+        None
+    }
+
+    /// In which lanes it would rather have operands, inputs first, where they lie like this; none for those that are to stay in
+    /// rows, as all do that are not named.
+    fn likes(&self, operands: &[Option<Lanes>]) -> Vec<Option<Lanes>> {
+        let _ = operands;
+        Vec::new()
+    }
+
+    /// The step that computes the same, bit for bit, of operands that lie in these lanes, or in rows; nothing if there is none.
+    fn in_lanes(&self, operands: &[Option<Lanes>]) -> Option<Arc<dyn Blocked>> {
+        let _ = operands;
+        None
+    }
+
+    /// The step that begins by laying out one operand, of this number, in scratch memory which its blocks only read: who knows
+    /// that the operand has not changed may keep that from call to call, and need not begin again. Nothing where that is not
+    /// worth the memory.
+    fn keeping(&self) -> Option<(usize, Arc<dyn Blocked>)> {
         None
     }
 

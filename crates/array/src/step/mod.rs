@@ -15,7 +15,7 @@ mod reduce;
 mod strided;
 mod walk;
 
-pub use blocked::Blocked;
+pub use blocked::{Blocked, Lanes};
 pub(crate) use bound::{Bound, Plan, Prepared, RunBound, Source};
 pub use cast::cast_loop;
 pub use choose::choose_loop;

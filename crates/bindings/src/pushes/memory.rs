@@ -109,9 +109,10 @@ pub(crate) fn beside(x: &Bound<'_, NDArray>, shape: Vec<usize>, dtype: &Bound<'_
     Ok(NDArray::new(array, own.owner().clone_ref(py)))
 }
 
-/// An array on the memory of a NumPy array, which it keeps.
+/// An array on the memory of a NumPy array, which it keeps; `own` says that nobody else will touch that.
 #[pyfunction]
-pub(crate) fn wrap(array: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>) -> PyResult<NDArray> {
+#[pyo3(signature = (array, engine, *, own = false))]
+pub(crate) fn wrap(array: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>, own: bool) -> PyResult<NDArray> {
     let py = array.py();
     let dtype = dtypes::from_python(&array.getattr("dtype")?)?;
     let (address, readonly): (usize, bool) = array.getattr("__array_interface__")?.get_item("data")?.extract()?;
@@ -129,8 +130,16 @@ pub(crate) fn wrap(array: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>) -> PyRe
     let start = NonNull::new(std::ptr::with_exposed_provenance_mut::<u8>(address.wrapping_add_signed(below)));
     let start = start.ok_or_else(|| PyValueError::new_err("the array has no memory"))?;
     let keeper = Box::new(array.clone().unbind());
-    // SAFETY: NumPy keeps the bytes of its array for as long as the array lives, which `keeper` holds.
-    let buffer = unsafe { Buffer::foreign(&engine.get().inner, start, if empty { 0 } else { end }, readonly, keeper) };
+    let (engine_of, end) = (&engine.get().inner, if empty { 0 } else { end });
+    // SAFETY: NumPy keeps the bytes of its array for as long as the array lives, which `keeper` holds; the caller answers for it
+    // that they are nobody else's.
+    let buffer = unsafe {
+        if own {
+            Buffer::kept(engine_of, start, end, readonly, keeper)
+        } else {
+            Buffer::foreign(engine_of, start, end, readonly, keeper)
+        }
+    };
     recording::note_constant(&buffer);
     let array = Array::on(buffer, layout, dtype).map_err(|error| raised(py, error))?;
     Ok(NDArray::new(array, engine.clone().unbind()))

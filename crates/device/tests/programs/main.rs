@@ -234,7 +234,7 @@ fn recorded(world: &World<'_>, steps: &[Step], shown: usize, plan: Plan) -> Prog
 
 /// All passes, or all but one.
 fn passes(but: &str) -> Plan {
-    let all = ["dead", "common", "follow", "early", "fuse", "graphs"].into_iter().filter(|pass| *pass != but);
+    let all = ["dead", "common", "follow", "layout", "early", "fuse", "graphs"].into_iter().filter(|pass| *pass != but);
     let all: Vec<String> = all.map(str::to_owned).collect();
     Plan::new(false, "balanced", Some(&all)).expect("known passes")
 }

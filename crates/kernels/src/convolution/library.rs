@@ -5,9 +5,9 @@ use crate::buffer::{slice, slice_mut};
 use crate::loops::rectify;
 use crate::parts;
 use std::sync::Arc;
-use weft_array::{Blocked, DType, StridedLoop};
+use weft_array::{Blocked, DType, Lanes, StridedLoop};
 use weft_engine::Cause;
-use weft_onednn::{Compiled, Shape, library};
+use weft_onednn::{AsWanted, Compiled, Shape, library};
 
 /// Fewer multiplications than this are done before a primitive has begun.
 const WORTH: usize = 1 << 16;
@@ -19,6 +19,10 @@ const WINDOWS: usize = 512;
 const FILTERS: usize = 16;
 /// How many multiplications a block is worth here are so many times as many as elsewhere.
 const BLOCK: usize = 8;
+/// Windows of all images, above which weights are not worth keeping: to lay them out takes as long as some fifty windows.
+const KEPT: usize = 1024;
+/// The library's layouts begin at a multiple of so many bytes.
+const ALIGN: usize = 64;
 
 /// The step that computes a convolution of float32 so; nothing where the library is not there, or refuses.
 pub(super) fn step(own: Convolution) -> Option<Arc<dyn Blocked>> {
@@ -57,10 +61,12 @@ pub(super) fn step(own: Convolution) -> Option<Arc<dyn Blocked>> {
     let tail = if rest == split.chunk { None } else { Some(compile(rest)?) };
     let shares =
         own.product != Product::Weights && !split.filters && tail.as_ref().is_none_or(|tail| tail.agrees(&main));
-    Some(Arc::new(ByLibrary { own, main, tail, split, shares }))
+    let (main, tail) = (Arc::new(main), tail.map(Arc::new));
+    Some(Arc::new(ByLibrary { own, main, tail, split, shares, as_wanted: [false; 3], kept: false }))
 }
 
 /// Where blocks end.
+#[derive(Clone, Copy)]
 struct Split {
     /// Whether blocks have filters of one image, rather than images.
     filters: bool,
@@ -88,15 +94,20 @@ impl Split {
     }
 }
 
+#[derive(Clone)]
 struct ByLibrary {
     own: Convolution,
     /// Of all blocks but the last.
-    main: Compiled,
+    main: Arc<Compiled>,
     /// Of the last, if that is shorter.
-    tail: Option<Compiled>,
+    tail: Option<Arc<Compiled>>,
     split: Split,
     /// Whether weights are laid out once for all blocks.
     shares: bool,
+    /// Which of the data lie in the library's own layout already, or are to.
+    as_wanted: AsWanted,
+    /// Whether weights are laid out for all blocks before them, even if each has its own.
+    kept: bool,
 }
 
 fn refused(status: i32) -> Cause {
@@ -106,6 +117,43 @@ fn refused(status: i32) -> Cause {
 impl ByLibrary {
     fn weights(&self) -> usize {
         self.own.filters * (self.own.channels / self.own.groups) * self.own.window.size()
+    }
+
+    /// That of a block.
+    fn compiled(&self, block: usize) -> &Compiled {
+        self.tail.as_ref().filter(|_| block + 1 == self.split.blocks).unwrap_or(&self.main)
+    }
+
+    /// Where in the scratch memory the weights of a block are, if each has its own.
+    fn place(&self, block: usize) -> usize {
+        block * self.main.prepared().next_multiple_of(ALIGN)
+    }
+
+    /// The weights of a block, if each has its own.
+    fn filters(&self, weights: *mut u8, block: usize) -> *mut u8 {
+        let each = self.own.channels * self.own.window.size() * size_of::<f32>();
+        weights.wrapping_add(block * self.split.chunk * each)
+    }
+
+    /// How many operands there are.
+    fn count(&self) -> usize {
+        3 + usize::from(self.own.bias)
+    }
+
+    /// The lanes in which the library has the first, the second and the last operand.
+    fn lanes(&self) -> [Option<Lanes>; 3] {
+        let window = &self.own.window;
+        let (data, results) = (window.channel(), window.total());
+        let inner = match self.own.product {
+            Product::Results => [data, 0, results],
+            Product::Data => [results, 0, data],
+            Product::Weights => [data, results, 0],
+        };
+        let (main, tail) = (self.main.lanes(), self.tail.as_ref().map(|tail| tail.lanes()));
+        std::array::from_fn(|at| {
+            let same = tail.is_none_or(|tail| tail[at] == main[at]);
+            main[at].filter(|_| same).map(|width| Lanes { width, inner: inner[at] })
+        })
     }
 }
 
@@ -121,6 +169,10 @@ impl Blocked for ByLibrary {
     fn scratch(&self) -> usize {
         match self.own.product {
             Product::Weights => (self.split.blocks - 1) * self.weights() * size_of::<f32>(),
+            Product::Results if self.split.filters && self.kept => {
+                let last = self.split.blocks - 1;
+                self.place(last) + self.compiled(last).prepared()
+            }
             Product::Results | Product::Data if self.shares => self.main.prepared(),
             Product::Results | Product::Data => 0,
         }
@@ -130,9 +182,38 @@ impl Blocked for ByLibrary {
         self.own.then(next, DType::Float32)
     }
 
+    fn likes(&self, _: &[Option<Lanes>]) -> Vec<Option<Lanes>> {
+        let [first, second, out] = self.lanes();
+        let mut all = vec![None; self.count()];
+        (all[0], all[1], all[self.count() - 1]) = (first, second, out);
+        all
+    }
+
+    fn in_lanes(&self, operands: &[Option<Lanes>]) -> Option<Arc<dyn Blocked>> {
+        let likes = self.likes(operands);
+        let fits = |(given, liked): (&Option<Lanes>, &Option<Lanes>)| given.is_none() || given == liked;
+        if operands.len() != likes.len() || !operands.iter().zip(&likes).all(fits) {
+            return None;
+        }
+        let as_wanted = [0, 1, self.count() - 1].map(|at| operands[at].is_some());
+        Some(Arc::new(Self { as_wanted, ..self.clone() }))
+    }
+
+    fn keeping(&self) -> Option<(usize, Arc<dyn Blocked>)> {
+        let lays_out = (self.shares || self.split.filters) && self.main.prepared() > 0;
+        let windows = self.own.batch * self.own.window.total();
+        let step = || -> Arc<dyn Blocked> { Arc::new(Self { kept: true, ..self.clone() }) };
+        (lays_out && windows <= KEPT).then(|| (1, step()))
+    }
+
     unsafe fn begin(&self, arrays: &[*mut u8], scratch: *mut u8) -> Result<(), Cause> {
         if !self.shares {
-            return Ok(());
+            let blocks = 0..if self.kept { self.split.blocks } else { 0 };
+            return blocks.into_iter().try_for_each(|block| {
+                let (weights, to) = (self.filters(arrays[1], block), scratch.wrapping_add(self.place(block)));
+                // SAFETY: as below; blocks have weights of their own.
+                unsafe { self.compiled(block).prepare(weights, to) }.map_err(refused)
+            });
         }
         // SAFETY: the caller's promise: weights are the second operand, and the scratch is as large as was asked for.
         unsafe { self.main.prepare(arrays[1], scratch) }.map_err(refused)
@@ -140,36 +221,40 @@ impl Blocked for ByLibrary {
 
     unsafe fn run_block(&self, arrays: &[*mut u8], scratch: *mut u8, block: usize) -> Result<(), Cause> {
         let (own, first) = (&self.own, block * self.split.chunk);
-        let tail = self.tail.as_ref().filter(|_| block + 1 == self.split.blocks);
-        let compiled = tail.unwrap_or(&self.main);
+        let compiled = self.compiled(block);
         let (&[one, two, ..], Some(&out)) = (arrays, arrays.last()) else { return Ok(()) };
         let bias = if own.bias { arrays[2] } else { std::ptr::null_mut() };
         let item = size_of::<f32>();
-        let prepared = (self.shares && self.main.prepared() > 0).then_some(scratch);
+        let laid_out = compiled.prepared() > 0;
+        let prepared = (self.shares && laid_out).then_some(scratch);
         let results = own.window.total() * item;
         if self.split.filters {
-            let weights = two.wrapping_add(first * own.channels * own.window.size() * item);
+            let weights = self.filters(two, block);
+            let prepared = (self.kept && laid_out).then(|| scratch.wrapping_add(self.place(block)));
             let bias = if own.bias { bias.wrapping_add(first * item) } else { bias };
             let out = out.wrapping_add(first * results);
             // SAFETY: the caller's promise; blocks have filters of their own.
-            unsafe { compiled.run(one, weights, None, bias, out) }.map_err(refused)?;
+            unsafe { compiled.run(one, weights, prepared, bias, out, self.as_wanted) }.map_err(refused)?;
         } else {
             let (data, results) = (first * own.channels * own.window.channel() * item, first * own.filters * results);
             // SAFETY: as above; blocks have images, or sums, of their own.
             let ran = unsafe {
                 match own.product {
                     Product::Results => {
-                        compiled.run(one.wrapping_add(data), two, prepared, bias, out.wrapping_add(results))
+                        let (one, out) = (one.wrapping_add(data), out.wrapping_add(results));
+                        compiled.run(one, two, prepared, bias, out, self.as_wanted)
                     }
                     Product::Data => {
-                        compiled.run(one.wrapping_add(results), two, prepared, bias, out.wrapping_add(data))
+                        let (one, out) = (one.wrapping_add(results), out.wrapping_add(data));
+                        compiled.run(one, two, prepared, bias, out, self.as_wanted)
                     }
                     Product::Weights => {
                         let sum = match block.checked_sub(1) {
                             None => out,
                             Some(before) => scratch.wrapping_add(before * self.weights() * item),
                         };
-                        compiled.run(one.wrapping_add(data), two.wrapping_add(results), None, bias, sum)
+                        let (one, two) = (one.wrapping_add(data), two.wrapping_add(results));
+                        compiled.run(one, two, None, bias, sum, self.as_wanted)
                     }
                 }
             };

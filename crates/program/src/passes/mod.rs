@@ -5,6 +5,7 @@
 //! | `dead` | drops native instructions whose results nobody sees; what somebody else wrote stays |
 //! | `common` | runs equal loops on equal inputs once |
 //! | `follow` | lets kernels call the loops over their results |
+//! | `layout` | lets values between kernels lie as these like them |
 //! | `early` | lets what frees memory run as soon as it may; takes an order of the planner's where that uses much less (`lean`) |
 //! | `fuse` | lets neighbours among strided loops run block by block |
 //! | `graphs` | lets a device's steps be issued together (`replay/parts.rs`) |
@@ -16,6 +17,7 @@ mod early;
 mod equal;
 mod follow;
 mod fuse;
+mod layout;
 mod lean;
 
 use crate::recorded::{Instruction, Recorded, Settings};
@@ -38,6 +40,9 @@ pub(crate) fn lower(recorded: &Recorded, settings: &Settings) -> Vec<Instruction
     }
     if settings.has("follow") {
         follow::follow(recorded, &mut instructions);
+    }
+    if settings.has("layout") {
+        layout::correct_layout(recorded, &mut instructions);
     }
     if settings.has("early") {
         instructions = early::early(recorded, &instructions);

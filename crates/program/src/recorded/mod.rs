@@ -165,7 +165,7 @@ pub struct Settings {
 }
 
 /// The passes that there are, in their order.
-pub(crate) const PASSES: [&str; 6] = ["dead", "common", "follow", "early", "fuse", "graphs"];
+pub(crate) const PASSES: [&str; 7] = ["dead", "common", "follow", "layout", "early", "fuse", "graphs"];
 
 impl Settings {
     /// Those of these names. `memory` says how much memory may be saved at the price of time.

@@ -1,13 +1,15 @@
 //! What the steps of a call are told, and how they run.
 
+use super::keeper::Keeper;
 use super::program::shifted;
 use crate::memory::Lease;
 use crate::recorded::EntryAccess;
 use smallvec::SmallVec;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use weft_array::{
-    Arena, Array, Blocked, Buffer, Issued, Members, Opaque, Operands, Portion, Storage, Together, granting, run_blocked,
+    Arena, Array, Blocked, Buffer, Issued, Members, Opaque, Operands, Portion, Storage, Together, Versions, granting,
+    run_blocked,
 };
 use weft_engine::trace::Note;
 use weft_engine::{Cause, Engine, Step, StepContext};
@@ -35,11 +37,20 @@ pub(super) struct Bindings {
     pub(super) notes: Vec<Note>,
     /// Members of parts, by the numbers of both, that are not to run.
     pub(super) left_out: Mutex<Vec<(usize, usize)>>,
+    /// Entries whose versions are noted when the call is pushed, and these.
+    pub(super) versions: (SmallVec<[usize; 16]>, OnceLock<Versions>),
 }
 
 impl Bindings {
     fn left_out(&self) -> MutexGuard<'_, Vec<(usize, usize)>> {
         self.left_out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The version of an entry's buffer that the call reads, if that was noted.
+    pub(super) fn version(&self, entry: usize) -> Option<u64> {
+        let (entries, versions) = &self.versions;
+        let at = entries.iter().position(|known| *known == entry)?;
+        versions.get()?.get(at).copied()
     }
 
     /// The first byte of an entry, or what stands for it. Allocates.
@@ -89,6 +100,7 @@ impl Step<Bindings> for NativeStep {
 /// A step whose blocks share memory: idle workers help with them.
 pub(super) struct BlockedStep {
     pub(super) step: Arc<dyn Blocked>,
+    pub(super) keeper: Option<Keeper>,
     pub(super) places: Places,
     pub(super) instruction: usize,
 }
@@ -96,10 +108,12 @@ pub(super) struct BlockedStep {
 impl Step<Bindings> for BlockedStep {
     fn run(&self, bindings: &Bindings, context: &mut StepContext<'_, '_>) -> Result<(), Cause> {
         let operands = self.places.operands(bindings)?;
-        match context.op() {
-            // SAFETY: entries have the layouts that were recorded, as those of the step were.
-            Some(context) => unsafe { run_blocked(&self.step, &operands, context, self.note(bindings)) },
-            None => unreachable!("such a step has a cell"),
+        let Some(context) = context.op() else { unreachable!("such a step has a cell") };
+        // SAFETY: entries have the layouts that were recorded, as those of the step were.
+        unsafe {
+            let kept = self.keeper.as_ref().and_then(|keeper| Some((&keeper.step, keeper.kept(bindings, &operands)?)));
+            let (step, kept) = kept.map_or((&self.step, None), |(step, kept)| (step, Some(kept)));
+            run_blocked(step, &operands, context, self.note(bindings), kept)
         }
     }
 

@@ -1,6 +1,7 @@
 //! From planned instructions to steps of a replay of the engine.
 
 use super::bound::{Bindings, BlockedStep, CopyStep, NativeStep, OpaqueStep, PartStep, Places};
+use super::keeper::Keeper;
 use super::parts::Parts;
 use super::ports::Ports;
 use super::spans::{Look, Spans};
@@ -25,6 +26,8 @@ pub(super) struct Lowered {
     pub(super) variables: Vec<(PortId, Variable, AccessKind)>,
     /// The device of each entry, once a call has been pushed.
     pub(super) devices: Devices,
+    /// Whether steps ask for versions.
+    pub(super) keeps: bool,
 }
 
 pub(super) struct Lowering<'a> {
@@ -45,6 +48,8 @@ pub(super) struct Lowering<'a> {
     /// The step of the part whose members are being entered.
     pub(super) entering: Option<StepId>,
     pub(super) parts: usize,
+    /// Whether a step keeps what it lays out.
+    pub(super) keeps: bool,
 }
 
 /// Where each instruction runs, and on which devices what they write belongs, by the rule of any push.
@@ -144,6 +149,7 @@ impl<'a> Lowering<'a> {
             before: vec![Vec::new(); instructions],
             entering: None,
             parts: 0,
+            keeps: false,
         }
     }
 
@@ -214,7 +220,10 @@ impl<'a> Lowering<'a> {
             steps.push((id, self.looks(instruction, None)));
         }
         if let Step::Blocked(blocked) = &instruction.step {
-            let step = BlockedStep { step: Arc::clone(blocked), places: self.places(instruction), instruction: at };
+            let keeper = Keeper::of(blocked, instruction, &self.recorded.entries);
+            self.keeps |= keeper.is_some();
+            let places = self.places(instruction);
+            let step = BlockedStep { step: Arc::clone(blocked), keeper, places, instruction: at };
             let cost = u32::try_from(blocked.operations() / 16).unwrap_or(u32::MAX);
             let id = self.builder.step(step, &StepOptions { kind: StepKind::Native, cost, ..options });
             steps.push((id, self.looks(instruction, None)));
@@ -262,7 +271,7 @@ impl<'a> Lowering<'a> {
             variables.push((ports.ids[0], variable.clone(), kind));
         }
         let replay = self.recorded.engine.new_replay(self.builder)?;
-        Ok(Lowered { replay, touched: of_entries, variables, devices })
+        Ok(Lowered { replay, touched: of_entries, variables, devices, keeps: self.keeps })
     }
 }
 

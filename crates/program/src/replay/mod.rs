@@ -49,6 +49,7 @@
 //! |---|---|---|
 //! | buffers of all entries | the call's bindings | all its steps are done |
 //! | the arena's block | the same; it is taken by the first step that lies there | the same |
+//! | what kernels keep laid out (`keeper`) | the program | what it was made of is changed, or another array |
 //! | steps, offsets | the program, and each call by the engine's plan | both are gone |
 //!
 //! The engine drops the bindings before it gives the call's instance to the next one. So at most as many blocks are out for
@@ -62,6 +63,7 @@ mod bound;
 mod check;
 mod figures;
 mod here;
+mod keeper;
 mod lives;
 mod lowered;
 mod parts;

@@ -135,18 +135,24 @@ impl Pushed {
         };
         let arenas: DeviceArenas = self.arenas.devices.iter().map(arena).collect();
         let bases = (0..recorded.entries.len()).map(|entry| self.base(call, &arenas, entry)).collect();
-        let bindings = Arc::new(Bindings { bases, lease, notes, left_out: Mutex::default() });
         let mut touched: SmallVec<[Touched<'_>; 16]> = SmallVec::new();
+        let mut versions: (SmallVec<[usize; 16]>, _) = (SmallVec::new(), OnceLock::new());
         for (entry, touches) in &lowered.touched {
             if let Some((buffer, by)) = call.buffer(*entry) {
                 touched.push((buffer, by, touches));
+                if lowered.keeps {
+                    versions.0.push(*entry);
+                }
             }
         }
+        let bindings = Arc::new(Bindings { bases, lease, notes, left_out: Mutex::default(), versions });
         let variables: SmallVec<[(PortId, &Variable, AccessKind); 4]> =
             lowered.variables.iter().map(|(port, variable, kind)| (*port, variable, *kind)).collect();
         let push = PushOptions { priority: options.priority, bytes: self.held, ..PushOptions::default() };
         let options = ReplayOptions { push, sequential };
-        let call = ReplayCall { engine, touched: &touched, variables: &variables, options };
+        let noting = lowered.keeps.then(|| Arc::clone(&bindings));
+        let versions = noting.as_ref().map(|bindings| &bindings.versions.1);
+        let call = ReplayCall { engine, touched: &touched, variables: &variables, options, versions };
         Ok(push_replay(&lowered.replay, &call, bindings)?)
     }
 

@@ -1,12 +1,14 @@
 //! Pooling: the largest element of each window, or the mean of its elements, and gradients of both.
 
+mod lanes;
+
 use crate::buffer::{slice, slice_mut, with_own};
 use crate::number::{Number, is_larger, larger, of_dtype};
 use crate::parts;
 use crate::tiles::Tiles;
 use crate::window::Window;
 use std::sync::Arc;
-use weft_array::{Blocked, DType};
+use weft_array::{Blocked, DType, Lanes};
 use weft_engine::Cause;
 
 /// Operations on numbers that an element of a window is worth: it is loaded, compared and chosen by itself.
@@ -44,7 +46,7 @@ impl Pooling {
     /// The step that computes it, of float32 or float64.
     #[must_use]
     pub fn step(self, dtype: DType) -> Option<Arc<dyn Blocked>> {
-        of_dtype!(dtype, T => Arc::new(By(self, self.share::<T>())))
+        of_dtype!(dtype, T => Arc::new(Windows(self, self.share::<T>())))
     }
 
     /// The reciprocal of how many elements a window has.
@@ -52,13 +54,14 @@ impl Pooling {
         T::ONE / T::of(u32::try_from(self.window.size()).map_or(f64::INFINITY, f64::from))
     }
 
-    fn operations(&self) -> usize {
+    pub(crate) fn operations(&self) -> usize {
         self.planes * self.window.total() * self.window.size() * ELEMENT
     }
 }
 
 /// Pooling, and the reciprocal of how many elements a window has.
-struct By<T>(Pooling, T);
+#[derive(Clone, Copy)]
+pub(crate) struct Windows<T>(pub(crate) Pooling, T);
 
 /// The part of a window that lies in the data, along each axis: where it begins, and how many elements it has.
 fn inside(window: &Window, at: [usize; 3]) -> [(usize, usize); 3] {
@@ -70,9 +73,9 @@ fn inside(window: &Window, at: [usize; 3]) -> [(usize, usize); 3] {
     })
 }
 
-impl<T: Number> By<T> {
+impl<T: Number> Windows<T> {
     /// Calls with each window: its number, and its part that lies in the data.
-    fn each_window(&self, mut body: impl FnMut(usize, [(usize, usize); 3])) {
+    pub(crate) fn each_window(&self, mut body: impl FnMut(usize, [(usize, usize); 3])) {
         let window = &self.0.window;
         let mut number = 0;
         for first in 0..window.counts[0] {
@@ -87,7 +90,7 @@ impl<T: Number> By<T> {
 
     /// Calls with each row of elements of a window: where it begins.
     #[inline]
-    fn each_row(&self, part: [(usize, usize); 3], mut body: impl FnMut(usize)) {
+    pub(crate) fn each_row(&self, part: [(usize, usize); 3], mut body: impl FnMut(usize)) {
         let [_, height, width] = self.0.window.lengths;
         for first in part[0].0..part[0].0 + part[0].1 {
             for second in part[1].0..part[1].0 + part[1].1 {
@@ -197,16 +200,27 @@ impl<T: Number> By<T> {
 
     /// Multiplies a line of windows by the reciprocals of how many elements of each count.
     fn share(&self, line: usize, to: &mut [T]) {
-        let [first, second] = self.0.window.row(line);
-        let rows = self.extent(0, first) * self.extent(1, second);
-        let whole = self.0.window.kernel[0] * self.0.window.kernel[1];
+        let rows = self.rows(line);
         for (third, to) in to.iter_mut().enumerate() {
-            let count = self.extent(2, third);
-            *to *= if rows == whole && count == self.0.window.kernel[2] {
-                self.1
-            } else {
-                T::ONE / T::of(u32::try_from((rows * count).max(1)).map_or(f64::INFINITY, f64::from))
-            };
+            *to *= self.factor(rows, third);
+        }
+    }
+
+    /// How many rows of elements count of each window of a line.
+    #[inline]
+    pub(crate) fn rows(&self, line: usize) -> usize {
+        let [first, second] = self.0.window.row(line);
+        self.extent(0, first) * self.extent(1, second)
+    }
+
+    /// The reciprocal of how many elements count, of a window at this place in a line of which so many rows do.
+    #[inline]
+    pub(crate) fn factor(&self, rows: usize, third: usize) -> T {
+        let (kernel, count) = (&self.0.window.kernel, self.extent(2, third));
+        if rows == kernel[0] * kernel[1] && count == kernel[2] {
+            self.1
+        } else {
+            T::ONE / T::of(u32::try_from((rows * count).max(1)).map_or(f64::INFINITY, f64::from))
         }
     }
 
@@ -216,7 +230,7 @@ impl<T: Number> By<T> {
         out.chunks_exact_mut(self.0.window.counts[2]).enumerate().for_each(|(line, out)| body(line, out));
     }
 
-    fn plane(&self, inputs: &[&[T]], out: &mut [T]) {
+    pub(crate) fn plane(&self, inputs: &[&[T]], out: &mut [T]) {
         if let Some(tiles) = Tiles::of(&self.0.window) {
             match (self.0.pool, inputs) {
                 (Pool::Largest, [data]) => return tiles.largest(data, out),
@@ -274,13 +288,21 @@ impl<T: Number> By<T> {
     }
 }
 
-impl<T: Number> Blocked for By<T> {
+impl<T: Number> Blocked for Windows<T> {
     fn blocks(&self) -> usize {
         parts::count(self.0.planes, self.operations())
     }
 
     fn operations(&self) -> usize {
         self.0.operations()
+    }
+
+    fn likes(&self, operands: &[Option<Lanes>]) -> Vec<Option<Lanes>> {
+        lanes::likes(&self.0, operands)
+    }
+
+    fn in_lanes(&self, operands: &[Option<Lanes>]) -> Option<Arc<dyn Blocked>> {
+        lanes::pooling(*self, operands)
     }
 
     unsafe fn run_block(&self, arrays: &[*mut u8], _: *mut u8, block: usize) -> Result<(), Cause> {
