@@ -39,5 +39,5 @@ pub use ops::{
 };
 pub use step::{
     Blocked, Fused, Given, Issued, Matmul, Members, Neighbour, Opaque, Operand, Operands, Part, Portion, Reduce, Slots,
-    Step, Strided, StridedLoop, Together, Which, cast_loop, choose_loop, copy_loop,
+    SortLoop, Step, Strided, StridedLoop, Together, Which, cast_loop, choose_loop, copy_loop, sort_step,
 };

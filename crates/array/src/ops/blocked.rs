@@ -89,8 +89,9 @@ impl Payload for Shared {
         let crew = is_worth.then_some(Crew { engine, device, note: self.note });
         let work =
             Work { starts, scratch, step: self.step, failed: Mutex::default(), copies, _keeps: (self.arrays, block) };
+        let is_helped = crew.as_ref().is_some_and(|crew| crew.idle() > 0);
         // SAFETY: the accesses are granted for as long as the op lasts.
-        unsafe { work.step.begin(&work.pointers(), work.scratch()) }?;
+        unsafe { work.step.begin_with(&work.pointers(), work.scratch(), is_helped) }?;
         team::run(work, context, crew)
     }
 }
