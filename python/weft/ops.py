@@ -146,7 +146,9 @@ class Op:
         self.aliases = tuple(aliases)
         self.level = level
         self.plans: dict[Any, Any] = {}  # the dispatcher's: inner loops by dtypes of operands
-        self.loops: list[Loop | None] = [None] * 14  # the dispatcher's: those for one operand, by the number of its dtype
+        self.loops: list[Loop | None] = [
+            None
+        ] * 14  # the dispatcher's: those for one operand, by the number of its dtype
         self.operator = False  # the dispatcher's: whether an operator is this op
         self.replaced: frozenset[str] = frozenset()  # kinds of devices that compute as was set later
         self.reads: int | tuple[int, ...] | None = (

@@ -367,3 +367,16 @@ def test_arrays_of_objects_are_numpys() -> None:
     found = np.broadcast_arrays(weft.ones(2), np.array([None], dtype=object))
     assert found[0].tolist() == [1.0, 1.0]
     assert found[1].tolist() == [None, None]
+
+
+def test_a_misspelt_name_can_be_told() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'zeroes'") as caught:
+        _ = weft.zeroes  # type: ignore[attr-defined]
+    assert (caught.value.name, caught.value.obj) == ("zeroes", weft)  # where Python looks for one that is nearly this
+
+
+def test_no_memory_is_said_with_the_op(make_engine: MakeEngine) -> None:
+    engine = make_engine(1)
+    x = weft.broadcast_to(weft.ones(1, engine=engine), (1 << 46,))
+    with pytest.raises(MemoryError, match=r"op 'add': unable to allocate"):
+        (x + x).wait_to_read()

@@ -34,8 +34,8 @@ pub use memory::{
     release_memory, trim_memory,
 };
 pub use ops::{
-    Piece, copy_if_there, note_computed, pick_rows, places_of_copies, push_blocked, push_elementwise, push_extreme,
-    push_matmul, push_pieces, push_reduce, push_step, run_blocked, run_idle,
+    Piece, copy_if_there, multiply_here, note_computed, pick_rows, places_of_copies, push_blocked, push_elementwise,
+    push_extreme, push_matmul, push_pieces, push_reduce, push_step, run_blocked, run_idle,
 };
 pub use step::{
     Blocked, Fused, Given, Issued, Matmul, Members, Neighbour, Opaque, Operand, Operands, Part, Portion, Reduce, Slots,

@@ -147,7 +147,8 @@ impl Extreme {
     /// # Safety
     ///
     /// As for `search`.
-    #[allow(clippy::eq_op)] // as above
+    #[allow(clippy::eq_op, clippy::needless_bitwise_bool)] // as above; no branch
+    #[allow(clippy::cast_ptr_alignment)] // written unaligned
     unsafe fn search_short<T: Copy + PartialEq>(&self, arrays: &[*mut u8], beats: impl Fn(T, T) -> bool) {
         self.kept.each_row(arrays, |at, count, steps| {
             for start in (0..count).step_by(TOGETHER) {
@@ -161,9 +162,7 @@ impl Extreme {
                 for (row, best) in best[..rows].iter_mut().enumerate() {
                     *best = element(row, 0);
                 }
-                let mut number = 0;
-                for index in 1..self.length {
-                    number += 1;
+                for (index, number) in (1..self.length).zip(1_i64..) {
                     for (row, (best, found)) in best[..rows].iter_mut().zip(&mut found).enumerate() {
                         let new = element(row, index);
                         let better = (beats(new, *best) | (new != new)) & (*best == *best);

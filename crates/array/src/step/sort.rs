@@ -6,6 +6,8 @@
 //! Equal floats of other bits, zeros of two signs and kinds of NaN, get the order that they have in the input at the end: so
 //! the bits of the result depend on the input alone, and neither on the pivot nor on the loop.
 
+#![allow(clippy::cast_ptr_alignment)] // elements begin where theirs do: what runs blocks aligns them
+
 use super::Blocked;
 use crate::DType;
 use std::ffi::{c_int, c_void};
@@ -17,7 +19,7 @@ use weft_engine::Cause;
 pub type SortLoop = unsafe extern "C" fn(*mut c_void, isize, *mut c_void) -> c_int;
 
 struct Sort {
-    sort: SortLoop,
+    run: SortLoop,
     dtype: DType,
     count: usize,
 }
@@ -35,11 +37,9 @@ const PARTS: usize = 2;
 /// The loop sorts elements of this type, aligned ones, on any thread, several vectors at the same time.
 #[must_use]
 pub unsafe fn sort_step(sort: SortLoop, dtype: DType, count: usize) -> Option<Arc<dyn Blocked>> {
-    let has = matches!(
-        dtype,
-        DType::Int32 | DType::UInt32 | DType::Int64 | DType::UInt64 | DType::Float32 | DType::Float64
-    );
-    has.then(|| Arc::new(Sort { sort, dtype, count }) as Arc<dyn Blocked>)
+    let has =
+        matches!(dtype, DType::Int32 | DType::UInt32 | DType::Int64 | DType::UInt64 | DType::Float32 | DType::Float64);
+    has.then(|| Arc::new(Sort { run: sort, dtype, count }) as Arc<dyn Blocked>)
 }
 
 macro_rules! by_type {
@@ -112,7 +112,7 @@ impl Blocked for Sort {
         let (first, count) = if block == 0 { (0, start) } else { (start, self.count - start) };
         let at = to.wrapping_add(first * self.dtype.size());
         // SAFETY: `sort_step`'s caller vouches for the loop; the elements are this block's alone.
-        match unsafe { (self.sort)(at.cast(), count.cast_signed(), std::ptr::null_mut()) } {
+        match unsafe { (self.run)(at.cast(), count.cast_signed(), std::ptr::null_mut()) } {
             0 => Ok(()),
             code => Err(Cause::Native(code)),
         }

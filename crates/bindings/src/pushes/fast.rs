@@ -217,9 +217,8 @@ fn mixed<'a, 'py>(
     let (left, right) = (array.get(), other.get());
     let dtypes = [left.inner.dtype(), right.inner.dtype()];
     let engine = &left.owner().get().inner;
-    let small = |side: &NDArray| {
-        side.inner.buffer().is_host() && !side.tape.is_known() && side.inner.layout().size() <= CAST
-    };
+    let small =
+        |side: &NDArray| side.inner.buffer().is_host() && !side.tape.is_known() && side.inner.layout().size() <= CAST;
     let shortly = dtypes[0] != dtypes[1] && small(left) && small(right) && engine.is_same(&right.owner().get().inner);
     if !shortly || operator == Operator::Matmul || recording::is_open() || engine.is_traced() {
         return Ok(None);

@@ -14,8 +14,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyList, PyTuple};
 use smallvec::SmallVec;
 use weft_array::{
-    Array, ArrayError, DType, Layout, Operand, Scalar, Shape, Strides, Which, push_elementwise, push_extreme,
-    push_matmul, push_reduce, recording,
+    Array, ArrayError, DType, Layout, Operand, Scalar, Shape, Strides, Which, multiply_here, push_elementwise,
+    push_extreme, push_matmul, push_reduce, recording,
 };
 use weft_engine::PushOptions;
 use weft_engine::trace::Kind;
@@ -213,6 +213,22 @@ pub(crate) fn fresh_product(
         return Ok(None);
     }
     let item = left.inner.dtype().size().cast_signed();
+    let noted = |result: Array| -> PyResult<Option<Py<NDArray>>> {
+        let result = Py::new(py, handle(py, result, left))?;
+        if left.tape.is_known() || right.tape.is_known() {
+            short::note_operator(py, Operator::Matmul, [Some(a.as_any()), Some(b.as_any())], &result)?;
+        }
+        Ok(Some(result))
+    };
+    if columns[0] != rows[rows.len() - 1] {
+        return Ok(None);
+    }
+    let kept = rows[..rows.len() - 1].iter().chain(&columns[1..]).copied().collect::<Shape>();
+    let output = made(py, left, &kept, left.inner.dtype())?;
+    let options = Loop::options(py, &output, &of.name);
+    if multiply_here(of.kernel, &output, &left.inner, &right.inner, options).map_err(|error| raised(py, error))? {
+        return noted(output);
+    }
     // A vector is a matrix of one row, or of one column.
     let matrix = |array: &Array, at: usize| -> Result<Array, ArrayError> {
         let mut layout = array.layout().clone();
@@ -225,21 +241,10 @@ pub(crate) fn fresh_product(
     let (from_left, from_right) = (matrix(&left.inner, 0), matrix(&right.inner, 1));
     let (from_left, from_right) =
         (from_left.map_err(|error| raised(py, error))?, from_right.map_err(|error| raised(py, error))?);
-    let (m, inner) = (from_left.layout().shape[0], from_left.layout().shape[1]);
-    let n = from_right.layout().shape[1];
-    if from_right.layout().shape[0] != inner {
-        return Ok(None);
-    }
+    let (m, n) = (from_left.layout().shape[0], from_right.layout().shape[1]);
     let output = made(py, left, &[m, n], left.inner.dtype())?;
     let options = PushOptions { bytes: output.bytes() as u64, ..Loop::options(py, &output, &of.name) };
     push_matmul(of.kernel, &output, &from_left, &from_right, options).map_err(|error| raised(py, error))?;
-    let noted = |result: Array| -> PyResult<Option<Py<NDArray>>> {
-        let result = Py::new(py, handle(py, result, left))?;
-        if left.tape.is_known() || right.tape.is_known() {
-            short::note_operator(py, Operator::Matmul, [Some(a.as_any()), Some(b.as_any())], &result)?;
-        }
-        Ok(Some(result))
-    };
     if rows.len() == 2 && columns.len() == 2 {
         return noted(output);
     }
