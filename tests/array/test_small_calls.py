@@ -367,6 +367,8 @@ def test_arrays_of_objects_are_numpys() -> None:
     found = np.broadcast_arrays(weft.ones(2), np.array([None], dtype=object))
     assert found[0].tolist() == [1.0, 1.0]
     assert found[1].tolist() == [None, None]
+    shown = np.broadcast_arrays(weft.ones(2), None)
+    assert shown[1].tolist() == [None, None]
 
 
 def test_a_misspelt_name_can_be_told() -> None:

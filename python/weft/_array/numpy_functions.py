@@ -47,7 +47,10 @@ def __array_function__(  # noqa: N807 - a method
         return compute_by_numpy(func, args, kwargs, writes=True)
     if func in _FACTS:
         return _FACTS[func](*args, **kwargs)
-    own = None if np.ndarray in types and _has_theirs(args, kwargs) else namesake(func)
+    # None among arrays that are broadcast is one of objects, as in pyplot.bar.
+    objects = func is np.broadcast_arrays and any(x is None for x in args)
+    theirs = objects or (np.ndarray in types and _has_theirs(args, kwargs))
+    own = None if theirs else namesake(func)
     if own is not None:
         adapted = adapt(func, own, args, kwargs)
         if adapted is not None:
