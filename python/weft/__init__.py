@@ -122,9 +122,12 @@ else:
 
             return importlib.import_module("weft.mxnet")
         if name != "__version__":
+            import sys  # noqa: PLC0415 - as above
+
             from weft._array.absent import hint_for  # noqa: PLC0415 - as above
 
-            raise AttributeError(f"module 'weft' has no attribute {name!r}{hint_for(name)}", name=name)
+            own = sys.modules[__name__]  # for Python, which looks there for a name that is nearly this one
+            raise AttributeError(f"module 'weft' has no attribute {name!r}{hint_for(name)}", name=name, obj=own)
         from importlib.metadata import version  # noqa: PLC0415 - as above
 
         found = globals()[name] = version("weft")

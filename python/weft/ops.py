@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from weft._core import NDArray
+    from weft._core import Loop, NDArray
 
     Infer: TypeAlias = Callable[..., Aval | tuple[Aval, ...]]
     Compute: TypeAlias = Callable[..., object]
@@ -109,6 +109,7 @@ class Op:
         "infer",
         "inplace",
         "level",
+        "loops",
         "mutates",
         "name",
         "nout",
@@ -145,6 +146,9 @@ class Op:
         self.aliases = tuple(aliases)
         self.level = level
         self.plans: dict[Any, Any] = {}  # the dispatcher's: inner loops by dtypes of operands
+        self.loops: list[Loop | None] = [
+            None
+        ] * 14  # the dispatcher's: those for one operand, by the number of its dtype
         self.operator = False  # the dispatcher's: whether an operator is this op
         self.replaced: frozenset[str] = frozenset()  # kinds of devices that compute as was set later
         self.reads: int | tuple[int, ...] | None = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import threading
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft._array.ufuncs import unary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -235,3 +238,147 @@ def test_the_game_of_life(make_engine: MakeEngine, policy: str) -> None:
                 centre = world[1:-1, 1:-1]
                 world[1:-1, 1:-1] = (n == 3) | ((centre == 1) & (n == 2))
         same(found, board)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "floordiv", "and_", "lshift", "lt", "eq"])
+@pytest.mark.parametrize("dtype", KINDS)
+def test_operators_on_two_dtypes(dtype: str, name: str) -> None:
+    a, function = values(dtype, (6, 5)), getattr(operator, name)
+    x = weft.asarray(a)
+    for other in KINDS:
+        b = values(other, (5,), 2)
+        y = weft.asarray(b)
+        try:
+            expected = function(a, b)
+        except TypeError:
+            with pytest.raises(TypeError):
+                function(x, y)
+            continue
+        for _ in range(2):  # the first time the loop is found
+            same(function(x, y), expected)
+        same(function(y, x[::2, ::-1]), function(b, a[::2, ::-1]))
+
+
+def test_in_place_with_another_dtype() -> None:
+    x = weft.asarray([1.5, 2.5])
+    x += weft.asarray([1, 2])
+    x *= weft.asarray([True, False])
+    same(x, np.array([2.5, 0.0]))
+    whole = weft.asarray([1, 2])
+    with pytest.raises(TypeError, match="same_kind"):
+        whole += weft.asarray([0.5, 0.5])
+    same(whole, np.array([1, 2]))
+
+
+@pytest.mark.parametrize("dtype", KINDS)
+def test_an_element_as_a_number(dtype: str) -> None:
+    a = values(dtype, (3, 2))
+    x = weft.asarray(a)
+    found, expected = x[2, 1].item(), a[2, 1].item()
+    assert found == expected
+    assert type(found) is type(expected)
+    assert bool(x[0, 0]) == bool(a[0, 0])
+    if dtype[0] != "c":
+        assert (int(x[1, 1]), float(x[1, 1])) == (int(a[1, 1]), float(a[1, 1]))
+    assert complex(x[1, 0]) == complex(a[1, 0])
+    assert x[:1, :1].item() == a[0, 0].item()
+
+
+def test_an_element_is_waited_for(make_engine: MakeEngine, gate: Gate) -> None:
+    engine = make_engine(2)
+    x, held = weft.zeros((), engine=engine), weft.ones((), engine=engine)
+    engine.push(gate, [], [held])
+    assert gate.entered.wait(SOON)
+    x += held
+    opener = threading.Timer(0.01, gate.open)
+    opener.start()
+    assert float(x) == 1.0
+    opener.join()
+    failing = weft.asarray([1], dtype="int64", engine=engine)[weft.asarray([7], engine=engine)]
+    with pytest.raises(IndexError, match="index 7"):
+        failing.item()
+
+
+@pytest.mark.parametrize("shape", [3, (), (2, 0), (2, 3), [2, 3], (np.int64(2),)])
+def test_filled_arrays(shape: Any) -> None:
+    same(weft.zeros(shape), np.zeros(shape))
+    same(weft.ones(shape), np.ones(shape))
+    same(weft.program(lambda x: x + weft.ones(shape))(weft.asarray(1.0)), 1.0 + np.ones(shape))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float64"])
+def test_products_of_vectors(dtype: str) -> None:
+    a, b = values(dtype, (9,)), values(dtype, (9,), 2)
+    x, y = weft.asarray(a), weft.asarray(b)
+    assert (x @ y).shape == ()
+    np.testing.assert_allclose((x @ y).numpy(), a @ b, rtol=1e-6)
+    np.testing.assert_allclose((x[::-2] @ y[::2]).numpy(), a[::-2] @ b[::2], rtol=1e-6)
+    with pytest.raises(ValueError, match="differ"):
+        x @ y[1:]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(100, 4), (70, 16), (9, 17), (33, 1), (3, 4, 5)])
+def test_searches_in_short_rows(dtype: str, shape: tuple[int, ...]) -> None:
+    draw = np.random.default_rng(3)
+    a = draw.integers(0, 4, shape).astype(dtype)
+    if dtype[0] == "f":
+        a[draw.random(shape) < 0.1] = np.nan
+    x = weft.asarray(a)
+    for axis in range(len(shape)):
+        same(x.argmax(axis), a.argmax(axis))
+        same(x[::-1].T.argmin(axis), a[::-1].T.argmin(axis))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+def test_rounding(dtype: str) -> None:
+    a = (np.random.default_rng(5).standard_normal(500) * 100).astype(dtype)
+    x = weft.asarray(a)
+    for decimals in (0, 1, 3, -1, 30):
+        with np.errstate(all="ignore"):
+            same(weft.round(x, decimals), np.round(a, decimals))
+
+
+def test_ufuncs_that_a_user_replaces_leave_the_short_way() -> None:
+    function = unary("tests_log1p", np.log1p, "the logarithm of x + 1", "[0.0]", "[0.]")
+    x = weft.asarray([0.0])
+    for _ in range(2):  # the second time by the loop that was found
+        assert function(x).item() == 0.0
+    weft.ops.get_op("tests_log1p").set_attribute("compute:cpu", lambda out, x: np.copyto(out, x + 1))
+    for _ in range(2):
+        assert function(x).item() == 1.0
+
+
+def test_methods_of_ufuncs() -> None:
+    a = np.arange(6.0).reshape(2, 3)
+    x = weft.asarray(a)
+    same(weft.add.reduce(x), np.add.reduce(a))
+    same(weft.multiply.accumulate(x, 1), np.multiply.accumulate(a, 1))
+    same(weft.subtract.outer(x[0], x[1]), np.subtract.outer(a[0], a[1]))
+    same(weft.maximum.reduceat(x, [0, 1]), np.maximum.reduceat(a, [0, 1]))
+    weft.add.at(x, (0, [0, 0, 1]), 1.0)
+    np.add.at(a, (0, [0, 0, 1]), 1.0)
+    same(x, a)
+    same(weft.add.reduce([1, 2]), np.asarray(3))
+
+
+def test_arrays_of_objects_are_numpys() -> None:
+    found = np.broadcast_arrays(weft.ones(2), np.array([None], dtype=object))
+    assert found[0].tolist() == [1.0, 1.0]
+    assert found[1].tolist() == [None, None]
+    shown = np.broadcast_arrays(weft.ones(2), None)
+    assert shown[1].tolist() == [None, None]
+
+
+def test_a_misspelt_name_can_be_told() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'zeroes'") as caught:
+        _ = weft.zeroes  # type: ignore[attr-defined]
+    assert (caught.value.name, caught.value.obj) == ("zeroes", weft)  # where Python looks for one that is nearly this
+
+
+def test_no_memory_is_said_with_the_op(make_engine: MakeEngine) -> None:
+    engine = make_engine(1)
+    x = weft.broadcast_to(weft.ones(1, engine=engine), (1 << 46,))
+    with pytest.raises(MemoryError, match=r"op 'add': unable to allocate"):
+        (x + x).wait_to_read()

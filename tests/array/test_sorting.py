@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pytest
 from against import DTYPES, agree, sample
 
 import weft
+
+if TYPE_CHECKING:
+    from conftest import MakeEngine
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -74,3 +79,34 @@ def test_no_such_axis() -> None:
             function(weft.zeros((2, 3)), axis=2)
     with pytest.raises(np.exceptions.AxisError):
         weft.sort(weft.asarray(1))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64", "uint64", "float32", "float64"])
+def test_long_vectors(make_engine: MakeEngine, dtype: str, workers: int) -> None:
+    """Of which an idle worker sorts a part: the bits are those of a stable sort whoever does."""
+    engine = make_engine(workers)
+    draw = np.random.default_rng(11)
+    bits = np.dtype(f"uint{8 * np.dtype(dtype).itemsize}")
+    drawn = (draw.standard_normal(50_000) * 1e6).astype(dtype if dtype[0] != "u" else "int32").astype(dtype)
+    few = draw.integers(0, 5, 40_000).astype(dtype)
+    kinds = [drawn, few, np.zeros(30_000, dtype), np.arange(30_000).astype(dtype)[::-1].copy()]
+    if dtype[0] == "f":
+        mixed = drawn.copy()
+        mixed[::7], mixed[1::14], mixed[3::11] = 0.0, -0.0, np.nan
+        missing = np.isnan(mixed)
+        mixed.view(bits)[missing] += np.arange(missing.sum()).astype(bits) % 50
+        kinds += [mixed, np.full(30_000, np.nan, dtype), np.where(few == 0, np.array(-0.0, dtype), few)]
+    for x in kinds:
+        a = weft.asarray(x, engine=engine)
+        np.testing.assert_array_equal(weft.sort(a).numpy().view(bits), np.sort(x, kind="stable").view(bits))
+        np.testing.assert_array_equal(weft.argsort(a).numpy(), np.argsort(x, kind="stable"))
+        np.testing.assert_array_equal(weft.sort(a[::-2]).numpy().view(bits), np.sort(x[::-2], kind="stable").view(bits))
+        agree(a, x)
+
+
+def test_a_program_sorts_long_vectors() -> None:
+    ordered = weft.program(lambda x: weft.sort(x * 2.0))
+    for seed in (1, 2):
+        x = np.random.default_rng(seed).standard_normal(20_000)
+        agree(ordered(weft.asarray(x)), np.sort(x * 2.0))

@@ -96,13 +96,14 @@ mod _core {
     #[pymodule_export]
     use super::pushes::{
         Kernel, Loop, Memory, Operator, beside, cache_loop, compute_here, copy_elements, empty, forget_loops,
-        fresh_elements, fresh_join, fresh_mean, fresh_product, fresh_reduction, fresh_roll, fresh_rows, fresh_search,
-        memory_stats, memory_trim, open_onednn, push_compute, push_join, push_roll, push_search, set_dispatch, wrap,
+        fresh_elements, fresh_filled, fresh_join, fresh_mean, fresh_product, fresh_reduction, fresh_roll, fresh_rows,
+        fresh_search, fresh_unary, memory_stats, memory_trim, open_onednn, push_compute, push_join, push_roll,
+        push_search, set_dispatch, wrap,
     };
     #[pymodule_export]
     use super::pushes::{
         kernel_cells, kernel_cross_entropy, kernel_layer_norm, kernel_lookup, kernel_mask, kernel_neighbours,
-        kernel_sequence,
+        kernel_sequence, kernel_sort,
     };
     #[pymodule_export]
     use super::signature::{Signatures, is_eager, set_eager};

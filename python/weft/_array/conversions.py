@@ -62,8 +62,8 @@ def item(self: NDArray, *args: Any) -> bool | int | float | complex:  # noqa: AN
     """
     if not args and self.size != 1:
         raise ValueError(f"can only convert an array of size 1 to a Python scalar, not one of shape {self.shape}")
-    found: bool | int | float | complex = values(self).item(*args)
-    return found
+    found: bool | int | float | complex | None = None if args else self._element()
+    return values(self).item(*args) if found is None else found
 
 
 def tolist(self: NDArray) -> Any:  # noqa: ANN401 - nested lists
@@ -95,7 +95,8 @@ def __bool__(self: NDArray) -> bool:  # noqa: N807 - a method
         raise ValueError(
             f"The truth value of an array of shape {self.shape} is ambiguous. Use x.any() or x.all(), or x.size"
         )
-    return bool(item(self))
+    found = self._element()
+    return bool(values(self).item() if found is None else found)
 
 
 def __int__(self: NDArray) -> int:  # noqa: N807 - a method

@@ -15,13 +15,13 @@ import numpy as np
 
 from weft._array.devices import as_device, device_of, new, place
 from weft._array.dtypes import astype
-from weft._array.filling import fill
+from weft._array.filling import fill, filling_loop
 from weft._array.operands import ArrayLike, as_array, engine_of, host_array
 from weft._array.rules import as_dtype, scalar_dtype
 from weft._array.shapes import as_shape
 from weft._array.symbolic import compose, is_symbol
 from weft._array.views import view
-from weft._core import NDArray, tape_hears, wrap
+from weft._core import NDArray, fresh_filled, tape_hears, wrap
 from weft.ops import get_op
 
 if TYPE_CHECKING:
@@ -273,6 +273,9 @@ def zeros(
     >>> weft.zeros(2)
     NDArray([0., 0.])
     """
+    made = _filled(shape, 0, engine) if dtype is None and device is None else None
+    if made is not None:
+        return made
     return full(shape, 0, _FLOAT if dtype is None else dtype, device=device, engine=engine)
 
 
@@ -287,7 +290,15 @@ def ones(
     >>> weft.ones(2)
     NDArray([1., 1.])
     """
+    made = _filled(shape, 1, engine) if dtype is None and device is None else None
+    if made is not None:
+        return made
     return full(shape, 1, _FLOAT if dtype is None else dtype, device=device, engine=engine)
+
+
+def _filled(shape: AnyShape, value: float, engine: Engine | None) -> NDArray | None:
+    """Return an array of float64 by the shortest way; None where a shape is to be read, or this thread records."""
+    return fresh_filled(filling_loop(_FLOAT), shape, value, engine or engine_of())
 
 
 def empty_like(x: ArrayLike, /, dtype: npt.DTypeLike | None = None, *, device: Where = None) -> NDArray:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from weft._array.copies import copy_cast
+from weft._array.copies import cast_loop, copy_cast
 from weft._array.devices import as_device, device_of, new
 from weft._array.operands import ArrayLike, as_array
 from weft._array.rules import Aval, as_dtype
 from weft._array.symbolic import compose, is_symbol
-from weft._core import NDArray, tape_hear_view
+from weft._core import NDArray, fresh_elements, tape_hear_view
 from weft.ops import get_op, register_op
 
 if TYPE_CHECKING:
@@ -136,6 +136,10 @@ def astype(
     >>> weft.astype(weft.asarray([1.7, -1.7]), weft.int8)
     NDArray([ 1, -1], dtype=int8)
     """
+    if x.__class__ is NDArray and device is None:
+        made = _cast(x, dtype)
+        if made is not None:
+            return made
     array = as_array(x)
     wanted = as_dtype(dtype)
     if is_symbol(array):
@@ -151,6 +155,15 @@ def astype(
     if array._known:
         tape_hear_view(_astype, array, result, {"dtype": wanted})
     return result
+
+
+def _cast(x: NDArray, dtype: npt.DTypeLike) -> NDArray | None:
+    """Return the elements cast by a native loop, by the shortest way; None where there is more to be found out."""
+    own, wanted = x.dtype, as_dtype(dtype)
+    if own is wanted or x._known or own.kind == "c":
+        return None
+    loop = cast_loop(own, wanted)
+    return None if loop is None else fresh_elements(loop, (x,), _astype)
 
 
 def _astype_rule(x: Aval, *, dtype: DType) -> Aval:

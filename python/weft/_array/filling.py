@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from weft._array.rules import Aval, DType
 
-__all__ = ["assign", "check_assigned", "fill"]
+__all__ = ["assign", "check_assigned", "fill", "filling_loop"]
 
 _loops: dict[DType, Loop] = {}
 
@@ -49,13 +49,17 @@ def fill(target: NDArray, value: Any) -> None:  # noqa: ANN401 - a scalar or an 
 
         filling(dtype).push((target,), (value,))
         return
+    filling_loop(dtype).push((target,), (not value if dtype.kind == "b" else value,))
+
+
+def filling_loop(dtype: DType) -> Loop:
+    """Return the loop that gives back what it is given; of truth values, the opposite. NumPy has none that only writes."""
     loop = _loops.get(dtype)
     if loop is None:
-        # NumPy has no loop that only writes; these give back what they are given, or its opposite.
         found = Loop.of(np.logical_not if dtype.kind == "b" else np.positive, (dtype, dtype))
         assert found is not None, dtype  # noqa: S101 - for the type checker: every dtype of ours has one
         loop = _loops[dtype] = found
-    loop.push((target,), (not value if dtype.kind == "b" else value,))
+    return loop
 
 
 def assign(target: NDArray, x: NDArray) -> None:

@@ -75,9 +75,8 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
     >>> x[1, ::2], x[[1, 0], 0]
     (NDArray([4, 6]), NDArray([4, 1]))
     """
-    part = x._part(key)
+    part = x._shown(key)
     if part is not None:
-        part = part if part.ndim else _value(part)
         if x._known:
             tape_hear_part(_getitem, x, part, key)
         return part

@@ -395,7 +395,7 @@ def __rdivmod__(self: NDArray, other: Any) -> Any:  # noqa: ANN401, N807 - an op
 
 def _transposed(self: NDArray) -> NDArray:
     """Return a view of a matrix with its axes swapped; of any other array, with all axes reversed."""
-    result = self._strided(self.shape[::-1], self.strides[::-1])
+    result = self._flipped()
     if self._known:
         tape_hear_view(_PERMUTE, self, result, {"axes": None})
     return result

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from weft._core import Engine
 
-__all__ = ["compute_by_numpy"]
+__all__ = ["compute_by_numpy", "leaves"]
 
 Views: TypeAlias = "list[npt.NDArray[Any]]"
 
@@ -46,7 +46,7 @@ def compute_by_numpy(
         if "out" in order and len(positional) > order.index("out"):
             named.update(zip(order[order.index("out") :], positional[order.index("out") :], strict=False))
             del positional[order.index("out") :]
-    engine = engine_of(*_leaves((positional, named)))
+    engine = engine_of(*leaves((positional, named)))
     views: Views = []
     drafts: list[tuple[NDArray, npt.NDArray[Any]]] = []
 
@@ -67,7 +67,7 @@ def compute_by_numpy(
         named["out"] = outs if isinstance(out, tuple) else outs[0]
     with np.errstate(all="ignore"):
         result = func(*positional, **named)
-    name, given = _name_of(func), list(_leaves((args, kwargs)))
+    name, given = _name_of(func), list(leaves((args, kwargs)))
     check_changed(name, (target for target, _ in drafts))
     before = tape_pause(True)
     try:
@@ -79,7 +79,7 @@ def compute_by_numpy(
     outputs: dict[int, Any] = {id(each): each for each in outs if each is not None}
     outputs.update((id(values), target) for target, values in drafts)
     made = _own(result, views, outputs, engine)
-    hear_nothing(name, given, (x for x in _leaves(made) if not any(x is target for target, _ in drafts)))
+    hear_nothing(name, given, (x for x in leaves(made) if not any(x is target for target, _ in drafts)))
     return made
 
 
@@ -89,12 +89,20 @@ def _name_of(func: Callable[..., Any]) -> str:
     return f"{owner.__name__}.{name}" if isinstance(owner, np.ufunc) else name
 
 
-def _leaves(value: Any) -> Iterable[object]:  # noqa: ANN401 - any nest of arguments
+def leaves(value: Any) -> Iterable[object]:  # noqa: ANN401 - any nest of arguments
+    """Give what lies in a nest of lists, tuples and dicts.
+
+    Examples
+    --------
+    >>> from weft._array.numpy_calls import leaves
+    >>> list(leaves(([1, 2], {"x": 3})))
+    [1, 2, 3]
+    """
     if isinstance(value, list | tuple | dict):
         nest = cast("Any", value)
         inside: Iterable[Any] = nest.values() if isinstance(value, dict) else nest
         for each in inside:
-            yield from _leaves(each)
+            yield from leaves(each)
     else:
         yield value
 

@@ -8,10 +8,11 @@ import numpy as np
 
 from weft._array.copies import copy_cast
 from weft._array.numpy_arguments import adapt
-from weft._array.numpy_calls import compute_by_numpy
+from weft._array.numpy_calls import compute_by_numpy, leaves
 from weft._array.numpy_names import namesake
-from weft._array.operands import as_array
+from weft._array.operands import as_array, is_host
 from weft._array.places import check_writable
+from weft._array.rules import SUPPORTED
 from weft._core import NDArray
 
 if TYPE_CHECKING:
@@ -46,12 +47,20 @@ def __array_function__(  # noqa: N807 - a method
         return compute_by_numpy(func, args, kwargs, writes=True)
     if func in _FACTS:
         return _FACTS[func](*args, **kwargs)
-    own = namesake(func)
+    # None among arrays that are broadcast is one of objects, as in pyplot.bar.
+    objects = func is np.broadcast_arrays and any(x is None for x in args)
+    theirs = objects or (np.ndarray in types and _has_theirs(args, kwargs))
+    own = None if theirs else namesake(func)
     if own is not None:
         adapted = adapt(func, own, args, kwargs)
         if adapted is not None:
             return own(*adapted[0], **adapted[1])
     return compute_by_numpy(func, args, kwargs)
+
+
+def _has_theirs(*given: Any) -> bool:  # noqa: ANN401 - nests of arguments
+    """Return whether there is an array that is NumPy's alone among arguments: of objects, text or dates."""
+    return any(is_host(x) and x.dtype not in SUPPORTED for x in leaves(given))
 
 
 def _is_plain_copy(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> bool:  # noqa: ANN401, FBT002

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from weft._array.rules import DType
     from weft.ops import Op
 
-__all__ = ["COMPARISONS", "LOOPED", "Plan", "find", "forget"]
+__all__ = ["COMPARISONS", "LOOPED", "Plan", "find", "forget", "remember"]
 
 COMPARISONS = frozenset(["less", "less_equal", "greater", "greater_equal", "equal", "not_equal"])
 #: Operators whose loops the type slots may run. Not "pow": NumPy's integer loop raises, which a loop without the GIL cannot,
@@ -73,6 +73,8 @@ class Plan:
         loop = Loop.of(ufunc, (*self.inputs, *self.outputs)) if exact else None
         if loop is not None and op.operator and len(set(self.inputs)) == 1:
             cache_loop(op.name, self.inputs, loop, self.outputs[0])
+        elif op.operator and not any(weak) and len(kinds) == 2 and len(set(self.inputs)) == 1:  # noqa: PLR2004 - a pair
+            find(op, self.inputs, None)  # small operands are cast by themselves, and take the loop then
         self.native = None if "cpu" in self.replaced else loop
         self.loop = None if "cuda" in self.replaced else self.native
 
@@ -100,6 +102,16 @@ def find(op: Op, kinds: tuple[Any, ...], dtype: DType | None) -> Plan:
     return plan
 
 
+def remember(op: Op, plan: Plan) -> None:
+    """Let calls of one array of the plan's dtype take its loop without being asked for the plan."""
+    loop = plan.loop
+    if loop is None or op.replaced:
+        return
+    op.loops[loop._place] = loop
+    if op.replaced:  # another thread has registered a compute meanwhile
+        op.loops[loop._place] = None
+
+
 def forget(op: Op, kind: str) -> None:
     """Find loops and kernels of `op` anew, as this kind of device is to compute it in another way.
 
@@ -111,4 +123,5 @@ def forget(op: Op, kind: str) -> None:
     """
     if op.operator:
         forget_loops(op.name, kind)
+    op.loops[:] = [None] * len(op.loops)
     op.plans.clear()

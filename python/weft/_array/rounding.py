@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import cache
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
@@ -20,9 +21,19 @@ if TYPE_CHECKING:
 __all__ = ["clip", "isclose", "nan_to_num", "round"]
 
 
+#: Powers of ten up to this one are exact in float64.
+_EXACT = 22
+_ROUNDED = (np.dtype(np.float32), np.dtype(np.float64))
+
+
 @register_op("clip", infer=broadcast_same_dtype)
 def _clip(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], low: Any, high: Any) -> None:  # noqa: ANN401 - arrays or scalars
     np.clip(x, low, high, out=out)
+
+
+@cache
+def _loop(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Loop | None:
+    return Loop.of(ufunc, (dtype,) * (ufunc.nin + 1))
 
 
 def _push_clip(outputs: tuple[NDArray, ...], operands: tuple[Operand, ...]) -> bool:
@@ -31,8 +42,7 @@ def _push_clip(outputs: tuple[NDArray, ...], operands: tuple[Operand, ...]) -> b
     given = [x if isinstance(x, NDArray) else number(x, out.dtype) for x in operands]
     if any(x.dtype != out.dtype for x in operands if isinstance(x, NDArray)):
         return False
-    dtypes = (out.dtype,) * 3
-    lower, upper = Loop.of(np.maximum, dtypes), Loop.of(np.minimum, dtypes)
+    lower, upper = _loop(np.maximum, out.dtype), _loop(np.minimum, out.dtype)
     if lower is None or upper is None:
         return False
     lower.push((out,), (given[0], given[1]))
@@ -67,6 +77,26 @@ def _nan_to_num(
     np.nan_to_num(out, copy=False, nan=nan, posinf=posinf, neginf=neginf)
 
 
+def _push_round(outputs: tuple[NDArray, ...], operands: tuple[Operand, ...], *, decimals: int) -> bool:
+    """Round floats by native loops, in NumPy's own steps: so that what is rounded is a whole number of them."""
+    (out,), (x,) = outputs, operands
+    if not isinstance(x, NDArray) or x.dtype != out.dtype or x.dtype not in _ROUNDED or abs(decimals) > _EXACT:
+        return False
+    whole, times, by = (_loop(ufunc, x.dtype) for ufunc in (np.rint, np.multiply, np.divide))
+    if whole is None or times is None or by is None:
+        return False
+    if not decimals:
+        whole.push((out,), (x,))
+        return True
+    power = 10.0 ** abs(decimals)
+    before, after = (times, by) if decimals > 0 else (by, times)
+    before.push((out,), (x, power))
+    whole.push((out,), (out,))
+    after.push((out,), (out, power))
+    return True
+
+
+_round.set_attribute("push", _push_round)
 _round.set_attribute("kernels", "round")
 _isclose.set_attribute("kernels", "isclose")
 _nan_to_num.set_attribute("kernels", "nan_to_num")

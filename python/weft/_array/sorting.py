@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import operator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, SupportsIndex
 
 import numpy as np
 
-from weft._array.calls import Elements, one
+from weft._array.calls import DType, Elements, one
 from weft._array.manipulation import ravel
 from weft._array.operands import as_array
 from weft._array.shapes import AnyShape, as_shape, axis_index, is_only_axis
-from weft._core import NDArray
+from weft._core import Kernel, NDArray, kernel_sort
 from weft.ops import Aval, register_op
 
 if TYPE_CHECKING:
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 __all__ = ["argpartition", "argsort", "lexsort", "partition", "sort"]
 
 _INDEX = np.dtype(np.int64)
+#: Shorter vectors are sorted where they are pushed.
+_LONG = 1 << 12
+#: Whose places NumPy sorts faster where equal elements may change theirs.
+_FAST = frozenset(map(np.dtype, ("int32", "uint32", "int64", "uint64", "float32", "float64")))
 
 
 def _infer_sort(x: Aval, *, axis: int, **_: object) -> Aval:
@@ -37,11 +42,32 @@ def _infer_argsort(x: Aval, *, axis: int, **_: object) -> Aval:
 def _order(x: Elements, axis: int, *, descending: bool, stable: bool) -> Elements:
     kind: Literal["stable"] | None = "stable" if stable else None
     if not descending:
+        if stable and x.ndim == 1 and x.size >= _LONG and x.dtype in _FAST:
+            return _order_stably(x)
         return np.argsort(x, axis=axis, kind=kind)
     # Sorting the reversed array and reading the result backwards keeps equal elements in their order.
     order = np.argsort(np.flip(x, axis), axis=axis, kind=kind)
     found: Elements = x.shape[axis] - 1 - np.flip(order, axis)
     return found
+
+
+def _order_stably(x: Elements) -> Elements:
+    """Return the stable order of a vector: places of equal elements are put in order after a sort that is many times faster."""
+    if bool((x[:-1] <= x[1:]).all()):
+        return np.arange(x.size, dtype=_INDEX)
+    order = np.argsort(x)
+    ordered = x[order]
+    equal = ordered[:-1] == ordered[1:]
+    if x.dtype.kind == "f" and np.isnan(ordered[-1]):
+        equal |= np.isnan(ordered[:-1])  # they are the last ones, and equal one another
+    if equal.any():
+        first = np.zeros(x.size, _INDEX)
+        np.cumsum(~equal, out=first[1:])
+        first *= x.size
+        order += first
+        order.sort()
+        order -= first
+    return order
 
 
 def _is_zero(x: Elements) -> Elements:
@@ -90,6 +116,33 @@ def _sort(out: Elements, x: Elements, *, axis: int, descending: bool = False, st
         sort_stably(out, axis)
     if descending:
         np.copyto(out, np.flip(out, axis).copy())
+
+
+@lru_cache(maxsize=64)
+def _kernel(dtype: DType, count: int) -> Kernel | None:
+    return kernel_sort("sort", dtype, count)
+
+
+def _push_sort(
+    outputs: tuple[NDArray],
+    operands: tuple[NDArray],
+    *,
+    axis: int,  # noqa: ARG001 - there is one
+    descending: bool = False,
+    stable: bool = True,  # noqa: ARG001 - it always is
+) -> bool:
+    """Sort a long vector by NumPy's loop, of which an idle worker may take a part."""
+    (out,), (x,) = outputs, operands
+    if x.ndim != 1 or descending or x.size < _LONG or x.dtype != out.dtype or not (x._contiguous and out._contiguous):
+        return False
+    kernel = _kernel(x.dtype, x.size)
+    if kernel is None:
+        return False
+    kernel.push((out,), (x,))
+    return True
+
+
+_sort.set_attribute("push", _push_sort)
 
 
 @register_op("argsort", infer=_infer_argsort)

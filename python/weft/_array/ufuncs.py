@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from weft._array.dispatch import call
-from weft._core import NDArray, beside, fresh_elements, tape_hear_unary
+from weft._array.operands import as_array
+from weft._array.plans import remember
+from weft._core import NDArray, beside, fresh_elements, fresh_unary, tape_hear_unary
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -72,6 +75,15 @@ class Binary(Protocol):
         dtype: npt.DTypeLike | None = None,
     ) -> NDArray: ...
 
+    reduce: Callable[..., NDArray]
+    accumulate: Callable[..., NDArray]
+    reduceat: Callable[..., NDArray]
+    outer: Callable[..., NDArray]
+    at: Callable[..., None]
+
+
+#: What NumPy's ufuncs of two operands have besides.
+_METHODS = ("reduce", "accumulate", "reduceat", "outer", "at")
 
 _DOC = """Return {text}.
 
@@ -108,7 +120,7 @@ NDArray({result})
 
 def unary(name: str, ufunc: np.ufunc, text: str, x: str, result: str, aliases: tuple[str, ...] = ()) -> Unary:
     op = register_op(name, ufunc=ufunc, inplace=[(0, 0)], aliases=aliases)(ufunc)
-    plans = op.plans
+    plans, loops = op.plans, op.loops
 
     def function(
         x: ArrayLike,
@@ -119,11 +131,12 @@ def unary(name: str, ufunc: np.ufunc, text: str, x: str, result: str, aliases: t
         dtype: npt.DTypeLike | None = None,
     ) -> NDArray:
         if x.__class__ is NDArray and out is None and where is True and dtype is None:
+            made = fresh_unary(loops, x, op)
+            if made is not None:
+                return made
             plan = plans.get((x.dtype,))
             if plan is not None and plan.loop is not None:
-                made = fresh_elements(plan.loop, (x,), op)
-                if made is not None:
-                    return made
+                remember(op, plan)
                 result = beside(x, x.shape, plan.outputs[0])
                 plan.loop.push((result,), (x,))
                 if x._known:
@@ -190,4 +203,11 @@ def binary(
         arguments=f"weft.asarray({x1}), weft.asarray({x2})",
         result=result,
     )
-    return function
+    for method in _METHODS:
+        setattr(function, method, partial(_by_ufunc, ufunc, method))
+    return cast("Binary", function)
+
+
+def _by_ufunc(ufunc: np.ufunc, method: str, x: ArrayLike, /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - as NumPy's
+    """Call a method of NumPy's ufunc on an array, which NumPy leaves to weft."""
+    return getattr(ufunc, method)(x if method == "at" else as_array(x), *args, **kwargs)

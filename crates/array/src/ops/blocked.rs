@@ -125,8 +125,9 @@ impl Payload for Shared {
         let work =
             Work { starts, scratch, step: self.step, failed: Mutex::default(), copies, _keeps: (self.arrays, block) };
         if begins {
+            let is_helped = crew.as_ref().is_some_and(|crew| crew.idle() > 0);
             // SAFETY: the accesses are granted for as long as the op lasts.
-            unsafe { work.step.begin(&work.pointers(), work.scratch()) }?;
+            unsafe { work.step.begin_with(&work.pointers(), work.scratch(), is_helped) }?;
         }
         team::run(work, context, crew)
     }

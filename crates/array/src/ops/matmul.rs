@@ -35,6 +35,28 @@ pub fn push_matmul(
     door::push(super::again::on(Step::Matmul(step), &arrays), &call)
 }
 
+/// Multiplies two matrices, or one and a vector, or two of these, where it is called, if that is short and they are there. The
+/// output is new, of the axes that vectors leave. Answers whether it has: if not, it is to be pushed.
+pub fn multiply_here(
+    kernel: StridedLoop,
+    output: &Array,
+    left: &Array,
+    right: &Array,
+    mut options: PushOptions<'_>,
+) -> Result<bool, ArrayError> {
+    options.note = options.note.or(Kind::Compute);
+    if recording::is_open() {
+        return Ok(false);
+    }
+    let Some(step) = Matmul::of_few_axes(kernel, output, left, right).filter(Matmul::is_short) else {
+        return Ok(false);
+    };
+    let arrays = [(left, Access::Read), (right, Access::Read), (output, Access::Overwrite)];
+    let call = Call::on(output.engine(), &arrays, options);
+    // SAFETY: the pointers are those of the arrays that it was made for.
+    at_once::run_step(&call, |pointers| unsafe { step.run(pointers) })
+}
+
 /// A product that falls into blocks, as a payload: idle workers help with them.
 struct Shared {
     step: Arc<Matmul>,

@@ -21,7 +21,7 @@ pub use elementwise::push_elementwise;
 pub use extreme::push_extreme;
 pub use here::{copy_if_there, note_computed, places_of_copies};
 pub use idle::run_idle;
-pub use matmul::push_matmul;
+pub use matmul::{multiply_here, push_matmul};
 pub use pieces::{Piece, push_pieces};
 pub use reduce::push_reduce;
 pub use rows::pick_rows;

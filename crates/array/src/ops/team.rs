@@ -25,7 +25,7 @@ pub(super) struct Crew {
 
 impl Crew {
     /// How many could begin now.
-    fn idle(&self) -> usize {
+    pub(super) fn idle(&self) -> usize {
         self.engine.idle_workers(self.device)
     }
 }

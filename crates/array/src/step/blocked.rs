@@ -66,6 +66,18 @@ pub trait Blocked: Send + Sync {
         Ok(())
     }
 
+    /// The same, told whether somebody else has nothing to do: what makes blocks is not worth its time for one thread. The bits of
+    /// the results do not depend on it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`begin`](Self::begin).
+    unsafe fn begin_with(&self, arrays: &[*mut u8], scratch: *mut u8, is_helped: bool) -> Result<(), Cause> {
+        let _ = is_helped;
+        // SAFETY: the caller's promise.
+        unsafe { self.begin(arrays, scratch) }
+    }
+
     /// Runs a block. Each is run once.
     ///
     /// # Safety

@@ -27,6 +27,10 @@ pub(crate) struct Extreme {
     step: isize,
 }
 
+/// Rows of so many elements at most are searched without branches, and so many of them together.
+const SHORT: usize = 16;
+const TOGETHER: usize = 32;
+
 impl Extreme {
     /// The places along `axis` of the input, whose length the output has not; without an axis, in the whole input, row after row.
     /// Nothing if there is no loop for the type.
@@ -112,6 +116,10 @@ impl Extreme {
     /// As for `run_on`, for elements of this type.
     #[allow(clippy::eq_op)] // NaN alone is not equal to itself
     unsafe fn search<T: Copy + PartialEq>(&self, arrays: &[*mut u8], beats: impl Fn(T, T) -> bool) {
+        if self.length <= SHORT {
+            // SAFETY: the caller's promise.
+            return unsafe { self.search_short(arrays, beats) };
+        }
         self.kept.each(arrays, |at| {
             // SAFETY: the caller's promise; there is an element at least.
             unsafe {
@@ -130,6 +138,43 @@ impl Extreme {
                     }
                 }
                 at[1].cast::<i64>().write_unaligned(signed(found) as i64);
+            }
+        });
+    }
+
+    /// The same of short rows, some at a time: in these each element may be the best so far, so that no branch can be guessed.
+    ///
+    /// # Safety
+    ///
+    /// As for `search`.
+    #[allow(clippy::eq_op, clippy::needless_bitwise_bool)] // as above; no branch
+    #[allow(clippy::cast_ptr_alignment)] // written unaligned
+    unsafe fn search_short<T: Copy + PartialEq>(&self, arrays: &[*mut u8], beats: impl Fn(T, T) -> bool) {
+        self.kept.each_row(arrays, |at, count, steps| {
+            for start in (0..count).step_by(TOGETHER) {
+                let rows = TOGETHER.min(count - start);
+                // SAFETY: the caller's promise.
+                let element = |row: usize, index: usize| unsafe {
+                    let offset = steps[0] * signed(start + row) + self.step * signed(index);
+                    at[0].wrapping_offset(offset).cast::<T>().read_unaligned()
+                };
+                let (mut best, mut found) = ([element(0, 0); TOGETHER], [0_i64; TOGETHER]);
+                for (row, best) in best[..rows].iter_mut().enumerate() {
+                    *best = element(row, 0);
+                }
+                for (index, number) in (1..self.length).zip(1_i64..) {
+                    for (row, (best, found)) in best[..rows].iter_mut().zip(&mut found).enumerate() {
+                        let new = element(row, index);
+                        let better = (beats(new, *best) | (new != new)) & (*best == *best);
+                        *best = if better { new } else { *best };
+                        *found = if better { number } else { *found };
+                    }
+                }
+                for (row, found) in found[..rows].iter().enumerate() {
+                    let to = at[1].wrapping_offset(steps[1] * signed(start + row)).cast::<i64>();
+                    // SAFETY: as above.
+                    unsafe { to.write_unaligned(*found) };
+                }
             }
         });
     }

@@ -82,14 +82,44 @@ impl Matmul {
         let stack = Walk::new(stacks, &[&strides[0], &strides[1], &strides[2]]);
         let lengths = [signed(core(0, 2)), signed(core(0, 1)), signed(core(1, 1))];
         let steps = [steps[0], steps[1], steps[2], steps[3], steps[4], steps[5]];
-        let size = signed(output.dtype().size());
-        let native = match output.dtype() {
-            found @ (DType::Float32 | DType::Float64 | DType::Complex64 | DType::Complex128) => Some(found),
+        Ok(Self::of(kernel, stack, lengths, steps, output.dtype()))
+    }
+
+    /// The product of one matrix, or a vector as one row, by another one, or a vector as one column. The output has the axes that
+    /// vectors leave, row after row; nothing for other shapes.
+    pub(crate) fn of_few_axes(kernel: StridedLoop, output: &Array, left: &Array, right: &Array) -> Option<Self> {
+        let item = signed(output.dtype().size());
+        let (a, b) = (left.layout(), right.layout());
+        let (rows, inner, left_steps) = match (a.shape.as_slice(), a.strides.as_slice()) {
+            (&[rows, inner], &[by_row, by_column]) => (rows, inner, [by_row, by_column]),
+            (&[inner], &[step]) => (1, inner, [item, step]),
+            _ => return None,
+        };
+        let (other, columns, right_steps) = match (b.shape.as_slice(), b.strides.as_slice()) {
+            (&[other, columns], &[by_row, by_column]) => (other, columns, [by_row, by_column]),
+            (&[other], &[step]) => (other, 1, [step, item]),
+            _ => return None,
+        };
+        let alone = [left, right].iter().all(|input| !input.buffer().is_same(output.buffer()));
+        let typed = kernel.check([left.dtype(), right.dtype()].into_iter(), [output.dtype()].into_iter()).is_ok();
+        let fits = output.is_flat() && output.layout().size() == rows * columns && other == inner;
+        if !alone || !typed || !fits || [rows, inner, columns].contains(&0) {
+            return None;
+        }
+        let steps = [left_steps[0], left_steps[1], right_steps[0], right_steps[1], signed(columns) * item, item];
+        let lengths = [rows, inner, columns].map(signed);
+        Some(Self::of(kernel, Walk::flat(1, &[0, 0, 0]), lengths, steps, output.dtype()))
+    }
+
+    fn of(kernel: StridedLoop, stack: Walk, lengths: [isize; 3], steps: [isize; 6], dtype: DType) -> Self {
+        let size = signed(dtype.size());
+        let native = match dtype {
+            DType::Float32 | DType::Float64 | DType::Complex64 | DType::Complex128 => Some(dtype),
             _ => None,
         };
         let native = native.filter(|_| lengths[0] > 1 && lengths[2] > 1 && steps.iter().all(|step| step % size == 0));
         let blocks = if native.is_some() { blocks(lengths.map(isize::unsigned_abs)) } else { [1, 1] };
-        Ok(Self { kernel, stack, lengths, steps, native, blocks })
+        Self { kernel, stack, lengths, steps, native, blocks }
     }
 
     /// How many blocks may run side by side.

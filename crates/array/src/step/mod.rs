@@ -12,6 +12,7 @@ mod matmul;
 mod opaque;
 mod portion;
 mod reduce;
+mod sort;
 mod strided;
 mod walk;
 
@@ -29,6 +30,7 @@ pub(crate) use opaque::{Hosted, Native};
 pub use opaque::{Issued, Members, Neighbour, Opaque, Together};
 pub use portion::Portion;
 pub use reduce::Reduce;
+pub use sort::{SortLoop, sort_step};
 pub use strided::{Operand, Strided};
 pub(crate) use walk::{PER_BYTE, Walk, signed};
 

@@ -424,6 +424,35 @@ impl NDArray {
         view_of(slf, part, own.inner.dtype()).map(Some)
     }
 
+    /// The same, but that an element is a copy: what is written later does not change it.
+    fn _shown(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<Py<Self>>> {
+        let py = slf.py();
+        let Some(part) = Self::_part(slf, key)? else { return Ok(None) };
+        if !part.inner.layout().shape.is_empty() {
+            return Py::new(py, part).map(Some);
+        }
+        let part = Bound::new(py, part)?;
+        let copy = Bound::new(py, memory::fresh_beside(py, part.get(), &[], part.get().inner.dtype())?)?;
+        memory::copy_elements(&copy, &part)?;
+        Ok(Some(copy.unbind()))
+    }
+
+    /// The view with the axes in reversed order. Who calls it tells the tape.
+    fn _flipped(slf: &Bound<'_, Self>) -> PyResult<Self> {
+        let (py, own) = (slf.py(), slf.get());
+        let mut layout = own.inner.layout().clone();
+        layout.shape.reverse();
+        layout.strides.reverse();
+        let view =
+            Array::on(own.inner.buffer().clone(), layout, own.inner.dtype()).map_err(|error| raised(py, error))?;
+        Ok(Self::with_tape(view, own.engine.clone_ref(py), tape::Handle::view_of(slf)))
+    }
+
+    /// Waits, and answers the one element as Python has it; None for several elements, and for what is not the host's.
+    fn _element(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        self.element(py)
+    }
+
     /// The memory; of an array on a device, a copy of its elements.
     fn _storage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if self.inner.buffer().is_elsewhere() {

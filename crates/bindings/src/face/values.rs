@@ -1,13 +1,14 @@
 //! Waits for arrays, and their values.
 
-use crate::array::{NDArray, check_look};
+use crate::array::{NDArray, check_look, raised};
 use crate::cuda::fences::{self, Until};
 use crate::cuda::{hosted, transfers};
 use crate::pushes::{Lasting, memory};
 use crate::wait;
 use pyo3::prelude::*;
+use pyo3::types::PyBool;
 use std::time::{Duration, Instant};
-use weft_array::granted;
+use weft_array::{DType, granted};
 
 impl NDArray {
     /// Waits until what was pushed so far to change the array has finished. An op that was granted it need not.
@@ -32,6 +33,42 @@ impl NDArray {
         }
         let left = timeout.map(|timeout| timeout.saturating_sub(start.elapsed()));
         fences::wait_for(py, array, until, left)
+    }
+
+    /// Waits, and answers the one element of an array of the host; None for others.
+    pub(super) fn element(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        if self.inner.layout().size() != 1 || self.inner.buffer().is_elsewhere() {
+            return Ok(None);
+        }
+        self.wait_for_changes(py, None)?;
+        let actual = self.actual();
+        if actual.buffer().is_elsewhere() {
+            return Ok(None);
+        }
+        let start = actual.buffer().storage().map_err(|error| raised(py, error))?.start();
+        let Ok(start) = start else { return Ok(None) }; // no memory is left: who looks at the values is told
+        let at = start.wrapping_add(actual.layout().offset).cast_const();
+        macro_rules! read {
+            ($type:ty) => {
+                // SAFETY: what was pushed to change the element has finished, and it lies in the array's memory.
+                unsafe { at.cast::<$type>().read_unaligned() }
+            };
+        }
+        let found = match actual.dtype() {
+            DType::Bool => PyBool::new(py, read!(u8) != 0).to_owned().into_any(),
+            DType::Int8 => read!(i8).into_pyobject(py)?.into_any(),
+            DType::UInt8 => read!(u8).into_pyobject(py)?.into_any(),
+            DType::Int16 => read!(i16).into_pyobject(py)?.into_any(),
+            DType::UInt16 => read!(u16).into_pyobject(py)?.into_any(),
+            DType::Int32 => read!(i32).into_pyobject(py)?.into_any(),
+            DType::UInt32 => read!(u32).into_pyobject(py)?.into_any(),
+            DType::Int64 => read!(i64).into_pyobject(py)?.into_any(),
+            DType::UInt64 => read!(u64).into_pyobject(py)?.into_any(),
+            DType::Float32 => f64::from(read!(f32)).into_pyobject(py)?.into_any(),
+            DType::Float64 => read!(f64).into_pyobject(py)?.into_any(),
+            DType::Float16 | DType::Complex64 | DType::Complex128 => return Ok(None),
+        };
+        Ok(Some(found.unbind()))
     }
 
     /// Waits, and answers the values: read-only, unless the running op changes them. In an op that was granted the array,

@@ -14,7 +14,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyInt, PyTuple};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
-use weft_array::{Array, ArrayError, DType, Operand, Scalar, StridedLoop, push_elementwise, recording};
+use weft_array::{Array, ArrayError, DType, Operand, Scalar, StridedLoop, cast_loop, push_elementwise, recording};
 use weft_engine::PushOptions;
 use weft_engine::trace::Kind;
 
@@ -27,9 +27,8 @@ struct Fast {
 }
 
 impl Fast {
-    fn options(&self, py: Python<'_>, output: &Array) -> PushOptions<'static> {
-        let note = trace::of_arrays(py, output.engine(), Kind::Compute, &self.name);
-        PushOptions { note, ..PushOptions::default() }
+    fn options(&self, py: Python<'_>, output: &Array) -> PushOptions<'_> {
+        Loop::options(py, output, &self.name)
     }
 }
 
@@ -161,6 +160,10 @@ pub(crate) fn binary<'py>(
             return Ok(result.into_any());
         }
     }
+    if let Some((common, other)) = mixed(array, other, operator)? {
+        let array = in_common(array, common)?;
+        return binary(&array, in_common(other, common)?.as_any(), operator, reflected);
+    }
     let (left, right) = if reflected { (other, array.as_any()) } else { (array.as_any(), other) };
     dispatch(py, operator.name(false), left, Some(right))
 }
@@ -195,6 +198,10 @@ pub(crate) fn in_place<'py>(
         && operands.fit_into(own)
     {
         return operands.push(py, fast, &own.inner, own, false);
+    } else if let Some((common, other)) = mixed(array, other, operator)?
+        && common == dtype
+    {
+        return in_place(array, in_common(other, common)?.as_any(), operator);
     }
     let answer = dispatch(py, operator.name(true), array.as_any(), Some(other))?;
     if answer.is(array) {
@@ -202,6 +209,62 @@ pub(crate) fn in_place<'py>(
     }
     // Python would bind the name to something else.
     Err(PyRuntimeError::new_err("an in-place operator has made another array"))
+}
+
+/// Elements of arrays at most that are cast by an op of their own. Of more, NumPy casts a piece at a time.
+const CAST: usize = 1 << 14;
+
+/// The dtype in which an operator takes two small arrays of other dtypes, and the second one; nothing where the long way is to be
+/// gone: somebody records, listens or traces, or the operator has no loop.
+#[inline]
+fn mixed<'a, 'py>(
+    array: &Bound<'py, NDArray>,
+    other: &'a Bound<'py, PyAny>,
+    operator: Operator,
+) -> PyResult<Option<(DType, &'a Bound<'py, NDArray>)>> {
+    let Ok(other) = other.cast_exact::<NDArray>() else { return Ok(None) };
+    let (left, right) = (array.get(), other.get());
+    let dtypes = [left.inner.dtype(), right.inner.dtype()];
+    let engine = &left.owner().get().inner;
+    let small =
+        |side: &NDArray| side.inner.buffer().is_host() && !side.tape.is_known() && side.inner.layout().size() <= CAST;
+    let shortly = dtypes[0] != dtypes[1] && small(left) && small(right) && engine.is_same(&right.owner().get().inner);
+    if !shortly || operator == Operator::Matmul || recording::is_open() || engine.is_traced() {
+        return Ok(None);
+    }
+    let common = common(array.py(), dtypes)?;
+    // int64 and uint64 have none that is exact: NumPy compares them as they are.
+    let exact = |common: &DType| !common.is_floating() || dtypes.iter().any(|dtype| dtype.is_floating());
+    let casts = |common: &DType| dtypes.iter().all(|dtype| dtype == common || cast_loop(*dtype, *common).is_some());
+    Ok(common
+        .filter(|common| exact(common) && casts(common) && cached(operator, *common).is_some())
+        .map(|common| (common, other)))
+}
+
+/// The dtype to which NumPy promotes two.
+fn common(py: Python<'_>, [one, other]: [DType; 2]) -> PyResult<Option<DType>> {
+    static COMMON: [[PyOnceLock<Option<DType>>; DType::COUNT]; DType::COUNT] =
+        [const { [const { PyOnceLock::new() }; DType::COUNT] }; DType::COUNT];
+    let found = COMMON[one as usize][other as usize].get_or_try_init(py, || {
+        let given = (dtypes::to_python(py, one)?, dtypes::to_python(py, other)?);
+        let promoted = py.import("numpy")?.getattr("promote_types")?.call1(given)?;
+        PyResult::Ok(dtypes::from_python(&promoted).ok())
+    });
+    found.copied()
+}
+
+/// A small array as it is, if it has this dtype, or cast to it.
+fn in_common<'py>(array: &Bound<'py, NDArray>, dtype: DType) -> PyResult<Bound<'py, NDArray>> {
+    let (py, own) = (array.py(), array.get());
+    let from = own.inner.dtype();
+    let Some(kernel) = cast_loop(from, dtype).filter(|_| from != dtype) else { return Ok(array.clone()) };
+    let output =
+        Array::empty(own.inner.engine(), &own.inner.layout().shape, dtype).map_err(|error| raised(py, error))?;
+    own.owner().get().wait_for_room(py, output.bytes() as u64)?;
+    let note = trace::of_arrays(py, output.engine(), Kind::Compute, "astype");
+    let options = PushOptions { note, ..PushOptions::default() };
+    push_elementwise(kernel, &[&output], &[Operand::Array(&own.inner)], options).map_err(|error| raised(py, error))?;
+    Bound::new(py, NDArray::new(output, own.owner().clone_ref(py)))
 }
 
 /// `(operator) array`.

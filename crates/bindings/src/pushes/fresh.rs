@@ -6,16 +6,17 @@ use super::fast;
 use super::pieces;
 use crate::array::operator::{Operator, broadcast, scalar};
 use crate::array::{NDArray, raised};
+use crate::engine::Engine;
 use crate::tape::attributes::Attributes;
 use crate::tape::short;
 use crate::trace;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyTuple};
+use pyo3::types::{PyDict, PyInt, PyList, PyTuple};
 use smallvec::SmallVec;
 use weft_array::{
-    Array, ArrayError, DType, Layout, Operand, Scalar, Shape, Strides, Which, push_elementwise, push_extreme,
-    push_matmul, push_reduce, recording,
+    Array, ArrayError, DType, Layout, Operand, Scalar, Shape, Strides, Which, multiply_here, push_elementwise,
+    push_extreme, push_matmul, push_reduce, recording,
 };
 use weft_engine::PushOptions;
 use weft_engine::trace::Kind;
@@ -179,6 +180,55 @@ pub(crate) fn fresh_elements(
     short::noted(op, || Ok(Attributes::None), &given, handle(py, output, first.get())).map(Some)
 }
 
+/// A new array of an engine, each of whose elements is `value`, by the loop that gives back what it is given; None for what
+/// is no shape of integers, and for a number that the loop's dtype does not hold.
+#[pyfunction]
+pub(crate) fn fresh_filled(
+    r#loop: &Bound<'_, Loop>,
+    shape: &Bound<'_, PyAny>,
+    value: &Bound<'_, PyAny>,
+    engine: &Bound<'_, Engine>,
+) -> PyResult<Option<NDArray>> {
+    let (py, of) = (shape.py(), r#loop.get());
+    let length = |length: &Bound<'_, PyAny>| length.cast_exact::<PyInt>().ok()?.extract::<usize>().ok();
+    let lengths: Option<Shape> = match shape.cast_exact::<PyTuple>() {
+        Ok(lengths) => lengths.iter_borrowed().map(|each| length(&each)).collect(),
+        Err(_) => length(shape).map(|length| Shape::from_slice(&[length])),
+    };
+    let (Some(shape), Some(value)) = (lengths, scalar(value, of.dtypes[0])) else { return Ok(None) };
+    if recording::is_open() {
+        return Ok(None);
+    }
+    let own = engine.get();
+    let Ok(array) = Array::empty(&own.inner, &shape, of.dtypes[1]) else { return Ok(None) }; // the long way says why
+    array.set_device(0);
+    own.wait_for_room(py, array.bytes() as u64)?;
+    let operands = [Operand::Scalar(value, of.dtypes[0])];
+    push_elementwise(of.kernel, &[&array], &operands, Loop::options(py, &array, &of.name))
+        .map_err(|error| raised(py, error))?;
+    Ok(Some(NDArray::new(array, engine.clone().unbind())))
+}
+
+/// The same of one array, by the loop that a list has for its dtype, at the dtype's number.
+#[pyfunction]
+pub(crate) fn fresh_unary(
+    loops: &Bound<'_, PyList>,
+    x: &Bound<'_, NDArray>,
+    op: &Bound<'_, PyAny>,
+) -> PyResult<Option<Py<NDArray>>> {
+    let (py, own) = (x.py(), x.get());
+    let Ok(found) = loops.get_item(own.inner.dtype() as usize) else { return Ok(None) };
+    let Ok(of) = found.cast_exact::<Loop>() else { return Ok(None) };
+    let of = of.get();
+    if !is_plain(own) {
+        return Ok(None);
+    }
+    let output = made(py, own, &own.inner.layout().shape, of.dtypes[1])?;
+    push_elementwise(of.kernel, &[&output], &[Operand::Array(&own.inner)], Loop::options(py, &output, &of.name))
+        .map_err(|error| raised(py, error))?;
+    short::noted(op, || Ok(Attributes::None), &[x.as_any()], handle(py, output, own)).map(Some)
+}
+
 /// A new array, into which the product of two matrices, or of one and a vector, was pushed.
 #[pyfunction]
 pub(crate) fn fresh_product(
@@ -190,11 +240,27 @@ pub(crate) fn fresh_product(
     let (rows, columns) = (&left.inner.layout().shape, &right.inner.layout().shape);
     let plain = is_plain(left) && is_plain(right) && are_together(left, right);
     let typed = of.dtypes.iter().all(|dtype| *dtype == left.inner.dtype() && *dtype == right.inner.dtype());
-    let known = matches!((rows.len(), columns.len()), (1, 2) | (2, 1 | 2));
+    let known = matches!((rows.len(), columns.len()), (1 | 2, 1 | 2));
     if !plain || !typed || !known || rows.contains(&0) || columns.contains(&0) {
         return Ok(None);
     }
     let item = left.inner.dtype().size().cast_signed();
+    let noted = |result: Array| -> PyResult<Option<Py<NDArray>>> {
+        let result = Py::new(py, handle(py, result, left))?;
+        if left.tape.is_known() || right.tape.is_known() {
+            short::note_operator(py, Operator::Matmul, [Some(a.as_any()), Some(b.as_any())], &result)?;
+        }
+        Ok(Some(result))
+    };
+    if columns[0] != rows[rows.len() - 1] {
+        return Ok(None);
+    }
+    let kept = rows[..rows.len() - 1].iter().chain(&columns[1..]).copied().collect::<Shape>();
+    let output = made(py, left, &kept, left.inner.dtype())?;
+    let options = Loop::options(py, &output, &of.name);
+    if multiply_here(of.kernel, &output, &left.inner, &right.inner, options).map_err(|error| raised(py, error))? {
+        return noted(output);
+    }
     // A vector is a matrix of one row, or of one column.
     let matrix = |array: &Array, at: usize| -> Result<Array, ArrayError> {
         let mut layout = array.layout().clone();
@@ -207,25 +273,15 @@ pub(crate) fn fresh_product(
     let (from_left, from_right) = (matrix(&left.inner, 0), matrix(&right.inner, 1));
     let (from_left, from_right) =
         (from_left.map_err(|error| raised(py, error))?, from_right.map_err(|error| raised(py, error))?);
-    let (m, inner) = (from_left.layout().shape[0], from_left.layout().shape[1]);
-    let n = from_right.layout().shape[1];
-    if from_right.layout().shape[0] != inner {
-        return Ok(None);
-    }
+    let (m, n) = (from_left.layout().shape[0], from_right.layout().shape[1]);
     let output = made(py, left, &[m, n], left.inner.dtype())?;
     let options = PushOptions { bytes: output.bytes() as u64, ..Loop::options(py, &output, &of.name) };
     push_matmul(of.kernel, &output, &from_left, &from_right, options).map_err(|error| raised(py, error))?;
-    let noted = |result: Array| -> PyResult<Option<Py<NDArray>>> {
-        let result = Py::new(py, handle(py, result, left))?;
-        if left.tape.is_known() || right.tape.is_known() {
-            short::note_operator(py, Operator::Matmul, [Some(a.as_any()), Some(b.as_any())], &result)?;
-        }
-        Ok(Some(result))
-    };
     if rows.len() == 2 && columns.len() == 2 {
         return noted(output);
     }
-    let layout = Layout { shape: Shape::from_elem(m * n, 1), strides: Strides::from_elem(item, 1), offset: 0 };
+    let axes = usize::from(rows.len() + columns.len() > 2); // of two vectors it is a number
+    let layout = Layout { shape: Shape::from_elem(m * n, axes), strides: Strides::from_elem(item, axes), offset: 0 };
     noted(Array::on(output.buffer().clone(), layout, output.dtype()).map_err(|error| raised(py, error))?)
 }
 

@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use std::ffi::c_int;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use weft_array::{Array, Buffer, Layout, Operand, Storage, copy_loop, push_elementwise, recording};
+use weft_array::{Array, Buffer, DType, Layout, Operand, Storage, copy_loop, push_elementwise, recording};
 use weft_engine::trace::Kind;
 use weft_engine::{Device, DeviceLane, PushOptions};
 
@@ -100,12 +100,15 @@ pub(crate) fn empty(shape: Vec<usize>, dtype: &Bound<'_, PyAny>, engine: &Bound<
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // as above
 pub(crate) fn beside(x: &Bound<'_, NDArray>, shape: Vec<usize>, dtype: &Bound<'_, PyAny>) -> PyResult<NDArray> {
-    let (py, own) = (x.py(), x.get());
-    let dtype = dtypes::from_python(dtype)?;
+    fresh_beside(x.py(), x.get(), &shape, dtypes::from_python(dtype)?)
+}
+
+/// The same, of a shape and a type that are known.
+pub(crate) fn fresh_beside(py: Python<'_>, own: &NDArray, shape: &[usize], dtype: DType) -> PyResult<NDArray> {
     if let Some(memory) = cuda::memory::buffer_of(&own.inner) {
-        return cuda::memory::empty_on(py, own.owner().bind(py), &shape, dtype, memory.device());
+        return cuda::memory::empty_on(py, own.owner().bind(py), shape, dtype, memory.device());
     }
-    let array = Array::empty(&own.owner().get().inner, &shape, dtype).map_err(|error| raised(py, error))?;
+    let array = Array::empty(&own.owner().get().inner, shape, dtype).map_err(|error| raised(py, error))?;
     Ok(NDArray::new(array, own.owner().clone_ref(py)))
 }
 

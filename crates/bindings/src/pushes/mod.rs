@@ -15,13 +15,15 @@ mod operator;
 mod pieces;
 mod request;
 mod rows;
+mod sort;
 mod strided;
 pub(crate) mod tasks;
 
 pub(crate) use compute::push_compute;
 pub(crate) use fast::{binary, cache_loop, forget_loops, in_place, set_dispatch, unary};
 pub(crate) use fresh::{
-    fresh_elements, fresh_join, fresh_mean, fresh_product, fresh_reduction, fresh_roll, fresh_search,
+    fresh_elements, fresh_filled, fresh_join, fresh_mean, fresh_product, fresh_reduction, fresh_roll, fresh_search,
+    fresh_unary,
 };
 pub(crate) use here::compute_here;
 pub(crate) use kernel::{Kernel, open_onednn};
@@ -34,4 +36,5 @@ pub(crate) use operator::Operator;
 pub(crate) use pieces::{push_join, push_roll, push_search};
 pub(crate) use request::Request;
 pub(crate) use rows::fresh_rows;
+pub(crate) use sort::kernel_sort;
 pub(crate) use strided::Loop;

@@ -20,6 +20,15 @@ use weft_engine::trace::Kind;
 
 type Function = unsafe extern "C" fn(*mut *mut c_char, *const isize, *const isize, *mut c_void);
 
+/// Bytes of a result from which on its op has a name: that there is no memory for it is said with that. A small one would take longer.
+const LARGE: usize = 1 << 20;
+
+/// The name that an op of a large result has.
+#[inline]
+pub(super) fn named<'a>(output: &Array, name: &'a str) -> Option<&'a str> {
+    (output.bytes() >= LARGE).then_some(name)
+}
+
 /// The beginning of NumPy's `PyUFuncObject`, which is part of its C API and has not changed since 1.0.
 #[repr(C)]
 struct UfuncObject {
@@ -107,6 +116,12 @@ impl Loop {
     #[staticmethod]
     fn choose(dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Self::of_ours(choose_loop(dtypes::from_python(dtype)?), "where"))
+    }
+
+    /// Where a list of loops has it that is looked up by the first operand's dtype.
+    #[getter]
+    fn _place(&self) -> usize {
+        self.dtypes[0] as usize
     }
 
     /// Pushes an op: the loop over `inputs`, arrays or numbers, broadcast to the shape of `outputs`.
@@ -213,9 +228,9 @@ impl Loop {
         }
     }
 
-    pub(super) fn options(py: Python<'_>, output: &Array, name: &str) -> PushOptions<'static> {
+    pub(super) fn options<'a>(py: Python<'_>, output: &Array, name: &'a str) -> PushOptions<'a> {
         let note = trace::of_arrays(py, output.engine(), Kind::Compute, name);
-        PushOptions { note, ..PushOptions::default() }
+        PushOptions { note, name: named(output, name), ..PushOptions::default() }
     }
 
     /// The kernels that compute the same on devices, if there are any.
