@@ -50,6 +50,7 @@ impl Channels {
     }
 
     /// The same, and what is less than 0 becomes 0, if that is asked for.
+    #[must_use]
     pub fn followed(self, dtype: DType, rectified: bool) -> Option<Arc<dyn Blocked>> {
         of_dtype!(dtype, T => Arc::new(By::<T> { own: self, rectified, of: PhantomData }))
     }
