@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -135,3 +136,60 @@ def test_a_sequence_of_inputs_and_states_made_by_forward(use_graph: bool) -> Non
     assert net.hx.name == "hx"
     with pytest.raises(TypeError, match="a list of arrays"):
         net.compile([[]])
+
+
+def test_a_move_whose_result_is_thrown_away_is_warned_of() -> None:
+    x, there = tensor.from_numpy(A), weft.cpu(1)
+    with pytest.warns(
+        RuntimeWarning, match=r"on cpu:0, and what to_device\('cpu:1'\) returns was thrown away"
+    ) as caught:
+        x.to_device(there)
+    assert caught[0].filename == __file__
+    assert x.device == weft.cpu(0)
+    with pytest.warns(RuntimeWarning, match=r"on cpu:1, and what to_host\(\) returns was thrown away"):
+        tensor.zeros((2,), there).to_host()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        x.to_device(weft.cpu(0))  # where it is
+        x.to_host()
+        y = x.to_device(there)
+        assert [each.to_device(there).device for each in (x, y)] == [there, there]
+        _ = x.to_device(there)
+        np.testing.assert_array_equal(tensor.to_host(y).numpy(), A)
+
+
+def test_tensors_know_devices_with_singas_methods() -> None:
+    x = tensor.zeros((2,), "cpu:1")
+    assert (x.device.id(), x.device.graph_enabled(), x.device) == (-1, False, weft.cpu(1))
+    assert (x + 1).device == x.device
+    assert {x.device: 1}[weft.cpu(1)] == 1
+
+
+@pytest.mark.parametrize("recorded", [False, True], ids=["eager", "program"])
+def test_numbers_of_numpy_leave_float32_as_it_is(recorded: bool) -> None:
+    f, m = np.float64(1.5), tensor.zeros((2, 2))
+
+    def results(x: weft.NDArray) -> list[weft.NDArray]:
+        named = (tensor.add, tensor.sub, tensor.eltwise_mult, tensor.div, tensor.pow)
+        tape = (autograd.add, autograd.sub, autograd.mul, autograd.div, autograd.pow)
+        found = [function(x, f) for function in (*named, *tape)] + [autograd.add(f, x), tensor.div(f, x)]
+        return [*found, tensor.mult(x, x, alpha=f), autograd.selu(x, gamma=f), autograd.hardsigmoid(x, f, f)]
+
+    x = tensor.from_numpy(np.abs(A))
+    found = (weft.program(results) if recorded else results)(x)
+    assert {each.dtype for each in found} == {tensor.float32}
+    np.testing.assert_allclose(found[3].numpy(), np.abs(A) / 1.5, rtol=1e-6)
+    assert tensor.lt(x, np.float64(0.1)).dtype == tensor.lt(x, 0.1).dtype
+    np.testing.assert_array_equal(tensor.axpy(f, x, m).numpy(), 1.5 * np.abs(A))
+
+
+@pytest.mark.parametrize("name", ["mse_loss", "cross_entropy", "binary_cross_entropy"])
+def test_losses_of_integer_labels_are_of_the_dtype_of_what_was_predicted(name: str) -> None:
+    p, labels = tensor.from_numpy(np.array([[0.25, 0.75], [0.5, 0.5]], np.float32)), np.array([[0, 1], [1, 0]])
+    loss = getattr(autograd, name)
+    for dtype in (np.int32, np.bool_):
+        found = loss(p, weft.asarray(labels.astype(dtype)))
+        assert found.dtype == tensor.float32
+        np.testing.assert_array_equal(found.numpy(), loss(p, tensor.from_numpy(labels.astype(np.float32))).numpy())
+    x, t = (weft.symbol.Variable(each, shape=(2, 2)) for each in "xt")
+    assert loss(x, t).list_arguments() == loss(x, t.astype(np.int32)).list_arguments()  # dtypes are still to come

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft import opt
+from weft import opt, tensor
 
 
 def sgd(
@@ -234,3 +234,31 @@ def test_two_parameters_of_one_name_are_not_mixed_up() -> None:
     with pytest.raises(weft.errors.ShapeError, match="use one optimizer for each model"):
         optimizer.apply("w", weft.ones(3), weft.ones(3))
     optimizer.apply("v", weft.ones(3), weft.ones(3))
+
+
+class Singas(opt.Optimizer):
+    """Momentum, written as SINGA's optimizers are: what a parameter's state is made of asks its device."""
+
+    def __init__(self, lr: float) -> None:
+        super().__init__(lr)
+        self.moments: dict[str, weft.NDArray] = {}
+
+    def apply(self, param_name: str, param_value: weft.NDArray, param_grad: weft.NDArray) -> None:
+        dev: Any = param_value.device
+        if param_name not in self.moments:
+            flag = dev.graph_enabled()
+            dev.EnableGraph(False)
+            self.moments[param_name] = tensor.zeros_like(param_value)
+            dev.EnableGraph(flag)
+        with weft.autograd.no_grad():
+            self.moments[param_name] *= 0.5
+            self.moments[param_name] += param_grad
+            param_value -= self.lr_value * self.moments[param_name]
+
+
+def test_optimizers_written_for_singa_ask_the_devices_of_parameters() -> None:
+    w, descent = tensor.ones((2,)), Singas(0.25)
+    w.stores_grad = True
+    for _ in range(2):
+        descent(weft.sum(w))
+    assert w.tolist() == [0.375, 0.375]

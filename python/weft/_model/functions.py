@@ -10,6 +10,7 @@ import numpy as np
 import weft
 from weft._model.generators import generator_of
 from weft._model.kind import Tensor, dtype_of, write
+from weft._model.numbers import plain
 from weft._tape.modes import no_grad
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -166,12 +167,13 @@ def softmax(t: NDArray, out: NDArray | None = None) -> NDArray:
 
 def pow(t: NDArray, x: NDArray | float, out: NDArray | None = None) -> NDArray:  # noqa: A001 - SINGA's
     """Return elements to the power of a number, or of the elements of another array."""
-    found = weft.power(t, x)
+    found = weft.power(t, plain(x))
     return found if out is None else _into(out, found)
 
 
 def mult(A: NDArray, B: NDArray, C: NDArray | None = None, alpha: float = 1.0, beta: float = 0.0) -> NDArray:  # noqa: N803 - SINGA's
     """Return ``alpha * A @ B``; with `C`, overwrite that with ``alpha * A @ B + beta * C`` and return it."""
+    alpha, beta = plain(alpha), plain(beta)
     found = weft.matmul(A, B)
     if alpha != 1.0:
         found = alpha * found
@@ -183,7 +185,7 @@ def mult(A: NDArray, B: NDArray, C: NDArray | None = None, alpha: float = 1.0, b
 def axpy(alpha: float, x: NDArray, y: NDArray) -> NDArray:
     """Add ``alpha * x`` to `y` in place, and return it."""
     with no_grad():
-        y += alpha * x
+        y += plain(alpha) * x
     return y
 
 
@@ -204,12 +206,12 @@ def bernoulli(p: float, t: NDArray) -> NDArray:
 
 def add_column(alpha: float, v: NDArray, beta: float, M: NDArray) -> NDArray:  # noqa: N803 - SINGA's
     """Overwrite a matrix with ``alpha * v + beta * M``, `v` being added to each column."""
-    return _into(M, alpha * v[:, None] + beta * M)
+    return _into(M, plain(alpha) * v[:, None] + plain(beta) * M)
 
 
 def add_row(alpha: float, v: NDArray, beta: float, M: NDArray) -> NDArray:  # noqa: N803 - SINGA's
     """Overwrite a matrix with ``alpha * v + beta * M``, `v` being added to each row."""
-    return _into(M, alpha * v + beta * M)
+    return _into(M, plain(alpha) * v + plain(beta) * M)
 
 
 def sum_columns(M: NDArray) -> NDArray:  # noqa: N803 - SINGA's

@@ -10,6 +10,7 @@ import weft
 from weft._array.devices import as_device
 from weft._array.rules import as_dtype
 from weft._core import NDArray
+from weft._model.moves import warn_if_discarded
 from weft._tape.modes import no_grad
 from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 
@@ -19,12 +20,15 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from weft._device import Device
+    from weft.device import Device as SingaDevice
     from weft.random import Generator
 
 __all__ = ["Tensor", "dtype_of", "write"]
 
 #: Names that SINGA's `as_type` takes.
 _DTYPES = {"int": "int32", "float": "float32", "half": "float16"}
+#: Devices that tensors were asked for, by their numbers.
+_faces: dict[int, SingaDevice] = {}
 
 
 def dtype_of(dtype: npt.DTypeLike) -> np.dtype[Any]:
@@ -98,6 +102,16 @@ class Tensor(NDArray):
     def data(self) -> NDArray:
         """The tensor itself: there is nothing behind it."""
         return self
+
+    @property
+    def device(self) -> SingaDevice:
+        """The device, with SINGA's methods; that of a result is a plain `weft.Device`, equal to this one."""
+        found = _faces.get(self._device)
+        if found is None:
+            from weft.device import face  # noqa: PLC0415 - which makes tensors itself
+
+            found = _faces[self._device] = face(super().device)
+        return found
 
     @property
     def stores_grad(self) -> bool:
@@ -223,9 +237,23 @@ class Tensor(NDArray):
         """Divide each row by a vector, in place."""
         write(self, self / _row(self, v), 0)
 
+    def to_device(self, device: Device | str, /, *, stream: object = None) -> NDArray:
+        """Return it on a device: itself if it is there, a copy otherwise.
+
+        The tensor stays where it is. A call on a line of its own, which moves SINGA's tensors, is a RuntimeWarning unless the
+        tensor is there.
+        """
+        found = super().to_device(device, stream=stream)
+        if found is not self:
+            warn_if_discarded(_stays(self, f"to_device({str(as_device(device))!r})"))
+        return found
+
     def to_host(self) -> NDArray:
-        """Return it on the first CPU: itself, if it is there."""
-        return self.to_device(weft.cpu())
+        """Return it on the first CPU, as `to_device`."""
+        found = super().to_device(weft.cpu())
+        if found is not self:
+            warn_if_discarded(_stays(self, "to_host()"))
+        return found
 
     def l1(self) -> float:
         """Return the mean of the absolute values, after a wait."""
@@ -262,6 +290,13 @@ class Tensor(NDArray):
         drawn = draw(generator_of(self.device))
         write(target, drawn if drawn.device == self.device else drawn.to_device(self.device), 0)
         return target
+
+
+def _stays(x: Tensor, call: str) -> str:
+    return (
+        f"a tensor stays where it is, on {x.device}, and what {call} returns was thrown away: write x = x.{call}, or make the "
+        "tensor there, tensor.from_numpy(values, device)"
+    )
 
 
 def _whole(source: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft._array import namespace as weft
+from weft._model.numbers import plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,47 +82,47 @@ def tanh(t: NDArray) -> NDArray:
 
 def lt(t: NDArray, x: NDArray | float) -> NDArray:
     """Return where the elements of `t` are less than those of `x`."""
-    return weft.less(t, x)
+    return weft.less(t, plain(x))
 
 
 def le(t: NDArray, x: NDArray | float) -> NDArray:
     """Return where the elements of `t` are at most those of `x`."""
-    return weft.less_equal(t, x)
+    return weft.less_equal(t, plain(x))
 
 
 def gt(t: NDArray, x: NDArray | float) -> NDArray:
     """Return where the elements of `t` are greater than those of `x`."""
-    return weft.greater(t, x)
+    return weft.greater(t, plain(x))
 
 
 def ge(t: NDArray, x: NDArray | float) -> NDArray:
     """Return where the elements of `t` are at least those of `x`."""
-    return weft.greater_equal(t, x)
+    return weft.greater_equal(t, plain(x))
 
 
 def eq(t: NDArray, x: NDArray | float) -> NDArray:
     """Return where elements are equal."""
-    return weft.equal(t, x)
+    return weft.equal(t, plain(x))
 
 
 def add(lhs: NDArray | float, rhs: NDArray | float, ret: NDArray | None = None) -> NDArray:
     """Return the sum: in `ret`, if it is given."""
-    return weft.add(lhs, rhs, out=ret)
+    return weft.add(plain(lhs), plain(rhs), out=ret)
 
 
 def sub(lhs: NDArray | float, rhs: NDArray | float, ret: NDArray | None = None) -> NDArray:
     """Return the difference: in `ret`, if it is given."""
-    return weft.subtract(lhs, rhs, out=ret)
+    return weft.subtract(plain(lhs), plain(rhs), out=ret)
 
 
 def eltwise_mult(lhs: NDArray | float, rhs: NDArray | float, ret: NDArray | None = None) -> NDArray:
     """Return the product, element by element: in `ret`, if it is given."""
-    return weft.multiply(lhs, rhs, out=ret)
+    return weft.multiply(plain(lhs), plain(rhs), out=ret)
 
 
 def div(lhs: NDArray | float, rhs: NDArray | float, ret: NDArray | None = None) -> NDArray:
     """Return the quotient: in `ret`, if it is given."""
-    return weft.divide(lhs, rhs, out=ret)
+    return weft.divide(plain(lhs), plain(rhs), out=ret)
 
 
 def zeros_like(t: NDArray) -> NDArray:

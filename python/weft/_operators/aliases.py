@@ -28,6 +28,7 @@ from weft._array.namespace import (
     tan,
     tanh,
 )
+from weft._model.numbers import plain
 from weft._operators.elementwise import sum_of
 
 if TYPE_CHECKING:
@@ -89,27 +90,27 @@ def sign(a: NDArray) -> NDArray:
 
 def add(a: NDArray | float, b: NDArray | float) -> NDArray:
     """Return the sum."""
-    return weft.add(a, b)
+    return weft.add(plain(a), plain(b))
 
 
 def sub(a: NDArray | float, b: NDArray | float) -> NDArray:
     """Return the difference."""
-    return weft.subtract(a, b)
+    return weft.subtract(plain(a), plain(b))
 
 
 def mul(x: NDArray | float, y: NDArray | float) -> NDArray:
     """Return the product, element by element."""
-    return weft.multiply(x, y)
+    return weft.multiply(plain(x), plain(y))
 
 
 def div(a: NDArray | float, b: NDArray | float) -> NDArray:
     """Return the quotient."""
-    return weft.divide(a, b)
+    return weft.divide(plain(a), plain(b))
 
 
 def pow_(a: NDArray | float, b: NDArray | float) -> NDArray:
     """Return the power."""
-    return weft.pow(a, b)
+    return weft.pow(plain(a), plain(b))
 
 
 def matmul(x: NDArray, w: NDArray) -> NDArray:
@@ -119,17 +120,17 @@ def matmul(x: NDArray, w: NDArray) -> NDArray:
 
 def less(x: NDArray | float, y: NDArray | float) -> NDArray:
     """Return where the elements of `x` are less than those of `y`."""
-    return weft.less(x, y)
+    return weft.less(plain(x), plain(y))
 
 
 def greater(x: NDArray | float, y: NDArray | float) -> NDArray:
     """Return where the elements of `x` are greater than those of `y`."""
-    return weft.greater(x, y)
+    return weft.greater(plain(x), plain(y))
 
 
 def equal(x: NDArray | float, y: NDArray | float) -> NDArray:
     """Return where elements are equal."""
-    return weft.equal(x, y)
+    return weft.equal(plain(x), plain(y))
 
 
 def nonzero(x: NDArray) -> NDArray:

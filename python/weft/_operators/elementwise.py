@@ -6,6 +6,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 import weft
+from weft._model.numbers import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +71,7 @@ def elu(x: NDArray, alpha: float = 1.0) -> NDArray:
 
 def selu(x: NDArray, alpha: float = 1.67326, gamma: float = 1.0507) -> NDArray:
     """Return ``gamma`` times the elements, and ``gamma * alpha * (exp(x) - 1)`` below 0."""
-    return gamma * weft.nn.elu(x, alpha)
+    return plain(gamma) * weft.nn.elu(x, alpha)
 
 
 def sigmoid(x: NDArray) -> NDArray:
@@ -80,7 +81,7 @@ def sigmoid(x: NDArray) -> NDArray:
 
 def hardsigmoid(x: NDArray, alpha: float = 0.2, gamma: float = 0.5) -> NDArray:
     """Return ``alpha * x + gamma``, limited to between 0 and 1."""
-    return weft.clip(alpha * x + gamma, 0, 1)
+    return weft.clip(plain(alpha) * x + plain(gamma), 0, 1)
 
 
 def softplus(x: NDArray) -> NDArray:

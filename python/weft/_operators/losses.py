@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import weft
+from weft._array.symbolic import UnknownFactError
+from weft._model.numbers import plain
 from weft.errors import ShapeError
 
 if TYPE_CHECKING:
@@ -42,13 +44,13 @@ def softmax_cross_entropy(x: NDArray, t: NDArray) -> NDArray:
 
 def cross_entropy(x: NDArray, t: NDArray) -> NDArray:
     """Return the mean cross entropy of rows of probabilities, the results of a softmax, with rows of labels."""
-    _same("cross_entropy", x, t)
+    t = _same("cross_entropy", x, t)
     return weft.sum(t * weft.log(x)).reshape(1) / -len(x)
 
 
 def binary_cross_entropy(x: NDArray, t: NDArray) -> NDArray:
     """Return the cross entropy of probabilities with labels between 0 and 1, summed over rows, the mean over the batch."""
-    _same("binary_cross_entropy", x, t)
+    t = _same("binary_cross_entropy", x, t)
     found = t * weft.log(x + _LEAST) + (1 - t) * weft.log(1 + _LEAST - x)
     return weft.sum(found).reshape(1) / -len(x)
 
@@ -62,7 +64,7 @@ def mse_loss(x: NDArray, t: NDArray) -> NDArray:
     >>> weft.autograd.mse_loss(weft.asarray([1.0, 3.0]), weft.asarray([1.0, 1.0]))
     NDArray([2.])
     """
-    _same("mse_loss", x, t)
+    t = _same("mse_loss", x, t)
     error = x - t
     return weft.mean(error * error).reshape(1)
 
@@ -70,7 +72,7 @@ def mse_loss(x: NDArray, t: NDArray) -> NDArray:
 def ranking_loss(pos: NDArray, neg: NDArray, M: float = 0.2) -> NDArray:  # noqa: N803 - SINGA's
     """Return the mean of how far scores that should be lower come within a margin `M` of those that should be higher."""
     _same("ranking_loss", pos, neg)
-    return weft.sum(weft.maximum(neg - pos + M, 0)).reshape(1) / len(pos)
+    return weft.sum(weft.maximum(neg - pos + plain(M), 0)).reshape(1) / len(pos)
 
 
 def _labels(name: str, x: NDArray, t: NDArray) -> NDArray:
@@ -87,6 +89,12 @@ def _labels(name: str, x: NDArray, t: NDArray) -> NDArray:
     return t
 
 
-def _same(name: str, x: NDArray, t: NDArray) -> None:
+def _same(name: str, x: NDArray, t: NDArray) -> NDArray:
+    """Return labels, integers in the dtype of what is compared with them; ShapeError if they are of another shape."""
     if x.shape != t.shape or not x.shape:
         raise ShapeError(f"{name} takes two arrays of one shape, and was given {x.shape} and {t.shape}")
+    try:
+        whole = t.dtype.kind in "biu" and x.dtype.kind == "f"
+    except UnknownFactError:  # of symbols, before dtypes are inferred
+        return t
+    return t.astype(x.dtype) if whole else t
