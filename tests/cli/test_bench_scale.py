@@ -33,6 +33,8 @@ def test_links_that_are_said_are_not_measured(tmp_path: Path) -> None:
     done = call("bench", "scale", *options, "--figure", "scale.svg", folder=tmp_path)
     assert "ring: efficiency" in done.stdout
     assert "What a step waits for" in done.stdout
+    assert "\nOn 1,000 ranks a step takes " in done.stdout
+    assert "ms of computing, and the rest is waiting for " in done.stdout
     assert "<svg" in (tmp_path / "scale.svg").read_text(encoding="utf-8")
 
 

@@ -11,6 +11,7 @@ import pytest
 import weft
 from conftest import SOON, address_of
 from weft import errors
+from weft._cuda.streams import on
 
 pytestmark = pytest.mark.usefixtures("fake_cuda")
 
@@ -141,6 +142,16 @@ def test_pushed_callables_run_on_the_ops_stream(cupy: Any) -> None:
     assert device == DEVICE
     assert current == [(stream, 0)]
     assert weft.cuda.current_stream() is None
+
+
+@pytest.mark.usefixtures("cupy")
+def test_a_stream_is_made_cupys_once_for_each_thread() -> None:
+    with on(0, 4096) as first, on(0, 4096) as nested:
+        assert nested is not first
+    with on(0, 4096) as again:
+        assert again in {first, nested}
+    with on(0, 8192) as other:
+        assert other not in {first, nested}
 
 
 def test_tasks_get_cupy_arrays(cupy: Any) -> None:

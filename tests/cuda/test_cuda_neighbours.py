@@ -176,6 +176,9 @@ def test_the_first_look_at_a_machine_works_and_finds_no_harm(fake_cuda: dict[str
     assert set(found["driver's calls, us"]) == {
         *("launch", "launch + event", "allocation", "free", "query", "cross-stream wait"),
     }
+    assert {"driver", "nvrtc", "connections"} <= set(found["machine"])
+    assert found["pageable copy"]["pinned bytes"] > 0
+    assert list(found["kernels on as many streams, ms"]) == ["1", "2", "4", "6", "8", "9", "10", "12", "16"]
     captured = found["during a global capture"]
     assert captured["sum"] == 6400
     assert captured["end, weft's ops"] == 0, "weft has spoiled the capture"

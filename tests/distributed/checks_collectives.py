@@ -11,9 +11,15 @@ import numpy as np
 import pytest
 
 import weft
-from weft import NDArray
+from weft import NDArray, opt
 from weft.distributed import Communicator
-from weft.errors import CommunicatorError, CommunicatorTypeError, CommunicatorValueError, WaitTimeoutError
+from weft.errors import (
+    ArgumentTypeError,
+    CommunicatorError,
+    CommunicatorTypeError,
+    CommunicatorValueError,
+    WaitTimeoutError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -335,6 +341,10 @@ def bad_input_is_refused_before_it_is_pushed(comm: Communicator) -> None:
         (lambda: comm.reduce_scatter(weft.asarray(1.0)), CommunicatorValueError, "first axis"),
         (lambda: Communicator("world"), CommunicatorError, "mpi4py"),
         (lambda: Communicator(timeout=-1), ValueError, "positive"),
+        (lambda: comm.split("left"), CommunicatorTypeError, "color= is a whole number, not 'left'"),  # type: ignore[arg-type]
+        (lambda: comm.split(0, key="first"), CommunicatorTypeError, "key= is a whole number"),  # type: ignore[arg-type]
+        (lambda: comm.split(-1), CommunicatorError, "at least 0"),
+        (lambda: opt.DistOpt(opt.SGD(lr=0.1), communicator=3), ArgumentTypeError, "not int"),  # type: ignore[arg-type]
     ]
     for call, error, message in cases:
         with pytest.raises(error, match=message):

@@ -134,6 +134,8 @@ def test_what_is_no_graph_is_refused() -> None:
         get({"a": 1}, "z")
     with pytest.raises(RuntimeError, match="cycle"):
         get({"a": (abs, "b"), "b": (abs, "a")}, "a")
+    with pytest.raises(weft.errors.ArgumentTypeError, match=r"a mapping of keys to tasks, .* not a list"):
+        get([(abs, -1)], "a")  # type: ignore[arg-type]
 
 
 def test_callbacks_hear_of_each_task() -> None:

@@ -210,7 +210,7 @@ def test_programs_pickle() -> None:
     assert loaded.replay(arguments=[x])[0].tolist() == module_step(x).tolist()
     net = pickle.loads(pickle.dumps(Net()))
     assert net.forward(weft.ones((1, 2))).tolist() == [[2.0, 2.0]]
-    with pytest.raises(pickle.PicklingError, match="lambda"):
+    with pytest.raises(pickle.PicklingError, match=r"lambda.*at the top of a module"):
         pickle.dumps(weft.program(lambda x: x))
     with weft.capture("block") as block:
         x += 1

@@ -83,6 +83,10 @@ class DistOpt(Optimizer):
         self.opt = SGD() if opt is None else opt
         if isinstance(self.opt, DistOpt) or not hasattr(self.opt, "name_of"):
             raise ArgumentTypeError(f"DistOpt wraps an optimizer, such as opt.SGD(), not a {type(self.opt).__name__}")
+        if communicator is not None and not isinstance(communicator, Communicator):
+            raise ArgumentTypeError(
+                f"communicator= is a weft.distributed.Communicator, not {type(communicator).__name__}"
+            )
         self.communicator = Communicator() if communicator is None else communicator
         self.world_size = self.communicator.size
         self.global_rank = self.communicator.rank

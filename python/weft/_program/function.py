@@ -426,7 +426,8 @@ class ProgramFunction(Signatures):
             return name
         if found is not function:
             raise pickle.PicklingError(
-                f"the program {name!r} cannot be pickled: it is not found as {self.__module__}.{name}"
+                f"the program {name!r} cannot be pickled: it is not found as {self.__module__}.{name}. "
+                "Define it at the top of a module, or send the function and make the program where it is used"
             )
         settings = self._settings
         return _made_again, (function, settings.options, settings.static, settings.verify, settings.max_programs)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from weft.distributed._communicator import Communicator
     from weft.ops import Op
 
-__all__ = ["all_gather", "all_reduce", "all_to_all", "barrier", "broadcast", "recv", "reduce_scatter", "send"]
+__all__ = ["all_gather", "all_reduce", "all_to_all", "barrier", "broadcast", "recv", "reduce_scatter", "send", "whole"]
 
 #: Elements that MPI counts in one call.
 _MOST = 2**31 - 1
@@ -182,7 +182,8 @@ def _overlap(one: NDArray, other: NDArray) -> bool:
     return first < end and begin < last
 
 
-def _index(value: int, what: str) -> int:
+def whole(value: int, what: str) -> int:
+    """Return a whole number that was given as such."""
     try:
         return operator.index(value)
     except TypeError:
@@ -190,14 +191,14 @@ def _index(value: int, what: str) -> int:
 
 
 def _rank(comm: Communicator, rank: int, name: str) -> int:
-    found = _index(rank, f"{name}=")
+    found = whole(rank, f"{name}=")
     if not 0 <= found < comm.size:
         raise CommunicatorValueError(f"{name}={found} is no rank of {comm!r}: ranks are 0 to {comm.size - 1}")
     return found
 
 
 def _tag(tag: int) -> int:
-    found = _index(tag, "tag=")
+    found = whole(tag, "tag=")
     if not 0 <= found < _TAGS:
         raise CommunicatorValueError(f"a tag is a number from 0 to {_TAGS - 1}, not {found}")
     return found

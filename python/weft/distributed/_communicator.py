@@ -64,7 +64,8 @@ class Communicator:
     Raises
     ------
     CommunicatorError
-        If there is no mpi4py or no MPI that threads may call, or `comm` is none, was freed, or joins two groups.
+        If there is no mpi4py or no MPI that threads may call, or MPI was initialised before this process was forked;
+        or `comm` is none, was freed, or joins two groups.
 
     Notes
     -----
@@ -271,6 +272,7 @@ class Communicator:
         """
         self._refuse()
         mpi = _mpi.module()
+        color, key = None if color is None else _calls.whole(color, "color="), _calls.whole(key, "key=")
         if color is not None and color < 0:
             raise CommunicatorError(f"a color is a number of at least 0, or None, not {color}")
         self.wait()  # what was pushed comes first: the split is a collective, too

@@ -6,6 +6,7 @@ import functools
 import importlib
 import os
 import socket
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,20 @@ _DATATYPES = {
 _OPERATIONS = {"sum": ("SUM", "iufc"), "mean": ("SUM", "fc"), "max": ("MAX", "iuf"), "min": ("MIN", "iuf")}
 
 
-@functools.cache
+#: The process in which MPI was initialised, in one that was forked from it.
+_initialised_in: list[int] = []
+
+
+def _note_fork() -> None:
+    found = sys.modules.get("mpi4py.MPI")
+    if not _initialised_in and found is not None and found.Is_initialized():
+        _initialised_in.append(os.getppid())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
+
+
 def module() -> Any:  # noqa: ANN401 - mpi4py is not there for a type checker
     """Return ``mpi4py.MPI``, initialised so that threads may call it.
 
@@ -57,8 +71,18 @@ def module() -> Any:  # noqa: ANN401 - mpi4py is not there for a type checker
     CommunicatorUnavailableError
         If there is no mpi4py, or it finds no MPI.
     CommunicatorError
-        If threads may not call this MPI.
+        If threads may not call this MPI, or this process was forked from one that had initialised it.
     """
+    if _initialised_in:
+        raise CommunicatorError(
+            f"MPI was initialised in process {_initialised_in[0]}, from which this one was forked: MPI goes through no fork. "
+            "Have mpiexec start the processes, or fork before MPI is initialised"
+        )
+    return _initialised()
+
+
+@functools.cache
+def _initialised() -> Any:  # noqa: ANN401 - as above
     try:
         found = importlib.import_module("mpi4py.MPI")
     except ImportError as error:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from weft._core import _TaskGraph
 from weft._default import get_engine
+from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -86,6 +87,10 @@ def get(
     (3, (1, 2))
     """
     if not hasattr(dsk, "items"):
+        if not hasattr(dsk, "__dask_graph__"):
+            raise ArgumentTypeError(
+                f"a graph is a mapping of keys to tasks, or a collection of Dask's, not a {type(dsk).__name__}"
+            )
         dsk = dsk.__dask_graph__()
     known = dict(cache or {})
     asked = cast("list[Any]", keys) if isinstance(keys, list) else [keys]  # type: ignore[redundant-cast] # not to Pyright

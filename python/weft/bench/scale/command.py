@@ -157,7 +157,7 @@ def _scale(options: Namespace) -> int:
         ]
         for name, (link, off) in links.items()
     ]
-    show("Links", [["", "alpha, us", "GB/s", "off by", *(f"{ranks} ranks" for ranks in counts)], *fitted])
+    show("Links", [["", "alpha, us", "GB/s", "off by times", *(f"{ranks} ranks" for ranks in counts)], *fitted])
     header = [
         "ranks",
         *(f"{name}: {what}" for name in ALGORITHMS for what in ("efficiency", "no stragglers", "hidden")),
@@ -180,4 +180,17 @@ def _scale(options: Namespace) -> int:
         waits.append([f"{row['ranks']:,}", name, *(f"{1e3 * each:.2f}" for each in row[name]["lost"].values())])
     header = ["ranks", "", "last bucket and bandwidth", "latency", "stragglers"]
     show("What a step waits for, ms", [header, *waits])
+    print(_in_words(rows[-1], alone))
     return 0
+
+
+def _in_words(row: dict[str, Any], alone: float) -> str:
+    """Say what holds the most ranks back."""
+    name = min((key for key in row if key != "ranks"), key=lambda key: row[key]["seconds"])
+    lost = row[name]["lost"]
+    terms = {"stragglers": "stragglers", "bandwidth": "the last bucket and bandwidth", "latency": "latency"}
+    told = [f"{terms[key]} ({1e3 * lost[key]:.2f} ms)" for key in sorted(lost, key=lost.__getitem__, reverse=True)]
+    return (
+        f"On {row['ranks']:,} ranks a step takes {1e3 * row[name]['seconds']:.1f} ms, with a {name}: "
+        f"{1e3 * alone:.1f} ms of computing, and the rest is waiting for {', '.join(told[:-1])} and {told[-1]}."
+    )
