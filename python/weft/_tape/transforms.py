@@ -119,8 +119,9 @@ def _scalar(y: Any, fn: Callable[..., Any]) -> Any:  # noqa: ANN401 - what a use
             )
     elif not isinstance(y, float):
         name = getattr(fn, "__name__", "the function")
-        hint = ": has_aux=True hands on what comes beside the scalar" if isinstance(y, tuple) else ""
-        raise GradientError(f"grad() takes functions that return a scalar, and {name} returned {type(y).__name__}{hint}")
+        kind = type(y).__name__
+        hint = ": has_aux=True hands on what comes beside the scalar" if kind == "tuple" else ""
+        raise GradientError(f"grad() takes functions that return a scalar, and {name} returned {kind}{hint}")
     return None
 
 
