@@ -10,7 +10,7 @@ from weft.bench.kernels.measuring import measure
 
 def test_every_case_is_timed_and_shown() -> None:
     cases = (CASES[0], CASES[1], CASES[-1])
-    found = measure(1, 1, None, cases)
+    found = measure(1, 1, {}, cases)
     assert set(found.times) == set(cases)
     assert all(len(values) == 3 for times in found.times.values() for values in times.values())
     assert any("program" in name for name in found.times[CASES[-1]])

@@ -19,8 +19,8 @@ __all__ = ["add_to"]
 
 _DESCRIPTION = """\
 Time three convolutions, forwards and backwards, and a training step of a small network (two convolutions, two dense layers,
-SGD with momentum, batch 64), with oneDNN and without, in turns with PyTorch where it is installed or --torch names the
-interpreter that has it.
+SGD with momentum, batch 64), with oneDNN and without, in turns with PyTorch and ONNX Runtime where they are installed, or
+--torch and --onnxruntime name the interpreter that has them. ONNX Runtime goes forwards alone.
 """
 
 
@@ -32,17 +32,21 @@ def add_to(names: _SubParsersAction[Any]) -> None:
     )
     parser.add_argument("--reps", type=positive, metavar="N", default=9, help="turns (default: %(default)s)")
     parser.add_argument("--torch", metavar="PYTHON", help="the interpreter that has PyTorch (default: this one)")
+    parser.add_argument(
+        "--onnxruntime", metavar="PYTHON", help="the interpreter that has onnxruntime and onnx (default: this one)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.set_defaults(command=_kernels)
 
 
 def _kernels(options: Namespace) -> int:
     # Imported here: --help needs nothing of it.
-    from weft.bench.kernels.measuring import measure  # noqa: PLC0415
+    from weft.bench.kernels.measuring import PEERS, measure  # noqa: PLC0415
     from weft.bench.machine import describe  # noqa: PLC0415
 
     machine = describe()
-    found = [measure(threads, options.reps, options.torch) for threads in options.threads]
+    pythons = {name: getattr(options, name) for name in PEERS}
+    found = [measure(threads, options.reps, pythons) for threads in options.threads]
     if options.json:
         print(json.dumps({"machine": machine, "runs": [asdict(one) for one in found]}, indent=1))
         return 0
@@ -69,7 +73,7 @@ def _rows(found: Measured) -> list[list[str]]:
                 text += f" ({flops(case) / min(values) / 1e6:.0f})"
             row.append(text)
         if "torch" in times:
-            own = min(min(values) for name, values in times.items() if name != "torch")
+            own = min(min(values) for name, values in times.items() if name.startswith("weft"))
             row.append(f"{own / min(times['torch']):.2f}")
         elif "torch" in libraries:
             row.append("")

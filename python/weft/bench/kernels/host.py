@@ -153,9 +153,30 @@ def _torch(case: str, threads: int) -> Callable[[], object] | None:
     return run
 
 
+def _onnxruntime(case: str, threads: int) -> Callable[[], object] | None:
+    """Forward convolutions alone: it is made for models that are trained."""
+    from importlib import import_module  # noqa: PLC0415 - in this process alone
+
+    if not case.endswith("forward"):
+        return None
+    helper, runtime = (import_module(name) for name in ("onnx.helper", "onnxruntime"))
+    (x, w, g, padding), of = _arrays(case), import_module("onnx").TensorProto.FLOAT
+    node = helper.make_node("Conv", ["x", "w"], ["y"], kernel_shape=w.shape[2:], pads=[padding] * 4)
+    weights = helper.make_tensor("w", of, w.shape, w.tobytes(), raw=True)
+    ends = [[helper.make_tensor_value_info(name, of, each.shape)] for name, each in (("x", x), ("y", g))]
+    graph = helper.make_graph([node], "convolution", *ends, [weights])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return lambda: session.run(["y"], {"x": x})
+
+
 def _make(library: str, case: str, threads: int) -> Callable[[], object] | None:
     if library == "torch":
         return _torch(case, threads)
+    if library == "onnxruntime":
+        return _onnxruntime(case, threads)
     if library == "weft, program" and case != _STEP:
         return None
     return _weft(case, threads, program=library == "weft, program")

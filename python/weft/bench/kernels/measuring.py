@@ -17,9 +17,9 @@ from weft._command.running import CommandError
 from weft.bench.kernels.host import CASES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["Measured", "measure"]
+__all__ = ["PEERS", "Measured", "measure"]
 
 _HOST = Path(__file__).with_name("host.py")
 
@@ -68,7 +68,11 @@ class _Host:
         self._answers.close()
 
 
-def measure(threads: int, reps: int, torch: str | None, cases: Sequence[str] = CASES) -> Measured:
+#: What each library of others needs to be imported.
+PEERS = {"torch": ("torch",), "onnxruntime": ("onnxruntime", "onnx")}
+
+
+def measure(threads: int, reps: int, pythons: Mapping[str, str | None], cases: Sequence[str] = CASES) -> Measured:
     """Time every case with every library, in turns.
 
     Parameters
@@ -77,8 +81,8 @@ def measure(threads: int, reps: int, torch: str | None, cases: Sequence[str] = C
         Threads, or workers, of each.
     reps : int
         How many turns; a turn has 3 runs.
-    torch : str, optional
-        The interpreter that has PyTorch; by default this one, if it has it.
+    pythons : mapping of str to str
+        The interpreter of each library in `PEERS`; by default this one, if it has what that needs.
     cases : sequence of str
         What is timed.
     """
@@ -92,9 +96,10 @@ def measure(threads: int, reps: int, torch: str | None, cases: Sequence[str] = C
         hosts += [(f"{name} with oneDNN", sys.executable, opened) for name in ("weft", "weft, program")]
     else:
         hosts += [("weft, program", sys.executable, plain)]
-    peer = torch or (sys.executable if find_spec("torch") else None)
-    if peer is not None:
-        hosts.append(("torch", peer, {}))
+    for name, modules in PEERS.items():
+        peer = pythons.get(name) or (sys.executable if all(map(find_spec, modules)) else None)
+        if peer is not None:
+            hosts.append((name, peer, {}))
     found = Measured(threads)
     with ExitStack() as stack:
         running: list[_Host] = []
