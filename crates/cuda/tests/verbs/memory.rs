@@ -111,25 +111,29 @@ fn pinned_blocks_are_used_again() {
 fn pinned_blocks_are_made_ahead() {
     let _watchdog = Watchdog::new("pinned blocks are made ahead");
     let machine = Machine::with_chunks_ahead(Settings::default(), 1, 3);
-    let pinned = |count: usize| {
-        while machine.driver.holdings().pinned < count {
+    let device = machine.device(0);
+    let kept = |bytes: u64| {
+        while device.memory_stats().expect("figures").pinned < bytes {
             std::thread::yield_now();
         }
+        machine.driver.holdings().pinned
     };
-    let _device = machine.device(0);
-    pinned(3);
-    let made = || machine.driver.holdings().pinned;
+    let chunks = 3 * CHUNK as u64;
+    assert_eq!(kept(chunks), 3);
+    let blocks = [(); 3].map(|()| device.pinned(CHUNK).expect("memory"));
+    assert_eq!(machine.driver.holdings().pinned, 3, "they are lent");
     let (x, small) = (machine.array(0, WORDS), machine.host(vec![7; WORDS]));
     machine.copy_in(&x, &small);
-    machine.copy_out(&small, &x);
-    assert_eq!(machine.read(&small), vec![7; WORDS]);
-    assert_eq!(made(), 3, "a small copy goes through one of them");
-    let blocks = [(); 3].map(|()| machine.device(0).pinned(CHUNK).expect("memory"));
-    assert_eq!(made(), 3);
-    machine.copy_in(&x, &small);
-    pinned(3 + 3);
+    // The block that the copy pins is kept after it: whether in time to be one of the three is chance.
+    let made = kept(2 * chunks);
+    assert!((6..=7).contains(&made), "the copy pinned one, and had three made: {made} of 6 or 7");
     drop(blocks);
-    assert_eq!(machine.value(&x), vec![7; WORDS]);
+    for _ in 0..4 {
+        machine.copy_out(&small, &x);
+        assert_eq!(machine.read(&small), vec![7; WORDS]);
+    }
+    let made = machine.driver.holdings().pinned;
+    assert!((6..=7).contains(&made), "copies go through them: {made} of 6 or 7");
     machine.check();
 }
 
