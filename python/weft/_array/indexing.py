@@ -339,13 +339,19 @@ def _scatter(template: tuple[Any, ...], scalar: object, x: np.ndarray[Any, Any],
             x[_key(template, arrays[:-1])] = arrays[-1]
 
 
+#: Bytes that are copied sooner than indices are looked at.
+_COPIED = 1 << 12
+
+
 def _take_rule(x: Aval, indices: Aval, *, axis: int) -> Aval:
     return Aval((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
 
 
 @register_op("take", infer=_take_rule)
 def _take(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], indices: np.ndarray[Any, Any], *, axis: int) -> None:
-    if _is_within(indices, x.shape[axis]):
+    if out.nbytes <= _COPIED:
+        out[...] = x.take(indices, axis=axis)
+    elif _is_within(indices, x.shape[axis]):
         np.take(x, indices, axis=axis, out=out, mode="wrap")  # straight into `out`, which "raise" does not write to
     else:
         out[...] = np.take(x, indices, axis=axis)
