@@ -414,6 +414,60 @@ def test_one_element_goes_with_each() -> None:
         same(x, a)
 
 
+@pytest.mark.parametrize("part", [slice(None), slice(None, None, 2), slice(None, None, -1)])
+def test_elements_by_positions_are_written_where_they_are_asked_for(part: slice) -> None:
+    a = values("float64", (8, 6))
+    x = weft.asarray(a)
+    shown, theirs = x[part], a[part]
+    shown[[0, 1]] = shown[[1, 0]]
+    theirs[[0, 1]] = theirs[[1, 0]]
+    shown[[0, -1], [2, 3]] = 0.5
+    theirs[[0, -1], [2, 3]] = 0.5
+    shown[:, [0, 4]] = shown[:, 1:3]  # which overlaps
+    theirs[:, [0, 4]] = theirs[:, 1:3]
+    shown[shown > 1] = weft.abs(shown[shown > 1])
+    theirs[theirs > 1] = np.abs(theirs[theirs > 1])
+    same(x, a)
+    with pytest.raises(IndexError, match="out of bounds"):
+        x[[8]] = 1.0
+    same(x, a)
+    x[weft.asarray([8])] = 1.0
+    with pytest.raises(IndexError, match="out of bounds"):
+        x.wait_to_read()
+
+
+def test_elements_by_positions_wait_for_what_is_pending(gate: Gate) -> None:
+    x, at = weft.zeros(4), weft.asarray([1, 2])
+    before: list[float] = []
+
+    @weft.task
+    def look(found: weft.Read[Any]) -> None:
+        gate()
+        before.extend(found.tolist())
+
+    look(x)
+    assert gate.entered.wait(SOON)
+    x[at] = 3.0
+    gate.open()
+    assert x.tolist() == [0.0, 3.0, 3.0, 0.0]
+    assert before == [0.0] * 4
+
+
+def test_elements_by_positions_from_several_threads_all_arrive() -> None:
+    x = weft.zeros(4, dtype="int64")
+
+    def count(at: int) -> None:
+        for number in range(200):
+            x[[at]] = number + 1
+
+    threads = [threading.Thread(target=count, args=(at,)) for at in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SOON)
+    assert x.tolist() == [200] * 4
+
+
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_sums_so_far(axis: int) -> None:
     a = values("float64", (3, 4))

@@ -37,9 +37,9 @@ def _cumulative(ufunc: np.ufunc) -> Callable[..., None]:
     def compute(out: Elements, x: Elements, *, axis: int, include_initial: bool = False, **_: object) -> None:
         along = out
         if include_initial:
-            at = axis % out.ndim
-            out[(*(slice(None),) * at, 0)] = ufunc.identity
-            along = out[(*(slice(None),) * at, slice(1, None))]
+            before = (slice(None),) * (axis % out.ndim)
+            out[(*before, slice(0, 1))] = ufunc.identity
+            along = out[(*before, slice(1, None))]
         ufunc.accumulate(x, axis=axis, dtype=out.dtype, out=along)
 
     return compute

@@ -76,9 +76,9 @@ pub(crate) fn run_rows(
                 elements[at] = element;
             }
             Operand::Array(array) => {
-                let is_one = array.layout().size() == 1; // goes with each element
-                let alike = is_one || (array.is_contiguous() && array.layout().is_shaped_like(output.layout()));
-                let alike = alike && !std::sync::Arc::ptr_eq(array.buffer(), output.buffer());
+                let in_rows = array.is_contiguous() && array.layout().is_shaped_like(output.layout());
+                let is_one = !in_rows && array.layout().size() == 1; // goes with each element
+                let alike = (in_rows || is_one) && !std::sync::Arc::ptr_eq(array.buffer(), output.buffer());
                 let Some(start) = array.buffer().start().ok().filter(|_| alike) else { return false };
                 pointers[at] = start.wrapping_add(array.layout().offset);
                 steps[at] = if is_one { 0 } else { signed(array.dtype().size()) };
