@@ -64,6 +64,7 @@ __all__ = [
     "cache_cuda_loop",
     "cache_loop",
     "canonical_key",
+    "change_here",
     "compute_here",
     "copy_elements",
     "cuda_compile",
@@ -873,6 +874,9 @@ def push_compute(
     name: str | None = None,
     variable: Variable | None = None,
 ) -> None: ...
+def change_here(
+    func: Callable[..., object], x: NDArray, inputs: tuple[NDArray, ...], name: str, limit: int
+) -> bool: ...
 def compute_here(
     func: Callable[..., object], outputs: tuple[NDArray, ...], inputs: tuple[NDArray, ...], name: str, limit: int
 ) -> bool: ...

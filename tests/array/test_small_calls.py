@@ -363,6 +363,137 @@ def test_methods_of_ufuncs() -> None:
     same(weft.add.reduce([1, 2]), np.asarray(3))
 
 
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float64", "complex128"])
+def test_products_of_vectors_find_numpys(dtype: str) -> None:
+    a, b = values(dtype, (16,)), values(dtype, (16,), seed=2)
+    x, y = weft.asarray(a), weft.asarray(b)
+    same(weft.vecdot(x, y), np.vecdot(a, b))
+    same(weft.inner(x, y), np.inner(a, b))
+    same(weft.vecdot(x[::-2], y[::2]), np.vecdot(a[::-2], b[::2]))
+    for product in (weft.vecdot, weft.inner):
+        with pytest.raises(ValueError, match="differ"):
+            product(x, y[:3])
+
+
+def test_a_products_gradient_is_the_same_by_the_short_way() -> None:
+    x, y = weft.asarray([1.0, 2.0]), weft.asarray([3.0, 4.0])
+    for product in (weft.vecdot, weft.inner):
+        left, right = weft.grad(product, argnums=(0, 1))(x, y)
+        assert (left.tolist(), right.tolist()) == ([3.0, 4.0], [1.0, 2.0])
+
+
+@pytest.mark.parametrize("shape", [(1,), (129,), (32, 32), (300, 7), (2, 100, 3), (200_000,)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_moments_and_norms_have_numpys_bits(dtype: str, shape: tuple[int, ...]) -> None:
+    a = (np.random.default_rng(3).standard_normal(shape) * 50).astype(dtype)
+    x = weft.asarray(a)
+    for array, theirs in ((x, a), (x.T, a.T), (x[..., ::-1], a[..., ::-1])):
+        for axis in (None, *range(a.ndim)):
+            for keepdims in (False, True):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    expected = [np.var(theirs, axis, keepdims=keepdims), np.std(theirs, axis, keepdims=keepdims)]
+                same(weft.var(array, axis, keepdims=keepdims), expected[0])
+                same(weft.std(array, axis, keepdims=keepdims), expected[1])
+                norm = np.linalg.vector_norm(theirs, axis=axis, keepdims=keepdims)
+                same(weft.linalg.vector_norm(array, axis=axis, keepdims=keepdims), norm)
+    assert np.isnan(weft.std(weft.asarray([1.0]), ddof=1).item())
+
+
+def test_one_element_goes_with_each() -> None:
+    a = values("float64", (16,))
+    x = weft.asarray(a)
+    for shape in ((), (1,), (1, 1)):
+        one, theirs = weft.full(shape, 0.3), np.full(shape, 0.3)
+        same(x + one, a + theirs)
+        same(one - x, theirs - a)
+        same(weft.where(x > one, one, x), np.where(a > theirs, theirs, a))
+    for at in (slice(None, 1), slice(-1, None)):  # one of those that are written
+        x += x[at]
+        a += a[at]
+        same(x, a)
+
+
+@pytest.mark.parametrize("part", [slice(None), slice(None, None, 2), slice(None, None, -1)])
+def test_elements_by_positions_are_written_where_they_are_asked_for(part: slice) -> None:
+    a = values("float64", (8, 6))
+    x = weft.asarray(a)
+    shown, theirs = x[part], a[part]
+    shown[[0, 1]] = shown[[1, 0]]
+    theirs[[0, 1]] = theirs[[1, 0]]
+    shown[[0, -1], [2, 3]] = 0.5
+    theirs[[0, -1], [2, 3]] = 0.5
+    shown[:, [0, 4]] = shown[:, 1:3]  # which overlaps
+    theirs[:, [0, 4]] = theirs[:, 1:3]
+    shown[shown > 1] = weft.abs(shown[shown > 1])
+    theirs[theirs > 1] = np.abs(theirs[theirs > 1])
+    same(x, a)
+    with pytest.raises(IndexError, match="out of bounds"):
+        x[[8]] = 1.0
+    same(x, a)
+    x[weft.asarray([8])] = 1.0
+    with pytest.raises(IndexError, match="out of bounds"):
+        x.wait_to_read()
+
+
+def test_elements_by_positions_wait_for_what_is_pending(gate: Gate) -> None:
+    x, at = weft.zeros(4), weft.asarray([1, 2])
+    before: list[float] = []
+
+    @weft.task
+    def look(found: weft.Read[Any]) -> None:
+        gate()
+        before.extend(found.tolist())
+
+    look(x)
+    assert gate.entered.wait(SOON)
+    x[at] = 3.0
+    gate.open()
+    assert x.tolist() == [0.0, 3.0, 3.0, 0.0]
+    assert before == [0.0] * 4
+
+
+def test_elements_by_positions_from_several_threads_all_arrive() -> None:
+    x = weft.zeros(4, dtype="int64")
+
+    def count(at: int) -> None:
+        for number in range(200):
+            x[[at]] = number + 1
+
+    threads = [threading.Thread(target=count, args=(at,)) for at in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SOON)
+    assert x.tolist() == [200] * 4
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_sums_so_far(axis: int) -> None:
+    a = values("float64", (3, 4))
+    x = weft.asarray(a)
+    same(weft.cumsum(x, axis), np.cumsum(a, axis))
+    for include in (False, True):
+        found = weft.cumulative_sum(x, axis=axis, include_initial=include)
+        same(found, np.cumulative_sum(a, axis=axis, include_initial=include))
+
+
+def test_a_small_take_out_of_bounds_fails() -> None:
+    x = weft.arange(16.0)
+    same(weft.take(x, weft.asarray([-1, 3])), np.arange(16.0)[[-1, 3]])
+    for size in (2, 2000):
+        with pytest.raises(IndexError, match="out of bounds"):
+            weft.take(x, weft.full(size, 16)).wait_to_read()
+
+
+@pytest.mark.parametrize("size", [5, 64, 65])
+def test_a_short_sort_keeps_the_order_of_equal_elements(size: int) -> None:
+    a = np.where(np.arange(size) % 3 == 0, -0.0, 0.0)
+    a[size // 2] = np.nan
+    found = weft.sort(weft.asarray(a)).numpy()
+    assert found.tobytes() == np.sort(a, kind="stable").tobytes()
+
+
 def test_arrays_of_objects_are_numpys() -> None:
     found = np.broadcast_arrays(weft.ones(2), np.array([None], dtype=object))
     assert found[0].tolist() == [1.0, 1.0]

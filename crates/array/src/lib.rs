@@ -35,8 +35,9 @@ pub use memory::{
     release_memory, trim_memory,
 };
 pub use ops::{
-    Piece, copy_if_there, lay_out, multiply_here, note_computed, pick_rows, places_of_copies, push_blocked,
-    push_elementwise, push_extreme, push_matmul, push_pieces, push_reduce, push_step, run_blocked, run_idle,
+    Copied, Piece, copy_if_there, copy_to_change, lay_out, multiply_here, note_computed, pick_rows, places_of_copies,
+    push_blocked, push_elementwise, push_extreme, push_matmul, push_pieces, push_reduce, push_step, put_back,
+    run_blocked, run_idle,
 };
 pub use step::{
     Blocked, Fused, Given, Issued, Lanes, Matmul, Members, Neighbour, Opaque, Operand, Operands, Part, Portion, Reduce,

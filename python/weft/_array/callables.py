@@ -36,6 +36,8 @@ def of_compute(
 ) -> Callable[..., None]:
     """Return what runs an op's compute: it takes views of results, of operands that it changes, and of the others."""
     template = _template(given, mutates)
+    if not mutates and template.count(_ARRAY) == len(template):
+        return partial(_run_plainly, compute, attributes or {})
     changed = template.count(_MUTATED) if mutates else 0
     return partial(_run_compute, compute, template, nout, _mutated=changed, **(attributes or {}))
 
@@ -71,6 +73,16 @@ def _run_ufunc(
         options["signature"] = signature
     with np.errstate(all="ignore"):
         ufunc(*args, out=outs, **options)
+
+
+def _run_plainly(
+    compute: Callable[..., object],
+    attributes: dict[str, Any],
+    *views: Any,  # noqa: ANN401 - views
+) -> None:
+    """Compute from arrays alone, whose views come as `compute` takes them."""
+    with np.errstate(all="ignore"):
+        compute(*views, **attributes)
 
 
 def _run_compute(

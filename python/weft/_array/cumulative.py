@@ -35,11 +35,12 @@ def _infer_cumulative(x: Aval, *, axis: int, dtype: DType | None = None, include
 
 def _cumulative(ufunc: np.ufunc) -> Callable[..., None]:
     def compute(out: Elements, x: Elements, *, axis: int, include_initial: bool = False, **_: object) -> None:
-        along = np.moveaxis(out, axis, 0)
+        along = out
         if include_initial:
-            along[0] = ufunc.identity
-            along = along[1:]
-        ufunc.accumulate(np.moveaxis(x, axis, 0), axis=0, dtype=out.dtype, out=along)
+            before = (slice(None),) * (axis % out.ndim)
+            out[(*before, slice(0, 1))] = ufunc.identity
+            along = out[(*before, slice(1, None))]
+        ufunc.accumulate(x, axis=axis, dtype=out.dtype, out=along)
 
     return compute
 

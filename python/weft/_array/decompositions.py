@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from weft._array.reductions import ROOTED, loop_of, reduce_by_loop, root_of
+from weft._core import beside
 from weft.ops import Aval, broadcast_shapes, register_op
 
 if TYPE_CHECKING:
     from weft._array.calls import DType, Elements
     from weft._array.shapes import Shape
+    from weft._core import NDArray
 
 __all__ = [
     "cholesky",
@@ -252,6 +255,30 @@ def matrix_norm(out: Elements, x: Elements, *, keepdims: bool = False, ord: Norm
     out[...] = np.linalg.matrix_norm(x.astype(_floating(x.dtype), copy=False), keepdims=keepdims, ord=ord)
 
 
+def _push_vector_norm(
+    outputs: tuple[NDArray],
+    operands: tuple[NDArray],
+    *,
+    axis: Shape,
+    keepdims: bool = False,
+    ord: float = 2,  # noqa: A002 - as above
+) -> bool:
+    """Push squares, their sum and its root by inner loops: as NumPy computes it, of real numbers in rows."""
+    (result,), (x,) = outputs, operands
+    plain = x._contiguous and x.dtype in ROOTED and len(axis) in (1, x.ndim)
+    if ord != 2 or not plain or x.size == 0:  # noqa: PLR2004 - the order of the usual norm
+        return False
+    multiply, root = loop_of(np.multiply, x.dtype), root_of(x.dtype)
+    if multiply is None or root is None or loop_of(np.add, x.dtype) is None:
+        return False
+    squares = beside(x, x.shape, x.dtype)
+    multiply.push((squares,), (x, x))
+    if not reduce_by_loop(np.add, result, squares, axis=axis, keepdims=keepdims):
+        return False
+    root.push((result,), (result,))
+    return True
+
+
 def _infer_vector_norm(x: Aval, *, axis: Shape, keepdims: bool = False, ord: float = 2) -> Aval:  # noqa: A002 - as above
     if not isinstance(ord, int | float):
         raise TypeError(f"ord of a vector norm is a number, got {ord!r}")
@@ -275,3 +302,6 @@ def vector_norm(
         out[...] = np.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
     else:
         out[...] = np.abs(x) if ord else x != 0
+
+
+vector_norm.set_attribute("push", _push_vector_norm)

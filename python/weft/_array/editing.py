@@ -8,7 +8,8 @@ import numpy as np
 
 from weft._array.dtypes import astype
 from weft._array.indexing import set_item, take
-from weft._array.manipulation import moveaxis, ravel, reshape
+from weft._array.joining import concat
+from weft._array.manipulation import broadcast_to, moveaxis, ravel, reshape
 from weft._array.operands import as_array
 from weft._array.shapes import axis_index, is_index
 from weft._core import beside
@@ -107,7 +108,12 @@ def insert(
     if single and given.ndim:  # one place takes all values along the axis, as NumPy's does
         whole = reshape(given, (*(1,) * (x.ndim - given.ndim), *given.shape))
         given = moveaxis(whole, 0, at)
-        places = np.repeat(places, given.shape[at])
+    count = given.shape[at] if given.ndim else 1
+    if single and given.dtype == x.dtype:
+        index, before = int(places[0]), (slice(None),) * at
+        block = broadcast_to(given, (*x.shape[:at], count, *x.shape[at + 1 :]))
+        return concat([x[(*before, slice(index))], block, x[(*before, slice(index, None))]], axis=at)
+    places = np.repeat(places, count) if single else places
     order = places.argsort(kind="stable")
     spread = places.copy()
     spread[order] += np.arange(len(places))

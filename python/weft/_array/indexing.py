@@ -29,6 +29,7 @@ from weft._array.views import view
 from weft._core import (
     NDArray,
     beside,
+    change_here,
     compute_here,
     copy_elements,
     fresh_rows,
@@ -177,14 +178,18 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any
         value_of: Any = scalar if source is None else source
         choose_loop(x.dtype).push((x,), (mask, value_of, x))
         return
-    arrays = tuple(entry for entry in found.entries if isinstance(entry, NDArray))
-    run = partial(_scatter, _template(found.entries), scalar)
-    if source is None:
-        push_compute(run, (), arrays, (x,), name="setitem")
-        return
-    if found.shape is not None:
+    if source is not None and found.shape is not None:
         check_assigned(x.dtype, found.shape, source)
-    push_compute(run, (), (*arrays, source), (x,), name="setitem")
+    _scattered(x, found.entries, scalar if source is None else source)
+
+
+def _scattered(x: NDArray, entries: tuple[Index, ...], value: Any) -> None:  # noqa: ANN401 - a scalar or an array
+    """Push the write of a value to what a key with arrays in it names."""
+    source = (value,) if isinstance(value, NDArray) else ()
+    read = (*(entry for entry in entries if isinstance(entry, NDArray)), *source)
+    run = partial(_scatter, _template(entries), None if source else value)
+    if x._elsewhere or not change_here(run, x, read, "setitem", GATHERED):
+        push_compute(run, (), read, (x,), name="setitem")
 
 
 def _mask_of(x: NDArray, entries: tuple[Index, ...], source: NDArray | None) -> NDArray | None:
@@ -339,13 +344,19 @@ def _scatter(template: tuple[Any, ...], scalar: object, x: np.ndarray[Any, Any],
             x[_key(template, arrays[:-1])] = arrays[-1]
 
 
+#: Bytes that are copied sooner than indices are looked at.
+_COPIED = 1 << 12
+
+
 def _take_rule(x: Aval, indices: Aval, *, axis: int) -> Aval:
     return Aval((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.dtype)
 
 
 @register_op("take", infer=_take_rule)
 def _take(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], indices: np.ndarray[Any, Any], *, axis: int) -> None:
-    if _is_within(indices, x.shape[axis]):
+    if out.nbytes <= _COPIED:
+        out[...] = x.take(indices, axis=axis)
+    elif _is_within(indices, x.shape[axis]):
         np.take(x, indices, axis=axis, out=out, mode="wrap")  # straight into `out`, which "raise" does not write to
     else:
         out[...] = np.take(x, indices, axis=axis)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.reductions import chosen, loop_of, reduce_by_loop, reduced, reduction
-from weft._array.shapes import Axis, Shape, axis_tuple
-from weft._core import NDArray, fresh_mean
+from weft._array.reductions import ROOTED, chosen, loop_of, reduce_by_loop, reduced, reduction, root_of
+from weft._array.shapes import Axis, Shape, axis_tuple, reduced_shape
+from weft._core import NDArray, beside, fresh_mean
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -88,10 +88,49 @@ def _push_mean(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attribu
     return True
 
 
+def _push_variance(
+    outputs: tuple[NDArray],
+    operands: tuple[NDArray, ...],
+    *,
+    root: bool = False,
+    **attributes: Any,  # noqa: ANN401 - the op's
+) -> bool:
+    """Push what `variance` does with real numbers in rows, step by step, by inner loops."""
+    result, x = outputs[0], operands[0]
+    axes = axis_tuple(attributes["axis"], x.ndim)
+    plain = len(operands) == 1 and x._contiguous and x.dtype in ROOTED and result.dtype == x.dtype
+    if not plain or not axes or x.size == 0:
+        return False
+    add, multiply, subtract, divide = (loop_of(each, x.dtype) for each in _STEPS)
+    sqrt = root_of(x.dtype)
+    if add is None or multiply is None or subtract is None or divide is None or sqrt is None:
+        return False
+    count, correction = math.prod(x.shape[i] for i in axes), attributes.get("correction", 0.0)
+    middle = beside(x, reduced_shape(x.shape, axes, keepdims=True), x.dtype)
+    off = beside(x, x.shape, x.dtype)
+    add.reduce(middle, x, axes)
+    divide.push((middle,), (middle, float(count)))
+    subtract.push((off,), (x, middle))
+    multiply.push((off,), (off, off))
+    reduce_by_loop(np.add, result, off, axis=axes, keepdims=attributes.get("keepdims", False))
+    divide.push((result,), (result, float(count - correction) if count > correction else math.nan))
+    if root:
+        sqrt.push((result,), (result,))
+    return True
+
+
+def _push_std(outputs: tuple[NDArray], operands: tuple[NDArray, ...], **attributes: Any) -> bool:  # noqa: ANN401 - the op's
+    return _push_variance(outputs, operands, root=True, **attributes)
+
+
+_STEPS = (np.add, np.multiply, np.subtract, np.true_divide)
+
 _MEAN = register_op("mean", infer=reduction(mean_dtype))(_mean)
 _VAR = register_op("var", infer=reduction(variance_dtype))(variance)
 _STD = register_op("std", infer=reduction(variance_dtype))(_std)
 _MEAN.set_attribute("push", _push_mean)
+_VAR.set_attribute("push", _push_variance)
+_STD.set_attribute("push", _push_std)
 #: Dtypes whose sums, and quotients of these, are their own.
 _DIVIDED = frozenset(map(np.dtype, ("f4", "f8", "c8", "c16")))
 _MEAN.set_attribute("kernels", "mean")

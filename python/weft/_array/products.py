@@ -155,6 +155,19 @@ def _shortly(x1: ArrayLike, x2: ArrayLike) -> NDArray | None:
     return None if loop is None else fresh_product(loop, x1, x2)
 
 
+def _of_vectors(x1: ArrayLike, x2: ArrayLike) -> NDArray | None:
+    """Push the product of two vectors of real numbers; return None where there is more to it."""
+    if (
+        x1.__class__ is not NDArray
+        or x2.__class__ is not NDArray
+        or x1.ndim != 1
+        or x2.ndim != 1
+        or x1.dtype.kind == "c"
+    ):
+        return None
+    return _shortly(x1, x2)
+
+
 def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> NDArray:
     """Sum products over several axes of both arrays.
 
@@ -192,8 +205,12 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: SupportsIndex = -1) -> NDAr
     >>> weft.vecdot([[1, 2], [3, 4]], [1, 1])
     NDArray([3, 7])
     """
+    axis = operator.index(axis)
+    found = _of_vectors(x1, x2) if axis == -1 and not _vecdot.replaced else None
+    if found is not None:
+        return found
     x1, x2 = _pair(x1, x2)
-    return one(_vecdot, x1, x2, axis=operator.index(axis))
+    return one(_vecdot, x1, x2, axis=axis)
 
 
 def dot(x1: ArrayLike, x2: ArrayLike, /, out: NDArray | None = None) -> NDArray:
@@ -225,6 +242,9 @@ def inner(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
     >>> weft.inner([[1, 2], [3, 4]], [1, 1])
     NDArray([3, 7])
     """
+    found = None if _tensordot.replaced else _of_vectors(x1, x2)
+    if found is not None:
+        return found
     x1, x2 = _pair(x1, x2)
     if 0 in (x1.ndim, x2.ndim):
         return multiply(x1, x2)

@@ -102,6 +102,16 @@ def loop_of(ufunc: np.ufunc, dtype: DType) -> Loop | None:
     return Loop.of(ufunc, (dtype, dtype, dtype))
 
 
+#: Dtypes of real numbers that have loops for sums, quotients and roots.
+ROOTED = frozenset(map(np.dtype, ("f4", "f8")))
+
+
+@cache
+def root_of(dtype: DType) -> Loop | None:
+    """Return NumPy's inner loop for square roots of a dtype in it."""
+    return Loop.of(np.sqrt, (dtype, dtype))
+
+
 def reduce_by_loop(
     ufunc: np.ufunc, result: NDArray, x: NDArray, *, axis: Shape | None = None, keepdims: bool = False, **_: object
 ) -> bool:

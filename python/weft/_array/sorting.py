@@ -25,6 +25,8 @@ __all__ = ["argpartition", "argsort", "lexsort", "partition", "sort"]
 _INDEX = np.dtype(np.int64)
 #: Shorter vectors are sorted where they are pushed.
 _LONG = 1 << 12
+#: Vectors up to this long are sorted stably sooner than equal elements are put back.
+_SHORT = 1 << 6
 #: Whose places NumPy sorts faster where equal elements may change theirs.
 _FAST = frozenset(map(np.dtype, ("int32", "uint32", "int64", "uint64", "float32", "float64")))
 
@@ -109,6 +111,8 @@ def _sort(out: Elements, x: Elements, *, axis: int, descending: bool = False, st
     np.copyto(out, x)
     if not stable:
         out.sort(axis=axis)
+    elif out.ndim == 1 and out.size <= _SHORT:
+        out.sort(kind="stable")
     elif out.ndim == 1 and out.dtype.kind == "f":
         out.sort()
         _put_back(out, x)

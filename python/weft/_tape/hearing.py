@@ -96,9 +96,11 @@ def hear_nothing(name: str, inputs: Iterable[Any], results: Iterable[Any], *, wr
     written : bool, default: False
         Whether the results are places that were there.
     """
-    arrays = tuple(x for x in inputs if isinstance(x, NDArray))
-    found = tuple(x for x in results if isinstance(x, NDArray) and x.dtype.kind in "fc")
-    if found and tape_hears((*arrays, *found) if written else arrays):
+    found = tuple([x for x in results if isinstance(x, NDArray) and x.dtype.kind in "fc"])
+    if not found:
+        return
+    arrays = tuple([x for x in inputs if isinstance(x, NDArray)])
+    if tape_hears((*arrays, *found) if written else arrays):
         tape_note(_Silent(name), None, arrays, found, 0, written)
 
 

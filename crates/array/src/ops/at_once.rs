@@ -50,7 +50,7 @@ pub(crate) fn run_step(call: &Call<'_>, run: impl FnOnce(&[*mut u8])) -> Result<
     Ok(true)
 }
 
-/// Runs the loop if its operands are few, of one shape, in rows, and there. Answers whether it has.
+/// Runs the loop if its operands are few, of one shape or of one element, in rows, and there. Answers whether it has.
 #[inline]
 pub(crate) fn run_rows(
     kernel: &StridedLoop,
@@ -76,12 +76,12 @@ pub(crate) fn run_rows(
                 elements[at] = element;
             }
             Operand::Array(array) => {
-                let alike = array.is_contiguous()
-                    && array.layout().is_shaped_like(output.layout())
-                    && !std::sync::Arc::ptr_eq(array.buffer(), output.buffer());
+                let in_rows = array.is_contiguous() && array.layout().is_shaped_like(output.layout());
+                let is_one = !in_rows && array.layout().size() == 1; // goes with each element
+                let alike = (in_rows || is_one) && !std::sync::Arc::ptr_eq(array.buffer(), output.buffer());
                 let Some(start) = array.buffer().start().ok().filter(|_| alike) else { return false };
                 pointers[at] = start.wrapping_add(array.layout().offset);
-                steps[at] = signed(array.dtype().size());
+                steps[at] = if is_one { 0 } else { signed(array.dtype().size()) };
             }
         }
     }

@@ -4,14 +4,14 @@
 //! To everybody else it is as if the op had been pushed and had finished at that moment: what it reads may change
 //! after, and what it writes nobody else knows.
 
-use crate::access::{is_all_there, note_written, place_result};
+use crate::access::{are_idle, is_all_there, note_written, place_result};
 use crate::layout::Element;
 use crate::memory::Pushing;
 use crate::memory::recorded::is_plain;
 use crate::{Access, Array};
 use smallvec::SmallVec;
 use std::ops::Range;
-use weft_engine::Engine;
+use weft_engine::{Engine, Variable};
 
 /// Where copies begin, as allocations do.
 const ALIGN: usize = size_of::<Element>();
@@ -57,6 +57,64 @@ pub fn copy_if_there(
         // SAFETY: the bytes are inside the buffer, are there, and cannot change while the lock is held.
         unsafe { start.wrapping_add(array.range().start).copy_to_nonoverlapping(target.as_mut_ptr(), target.len()) };
     }
+    true
+}
+
+/// Which versions of arrays were copied, one after the other.
+pub struct Copied(SmallVec<[(u64, u64); 4]>);
+
+fn versions(pushing: &mut Pushing, arrays: &[(&Array, Access)]) -> Copied {
+    let of_one = |(array, _): &(&Array, Access)| {
+        let pushed = array.buffer().known_variable().map_or(0, Variable::version);
+        (array.buffer().ranges.get(pushing).version, pushed)
+    };
+    Copied(arrays.iter().map(of_one).collect())
+}
+
+/// What an op reads and its last array, which it changes.
+fn changing<'a>(arrays: &[&'a Array]) -> SmallVec<[(&'a Array, Access); 4]> {
+    let last = arrays.len().saturating_sub(1);
+    let access = |at: usize| if at == last { Access::Mutate } else { Access::Read };
+    arrays.iter().enumerate().map(|(at, array)| (*array, access(at))).collect()
+}
+
+/// Copies small arrays of the host to these places of `block`, if all of them are there and nothing that was pushed on the last one
+/// is pending: on its copy it is to be changed, and then [put back](put_back).
+#[must_use]
+pub fn copy_to_change(engine: &Engine, arrays: &[&Array], places: &[Range<usize>], block: &mut [u8]) -> Option<Copied> {
+    let usable = |array: &&Array| array.buffer().is_host() && engine.is_same(array.buffer().engine());
+    if !is_plain() || engine.is_closed() || !arrays.iter().all(usable) {
+        return None;
+    }
+    let listed = changing(arrays);
+    let mut pushing = Pushing::lock();
+    if !are_idle(&mut pushing, &listed) || arrays.last()?.buffer().is_readonly() {
+        return None;
+    }
+    for (array, place) in arrays.iter().zip(places) {
+        let (start, target) = (array.buffer().start().ok()?, block.get_mut(place.clone())?);
+        // SAFETY: the bytes are inside the buffer, are there, and cannot change while the lock is held.
+        unsafe { start.wrapping_add(array.range().start).copy_to_nonoverlapping(target.as_mut_ptr(), target.len()) };
+    }
+    Some(versions(&mut pushing, &listed))
+}
+
+/// Writes the copy of the last array back, if none of them was written since they were copied and nothing is pending on it. Answers
+/// whether it has: then it is as if all had happened at this moment.
+#[must_use]
+pub fn put_back(engine: &Engine, arrays: &[&Array], copied: &Copied, changed: &[u8]) -> bool {
+    let listed = changing(arrays);
+    let Some(last) = arrays.last() else { return false };
+    let mut pushing = Pushing::lock();
+    let same = !engine.is_closed() && versions(&mut pushing, &listed).0 == copied.0;
+    if !same || !are_idle(&mut pushing, &listed) || changed.len() != last.range().len() {
+        return false;
+    }
+    let Ok(start) = last.buffer().start() else { return false };
+    // SAFETY: the bytes are inside the buffer, and nobody looks at them while the lock is held; what lies between the elements is
+    // as it was.
+    unsafe { start.wrapping_add(last.range().start).copy_from_nonoverlapping(changed.as_ptr(), changed.len()) };
+    note_written(&mut pushing, &listed[listed.len() - 1..]);
     true
 }
 

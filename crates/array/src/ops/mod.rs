@@ -19,7 +19,7 @@ pub use again::push_step;
 pub use blocked::{lay_out, push_blocked, run_blocked};
 pub use elementwise::push_elementwise;
 pub use extreme::push_extreme;
-pub use here::{copy_if_there, note_computed, places_of_copies};
+pub use here::{Copied, copy_if_there, copy_to_change, note_computed, places_of_copies, put_back};
 pub use idle::run_idle;
 pub use matmul::{multiply_here, push_matmul};
 pub use pieces::{Piece, push_pieces};

@@ -25,7 +25,7 @@ pub(crate) use fresh::{
     fresh_elements, fresh_filled, fresh_join, fresh_mean, fresh_product, fresh_reduction, fresh_roll, fresh_search,
     fresh_unary,
 };
-pub(crate) use here::compute_here;
+pub(crate) use here::{change_here, compute_here};
 pub(crate) use kernel::{Kernel, open_onednn};
 pub(crate) use memory::{Lasting, Memory, beside, copy_elements, empty, memory_stats, memory_trim, wrap};
 pub(crate) use network::{
