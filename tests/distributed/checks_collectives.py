@@ -210,11 +210,18 @@ def groups_of_ranks(comm: Communicator) -> None:
 def the_ranks_of_the_communicator_are_not_the_jobs(comm: Communicator) -> None:
     with Communicator(comm._comm.Dup(), name="own") as own:
         assert repr(own) == f"<weft.distributed.Communicator 'own', rank {comm.rank} of {comm.size}>"
-        assert pickle.loads(pickle.dumps(own)) is own
+        told = pickle.dumps(own)
+        assert pickle.loads(told) is own
     with pytest.raises(CommunicatorError, match="'own' is closed"):
         own.all_reduce(weft.ones(1))
     with pytest.raises(CommunicatorError, match="no communicator 'own'"):
         weft.distributed.find("own")
+    with pytest.raises(CommunicatorError, match="'own' is closed"):
+        pickle.dumps(own)
+    absent = pickle.loads(pickle.dumps(pickle.loads(told)))  # it goes through those that have none
+    assert repr(absent) == f"<weft.distributed.Communicator 'own', rank {comm.rank} of {comm.size} of another process>"
+    with pytest.raises(CommunicatorError, match=rf"pickled by rank {comm.rank} of .* has none of that name.*Dask"):
+        absent.all_reduce(weft.ones(1))
     own.close()
 
 

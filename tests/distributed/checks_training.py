@@ -194,6 +194,38 @@ def parameters_are_rank_0s(comm: Communicator) -> None:
 
 
 @check
+def wrong_numbers_are_refused_before_anything_is_sent(comm: Communicator) -> None:
+    weights = parameters(5)
+    before = values(weights)
+    descent = opt.DistOpt(opt.SGD(lr=0.1), communicator=comm)
+    modes: dict[str, Callable[..., None]] = {
+        "threshold": descent.backward_and_update,
+        "threshold (half)": descent.backward_and_update_half,
+        "threshold (partial)": descent.backward_and_partial_update,
+        "threshold (sparse)": descent.backward_and_sparse_update,
+    }
+    for name, mode in modes.items():
+        for wrong in (-5, float("nan")):
+            with pytest.raises(ValueError, match="threshold is a number of elements, at least 0"):
+                mode(loss_of(weights, *batch(comm.rank, 0)), threshold=wrong)
+        with pytest.raises(TypeError, match="threshold is a number of elements, not str"):
+            mode(loss_of(weights, *batch(comm.rank, 0)), threshold=name)
+    for wrong in (0, -1.0, float("nan")):
+        with pytest.raises(ValueError, match="clip_Value is a positive number"):
+            descent.backward_and_update_half(loss_of(weights, *batch(comm.rank, 0)), clip_Value=wrong)
+        with pytest.raises(ValueError, match="spars is a positive number, not"):
+            descent.backward_and_sparse_update(loss_of(weights, *batch(comm.rank, 0)), spars=wrong)
+    with pytest.raises(ValueError, match=r"a share of at most 1, not 1.5"):
+        descent.sparsification(weft.ones(3), None, 1.5, True)
+    for wrong in (0, float("nan")):
+        with pytest.raises(ValueError, match="buffSize is a number of elements, at least 1"):
+            opt.DistOpt(opt.SGD(), buffSize=wrong, communicator=comm)  # type: ignore[arg-type]
+    for one, other in zip(values(weights), before, strict=True):
+        np.testing.assert_array_equal(one, other)
+    descent.backward_and_update(loss_of(weights, *batch(comm.rank, 0)), threshold=0)  # each by itself
+
+
+@check
 def a_recorded_step_reduces_gradients(comm: Communicator) -> None:
     weights, eager = parameters(7), parameters(7)
     descent, plain = (opt.DistOpt(opt.SGD(lr=0.1, momentum=0.9), communicator=comm) for _ in range(2))

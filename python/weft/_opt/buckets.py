@@ -19,11 +19,11 @@ class Buckets:
 
     Parameters
     ----------
-    threshold : int
+    threshold : float
         The number of elements.
     """
 
-    def __init__(self, threshold: int) -> None:
+    def __init__(self, threshold: float) -> None:
         self._threshold = threshold
         self._waiting: dict[str, list[tuple[NDArray, NDArray]]] = {}
 

@@ -13,6 +13,7 @@ from weft._model.timing import place_outside
 from weft._opt.base import Optimizer
 from weft._opt.buckets import Buckets, flat, pieces
 from weft._opt.rules import SGD
+from weft._opt.schedules import as_number, as_size
 from weft._program.outside import outside
 from weft._tape.face import backward
 from weft._tape.modes import no_grad
@@ -80,6 +81,7 @@ class DistOpt(Optimizer):
     ) -> None:
         if nccl_id is not None:
             raise ArgumentValueError("ranks find each other by MPI: start them by mpiexec, and leave nccl_id out")
+        as_size("buffSize", buffSize, 1)
         self.opt = SGD() if opt is None else opt
         if isinstance(self.opt, DistOpt) or not hasattr(self.opt, "name_of"):
             raise ArgumentTypeError(f"DistOpt wraps an optimizer, such as opt.SGD(), not a {type(self.opt).__name__}")
@@ -196,6 +198,7 @@ class DistOpt(Optimizer):
         topK: bool,  # noqa: FBT001, N803 - as above
     ) -> None:
         """Sum the largest elements of arrays over all ranks, in place: see `backward_and_sparse_update`."""
+        _check_share(spars, top=topK)
         self._fused(tensor, lambda joined: self._sparse(joined, accumulation, spars, top=topK), send=True)
 
     def wait(self) -> None:
@@ -251,8 +254,10 @@ class DistOpt(Optimizer):
         clip_Value : float, default: 100
             As above.
         """
-        limit = float(clip_Value) if clipping else None
-        self._update(loss, threshold, self._halved, limit)
+        limit = as_number("clip_Value", clip_Value)
+        if not limit > 0:
+            raise ArgumentValueError(f"clip_Value is a positive number, not {clip_Value}")
+        self._update(loss, threshold, self._halved, limit if clipping else None)
         self.opt.step()
 
     def backward_and_partial_update(self, loss: NDArray, threshold: int = THRESHOLD) -> None:
@@ -265,8 +270,8 @@ class DistOpt(Optimizer):
         threshold : int, default: 2097152
             Elements of a part.
         """
+        buckets = Buckets(min(as_size("threshold", threshold), self.buffSize))
         self.opt.places.add(place_outside())
-        buckets = Buckets(min(threshold, self.buffSize))
         parts: list[list[NDArray]] = []
         for parameter, gradient in backward(loss):
             self.broadcast([parameter])
@@ -300,6 +305,7 @@ class DistOpt(Optimizer):
         corr : bool, default: True
             Whether what is not sent is added to the next step's gradients (error feedback), or dropped.
         """
+        _check_share(spars, top=topK)
         at = -1
 
         def reduce(joined: NDArray) -> NDArray:
@@ -314,8 +320,8 @@ class DistOpt(Optimizer):
 
     def _update(self, loss: NDArray, threshold: int, reduce: Reduce, limit: float | None = None) -> None:
         """Send each bucket as backward fills it, and apply what comes back."""
+        buckets = Buckets(min(as_size("threshold", threshold), self.buffSize))
         self.opt.places.add(place_outside())
-        buckets = Buckets(min(threshold, self.buffSize))
         for parameter, gradient in backward(loss):
             self.broadcast([parameter])
             for bucket in buckets.add(parameter, gradient):
@@ -340,8 +346,6 @@ class DistOpt(Optimizer):
 
     def _sparse(self, joined: NDArray, accumulation: NDArray | None, spars: float, *, top: bool) -> NDArray:
         """Return the sum over the ranks of the largest elements; the others stay in `accumulation`."""
-        if not spars > 0 or (top and spars > 1):
-            raise ArgumentValueError(f"spars is a positive number{', a share of at most 1' * top}, not {spars}")
         given = joined if accumulation is None else joined + accumulation
         if not top:
             chosen = weft.abs(given) >= spars
@@ -359,3 +363,10 @@ class DistOpt(Optimizer):
         for theirs, each in zip(self.communicator.all_gather(where), self.communicator.all_gather(values), strict=True):
             total[theirs] += each  # each rank names an element once
         return total
+
+
+def _check_share(spars: float, *, top: bool) -> None:
+    """Refuse what says of no elements, or not how many, that they are sent."""
+    number = as_number("spars", spars)
+    if not (math.isfinite(number) and number > 0) or (top and number > 1):
+        raise ArgumentValueError(f"spars is a positive number{', a share of at most 1' * top}, not {spars}")

@@ -14,7 +14,7 @@ from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Constant", "DecayScheduler", "ExponentialDecay", "Range", "as_schedule", "computed"]
+__all__ = ["Constant", "DecayScheduler", "ExponentialDecay", "Range", "as_number", "as_schedule", "as_size", "computed"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,21 @@ def as_number(name: str, value: object, wanted: str = "a number") -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ArgumentTypeError(f"{name} is {wanted}, not {type(value).__name__}")
     return float(value)
+
+
+def as_size(name: str, value: object, least: int = 0) -> float:
+    """Return a number of elements; an error with its name if it is none, or below `least`.
+
+    Examples
+    --------
+    >>> from weft._opt.schedules import as_size
+    >>> as_size("threshold", 2e6)
+    2000000.0
+    """
+    number = as_number(name, value, "a number of elements")
+    if not number >= least:
+        raise ArgumentValueError(f"{name} is a number of elements, at least {least}, not {value}")
+    return number
 
 
 class DecayScheduler:

@@ -349,9 +349,11 @@ class Communicator:
             state = ", broken"
         return f"<weft.distributed.Communicator {self.name!r}, rank {self.rank} of {self.size}{state}>"
 
-    def __reduce__(self) -> tuple[Any, tuple[str]]:
-        """Pickle by name: the process that unpickles it has made one of the same name."""
-        return _registry.find, (self.name,)
+    def __reduce__(self) -> tuple[Any, tuple[str, int, int]]:
+        """Pickle by name: the process that unpickles it has made one of the same name, or is told so when it uses it."""
+        if not _registry.is_open(self):
+            raise CommunicatorError(f"communicator {self.name!r} is closed: there is nothing to pickle")
+        return _registry.unpickled, (self.name, self.rank, self.size)
 
 
 def _leave_all() -> None:

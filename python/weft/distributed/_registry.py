@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from weft.errors import CommunicatorError
 
 if TYPE_CHECKING:
     from weft.distributed._communicator import Communicator
 
-__all__ = ["enter", "find", "is_open", "leave", "names", "unused"]
+__all__ = ["Absent", "enter", "find", "is_open", "leave", "names", "unpickled", "unused"]
 
 _open: weakref.WeakValueDictionary[str, Communicator] = weakref.WeakValueDictionary()
 
@@ -70,3 +70,57 @@ def unused(name: str) -> str:
         number += 1
         found = f"{name}-{number}"
     return found
+
+
+class Absent:
+    """A communicator that was pickled, in a process that has none of its name: whatever is asked of it is an error.
+
+    The error comes where it is used and not where it is unpickled: who carries it, such as a scheduler of Dask, would hide
+    it behind one of its own.
+
+    Parameters
+    ----------
+    name : str
+        The name.
+    rank, size : int
+        Which rank it was where it was pickled, and of how many.
+    """
+
+    def __init__(self, name: str, rank: int, size: int) -> None:
+        self._told = name, rank, size
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Raise CommunicatorError, which says why and what to do; AttributeError for what protocols look for."""
+        if name.startswith("__") or name == "_told":
+            raise AttributeError(name)
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        name, rank, size = self._told
+        raise CommunicatorError(
+            f"communicator {name!r} was pickled by rank {rank} of {size}, and this process has none of that name: a communicator "
+            "is the place of one process among its ranks, and goes by its name. Let each rank make its own, "
+            f"weft.distributed.Communicator(name={name!r}), before it unpickles this one; what runs elsewhere, such as a task of "
+            "Dask, takes and returns arrays, and the ranks reduce them"
+        )
+
+    def __reduce__(self) -> tuple[Any, tuple[str, int, int]]:
+        """Go on by name, to a process that may have it."""
+        return unpickled, self._told
+
+    def __repr__(self) -> str:
+        """Return name and rank."""
+        name, rank, size = self._told
+        return f"<weft.distributed.Communicator {name!r}, rank {rank} of {size} of another process>"
+
+
+def unpickled(name: str, rank: int, size: int) -> Communicator | Absent:
+    """Return the open communicator of this name, or what stands for it where there is none.
+
+    Examples
+    --------
+    >>> from weft.distributed import _registry
+    >>> _registry.unpickled("theirs", 1, 2)
+    <weft.distributed.Communicator 'theirs', rank 1 of 2 of another process>
+    """
+    return _open.get(name) or Absent(name, rank, size)
