@@ -179,7 +179,7 @@ impl DeviceBuffer {
             let own = |fence: &Fence| fence.stream().is(stream);
             state.parts.replaced(&access.range, access.kind, |fence| {
                 if own(fence) {
-                    ties.replace(fence)
+                    ties.replace(fence);
                 }
             });
         }
