@@ -44,9 +44,9 @@
 //! | prepare | memory for what lies nowhere yet; the fences that the accesses ask for, in each part that they overlap: a read the writer's, a mutation the readers', and that of the allocation where there is neither | the buffer's lock |
 //! | ask | events of those that are not recorded yet are recorded, each on its own stream | each one's turn |
 //! | wait | the stream waits for each of those that it is not behind already | the stream's turn |
+//! | part | the event of the ops before is recorded, if this one lasts and is not to be waited for by who asks for them | the stream's turn |
 //! | announce | the op is numbered, and has an event, so that what is issued cannot end up without one | the stream's turn |
 //! | issue | the driver's calls | the stream's turn |
-//! | part | the event of the ops before, if this one lasts and is not to be waited for by who asks for them | the stream's turn |
 //! | record | the event behind the work, unless that can wait until somebody asks: its fence | the stream's turn |
 //! | leave | the fence with the buffers, as their writer's or one of their readers' | the buffer's lock |
 //!
@@ -80,7 +80,7 @@
 //! | a *lasting* one, a user's kernel or one over many bytes, whose fence takes the place of all that the block's event has: a chain in place | always: there is nobody left to ask for those before it alone |
 //! | another lasting one, which follows an op of the block | if nobody has lately asked for one before a lasting one of its block. A stream keeps such ops apart at first, and for longer after each wait in vain |
 //! | any other lasting one | never |
-//! | a copy from or to other memory, an op on a stream that was named, foreign code | never, and its event is recorded behind it: it will be asked for |
+//! | a copy from or to other memory, an op on a stream that was named, foreign code | its event is recorded right behind it: it will be asked for |
 //!
 //! Whoever records has the stream's turn and is inside of its context, so no op comes in between, and a thread still has one
 //! turn at a time. Who only looks never waits for the turn: a launch may hold it for as long as the device's queue is full.
