@@ -1,7 +1,8 @@
 """What the tests share: engines over policies and worker counts, gates that hold a worker, scripts in fresh processes.
 
 Every test runs against the installed wheel, never against the source tree, and under two watchdogs: pytest-timeout's
-signal for a wait that still answers signals, and faulthandler for a process that no longer does.
+signal for a wait that still answers signals, and faulthandler for a process that no longer does. A machine with a GPU
+and without a network may have pytest alone: there the signal is sent from here.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import textwrap
 import threading
 from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeVar
 
 import numpy as np
 import pytest
@@ -174,17 +175,30 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     wanted = 2 if item.get_closest_marker("multi_gpu") else 1 if item.get_closest_marker("gpu") else 0
     if not wanted:
         return
-    absent = pytest.fail if os.environ.get("WEFT_REQUIRE_GPU") else pytest.skip
     try:
         name = weft._core.cuda_properties(wanted - 1)["name"]
     except weft.errors.CudaUnavailableError as error:
-        absent(str(error))
+        _absent(str(error))
     if name.startswith("Fake"):
-        absent("this process has opened the tests' driver: run tests/gpu on its own")
+        _absent("this process has opened the tests' driver: run tests/gpu on its own")
+
+
+def _absent(reason: str) -> NoReturn:
+    if os.environ.get("WEFT_REQUIRE_GPU"):
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """Know the setting of pytest-timeout where that is missing."""
+    if not pluginmanager.hasplugin("timeout"):
+        parser.addini("timeout", "seconds that a test may take")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse to test the source tree; arm the hard watchdog's stream before capture hides it."""
+    if not config.pluginmanager.hasplugin("timeout"):
+        config.addinivalue_line("markers", "timeout(seconds): more than these are a failure")
     if Path(weft.__file__).is_relative_to(Path(__file__).parent.parent / "python"):
         message = f"weft comes from {weft.__file__}: install the wheel first (`make test` does)"
         raise pytest.UsageError(message)
@@ -199,10 +213,27 @@ def _last_watchdog(request: pytest.FixtureRequest) -> Iterator[None]:
     """End the process, with every thread's stack, when a test outlives twice its time: it answers signals no more."""
     marker = request.node.get_closest_marker("timeout")
     config = request.config
-    seconds = marker.args[0] if marker else config.getoption("timeout") or config.getini("timeout") or 60
-    faulthandler.dump_traceback_later(2 * float(seconds), exit=True, file=config.stash[_STDERR])
-    yield
+    seconds = float(marker.args[0] if marker else config.getoption("timeout", None) or config.getini("timeout") or 60)
+    faulthandler.dump_traceback_later(2 * seconds, exit=True, file=config.stash[_STDERR])
+    if config.pluginmanager.hasplugin("timeout") or not hasattr(signal, "SIGALRM"):
+        yield
+    else:
+
+        def end(*_: object) -> None:
+            pytest.fail(f"more than {seconds:.0f} s")
+
+        before = signal.signal(signal.SIGALRM, end)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        yield
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
     faulthandler.cancel_dump_traceback_later()
+
+
+def pytest_exception_interact(node: pytest.Item | pytest.Collector, report: pytest.TestReport) -> None:
+    """Tell of a failure on a GPU where it happens: what comes after it may hang, and end the process."""
+    if os.environ.get("WEFT_REQUIRE_GPU"):
+        os.write(node.config.stash[_STDERR], f"\n{report.nodeid}\n{report.longreprtext}\n".encode())
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@
  * that memory of the host is pinned. A device that has failed answers its fault to every call, as CUDA does. */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,6 +99,23 @@ static int cooperative_launches;
 API fake_cuda_static(unsigned bytes) { static_shared = bytes; return SUCCESS; }
 API fake_cuda_cooperative(void) { return cooperative_launches; }
 API fake_cuda_speed(long long kernel, double bytes) { kernel_time = kernel; bytes_per_nanosecond = bytes; return SUCCESS; }
+/* Modules are loaded when a test lets them be, and otherwise after some seconds, in vain. */
+static int holds_loads, loads_held, loads_released, loads_in_vain;
+API fake_cuda_hold_loads(int holds) { holds_loads = holds; return SUCCESS; }
+API fake_cuda_release_loads(void) {
+    __atomic_store_n(&loads_released, __atomic_load_n(&loads_held, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
+    return loads_released;
+}
+API fake_cuda_loads_in_vain(void) { return loads_in_vain; }
+static void wait_for_release(void) {
+    if (!holds_loads) return;
+    int mine = __atomic_add_fetch(&loads_held, 1, __ATOMIC_ACQ_REL);
+    time_t end = time(0) + 5;
+    while (__atomic_load_n(&loads_released, __ATOMIC_ACQUIRE) < mine) {
+        if (time(0) > end) { __atomic_add_fetch(&loads_in_vain, 1, __ATOMIC_RELAXED); return; }
+        sched_yield();
+    }
+}
 /* Another library begins a capture in mode 0, on a stream that waits for the default stream; or ends it: answers whether
  * it is spoiled. */
 API fake_cuda_capture_elsewhere(int begins) {
@@ -385,6 +403,7 @@ API cuMemsetD32Async(uintptr_t to, unsigned value, size_t count, Stream *stream)
 /* An image is the path of a library. */
 API cuModuleLoadData(Module **module, const void *image) {
     NEED_CONTEXT;
+    wait_for_release();
     void *library = dlopen(image, RTLD_NOW | RTLD_LOCAL);
     if (!library) return NO_IMAGE;
     *module = malloc(sizeof **module);

@@ -21,6 +21,8 @@ from weft import errors
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from conftest import RunScript
+
 DEVICE = weft.gpu(0)
 ADD = """
 extern "C" __global__ void add(float* x, float by) { x[threadIdx.x] += by; }
@@ -38,6 +40,48 @@ def driver(fake_cuda: dict[str, str]) -> Iterator[ctypes.CDLL]:
 
 def row() -> weft.NDArray:
     return weft.zeros(64, dtype="float32", device=DEVICE)
+
+
+def test_other_threads_run_while_a_module_is_loaded(script: RunScript, fake_cuda: dict[str, str]) -> None:
+    """The driver may compile, or wait for the device: it has what the interpreter needs no longer than that."""
+    done = script(
+        """
+        import ctypes, os, threading
+        import weft
+
+        driver = ctypes.CDLL(os.environ["WEFT_CUDA_LIBRARY"])
+        x = weft.zeros(64, dtype="float32", device="cuda:0")
+        weft.wait_all()
+        source = 'extern "C" __global__ void one(float* x) { x[threadIdx.x] = 1; }'
+
+        @weft.program
+        def step(x):
+            return weft.tanh(x * 0.5) + x
+
+        found = {}
+
+        def own():
+            weft.cuda.RawKernel(source, "one")(1, 64, (weft.Mutate(x),))
+
+        def element_wise():
+            found["sum"] = float(weft.sqrt(x * 4.0).sum())
+
+        def fused():
+            found["fused"] = float(step(x)[0].item())
+
+        driver.fake_cuda_hold_loads(1)
+        for load in (own, element_wise, fused):
+            thread, before = threading.Thread(target=load), driver.fake_cuda_release_loads()
+            thread.start()
+            while thread.is_alive():
+                driver.fake_cuda_release_loads()  # between two of these calls this thread needs the interpreter
+            assert driver.fake_cuda_release_loads() > before, load
+        assert driver.fake_cuda_loads_in_vain() == 0
+        assert found["sum"] == 128.0 and abs(found["fused"] - 1.4621171) < 1e-6, found
+        """,
+        **fake_cuda,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_nothing_spoils_the_capture_of_another_library(driver: ctypes.CDLL) -> None:

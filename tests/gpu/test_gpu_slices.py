@@ -19,6 +19,8 @@ DEVICE = weft.gpu(0)
 BLOCK = 50_000
 LENGTH = 20 * BLOCK
 LONG = 50 * MILLISECOND
+#: Looks, 10 ms apart, that see the same: to pin a block takes less.
+STEADY = 20
 
 
 def cut(rng: np.random.Generator) -> slice:
@@ -97,15 +99,24 @@ def test_a_pipeline_over_slices(is_pinned: bool) -> None:
     np.testing.assert_allclose(y.numpy(), np.exp(values), rtol=1e-14)
 
 
+def pinned() -> int:
+    """Bytes that are pinned once nobody pins ahead, which copies of tests before this one may have asked for."""
+    looks = [weft.cuda.memory_stats(DEVICE).pinned]
+    while len(looks) < STEADY or len(set(looks[-STEADY:])) > 1:
+        time.sleep(0.01)
+        looks.append(weft.cuda.memory_stats(DEVICE).pinned)
+    return looks[-1]
+
+
 def test_pinned_memory_is_not_staged() -> None:
     weft.cuda.memory_trim()
     x = weft.cuda.empty_pinned(LENGTH)
     x[...] = 1.0
-    before = weft.cuda.memory_stats(DEVICE).pinned
+    before = pinned()
     d = x.to_device(DEVICE)
     x[...] = d + 1.0
     assert x[-1].item() == 2.0
-    assert weft.cuda.memory_stats(DEVICE).pinned == before
+    assert pinned() == before
 
 
 def test_memory_that_cupy_has_pinned_goes_straight() -> None:
@@ -113,9 +124,9 @@ def test_memory_that_cupy_has_pinned_goes_straight() -> None:
     weft.cuda.memory_trim()
     theirs = cupyx.empty_pinned(LENGTH)
     theirs[:] = 3.0
-    before = weft.cuda.memory_stats(DEVICE).pinned
+    before = pinned()
     x = weft.asarray(theirs, copy=False)
     x[...] = x.to_device(DEVICE) * 2.0
     x.wait_to_read(SOON)
     assert (theirs == 6.0).all()
-    assert weft.cuda.memory_stats(DEVICE).pinned == before
+    assert pinned() == before

@@ -44,9 +44,10 @@
 //! | prepare | memory for what lies nowhere yet; the fences that the accesses ask for, in each part that they overlap: a read the writer's, a mutation the readers', and that of the allocation where there is neither | the buffer's lock |
 //! | ask | events of those that are not recorded yet are recorded, each on its own stream | each one's turn |
 //! | wait | the stream waits for each of those that it is not behind already | the stream's turn |
+//! | part | the event of the ops before is recorded, if this one lasts and is not to be waited for by who asks for them | the stream's turn |
 //! | announce | the op is numbered, and has an event, so that what is issued cannot end up without one | the stream's turn |
 //! | issue | the driver's calls | the stream's turn |
-//! | record | the event behind the work, unless the op is brief: its fence | the stream's turn |
+//! | record | the event behind the work, unless that can wait until somebody asks: its fence | the stream's turn |
 //! | leave | the fence with the buffers, as their writer's or one of their readers' | the buffer's lock |
 //!
 //! A buffer's lock comes before a stream's turn, never after it, and a thread has one turn at a time.
@@ -62,17 +63,24 @@
 //! ## Events that ops have in common
 //!
 //! To record an event takes the driver a fourth of the time of a launch, and most are never asked for: a chain on one stream
-//! is in order without them. So *brief* ops, which take the device some microseconds at most, have an event in common, as many
-//! as come in a row: a *block*. Its event is recorded behind all of its ops that are issued by then, and the next op begins
-//! another block,
+//! is in order without them. So ops in a row have an event in common: a *block*. Its event is recorded behind all of its ops that
+//! are issued by then, and the next op begins another block,
 //!
 //! | when | by | because |
 //! |---|---|---|
 //! | another stream has to come behind one of them | who issues there, before it takes its own turn | it waits for an event |
 //! | the host asks for one of them | who asks, if it gets the turn at once; else it has the answer "not yet" | it looks at an event |
-//! | an op comes that is not brief | who issues it | it is waited for by itself |
+//! | an op comes that may not join | who issues it, before it | who waits for the block does not wait for that op |
 //! | the stream is about to wait, or foreign code is to have it | who has the turn | who waits for the block waits for nothing else |
 //! | there are 16 of them | who issued the last one | that is all that anybody waits for in vain |
+//!
+//! | op | may join |
+//! |---|---|
+//! | a *brief* one, which takes the device some microseconds at most | always: who waits for a block may as well wait for a few more |
+//! | a *lasting* one, a user's kernel or one over many bytes, whose fence takes the place of all that the block's event has: a chain in place | always: there is nobody left to ask for those before it alone |
+//! | another lasting one, which follows an op of the block | if nobody has lately asked for one before a lasting one of its block. A stream keeps such ops apart at first, and for longer after each wait in vain |
+//! | any other lasting one | never |
+//! | a copy from or to other memory, an op on a stream that was named, foreign code | its event is recorded right behind it: it will be asked for |
 //!
 //! Whoever records has the stream's turn and is inside of its context, so no op comes in between, and a thread still has one
 //! turn at a time. Who only looks never waits for the turn: a launch may hold it for as long as the device's queue is full.
@@ -84,7 +92,7 @@
 //! |---|---|---|---|
 //! | spare | happened, or never recorded | its stream's ledger owns the mark | announced, by an op about to be issued |
 //! | announced | not recorded yet | that op alone | open or recorded, in the same turn |
-//! | open | not recorded yet | brief ops of the stream join it; whoever asks has it recorded, in the stream's turn | recorded; given back, by the last holder |
+//! | open | not recorded yet | further ops of the stream join it; whoever asks has it recorded, in the stream's turn | recorded; given back, by the last holder |
 //! | recorded | recorded once | whoever holds a [`Fence`] of it queries it, or lets streams wait for it; nobody records it | known, by a query; given back, by the last holder |
 //! | known | happened, or the device has failed | as before; the outcome never changes | given back, by the last holder |
 //! | given back | recorded, and may not have happened; or not recorded | its stream's ledger | spare, when it has happened |

@@ -8,7 +8,7 @@ use crate::driver::DeviceAddress;
 use crate::error::CudaError;
 use crate::label::Label;
 use crate::memory::Block;
-use crate::streams::{Fence, Stream};
+use crate::streams::{Fence, Stream, Ties};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt;
@@ -143,7 +143,8 @@ impl DeviceBuffer {
         self.lock().parts.sole_stream(range)
     }
 
-    /// Where it lies, for an op about to be issued on this stream, and what that op has to be behind. Allocates.
+    /// Where it lies, for an op about to be issued on this stream, what that op has to be behind, and what it has to do with
+    /// those before it there. Allocates.
     ///
     /// Its lock is held over the allocation, if there is one: whoever else could want it then reads what was never
     /// written, and has to wait for the memory too. It comes before the right to issue on a stream.
@@ -153,6 +154,7 @@ impl DeviceBuffer {
         stream: &Stream,
         label: &Label,
         fences: &mut Fences,
+        mut ties: Option<&mut Ties>,
     ) -> Result<DeviceAddress, CudaError> {
         let mut state = self.lock();
         let state = &mut *state;
@@ -169,8 +171,18 @@ impl DeviceBuffer {
         let bare = state.parts.before(&access.range, access.kind, |fence| {
             if !fence.stream().is(stream) {
                 fences.push(fence.clone());
+            } else if let Some(ties) = &mut ties {
+                ties.follow(fence);
             }
         });
+        if let Some(ties) = ties {
+            let own = |fence: &Fence| fence.stream().is(stream);
+            state.parts.replaced(&access.range, access.kind, |fence| {
+                if own(fence) {
+                    ties.replace(fence);
+                }
+            });
+        }
         match &state.place {
             Backing::Own(block, home) => {
                 // The op that it was allocated for has left no fence here: it only read, or it failed, it touches

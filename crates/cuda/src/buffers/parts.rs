@@ -156,6 +156,20 @@ impl Parts {
         bare
     }
 
+    /// Tells the fences that nobody finds here any more once such an access has left its own, if they are of its stream.
+    pub(crate) fn replaced(&self, range: &Range<usize>, kind: AccessKind, mut tell: impl FnMut(&Fence)) {
+        for index in self.over(range) {
+            let part = &self.list[index];
+            if self.start(index) < range.start || part.end > range.end {
+                continue; // the other half keeps them
+            }
+            part.readers.iter().for_each(&mut tell);
+            if kind != AccessKind::Read {
+                part.writers.iter().for_each(&mut tell);
+            }
+        }
+    }
+
     /// The fences that a mutation of the whole has to be behind, and so the free.
     pub(crate) fn all(&self) -> SmallVec<[Fence; 4]> {
         let mut all = SmallVec::new();

@@ -4,7 +4,8 @@
 //! 2. *Prepare* the buffers: allocate what lies nowhere yet, collect the fences that the accesses ask for.
 //! 3. Take the stream's *turn*; make it *wait* for those fences that it is not behind already.
 //! 4. *Issue*: calls of the driver that put work on the stream.
-//! 5. *Record* an event behind it, unless it is brief; give the turn back, and leave the fence with the buffers.
+//! 5. *Record* an event behind it, unless that can wait until somebody asks; give the turn back, and leave the fence with the
+//!    buffers.
 //!
 //! Foreign code, which issues on the stream while it holds locks of its own, gets in between [`Device::begin`] (1 to
 //! 3) and [`Begun::finish`] (5) without the turn: others may get in too, and its fence then stands for their work as
@@ -16,7 +17,7 @@ use crate::devices::Device;
 use crate::driver::{DeviceAddress, Driver};
 use crate::error::{CudaError, DriverError};
 use crate::label::Label;
-use crate::streams::{Entered, Fence, Mark, Span, Stream, Turn};
+use crate::streams::{Entered, Fence, Mark, Marking, Span, Stream, Ties, Turn};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -50,10 +51,18 @@ fn follow<'s>(stream: &'s Stream, fences: &Fences) -> Result<Turn<'s>, CudaError
     Ok(turn)
 }
 
-fn prepare(request: &Request<'_>, stream: &Stream) -> Result<(Addresses, Fences), CudaError> {
+#[inline]
+fn prepare(
+    request: &Request<'_>,
+    stream: &Stream,
+    mut ties: Option<&mut Ties>,
+) -> Result<(Addresses, Fences), CudaError> {
     let (mut addresses, mut fences) = (Addresses::new(), Fences::new());
-    for access in request.accesses {
-        addresses.push(access.buffer.prepare(access, stream, request.label, &mut fences)?);
+    for (at, access) in request.accesses.iter().enumerate() {
+        // A fence is replaced once.
+        let is_first = || !request.accesses[..at].iter().any(|other| Arc::ptr_eq(&other.buffer, &access.buffer));
+        let ties = ties.as_deref_mut().filter(|_| is_first());
+        addresses.push(access.buffer.prepare(access, stream, request.label, &mut fences, ties)?);
     }
     Ok((addresses, fences))
 }
@@ -82,16 +91,21 @@ impl Device {
         let label = &request.label.of_running(request.place);
         let request = &Request { label, ..*request };
         let stream = self.choose(request)?;
-        let (addresses, fences) = prepare(request, &stream)?;
+        let marking = request.marking();
+        let mut ties = (marking == Marking::Lasting).then(Ties::default);
+        let (addresses, fences) = prepare(request, &stream, ties.as_mut())?;
         let driver = self.context().driver();
         let issuing = Issuing { driver, stream: &stream, addresses: &addresses, label };
         let mut turn = follow(&stream, &fences)?;
+        if let Some(ties) = &ties {
+            turn.part(ties)?;
+        }
         let announced = turn.announce(label)?;
         let span = turn.begin_span(label, request.moves as u64);
         let outcome = work(&issuing);
         turn.end_span(span);
         // Whatever the outcome: some of the work may be on its way.
-        let fence = turn.leave(announced, label, request.brief && request.stream.is_none());
+        let fence = turn.leave(announced, label, marking);
         drop(turn);
         if let Ok(fence) = &fence {
             issued(request.accesses, fence);
@@ -105,7 +119,7 @@ impl Device {
         let stream = self.choose(request)?;
         let (label, accesses) = (request.label.of_running(request.place), request.accesses);
         let request = &Request { label: &label, ..*request };
-        let (addresses, fences) = prepare(request, &stream)?;
+        let (addresses, fences) = prepare(request, &stream, None)?;
         let mut turn = follow(&stream, &fences)?;
         turn.close()?;
         let taken = Some(stream.take_mark(&label)?);
@@ -153,7 +167,7 @@ impl Begun<'_> {
         let mut turn = self.stream.turn();
         turn.end_span(self.span.take());
         let announced = turn.announce_taken(taken, &self.label);
-        let fence = turn.leave(announced, &self.label, false)?;
+        let fence = turn.leave(announced, &self.label, Marking::Now)?;
         drop(turn);
         issued(self.accesses, &fence);
         Ok(fence)

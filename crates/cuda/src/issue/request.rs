@@ -3,7 +3,7 @@
 use crate::buffers::BufferAccess;
 use crate::devices::Lane;
 use crate::label::Label;
-use crate::streams::Stream;
+use crate::streams::{Marking, Stream};
 
 /// A device goes over so many bytes in some microseconds.
 pub const BRIEF: usize = 1 << 20;
@@ -25,7 +25,8 @@ pub struct Request<'a> {
     pub place: u64,
     /// Bytes that it moves, if it is a copy; for traces.
     pub moves: usize,
-    /// Whether it takes the device some microseconds at most: who waits for such an op may as well wait for a few more.
+    /// Whether it takes the device some microseconds at most: who waits for such an op may as well wait for a few more. Others
+    /// last, for all that is known.
     pub brief: bool,
 }
 
@@ -34,6 +35,17 @@ impl<'a> Request<'a> {
     #[must_use]
     pub const fn new(label: &'a Label, accesses: &'a [BufferAccess]) -> Self {
         Self { label, accesses, lane: Lane::Compute, priority: 0, stream: None, place: 0, moves: 0, brief: false }
+    }
+
+    /// When the event behind it is recorded. What comes or goes by a copy is wanted on another stream or by the host, and who
+    /// names a stream may look at it.
+    #[inline]
+    pub(crate) const fn marking(&self) -> Marking {
+        match (self.stream, self.lane) {
+            (None, _) if self.brief => Marking::Brief,
+            (None, Lane::Compute) => Marking::Lasting,
+            _ => Marking::Now,
+        }
     }
 
     /// The same on this lane.

@@ -3,6 +3,7 @@
 use super::context::Context;
 use super::fence::{Fence, Mark};
 use super::ledger::Ledger;
+use super::order::{Marking, Order, Ties};
 use super::retired::Retired;
 use crate::driver::StreamHandle;
 use crate::error::{CudaError, DriverError};
@@ -11,20 +12,6 @@ use crate::memory::{Block, KeptBlocks};
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
-
-/// Ops that have an event in common, at most.
-const BLOCK: u64 = 16;
-
-/// What only who has the turn knows.
-#[derive(Default)]
-struct Order {
-    /// For each stream, by number, the newest of its fences that this one is behind.
-    behind: Vec<u64>,
-    /// The event of the ops that have none recorded behind them yet, as long as one of them has a fence.
-    open: Weak<Mark>,
-    /// How many ops that are.
-    unmarked: u64,
-}
 
 struct Inner {
     context: Arc<Context>,
@@ -284,13 +271,13 @@ impl<'s> Turn<'s> {
     /// Makes a fence behind all that is on the stream now.
     pub(crate) fn record(&mut self, label: &Label) -> Result<Fence, CudaError> {
         let announced = self.announce(label)?;
-        self.leave(announced, label, false)
+        self.leave(announced, label, Marking::Now)
     }
 
     /// The fence of an op that is about to be issued, which cannot end up without an event from here on.
     #[inline]
     pub(crate) fn announce(&mut self, label: &Label) -> Result<Fence, CudaError> {
-        let (stream, open) = (self.stream, self.order.open.upgrade());
+        let (stream, open) = (self.stream, self.order.open());
         let mut ledger = stream.ledger();
         let mark = open.map_or_else(|| ledger.take(stream.context().driver()), Ok);
         let number = if mark.is_ok() { ledger.announce(label) } else { 0 };
@@ -300,7 +287,7 @@ impl<'s> Turn<'s> {
 
     /// The same with an event that was taken before.
     pub(crate) fn announce_taken(&mut self, taken: Arc<Mark>, label: &Label) -> Fence {
-        let open = self.order.open.upgrade();
+        let open = self.order.open();
         let number = self.stream.ledger().announce(label);
         let mark = match open {
             Some(mark) => {
@@ -321,16 +308,13 @@ impl<'s> Turn<'s> {
         Fence::new(mark, number)
     }
 
-    /// Leaves the fence of what was announced last, in the same turn. Its event is recorded now, unless the op is `brief`:
-    /// then only when somebody asks for it, or when there are as many such ops as have one in common.
+    /// Leaves the fence of what was announced last, in the same turn. Its event is recorded now, when somebody asks for it, or
+    /// when there are as many ops as have one in common.
     #[inline]
-    pub(crate) fn leave(&mut self, fence: Fence, label: &Label, brief: bool) -> Result<Fence, CudaError> {
-        self.order.unmarked += 1;
+    pub(crate) fn leave(&mut self, fence: Fence, label: &Label, marking: Marking) -> Result<Fence, CudaError> {
         // Who made a stream may capture on it, or let it go, at any time.
-        if brief && self.stream.0.keeper.is_none() && self.order.unmarked < BLOCK {
-            if self.order.open.strong_count() == 0 {
-                self.order.open = Arc::downgrade(fence.mark());
-            }
+        let marking = if self.stream.0.keeper.is_some() { Marking::Now } else { marking };
+        if self.order.stays_open(&fence, marking) {
             return Ok(fence);
         }
         match self.record_mark(fence.mark()) {
@@ -338,7 +322,7 @@ impl<'s> Turn<'s> {
             Err(error) => {
                 // Before the number is taken back: this op may be to blame for a fault, and is named by its number.
                 let error = self.stream.context().refused(label, error);
-                self.order.unmarked -= 1;
+                self.order.retract();
                 self.stream.ledger().retract();
                 Err(error)
             }
@@ -348,9 +332,14 @@ impl<'s> Turn<'s> {
     /// Records the event of the ops that have none yet, if somebody may ask for it: before a wait, so that who waits for
     /// them waits for nothing else, and before foreign code has the stream.
     pub(crate) fn close(&mut self) -> Result<(), CudaError> {
-        let Some(mark) = self.order.open.upgrade() else { return Ok(()) };
+        let Some(mark) = self.order.open() else { return Ok(()) };
         let open = Fence::new(mark, self.stream.ledger().announced());
         self.record_behind(&open)
+    }
+
+    /// Sees to it that who waits for what is on the stream does not wait in vain for a lasting op, which comes next.
+    pub(crate) fn part(&mut self, ties: &Ties) -> Result<(), CudaError> {
+        if self.order.may_join(ties) { Ok(()) } else { self.close() }
     }
 
     /// Records the event of a fence, if that is not done.
@@ -358,6 +347,7 @@ impl<'s> Turn<'s> {
         if fence.mark().behind().is_some() {
             return Ok(());
         }
+        self.order.asked_for(fence);
         self.record_mark(fence.mark()).map(drop).map_err(|error| self.stream.refused(fence, error))
     }
 
@@ -368,8 +358,7 @@ impl<'s> Turn<'s> {
         unsafe { stream.context().driver().record_event(event, stream.handle()) }?;
         let number = stream.ledger().note_recorded(event);
         mark.is_behind(number);
-        self.order.open = Weak::new();
-        self.order.unmarked = 0;
+        self.order.marked();
         Ok(number)
     }
 }

@@ -1,4 +1,4 @@
-//! Blocks: brief ops in a row have an event in common, which is recorded when somebody asks for it.
+//! Blocks: ops in a row have an event in common, which is recorded when somebody asks for it.
 
 use crate::{Machine, WORDS, Watchdog};
 use std::sync::Arc;
@@ -27,20 +27,74 @@ fn writer(array: &crate::Array) -> Fence {
     array.buffer.writer().expect("it was issued")
 }
 
-/// `c = a + b`, again and again, on one stream: launches, and an event for each sixteen of them.
+/// `c += c`, again and again, on one stream: launches, and an event for each sixteen of them; brief ones and lasting ones.
 #[test]
-fn a_chain_of_brief_ops_is_launches() {
-    let _watchdog = Watchdog::new("a chain of brief ops is launches");
+fn a_chain_in_place_is_launches() {
+    let _watchdog = Watchdog::new("a chain in place is launches");
     let machine = Machine::new(Settings::default(), 0);
     let (x, out) = (machine.array(0, WORDS), machine.array(0, WORDS));
     machine.fill(&x, 1);
     machine.launch("scale", &out, &x, 2);
-    let (long, short) = (160, 15);
-    for (ops, factor, records) in [(long, 2, long), (long, 1, long / 16), (short, 3, 0)] {
+    // Whose event is open before, and is not asked for: that of the fill, which it shares with the first launch.
+    writer(&out).wait(&mut Wait::default()).expect("no fault");
+    for (ops, factor, records) in [(160, 2, 10), (160, 1, 10), (15, 3, 0), (1, 2, 1)] {
         let calls = Calls::new(&machine);
         (0..ops).for_each(|_| machine.launch("axpy", &out, &out, factor));
         assert_eq!(calls.count(), [ops, records, 0], "factor {factor}");
     }
+    machine.driver.run_until_idle();
+    machine.check();
+}
+
+/// What lasts has an event of its own where somebody could ask for what was before it: none waits in vain.
+#[test]
+fn lasting_ops_that_follow_nobody_are_waited_for_alone() {
+    let _watchdog = Watchdog::new("lasting ops that follow nobody are waited for alone");
+    let machine = Machine::new(Settings::default(), 0);
+    let x = machine.array(0, WORDS);
+    machine.fill(&x, 1);
+    writer(&x).wait(&mut Wait::default()).expect("no fault");
+    let outs: Vec<_> = (0..40).map(|_| machine.array(0, WORDS)).collect();
+    outs.iter().for_each(|out| machine.launch("scale", out, &x, 2));
+    let stream = |out: &crate::Array| writer(out).stream().number();
+    let before_last = outs[..39].iter().rfind(|out| stream(out) == stream(&outs[39])).expect("few streams");
+    let calls = Calls::new(&machine);
+    writer(before_last).wait(&mut Wait::default()).expect("no fault");
+    assert_eq!(calls.count(), [0, 0, 0], "it was recorded before the last one");
+    writer(&outs[39]).wait(&mut Wait::default()).expect("no fault");
+    assert_eq!(calls.count(), [0, 1, 0]);
+    machine.check();
+}
+
+/// A chain of lasting ops through memory that is kept: apart at first, then in blocks, and apart for longer each time that
+/// somebody has waited in vain.
+#[test]
+fn lasting_ops_in_a_chain_share_events_while_nobody_waits_in_vain() {
+    let _watchdog = Watchdog::new("lasting ops in a chain share events while nobody waits in vain");
+    let machine = Machine::new(Settings::default(), 0);
+    let first = machine.array(0, WORDS);
+    machine.fill(&first, 1);
+    let mut chain = vec![first];
+    let mut grow = |ops: usize| {
+        let calls = Calls::new(&machine);
+        for _ in 0..ops {
+            let next = machine.array(0, WORDS);
+            machine.launch("scale", &next, &chain[chain.len() - 1], 2);
+            chain.push(next);
+        }
+        let records = calls.count()[1];
+        (records, writer(&chain[chain.len() - 2]))
+    };
+    let (apart, _) = grow(64);
+    assert_eq!(apart, 64, "each has one, recorded before the next");
+    let (shared, middle) = grow(16 * 5 + 8);
+    assert_eq!(shared, 5);
+    middle.wait(&mut Wait::default()).expect("no fault");
+    assert_eq!(grow(64).0, 63, "the first one begins a block");
+    assert_eq!(grow(160).0, 10 + 1, "the last of those apart, and in blocks again");
+    let (_, middle) = grow(2);
+    middle.wait(&mut Wait::default()).expect("no fault");
+    assert_eq!(grow(256).0, 255, "four times as long");
     machine.driver.run_until_idle();
     machine.check();
 }

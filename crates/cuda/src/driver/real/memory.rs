@@ -9,6 +9,15 @@ use std::ptr::{self, NonNull};
 /// Pinned memory that all contexts know as such.
 const PORTABLE: u32 = 1;
 
+// What newer headers have in the same places: `tests/cuda/test_cuda_header.py` looks there.
+const _: () = assert!(
+    size_of::<sys::CUmemPoolProps>() == 88
+        && std::mem::offset_of!(sys::CUmemPoolProps, allocType) == 0
+        && std::mem::offset_of!(sys::CUmemPoolProps, location) == 8
+        && size_of::<sys::CUmemLocation>() == 8
+        && size_of::<sys::CUmemAccessDesc>() == 12
+);
+
 impl RealDriver {
     fn on(&self, device: usize) -> sys::CUmemLocation {
         sys::CUmemLocation { type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE, id: self.devices[device] }
