@@ -38,6 +38,15 @@ CONVOLUTIONS: list[tuple[Any, Any, dict[str, Any]]] = [
     ((1, 2, 4, 5, 4), (3, 2, 2, 3, 2), {"padding": 1, "stride": (1, 2, 1)}),
     ((0, 2, 5, 5), (3, 2, 3, 3), {}),
     ((70, 3, 12, 12), (20, 3, 5, 5), {}),
+    # Few channels and rows of more than a vector: of one, of several, with and without what is left of either.
+    ((3, 1, 18, 28), (20, 1, 5, 5), {}),
+    ((3, 1, 16), (1, 1, 5), {}),
+    ((2, 4, 7, 33), (13, 4, 3, 2), {"padding": ((2, 0), (3, 5)), "stride": (2, 1), "dilation": (1, 3)}),
+    ((2, 2, 5, 6, 47), (9, 2, 2, 3, 4), {"padding": 1, "stride": (1, 2, 1), "dilation": (2, 1, 3)}),
+    # Channels and filters beside what vectors have.
+    ((5, 17, 12, 12), (50, 17, 3, 3), {"padding": 1}),
+    ((5, 16, 11, 9), (15, 16, 3, 3), {"stride": 2}),
+    ((3, 15, 6, 7, 8), (17, 15, 2, 2, 3), {"padding": ((0, 1), (1, 0), (1, 1)), "dilation": (1, 2, 1)}),
 ]
 
 

@@ -1,8 +1,12 @@
-//! Convolutions of plain arrays of float32: primitives for the layouts that the library likes, and reorders between these
-//! and plain ones.
+//! Convolutions of plain arrays of float32: primitives for the layouts that they are fast in, and what lies between these and
+//! plain ones.
+//!
+//! The library is asked for the layout that it likes: blocks of as many channels as a vector has. Where it would fill these up, and
+//! compute what nobody asked for, results have their channels last, if it has code for that, and it chooses that of the data.
 
 use crate::library::Library;
 use crate::memory::{Description, dims, with_own};
+use crate::operand::{Operand, is_data};
 use crate::primitive::{Planned, Primitive};
 use crate::sys::{DIRECT, Dims, FORWARD_TRAINING, Handle, arg, query};
 use std::ffi::c_int;
@@ -46,48 +50,8 @@ pub struct Shape {
     pub bias: bool,
 }
 
-/// One operand: as it is given, as the primitive wants it, and what is between.
-struct Operand {
-    which: c_int,
-    plain: Description,
-    wanted: Description,
-    reorder: Option<Primitive>,
-    /// How many channels lie side by side where it is as wanted, if that is all there is to it.
-    lanes: Option<usize>,
-}
-
 /// Of a convolution's first, second and last operand: whether it is given as the primitive wants it, rather than plain.
 pub type AsWanted = [bool; 3];
-
-impl Operand {
-    fn input(library: &'static Library, which: c_int, lengths: &[usize], wanted: Description) -> Result<Self, i32> {
-        let plain = Description::plain(library, lengths)?;
-        let reorder = if plain.is_same(&wanted) { None } else { Some(Primitive::reorder(library, &plain, &wanted)?) };
-        let lanes = wanted.lanes(lengths);
-        Ok(Self { which, plain, wanted, reorder, lanes })
-    }
-
-    fn output(library: &'static Library, which: c_int, lengths: &[usize], wanted: Description) -> Result<Self, i32> {
-        let plain = Description::plain(library, lengths)?;
-        let reorder = if plain.is_same(&wanted) { None } else { Some(Primitive::reorder(library, &wanted, &plain)?) };
-        let lanes = wanted.lanes(lengths);
-        Ok(Self { which, plain, wanted, reorder, lanes })
-    }
-
-    /// What is between, if it is given like this.
-    fn reorder(&self, as_wanted: bool) -> Option<&Primitive> {
-        if as_wanted { None } else { self.reorder.as_ref() }
-    }
-
-    /// How many bytes of memory between it takes.
-    fn between(&self, as_wanted: bool) -> usize {
-        if self.reorder(as_wanted).is_some() { self.wanted.bytes() } else { 0 }
-    }
-
-    fn scratch(&self) -> usize {
-        self.reorder.as_ref().map_or(0, Primitive::scratch)
-    }
-}
 
 /// A convolution as the library describes it: lengths of its operands; steps, spreads and paddings along spatial axes.
 struct Geometry {
@@ -98,6 +62,7 @@ struct Geometry {
     dilation: Dims,
     before: Dims,
     after: Dims,
+    bias: bool,
 }
 
 impl Geometry {
@@ -124,7 +89,84 @@ impl Geometry {
             })[skip..],
         )
         .0;
-        Self { data, weights, results, stride, dilation, before, after }
+        Self { data, weights, results, stride, dilation, before, after, bias: shape.bias }
+    }
+
+    /// The primitive of a product of results that lie like this; data and weights lie as the library likes.
+    fn plan(&self, library: &'static Library, product: Product, results: &Description) -> Result<Planned, i32> {
+        let functions = &library.functions;
+        let data = Description::any(library, &self.data)?;
+        let weights = Description::any(library, &self.weights)?;
+        let bias = self.bias(library)?;
+        let none: Handle = ptr::null_mut();
+        let bias = bias.as_ref().map_or(none, |bias| bias.handle);
+        let forward = Planned::make(library, |handle, attributes| {
+            // SAFETY: descriptions and arrays live; the handle is written to.
+            unsafe {
+                (functions.forward)(
+                    handle,
+                    library.engine,
+                    FORWARD_TRAINING,
+                    DIRECT,
+                    data.handle,
+                    weights.handle,
+                    bias,
+                    results.handle,
+                    self.stride.as_ptr(),
+                    self.dilation.as_ptr(),
+                    self.before.as_ptr(),
+                    self.after.as_ptr(),
+                    attributes,
+                )
+            }
+        })?;
+        match product {
+            Product::Results => Ok(forward),
+            Product::Data => Planned::make(library, |handle, attributes| {
+                // SAFETY: as above.
+                unsafe {
+                    (functions.backward_data)(
+                        handle,
+                        library.engine,
+                        DIRECT,
+                        data.handle,
+                        weights.handle,
+                        results.handle,
+                        self.stride.as_ptr(),
+                        self.dilation.as_ptr(),
+                        self.before.as_ptr(),
+                        self.after.as_ptr(),
+                        forward.handle,
+                        attributes,
+                    )
+                }
+            }),
+            Product::Weights => Planned::make(library, |handle, attributes| {
+                // SAFETY: as above.
+                unsafe {
+                    (functions.backward_weights)(
+                        handle,
+                        library.engine,
+                        DIRECT,
+                        data.handle,
+                        weights.handle,
+                        none,
+                        results.handle,
+                        self.stride.as_ptr(),
+                        self.dilation.as_ptr(),
+                        self.before.as_ptr(),
+                        self.after.as_ptr(),
+                        forward.handle,
+                        attributes,
+                    )
+                }
+            }),
+        }
+    }
+
+    /// The description of the bias, if there is one.
+    fn bias(&self, library: &'static Library) -> Result<Option<Description>, i32> {
+        self.bias.then(|| Description::plain(library, &[self.results[1]])).transpose()
     }
 }
 
@@ -141,95 +183,45 @@ impl Compiled {
     /// Compiles one; the library's answer, if it refuses.
     pub fn new(library: &'static Library, product: Product, shape: &Shape) -> Result<Self, i32> {
         library.alone();
-        let Geometry { data, weights, results, stride, dilation, before, after } = Geometry::of(shape);
-        let any = |lengths: &[usize]| Description::any(library, lengths);
-        let plain = |lengths: &[usize]| Description::plain(library, lengths);
-        let (any_data, any_weights, any_results) = (any(&data)?, any(&weights)?, any(&results)?);
-        let bias = if shape.bias { Some(plain(&[shape.filters])?) } else { None };
-        let functions = &library.functions;
-        let forward = Planned::make(library, |handle, attributes| {
-            let bias = bias.as_ref().map_or(ptr::null_mut(), |bias| bias.handle);
-            // SAFETY: descriptions and arrays live; the handle is written to.
-            unsafe {
-                (functions.forward)(
-                    handle,
-                    library.engine,
-                    FORWARD_TRAINING,
-                    DIRECT,
-                    any_data.handle,
-                    any_weights.handle,
-                    bias,
-                    any_results.handle,
-                    stride.as_ptr(),
-                    dilation.as_ptr(),
-                    before.as_ptr(),
-                    after.as_ptr(),
-                    attributes,
-                )
+        let own = Geometry::of(shape);
+        // What the first, the second and the last operand are, what is asked for them, and their lengths.
+        let (data, weights, results) = (&own.data, &own.weights, &own.results);
+        let operands = match product {
+            Product::Results => {
+                [(arg::SRC, query::SRC, data), (arg::WEIGHTS, query::WEIGHTS, weights), (arg::DST, query::DST, results)]
             }
-        })?;
-        let none: Handle = ptr::null_mut();
-        let planned = match product {
-            Product::Results => forward,
-            Product::Data => Planned::make(library, |handle, attributes| {
-                // SAFETY: as above.
-                unsafe {
-                    (functions.backward_data)(
-                        handle,
-                        library.engine,
-                        DIRECT,
-                        any_data.handle,
-                        any_weights.handle,
-                        any_results.handle,
-                        stride.as_ptr(),
-                        dilation.as_ptr(),
-                        before.as_ptr(),
-                        after.as_ptr(),
-                        forward.handle,
-                        attributes,
-                    )
-                }
-            })?,
-            Product::Weights => Planned::make(library, |handle, attributes| {
-                // SAFETY: as above.
-                unsafe {
-                    (functions.backward_weights)(
-                        handle,
-                        library.engine,
-                        DIRECT,
-                        any_data.handle,
-                        any_weights.handle,
-                        none,
-                        any_results.handle,
-                        stride.as_ptr(),
-                        dilation.as_ptr(),
-                        before.as_ptr(),
-                        after.as_ptr(),
-                        forward.handle,
-                        attributes,
-                    )
-                }
-            })?,
+            Product::Data => [
+                (arg::DIFF_DST, query::DIFF_DST, results),
+                (arg::WEIGHTS, query::WEIGHTS, weights),
+                (arg::DIFF_SRC, query::DIFF_SRC, data),
+            ],
+            Product::Weights => [
+                (arg::SRC, query::SRC, data),
+                (arg::DIFF_DST, query::DIFF_DST, results),
+                (arg::DIFF_WEIGHTS, query::DIFF_WEIGHTS, weights),
+            ],
         };
-        let wants = |what| planned.wants(what);
-        let (first, second, out) = match product {
-            Product::Results => (
-                Operand::input(library, arg::SRC, &data, wants(query::SRC)?)?,
-                Operand::input(library, arg::WEIGHTS, &weights, wants(query::WEIGHTS)?)?,
-                Operand::output(library, arg::DST, &results, wants(query::DST)?)?,
-            ),
-            Product::Data => (
-                Operand::input(library, arg::DIFF_DST, &results, wants(query::DIFF_DST)?)?,
-                Operand::input(library, arg::WEIGHTS, &weights, wants(query::WEIGHTS)?)?,
-                Operand::output(library, arg::DIFF_SRC, &data, wants(query::DIFF_SRC)?)?,
-            ),
-            Product::Weights => (
-                Operand::input(library, arg::SRC, &data, wants(query::SRC)?)?,
-                Operand::input(library, arg::DIFF_DST, &results, wants(query::DIFF_DST)?)?,
-                Operand::output(library, arg::DIFF_WEIGHTS, &weights, wants(query::DIFF_WEIGHTS)?)?,
-            ),
+        let liked = own.plan(library, product, &Description::any(library, results)?)?;
+        let fills_up = |&(which, what, lengths): &(c_int, c_int, &Vec<usize>)| {
+            is_data(which) && liked.wants(what).is_ok_and(|wanted| wanted.is_filled_up(lengths))
         };
-        Ok(Self { primitive: planned.compile()?, first, second, bias, out })
+        let last = if shape.groups == 1 && operands.iter().any(fills_up) {
+            own.plan(library, product, &Description::channels_last(library, results)?).ok()
+        } else {
+            None
+        };
+        let planned = last.filter(Planned::is_made_for_it).unwrap_or(liked);
+        let [first, second, out] = operands;
+        let operand = |(which, what, lengths): (c_int, c_int, &Vec<usize>), is_output| {
+            Operand::new(library, which, lengths, planned.wants(what)?, is_output)
+        };
+        Ok(Self {
+            primitive: planned.compile()?,
+            first: operand(first, false)?,
+            second: operand(second, false)?,
+            bias: own.bias(library)?,
+            out: operand(out, true)?,
+        })
     }
 
     /// How many bytes its second operand takes in the layout that it likes; 0 if that is the plain one.
@@ -242,10 +234,7 @@ impl Compiled {
     /// data, and for layouts that are not just that.
     #[must_use]
     pub fn lanes(&self) -> [Option<usize>; 3] {
-        [&self.first, &self.second, &self.out].map(|operand| {
-            let is_data = !matches!(operand.which, arg::WEIGHTS | arg::DIFF_WEIGHTS);
-            operand.lanes.filter(|_| is_data)
-        })
+        [&self.first, &self.second, &self.out].map(Operand::lanes)
     }
 
     /// Whether its second operand has the layout of another's.
@@ -260,11 +249,9 @@ impl Compiled {
     ///
     /// The pointers are to an array of its shape, and to as many bytes as it takes, aligned to 64.
     pub unsafe fn prepare(&self, second: *mut u8, to: *mut u8) -> Result<(), i32> {
-        let Some(reorder) = &self.second.reorder else { return Ok(()) };
-        with_own([reorder.scratch()], |[scratch]| {
-            let operands = [(arg::SRC, &self.second.plain, second), (arg::DST, &self.second.wanted, to)];
+        with_own([self.second.scratch()], |[scratch]| {
             // SAFETY: the caller's promise.
-            unsafe { reorder.run(&operands, scratch) }
+            unsafe { self.second.lay_out(second, to, scratch) }
         })
     }
 
@@ -284,20 +271,22 @@ impl Compiled {
         as_wanted: AsWanted,
     ) -> Result<(), i32> {
         let [of_first, of_second, of_out] = as_wanted;
+        let of_second = of_second || prepared.is_some();
         let scratch = [self.primitive.scratch(), self.first.scratch(), self.second.scratch(), self.out.scratch()];
         let scratch = scratch.into_iter().max().unwrap_or(0);
         let between = [self.first.between(of_first), self.second.between(of_second), self.out.between(of_out), scratch];
         with_own(between, |[first_between, second_between, out_between, scratch]| {
             let take = |operand: &Operand, as_wanted, given: *mut u8, between: *mut u8| -> Result<*mut u8, i32> {
-                let Some(reorder) = operand.reorder(as_wanted) else { return Ok(given) };
-                let operands = [(arg::SRC, &operand.plain, given), (arg::DST, &operand.wanted, between)];
+                if !operand.is_between(as_wanted) {
+                    return Ok(given);
+                }
                 // SAFETY: the caller's promise; the memory between is this thread's.
-                unsafe { reorder.run(&operands, scratch) }.map(|()| between)
+                unsafe { operand.lay_out(given, between, scratch) }.map(|()| between)
             };
             let first = take(&self.first, of_first, first, first_between)?;
-            let second = prepared.map_or_else(|| take(&self.second, of_second, second, second_between), Ok)?;
-            let back = self.out.reorder(of_out);
-            let written = if back.is_some() { out_between } else { out };
+            let second = take(&self.second, of_second, prepared.unwrap_or(second), second_between)?;
+            let goes_back = self.out.is_between(of_out);
+            let written = if goes_back { out_between } else { out };
             let bias = self.bias.as_ref().map(|description| (arg::BIAS, description, bias));
             let operands: Vec<_> = [
                 (self.first.which, &self.first.wanted, first),
@@ -309,10 +298,9 @@ impl Compiled {
             .collect();
             // SAFETY: as above.
             unsafe { self.primitive.run(&operands, scratch) }?;
-            if let Some(reorder) = back {
-                let operands = [(arg::SRC, &self.out.wanted, written), (arg::DST, &self.out.plain, out)];
+            if goes_back {
                 // SAFETY: as above.
-                unsafe { reorder.run(&operands, scratch) }?;
+                unsafe { self.out.give_back(written, out, scratch) }?;
             }
             Ok(())
         })

@@ -20,12 +20,22 @@ unsafe impl Sync for Description {}
 impl Description {
     /// Of a dense array.
     pub(crate) fn plain(library: &'static Library, lengths: &[usize]) -> Result<Self, i32> {
+        Self::dense(library, lengths, (0..lengths.len()).rev())
+    }
+
+    /// Of dense data whose channels, along the second axis, lie side by side: element by element.
+    pub(crate) fn channels_last(library: &'static Library, lengths: &[usize]) -> Result<Self, i32> {
+        Self::dense(library, lengths, [1].into_iter().chain((2..lengths.len()).rev()).chain([0]))
+    }
+
+    /// Of a dense array whose axes come in this order, the closest elements first.
+    fn dense(library: &'static Library, lengths: &[usize], axes: impl Iterator<Item = usize>) -> Result<Self, i32> {
         let (dims, count) = dims(lengths);
         let mut strides: Dims = [0; 12];
         let mut step = 1;
-        for (at, &length) in lengths.iter().enumerate().rev() {
-            strides[at] = step;
-            step *= i64::try_from(length).unwrap_or(i64::MAX).max(1);
+        for axis in axes {
+            strides[axis] = step;
+            step *= i64::try_from(lengths[axis]).unwrap_or(i64::MAX).max(1);
         }
         let mut handle = ptr::null_mut();
         // SAFETY: both arrays have twelve numbers, of which `count` are read; the handle is written to.
@@ -81,12 +91,17 @@ impl Description {
     /// Nothing if they lie otherwise, or are filled up.
     pub(crate) fn lanes(&self, lengths: &[usize]) -> Option<usize> {
         let rank = usize::try_from(self.number(query::RANK)?).ok()?;
-        let blocks = (self.number(query::BLOCKS)?, self.numbers(query::BLOCK_AXES)?[0]);
-        if rank != lengths.len() || blocks != (1, 1) {
+        let (padded, strides) = (self.numbers(query::PADDED)?, self.numbers(query::STRIDES)?);
+        let width = match self.number(query::BLOCKS)? {
+            0 if strides[1] == 1 => lengths[1],
+            1 if self.numbers(query::BLOCK_AXES)?[0] == 1 => {
+                usize::try_from(self.numbers(query::BLOCK_LENGTHS)?[0]).ok()?
+            }
+            _ => return None,
+        };
+        if rank != lengths.len() || width < 2 {
             return None;
         }
-        let width = usize::try_from(self.numbers(query::BLOCK_LENGTHS)?[0]).ok().filter(|width| *width > 1)?;
-        let (padded, strides) = (self.numbers(query::PADDED)?, self.numbers(query::STRIDES)?);
         let mut step = width;
         for axis in (0..rank).rev() {
             let length = if axis == 1 { lengths[1] / width } else { lengths[axis] };
@@ -97,6 +112,16 @@ impl Description {
             step *= length;
         }
         Some(width)
+    }
+
+    /// Whether no axis lies in blocks.
+    pub(crate) fn is_without_blocks(&self) -> bool {
+        self.number(query::BLOCKS) == Some(0)
+    }
+
+    /// Whether there are more channels, along the second axis, than data of these lengths have.
+    pub(crate) fn is_filled_up(&self, lengths: &[usize]) -> bool {
+        self.numbers(query::PADDED).is_some_and(|padded| usize::try_from(padded[1]) != Ok(lengths[1]))
     }
 
     pub(crate) fn is_same(&self, other: &Self) -> bool {

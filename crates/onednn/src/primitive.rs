@@ -3,7 +3,7 @@
 use crate::library::Library;
 use crate::memory::Description;
 use crate::sys::{Argument, Handle, SUCCESS, USER_SCRATCHPAD, arg, query};
-use std::ffi::c_int;
+use std::ffi::{CStr, c_char, c_int};
 use std::ptr;
 
 /// A primitive's description, for as long as it is looked at.
@@ -37,6 +37,20 @@ impl Planned {
         // SAFETY: the description lives, and what it lends lives as long.
         let lent = unsafe { (self.library.functions.pd_query_md)(self.handle, what, 0) };
         if lent.is_null() { Err(-1) } else { Description::lent(self.library, lent) }
+    }
+
+    /// Whether it is code made for just this, rather than products of columns or a loop for any layout.
+    pub(crate) fn is_made_for_it(&self) -> bool {
+        let mut name: *const c_char = ptr::null();
+        // SAFETY: the description lives, and what is asked for is a string, which it lends.
+        unsafe {
+            let status = (self.library.functions.pd_query)(self.handle, query::NAME, 0, (&raw mut name).cast());
+            if status != SUCCESS || name.is_null() {
+                return false;
+            }
+            let name = CStr::from_ptr(name).to_bytes();
+            [&b"jit"[..], b"brg"].iter().any(|start| name.starts_with(start))
+        }
     }
 
     /// Compiles it.

@@ -23,6 +23,7 @@ pub(crate) const USER_SCRATCHPAD: c_int = 1;
 pub(crate) mod query {
     use std::ffi::c_int;
 
+    pub(crate) const NAME: c_int = 8;
     pub(crate) const STRIDES: c_int = 14;
     pub(crate) const SRC: c_int = 129;
     pub(crate) const DIFF_SRC: c_int = 130;
@@ -116,6 +117,7 @@ functions! {
     backward_data: b"dnnl_convolution_backward_data_primitive_desc_create\0", fn(*mut Handle, Handle, c_int, Handle, Handle, Handle, *const i64, *const i64, *const i64, *const i64, Handle, Handle) -> Status;
     backward_weights: b"dnnl_convolution_backward_weights_primitive_desc_create\0", fn(*mut Handle, Handle, c_int, Handle, Handle, Handle, Handle, *const i64, *const i64, *const i64, *const i64, Handle, Handle) -> Status;
     pd_destroy: b"dnnl_primitive_desc_destroy\0", fn(Handle) -> Status;
+    pd_query: b"dnnl_primitive_desc_query\0", fn(Handle, c_int, c_int, *mut c_void) -> Status;
     pd_query_md: b"dnnl_primitive_desc_query_md\0", fn(Handle, c_int, c_int) -> Handle;
     primitive_create: b"dnnl_primitive_create\0", fn(*mut Handle, Handle) -> Status;
     primitive_destroy: b"dnnl_primitive_destroy\0", fn(Handle) -> Status;

@@ -72,10 +72,10 @@ def _versions() -> dict[str, str | float | None]:
 def _kernels() -> dict[str, str]:
     """Return what computes kernels of networks."""
     version, where = onednn()
-    own = "weft's own products of columns"
+    few, own = "of few channels: sums along rows", "weft's own products of columns"
     return {
         "onednn": f"not used: {where}" if version is None else f"{version}, {where}",
-        "convolutions_float32": own if version is None else f"oneDNN; small ones: {own}",
+        "convolutions_float32": f"{few}; others: {own}" if version is None else f"oneDNN; {few}; small ones: {own}",
         "convolutions_float64": own,
         "others": "weft's own loops; on CUDA devices: CuPy",
     }

@@ -17,6 +17,39 @@ const COLUMNS: usize = 1 << 16;
 /// Fewer columns than this are not laid out at a time: products of narrow matrices are slow.
 const NARROW: usize = 64;
 
+/// Elements that are moved at a time: rows of windows are often too short for more.
+const TOGETHER: usize = 4;
+
+/// A stretch of a row of columns.
+struct Run {
+    /// Where it is among the columns of a channel.
+    at: usize,
+    count: usize,
+    /// Where its first element is in the channel's data; nowhere if it is padding.
+    source: Option<usize>,
+}
+
+/// Copies elements, mostly few of them.
+fn copy<T: Real>(to: &mut [T], from: &[T]) {
+    let whole = to.len() - to.len() % TOGETHER;
+    for at in (0..whole).step_by(TOGETHER) {
+        to[at..at + TOGETHER].copy_from_slice(&from[at..at + TOGETHER]);
+    }
+    let mut at = whole;
+    while at < to.len() {
+        to[at] = from[at];
+        at += 1;
+    }
+}
+
+/// Adds elements, mostly few of them.
+fn add<T: Real>(to: &mut [T], from: &[T]) {
+    assert_eq!(to.len(), from.len());
+    for at in 0..to.len() {
+        to[at] += from[at];
+    }
+}
+
 pub(super) struct By<T> {
     own: Convolution,
     blocks: usize,
@@ -65,82 +98,81 @@ impl<T: Real> By<T> {
         }
     }
 
-    /// Lays the windows of a range out as columns, a row for each place in a channel.
-    fn lay_out(&self, data: &[T], columns: &mut [T], from: usize, to: usize) {
+    /// The stretches of a channel's columns, of a range of windows: the same in each channel, so they are found once.
+    fn runs(&self, from: usize, to: usize) -> Vec<Run> {
         let window = &self.own.window;
         let (wide, length) = (to - from, window.counts[2]);
         let plane = window.lengths[1] * window.lengths[2];
+        let mut runs = Vec::with_capacity(window.size() * (wide / length.max(1) + 2));
+        window.each_place(|number, place| {
+            let mut done = 0;
+            while done < wide {
+                let (line, start) = ((from + done) / length, (from + done) % length);
+                let count = (length - start).min(wide - done);
+                let at = number * wide + done;
+                done += count;
+                let [first, second] = window.row(line);
+                let (Some(a), Some(b)) = (window.at(0, first, place[0]), window.at(1, second, place[1])) else {
+                    runs.push(Run { at, count, source: None });
+                    continue;
+                };
+                let (low, high) = window.inside(place[2], start, start + count);
+                let mut push = |from: usize, to: usize, source: Option<usize>| {
+                    if from < to {
+                        runs.push(Run { at: at + from - start, count: to - from, source });
+                    }
+                };
+                push(start, low, None);
+                if low < high {
+                    let column = low * window.stride[2] + place[2] * window.dilation[2] - window.before[2];
+                    push(low, high, Some(a * plane + b * window.lengths[2] + column));
+                }
+                push(high, start + count, None);
+            }
+        });
+        runs
+    }
+
+    /// Lays the windows of a range out as columns, a row for each place in a channel.
+    fn lay_out(&self, data: &[T], columns: &mut [T], from: usize, to: usize) {
+        let (window, runs) = (&self.own.window, self.runs(from, to));
+        let (size, stride) = (window.size() * (to - from), window.stride[2]);
         for channel in 0..self.own.each() {
-            let data = &data[channel * window.channel()..];
-            window.each_place(|number, place| {
-                let row = &mut columns[(channel * window.size() + number) * wide..][..wide];
-                let mut done = 0;
-                while done < wide {
-                    let (line, start) = ((from + done) / length, (from + done) % length);
-                    let count = (length - start).min(wide - done);
-                    let target = &mut row[done..done + count];
-                    done += count;
-                    let [first, second] = window.row(line);
-                    let (Some(a), Some(b)) = (window.at(0, first, place[0]), window.at(1, second, place[1])) else {
-                        target.fill(T::ZERO);
-                        continue;
-                    };
-                    let source = &data[a * plane + b * window.lengths[2]..][..window.lengths[2]];
-                    let (low, high) = window.inside(place[2], start, start + count);
-                    target[..low - start].fill(T::ZERO);
-                    target[high - start..].fill(T::ZERO);
-                    if low < high {
-                        let at = low * window.stride[2] + place[2] * window.dilation[2] - window.before[2];
-                        let target = &mut target[low - start..high - start];
-                        if window.stride[2] == 1 {
-                            target.copy_from_slice(&source[at..at + target.len()]);
-                        } else {
-                            for (to, from) in target.iter_mut().zip(source[at..].iter().step_by(window.stride[2])) {
-                                *to = *from;
-                            }
+            let data = &data[channel * window.channel()..][..window.channel()];
+            let columns = &mut columns[channel * size..][..size];
+            for run in &runs {
+                let target = &mut columns[run.at..run.at + run.count];
+                match run.source {
+                    None => target.fill(T::ZERO),
+                    Some(source) if stride == 1 => copy(target, &data[source..source + run.count]),
+                    Some(source) => {
+                        for (to, from) in target.iter_mut().zip(data[source..].iter().step_by(stride)) {
+                            *to = *from;
                         }
                     }
                 }
-            });
+            }
         }
     }
 
     /// Adds columns to the elements of the data from which they would have been laid out.
     fn add_up(&self, data: &mut [T], columns: &[T], from: usize, to: usize) {
-        let window = &self.own.window;
-        let (wide, length) = (to - from, window.counts[2]);
-        let plane = window.lengths[1] * window.lengths[2];
+        let (window, runs) = (&self.own.window, self.runs(from, to));
+        let (size, stride) = (window.size() * (to - from), window.stride[2]);
         for channel in 0..self.own.each() {
-            let data = &mut data[channel * window.channel()..];
-            window.each_place(|number, place| {
-                let row = &columns[(channel * window.size() + number) * wide..][..wide];
-                let mut done = 0;
-                while done < wide {
-                    let (line, start) = ((from + done) / length, (from + done) % length);
-                    let count = (length - start).min(wide - done);
-                    let source = &row[done..done + count];
-                    done += count;
-                    let [first, second] = window.row(line);
-                    let (Some(a), Some(b)) = (window.at(0, first, place[0]), window.at(1, second, place[1])) else {
-                        continue;
-                    };
-                    let target = &mut data[a * plane + b * window.lengths[2]..][..window.lengths[2]];
-                    let (low, high) = window.inside(place[2], start, start + count);
-                    if low < high {
-                        let at = low * window.stride[2] + place[2] * window.dilation[2] - window.before[2];
-                        let source = &source[low - start..high - start];
-                        if window.stride[2] == 1 {
-                            for (to, from) in target[at..at + source.len()].iter_mut().zip(source) {
-                                *to += *from;
-                            }
-                        } else {
-                            for (to, from) in target[at..].iter_mut().step_by(window.stride[2]).zip(source) {
-                                *to += *from;
-                            }
-                        }
+            let data = &mut data[channel * window.channel()..][..window.channel()];
+            let columns = &columns[channel * size..][..size];
+            for run in &runs {
+                let Some(start) = run.source else { continue };
+                let source = &columns[run.at..run.at + run.count];
+                if stride == 1 {
+                    add(&mut data[start..start + run.count], source);
+                } else {
+                    for (to, from) in data[start..].iter_mut().step_by(stride).zip(source) {
+                        *to += *from;
                     }
                 }
-            });
+            }
         }
     }
 

@@ -49,12 +49,7 @@ pub(super) fn step(own: Convolution) -> Option<Arc<dyn Blocked>> {
             counts: window.counts,
             bias: own.bias,
         };
-        let product = match own.product {
-            Product::Results => weft_onednn::Product::Results,
-            Product::Data => weft_onednn::Product::Data,
-            Product::Weights => weft_onednn::Product::Weights,
-        };
-        Compiled::new(library, product, &shape).ok()
+        Compiled::new(library, own.product, &shape).ok()
     };
     let rest = split.units - split.chunk * (split.blocks - 1);
     let main = compile(split.chunk)?;

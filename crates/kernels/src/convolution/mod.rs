@@ -1,4 +1,5 @@
-//! Convolutions, and who computes them: oneDNN where it was opened (`library`), else products of columns (`columns`).
+//! Convolutions, and who computes them: sums along rows where channels are few (`along`), oneDNN where it was opened (`library`),
+//! else products of columns (`columns`).
 //!
 //! | product | of | gives |
 //! |---|---|---|
@@ -6,6 +7,7 @@
 //! | [`Product::Data`] | results, weights | data |
 //! | [`Product::Weights`] | data, results | weights: a sum for each block, added up in order at the end |
 
+mod along;
 mod columns;
 mod library;
 
@@ -15,16 +17,7 @@ use crate::window::Window;
 use std::sync::Arc;
 use weft_array::{Blocked, DType, StridedLoop};
 
-/// Which of the three is computed from the other two.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Product {
-    /// Results, of data and weights.
-    Results,
-    /// Data, of results and weights.
-    Data,
-    /// Weights, of data and results.
-    Weights,
-}
+pub use weft_onednn::Product;
 
 /// A convolution of data `(batch, channels, ...)` with weights `(filters, channels / groups, ...)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -52,7 +45,7 @@ impl Convolution {
     #[must_use]
     pub fn step(self, dtype: DType) -> Option<Arc<dyn Blocked>> {
         if dtype == DType::Float32
-            && let Some(step) = library::step(self)
+            && let Some(step) = along::step(self).or_else(|| library::step(self))
         {
             return Some(step);
         }
