@@ -66,6 +66,7 @@ def test_where_nobody_looks_nothing_is_shown_but_for_long_runs(
     make_engine: MakeEngine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = make_engine(1)
+    monkeypatch.setattr("weft._trace.progress._LONG", float("inf"))
     with weft.progress(engine):
         engine.push(lambda: None)
         engine.wait_for_all()
