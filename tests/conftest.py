@@ -94,7 +94,7 @@ class Gate:
 
     def __call__(self) -> None:
         self.entered.set()
-        if not self._open.wait(4 * SOON):
+        if not self._open.wait(6 * SOON):
             message = "the test never opened this gate"
             raise TimeoutError(message)
 
@@ -297,7 +297,7 @@ def often() -> Iterator[None]:
 def script(tmp_path: Path) -> RunScript:
     """Run a script in a fresh interpreter; its standard error is in the failure message when its exit status is not 0."""
 
-    def run(source: str, *, timeout: float = 2 * SOON, **env: str) -> subprocess.CompletedProcess[str]:
+    def run(source: str, *, timeout: float = 4 * SOON, **env: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-X", "faulthandler", write_script(tmp_path, source)]
         process = subprocess.Popen(
             command,
