@@ -47,7 +47,7 @@ lint: lint-sources lint-stubs ## check format, lints and types of Rust, Python, 
 lint-sources: $(addprefix $(VENV)/.stamp-,lint build test demo docs)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/shellcheck .ci/run .ci/find-python
+	$(BIN)/shellcheck .ci/run .ci/retry .ci/find-python
 	$(BIN)/zizmor --offline --no-progress $(WORKFLOWS) .github/dependabot.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows $(WORKFLOWS)/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
@@ -92,11 +92,11 @@ install: build
 	touch $@
 
 $(VENV)/.stamp-%: .ci/requirements-%.txt $(VENV)/.stamp-venv
-	$(BIN)/pip install --quiet -r $<
+	.ci/retry $(BIN)/pip install --quiet -r $<
 	touch $@
 
 $(BENCH_VENV)/.stamp-%: .ci/requirements-%.txt $(BENCH_VENV)/.stamp-venv
-	$(BENCH_BIN)/pip install --quiet -r $<
+	.ci/retry $(BENCH_BIN)/pip install --quiet -r $<
 	touch $@
 
 # Gigabytes, which a smoke run does without. One by one: what cannot be had here is reported as missing, beside the others.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import script_env
+from conftest import SOON, script_env
 
 EXAMPLES = Path(__file__).parent.parent / "docs" / "examples"
 SIZES = {"classify": 48, "heat": 64, "hidden_parallelism": 1000, "kmeans": 2, "photographs": 60, "random_numbers": 4000}
@@ -21,7 +21,7 @@ def run(folder: Path, name: str, *options: str, **env: str) -> str:
     """Run an example in a folder, and return what it printed."""
     command = [sys.executable, str(EXAMPLES / f"{name}.py"), *options]
     env = script_env(MPLBACKEND="Agg", **env)
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=50, check=False)
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=4 * SOON, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done.stdout

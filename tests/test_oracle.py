@@ -193,7 +193,7 @@ def outcome(steps: list[Step], policy: str, workers: int) -> dict[str, Any]:
         return Run(engine).program(steps)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("policy", "workers"), PARALLEL)
 @settings(
     max_examples=60,
@@ -242,7 +242,7 @@ def long_program(seed: int) -> list[Step]:
     return [step() for _ in range(1500)]
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize(("policy", "workers"), PARALLEL)
 @pytest.mark.parametrize("seed", range(int(os.environ.get("WEFT_ORACLE_SEEDS", "3"))))

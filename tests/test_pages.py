@@ -56,7 +56,7 @@ def test_every_link_within_leads_somewhere() -> None:
     assert not broken
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_pages_load_without_a_complaint(tmp_path: Path, scheme: str, width: int) -> None:
     wrong = []

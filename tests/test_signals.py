@@ -25,29 +25,31 @@ SOURCE = """
     engine.push(lambda: None, (), (x,))  # and now the limit is reached
 
     def interrupt():
-        if not called.wait(0.2):
-            global sent
-            sent = time.perf_counter()
-            os.kill(os.getpid(), signal.SIGINT)
+        global sent
+        threading.Event().wait(0.1)
+        sent = time.perf_counter()
+        os.kill(os.getpid(), signal.SIGINT)
 
-    delays = []
-    for _ in range(5):
-        called = threading.Event()
+    def delay_of(wait):
         helper = threading.Thread(target=interrupt)
-        helper.start()
         try:
-            {wait}
+            helper.start()
+            wait()
         except KeyboardInterrupt:
-            delays.append(time.perf_counter() - sent)
-        else:
-            sys.exit("the wait ended by itself")
-        helper.join()
+            delay = time.perf_counter() - sent
+            helper.join()
+            return delay
+        print("the wait ended by itself", file=sys.stderr, flush=True)
+        os._exit(1)
+
+    # What the machine itself needs to tell a thread is not the engine's: Python's own wait is asked in turns with it.
+    delays = [(delay_of(lambda: {wait}), delay_of(lambda: threading.Event().wait(30))) for _ in range(5)]
     opened.set()
     engine.wait_for_all(timeout=20)
     assert x.completed_version == x.version == 2, x.version
     engine.push(lambda: None, (), (x,))
     engine.close()
-    print(statistics.median(delays))
+    print(statistics.median(engine for engine, _ in delays) - statistics.median(python for _, python in delays))
 """
 
 

@@ -165,6 +165,12 @@ def test_wait_takes_variables_objects_and_a_timeout(default_engine: weft.Engine,
     gate.open()
     weft.wait(a, x, timeout=SOON)
     weft.wait(timeout=SOON)
+    weft.wait(a, timeout=float("inf"))
+    for wrong in ("1", -1, float("nan")):
+        with pytest.raises(
+            (errors.ArgumentTypeError, errors.ArgumentValueError), match="timeout must be None or a number of seconds"
+        ):
+            weft.wait(a, timeout=wrong)  # type: ignore[arg-type]
 
 
 def test_on_an_engine_of_its_own(make_engine: MakeEngine, default_engine: weft.Engine) -> None:

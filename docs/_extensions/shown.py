@@ -35,7 +35,7 @@ trace.timeline('timeline.html')
 """
 SETTINGS = ("policy", "workers")
 PICTURES = (".svg", ".png")
-LIMIT = 60  # seconds that anything shown may take
+LIMIT = 240  # seconds that anything shown may take where all is busy
 
 
 class Shown(SphinxDirective):

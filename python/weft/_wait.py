@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from typing import SupportsFloat
 
 from weft._core import NDArray, Variable
 from weft._default import get_engine
 from weft._task import TaskHandle
+from weft.errors import ArgumentTypeError, ArgumentValueError
 
 
 def wait(*objs: object, timeout: float | None = None) -> None:
@@ -51,6 +53,7 @@ def wait(*objs: object, timeout: float | None = None) -> None:
     >>> x
     array([2., 2., 2.])
     """
+    _check_timeout(timeout)
     if not objs:
         get_engine().wait_for_all(timeout)
         return
@@ -122,6 +125,17 @@ async def wait_async(*objs: object) -> None:
     if failures:
         msg = "several ops failed"
         raise ExceptionGroup(msg, failures)
+
+
+def _check_timeout(timeout: object) -> None:
+    """Reject what is no time, before any of it is spent."""
+    wanted = "timeout must be None or a number of seconds of at least 0, not"
+    if timeout is None:
+        return
+    if not isinstance(timeout, SupportsFloat):
+        raise ArgumentTypeError(f"{wanted} {type(timeout).__name__}")
+    if not float(timeout) >= 0:  # nor what is no number
+        raise ArgumentValueError(f"{wanted} {timeout}")
 
 
 def _waited(obj: object) -> Variable | NDArray:

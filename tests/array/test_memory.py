@@ -30,7 +30,8 @@ def in_use() -> int:
 @pytest.fixture(params=["work_stealing", "per_device"])
 def engine(request: pytest.FixtureRequest, make_engine: MakeEngine, gates: object) -> Iterator[weft.Engine]:  # noqa: ARG001 - gates open before engines close
     """An engine with one worker, the default one while the test runs."""
-    made, previous = make_engine(1, request.param), weft.get_engine()
+    # What is pushed behind a gate has room, however little memory the machine has.
+    made, previous = make_engine(1, request.param, max_pending_bytes=1 << 40), weft.get_engine()
     weft.set_engine(made)
     yield made
     weft.set_engine(previous)
@@ -220,13 +221,13 @@ def test_a_loop_of_temporaries_stays_within_its_bytes(script: RunScript, policy:
     a, b = weft.ones(MB // 8), weft.ones(MB // 8)
     for i in range(2000):
         c = a + b
-    weft.wait_all(timeout=30)
+    weft.wait_all(timeout=60)
     live = a.nbytes + b.nbytes + 2 * c.nbytes  # the name `c` holds the old result until the new one is made
     assert float(c[-1]) == 2.0
     print(weft.memory_stats()["peak"] - live)
     for i in range(500):
         c = weft.sqrt(weft.abs(a * 2.0 - b)) + a  # temporaries nobody holds
-    weft.wait_all(timeout=30)
+    weft.wait_all(timeout=60)
     assert float(c[-1]) == 2.0
     print(weft.memory_stats()["peak"] - live)
     """
@@ -256,7 +257,7 @@ MILLION = """
             c = c * a
             view += 1.0
             x -= c
-        weft.wait_all(timeout=30)
+        weft.wait_all(timeout=60)
         sizes.append(resident())
         blocks.append(weft.memory_stats()["allocated"])
     wanted = [{rounds} * 5 * (-2.0 + (3 <= i < 9)) for i in range(16)]
@@ -297,7 +298,7 @@ def test_memory_stays_flat_over_views_and_slices(script: RunScript) -> None:
             x[start : start + length] += 1.0
             if i % 50 == 0:
                 x *= 0.5
-        weft.wait_all(timeout=30)
+        weft.wait_all(timeout=60)
         sizes.append(resident())
     print(*sizes)
     """
@@ -317,12 +318,12 @@ def test_three_hundred_sorts_do_not_pile_up(script: RunScript) -> None:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     x = weft.random.default_rng(1).standard_normal(1 << 19)
-    weft.wait_all(timeout=50)
+    weft.wait_all(timeout=60)
     before = peak()
     totals = [weft.sort(x * float(i)).sum() for i in range(300)]
-    weft.wait_all(timeout=50)
+    weft.wait_all(timeout=60)
     print(peak() - before)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while weft.memory_stats()["cached"] and time.monotonic() < deadline:
         time.sleep(0.05)  # nobody tells when a worker has given memory back
     print(weft.memory_stats()["cached"])

@@ -767,7 +767,7 @@ def check(seen: list[Seen], numpy: list[Seen], serial: list[Seen]) -> None:
             assert bits(value) == bits(wanted.value), f"{key}: NumPy gave\n{wanted.value}\nand weft\n{value}"
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("policy", "workers"), SETTINGS)
 @settings(
     max_examples=100,
@@ -795,7 +795,7 @@ def long_program(seed: int, length: int) -> list[Step]:
 SEEDS = range(int(os.environ.get("WEFT_ORACLE_SEEDS", "3")))
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize(("policy", "workers"), SETTINGS)
 @pytest.mark.parametrize("seed", SEEDS)
@@ -809,7 +809,7 @@ def test_long_programs(policy: str, workers: int, seed: int) -> None:
             check(by_weft(steps), numpy, serial)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("policy", "workers"), SETTINGS)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_programs_of_large_arrays(policy: str, workers: int, seed: int) -> None:
@@ -822,7 +822,7 @@ def test_programs_of_large_arrays(policy: str, workers: int, seed: int) -> None:
         check(by_weft(steps, LARGE), numpy, serial)
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.usefixtures("often")
 @pytest.mark.parametrize(("policy", "workers"), SETTINGS)
 def test_threads_with_arrays_of_their_own(policy: str, workers: int) -> None:

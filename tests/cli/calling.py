@@ -20,7 +20,7 @@ def call(*arguments: str, folder: Path, module: str = "weft", **env: str) -> sub
         env=script_env(**env),
         capture_output=True,
         text=True,
-        timeout=2 * SOON,
+        timeout=4 * SOON,  # the longest takes 14 s of one processor, a minute and a half of a busy one
         check=False,
     )
 

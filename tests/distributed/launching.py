@@ -28,7 +28,7 @@ def launch(ranks: int, *command: str, options: tuple[str, ...] = (), **env: str)
         env={**os.environ, "WEFT_COMM_CHECK": "1", "OMP_NUM_THREADS": "1", **env},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=240,
         check=False,
     )
 

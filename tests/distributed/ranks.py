@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 #: The mark of a line that is for the tests.
 MARK = "weft-check "
 #: Seconds for the other ranks; a check that is about waiting says less.
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 
 
 def run(checks: dict[str, Callable[[Communicator], None]]) -> None:

@@ -42,7 +42,7 @@ def written(path: Path, source: str) -> str:
 def test_an_exception_that_nobody_catches_ends_the_others(tmp_path: Path) -> None:
     source = """
         import weft
-        comm = weft.distributed.Communicator(timeout=20)
+        comm = weft.distributed.Communicator(timeout=60)
         x = weft.ones(3)
         comm.all_reduce(x)
         if comm.rank == 1:
@@ -60,7 +60,7 @@ def test_an_exception_that_nobody_catches_ends_the_others(tmp_path: Path) -> Non
 def test_a_rank_that_dies_is_named(tmp_path: Path) -> None:
     source = """
         import os, weft
-        comm = weft.distributed.Communicator(timeout=20)
+        comm = weft.distributed.Communicator(timeout=60)
         comm.barrier()
         comm.wait()
         if comm.rank == 1:
@@ -79,7 +79,7 @@ def test_a_rank_that_dies_is_named(tmp_path: Path) -> None:
 def test_a_rank_that_ends_early_is_named(tmp_path: Path) -> None:
     source = """
         import weft
-        comm = weft.distributed.Communicator(timeout=20)
+        comm = weft.distributed.Communicator(timeout=60)
         x = comm.all_reduce(weft.ones(3))
         if comm.rank == 0:
             comm.all_reduce(x)
@@ -91,12 +91,12 @@ def test_a_rank_that_ends_early_is_named(tmp_path: Path) -> None:
 def test_an_interrupt_ends_a_wait_for_others(tmp_path: Path) -> None:
     source = """
         import _thread, threading, weft
-        comm = weft.distributed.Communicator(timeout=20)
+        comm = weft.distributed.Communicator(timeout=60)
         comm.barrier()
         comm.wait()
         if comm.rank == 0:
-            threading.Timer(0.2, _thread.interrupt_main).start()
             try:
+                threading.Timer(0.2, _thread.interrupt_main).start()
                 comm.all_reduce(weft.ones(3)).numpy()
             except KeyboardInterrupt:
                 print("interrupted", flush=True)

@@ -10,7 +10,7 @@ import pytest
 
 import weft
 from weft import autograd
-from weft.errors import GradientError
+from weft.errors import ArgumentTypeError, GradientError
 
 
 class Pair(NamedTuple):
@@ -53,6 +53,13 @@ def test_several_arguments_and_aux() -> None:
     assert aux["sum"].tolist() == [3.0, 4.0]
     assert not aux["sum"].requires_grad
     assert not value.requires_grad
+
+
+@pytest.mark.parametrize("name", ["grad", "value_and_grad", "vjp", "jvp", "checkpoint"])
+def test_what_is_no_function_is_refused_where_it_is_given(name: str) -> None:
+    arguments = {"vjp": (weft.ones(2),), "jvp": ((weft.ones(2),), (weft.ones(2),))}.get(name, ())
+    with pytest.raises(ArgumentTypeError, match=rf"{name}\(\) takes a function, not NDArray"):
+        getattr(weft, name)(weft.ones(2), *arguments)
 
 
 def test_what_does_not_depend_on_an_argument_has_zeros() -> None:

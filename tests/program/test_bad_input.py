@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     [
         ({"static_argnames": "nothing"}, "static_argnames.*'nothing'"),
         ({"static_argnames": [1]}, "static_argnames"),
+        ({"static_argnames": 1}, "static_argnames is a name or several, not int"),
         ({"memory": "most"}, "memory.*'balanced'"),
         ({"sequential": 1}, "sequential"),
         ({"verify": -1}, "verify"),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import weft
+from conftest import SOON
 
 nbformat = pytest.importorskip("nbformat")
 nbclient = pytest.importorskip("nbclient")
@@ -69,7 +70,7 @@ def test_the_tutorial_is_a_notebook(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert ".md" not in words
     assert "```" not in words
     monkeypatch.chdir(tmp_path)
-    nbclient.NotebookClient(book, timeout=50).execute()
+    nbclient.NotebookClient(book, timeout=2 * SOON).execute()
     printed = "".join(
         str(output.get("text", "")) for cell in book.cells if "outputs" in cell for output in cell.outputs
     )
@@ -91,13 +92,15 @@ def test_a_notebook() -> None:
         "weft.symbol.exp(weft.symbol.Variable('a'))",
     ]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    nbclient.NotebookClient(book, timeout=50, allow_errors=True).execute()
+    nbclient.NotebookClient(book, timeout=2 * SOON, allow_errors=True).execute()
 
     def shown(at: int) -> dict[str, Any]:
         results = [each for each in book.cells[at].outputs if each.output_type in {"execute_result", "display_data"}]
         return dict(results[-1]["data"]) if results else {}
 
-    assert not book.cells[0].outputs
+    # A kernel on a busy machine may complain of itself.
+    said = [each for each in book.cells[0].outputs if each.get("name") != "stderr" or "weft" in each["text"]]
+    assert not said
     assert shown(1)["text/html"].startswith("<iframe srcdoc=")
     assert "add" in shown(2)["text/html"]
     assert "<td>pushed</td>" in shown(3)["text/html"]

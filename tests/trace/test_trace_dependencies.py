@@ -131,9 +131,9 @@ def test_a_parent_that_was_not_kept_is_no_parent() -> None:
     assert critical_path(run.record(), dependencies(run.record())).length == 300
 
 
-@pytest.mark.slow
-def test_a_million_ops_take_seconds() -> None:
-    count, variables = 1_000_000, 1000
+def seconds_of_path(count: int) -> float:
+    """Return the processor time that dependencies and critical path of so many ops take."""
+    variables = 1000
     rng = np.random.default_rng(5)
     started = np.arange(count) * 1000 + 1
     ops = {name: np.zeros(count, kind) for name, kind in OPS.items()}
@@ -152,5 +152,13 @@ def test_a_million_ops_take_seconds() -> None:
     record = Record.read(answer)
     begin = time.process_time()
     path = critical_path(record, dependencies(record))
-    assert time.process_time() - begin < 20  # some 3 on an idle machine
+    taken = time.process_time() - begin
     assert len(path.ops) > count / variables
+    return taken
+
+
+@pytest.mark.slow
+def test_a_million_ops_take_seconds() -> None:
+    """Some 3 on an idle machine; on a slow one, what their number asks for."""
+    tenth = seconds_of_path(100_000)
+    assert seconds_of_path(1_000_000) < max(20, 30 * tenth)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import weft
-from conftest import script_env, write_script
+from conftest import SOON, script_env, write_script
 from weft._trace.stall import describe, log_stall
 from weft.errors import ArgumentTypeError, ArgumentValueError, WaitTimeoutError
 
@@ -66,6 +66,7 @@ def test_where_nobody_looks_nothing_is_shown_but_for_long_runs(
     make_engine: MakeEngine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = make_engine(1)
+    monkeypatch.setattr("weft._trace.progress._LONG", float("inf"))
     with weft.progress(engine):
         engine.push(lambda: None)
         engine.wait_for_all()
@@ -89,8 +90,8 @@ def test_misuse_is_told(arguments: dict[str, Any], error: type[Exception], messa
         weft.progress(**arguments)
 
 
-def on_a_terminal(path: Path, seconds: float = 30) -> str:
-    """Run a script whose standard error is a terminal, and return what it wrote there."""
+def on_a_terminal(path: Path, seconds: float = SOON, until: str | None = None) -> str:
+    """Run a script whose streams are a terminal, and return what it wrote there; press Enter when ``until`` is there."""
     pty = pytest.importorskip("pty", reason="this system has no pseudo-terminals")
     ours, theirs = pty.openpty()
     env = script_env(TERM="xterm", COLUMNS="120", LINES="24")
@@ -106,6 +107,9 @@ def on_a_terminal(path: Path, seconds: float = 30) -> str:
             if not piece:
                 break
             written += piece
+            if until is not None and until.encode() in written:
+                os.write(ours, b"\n")
+                until = None
     assert process.wait(timeout=seconds) == 0, written
     os.close(ours)
     return written.decode()
@@ -115,16 +119,14 @@ def test_on_a_terminal_the_line_is_renewed_while_the_wait_lasts(tmp_path: Path) 
     script = write_script(
         tmp_path,
         """
-        import threading, weft
-        gate = threading.Event()
+        import sys, weft
         with weft.Engine(workers=1) as engine, weft.progress(engine, description="loading", refresh=50):
-            engine.push(gate.wait)
+            engine.push(sys.stdin.readline)
             engine.push(lambda: None)
-            threading.Timer(0.5, gate.set).start()
             engine.wait_for_all()
         """,
     )
-    written = on_a_terminal(script)
+    written = on_a_terminal(script, until="1 running, 1 pending")
     assert "0 of 2" in written
     assert "1 running, 1 pending" in written
     assert "2 of 2" in written

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import queue
 import time
 from typing import TYPE_CHECKING
 
@@ -76,11 +77,12 @@ def test_a_stall_is_told_once(make_engine: MakeEngine, gates: Callable[[], Gate]
 
 def test_an_op_whose_token_is_out_counts_as_running(make_engine: MakeEngine, gate: Gate, heard: Heard) -> None:
     engine = make_engine(workers=1, stall_after=SHORT)
-    tokens: list[weft.Completion] = []
-    engine.push_async(tokens.append, name="transfer")
+    tokens: queue.Queue[weft.Completion] = queue.Queue()
+    engine.push_async(tokens.put, name="transfer")
+    token = tokens.get(timeout=SOON)  # it is out before the wait begins, which may be told of soon
     waiting = background(engine.wait_for_all)
     assert gate._open.wait(SOON)
-    tokens.pop()()
+    token()
     waiting.result(SOON)
     assert any(line.startswith("  runs: op 'transfer', for ") for line in heard.lines)
 
@@ -146,9 +148,11 @@ def test_a_callable_without_a_name_goes_by_what_its_thread_runs(
     x, y = engine.new_variable("x"), engine.new_variable("y")
 
     def stuck() -> None:
+        gate.entered.set()
         gate._open.wait(SOON)
 
     engine.push(stuck, mutate_vars=[x])
+    assert gate.entered.wait(SOON)
     engine.push(int, [x], [y])
     engine.wait_to_write(y)
     name = f"({stuck.__qualname__})"

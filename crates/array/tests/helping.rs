@@ -46,7 +46,7 @@ fn hold(array: &Array) -> Sender<()> {
         Ok(())
     };
     push(op, &Call::on(array.engine(), &arrays, PushOptions::default())).expect("an open engine");
-    begun.recv_timeout(Duration::from_secs(20)).expect("nothing is in its way");
+    begun.recv_timeout(Duration::from_secs(200)).expect("nothing is in its way");
     release
 }
 
@@ -59,6 +59,6 @@ fn a_worker_that_becomes_idle_helps_with_what_is_under_way() {
     let blocked: Arc<dyn Blocked> = step.clone();
     // SAFETY: the array is dense, and of the size that the step was made for.
     unsafe { push_blocked(&blocked, &[(&out, Access::Overwrite)], PushOptions::default()) }.expect("an open engine");
-    out.wait_to_read(&mut Wait { timeout: Some(Duration::from_secs(40)), ..Wait::default() }).expect("it ends");
+    out.wait_to_read(&mut Wait { timeout: Some(Duration::from_secs(200)), ..Wait::default() }).expect("it ends");
     assert_eq!(step.threads.lock().unwrap_or_else(PoisonError::into_inner).len(), 2);
 }

@@ -127,7 +127,7 @@ impl World {
         self.arrays
             .iter()
             .map(|array| {
-                let mut wait = Wait { timeout: Some(Duration::from_secs(60)), ..Wait::default() };
+                let mut wait = Wait { timeout: Some(Duration::from_secs(200)), ..Wait::default() };
                 array.wait_to_read(&mut wait).expect("no op fails");
                 let start = array.buffer().start().expect("it is there").cast::<u32>();
                 // SAFETY: the array is contiguous, filled, and nobody writes to it.

@@ -28,7 +28,7 @@ impl Payload for Asks {
 fn dropped_by(work: impl FnOnce(Sender<bool>) + Send + 'static) -> bool {
     let (sender, receiver) = channel();
     std::thread::spawn(move || work(sender));
-    receiver.recv_timeout(Duration::from_secs(30)).expect("the lock is free")
+    receiver.recv_timeout(Duration::from_secs(200)).expect("the lock is free")
 }
 
 fn engine() -> (Engine, Array) {

@@ -39,12 +39,12 @@ fn hold(array: &Array, access: Access) -> Sender<()> {
         let _ = gate.recv();
         Ok(())
     });
-    begun.recv_timeout(Duration::from_secs(20)).expect("nothing is in its way");
+    begun.recv_timeout(Duration::from_secs(200)).expect("nothing is in its way");
     open
 }
 
 fn done(array: &Array) -> Result<(), EngineError> {
-    array.wait_to_read(&mut Wait { timeout: Some(Duration::from_secs(20)), ..Wait::default() })
+    array.wait_to_read(&mut Wait { timeout: Some(Duration::from_secs(200)), ..Wait::default() })
 }
 
 fn write(array: &Array) {
@@ -66,14 +66,14 @@ fn a_read_of_a_slice_holds_up_no_write_of_another() {
         assert!(!both.is_ready(), "it is read");
         let last = slice(&array, 16, 24);
         done(&last).expect("nobody writes to it");
-        let free = |array: &Array| {
-            array.wait_to_write(&mut Wait { timeout: Some(Duration::from_millis(50)), ..Wait::default() }).is_ok()
+        let free = |array: &Array, within| {
+            array.wait_to_write(&mut Wait { timeout: Some(Duration::from_millis(within)), ..Wait::default() }).is_ok()
         };
-        assert!(free(&last), "nobody uses it");
-        assert!(!free(&slice(&array, 0, 4)), "it is read");
+        assert!(free(&last, 20_000), "nobody uses it");
+        assert!(!free(&slice(&array, 0, 4), 50), "it is read");
         drop(reader);
         done(&array).expect("nothing fails");
-        assert!(free(&array));
+        assert!(free(&array, 20_000));
     }
 }
 

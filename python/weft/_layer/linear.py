@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+import operator
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import weft
 from weft._layer.base import Lazy
@@ -54,6 +55,10 @@ class Linear(Lazy):
         if args:
             self.in_features, out_features = out_features, args[0]
         self.out_features = out_features
+        lengths: tuple[tuple[str, object], ...] = (("in_features", self.in_features), ("out_features", out_features))
+        for name, length in lengths:
+            if length is not None and (not isinstance(length, SupportsIndex) or operator.index(length) < 1):
+                raise ArgumentValueError(f"Linear: {name} is a whole number of at least 1, not {length!r}")
         self.bias: bool = bool(args[1]) if len(args) > 1 else bias
 
     def initialize(self, x: NDArray) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+import operator
+from collections.abc import Sequence
+from typing import SupportsIndex, TypeAlias, cast
 
 from weft.errors import ArgumentTypeError, ArgumentValueError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["Pair", "Sides", "check_mode", "padding_of", "pair", "same_padding"]
 
@@ -16,8 +15,8 @@ Pair: TypeAlias = "int | Sequence[int]"
 Sides: TypeAlias = "tuple[tuple[int, int], tuple[int, int]]"
 
 
-def pair(name: str, value: Pair) -> tuple[int, int]:
-    """Return a number for rows and one for columns.
+def pair(name: str, value: Pair, least: int = 1) -> tuple[int, int]:
+    """Return a number for rows and one for columns, each of at least so much.
 
     Examples
     --------
@@ -25,11 +24,14 @@ def pair(name: str, value: Pair) -> tuple[int, int]:
     >>> pair("stride", 2), pair("stride", (1, 2))
     ((2, 2), (1, 2))
     """
-    if isinstance(value, int):
-        return value, value
-    if len(value) != 2:  # noqa: PLR2004 - rows and columns
+    given: object = (value, value) if isinstance(value, int) else value
+    whole = not isinstance(given, str) and isinstance(given, Sequence) and len(given) == 2  # noqa: PLR2004 - rows and columns
+    if not whole or not all(isinstance(each, SupportsIndex) for each in cast("Sequence[object]", given)):
         raise ArgumentTypeError(f"{name} is a number, or one for rows and one for columns, not {value!r}")
-    return value[0], value[1]
+    rows, columns = map(operator.index, cast("Sequence[SupportsIndex]", given))
+    if min(rows, columns) < least:
+        raise ArgumentValueError(f"{name} is at least {least}, not {value!r}")
+    return rows, columns
 
 
 def padding_of(value: Pair) -> Sides:
@@ -41,9 +43,10 @@ def padding_of(value: Pair) -> Sides:
     >>> padding_of(1), padding_of([0, 1, 2, 3])
     (((1, 1), (1, 1)), ((0, 1), (2, 3)))
     """
-    if not isinstance(value, int) and len(value) == 4:  # noqa: PLR2004 - the sides of an image
+    several = isinstance(cast("object", value), Sequence)
+    if several and not isinstance(value, int | str) and len(value) == 4:  # noqa: PLR2004 - the sides of an image
         return (value[0], value[1]), (value[2], value[3])
-    rows, columns = pair("padding", value)
+    rows, columns = pair("padding", value, 0)
     return (rows, rows), (columns, columns)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
 from weft._program.function import ProgramFunction, Settings
@@ -11,7 +12,7 @@ from weft._program.record import Options
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 __all__ = ["program"]
 
@@ -156,6 +157,8 @@ def program(
 
 def _names(option: str, given: str | Iterable[str]) -> tuple[str, ...]:
     """Return names given as one or as several."""
+    if not isinstance(given, Iterable):
+        raise ArgumentTypeError(f"weft.program: {option} is a name or several, not {type(given).__name__}")
     names: tuple[Any, ...] = (given,) if isinstance(given, str) else tuple(given)
     for name in names:
         if not isinstance(name, str):

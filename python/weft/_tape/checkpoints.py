@@ -22,6 +22,7 @@ from weft._tape.backward import Head, walk
 from weft._tape.leaves import apart
 from weft._tape.modes import LISTENING, listening, paused
 from weft._tape.structures import flatten, map_arrays
+from weft._tape.transforms import check_function
 from weft.errors import GradientError
 from weft.ops import get_op
 
@@ -55,6 +56,7 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
     >>> weft.grad(lambda x: weft.sum(block(block(x))))(weft.zeros(2))
     NDArray([0., 0.])
     """
+    check_function("checkpoint", fn)
 
     @functools.wraps(fn)
     def again(*args: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `fn`

@@ -17,7 +17,13 @@ from weft.errors import ArgumentTypeError, GradientError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["grad", "jvp", "value_and_grad", "vjp"]
+__all__ = ["check_function", "grad", "jvp", "value_and_grad", "vjp"]
+
+
+def check_function(name: str, fn: object) -> None:
+    """Reject what is no function where it is given, not where it would be called."""
+    if not callable(fn):
+        raise ArgumentTypeError(f"{name}() takes a function, not {type(fn).__name__}")
 
 
 def grad(
@@ -57,6 +63,7 @@ def grad(
     >>> weft.grad(weft.grad(lambda x: x**3))(2.0)
     NDArray(12.)
     """
+    check_function("grad", fn)
     both = value_and_grad(fn, argnums, has_aux)
 
     @functools.wraps(fn)
@@ -80,6 +87,7 @@ def value_and_grad(
     >>> weft.value_and_grad(lambda p: weft.sum(p["w"] * p["b"]))({"w": weft.ones(2), "b": 3.0})
     (NDArray(6.), {'w': NDArray([3., 3.]), 'b': NDArray(2.)})
     """
+    check_function("value_and_grad", fn)
     several = not isinstance(argnums, SupportsIndex)
     try:
         numbers = (
@@ -204,6 +212,7 @@ def vjp(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[A
     >>> pull(weft.asarray([1.0, 10.0]))
     (NDArray([ 2., 40.]),)
     """
+    check_function("vjp", fn)
     call = _Call(fn, primals, {}, range(len(primals)), has_aux=has_aux)
 
     def pull(dy: Any) -> tuple[Any, ...]:  # noqa: ANN401 - of the result's structure
@@ -238,6 +247,7 @@ def jvp(
     >>> weft.jvp(lambda x: x**3, (2.0,), (1.0,))
     (NDArray(8.), NDArray(12.))
     """
+    check_function("jvp", fn)
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list) or len(primals) != len(tangents):
         raise GradientError("jvp() takes a tuple of arguments and one of as many tangents")
     call = _Call(fn, tuple(primals), {}, range(len(primals)), has_aux=has_aux)

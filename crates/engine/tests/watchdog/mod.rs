@@ -14,7 +14,7 @@ struct Shared {
     over: Condvar,
 }
 
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(240);
 
 impl Watchdog {
     /// Watches the test of this name.
