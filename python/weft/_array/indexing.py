@@ -77,7 +77,7 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
     """
     part = x._shown(key)
     if part is not None:
-        if x._known:
+        if x._heard:
             tape_hear_part(_getitem, x, part, key)
         return part
     if key.__class__ is NDArray:
@@ -89,7 +89,7 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
         shown = view(x, found.shape, found.strides, found.offset)
         if not found.shape and _is_of_integers(key):
             shown = _value(shown)
-        if x._known:
+        if x._heard:
             tape_hear_view(_getitem, x, shown, {"key": encode(key, x.ndim)})
         return shown
     found = _positioned(x, found)
@@ -158,14 +158,14 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any
     else:
         source = as_array(value, x)
     if part is not None:
-        if x._known:
+        if x._heard:
             tape_hear_part(_getitem, x, part, key)
         fill(part, scalar if source is None else source)
         return
     found = parse(key, x.shape, x.strides)
     if isinstance(found, Basic):
         target = view(x, found.shape, found.strides, found.offset)
-        if x._known:
+        if x._heard:
             tape_hear_view(_getitem, x, target, {"key": encode(key, x.ndim)})
         fill(target, scalar if source is None else source)
         return

@@ -79,7 +79,7 @@ def real(x: ArrayLike, /) -> NDArray:
     if array.dtype not in _PART:
         return array
     result = view(array, array.shape, array.strides, 0, _PART[array.dtype])
-    if array._known:
+    if array._heard:
         tape_hear_view(_real, array, result, {})
     return result
 
@@ -109,7 +109,7 @@ def imag(x: ArrayLike, /) -> NDArray:
 
         return zeros_like(array)
     result = view(array, array.shape, array.strides, array.itemsize // 2 if array.size else 0, _PART[array.dtype])
-    if array._known:
+    if array._heard:
         tape_hear_view(_imag, array, result, {})
     return result
 
