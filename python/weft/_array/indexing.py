@@ -25,6 +25,7 @@ from weft._array.places import check_writable
 from weft._array.rules import Aval, broadcast_shapes
 from weft._array.scalars import element
 from weft._array.shapes import axis_index, is_only_axis
+from weft._array.symbolic import is_symbol
 from weft._array.views import view
 from weft._core import (
     NDArray,
@@ -409,8 +410,11 @@ def take(x: ArrayLike, indices: ArrayLike, /, axis: SupportsIndex | None = None,
     if axis is None or is_only_axis(axis, x.ndim):
         x, axis = flattened(x), 0
     axis = axis_index(axis, x.ndim)
-    if not isinstance(indices, NDArray):
-        check_bounds(values(positions), axis, x.shape[axis])  # known already, so that the call can say it
+    if not isinstance(indices, NDArray) and not is_symbol(positions):
+        known = values(positions)
+        check_bounds(known, axis, x.shape[axis])  # known already, so that the call can say it
+        if is_symbol(x):
+            return one(_take, x, known, axis=axis, out=out)  # of which a node makes a constant
     return one(_take, x, positions, axis=axis, out=out)
 
 

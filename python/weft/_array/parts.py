@@ -9,6 +9,7 @@ import numpy as np
 from weft._array.calls import one, several
 from weft._array.operands import as_array
 from weft._array.rules import Aval
+from weft._array.symbolic import is_symbol
 from weft._array.views import view
 from weft._core import tape_hear_view
 from weft.ops import register_op
@@ -76,6 +77,8 @@ def real(x: ArrayLike, /) -> NDArray:
     NDArray([1.])
     """
     array = as_array(x)
+    if is_symbol(array):
+        return one(_real, array)
     if array.dtype not in _PART:
         return array
     result = view(array, array.shape, array.strides, 0, _PART[array.dtype])
@@ -104,6 +107,8 @@ def imag(x: ArrayLike, /) -> NDArray:
     NDArray([2.])
     """
     array = as_array(x)
+    if is_symbol(array):
+        return one(_imag, array)
     if array.dtype not in _PART:
         from weft._array.creation import zeros_like  # noqa: PLC0415 - the other way round at import
 

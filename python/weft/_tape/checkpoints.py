@@ -22,7 +22,7 @@ from weft._tape.backward import Head, walk
 from weft._tape.leaves import apart
 from weft._tape.modes import LISTENING, listening, paused
 from weft._tape.structures import flatten, map_arrays
-from weft.errors import GradientError
+from weft.errors import ArgumentTypeError, GradientError
 from weft.ops import get_op
 
 if TYPE_CHECKING:
@@ -55,6 +55,11 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
     >>> weft.grad(lambda x: weft.sum(block(block(x))))(weft.zeros(2))
     NDArray([0., 0.])
     """
+    if not callable(fn):
+        raise ArgumentTypeError(
+            f"checkpoint() takes a function and returns one, and {type(fn).__name__} was given: write "
+            "weft.checkpoint(fn)(x)"
+        )
 
     @functools.wraps(fn)
     def again(*args: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `fn`

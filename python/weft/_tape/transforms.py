@@ -80,6 +80,11 @@ def value_and_grad(
     >>> weft.value_and_grad(lambda p: weft.sum(p["w"] * p["b"]))({"w": weft.ones(2), "b": 3.0})
     (NDArray(6.), {'w': NDArray([3., 3.]), 'b': NDArray(2.)})
     """
+    if not callable(fn):
+        raise ArgumentTypeError(
+            f"grad() and value_and_grad() take a function and return one, and {type(fn).__name__} was given: write "
+            "weft.grad(fn)(x), or weft.autograd.gradients(loss)[x] for an array that is there"
+        )
     several = not isinstance(argnums, SupportsIndex)
     try:
         numbers = (
@@ -137,7 +142,11 @@ class _Call:
         self._builds: list[tuple[Callable[[list[Any]], Any], int]] = []
         for place in places:
             leaves, build = flatten(given[place])
-            made = [as_leaf(leaf, f"argument {place}") for leaf in leaves]
+            if len(leaves) == 1 and leaves[0] is given[place]:
+                made = [as_leaf(leaves[0], f"argument {place}")]
+            else:
+                within = (f"what argument {place} holds", "give it in an argument that argnums does not name")
+                made = [as_leaf(leaf, *within) for leaf in leaves]
             self.handles.extend(handle for handle, _ in made)
             self.nodes.extend(node for _, node in made)
             self._builds.append((build, len(made)))
@@ -239,7 +248,9 @@ def jvp(
     (NDArray(8.), NDArray(12.))
     """
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list) or len(primals) != len(tangents):
-        raise GradientError("jvp() takes a tuple of arguments and one of as many tangents")
+        raise GradientError(
+            "jvp() takes a tuple of arguments and one of as many tangents: jvp(fn, (x, y), (dx, dy)), or (x,) and (dx,)"
+        )
     call = _Call(fn, tuple(primals), {}, range(len(primals)), has_aux=has_aux)
     changes = _matching(call.build(list(call.handles)), tuple(tangents), "tangents")
     results, build = flatten(call.result)
