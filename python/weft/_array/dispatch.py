@@ -76,7 +76,7 @@ def call(
         if op.ufunc is not None and not attributes and (made := _shortly(op, arrays)) is not None:
             return made
         opened = tape_opens(arrays)
-        if opened and (op.mutates or (attributes and attributes.get("where") is not None)):
+        if opened and (op.mutates or (attributes and op.ufunc is not None and attributes.get("where") is not None)):
             tape_pause(False)
             return _written(op, arrays, None, attributes, engine)
         if opened > 1:

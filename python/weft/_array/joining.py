@@ -449,11 +449,8 @@ def _frozen(value: Any) -> Any:  # noqa: ANN401 - an option of `numpy.pad`
     """Return numbers in tuples, and what is no number as it is."""
     if value is None or isinstance(value, str):
         return value
-
-    def tuples(nest: Any) -> Any:  # noqa: ANN401 - numbers, or lists of them
-        return tuple(map(tuples, nest)) if isinstance(nest, list) else nest
-
-    return tuples(np.asarray(value).tolist())
+    numbers: Any = np.asarray(value)
+    return tuple(map(_frozen, numbers)) if numbers.ndim else numbers.item()
 
 
 def _as_arrays(arrays: Sequence[ArrayLike] | NDArray) -> list[NDArray]:
