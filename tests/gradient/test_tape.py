@@ -13,7 +13,7 @@ import pytest
 
 import weft
 from weft import autograd
-from weft.errors import GradientError
+from weft.errors import ArgumentTypeError, GradientError
 
 
 def _leaf(*values: float) -> weft.NDArray:
@@ -272,6 +272,14 @@ def test_gradients_of_gradients_with_create_graph() -> None:
     assert autograd.gradients(first.sum())[w].item() == 12.0
 
 
+class _Numpy(autograd.Operator):
+    def forward(self, x: Any) -> Any:
+        return x * 2
+
+    def backward(self, dy: Any) -> Any:
+        return dy.numpy()
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
@@ -286,7 +294,15 @@ def test_gradients_of_gradients_with_create_graph() -> None:
         (lambda: setattr(weft.asarray([1]), "requires_grad", True), "int64"),
         (lambda: weft.vjp(lambda x: x, 1.0)[1]((1.0, 2.0)), "structure"),
         (lambda: weft.grad(weft.sum, has_aux=True)(weft.ones(2)), "pair"),
-        (lambda: weft.jvp(lambda x: x, (1.0,), ()), "tangents"),
+        (lambda: weft.jvp(lambda x: x, (1.0,), ()), r"tangents: jvp\(fn, \(x, y\), \(dx, dy\)\)"),
+        (
+            lambda: weft.grad(lambda x: x["w"])({"w": 1.0, "n": 3}),
+            r"what argument 0 holds is 3, .* an argument that argnums",
+        ),
+        (
+            lambda: weft.grad(_Numpy())(1.0),
+            r"the gradient rule of _Numpy\(\) at .* returned ndarray for input 0: it returns arrays",
+        ),
     ],
 )
 def test_bad_input_is_refused(build: Any, message: str) -> None:

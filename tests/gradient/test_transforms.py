@@ -58,7 +58,7 @@ def test_several_arguments_and_aux() -> None:
 @pytest.mark.parametrize("name", ["grad", "value_and_grad", "vjp", "jvp", "checkpoint"])
 def test_what_is_no_function_is_refused_where_it_is_given(name: str) -> None:
     arguments = {"vjp": (weft.ones(2),), "jvp": ((weft.ones(2),), (weft.ones(2),))}.get(name, ())
-    with pytest.raises(ArgumentTypeError, match=rf"{name}\(\) takes a function, not NDArray"):
+    with pytest.raises(ArgumentTypeError, match=rf"{name}\(\) takes a function, not NDArray: write weft\.{name}\(fn"):
         getattr(weft, name)(weft.ones(2), *arguments)
 
 

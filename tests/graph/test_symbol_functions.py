@@ -496,6 +496,10 @@ def test_what_arrays_can_do_symbols_can() -> None:
         lambda x: round(x / 3, 1),
         lambda x: x.reshape(3, 1).flatten(),
         lambda x: (x * 1j).imag + x.real,
+        lambda x: weft.imag(weft.astype(x, "c16") * 1j) + weft.real(x),
+        lambda x: weft.take(x, weft.argmax(x), axis=0) + weft.take(x, [2, 0, 1], axis=0) + weft.take(x, 1, axis=0),
+        lambda x: weft.pad(x, 1) + weft.pad(x, (1, 1), mode="linear_ramp", end_values=np.array([2, 4])),
+        lambda x: weft.trapezoid(x * 1.0),
     ]
     for case in cases:
         found, expected = (

@@ -8,10 +8,10 @@ import numpy as np
 
 from weft._array.calls import Elements, one
 from weft._array.cumulative import diff
+from weft._array.manipulation import reshape
 from weft._array.operands import as_array
 from weft._array.reductions import sum as total
 from weft._array.shapes import axis_index, axis_tuple
-from weft._array.views import view
 from weft.ops import Aval, register_op, result_dtype
 
 if TYPE_CHECKING:
@@ -193,19 +193,14 @@ def trapezoid(y: ArrayLike, /, x: ArrayLike | None = None, dx: float = 1.0, axis
     4.0
     """
     y = as_array(y)
-    at = axis_index(axis, y.ndim)
+    at = axis_index(axis, len(y.shape))
     step: NDArray | float = dx
     if x is not None:
         positions = as_array(x, y)
         if positions.ndim == 1:
             steps = diff(positions)
-            shape = [1] * y.ndim
-            shape[at] = steps.size
-            step = view(steps, shape, [steps.strides[0] if i == at else 0 for i in range(y.ndim)])
+            step = reshape(steps, [steps.size if i == at else 1 for i in range(y.ndim)])
         else:
             step = diff(positions, axis=at)
-    shape = [*y.shape]
-    shape[at] = max(shape[at] - 1, 0)
-    before = view(y, shape, y.strides)
-    after = view(y, shape, y.strides, y.strides[at] if shape[at] else 0)
+    before, after = (y[(slice(None),) * at + (part,)] for part in (slice(None, -1), slice(1, None)))
     return total((before + after) / 2.0 * step, axis=at)

@@ -71,15 +71,15 @@ def call(
     """
     if out is not None:
         return _written(op, arrays, out, attributes, engine)
-    opened = False
+    opened = 0
     try:
         if op.ufunc is not None and not attributes and (made := _shortly(op, arrays)) is not None:
             return made
         opened = tape_opens(arrays)
-        if opened and (op.mutates or attributes.get("where") is not None):
+        if opened and (op.mutates or (attributes and op.ufunc is not None and attributes.get("where") is not None)):
             tape_pause(False)
             return _written(op, arrays, None, attributes, engine)
-        if opened:
+        if opened > 1:
             arrays = operands.coerce(arrays)
         results = _push(op, arrays, None, attributes, engine)
     except BaseException as error:

@@ -17,7 +17,7 @@ from weft._array.devices import as_device, device_of, new
 from weft._array.operands import ArrayLike, as_array
 from weft._array.rules import Aval, as_dtype
 from weft._array.symbolic import compose, is_symbol
-from weft._core import NDArray, fresh_elements, tape_hear_view
+from weft._core import NDArray, fresh_cast, tape_hear_view
 from weft.ops import get_op, register_op
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def astype(
         raise TypeError(f"cannot cast an array of dtype {array.dtype} to {wanted}: take real() or imag() first")
     result = new(array.shape, wanted, array.engine, where)
     copy_cast(result, array)
-    if array._known:
+    if array._heard:
         tape_hear_view(_astype, array, result, {"dtype": wanted})
     return result
 
@@ -160,10 +160,10 @@ def astype(
 def _cast(x: NDArray, dtype: npt.DTypeLike) -> NDArray | None:
     """Return the elements cast by a native loop, by the shortest way; None where there is more to be found out."""
     own, wanted = x.dtype, as_dtype(dtype)
-    if own is wanted or x._known or own.kind == "c":
+    if own is wanted or own.kind == "c":
         return None
     loop = cast_loop(own, wanted)
-    return None if loop is None else fresh_elements(loop, (x,), _astype)
+    return None if loop is None else fresh_cast(loop, x, _astype)
 
 
 def _astype_rule(x: Aval, *, dtype: DType) -> Aval:

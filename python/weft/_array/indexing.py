@@ -25,6 +25,7 @@ from weft._array.places import check_writable
 from weft._array.rules import Aval, broadcast_shapes
 from weft._array.scalars import element
 from weft._array.shapes import axis_index, is_only_axis
+from weft._array.symbolic import is_symbol
 from weft._array.views import view
 from weft._core import (
     NDArray,
@@ -78,7 +79,7 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
     """
     part = x._shown(key)
     if part is not None:
-        if x._known:
+        if x._heard:
             tape_hear_part(_getitem, x, part, key)
         return part
     if key.__class__ is NDArray:
@@ -90,7 +91,7 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
         shown = view(x, found.shape, found.strides, found.offset)
         if not found.shape and _is_of_integers(key):
             shown = _value(shown)
-        if x._known:
+        if x._heard:
             tape_hear_view(_getitem, x, shown, {"key": encode(key, x.ndim)})
         return shown
     found = _positioned(x, found)
@@ -159,14 +160,14 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any
     else:
         source = as_array(value, x)
     if part is not None:
-        if x._known:
+        if x._heard:
             tape_hear_part(_getitem, x, part, key)
         fill(part, scalar if source is None else source)
         return
     found = parse(key, x.shape, x.strides)
     if isinstance(found, Basic):
         target = view(x, found.shape, found.strides, found.offset)
-        if x._known:
+        if x._heard:
             tape_hear_view(_getitem, x, target, {"key": encode(key, x.ndim)})
         fill(target, scalar if source is None else source)
         return
@@ -420,8 +421,11 @@ def take(x: ArrayLike, indices: ArrayLike, /, axis: SupportsIndex | None = None,
     if axis is None or is_only_axis(axis, x.ndim):
         x, axis = flattened(x), 0
     axis = axis_index(axis, x.ndim)
-    if not isinstance(indices, NDArray):
-        check_bounds(values(positions), axis, x.shape[axis])  # known already, so that the call can say it
+    if not isinstance(indices, NDArray) and not is_symbol(positions):
+        known = values(positions)
+        check_bounds(known, axis, x.shape[axis])  # known already, so that the call can say it
+        if is_symbol(x):
+            return one(_take, x, known, axis=axis, out=out)  # of which a node makes a constant
     return one(_take, x, positions, axis=axis, out=out)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, cast
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -158,13 +158,15 @@ def _repeat(out: Elements, x: Elements, *, repeats: Shape, axis: int) -> None:
 PadMode = Literal[
     "constant", "edge", "empty", "linear_ramp", "maximum", "mean", "median", "minimum", "reflect", "symmetric", "wrap"
 ]  # fmt: skip
+#: As nodes of graphs have them: immutable.
+Options: TypeAlias = "tuple[tuple[str, Any], ...]"
 
 
-def _infer_pad(x: Aval, *, widths: tuple[tuple[int, int], ...], mode: str, options: dict[str, Any]) -> Aval:
+def _infer_pad(x: Aval, *, widths: tuple[tuple[int, int], ...], mode: str, options: Options) -> Aval:
     if any(n < 0 for pair in widths for n in pair):
         raise ValueError(f"pad widths cannot be negative, got {widths}")
     # NumPy checks the mode and its options before it looks at the values, so an array without any is enough.
-    np.pad(np.empty((1,) * len(x.shape), x.dtype), 0, mode, **options)  # type: ignore[call-overload]
+    np.pad(np.empty((1,) * len(x.shape), x.dtype), 0, mode, **dict(options))  # type: ignore[call-overload]
     shape = tuple(before + n + after for n, (before, after) in zip(x.shape, widths, strict=True))
     if mode not in ("constant", "empty") and any(n == 0 and m for n, m in zip(x.shape, shape, strict=True)):
         raise ValueError(f"cannot extend an empty axis of shape {x.shape} by mode {mode!r}: only by constants")
@@ -172,10 +174,8 @@ def _infer_pad(x: Aval, *, widths: tuple[tuple[int, int], ...], mode: str, optio
 
 
 @register_op("pad", infer=_infer_pad)
-def _pad(
-    out: Elements, x: Elements, *, widths: tuple[tuple[int, int], ...], mode: PadMode, options: dict[str, Any]
-) -> None:
-    np.copyto(out, np.pad(x, widths, mode, **options))
+def _pad(out: Elements, x: Elements, *, widths: tuple[tuple[int, int], ...], mode: PadMode, options: Options) -> None:
+    np.copyto(out, np.pad(x, widths, mode, **dict(options)))
 
 
 def concat(arrays: Sequence[ArrayLike], /, axis: SupportsIndex | None = 0, dtype: DTypeLike | None = None) -> NDArray:
@@ -440,7 +440,17 @@ def pad(x: ArrayLike, pad_width: Any, /, mode: PadMode = "constant", **options: 
     if counts.dtype.kind not in "iu":
         raise TypeError(f"pad widths are integers, got dtype {counts.dtype}")
     widths = tuple((int(a), int(b)) for a, b in np.broadcast_to(counts, (x.ndim, 2)))
-    return one(_pad, x, widths=widths, mode=mode, options=options)
+    return one(
+        _pad, x, widths=widths, mode=mode, options=tuple((name, _frozen(each)) for name, each in options.items())
+    )
+
+
+def _frozen(value: Any) -> Any:  # noqa: ANN401 - an option of `numpy.pad`
+    """Return numbers in tuples, and what is no number as it is."""
+    if value is None or isinstance(value, str):
+        return value
+    numbers: Any = np.asarray(value)
+    return tuple(map(_frozen, numbers)) if numbers.ndim else numbers.item()
 
 
 def _as_arrays(arrays: Sequence[ArrayLike] | NDArray) -> list[NDArray]:

@@ -207,7 +207,7 @@ def reshape(x: ArrayLike, /, shape: AnyShape, order: Order = "C", *, copy: bool 
         strides = reshape_strides(x.shape, x.strides, x.itemsize, new)
     if strides is not None:
         result = view(x, new, strides)
-        if x._known:
+        if x._heard:
             tape_hear_view(_reshape, x, result, {"shape": new})
         return result
     if copy is False:

@@ -331,7 +331,7 @@ def reshape(self: NDArray, *shape: Any, order: Order = "C", copy: bool | None = 
     if copy is None and order == "C":
         shown = self._reshaped(shape[0] if len(shape) == 1 and shape[0].__class__ is tuple else shape)
         if shown is not None:
-            if self._known:
+            if self._heard:
                 tape_hear_view(_RESHAPE, self, shown)
             return shown
     from weft._array.manipulation import reshape as reshaped  # noqa: PLC0415 - the method has its name
@@ -396,7 +396,7 @@ def __rdivmod__(self: NDArray, other: Any) -> Any:  # noqa: ANN401, N807 - an op
 def _transposed(self: NDArray) -> NDArray:
     """Return a view of a matrix with its axes swapped; of any other array, with all axes reversed."""
     result = self._flipped()
-    if self._known:
+    if self._heard:
         tape_hear_view(_PERMUTE, self, result, {"axes": None})
     return result
 
@@ -407,7 +407,7 @@ def _matrix_transposed(self: NDArray) -> NDArray:
         raise ValueError(f"matrix transpose with ndim < 2 is undefined: the shape is {self.shape}")
     shape, strides = self.shape, self.strides
     result = self._strided((*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2]))
-    if self._known:
+    if self._heard:
         axes = (*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
         tape_hear_view(_PERMUTE, self, result, {"axes": axes})
     return result

@@ -9,6 +9,7 @@ import numpy as np
 from weft._array.calls import one, several
 from weft._array.operands import as_array
 from weft._array.rules import Aval
+from weft._array.symbolic import is_symbol
 from weft._array.views import view
 from weft._core import tape_hear_view
 from weft.ops import register_op
@@ -76,10 +77,12 @@ def real(x: ArrayLike, /) -> NDArray:
     NDArray([1.])
     """
     array = as_array(x)
+    if is_symbol(array):
+        return one(_real, array)
     if array.dtype not in _PART:
         return array
     result = view(array, array.shape, array.strides, 0, _PART[array.dtype])
-    if array._known:
+    if array._heard:
         tape_hear_view(_real, array, result, {})
     return result
 
@@ -104,12 +107,14 @@ def imag(x: ArrayLike, /) -> NDArray:
     NDArray([2.])
     """
     array = as_array(x)
+    if is_symbol(array):
+        return one(_imag, array)
     if array.dtype not in _PART:
         from weft._array.creation import zeros_like  # noqa: PLC0415 - the other way round at import
 
         return zeros_like(array)
     result = view(array, array.shape, array.strides, array.itemsize // 2 if array.size else 0, _PART[array.dtype])
-    if array._known:
+    if array._heard:
         tape_hear_view(_imag, array, result, {})
     return result
 

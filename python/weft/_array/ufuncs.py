@@ -139,7 +139,7 @@ def unary(name: str, ufunc: np.ufunc, text: str, x: str, result: str, aliases: t
                 remember(op, plan)
                 result = beside(x, x.shape, plan.outputs[0])
                 plan.loop.push((result,), (x,))
-                if x._known:
+                if x._heard:
                     tape_hear_unary(op, x, result)
                 return result
         found: NDArray

@@ -84,7 +84,7 @@ def register_view(
                 return compose(op, (x,), attributes)  # a symbol, of a symbol
             shape, strides, offset = layout(x.shape, x.strides, **attributes)
             result = view(x, shape, strides, 0 if 0 in shape else offset)  # nothing lies anywhere
-            if x._known:
+            if x._heard:
                 tape_hear_view(op, x, result, attributes)
             return result
 

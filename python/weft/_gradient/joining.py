@@ -112,7 +112,8 @@ def _constant(values: Elements, like: Any) -> NDArray:
 def _pad(node: Any, grads: Any) -> Any:
     x, g = node.inputs[0], grads[0]
     shape = shape_of(x)
-    widths, mode, options = (node.attributes[name] for name in ("widths", "mode", "options"))
+    widths, mode = node.attributes["widths"], node.attributes["mode"]
+    options = dict(node.attributes["options"])
     if mode in ("constant", "empty"):
         key = tuple((before, before + n, None) for n, (before, _) in zip(shape, widths, strict=True))
         return (get_op("getitem")(g, key=key),)

@@ -235,10 +235,15 @@ def _fitted(node: TapeNode, found: tuple[Any, ...]) -> tuple[Any, ...]:
         if entry is None or gradient is None or seen is None:
             fitted.append(None)
             continue
-        if not isinstance(gradient, NDArray) or gradient.shape != seen.shape:
-            what = f"an array of shape {gradient.shape}" if isinstance(gradient, NDArray) else type(gradient).__name__
+        if not isinstance(gradient, NDArray):
             raise GradientError(
-                f"the gradient rule of {_where(node)} returned {what} for input {at}, which has the shape {seen.shape}"
+                f"the gradient rule of {_where(node)} returned {type(gradient).__name__} for input {at}: it returns "
+                "arrays, as weft's own functions do, or None where the gradient is zero"
+            )
+        if gradient.shape != seen.shape:
+            raise GradientError(
+                f"the gradient rule of {_where(node)} returned an array of shape {gradient.shape} for input {at}, which "
+                f"has the shape {seen.shape}"
             )
         if gradient.dtype != seen.dtype:
             if gradient.dtype.kind not in "fc" or (gradient.dtype.kind == "c" and seen.dtype.kind != "c"):

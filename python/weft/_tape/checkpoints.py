@@ -56,7 +56,7 @@ def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
     >>> weft.grad(lambda x: weft.sum(block(block(x))))(weft.zeros(2))
     NDArray([0., 0.])
     """
-    check_function("checkpoint", fn)
+    check_function("checkpoint(fn)(x)", fn)
 
     @functools.wraps(fn)
     def again(*args: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `fn`

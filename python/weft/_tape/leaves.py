@@ -84,12 +84,12 @@ def is_open(x: NDArray) -> bool:
 requires_grad = property(_requires_grad, _require_grad, doc=_requires_grad.__doc__)
 
 
-def as_leaf(x: ArrayLike, name: str) -> tuple[NDArray, TapeNode]:
+def as_leaf(x: ArrayLike, name: str, instead: str = "do not name it in argnums") -> tuple[NDArray, TapeNode]:
     """Return a handle of its own on an array-like, whose gradient can be asked for by the node."""
     if isinstance(x, bool | int | str | bytes | np.integer | np.bool_) or x is None:
         raise GradientError(
             f"{name} is {x!r}, and only arrays of floating-point or complex numbers, and such numbers, have gradients: "
-            "write 2.0 for 2, or do not name it in argnums"
+            f"write 2.0 for 2, or {instead}"
         )
     array = as_array(x)
     check_differentiable(array, name)

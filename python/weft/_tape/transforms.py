@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 __all__ = ["check_function", "grad", "jvp", "value_and_grad", "vjp"]
 
 
-def check_function(name: str, fn: object) -> None:
+def check_function(usage: str, fn: object) -> None:
     """Reject what is no function where it is given, not where it would be called."""
     if not callable(fn):
-        raise ArgumentTypeError(f"{name}() takes a function, not {type(fn).__name__}")
+        name = usage.partition("(")[0]
+        raise ArgumentTypeError(f"{name}() takes a function, not {type(fn).__name__}: write weft.{usage}")
 
 
 def grad(
@@ -63,7 +64,7 @@ def grad(
     >>> weft.grad(weft.grad(lambda x: x**3))(2.0)
     NDArray(12.)
     """
-    check_function("grad", fn)
+    check_function("grad(fn)(x)", fn)
     both = value_and_grad(fn, argnums, has_aux)
 
     @functools.wraps(fn)
@@ -87,7 +88,7 @@ def value_and_grad(
     >>> weft.value_and_grad(lambda p: weft.sum(p["w"] * p["b"]))({"w": weft.ones(2), "b": 3.0})
     (NDArray(6.), {'w': NDArray([3., 3.]), 'b': NDArray(2.)})
     """
-    check_function("value_and_grad", fn)
+    check_function("value_and_grad(fn)(x)", fn)
     several = not isinstance(argnums, SupportsIndex)
     try:
         numbers = (
@@ -145,7 +146,11 @@ class _Call:
         self._builds: list[tuple[Callable[[list[Any]], Any], int]] = []
         for place in places:
             leaves, build = flatten(given[place])
-            made = [as_leaf(leaf, f"argument {place}") for leaf in leaves]
+            if len(leaves) == 1 and leaves[0] is given[place]:
+                made = [as_leaf(leaves[0], f"argument {place}")]
+            else:
+                within = (f"what argument {place} holds", "give it in an argument that argnums does not name")
+                made = [as_leaf(leaf, *within) for leaf in leaves]
             self.handles.extend(handle for handle, _ in made)
             self.nodes.extend(node for _, node in made)
             self._builds.append((build, len(made)))
@@ -212,7 +217,7 @@ def vjp(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[A
     >>> pull(weft.asarray([1.0, 10.0]))
     (NDArray([ 2., 40.]),)
     """
-    check_function("vjp", fn)
+    check_function("vjp(fn, x)", fn)
     call = _Call(fn, primals, {}, range(len(primals)), has_aux=has_aux)
 
     def pull(dy: Any) -> tuple[Any, ...]:  # noqa: ANN401 - of the result's structure
@@ -247,9 +252,11 @@ def jvp(
     >>> weft.jvp(lambda x: x**3, (2.0,), (1.0,))
     (NDArray(8.), NDArray(12.))
     """
-    check_function("jvp", fn)
+    check_function("jvp(fn, (x,), (dx,))", fn)
     if not isinstance(primals, tuple | list) or not isinstance(tangents, tuple | list) or len(primals) != len(tangents):
-        raise GradientError("jvp() takes a tuple of arguments and one of as many tangents")
+        raise GradientError(
+            "jvp() takes a tuple of arguments and one of as many tangents: jvp(fn, (x, y), (dx, dy)), or (x,) and (dx,)"
+        )
     call = _Call(fn, tuple(primals), {}, range(len(primals)), has_aux=has_aux)
     changes = _matching(call.build(list(call.handles)), tuple(tangents), "tangents")
     results, build = flatten(call.result)

@@ -491,6 +491,12 @@ impl NDArray {
         self.tape.is_known()
     }
 
+    /// Whether the tape may hear an op over it: not while another op is computed by such ops.
+    #[getter]
+    fn _heard(&self) -> bool {
+        self.tape.is_known() && !tape::listen::is_paused()
+    }
+
     /// The name of the recording in which alone it has a place, or None.
     #[getter]
     fn _recording(&self) -> Option<&str> {

@@ -216,17 +216,35 @@ pub(crate) fn fresh_unary(
     x: &Bound<'_, NDArray>,
     op: &Bound<'_, PyAny>,
 ) -> PyResult<Option<Py<NDArray>>> {
-    let (py, own) = (x.py(), x.get());
-    let Ok(found) = loops.get_item(own.inner.dtype() as usize) else { return Ok(None) };
+    let Ok(found) = loops.get_item(x.get().inner.dtype() as usize) else { return Ok(None) };
     let Ok(of) = found.cast_exact::<Loop>() else { return Ok(None) };
-    let of = of.get();
-    if !is_plain(own) {
+    unary(of.get(), x, op, Attributes::None)
+}
+
+/// The same by a loop that casts.
+#[pyfunction]
+pub(crate) fn fresh_cast(
+    r#loop: &Bound<'_, Loop>,
+    x: &Bound<'_, NDArray>,
+    op: &Bound<'_, PyAny>,
+) -> PyResult<Option<Py<NDArray>>> {
+    unary(r#loop.get(), x, op, Attributes::DType)
+}
+
+fn unary(
+    of: &Loop,
+    x: &Bound<'_, NDArray>,
+    op: &Bound<'_, PyAny>,
+    attributes: Attributes,
+) -> PyResult<Option<Py<NDArray>>> {
+    let (py, own) = (x.py(), x.get());
+    if !is_plain(own) || of.dtypes[0] != own.inner.dtype() {
         return Ok(None);
     }
     let output = made(py, own, &own.inner.layout().shape, of.dtypes[1])?;
     push_elementwise(of.kernel, &[&output], &[Operand::Array(&own.inner)], Loop::options(py, &output, &of.name))
         .map_err(|error| raised(py, error))?;
-    short::noted(op, || Ok(Attributes::None), &[x.as_any()], handle(py, output, own)).map(Some)
+    short::noted(op, || Ok(attributes), &[x.as_any()], handle(py, output, own)).map(Some)
 }
 
 /// A new array, into which the product of two matrices, or of one and a vector, was pushed.

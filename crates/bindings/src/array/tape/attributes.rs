@@ -1,6 +1,7 @@
 //! What an op was called with besides its operands.
 
 use super::node::Value;
+use crate::array::dtypes;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -20,6 +21,8 @@ pub(crate) enum Attributes {
     },
     /// The shape of the result.
     Shape,
+    /// The dtype of the result.
+    DType,
     /// Of a part of an array of so many axes.
     Key(Py<PyAny>, usize),
 }
@@ -45,6 +48,10 @@ impl Attributes {
                 let shape = result.and_then(|result| result.outline(py)).map(|outline| outline.shape);
                 found.set_item(intern!(py, "shape"), PyTuple::new(py, shape.unwrap_or_default())?)?;
             }
+            Self::DType => {
+                let dtype = result.and_then(|result| result.outline(py)).map(|outline| outline.dtype);
+                found.set_item(intern!(py, "dtype"), dtype.map(|dtype| dtypes::to_python(py, dtype)).transpose()?)?;
+            }
             Self::Key(key, count) => {
                 let encode = py.import("weft._array.indexing")?.getattr("encode")?;
                 found.set_item(intern!(py, "key"), encode.call1((key, count))?)?;
@@ -56,7 +63,7 @@ impl Attributes {
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         match self {
             Self::Known(object) | Self::Key(object, _) => visit.call(object),
-            Self::None | Self::Axes { .. } | Self::Shape => Ok(()),
+            Self::None | Self::Axes { .. } | Self::Shape | Self::DType => Ok(()),
         }
     }
 }

@@ -58,7 +58,7 @@ pub(crate) struct Outline {
 
 impl Outline {
     fn clone_ref(&self, py: Python<'_>) -> Self {
-        let (shape, dtype, device) = (self.shape.clone(), self.dtype, self.device);
+        let (shape, dtype, device) = (Shape::from_slice(&self.shape), self.dtype, self.device);
         Self { shape, dtype, device, engine: self.engine.clone_ref(py) }
     }
 }

@@ -10,9 +10,9 @@ use crate::array::{NDArray, raised};
 use crate::errors;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyTuple};
 use std::sync::Arc;
-use weft_array::{Array, DType, Layout, recording};
+use weft_array::{Array, DType, Layout, Shape, recording};
 
 /// The op of a value that several pieces make up.
 static PATCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -41,7 +41,7 @@ pub(super) fn has_gradient(dtype: DType) -> bool {
 #[inline]
 pub(crate) fn outline(py: Python<'_>, like: &NDArray, shape: &[usize], dtype: DType) -> Outline {
     let engine = like.owner().clone_ref(py);
-    Outline { shape: shape.into(), dtype, device: like.inner.device(), engine }
+    Outline { shape: Shape::from_slice(shape), dtype, device: like.inner.device(), engine }
 }
 
 #[inline]
@@ -81,14 +81,22 @@ pub(crate) fn tape_hears(operands: &Bound<'_, PyTuple>) -> PyResult<bool> {
     Ok(false)
 }
 
-/// Whether an op over these operands is to be heard. If it is, this thread pauses until `tape_note_fresh` has noted it.
+/// Whether an op over these operands is to be heard: 0 if not, 2 if some of them are to become arrays first, else 1. If it is,
+/// this thread pauses until `tape_note_fresh` has noted it.
 #[pyfunction]
-pub(crate) fn tape_opens(operands: &Bound<'_, PyTuple>) -> PyResult<bool> {
-    let hears = tape_hears(operands)?;
-    if hears {
-        listen::pause();
+pub(crate) fn tape_opens(operands: &Bound<'_, PyTuple>) -> PyResult<u8> {
+    if !tape_hears(operands)? {
+        return Ok(0);
     }
-    Ok(hears)
+    listen::pause();
+    let is_operand = |each: Borrowed<'_, '_, PyAny>| {
+        each.is_exact_instance_of::<NDArray>()
+            || each.is_exact_instance_of::<PyFloat>()
+            || each.is_exact_instance_of::<PyInt>()
+            || each.is_exact_instance_of::<PyBool>()
+            || each.is_exact_instance_of::<PyComplex>()
+    };
+    Ok(if operands.iter_borrowed().all(is_operand) { 1 } else { 2 })
 }
 
 /// Refuses a target outside of the recording: what the tape would know of it from then on has no values.

@@ -23,7 +23,7 @@ static OPERATOR_RULES: [OnceLock<Rule>; OPERATORS] = [const { OnceLock::new() };
 /// As what `x ** 2` is heard.
 static SQUARE: OnceLock<Rule> = OnceLock::new();
 
-type Entries = SmallVec<[Option<Entry>; 2]>;
+type Entries = SmallVec<[Option<Entry>; 4]>;
 
 /// Lets the operator `name`, or the square, be heard as `op`.
 #[pyfunction]
@@ -233,7 +233,7 @@ pub(crate) fn tape_note_fresh<'py>(
     let operands: SmallVec<[_; 4]> = operands.iter().collect();
     let operands: SmallVec<[_; 4]> = operands.iter().collect();
     let results = results.iter().map(|result| Ok(result.cast_into::<NDArray>()?));
-    let results = results.collect::<PyResult<SmallVec<[_; 1]>>>()?;
+    let results = results.collect::<PyResult<SmallVec<[_; 4]>>>()?;
     let entries = entries_of(op.py(), &operands)?;
     note_entries(op, attributes.into(), &operands, entries, &results)
 }
