@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(looks_until_help(0, 1), Some((u64::from(TIMES) + 1) * patience));
         // Ops so long that pushes would wait for each.
         let mut standstill = Standstill::new(0, 0);
-        let late = (1..).find(|look| standstill.is_help_due(0, || look / patience * (SOON - 1)));
+        let late = (1..100_000).find(|look| standstill.is_help_due(0, || look / patience * (SOON - 1)));
         assert_eq!(late, Some(patience));
     }
 }
