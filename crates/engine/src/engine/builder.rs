@@ -2,8 +2,7 @@
 
 use super::{Accesses, Engine, PushOptions, Variable};
 use crate::EngineError;
-use crate::op::Device;
-use crate::op::Payload;
+use crate::op::{Device, Payload};
 use crate::var::AccessKind;
 
 /// An op about to be pushed; made by [`Engine::op`].

@@ -5,6 +5,7 @@ mod builder;
 mod close;
 mod core;
 pub mod fork;
+mod full_ring;
 mod operator;
 mod push;
 mod replay;

@@ -2,11 +2,9 @@
 
 use super::{Accesses, Core, Engine, OnLimit, Tick, Wait};
 use crate::EngineError;
-use crate::op::Device;
-use crate::op::{Extra, Op, OpFlags, OpKind, Payload, RawPayload, current};
+use crate::op::{Device, Extra, Op, OpFlags, OpKind, Payload, RawPayload, current};
 use crate::quiet::drop_later;
-use crate::sched::SLOTS;
-use crate::sync::{Ordering, spin_hint, yield_now};
+use crate::sync::{Ordering, spin_hint};
 use crate::trace::{Kind, Note};
 use crate::waiter::Waiter;
 use std::mem::MaybeUninit;
@@ -32,10 +30,6 @@ pub struct PushOptions<'a> {
 const fn kind_of<P: Payload>() -> Kind {
     if P::HOSTED { Kind::Callable } else { Kind::Native }
 }
-
-/// Pauses between two looks at a full ring, and looks without progress before a pusher helps: 15 us.
-const PAUSES: u32 = 32;
-const PATIENCE: u32 = 32;
 
 /// Pushed ops that are not settled, of which all stay in a core's cache, and pushes between two looks at them.
 const IN_CACHE: u64 = 4096;
@@ -73,43 +67,6 @@ impl Core {
         }
         // ORDERING: a hint.
         self.give_way_at.store(claimed.max(settled + IN_CACHE) + LOOK, Ordering::Relaxed);
-    }
-
-    /// Puts something with so many accesses into the ring, helping the registrar while the ring is full.
-    #[inline]
-    pub(super) fn push_cell(&self, accesses: usize, fill: impl FnOnce(*mut Op, u64)) {
-        let pool = self.pool();
-        let mut was_full = false;
-        pool.registrar.push(accesses, fill, |ticket| {
-            was_full = true;
-            self.wait_for_slot(ticket);
-        });
-        if was_full {
-            pool.catch_up_later(); // with what make_room() has left
-        }
-    }
-
-    /// Waits until the ring has some room again. If nobody makes it, because all workers are busy with
-    /// their ops or the registrar has lost its processor, this thread does.
-    #[cold]
-    fn wait_for_slot(&self, ticket: u64) {
-        let pool = self.pool();
-        let ring = &pool.registrar.ring;
-        let mut seen = ring.registered();
-        let mut still = 0;
-        // Some slots at a time: a pusher at the heels of the registrar would take its cache lines away.
-        while ring.free_after(ticket, seen) < SLOTS / 8 {
-            (0..PAUSES).for_each(|_| spin_hint());
-            let now = ring.registered();
-            still = if now == seen { still + 1 } else { 0 };
-            seen = now;
-            if still > PATIENCE {
-                pool.registrar.make_room();
-                pool.wake_workers(); // not inline: this thread's ticket is not published
-                yield_now();
-                still = PATIENCE; // whoever did not come will not come soon
-            }
-        }
     }
 
     /// What is pending and its limit, if one more op with `bytes` might exceed it. What was dropped

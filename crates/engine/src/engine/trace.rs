@@ -3,8 +3,7 @@
 use super::core::trace_in;
 use super::{Core, Engine, PushOptions};
 use crate::EngineError;
-use crate::op::DeviceLane;
-use crate::op::{OpFlags, OpPtr, current};
+use crate::op::{DeviceLane, OpFlags, OpPtr, current};
 use crate::trace::{
     Describe, Kind, News, Note, Outcome, Push, Ran, Recorder, Recording, Registered, Seen, Span, note, ticks,
 };

@@ -1,8 +1,7 @@
 //! Replays: no port is left twice or never, no event and no token is lost, and each step runs once, after what it needs.
 
 use super::{One, Variable, push, work};
-use crate::op::Device;
-use crate::op::{Op, OpFlags, OpKind, OpPtr};
+use crate::op::{Device, Op, OpFlags, OpKind, OpPtr};
 use crate::replay::{
     Batch, Bound, Call, Instance, Part, Plan, PortId, ReplayBuilder, StepContext, StepKind, StepOptions,
 };

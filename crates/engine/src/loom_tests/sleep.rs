@@ -4,7 +4,7 @@
 
 use super::{Doze, Pace, Parker, Worker};
 use crate::loom_tests::{Variable, push, push_payload, push_probe};
-use crate::op::{OpContext, OpPtr};
+use crate::op::{OpContext, OpPtr, Payload};
 use crate::pool::delivery::Delivery;
 use crate::pool::seat::WorkerSeat;
 use crate::pool::state::Pool;
@@ -99,6 +99,45 @@ fn meanwhile(pool: &Arc<Pool>, times: usize, act: fn(&Arc<Pool>)) -> Vec<thread:
     (0..times).map(|_| Arc::clone(pool)).map(|pool| thread::spawn(move || act(&pool))).collect()
 }
 
+/// Explores so many preemptions at most: three threads with so many steps take seconds with one, and hours with two.
+fn model(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(check);
+}
+
+/// What ops wait for.
+#[derive(Clone, Default)]
+struct Gate(Arc<(Mutex<bool>, Condvar)>);
+
+impl Gate {
+    fn open(&self) {
+        *self.0.0.lock().unwrap() = true;
+        self.0.1.notify_all();
+    }
+
+    /// An op that lasts until the gate is open.
+    fn waits(&self) -> impl Payload + use<> {
+        let gate = self.clone();
+        move |_: &mut OpContext<'_>| {
+            let mut open = gate.0.0.lock().unwrap();
+            while !*open {
+                open = gate.0.1.wait(open).unwrap();
+            }
+            Ok(())
+        }
+    }
+
+    /// An op that opens it.
+    fn opens(&self) -> impl Payload + use<> {
+        let gate = self.clone();
+        move |_: &mut OpContext<'_>| {
+            gate.open();
+            Ok(())
+        }
+    }
+}
+
 /// What a pusher does.
 fn publish(pool: &Arc<Pool>) {
     push(&pool.registrar, &[]);
@@ -150,30 +189,13 @@ fn a_stop_is_noticed() {
 /// second, nor may the pusher count on it.
 #[test]
 fn a_blocked_worker_has_woken_another() {
-    type Gate = Arc<(Mutex<bool>, Condvar)>;
-    // Three threads with so many steps: one preemption takes seconds, two take hours.
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(1);
-    model.check(|| {
+    model(1, || {
         let (pool, gate) = (pool(2), Gate::default());
         let workers = [Start::awake(&pool), Start::awake(&pool)];
         let workers = workers.map(|worker| thread::spawn(move || worker.work(u32::MAX)));
-        let shut = Arc::clone(&gate);
-        let waits = move |_: &mut OpContext<'_>| {
-            let mut open = shut.0.lock().unwrap();
-            while !*open {
-                open = shut.1.wait(open).unwrap();
-            }
-            Ok(())
-        };
-        let opens = move |_: &mut OpContext<'_>| {
-            *gate.0.lock().unwrap() = true;
-            gate.1.notify_all();
-            Ok(())
-        };
-        push_payload(&pool.registrar, waits);
+        push_payload(&pool.registrar, gate.waits());
         pool.pushed(0, false);
-        push_payload(&pool.registrar, opens);
+        push_payload(&pool.registrar, gate.opens());
         pool.pushed(0, false);
         pool.stop();
         let ran = workers.map(|worker| worker.join().unwrap());
@@ -185,25 +207,12 @@ fn a_blocked_worker_has_woken_another() {
 /// that op has ended: so whoever left it was right to count on the other one.
 #[test]
 fn what_is_left_to_a_searcher_is_settled() {
-    type Gate = Arc<(Mutex<bool>, Condvar)>;
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(1);
-    model.check(|| {
+    model(1, || {
         let (pool, gate, variable) = (pool(2), Gate::default(), Variable::new(0));
-        let lasting = || {
-            let shut = Arc::clone(&gate);
-            move |_: &mut OpContext<'_>| {
-                let mut open = shut.0.lock().unwrap();
-                while !*open {
-                    open = shut.1.wait(open).unwrap();
-                }
-                Ok(())
-            }
-        };
         push(&pool.registrar, &[&variable]);
-        push_payload(&pool.registrar, lasting());
+        push_payload(&pool.registrar, gate.waits());
         pool.registrar.turn().catch_up();
-        push_payload(&pool.registrar, lasting());
+        push_payload(&pool.registrar, gate.waits());
         pool.registrar.turn().catch_up(); // one worker may pull all of them, and the other one steal
         let workers = [Start::awake(&pool), Start::awake(&pool)];
         let workers = workers.map(|worker| thread::spawn(move || worker.work_at(Pace::brief(), u32::MAX)));
@@ -212,8 +221,7 @@ fn what_is_left_to_a_searcher_is_settled() {
         push_probe(&pool.registrar, &variable, &waiter);
         pool.turn().catch_up(); // nobody else may be free to register it
         assert!(waiter.sleep(&parker, None));
-        *gate.0.lock().unwrap() = true;
-        gate.1.notify_all();
+        gate.open();
         pool.stop();
         let ran = workers.map(|worker| worker.join().unwrap());
         assert_eq!((ran[0] + ran[1], pool.registrar.pending()), (3, 0));
@@ -230,13 +238,10 @@ fn counted(pool: &Arc<Pool>, ran: &Arc<Mutex<u32>>) {
     pool.pushed(0, false);
 }
 
-/// A waiting thread takes the place of a worker that goes to sleep, and what is pushed meanwhile and after is run by one of
-/// them: a worker that naps sees what woke nobody.
-#[test]
-fn a_guest_and_the_worker_miss_nothing() {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
-    model.check(|| {
+/// A thread pushes an op, helps as a guest that is called away or is not, and pushes so many ops more, beside a worker that goes
+/// to sleep: the last op is the worker's, or it sleeps for ever.
+fn a_guest_beside_a_worker(is_called_away: bool, more: u32) {
+    model(2, move || {
         let (pool, ran) = (pool(1), Arc::new(Mutex::new(0)));
         pool.lane(0).serve(true);
         let worker = Start::awake(&pool);
@@ -244,36 +249,26 @@ fn a_guest_and_the_worker_miss_nothing() {
             let (pool, ran) = (Arc::clone(&pool), Arc::clone(&ran));
             thread::spawn(move || {
                 counted(&pool, &ran);
-                pool.help(&mut || false);
-                counted(&pool, &ran);
+                pool.help(&mut || is_called_away);
+                (0..more).for_each(|_| counted(&pool, &ran));
             })
         };
-        // The last op is the worker's, or it sleeps for ever.
-        worker.work_until(|| *ran.lock().unwrap() == 2);
+        worker.work_until(|| *ran.lock().unwrap() == 1 + more);
         other.join().unwrap();
-        assert_eq!((*ran.lock().unwrap(), pool.registrar.pending()), (2, 0));
+        assert_eq!((*ran.lock().unwrap(), pool.registrar.pending()), (1 + more, 0));
         assert!(!pool.lane(0).claim_waking(true), "the worker counts as awake, and the guest not any more");
     });
+}
+
+/// A waiting thread takes the place of a worker that goes to sleep, and what is pushed meanwhile and after is run by one of
+/// them: a worker that naps sees what woke nobody.
+#[test]
+fn a_guest_and_the_worker_miss_nothing() {
+    a_guest_beside_a_worker(false, 1);
 }
 
 /// A guest that is called away leaves what is ready to the worker.
 #[test]
 fn what_a_guest_leaves_is_noticed() {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
-    model.check(|| {
-        let (pool, ran) = (pool(1), Arc::new(Mutex::new(0)));
-        pool.lane(0).serve(true);
-        let worker = Start::awake(&pool);
-        let other = {
-            let (pool, ran) = (Arc::clone(&pool), Arc::clone(&ran));
-            thread::spawn(move || {
-                counted(&pool, &ran);
-                pool.help(&mut || true);
-            })
-        };
-        worker.work_until(|| *ran.lock().unwrap() == 1);
-        other.join().unwrap();
-        assert_eq!((*ran.lock().unwrap(), pool.registrar.pending()), (1, 0));
-    });
+    a_guest_beside_a_worker(true, 0);
 }

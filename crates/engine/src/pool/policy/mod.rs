@@ -4,8 +4,7 @@ mod per_device;
 mod serial;
 mod work_stealing;
 
-use crate::op::Device;
-use crate::op::InOrder;
+use crate::op::{Device, InOrder};
 use std::fmt;
 use std::str::FromStr;
 
