@@ -26,7 +26,7 @@ from weft._array.places import check_writable
 from weft._array.rounding import round as rounded
 from weft._array.rules import as_dtype
 from weft._array.shapes import AnyShape, as_shape, axis_index, is_index
-from weft._array.sorting import sort_stably
+from weft._array.sorting import sort_stably, sort_values
 from weft._array.views import view
 from weft._array.waiting import await_array
 from weft._core import NDArray, push_compute, set_dispatch, tape_hear_view, tape_hears
@@ -293,10 +293,8 @@ def sort(self: NDArray, axis: SupportsIndex = -1, kind: str | None = None, *, st
 def _sort_in_place(x: Any, *, axis: int, stable: bool) -> None:  # noqa: ANN401 - NumPy's or CuPy's
     host: np.ndarray[Any, Any] = x  # if it is NumPy's
     if isinstance(x, np.ndarray):
-        if stable:
-            sort_stably(host, axis)
-        else:
-            host.sort(axis=axis)
+        by = sort_stably if stable else sort_values
+        by(host, axis)
     else:  # CuPy sorts no views in place, and always stably
         x[...] = np.sort(x, axis=axis)
 
