@@ -96,9 +96,9 @@ mod _core {
     #[pymodule_export]
     use super::pushes::{
         Kernel, Loop, Memory, Operator, beside, cache_loop, compute_here, copy_elements, empty, forget_loops,
-        fresh_elements, fresh_filled, fresh_join, fresh_mean, fresh_product, fresh_reduction, fresh_roll, fresh_rows,
-        fresh_search, fresh_unary, memory_stats, memory_trim, open_onednn, push_compute, push_join, push_roll,
-        push_search, set_dispatch, wrap,
+        fresh_elements, fresh_filled, fresh_join, fresh_product, fresh_reduction, fresh_roll, fresh_rows, fresh_search,
+        fresh_unary, memory_stats, memory_trim, open_onednn, push_compute, push_join, push_roll, push_search,
+        set_dispatch, wrap,
     };
     #[pymodule_export]
     use super::pushes::{
