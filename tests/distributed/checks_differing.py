@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -133,8 +134,7 @@ def no_memory_for_a_collective(comm: Communicator) -> None:
 
 def _address_space() -> int:
     """Return how many bytes this process has mapped."""
-    with open("/proc/self/statm", encoding="ascii") as facts:
-        return int(facts.read().split()[0]) * resource.getpagesize()
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
 
 
 @check

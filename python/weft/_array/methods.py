@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from weft._array import conversions
-from weft._array.absent import INSTEAD_OF_METHODS, Absent
+from weft._array.absent import INSTEAD_OF_METHODS, Absent, present
 from weft._array.devices import as_device, device_of
 from weft._array.dtypes import astype
 from weft._array.filling import assign, check_assigned, fill
@@ -68,6 +68,7 @@ def attach() -> None:
     setattr(NDArray, "requires_grad", requires_grad)  # noqa: B010 - as above
     for name in INSTEAD_OF_METHODS:
         setattr(NDArray, name, Absent(name))
+    setattr(NDArray, "__dir__", present)  # noqa: B010 - as above
     for name, get in _PROPERTIES.items():
         setattr(NDArray, name, property(get, doc=get.__doc__))
 
