@@ -19,6 +19,7 @@ import threading
 from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
 from weft._array.rules import (
+    SUPPORTED,
     Aval,
     as_dtype,
     broadcast_of_ufunc,
@@ -63,6 +64,7 @@ __all__ = [
 ]
 
 _MISSING: Any = object()
+_DTYPES = len(set(SUPPORTED.values()))
 #: The attribute by which a kind of device computes an op faster than by its `compute`.
 _FASTER = {"cpu": "push", "cuda": "kernels"}
 _lock = threading.Lock()
@@ -146,9 +148,7 @@ class Op:
         self.aliases = tuple(aliases)
         self.level = level
         self.plans: dict[Any, Any] = {}  # the dispatcher's: inner loops by dtypes of operands
-        self.loops: list[Loop | None] = [
-            None
-        ] * 14  # the dispatcher's: those for one operand, by the number of its dtype
+        self.loops: list[Loop | None] = [None] * _DTYPES  # the dispatcher's: of one operand, by its dtype's number
         self.operator = False  # the dispatcher's: whether an operator is this op
         self.replaced: frozenset[str] = frozenset()  # kinds of devices that compute as was set later
         self.reads: int | tuple[int, ...] | None = (

@@ -55,6 +55,7 @@ def test_what_to_write_for_a_name_of_numpys() -> None:
 def test_what_to_write_for_a_method_of_others_arrays(name: str) -> None:
     x = weft.ones(2)
     assert not hasattr(x, name)
+    assert name not in dir(x)
     with pytest.raises(AttributeError, match=rf"'NDArray' object has no attribute '{name}': .*[a-z]") as told:
         getattr(x, name)
     assert told.value.obj is x

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -109,6 +111,30 @@ def an_exception_before_a_collective(comm: Communicator) -> None:
             x.numpy()
     else:
         breaks(comm, lambda: comm.all_reduce(x), "rank 0 has given up", "did not take part in all_reduce(sum)", ".py:")
+
+
+@check
+def no_memory_for_a_collective(comm: Communicator) -> None:
+    limits, size = resource.getrlimit(resource.RLIMIT_AS), 1 << 28
+    x = weft.empty(size // 8)  # which takes memory where it is first needed
+    if comm.rank == 0:
+        resource.setrlimit(resource.RLIMIT_AS, (_address_space() + size // 4, limits[1]))
+        try:
+            comm.all_reduce(x)
+            with pytest.raises(MemoryError, match="unable to allocate"):
+                x.wait_to_read()
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, limits)
+        assert comm._core.idle
+        with pytest.raises(CommunicatorError, match="is broken: rank 0 had no memory for all_reduce"):
+            comm.barrier()
+    else:
+        breaks(comm, lambda: comm.all_reduce(x), "rank 0 has given up", "had no memory for all_reduce(sum)")
+
+
+def _address_space() -> int:
+    """Return how many bytes this process has mapped."""
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
 
 
 @check

@@ -9,7 +9,8 @@ import pytest
 
 import weft
 from weft import autograd
-from weft._core import tape_entry
+from weft._array import dispatch
+from weft._core import tape_entry, tape_opens
 from weft.errors import GradientError, GraphError
 
 if TYPE_CHECKING:
@@ -127,6 +128,19 @@ def test_the_tape_goes_on_listening_after_a_call_that_failed(call: Any) -> None:
     x = _leaf()
     with pytest.raises((ValueError, TypeError, IndexError)):
         call(x, weft.ones((5, 7)))
+    assert tape_entry(weft.nn.relu(x)) is not None
+
+
+def test_an_interrupt_leaves_the_tape_listening(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(operands: tuple[object, ...]) -> bool:
+        assert tape_opens(operands)  # an interrupt that comes meanwhile is raised when it returns
+        raise KeyboardInterrupt
+
+    x = _leaf()
+    with monkeypatch.context() as patched:
+        patched.setattr(dispatch, "tape_opens", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            weft.nn.relu(x)
     assert tape_entry(weft.nn.relu(x)) is not None
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import weft
 from weft import autograd
-from weft.errors import ArgumentTypeError, GradientError
+from weft.errors import GradientError
 
 
 def _leaf(*values: float) -> weft.NDArray:

@@ -31,8 +31,8 @@ pub use error::ArrayError;
 pub use layout::{DType, Layout, Scalar, Shape, Strides};
 pub use memory::recorded::{self, Tag};
 pub use memory::{
-    Arena, Block, Buffer, Elsewhere, Home, MemoryStats, OutOfMemory, Storage, Within, fork, keeps_memory, memory_stats,
-    release_memory, trim_memory,
+    Arena, Block, Buffer, Elsewhere, Home, MemoryStats, OutOfMemory, Ownership, Storage, Within, fork, keeps_memory,
+    memory_stats, release_memory, trim_memory,
 };
 pub use ops::{
     Copied, Piece, copy_if_there, copy_to_change, lay_out, multiply_here, note_computed, pick_rows, places_of_copies,

@@ -9,7 +9,7 @@ use std::ffi::{c_char, c_void};
 use std::ptr::NonNull;
 use std::time::Duration;
 use weft_array::{
-    Array, Buffer, DType, Layout, Operand, Scalar, StridedLoop, copy_loop, push_elementwise, push_reduce,
+    Array, Buffer, DType, Layout, Operand, Ownership, Scalar, StridedLoop, copy_loop, push_elementwise, push_reduce,
 };
 use weft_engine::{Engine, Policy, PushOptions, Settings, Wait};
 
@@ -66,7 +66,7 @@ impl World {
         let mut values = vec![u32::from(number); length].into_boxed_slice();
         let start = NonNull::from(&mut values[0]).cast();
         // SAFETY: the keeper owns the bytes, and nobody else reaches them.
-        let buffer = unsafe { Buffer::foreign(engine, start, length * 4, false, Box::new(values)) };
+        let buffer = unsafe { Buffer::foreign(engine, start, length * 4, false, Ownership::Owned, Box::new(values)) };
         Array::on(buffer, Layout::contiguous(&[length], 4).expect("small"), DType::UInt32).expect("all of it")
     }
 

@@ -1,19 +1,19 @@
 //! How ranks agree on a call before it starts, in checking mode.
 
+use crate::MpiError;
 use crate::communicator::Communicator;
-use crate::flight::{Away, Flight, Halt, Headers, Phase};
+use crate::flight::{Call, Halt, Headers, Phase};
 use crate::header::{self, Header};
 use crate::symbols::Status;
-use crate::{Job, MpiError};
 use std::mem::replace;
 
 impl Communicator {
     /// Tells all ranks what this one is about to do, and hears the same from them.
-    pub(crate) fn agree(&self, flight: &mut Flight, job: &Job, away: Away<'_>) -> Result<(), Halt> {
+    pub(crate) fn agree(&self, call: &mut Call<'_>) -> Result<(), Halt> {
         let (size, own) = (self.settings().size, self.settings().rank);
-        let number = flight.number.unwrap_or(0);
-        let header = Header::new(job, number);
-        let (mut given, posted) = if let Phase::Agreeing(given) = replace(&mut flight.phase, Phase::New) {
+        let number = call.flight.number.unwrap_or(0);
+        let header = Header::new(call.job, number);
+        let (mut given, posted) = if let Phase::Agreeing(given) = replace(&mut call.flight.phase, Phase::New) {
             (given, Ok(()))
         } else {
             // One box for all: if it is given up on, MPI may still write there.
@@ -21,11 +21,11 @@ impl Communicator {
             let posted = self.exchange(&mut given);
             (given, posted)
         };
-        let outcome = posted.map_err(Halt::from).and_then(|()| self.hear(flight, job, &mut given, away));
+        let outcome = posted.map_err(Halt::from).and_then(|()| self.hear(call, &mut given));
         match outcome {
             Ok(()) => {}
             Err(Halt::Away) => {
-                flight.phase = Phase::Agreeing(given);
+                call.flight.phase = Phase::Agreeing(given);
                 return Err(Halt::Away);
             }
             Err(failed) => {
@@ -62,49 +62,37 @@ impl Communicator {
     }
 
     /// Waits for them. Requests that are done stay so.
-    fn hear(&self, flight: &mut Flight, job: &Job, headers: &mut Headers, away: Away<'_>) -> Result<(), Halt> {
+    fn hear(&self, call: &mut Call<'_>, headers: &mut Headers) -> Result<(), Halt> {
         let mut status = Status::default();
         for rank in self.others() {
             for request in &mut headers.requests[2 * rank..2 * rank + 2] {
-                self.poll(flight, job, request, &mut status, Some(rank), away)?;
+                self.poll(call, request, &mut status, Some(rank))?;
             }
         }
         Ok(())
     }
 
     /// Tells the receiver of a message what comes.
-    pub(crate) fn announce(
-        &self,
-        flight: &mut Flight,
-        job: &Job,
-        to: i32,
-        tag: i32,
-        away: Away<'_>,
-    ) -> Result<(), Halt> {
+    pub(crate) fn announce(&self, call: &mut Call<'_>, to: i32, tag: i32) -> Result<(), Halt> {
+        let job = call.job;
         let rank = usize::try_from(to).unwrap_or(0);
         let post = |header: &mut Box<header::Bytes>, request: &mut u64| {
             **header = Header::new(job, 0).encode();
             // SAFETY: the header stays until it is done, or for ever.
             unsafe { self.send_header(&raw const **header, rank, header::MESSAGE_TAGS + tag, request) }
         };
-        self.pass_header(flight, job, rank, post, away).map(drop)
+        self.pass_header(call, rank, post).map(drop)
     }
 
     /// Hears from the sender of a message what comes, and compares.
-    pub(crate) fn expect(
-        &self,
-        flight: &mut Flight,
-        job: &Job,
-        from: i32,
-        tag: i32,
-        away: Away<'_>,
-    ) -> Result<(), Halt> {
+    pub(crate) fn expect(&self, call: &mut Call<'_>, from: i32, tag: i32) -> Result<(), Halt> {
+        let job = call.job;
         let rank = usize::try_from(from).unwrap_or(0);
         let post = |header: &mut Box<header::Bytes>, request: &mut u64| {
             // SAFETY: there is room until it is done, or for ever.
             unsafe { self.receive_header(&raw mut **header, rank, header::MESSAGE_TAGS + tag, request) }
         };
-        let received = self.pass_header(flight, job, rank, post, away)?;
+        let received = self.pass_header(call, rank, post)?;
         let (own, other) = (Header::new(job, 0), Header::decode(&received));
         if own.agrees(&other) {
             return Ok(());
@@ -121,23 +109,22 @@ impl Communicator {
     /// Posts the header of a message, unless it is on its way, and waits for it. Answers it.
     fn pass_header(
         &self,
-        flight: &mut Flight,
-        job: &Job,
+        call: &mut Call<'_>,
         rank: usize,
         post: impl FnOnce(&mut Box<header::Bytes>, &mut u64) -> Result<(), MpiError>,
-        away: Away<'_>,
     ) -> Result<Box<header::Bytes>, Halt> {
-        let (bytes, mut request) = if let Phase::Announced(bytes, request) = replace(&mut flight.phase, Phase::New) {
+        let (bytes, mut request) = if let Phase::Announced(bytes, request) = replace(&mut call.flight.phase, Phase::New)
+        {
             (bytes, request)
         } else {
             let (mut bytes, mut request) = (Box::new([0; header::BYTES]), 0);
             post(&mut bytes, &mut request)?;
             (bytes, request)
         };
-        match self.poll(flight, job, &mut request, &mut Status::default(), Some(rank), away) {
+        match self.poll(call, &mut request, &mut Status::default(), Some(rank)) {
             Ok(()) => Ok(bytes),
             Err(Halt::Away) => {
-                flight.phase = Phase::Announced(bytes, request);
+                call.flight.phase = Phase::Announced(bytes, request);
                 Err(Halt::Away)
             }
             Err(failed) => {

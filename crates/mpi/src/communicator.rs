@@ -1,6 +1,6 @@
 //! Communicators: the state that all calls share, and how one call is carried out.
 
-use crate::flight::{ALIVE_EVERY, Away, Carried, Flight, Halt, Phase, Stopped};
+use crate::flight::{ALIVE_EVERY, Away, Call, Carried, Flight, Halt, Phase, Stopped};
 use crate::notice::Notice;
 use crate::peers::Peers;
 use crate::symbols::Status;
@@ -191,7 +191,7 @@ impl Communicator {
         away: Away<'_>,
     ) -> Result<Carried, MpiError> {
         // SAFETY: the caller's promise.
-        let outcome = unsafe { self.advance(flight, job, from, to, away) };
+        let outcome = unsafe { self.advance(&mut Call { flight, job, away }, from, to) };
         if matches!(outcome, Err(Halt::Away)) {
             return Ok(Carried::On);
         }
@@ -205,34 +205,28 @@ impl Communicator {
         Err(MpiError::Broken { reason, abandoned })
     }
 
-    unsafe fn advance(
-        &self,
-        flight: &mut Flight,
-        job: &Job,
-        from: *const u8,
-        to: *mut u8,
-        away: Away<'_>,
-    ) -> Result<(), Halt> {
-        if !matches!(flight.phase, Phase::Agreed | Phase::Moving(_)) {
+    unsafe fn advance(&self, call: &mut Call<'_>, from: *const u8, to: *mut u8) -> Result<(), Halt> {
+        let job = call.job;
+        if !matches!(call.flight.phase, Phase::Agreed | Phase::Moving(_)) {
             if self.settings.check && self.settings.size > 1 {
                 match job.work {
-                    Work::Send { to, tag } => self.announce(flight, job, to, tag, away)?,
-                    Work::Receive { from, tag } => self.expect(flight, job, from, tag, away)?,
-                    _ => self.agree(flight, job, away)?,
+                    Work::Send { to, tag } => self.announce(call, to, tag)?,
+                    Work::Receive { from, tag } => self.expect(call, from, tag)?,
+                    _ => self.agree(call)?,
                 }
             }
-            flight.phase = Phase::Agreed;
+            call.flight.phase = Phase::Agreed;
         }
         let mut request = 0;
-        if let Phase::Moving(moving) = flight.phase {
+        if let Phase::Moving(moving) = call.flight.phase {
             request = moving;
         } else {
             // SAFETY: the caller's promise.
             unsafe { self.start(job, from.cast(), to.cast(), &raw mut request) }?;
         }
         let mut status = Status::default();
-        let outcome = self.poll(flight, job, &mut request, &mut status, None, away);
-        flight.phase = Phase::Moving(request);
+        let outcome = self.poll(call, &mut request, &mut status, None);
+        call.flight.phase = Phase::Moving(request);
         outcome?;
         if let Work::Receive { from, .. } = job.work {
             let mut count = 0;
@@ -269,27 +263,25 @@ impl Communicator {
     /// Polls a request until it is done. `awaited` is the rank that it waits for, if there is one.
     pub(crate) fn poll(
         &self,
-        flight: &mut Flight,
-        job: &Job,
+        call: &mut Call<'_>,
         request: &mut u64,
         status: &mut Status,
         awaited: Option<usize>,
-        away: Away<'_>,
     ) -> Result<(), Halt> {
         loop {
             let done = self.library.is_done(request, status);
             match done {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
-                Err(error) => return Err(Halt::failed(format!("{}: {error}", job.describe()))),
+                Err(error) => return Err(Halt::failed(format!("{}: {error}", call.job.describe()))),
             }
-            if away(flight.pace.is_long()) {
+            if (call.away)(call.flight.pace.is_long()) {
                 return Err(Halt::Away);
             }
-            if flight.pace.pause()
-                && let Err(reason) = self.look_round(flight, job, awaited)
+            if call.flight.pace.pause()
+                && let Err(reason) = self.look_round(call, awaited)
             {
-                let abandoned = !self.take_back(job, request, status);
+                let abandoned = !self.take_back(call.job, request, status);
                 return Err(Halt::Failed(Stopped { reason, abandoned }));
             }
         }
@@ -308,8 +300,9 @@ impl Communicator {
     }
 
     /// Looks whether it makes sense to go on waiting, and says why if it does not.
-    fn look_round(&self, flight: &mut Flight, job: &Job, awaited: Option<usize>) -> Result<(), String> {
-        let (own, number) = (self.settings.rank, flight.number);
+    fn look_round(&self, call: &mut Call<'_>, awaited: Option<usize>) -> Result<(), String> {
+        let (flight, job, own) = (&mut *call.flight, call.job, self.settings.rank);
+        let number = flight.number;
         let waiting = || format!("rank {own} was in {}", self.name_call(job, number));
         self.listen();
         {

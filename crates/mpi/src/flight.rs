@@ -1,7 +1,7 @@
 //! Calls under way: how far they have come, and why they go no further.
 
 use crate::pace::Pace;
-use crate::{MpiError, header};
+use crate::{Job, MpiError, header};
 use std::time::Duration;
 
 /// How often ranks of this machine are looked for.
@@ -63,6 +63,13 @@ pub enum Carried {
 /// Answers whether the thread that carries a call out is called away from it; given is whether the call has turned out to be
 /// long, so that it is slept for.
 pub type Away<'a> = &'a mut dyn FnMut(bool) -> bool;
+
+/// A call while a thread carries it on.
+pub(crate) struct Call<'a> {
+    pub(crate) flight: &'a mut Flight,
+    pub(crate) job: &'a Job,
+    pub(crate) away: Away<'a>,
+}
 
 /// Why a call goes no further.
 pub(crate) enum Halt {

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import numpy as np
 
-__all__ = ["INSTEAD", "INSTEAD_OF_METHODS", "Absent", "hint_for"]
+__all__ = ["INSTEAD", "INSTEAD_OF_METHODS", "Absent", "hint_for", "present"]
 
 #: Where NumPy's own would wait for the arrays, or gives NumPy's back.
 INSTEAD = {
@@ -51,3 +51,8 @@ def hint_for(name: str) -> str:
     if isinstance(theirs, np.ufunc) or hasattr(theirs, "_implementation"):  # what NumPy dispatches on its arguments
         return f": np.{name}(x) takes NDArrays"
     return "" if theirs is None else f": it is NumPy's alone, numpy.{name}"
+
+
+def present(x: object) -> list[str]:
+    """Return the names of attributes, as `dir` lists them, that are there."""
+    return [name for name in object.__dir__(x) if name not in INSTEAD_OF_METHODS]

@@ -83,7 +83,7 @@ def call(
             arrays = operands.coerce(arrays)
         results = _push(op, arrays, None, attributes, engine)
     except BaseException as error:
-        if opened:
+        if opened or not isinstance(error, Exception):  # an interrupt may come before it is known
             tape_pause(False)
         if isinstance(error, Composing):
             return compose(op, arrays, attributes, out)

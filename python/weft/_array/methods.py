@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from weft._array import conversions
-from weft._array.absent import INSTEAD_OF_METHODS, Absent
+from weft._array.absent import INSTEAD_OF_METHODS, Absent, present
 from weft._array.devices import as_device, device_of
 from weft._array.dtypes import astype
 from weft._array.filling import assign, check_assigned, fill
@@ -26,7 +26,7 @@ from weft._array.places import check_writable
 from weft._array.rounding import round as rounded
 from weft._array.rules import as_dtype
 from weft._array.shapes import AnyShape, as_shape, axis_index, is_index
-from weft._array.sorting import sort_stably
+from weft._array.sorting import sort_stably, sort_values
 from weft._array.views import view
 from weft._array.waiting import await_array
 from weft._core import NDArray, push_compute, set_dispatch, tape_hear_view, tape_hears
@@ -68,6 +68,7 @@ def attach() -> None:
     setattr(NDArray, "requires_grad", requires_grad)  # noqa: B010 - as above
     for name in INSTEAD_OF_METHODS:
         setattr(NDArray, name, Absent(name))
+    setattr(NDArray, "__dir__", present)  # noqa: B010 - as above
     for name, get in _PROPERTIES.items():
         setattr(NDArray, name, property(get, doc=get.__doc__))
 
@@ -293,10 +294,8 @@ def sort(self: NDArray, axis: SupportsIndex = -1, kind: str | None = None, *, st
 def _sort_in_place(x: Any, *, axis: int, stable: bool) -> None:  # noqa: ANN401 - NumPy's or CuPy's
     host: np.ndarray[Any, Any] = x  # if it is NumPy's
     if isinstance(x, np.ndarray):
-        if stable:
-            sort_stably(host, axis)
-        else:
-            host.sort(axis=axis)
+        by = sort_stably if stable else sort_values
+        by(host, axis)
     else:  # CuPy sorts no views in place, and always stably
         x[...] = np.sort(x, axis=axis)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from weft._array.reductions import ROOTED, chosen, loop_of, reduce_by_loop, reduced, reduction, root_of
 from weft._array.shapes import Axis, Shape, axis_tuple, reduced_shape
-from weft._core import NDArray, beside, fresh_mean
+from weft._core import NDArray, beside, fresh_reduction
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def mean(
     """
     if x.__class__ is NDArray and dtype is None and out is None and where is None and not _MEAN.replaced:
         loop = loop_of(np.add, x.dtype) if x.dtype in _DIVIDED else None
-        found = None if loop is None else fresh_mean(loop, x, axis, keepdims, _MEAN)
+        found = None if loop is None else fresh_reduction(loop, x, axis, keepdims, _MEAN, mean=True)
         if found is not None:
             return found
     return reduced(_MEAN, x, axis, out, where, dtype=dtype, keepdims=keepdims)

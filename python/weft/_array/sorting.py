@@ -77,6 +77,14 @@ def _is_zero(x: Elements) -> Elements:
     return found
 
 
+def sort_values(x: Elements, axis: int) -> None:
+    """Sort in place, equal elements in any order."""
+    if x.dtype == np.float16:  # of which, beside NaN and zeros of both signs, NumPy leaves some out of place
+        x[...] = np.sort(x.astype(np.float32), axis=axis)
+    else:
+        x.sort(axis=axis)
+
+
 def sort_stably(x: Elements, axis: int) -> None:
     """Sort in place; equal elements that differ in their bits keep their order.
 
@@ -88,7 +96,7 @@ def sort_stably(x: Elements, axis: int) -> None:
         return
     lanes = np.moveaxis(x, axis, -1)  # a mask takes elements lane by lane
     kept = [(test, lanes[test(lanes)]) for test in (np.isnan, _is_zero)]
-    x.sort(axis=axis)
+    sort_values(x, axis)
     for test, elements in kept:
         if elements.size:
             lanes[test(lanes)] = elements
@@ -110,11 +118,11 @@ def _sort(out: Elements, x: Elements, *, axis: int, descending: bool = False, st
     x = np.flip(x, axis) if descending else x
     np.copyto(out, x)
     if not stable:
-        out.sort(axis=axis)
+        sort_values(out, axis)
     elif out.ndim == 1 and out.size <= _SHORT:
         out.sort(kind="stable")
     elif out.ndim == 1 and out.dtype.kind == "f":
-        out.sort()
+        sort_values(out, 0)
         _put_back(out, x)
     else:
         sort_stably(out, axis)

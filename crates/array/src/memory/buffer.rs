@@ -36,6 +36,15 @@ enum Gone {
     With(Arc<Tag>),
 }
 
+/// Whose memory from outside is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ownership {
+    /// Somebody else's, who may change it between ops.
+    Borrowed,
+    /// The buffer's alone.
+    Owned,
+}
+
 /// Memory shared by an array and its views, and the variables that order accesses to it.
 pub struct Buffer {
     bytes: usize,
@@ -125,33 +134,18 @@ impl Buffer {
     /// # Safety
     ///
     /// The bytes are valid, and may be written to unless `readonly`, for as long as the keeper lives; nobody else
-    /// touches them while ops may.
+    /// touches them while ops may, and nobody else ever does where they are [owned](Ownership::Owned).
     #[must_use]
     pub unsafe fn foreign(
         engine: &Engine,
         start: NonNull<u8>,
         bytes: usize,
         readonly: bool,
+        ownership: Ownership,
         keeper: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
-        let place = Backing::Foreign { start, is_lent: true, _keeper: keeper };
-        Self::of(engine, bytes, Memory::Host(Storage::at(bytes, place)), readonly)
-    }
-
-    /// The same, of memory that nobody else knows any more.
-    ///
-    /// # Safety
-    ///
-    /// As for [`foreign`](Self::foreign); nobody else ever touches the bytes.
-    #[must_use]
-    pub unsafe fn kept(
-        engine: &Engine,
-        start: NonNull<u8>,
-        bytes: usize,
-        readonly: bool,
-        keeper: Box<dyn Any + Send + Sync>,
-    ) -> Arc<Self> {
-        let place = Backing::Foreign { start, is_lent: false, _keeper: keeper };
+        let is_lent = ownership == Ownership::Borrowed;
+        let place = Backing::Foreign { start, is_lent, _keeper: keeper };
         Self::of(engine, bytes, Memory::Host(Storage::at(bytes, place)), readonly)
     }
 

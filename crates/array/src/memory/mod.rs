@@ -9,7 +9,7 @@ mod ranges;
 pub mod recorded;
 mod storage;
 
-pub use buffer::Buffer;
+pub use buffer::{Buffer, Ownership};
 pub use elsewhere::{Elsewhere, Home};
 pub use pool::Block;
 pub use pool::{MemoryStats, OutOfMemory, keeps_memory, memory_stats, release_memory, trim_memory};

@@ -20,8 +20,38 @@ pub type SortLoop = unsafe extern "C" fn(*mut c_void, isize, *mut c_void) -> c_i
 
 struct Sort {
     run: SortLoop,
-    dtype: DType,
+    of: OfType,
     count: usize,
+}
+
+/// `deal`, and `put_back`, of some type.
+type Deal = unsafe fn(*const u8, *mut u8, usize, bool) -> usize;
+type PutBack = unsafe fn(*const u8, *mut u8, usize);
+
+/// What is done to elements of one type.
+#[derive(Clone, Copy)]
+struct OfType {
+    /// Bytes of an element.
+    size: usize,
+    deal: Deal,
+    /// None for integers: equal ones have the same bits.
+    put_back: Option<PutBack>,
+}
+
+impl OfType {
+    /// Nothing for a type of which there are no numbers here.
+    fn new(dtype: DType) -> Option<Self> {
+        let (deal, put_back): (Deal, Option<PutBack>) = match dtype {
+            DType::Int32 => (deal::<i32>, None),
+            DType::UInt32 => (deal::<u32>, None),
+            DType::Int64 => (deal::<i64>, None),
+            DType::UInt64 => (deal::<u64>, None),
+            DType::Float32 => (deal::<f32>, Some(put_back::<f32>)),
+            DType::Float64 => (deal::<f64>, Some(put_back::<f64>)),
+            _ => return None,
+        };
+        Some(Self { size: dtype.size(), deal, put_back })
+    }
 }
 
 /// How many elements are looked at for a pivot.
@@ -37,41 +67,7 @@ const PARTS: usize = 2;
 /// The loop sorts elements of this type, aligned ones, on any thread, several vectors at the same time.
 #[must_use]
 pub unsafe fn sort_step(sort: SortLoop, dtype: DType, count: usize) -> Option<Arc<dyn Blocked>> {
-    let has =
-        matches!(dtype, DType::Int32 | DType::UInt32 | DType::Int64 | DType::UInt64 | DType::Float32 | DType::Float64);
-    has.then(|| Arc::new(Sort { run: sort, dtype, count }) as Arc<dyn Blocked>)
-}
-
-macro_rules! by_type {
-    ($dtype:expr, $type:ident => $body:expr, $otherwise:expr) => {
-        match $dtype {
-            DType::Int32 => {
-                type $type = i32;
-                $body
-            }
-            DType::UInt32 => {
-                type $type = u32;
-                $body
-            }
-            DType::Int64 => {
-                type $type = i64;
-                $body
-            }
-            DType::UInt64 => {
-                type $type = u64;
-                $body
-            }
-            DType::Float32 => {
-                type $type = f32;
-                $body
-            }
-            DType::Float64 => {
-                type $type = f64;
-                $body
-            }
-            _ => $otherwise,
-        }
-    };
+    OfType::new(dtype).map(|of| Arc::new(Sort { run: sort, of, count }) as Arc<dyn Blocked>)
 }
 
 impl Blocked for Sort {
@@ -94,14 +90,8 @@ impl Blocked for Sort {
 
     unsafe fn begin_with(&self, arrays: &[*mut u8], scratch: *mut u8, is_helped: bool) -> Result<(), Cause> {
         let &[from, to] = arrays else { return Ok(()) };
-        by_type!(self.dtype, Element => {
-            // SAFETY: the caller's promise: `count` aligned elements at each.
-            let from = unsafe { std::slice::from_raw_parts(from.cast_const().cast::<Element>(), self.count) };
-            // SAFETY: as above; nobody else knows what is written.
-            let start = unsafe { deal(from, to.cast::<Element>(), if is_helped { pivot(from) } else { None }) };
-            // SAFETY: the scratch is aligned and large enough.
-            unsafe { scratch.cast::<usize>().write(start) };
-        }, {});
+        // SAFETY: the caller's promise: `count` aligned elements at each. The scratch is aligned and large enough.
+        unsafe { scratch.cast::<usize>().write((self.of.deal)(from, to, self.count, is_helped)) };
         Ok(())
     }
 
@@ -110,7 +100,7 @@ impl Blocked for Sort {
         // SAFETY: `begin` has written it.
         let start = unsafe { scratch.cast_const().cast::<usize>().read() };
         let (first, count) = if block == 0 { (0, start) } else { (start, self.count - start) };
-        let at = to.wrapping_add(first * self.dtype.size());
+        let at = to.wrapping_add(first * self.of.size);
         // SAFETY: `sort_step`'s caller vouches for the loop; the elements are this block's alone.
         match unsafe { (self.run)(at.cast(), count.cast_signed(), std::ptr::null_mut()) } {
             0 => Ok(()),
@@ -119,33 +109,35 @@ impl Blocked for Sort {
     }
 
     unsafe fn finish(&self, arrays: &[*mut u8], _: *mut u8) -> Result<(), Cause> {
-        let &[from, to] = arrays else { return Ok(()) };
-        macro_rules! put_back {
-            ($type:ty) => {{
-                // SAFETY: the caller's promise: `count` aligned elements at each, and all blocks are done.
-                let (from, to) = unsafe {
-                    let from = std::slice::from_raw_parts(from.cast_const().cast::<$type>(), self.count);
-                    (from, std::slice::from_raw_parts_mut(to.cast::<$type>(), self.count))
-                };
-                let (first, last) = (to.partition_point(|x| *x < 0.0), to.partition_point(|x| *x <= 0.0));
-                let zeros = &mut to[first..last];
-                if zeros.iter().any(|zero| zero.to_bits() != zeros[0].to_bits()) {
-                    let found = from.iter().filter(|x| **x == 0.0);
-                    zeros.iter_mut().zip(found).for_each(|(zero, x)| *zero = *x);
-                }
-                if to.last().is_some_and(|x| x.is_nan()) {
-                    let first = to.partition_point(|x| !x.is_nan());
-                    let found = from.iter().filter(|x| x.is_nan());
-                    to[first..].iter_mut().zip(found).for_each(|(nan, x)| *nan = *x);
-                }
-            }};
-        }
-        match self.dtype {
-            DType::Float32 => put_back!(f32),
-            DType::Float64 => put_back!(f64),
-            _ => {} // equal integers have the same bits
+        if let (&[from, to], Some(put_back)) = (arrays, self.of.put_back) {
+            // SAFETY: the caller's promise: `count` aligned elements at each, and all blocks are done.
+            unsafe { put_back(from, to, self.count) };
         }
         Ok(())
+    }
+}
+
+/// Gives the equal ones of sorted floats the order that they have in the input.
+///
+/// # Safety
+///
+/// There are so many aligned elements at each, and nobody else touches the second ones.
+#[allow(clippy::eq_op)] // NaN alone is not equal to itself
+unsafe fn put_back<T: Copy + PartialOrd + Default>(from: *const u8, to: *mut u8, count: usize) {
+    // SAFETY: the caller's promise.
+    let (from, to) = unsafe {
+        (std::slice::from_raw_parts(from.cast::<T>(), count), std::slice::from_raw_parts_mut(to.cast::<T>(), count))
+    };
+    let zero = T::default();
+    let (first, last) = (to.partition_point(|x| *x < zero), to.partition_point(|x| *x <= zero));
+    if last - first > 1 {
+        let found = from.iter().filter(|x| **x == zero);
+        to[first..last].iter_mut().zip(found).for_each(|(zero, x)| *zero = *x);
+    }
+    if to.last().is_some_and(|x| x != x) {
+        let first = to.partition_point(|x| x == x);
+        let found = from.iter().filter(|x| *x != *x);
+        to[first..].iter_mut().zip(found).for_each(|(nan, x)| *nan = *x);
     }
 }
 
@@ -158,18 +150,22 @@ fn pivot<T: Copy + PartialOrd>(from: &[T]) -> Option<T> {
     some.get(some.len() / 2).copied()
 }
 
-/// Writes the elements below the pivot to the front and all others to the back, the last one first. Answers where these begin.
+/// Copies the elements; by a pivot, if that is asked for and there is one: those below it to the front and all others to the
+/// back, the last one first. Answers where these begin.
 ///
 /// # Safety
 ///
-/// There is room for as many elements.
-unsafe fn deal<T: Copy + PartialOrd>(from: &[T], to: *mut T, pivot: Option<T>) -> usize {
-    let Some(pivot) = pivot else {
+/// There are so many aligned elements to be read, and room for as many.
+unsafe fn deal<T: Copy + PartialOrd>(from: *const u8, to: *mut u8, count: usize, is_parted: bool) -> usize {
+    // SAFETY: the caller's promise.
+    let from = unsafe { std::slice::from_raw_parts(from.cast::<T>(), count) };
+    let to = to.cast::<T>();
+    let Some(pivot) = is_parted.then(|| pivot(from)).flatten() else {
         // SAFETY: the caller's promise.
-        unsafe { to.copy_from_nonoverlapping(from.as_ptr(), from.len()) };
+        unsafe { to.copy_from_nonoverlapping(from.as_ptr(), count) };
         return 0;
     };
-    let (mut front, mut back) = (0, from.len());
+    let (mut front, mut back) = (0, count);
     for element in from {
         let below = usize::from(*element < pivot);
         // SAFETY: as many places are left between the two as elements are to come, this one included. It is written to both ends

@@ -5,7 +5,7 @@ use crate::array::{NDArray, dtypes, raised};
 use crate::engine::Engine;
 use crate::errors;
 use pyo3::prelude::*;
-use weft_array::{Array, Buffer, DType, Layout};
+use weft_array::{Array, Buffer, DType, Layout, Ownership};
 use weft_cuda::{Device, DeviceBuffer};
 pub(crate) use weft_device::{array_on, buffer_of, fresh, memory_of, not_there};
 
@@ -58,7 +58,8 @@ pub(crate) fn cuda_empty_pinned(
     let start = block.first();
     // SAFETY: the block has so many bytes, which are its owner's alone. Who copies from or to them on a device holds the
     // buffer until that has ended, and so the block.
-    let buffer = unsafe { Buffer::foreign(&engine.get().inner, start, bytes, false, Box::new(block)) };
+    let buffer =
+        unsafe { Buffer::foreign(&engine.get().inner, start, bytes, false, Ownership::Owned, Box::new(block)) };
     let array = Array::on(buffer, layout, dtype).map_err(|error| raised(py, error))?;
     Ok(NDArray::new(array, engine.clone().unbind()))
 }

@@ -439,13 +439,11 @@ impl NDArray {
 
     /// The view with the axes in reversed order. Who calls it tells the tape.
     fn _flipped(slf: &Bound<'_, Self>) -> PyResult<Self> {
-        let (py, own) = (slf.py(), slf.get());
+        let own = slf.get();
         let mut layout = own.inner.layout().clone();
         layout.shape.reverse();
         layout.strides.reverse();
-        let view =
-            Array::on(own.inner.buffer().clone(), layout, own.inner.dtype()).map_err(|error| raised(py, error))?;
-        Ok(Self::with_tape(view, own.engine.clone_ref(py), tape::Handle::view_of(slf)))
+        view_of(slf, layout, own.inner.dtype())
     }
 
     /// Waits, and answers the one element as Python has it; None for several elements, and for what is not the host's.

@@ -88,36 +88,24 @@ fn reduced(
 }
 
 /// A new array, into which a reduction of `x` over an axis, or over all, was pushed; None where that takes more than this
-/// loop. The tape hears it as `op`.
+/// loop. A mean is the sum, divided by how many elements it is of. The tape hears either as `op`.
 #[pyfunction]
+#[pyo3(signature = (r#loop, x, axis, keepdims, op, *, mean=false))]
 pub(crate) fn fresh_reduction(
     r#loop: &Bound<'_, Loop>,
     x: &Bound<'_, NDArray>,
     axis: Option<&Bound<'_, PyAny>>,
     keepdims: bool,
     op: &Bound<'_, PyAny>,
-) -> PyResult<Option<Py<NDArray>>> {
-    let (py, own) = (x.py(), x.get());
-    let Some((result, over)) = reduced(py, r#loop.get(), own, axis, keepdims)? else { return Ok(None) };
-    let attributes = || Ok(Attributes::Axes { axes: over, keepdims });
-    short::noted(op, attributes, &[x.as_any()], handle(py, result, own)).map(Some)
-}
-
-/// The same of a mean: the sum by `loop`, divided by how many it is of. None for other dtypes than those whose quotients are
-/// their own.
-#[pyfunction]
-pub(crate) fn fresh_mean(
-    r#loop: &Bound<'_, Loop>,
-    x: &Bound<'_, NDArray>,
-    axis: Option<&Bound<'_, PyAny>>,
-    keepdims: bool,
-    op: &Bound<'_, PyAny>,
+    mean: bool,
 ) -> PyResult<Option<Py<NDArray>>> {
     let (py, own) = (x.py(), x.get());
     let Some((result, over)) = reduced(py, r#loop.get(), own, axis, keepdims)? else { return Ok(None) };
     let count = own.inner.layout().size() / result.layout().size();
     let result = Bound::new(py, handle(py, result, own))?;
-    fast::in_place(&result, count.into_pyobject(py)?.as_any(), Operator::Divide)?;
+    if mean {
+        fast::in_place(&result, count.into_pyobject(py)?.as_any(), Operator::Divide)?;
+    }
     short::noted_handle(op, || Ok(Attributes::Axes { axes: over, keepdims }), &[x.as_any()], &result)?;
     Ok(Some(result.unbind()))
 }

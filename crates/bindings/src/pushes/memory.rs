@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyTuple, PyType};
 use std::ffi::c_int;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use weft_array::{Array, Buffer, DType, Layout, Operand, Storage, copy_loop, push_elementwise, recording};
+use weft_array::{Array, Buffer, DType, Layout, Operand, Ownership, Storage, copy_loop, push_elementwise, recording};
 use weft_engine::trace::Kind;
 use weft_engine::{Device, DeviceLane, PushOptions};
 
@@ -134,15 +134,10 @@ pub(crate) fn wrap(array: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>, own: bo
     let start = start.ok_or_else(|| PyValueError::new_err("the array has no memory"))?;
     let keeper = Box::new(array.clone().unbind());
     let (engine_of, end) = (&engine.get().inner, if empty { 0 } else { end });
+    let ownership = if own { Ownership::Owned } else { Ownership::Borrowed };
     // SAFETY: NumPy keeps the bytes of its array for as long as the array lives, which `keeper` holds; the caller answers for it
-    // that they are nobody else's.
-    let buffer = unsafe {
-        if own {
-            Buffer::kept(engine_of, start, end, readonly, keeper)
-        } else {
-            Buffer::foreign(engine_of, start, end, readonly, keeper)
-        }
-    };
+    // whose they are.
+    let buffer = unsafe { Buffer::foreign(engine_of, start, end, readonly, ownership, keeper) };
     recording::note_constant(&buffer);
     let array = Array::on(buffer, layout, dtype).map_err(|error| raised(py, error))?;
     Ok(NDArray::new(array, engine.clone().unbind()))

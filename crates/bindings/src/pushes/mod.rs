@@ -22,8 +22,8 @@ pub(crate) mod tasks;
 pub(crate) use compute::push_compute;
 pub(crate) use fast::{binary, cache_loop, forget_loops, in_place, set_dispatch, unary};
 pub(crate) use fresh::{
-    fresh_cast, fresh_elements, fresh_filled, fresh_join, fresh_mean, fresh_product, fresh_reduction, fresh_roll,
-    fresh_search, fresh_unary,
+    fresh_cast, fresh_elements, fresh_filled, fresh_join, fresh_product, fresh_reduction, fresh_roll, fresh_search,
+    fresh_unary,
 };
 pub(crate) use here::{change_here, compute_here};
 pub(crate) use kernel::{Kernel, open_onednn};

@@ -59,7 +59,7 @@ pub(crate) struct MpiCommunicator {
     variables: [weft_engine::Variable; 3],
     queues: [InOrder; 3],
     descriptions: Descriptions,
-    /// Those that were made before.
+    /// Those that were made before, each once.
     plain: Mutex<Vec<Plain>>,
 }
 
@@ -141,14 +141,11 @@ impl MpiCommunicator {
 
     /// Learns how an array's dtype is reduced, for the next time.
     fn learn(&self, x: &Bound<'_, NDArray>, reduction: &str, verb: &str, datatype: usize, op: usize) {
-        let plain = Plain {
-            reduction: reduction.to_owned(),
-            dtype: x.get().inner.dtype(),
-            verb: verb.to_owned(),
-            datatype,
-            op,
-        };
-        self.plain.lock().unwrap_or_else(PoisonError::into_inner).push(plain);
+        let dtype = x.get().inner.dtype();
+        let mut plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
+        if !plain.iter().any(|known| known.is_of(reduction, dtype)) {
+            plain.push(Plain { reduction: reduction.to_owned(), dtype, verb: verb.to_owned(), datatype, op });
+        }
     }
 
     /// Pushes an all-reduce in place, if that is all there is to do: it was learnt, the array is contiguous, may be written
@@ -165,7 +162,7 @@ impl MpiCommunicator {
         };
         let (dtype, reduction) = (array.inner.dtype(), reduction.to_str()?);
         let plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = plain.iter().find(|known| known.dtype == dtype && known.reduction == reduction);
+        let known = plain.iter().find(|known| known.is_of(reduction, dtype));
         let Some((verb, datatype, op)) = known.map(|known| (known.verb.clone(), known.datatype, known.op)) else {
             return Ok(false);
         };
@@ -319,6 +316,12 @@ struct Plain {
     verb: String,
     datatype: usize,
     op: usize,
+}
+
+impl Plain {
+    fn is_of(&self, reduction: &str, dtype: DType) -> bool {
+        self.dtype == dtype && self.reduction == reduction
+    }
 }
 
 /// A call's signature and the name of its op.

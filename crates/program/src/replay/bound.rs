@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use weft_array::{
-    Arena, Array, Blocked, Buffer, Issued, Members, Opaque, Operands, Portion, Storage, Together, Versions, granting,
-    run_blocked,
+    Arena, Array, Blocked, Buffer, Issued, Members, Opaque, Operands, Ownership, Portion, Storage, Together, Versions,
+    granting, run_blocked,
 };
 use weft_engine::trace::Note;
 use weft_engine::{Cause, Engine, Step, StepContext};
@@ -151,7 +151,7 @@ impl Places {
         let Some(start) = NonNull::new(start) else { return Err(Cause::Panic("an arena has memory".to_owned())) };
         // SAFETY: the call holds the arena until the step is done, and only private steps have arrays there, which keep
         // none of them.
-        Ok(unsafe { Buffer::foreign(&self.engine, start, place.range.end, false, Box::new(())) })
+        Ok(unsafe { Buffer::foreign(&self.engine, start, place.range.end, false, Ownership::Owned, Box::new(())) })
     }
 
     fn operands(&self, bindings: &Bindings) -> Result<Operands, Cause> {

@@ -19,34 +19,31 @@ pub(super) struct Calling {
     pub(super) location: Location,
 }
 
+/// Where the arrays of a call begin: what it writes to, what it reads.
+type Places = (*mut u8, *const u8);
+
 impl Calling {
     /// Begins the call, and carries it on for as long as this thread may stay. The rest is left to the worker.
     fn carry_out(self: &Arc<Self>, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        let places = places(arrays).inspect_err(|cause| {
+            let (rank, what) = (self.communicator.settings().rank, self.job.describe());
+            self.communicator.fail(&format!("rank {rank} had no memory for {what}: {cause}"));
+        })?;
         let mut flight = self.communicator.begin(&self.job).map_err(|error| self.failure(error))?;
-        match (self.carry_on(arrays, &mut flight)?, self.engine.upgrade()) {
+        match (self.carry_on(arrays, places, &mut flight)?, self.engine.upgrade()) {
             (Carried::Out, _) => {}
             (Carried::On, Some(engine)) => {
                 let (calling, arrays, end) = (Arc::clone(self), arrays.clone(), context.defer());
                 Rest { location: self.location, calling, arrays, flight, end }.push(&engine);
             }
             // Who waits for an engine has a handle.
-            (Carried::On, None) => while self.carry_on(arrays, &mut flight)? == Carried::On {},
+            (Carried::On, None) => while self.carry_on(arrays, places, &mut flight)? == Carried::On {},
         }
         Ok(())
     }
 
     /// Carries the call on until it is out, or this thread has to do something else.
-    fn carry_on(&self, arrays: &Operands, flight: &mut Flight) -> Result<Carried, Cause> {
-        let mut starts = Vec::with_capacity(2);
-        for (array, _) in arrays {
-            starts.push(array.buffer().start()?.wrapping_add(array.layout().offset));
-        }
-        let nothing = std::ptr::null_mut();
-        let (target, source) = match starts[..] {
-            [target, source] => (target, source),
-            [both] => (both, both),
-            _ => (nothing, nothing),
-        };
+    fn carry_on(&self, arrays: &Operands, (target, source): Places, flight: &mut Flight) -> Result<Carried, Cause> {
         // SAFETY: the op was granted these arrays, which are contiguous and of as many elements as the job has, until it
         // ends.
         let outcome = unsafe { self.communicator.carry_on(flight, &self.job, source, target, &mut is_called_away) };
@@ -69,6 +66,20 @@ impl Calling {
         let reason = format!("rank {rank} did not take part in {what}, as what it depends on has failed there");
         self.communicator.fail(&reason);
     }
+}
+
+/// Where these arrays begin. Allocates.
+fn places(arrays: &Operands) -> Result<Places, Cause> {
+    let mut starts = Vec::with_capacity(2);
+    for (array, _) in arrays {
+        starts.push(array.buffer().start()?.wrapping_add(array.layout().offset));
+    }
+    let nothing = std::ptr::null_mut();
+    Ok(match starts[..] {
+        [target, source] => (target, source.cast_const()),
+        [both] => (both, both.cast_const()),
+        _ => (nothing, nothing.cast_const()),
+    })
 }
 
 /// A call as a step of a program.
@@ -144,7 +155,9 @@ impl Payload for Rest {
     }
 
     fn run(mut self, _: &mut OpContext<'_>) -> Result<(), Cause> {
-        match (self.calling.carry_on(&self.arrays, &mut self.flight), self.calling.engine.upgrade()) {
+        let carried =
+            places(&self.arrays).and_then(|places| self.calling.carry_on(&self.arrays, places, &mut self.flight));
+        match (carried, self.calling.engine.upgrade()) {
             (Ok(Carried::On), Some(engine)) => self.push(&engine),
             (Ok(Carried::On), None) => self.discard(),
             (outcome, _) => {
