@@ -19,6 +19,7 @@ mod follow;
 mod fuse;
 mod layout;
 mod lean;
+mod owed;
 
 use crate::recorded::{Instruction, Recorded, Settings};
 
