@@ -6,14 +6,12 @@
 //! unit each loop touches, in a block, only bytes that the others touch in the same block, or do not touch at all.
 //!
 //! Element-wise steps of a device form units by the same rules, whatever their size: each launch costs more than it computes.
-//!
-//! A unit, or a part of one, runs as one if all that it writes owes the same to what was there before (`owed`): so it fails
-//! as its loops would.
+//! One kernel runs a unit, or a part of one, if all that it writes owes the same to what was there before: so it fails as
+//! its steps would.
 
-use super::owed::{Owed, owed};
 use crate::recorded::{EntryAccess, Instruction, Recorded, depend, overlap};
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use weft_array::{Access, Fused, Neighbour, Part, Step};
 
@@ -173,15 +171,14 @@ pub(super) fn fuse(recorded: &Recorded, instructions: &[Instruction]) -> Vec<Ins
         let all: Vec<&Instruction> = members.iter().map(|member| &instructions[*member]).collect();
         as_one(&all, |entry| inner(entry, members))
     };
-    let owed = owed(recorded, instructions);
     let mut made = Vec::with_capacity(instructions.len());
     for unit in &units {
         let mut rest = &unit.members[..];
         while !rest.is_empty() {
             let exact = |count: &usize| {
                 let members = &rest[..*count];
-                let of = |member: &usize| (&instructions[*member], &owed[*member][..]);
-                owes_the_same(members.iter().map(of), |entry| inner(entry, members))
+                !matches!(unit.kin, Some(Kin::Steps(_)))
+                    || owes_the_same(members.iter().map(|member| &instructions[*member]), |entry| inner(entry, members))
             };
             let count = (2..=rest.len()).rev().find(exact).unwrap_or(1);
             match fused(&rest[..count]) {
@@ -195,17 +192,16 @@ pub(super) fn fuse(recorded: &Recorded, instructions: &[Instruction]) -> Vec<Ins
 }
 
 /// Whether all that these steps leave behind fails with the same of what was there before them.
-fn owes_the_same<'a>(
-    members: impl Iterator<Item = (&'a Instruction, &'a [Arc<Owed>])>,
-    inner: impl Fn(usize) -> bool,
-) -> bool {
-    let mut made: HashMap<(usize, usize, usize), Owed> = HashMap::new();
-    for (member, owed) in members {
+fn owes_the_same<'a>(members: impl Iterator<Item = &'a Instruction>, inner: impl Fn(usize) -> bool) -> bool {
+    type Bytes = (usize, usize, usize);
+    let mut made: HashMap<Bytes, BTreeSet<Bytes>> = HashMap::new();
+    for member in members {
         let key = |place: &EntryAccess| (place.entry, place.range.start, place.range.end);
-        let mut owes = Owed::default();
-        for (place, before) in member.places.iter().zip(owed) {
-            if place.access != Access::Overwrite {
-                owes.add(made.get(&key(place)).unwrap_or(before));
+        let mut owes = BTreeSet::new();
+        for place in member.places.iter().filter(|place| place.access != Access::Overwrite) {
+            match made.get(&key(place)) {
+                Some(of) => owes.extend(of.iter().copied()),
+                None => drop(owes.insert(key(place))),
             }
         }
         for place in member.places.iter().filter(|place| place.access != Access::Read) {

@@ -19,7 +19,6 @@ mod follow;
 mod fuse;
 mod layout;
 mod lean;
-mod owed;
 
 use crate::recorded::{Instruction, Recorded, Settings};
 
