@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -120,7 +121,7 @@ def build(seed: int, length: int) -> list[Callable[[Ran], None]]:  # noqa: C901 
                 note(ran.seen, a)
                 blend(b, a)
             elif kind == "matmul":
-                arrays.append((a.reshape(4, 6) @ b.reshape(6, 4)).ravel().repeat(2)[:SIZE])
+                arrays.append((a.reshape(4, -1) @ b.reshape(-1, 4)).ravel().repeat(SIZE // 8)[:SIZE])
             elif kind == "fail":
                 fail_now_and_then(ran, ran.states[one % 2], number)
             elif kind == "renew":
@@ -207,6 +208,24 @@ def outcome(engine: weft.Engine, seed: int, length: int, **options: Any) -> tupl
     return [*found, lasting.rng.random(2).tobytes(), *sorted(lasting.seen)], replayed
 
 
+def compare(make_engine: Callable[[], weft.Engine], chance: random.Random, length: int) -> int:
+    """Compare what a random program of so many steps gives, eagerly and replayed; return how many ops were replayed."""
+    seed = chance.randrange(10**9)
+    engine, other = make_engine(), make_engine()
+    wanted, _ = outcome(engine, seed, length)
+    options: dict[str, Any] = {
+        "sequential": chance.random() < 0.2,
+        "memory": chance.choice(["min", "balanced", "speed"]),
+    }
+    if chance.random() < 0.2:
+        options["passes"] = ()
+    found, ops = outcome(other, seed, length, **options)
+    assert found == wanted, f"seed {seed}, length {length}, {options}"
+    engine.close()
+    other.close()
+    return ops
+
+
 @pytest.mark.parametrize(
     ("policy", "workers"), [("serial", 1), ("work_stealing", 1), ("work_stealing", 2), ("work_stealing", 8)]
 )
@@ -214,17 +233,12 @@ def test_replays_are_what_eager_calls_are(make_engine: MakeEngine, policy: str, 
     chance = random.Random(workers)
     replayed = 0
     while replayed < OPS * MANY:
-        seed, length = chance.randrange(10**9), chance.choice([3, 10, 40, 160])
-        engine, other = make_engine(workers, policy), make_engine(workers, policy)
-        wanted, _ = outcome(engine, seed, length)
-        options: dict[str, Any] = {
-            "sequential": chance.random() < 0.2,
-            "memory": chance.choice(["min", "balanced", "speed"]),
-        }
-        if chance.random() < 0.2:
-            options["passes"] = ()
-        found, ops = outcome(other, seed, length, **options)
-        assert found == wanted, f"seed {seed}, length {length}, {options}"
-        replayed += ops
-        engine.close()
-        other.close()
+        replayed += compare(lambda: make_engine(workers, policy), chance, chance.choice([3, 10, 40, 160]))
+
+
+def test_replays_in_an_order_of_the_planners(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of large arrays, as one is taken only where there is much to gain."""
+    monkeypatch.setattr(sys.modules[__name__], "SIZE", 24 << 9)
+    chance = random.Random(3)
+    for _ in range(8 * MANY):
+        compare(lambda: make_engine(2), chance, 40)

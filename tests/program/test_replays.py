@@ -125,6 +125,58 @@ def test_failures_go_by_access(make_engine: MakeEngine, sequential: bool) -> Non
     assert outcome(weft.program(body, sequential=sequential), arrays) == wanted
 
 
+def spoiled_momentum(engine: weft.Engine, *, recorded: bool, sequential: bool = False) -> list[list[bytes]]:
+    """Run loops over large arrays, of which some have failed before, and return what each array has come to."""
+    rng = np.random.default_rng(5)
+    arrays = [weft.asarray(rng.normal(size=1 << 15), engine=engine) for _ in range(4)]
+    p, m, g, q = arrays
+
+    def fail() -> None:
+        raise ArithmeticError
+
+    def step() -> weft.NDArray:
+        nonlocal p, m, q
+        m *= 0.9
+        m += g
+        p -= 0.1 * m
+        q[...] = p
+        q[...] = 0.5 * g
+        return weft.tanh(q) * p
+
+    def seen(array: weft.NDArray) -> bytes:
+        try:
+            return array.tobytes()
+        except ArithmeticError:
+            return b"failed"
+
+    with weft.capture("momentum", engine=engine) as program:
+        result = step()
+    found = []
+    for spoiled in [(), (p,), (), (m,), (g,), (q,), (p, g)]:
+        for array in arrays:
+            array.fill(1.5)
+        for array in spoiled:
+            engine.push(fail, (), [array], name="fail")
+        if recorded:
+            program.replay(sequential=sequential)
+        else:
+            result = step()
+        found.append([seen(array) for array in [*arrays, result]])
+    return found
+
+
+@pytest.mark.parametrize(("policy", "workers"), [("serial", 1), ("work_stealing", 2), ("per_device", 2)])
+def test_fused_loops_fail_one_by_one(make_engine: MakeEngine, policy: str, workers: int) -> None:
+    """Loops run as one where nothing has failed; else each that needs it fails, and no other."""
+    engine = make_engine(workers, policy)
+    wanted = spoiled_momentum(engine, recorded=False)
+    all_of_them = [0, 1, 2, 3, 4]
+    failed = [[at for at, value in enumerate(row) if value == b"failed"] for row in wanted]
+    assert failed == [[], [0, 4], [], [0, 1, 4], all_of_them, [], all_of_them]
+    for sequential in (False, True):
+        assert spoiled_momentum(engine, recorded=True, sequential=sequential) == wanted
+
+
 def test_ranges_that_were_named_otherwise_before(make_engine: MakeEngine) -> None:
     engine = make_engine(2)
     x = weft.asarray(np.arange(8.0), engine=engine)

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Where an operand of one of the loops lies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// In the array of this number, of those that the whole is bound to.
     Array(usize),
@@ -112,6 +112,23 @@ impl Fused {
         let last = self.loops.iter().rposition(|loops| uses(loops, one));
         let first = self.loops.iter().position(|loops| uses(loops, other));
         last.zip(first).is_none_or(|(last, first)| last <= first)
+    }
+
+    /// Of each loop what it reads, and what it overwrites.
+    pub fn parts(&self) -> impl Iterator<Item = (Vec<Part>, Vec<Part>)> + '_ {
+        self.loops.iter().map(|(strided, range)| {
+            let mut reads: Vec<Part> = self.operands[range.clone()].iter().map(|(part, _)| *part).collect();
+            let writes = reads.split_off(reads.len() - strided.outputs());
+            (reads, writes)
+        })
+    }
+
+    /// The same without the loops, by number, that do not stay: who reads what one of them writes does not either.
+    #[must_use]
+    pub fn only(&self, stays: impl Fn(usize) -> bool) -> Self {
+        let loops = self.loops.iter().enumerate().filter(|(number, _)| stays(*number));
+        let loops = loops.map(|(_, (strided, range))| (Arc::clone(strided), range.clone())).collect();
+        Self { loops, operands: self.operands.clone(), ..*self }
     }
 
     /// How many loops there are.

@@ -171,6 +171,11 @@ impl Strided {
         self.items.iter().enumerate().filter(move |(at, _)| !scalar(*at)).map(|(_, item)| usize::from(*item))
     }
 
+    /// How many of its operands it writes to.
+    pub(super) fn outputs(&self) -> usize {
+        self.items.len() - self.inputs.len()
+    }
+
     /// Whether another step does the same with operands of the same layouts.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {

@@ -152,7 +152,11 @@ impl Run<'_> {
             let (mut step, mut behind) = (first, 0);
             loop {
                 let clock = if TIMED { Some(Clock::start(self, call)) } else { None };
+                let fails = |member: usize, cause: Cause| self.fail_member(call, step, member, cause);
                 let mut context = StepContext::new(number, None);
+                if plan.has_members() {
+                    context = context.failing(&fails);
+                }
                 // SAFETY: as above.
                 let run = || unsafe { plan.step(step).run(bindings, &mut context) };
                 let result = catch_unwind(AssertUnwindSafe(run));
@@ -189,6 +193,17 @@ impl Run<'_> {
         self.instance.fail(step, Arc::new(Failure::new(plan.label_of(step), cause)));
     }
 
+    /// Notes that a member of a step failed. Answers those that fail with it, by their places.
+    #[cold]
+    fn fail_member(&self, call: &Call, step: u32, member: usize, cause: Cause) -> Vec<usize> {
+        let plan = self.instance.plan();
+        let Some(node) = plan.members_of(step).get(member).map(|member| plan.node_of(*member)) else {
+            return Vec::new();
+        };
+        self.fail(call, node, Some(cause));
+        plan.places_behind(step, node)
+    }
+
     /// Runs a step that has a cell.
     fn celled(&self, op: OpPtr, call: &Call, step: u32, deliver: &Arc<dyn Deliver>) {
         let (instance, plan) = (self.instance, self.instance.plan());
@@ -203,13 +218,7 @@ impl Run<'_> {
         let mut context = OpContext::new(op, deliver);
         let before = self.enter(call.op, op.as_ptr());
         let clock = Clock::start(self, call);
-        let fails = |member: usize, cause: Cause| {
-            let members = plan.members_of(step);
-            let Some(node) = members.get(member).map(|member| plan.node_of(*member)) else { return Vec::new() };
-            self.fail(call, node, Some(cause));
-            let place = |behind: u32| members.iter().position(|member| *member == behind);
-            plan.members_behind(node).into_iter().filter_map(place).collect()
-        };
+        let fails = |member: usize, cause: Cause| self.fail_member(call, step, member, cause);
         let mut context_of_step = StepContext::new(Some(instance.number), Some(&mut context)).failing(&fails);
         // SAFETY: as above.
         let run = || unsafe { plan.step(step).run(bindings, &mut context_of_step) };

@@ -175,14 +175,12 @@ impl<B: Send + Sync + 'static> ReplayBuilder<B> {
         id
     }
 
-    /// Adds a member to the step that was recorded last, which has a cell: an inner op whose work that step does. A member needs
+    /// Adds a member to the step that was recorded last: an inner op whose work that step does. A member needs
     /// and touches things, and is needed, as a step is; it waits and ends with its step. What it needs decides whether it is
     /// [left out](Step::left_out), and [failures](crate::StepContext::fail) are its own.
     pub fn member(&mut self, of: StepId, name: Option<&str>) -> Result<StepId, EngineError> {
-        let celled = self.kinds.get(of.index()).is_some_and(|(kind, _)| *kind != StepKind::Plain);
-        if !celled || of.index() + 1 != self.steps.len() {
-            let message =
-                format!("step {} is plain, or not the last one of {}: it has no members", of.0, self.steps.len());
+        if of.index() + 1 != self.steps.len() {
+            let message = format!("step {} is not the last one of {}: it takes no members", of.0, self.steps.len());
             return Err(EngineError::InvalidArgument(message));
         }
         let id = StepId(MEMBER | u32::try_from(self.members.len()).unwrap_or(u32::MAX));

@@ -5,6 +5,7 @@ use super::{Outcome, PortId, StepContext};
 use crate::EngineError;
 use crate::failure::{Cause, Failure};
 use crate::quiet::{message_of, quietly};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -49,27 +50,61 @@ impl Plan {
                     // SAFETY: the caller's promise.
                     let skip = || unsafe { self.step(step).skipped(bindings) };
                     quietly(skip);
+                    for member in self.members_of(step) {
+                        failed.insert(self.node_of(*member), Arc::clone(&cause));
+                    }
                     failed.insert(step, cause);
                     continue;
                 }
             }
-            let mut context = StepContext::new(None, None);
+            if !failed.is_empty() {
+                // SAFETY: the caller's promise.
+                unsafe { self.leave_out(step, bindings, &mut failed) };
+            }
+            let of_members: RefCell<Vec<(u32, Cause)>> = RefCell::default();
+            let fails = |member: usize, cause: Cause| {
+                let Some(node) = self.members_of(step).get(member).map(|member| self.node_of(*member)) else {
+                    return Vec::new();
+                };
+                of_members.borrow_mut().push((node, cause));
+                self.places_behind(step, node)
+            };
+            let mut context = StepContext::new(None, None).failing(&fails);
             // SAFETY: the caller's promise.
             let run = || unsafe { self.step(step).run(bindings, &mut context) };
             let result = catch_unwind(AssertUnwindSafe(run));
-            if !matches!(result, Ok(Ok(()))) {
-                let result = result.unwrap_or_else(|panic| Err(Cause::Panic(message_of(panic))));
-                if let Err(cause) = result {
-                    let failure = Arc::new(Failure::new(self.label_of(step), cause));
-                    failed.insert(step, Arc::clone(&failure));
-                    failures.steps.push(failure);
+            let result = result.unwrap_or_else(|panic| Err(Cause::Panic(message_of(panic))));
+            let of_step = result.err().map(|cause| (step, cause));
+            for (node, cause) in of_members.into_inner().into_iter().chain(of_step) {
+                let failure = Arc::new(Failure::new(self.label_of(node), cause));
+                for member in self.members_behind(node) {
+                    failed.entry(self.node_of(member)).or_insert_with(|| Arc::clone(&failure));
                 }
+                failed.insert(node, Arc::clone(&failure));
+                failures.steps.push(failure);
             }
         }
         if !failed.is_empty() {
             failures.ports = self.failed_ports(&failed);
         }
         Ok(failures)
+    }
+
+    /// Tells a step which of its members are not to run.
+    ///
+    /// # Safety
+    ///
+    /// As for [`run_inline`](Self::run_inline).
+    #[cold]
+    unsafe fn leave_out(&self, step: u32, bindings: *const (), failed: &mut HashMap<u32, Arc<Failure>>) {
+        for (at, member) in self.members_of(step).iter().enumerate() {
+            let cause = self.needs_of_member(*member).iter().find_map(|needed| failed.get(needed)).cloned();
+            if let Some(cause) = cause {
+                failed.insert(self.node_of(*member), cause);
+                // SAFETY: the caller's promise.
+                quietly(|| unsafe { self.step(step).left_out(bindings, at) });
+            }
+        }
     }
 
     #[cold]

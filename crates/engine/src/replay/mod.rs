@@ -13,7 +13,7 @@
 //! | end of a port | the same | its last user is done | the accesses leave, one by one |
 //! | start | the push | an instance was given | steps that wait for nothing else |
 //!
-//! A step with a cell may have *members*: inner ops whose work it does. A member waits and ends with its step, and counts for failures
+//! A step may have *members*: inner ops whose work it does. A member waits and ends with its step, and counts for failures
 //! alone: what it needs may leave it out, and who needs it is skipped when it fails.
 //!
 //! A count that reaches 0 is set back in the same step: nobody counts it down again before the next call.

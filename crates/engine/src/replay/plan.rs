@@ -152,8 +152,11 @@ impl Plan {
             }
         }
         let is_plain = |step: u32| cell_of.get(step as usize).is_none_or(|&cell| cell == super::NONE);
+        let mut has_members = vec![false; if members.is_empty() { 0 } else { steps.len() }];
+        members.iter().for_each(|(step, _)| has_members[*step as usize] = true);
+        let may_fail_in_part = |step: u32| has_members.get(step as usize).is_some_and(|has| *has);
         // A step needs those alone that it comes after.
-        let goes_on = |step, next| is_plain(step) && is_plain(next);
+        let goes_on = |step, next| is_plain(step) && is_plain(next) && !may_fail_in_part(step);
         let parallel = Shape::new(count, port_count, &edges, &users, (&costs, &priorities), goes_on);
         let of_steps: Vec<_> = (0..).zip(&members).map(|(member, (step, _))| (*step, member)).collect();
         Arc::new(Self {
@@ -220,7 +223,8 @@ impl Plan {
             // What goes right after another step is not asked whether earlier ones have failed.
             let goes_on = |step, next| {
                 let needs = self.needs.of(next);
-                self.is_plain(step) && self.is_plain(next) && needs.iter().all(|needed| *needed == step)
+                let members = self.members_of(step).len() + self.members_of(next).len();
+                self.is_plain(step) && self.is_plain(next) && members == 0 && needs.iter().all(|needed| *needed == step)
             };
             Shape::new(steps, self.port_count(), &edges, &self.users, (&self.costs, &self.priorities), goes_on)
         })
@@ -293,6 +297,12 @@ impl Plan {
         if self.of_members.is_empty() { &[] } else { self.members.of(step) }
     }
 
+    /// Whether steps have members.
+    #[inline]
+    pub(crate) fn has_members(&self) -> bool {
+        !self.of_members.is_empty()
+    }
+
     /// The number of a node, if it is a member.
     fn member(&self, node: u32) -> Option<u32> {
         node.checked_sub(self.start() + 1)
@@ -326,6 +336,13 @@ impl Plan {
             }
         }
         behind.split_off(1)
+    }
+
+    /// Those of them that are members of this step, by their places.
+    pub(crate) fn places_behind(&self, step: u32, node: u32) -> Vec<usize> {
+        let members = self.members_of(step);
+        let place = |behind: u32| members.iter().position(|member| *member == behind);
+        self.members_behind(node).into_iter().filter_map(place).collect()
     }
 
     /// The step's name, or its number.

@@ -399,6 +399,8 @@ impl State {
             for at in 0..batch.count {
                 if self.dooms(plan, batch.steps[at]) {
                     batch.steps[at] |= DOOMED;
+                } else {
+                    self.leave_out(plan, batch.steps[at]);
                 }
             }
         }
@@ -438,6 +440,9 @@ impl State {
             None => return false,
         };
         self.call().note_ended(ended);
+        for member in plan.members_of(step) {
+            self.failures.insert(plan.node_of(*member), Arc::clone(&failure));
+        }
         self.failures.insert(step, failure);
         true
     }

@@ -229,13 +229,19 @@ impl Step<Fate> for Team {
 #[test]
 fn a_member_fails_and_is_left_out_by_itself() {
     let _watchdog = Watchdog::new("a member fails by itself");
+    for (kind, sequential) in [(StepKind::Native, false), (StepKind::Plain, false), (StepKind::Plain, true)] {
+        members_fail_and_are_left_out_by_themselves(kind, sequential);
+    }
+}
+
+fn members_fail_and_are_left_out_by_themselves(kind: StepKind, sequential: bool) {
     let engine = engine(2);
     let mut builder = ReplayBuilder::new();
     let [input, first, second, third, far] = [(); 5].map(|()| builder.port());
-    let plain = builder.step(|_: &Fate, _: &mut StepContext<'_, '_>| Ok(()), &StepOptions::default());
-    assert!(builder.member(plain, None).is_err(), "a plain step has no members");
-    let team = builder.step(Team, &StepOptions { kind: StepKind::Native, ..StepOptions::default() });
-    let members = ["one", "two", "three"].map(|name| builder.member(team, Some(name)).expect("a step with a cell"));
+    let before = builder.step(|_: &Fate, _: &mut StepContext<'_, '_>| Ok(()), &StepOptions::default());
+    let team = builder.step(Team, &StepOptions { kind, ..StepOptions::default() });
+    assert!(builder.member(before, None).is_err(), "members come right behind their step");
+    let members = ["one", "two", "three"].map(|name| builder.member(team, Some(name)).expect("the last step"));
     let after = builder.step(|_: &Fate, _: &mut StepContext<'_, '_>| Ok(()), &StepOptions::default());
     assert!(builder.needs(members[1], members[2]).is_err(), "a member needs those before it");
     builder.needs(members[2], members[0]).expect("an earlier member");
@@ -257,10 +263,11 @@ fn a_member_fails_and_is_left_out_by_itself() {
         let bad = move |_: &mut OpContext<'_>| if spoiled { Err(Cause::Native(8)) } else { Ok(()) };
         engine.op(bad).name("bad").overwrite(&variables[0]).push().expect("an open engine");
         let fate = Arc::new(Fate { failing, ..Fate::default() });
-        engine.push_replay(&replay, &bound, Arc::clone(&fate), &ReplayOptions::default()).expect("an open engine");
+        let options = ReplayOptions { sequential, ..ReplayOptions::default() };
+        engine.push_replay(&replay, &bound, Arc::clone(&fate), &options).expect("an open engine");
         for (variable, failed) in variables[1..].iter().zip(failed) {
             match engine.wait_for_var(variable) {
-                Ok(()) => assert!(!failed, "{failing:?}"),
+                Ok(()) => assert!(!failed, "{kind:?}, {failing:?}"),
                 Err(EngineError::Failed(failure)) => {
                     assert!(failed && (label.is_empty() || failure.op() == label), "{failure}");
                 }

@@ -263,6 +263,21 @@ fn inline_runs_tell_what_failed() {
     assert_eq!((failures.steps.len(), failures.ports.len()), (1, 1));
     assert_eq!(failures.ports[0].port, ports[1]);
 
+    // Of a step the member that needs what has failed is left out, and what needs that one.
+    let mut builder = ReplayBuilder::<Log>::new();
+    let ports = [builder.port(), builder.port()];
+    let (bad, team) = (builder.step(fails, &StepOptions::default()), step(&mut builder, "team"));
+    let members = [(); 2].map(|()| builder.member(team, None).expect("the last step"));
+    builder.needs(members[1], bad).expect("an earlier step");
+    for (member, port) in members.into_iter().zip(ports) {
+        builder.uses(member, port, AccessKind::Mutate).expect("there is the port");
+    }
+    let replay = engine.new_replay(builder).expect("a replay");
+    let log = Log::default();
+    let failures = replay.run_inline(&log).expect("all steps are plain");
+    assert_eq!(*log.steps.lock().expect("no panic"), ["team"]);
+    assert_eq!(failures.ports.iter().map(|failure| failure.port).collect::<Vec<_>>(), [ports[1]]);
+
     let mut builder = ReplayBuilder::<Log>::new();
     builder.step(
         |_: &Log, _: &mut StepContext<'_, '_>| Ok(()),

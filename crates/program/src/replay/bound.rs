@@ -46,6 +46,17 @@ impl Bindings {
         self.left_out.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The members of a part that are not to run, as bits.
+    pub(super) fn left_out_of(&self, part: usize) -> u64 {
+        let of_part = |(known, member): &(usize, usize)| if *known == part { 1 << member } else { 0 };
+        self.left_out().iter().map(of_part).fold(0, |all, one: u64| all | one)
+    }
+
+    /// Notes that a member of a part is not to run.
+    pub(super) fn leave_out(&self, part: usize, member: usize) {
+        self.left_out().push((part, member));
+    }
+
     /// The version of an entry's buffer that the call reads, if that was noted.
     pub(super) fn version(&self, entry: usize) -> Option<u64> {
         let (entries, versions) = &self.versions;
@@ -80,12 +91,19 @@ pub(super) struct NativeStep {
     pub(super) instruction: usize,
 }
 
+/// Where operands lie in a call.
+#[inline]
+pub(super) fn pointers(bindings: &Bindings, operands: &[(u32, usize)]) -> Result<SmallVec<[*mut u8; 6]>, Cause> {
+    let mut pointers = SmallVec::new();
+    for (entry, offset) in operands {
+        pointers.push(bindings.start(*entry)?.wrapping_add(*offset));
+    }
+    Ok(pointers)
+}
+
 impl Step<Bindings> for NativeStep {
     fn run(&self, bindings: &Bindings, _: &mut StepContext<'_, '_>) -> Result<(), Cause> {
-        let mut pointers: SmallVec<[*mut u8; 6]> = SmallVec::new();
-        for (entry, offset) in &self.operands {
-            pointers.push(bindings.start(*entry)?.wrapping_add(*offset));
-        }
+        let pointers = pointers(bindings, &self.operands)?;
         // SAFETY: entries have the layouts that were recorded; who else touches these bytes comes before or after this
         // step, or looks at them as it does: see the module's head.
         unsafe { self.portion.run(&pointers) };
@@ -220,12 +238,6 @@ impl Members for Bound<'_> {
 }
 
 impl PartStep {
-    /// The members that are not to run, as bits.
-    fn spared(&self, bindings: &Bindings) -> u64 {
-        let of_part = |(part, member): &(usize, usize)| if *part == self.part { 1 << member } else { 0 };
-        bindings.left_out().iter().map(of_part).fold(0, |all, one: u64| all | one)
-    }
-
     /// Issues the first members together, as far as that goes.
     fn together(&self, bindings: &Bindings) -> Result<Issued, Cause> {
         let mut buffers: SmallVec<[(&Buffer, isize); 8]> = SmallVec::new();
@@ -262,7 +274,7 @@ impl PartStep {
 
 impl Step<Bindings> for PartStep {
     fn run(&self, bindings: &Bindings, context: &mut StepContext<'_, '_>) -> Result<(), Cause> {
-        let mut left_out = self.spared(bindings);
+        let mut left_out = bindings.left_out_of(self.part);
         let mut next = 0;
         if left_out == 0 {
             let issued = self.together(bindings)?;
@@ -283,7 +295,7 @@ impl Step<Bindings> for PartStep {
     }
 
     fn left_out(&self, bindings: &Bindings, member: usize) {
-        bindings.left_out().push((self.part, member));
+        bindings.leave_out(self.part, member);
         self.members[member].0.discard();
     }
 

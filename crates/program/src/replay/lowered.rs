@@ -4,6 +4,7 @@ use super::bound::{Bindings, BlockedStep, CopyStep, NativeStep, OpaqueStep, Part
 use super::keeper::Keeper;
 use super::parts::Parts;
 use super::ports::Ports;
+use super::shares::{Share, SharedStep, shares};
 use super::spans::{Look, Spans};
 use crate::ProgramError;
 use crate::recorded::{Entry, EntryAccess, Instruction, Recorded, Source};
@@ -47,6 +48,7 @@ pub(super) struct Lowering<'a> {
     pub(super) before: Vec<Vec<usize>>,
     /// The step of the part whose members are being entered.
     pub(super) entering: Option<StepId>,
+    /// Steps with members, so far.
     pub(super) parts: usize,
     /// Whether a step keeps what it lays out.
     pub(super) keeps: bool,
@@ -228,6 +230,8 @@ impl<'a> Lowering<'a> {
             let id = self.builder.step(step, &StepOptions { kind: StepKind::Native, cost, ..options });
             steps.push((id, self.looks(instruction, None)));
         }
+        let shares = if let Step::Fused(fused) = &instruction.step { shares(fused) } else { Vec::new() };
+        let shares: Arc<[Share]> = shares.into();
         for portion in Portion::of(&instruction.step, whole) {
             let rows = portion.rows();
             let looks = self.looks(instruction, rows.as_ref());
@@ -235,8 +239,22 @@ impl<'a> Lowering<'a> {
             let operand = |place: &EntryAccess| (small(place.entry), place.layout.offset);
             let operands = instruction.places.iter().map(operand).collect();
             let options = StepOptions { cost: portion.cost(bytes), ..options };
-            let id = self.builder.step(NativeStep { portion, operands, instruction: at }, &options);
-            steps.push((id, looks));
+            match portion {
+                Portion::Fused(fused, blocks) if !shares.is_empty() => {
+                    let (shares_of_it, part) = (Arc::clone(&shares), self.parts);
+                    self.parts += 1;
+                    let step = SharedStep { fused, blocks, shares: shares_of_it, operands, instruction: at, part };
+                    let id = self.builder.step(step, &options);
+                    for share in &*shares {
+                        let member = self.builder.member(id, Some(&instruction.name))?;
+                        steps.push((member, self.looks_of(instruction, share, rows.as_ref())));
+                    }
+                }
+                portion => {
+                    let id = self.builder.step(NativeStep { portion, operands, instruction: at }, &options);
+                    steps.push((id, looks));
+                }
+            }
         }
         self.enter(at, steps)
     }

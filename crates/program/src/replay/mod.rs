@@ -13,6 +13,7 @@
 //! |---|---|
 //! | small, native | a plain step |
 //! | large loop, fused loops, product | plain steps, one for each part (`weft_array::Portion`), which know each other only by the bytes that they touch |
+//! | share of fused loops, that fails with other arrays than the rest | a member of each of these parts (`shares`) |
 //! | kernel of a network, whose blocks share memory | a step with a cell, with whose blocks idle workers help |
 //! | callable, native function, what finishes later | a step with a cell; it is given arrays, which it is granted while it runs |
 //! | constant that the program changes or hands out | a step that copies it, ahead of all that touches the copy |
@@ -71,6 +72,7 @@ mod planned;
 mod ports;
 mod program;
 mod pushed;
+mod shares;
 mod spans;
 mod times;
 

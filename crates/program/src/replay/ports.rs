@@ -3,6 +3,7 @@
 
 use super::bound::Bindings;
 use super::lowered::{Lowering, small};
+use super::shares::Share;
 use super::spans::{Before, Look, OUTSIDE, Spans, together};
 use crate::recorded::{Entry, EntryAccess, Instruction};
 use smallvec::SmallVec;
@@ -93,7 +94,7 @@ impl Lowering<'_> {
         self.recorded.entries.len() + constant
     }
 
-    fn look(&self, place: &EntryAccess, rows: Option<&Range<usize>>) -> Option<(Space, Look)> {
+    fn look(&self, place: &EntryAccess, access: Access, rows: Option<&Range<usize>>) -> Option<(Space, Look)> {
         let entry = &self.recorded.entries[place.entry];
         let mut range = range_of(entry, &place.range);
         if let Some(rows) = rows {
@@ -103,8 +104,8 @@ impl Lowering<'_> {
         if range.is_empty() {
             return None;
         }
-        let sees = place.access != Access::Overwrite || !place.is_dense();
-        let look = Look { range, entry: place.entry, sees, writes: place.access != Access::Read, spares: false };
+        let sees = access != Access::Overwrite || !place.is_dense();
+        let look = Look { range, entry: place.entry, sees, writes: access != Access::Read, spares: false };
         Some(self.in_space(look))
     }
 
@@ -121,15 +122,7 @@ impl Lowering<'_> {
 
     /// What a step of an instruction does, if it touches these rows of all operands, or all.
     pub(super) fn looks(&mut self, instruction: &Instruction, rows: Option<&Range<usize>>) -> Looks {
-        let places = instruction.places.iter();
-        let mut looks: Looks = places.filter_map(|place| self.look(place, rows)).collect();
-        for at in 0..looks.len() {
-            // What lies in the place of an argument comes behind all that touches that, too.
-            if let Some(argument) = self.place_of(looks[at].1.entry) {
-                let look = looks[at].1.clone();
-                looks.push((Space::Own(argument), look));
-            }
-        }
+        let mut looks = self.looks_at(instruction.places.iter().map(|place| (place, place.access)), rows);
         for (variable, kind) in &instruction.variables {
             let number = variable.number();
             if !self.variables.contains_key(&number) {
@@ -150,6 +143,30 @@ impl Lowering<'_> {
         }
         // Who reads what he writes has read it before.
         looks.sort_by_key(|(_, look)| look.writes);
+        looks
+    }
+
+    /// What a share of its loops does, if they are fused, in these rows.
+    pub(super) fn looks_of(&self, instruction: &Instruction, share: &Share, rows: Option<&Range<usize>>) -> Looks {
+        let place = |array: &usize, access| (&instruction.places[*array], access);
+        let reads = share.owes.iter().map(|array| place(array, Access::Read));
+        self.looks_at(reads.chain(share.leaves.iter().map(|array| place(array, Access::Overwrite))), rows)
+    }
+
+    /// What is done to these places.
+    fn looks_at<'a>(
+        &self,
+        places: impl Iterator<Item = (&'a EntryAccess, Access)>,
+        rows: Option<&Range<usize>>,
+    ) -> Looks {
+        let mut looks: Looks = places.filter_map(|(place, access)| self.look(place, access, rows)).collect();
+        for at in 0..looks.len() {
+            // What lies in the place of an argument comes behind all that touches that, too.
+            if let Some(argument) = self.place_of(looks[at].1.entry) {
+                let look = looks[at].1.clone();
+                looks.push((Space::Own(argument), look));
+            }
+        }
         looks
     }
 
