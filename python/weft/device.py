@@ -196,7 +196,8 @@ class Device(_Device):
 
     def SetSkipIteration(self, skip_iteration: int) -> None:  # noqa: N802 - SINGA's name
         """Say how many first iterations are not timed; 5 by default."""
-        if not is_index(skip_iteration) or operator.index(skip_iteration) < 0:
+        number: object = skip_iteration
+        if not is_index(number) or operator.index(number) < 0:
             raise ArgumentValueError(f"a number of iterations is 0 or more, not {skip_iteration!r}")
         self._deferred.skipped = skip_iteration
 

@@ -166,8 +166,16 @@ def policy(request: pytest.FixtureRequest, make_engine: Callable[..., weft.Engin
     weft.set_engine(previous)
 
 
-#: What Python's own protocols say: no function of weft's is asked.
-_PYTHONS = ("unsupported operand", "not supported between", "unsized object", "0-d array", "scalar index")
+#: What Python's own protocols say, and of its integers NumPy: an OverflowError.
+_PYTHONS = (
+    "unsupported operand",
+    "not supported between",
+    "unsized object",
+    "0-d array",
+    "scalar index",
+    "real number,not",
+    "out of bounds for uint8",
+)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import numpy as np
 from weft._array.operands import is_host, listed
 from weft._array.rules import broadcast_shapes
 from weft._core import NDArray
-from weft.errors import ArgumentIndexError
+from weft.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -162,7 +162,7 @@ def _basic(entries: list[Any], shape: tuple[int, ...], strides: tuple[int, ...])
         if isinstance(entry, int):
             offset += entry * stride
         else:
-            start, stop, step = entry.indices(shape[axis])
+            start, stop, step = _span(entry, shape[axis])
             length = len(range(start, stop, step))
             if length:
                 offset += start * stride
@@ -189,7 +189,7 @@ def _shape_of(entries: list[Any], shape: tuple[int, ...]) -> tuple[int, ...] | N
         elif entry is None:
             kept.append(1)
         else:
-            kept.append(len(range(*entry.indices(shape[axis]))))
+            kept.append(len(range(*_span(entry, shape[axis]))))
         axis += _takes(entry)
     try:
         common = broadcast_shapes(*arrays)
@@ -214,3 +214,13 @@ def _with_shapes(entries: list[Any]) -> Iterator[tuple[Any, tuple[int, ...] | No
             yield entry, (int(np.count_nonzero(entry)),) if entry.dtype.kind == "b" else entry.shape
         else:
             yield entry, None
+
+
+def _span(entry: slice, length: int) -> tuple[int, int, int]:
+    """Return start, stop and step of a slice of an axis."""
+    try:
+        return entry.indices(length)
+    except TypeError as error:
+        raise ArgumentTypeError(f"{error}: {entry}") from None
+    except ValueError as error:
+        raise ArgumentValueError(f"{error}: {entry}") from None

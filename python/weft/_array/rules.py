@@ -74,7 +74,8 @@ class Aval:
 
     def __post_init__(self) -> None:
         if self.dtype.__class__ not in _CLASSES:
-            if self.dtype is None:
+            given: object = self.dtype
+            if given is None:  # of which NumPy makes float64
                 raise ArgumentTypeError("an Aval has a dtype, and None was given")
             object.__setattr__(self, "dtype", as_dtype(self.dtype))
         shape = self.shape

@@ -31,8 +31,8 @@ def flag(value: object, name: str) -> bool:
     >>> flag(1, "training")
     True
     """
-    if isinstance(value, bool | np.bool_) or (isinstance(value, int | np.integer) and value in (0, 1)):
-        return bool(value)
+    if isinstance(value, bool | np.bool_ | int | np.integer) and value in (0, 1):
+        return bool(value == 1)
     raise ArgumentTypeError(f"{name} is True or False, not {value!r}")
 
 
