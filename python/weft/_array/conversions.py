@@ -68,8 +68,9 @@ def item(self: NDArray, *args: Any) -> bool | int | float | complex:  # noqa: AN
     found: bool | int | float | complex | None = None if args else self._element()
     if found is not None:
         return found
+    elements = values(self)
     try:
-        return values(self).item(*args)  # type: ignore[no-any-return] # a number
+        return elements.item(*args)  # type: ignore[no-any-return] # a number
     except IndexError as error:
         raise ArgumentIndexError(f"item(): {error}") from None
 

@@ -10,7 +10,7 @@ from weft._array.rules import SUPPORTED, as_dtype
 from weft._array.symbolic import Composing, is_symbol
 from weft._core import NDArray, wrap
 from weft._default import get_engine
-from weft.errors import ArgumentTypeError, ArgumentValueError
+from weft.errors import ArgumentTypeError, ArgumentValueError, WeftError
 
 if TYPE_CHECKING:
     from weft._array.rules import DType
@@ -102,7 +102,9 @@ def host_array(x: ArrayLike, dtype: DType | None = None, *, copy: bool | None = 
     try:
         found: np.ndarray[Any, Any] = np.asarray(x)
     except ValueError as error:
-        if not isinstance(x, list | tuple):  # what an object's own conversion raises is its own
+        if isinstance(error, WeftError) or not isinstance(
+            x, list | tuple
+        ):  # what an object's own conversion raises is its own
             raise
         raise ArgumentValueError(f"no array can be made of it: {error}") from None
     wanted = dtype if dtype is not None else SUPPORTED.get(found.dtype) or as_dtype(found.dtype.newbyteorder("="))

@@ -88,6 +88,8 @@ def axes_in_order(axes: int | Iterable[int], ndim: int, name: str | None = None)
         return normalize_axis_tuple(axes, ndim, name)
     except np.exceptions.AxisError as error:
         raise _no_axis(error) from None
+    except UnknownFactError:
+        raise
     except ValueError as error:
         raise ArgumentValueError(f"{error}: {axes}") from None
     except TypeError:
