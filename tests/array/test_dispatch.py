@@ -400,8 +400,8 @@ def test_failures_pass_through_arithmetic() -> None:
 
 def test_nothing_waits(gate: Any, make_engine: Any) -> None:
     engine = make_engine(1)
-    gate.hold(engine)
     x = weft.ones(3, engine=engine)
+    gate.hold(engine, mutate=(x,))
     y = weft.sqrt(x + x, out=weft.empty(3, engine=engine))
     x += y
     x[1:] = x[:-1]
