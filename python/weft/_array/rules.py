@@ -74,8 +74,7 @@ class Aval:
 
     def __post_init__(self) -> None:
         if self.dtype.__class__ not in _CLASSES:
-            given: object = self.dtype
-            if given is None:  # of which NumPy makes float64
+            if str(self.dtype) == "None":  # NumPy makes float64 of it
                 raise ArgumentTypeError("an Aval has a dtype, and None was given")
             object.__setattr__(self, "dtype", as_dtype(self.dtype))
         shape = self.shape
