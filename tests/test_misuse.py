@@ -98,8 +98,9 @@ def test_workers_that_are_no_number(wrong: Any) -> None:
 
 
 def test_more_workers_than_can_be(x: weft.Variable) -> None:
-    with pytest.raises((ValueError, OverflowError)):
-        weft.Engine(2**70)
+    for wrong in ({"workers": 2**70}, {"max_pending_ops": 2**70}, {"max_pending_bytes": 2**70}):
+        with pytest.raises(errors.ArgumentValueError, match=next(iter(wrong))):
+            weft.Engine(**wrong)
     assert x.version == 0
 
 
@@ -134,12 +135,24 @@ def test_impossible_settings(wrong: dict[str, Any], twin: dict[str, Any]) -> Non
         engine.push(lambda: None)
 
 
-def test_null_address(engine: weft.Engine, x: weft.Variable, native: ctypes.CDLL) -> None:
-    with pytest.raises(errors.ArgumentValueError):
-        engine.push_native(0, 0, (), (x,))
+@pytest.mark.parametrize("address", [0, 3, 4095, -1, 1 << 64])
+def test_where_no_function_lies(engine: weft.Engine, x: weft.Variable, native: ctypes.CDLL, address: int) -> None:
+    with pytest.raises(errors.ArgumentValueError, match="address"):
+        engine.push_native(address, 0, (), (x,))
     unchanged(engine, x)
     engine.push_native(address_of(native.succeed), 0, (), (x,))
     engine.wait_for_var(x)
+
+
+@pytest.mark.parametrize("option", [{"priority": 1 << 40}, {"priority": -(1 << 31) - 1}, {"nbytes": -1}])
+def test_numbers_out_of_range(engine: weft.Engine, x: weft.Variable, option: dict[str, int]) -> None:
+    for push in (engine.push, engine.push_async):
+        with pytest.raises(errors.ArgumentValueError, match=f"{next(iter(option))} is a whole number from .* to 2"):
+            push(lambda *_: None, (), (x,), **option)
+        with pytest.raises(errors.ArgumentTypeError, match="is a whole number"):
+            push(lambda *_: None, (), (x,), **dict.fromkeys(option, "high"))  # type: ignore[arg-type]
+    unchanged(engine, x)
+    engine.push(lambda: None, (), (x,), priority=(1 << 31) - 1, nbytes=0)
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,7 @@ def _task(
         try:
             arguments = signature.arguments(args, kwargs)
         except TypeError as error:
-            raise TypeError(f"task {label!r}: {error}") from None
+            raise ArgumentTypeError(f"task {label!r}: {error}") from None
         shown: set[int] = set()  # by identity: NumPy arrays that are only read
         replaced = False
         for (kind, parameter, access), argument in zip(parameters, arguments, strict=True):

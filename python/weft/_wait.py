@@ -112,7 +112,9 @@ async def wait_async(*objs: object) -> None:
     [2.0, 2.0, 3.0, 3.0, 3.0]
     """
     if not objs:
-        raise TypeError("wait_async() takes what to wait for: arrays, variables, handles of tasks, objects of tasks")
+        raise ArgumentTypeError(
+            "wait_async() takes what to wait for: arrays, variables, handles of tasks, objects of tasks"
+        )
     failures: list[Exception] = []
     for one in [_waited(obj) for obj in objs]:
         try:

@@ -295,8 +295,9 @@ class _Module(ModuleType):
 
     @training.setter
     def training(self, value: bool) -> None:
-        modes.TRAINING.set(bool(value))
-        modes.LISTENING.set(bool(value))
+        mode = modes.flag(value, "autograd.training")
+        modes.TRAINING.set(mode)
+        modes.LISTENING.set(mode)
 
 
 sys.modules[__name__].__class__ = _Module

@@ -9,12 +9,14 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from typing import TYPE_CHECKING, Any
 
 import weft
 from weft._array.devices import as_device
-from weft._core import cuda_properties
+from weft._array.shapes import is_index
+from weft._core import NDArray, Variable, cuda_properties
 from weft._device import Device as _Device
 from weft._model.deferred import Deferred, deferred_of
 from weft._model.generators import generator_of, seed
@@ -23,7 +25,6 @@ from weft.errors import ArgumentTypeError, ArgumentValueError, CudaUnavailableEr
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from weft._core import NDArray, Variable
     from weft.random import Generator
 
 __all__ = [
@@ -116,7 +117,15 @@ class Device(_Device):
         """
         if not callable(function):
             raise ArgumentTypeError(f"Exec takes a function, not {type(function).__name__}")
-        reads, writes = list(read_blocks), list(write_blocks)
+        try:
+            reads, writes = list(read_blocks), list(write_blocks)
+        except TypeError:
+            raise ArgumentTypeError(
+                "Exec takes lists of what the function reads and writes: read_blocks=[x], write_blocks=[y]"
+            ) from None
+        for block in (*reads, *writes):
+            if not isinstance(block, NDArray | Variable):
+                raise ArgumentTypeError(f"read_blocks and write_blocks hold arrays and variables, not {block!r}")
         if use_rand_generator:
             writes.append(self.generator._state)
         blocks = [*writes, *reads]
@@ -187,8 +196,9 @@ class Device(_Device):
 
     def SetSkipIteration(self, skip_iteration: int) -> None:  # noqa: N802 - SINGA's name
         """Say how many first iterations are not timed; 5 by default."""
-        if skip_iteration < 0:
-            raise ArgumentValueError(f"a number of iterations is 0 or more, not {skip_iteration}")
+        number: object = skip_iteration
+        if not is_index(number) or operator.index(number) < 0:
+            raise ArgumentValueError(f"a number of iterations is 0 or more, not {skip_iteration!r}")
         self._deferred.skipped = skip_iteration
 
     def PrintTimeProfiling(self) -> None:  # noqa: N802 - SINGA's name

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 __all__ = [
+    "ArgumentIndexError",
     "ArgumentTypeError",
     "ArgumentValueError",
+    "AxisError",
     "CaptureError",
     "CheckpointError",
     "CheckpointMissingError",
@@ -90,6 +94,36 @@ class ArgumentValueError(WeftError, ValueError):
     Traceback (most recent call last):
     ...
     weft.errors.ArgumentValueError: ...
+    """
+
+
+class ArgumentIndexError(WeftError, IndexError):
+    """An index names no element, or is no index: out of bounds, too many, of a dtype that positions do not have.
+
+    The message has the index, and the axis and its length, or the shape.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.ones(3)[5]
+    Traceback (most recent call last):
+    ...
+    weft.errors.ArgumentIndexError: index 5 is out of bounds for axis 0 with size 3
+    """
+
+
+class AxisError(ArgumentValueError, np.exceptions.AxisError):
+    """An array has no such axis. It is also NumPy's `numpy.exceptions.AxisError`, which is an IndexError and a ValueError.
+
+    The message has the axis and the number of axes.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.sum(weft.ones((2, 3)), axis=2)
+    Traceback (most recent call last):
+    ...
+    weft.errors.AxisError: axis 2 is out of bounds for array of dimension 2
     """
 
 
@@ -510,7 +544,7 @@ class CommunicatorValueError(CommunicatorError, ValueError):
 class CommunicatorTypeError(CommunicatorError, TypeError):
     """A collective was given what MPI cannot send: no array, or one of a dtype that MPI lacks or does not reduce.
 
-    Nothing was pushed; but the other ranks wait for what this one did not call.
+    Also what a communicator is made of, where that is none of mpi4py's. Nothing was pushed; but the other ranks wait for what this one did not call.
     """
 
 

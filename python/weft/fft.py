@@ -16,8 +16,9 @@ from weft._array.devices import as_device, place
 from weft._array.manipulation import roll
 from weft._array.numpy_arguments import lenient as _lenient
 from weft._array.operands import as_array
-from weft._array.shapes import Axis, axis_index, axis_tuple
+from weft._array.shapes import Axis, as_index, axis_index, axis_tuple, is_index
 from weft._default import get_engine
+from weft.errors import ArgumentTypeError, ArgumentValueError
 from weft.ops import Aval, as_dtype, register_op
 
 if TYPE_CHECKING:
@@ -64,11 +65,13 @@ def _transform_dtype(x: DType, *, real: bool) -> DType:
 def _infer(name: str, x: Aval, lengths: Shape, axes: Shape, norm: str | None) -> Aval:
     """Return the inferred value of the transform `name` of `lengths` points along `axes`."""
     if norm not in (None, "backward", "ortho", "forward"):
-        raise ValueError(f"norm is 'backward', 'ortho' or 'forward', got {norm!r}")
+        raise ArgumentValueError(f"norm is 'backward', 'ortho' or 'forward', got {norm!r}")
     if any(n < 1 for n in lengths):
-        raise ValueError(f"a transform needs at least 1 point along each axis, got {lengths} for shape {x.shape}")
+        raise ArgumentValueError(
+            f"a transform needs at least 1 point along each axis, got {lengths} for shape {x.shape}"
+        )
     if name in ("rfft", "rfftn", "ihfft") and x.dtype.kind == "c":
-        raise TypeError(f"{name} takes real arrays, got dtype {x.dtype}")
+        raise ArgumentTypeError(f"{name} takes real arrays, got dtype {x.dtype}")
     shape = list(x.shape)
     for axis, n in zip(axes, lengths, strict=True):
         shape[axis] = n
@@ -396,11 +399,13 @@ def _many_axes(
     x = as_array(x)
     if axes is None:
         axes = range(x.ndim) if s is None else range(-len(s), 0)
+    if is_index(axes):
+        raise ArgumentTypeError(f"{name}: axes are a sequence of integers, not {axes!r}")
     at = tuple(axis_index(axis, x.ndim) for axis in axes)
     if s is not None and len(s) != len(at):
-        raise ValueError(f"s={tuple(s)} is not for as many axes as {tuple(axes)}")
+        raise ArgumentValueError(f"s={tuple(s)} is not for as many axes as {tuple(axes)}")
     if not at and name in ("rfftn", "irfftn"):
-        raise ValueError(f"{name} needs at least 1 axis, got shape {x.shape} and axes {tuple(axes)}")
+        raise ArgumentValueError(f"{name} needs at least 1 axis, got shape {x.shape} and axes {tuple(axes)}")
     whole = [x.shape[i] for i in at]
     if name == "irfftn":
         whole[-1] = 2 * (whole[-1] - 1)
@@ -410,15 +415,15 @@ def _many_axes(
 
 def _check_points(n: int) -> None:
     if n < 1:
-        raise ValueError(f"frequencies need at least 1 point, got n={n}")
+        raise ArgumentValueError(f"frequencies need at least 1 point, got n={n}")
 
 
 def _frequencies(op: Op, n: SupportsIndex, d: float, dtype: DTypeLike | None, device: Device | str | None) -> NDArray:
     where = as_device(device)
     given = np.dtype(np.float64) if dtype is None else as_dtype(dtype)
     if given.kind not in "fc":
-        raise TypeError(f"frequencies have a floating dtype, got {given}")
-    return place(one(op, engine=get_engine(), n=operator.index(n), d=d, dtype=given), where)
+        raise ArgumentTypeError(f"frequencies have a floating dtype, got {given}")
+    return place(one(op, engine=get_engine(), n=as_index(n, "n"), d=d, dtype=given), where)
 
 
 for _name, _function in [(name, globals()[name]) for name in __all__]:

@@ -12,17 +12,13 @@ True
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import SupportsFloat
 
 import weft
+from weft._core import NDArray
 from weft._model.generators import generator_of
 from weft._model.kind import write
-from weft.errors import ArgumentValueError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from weft._core import NDArray
+from weft.errors import ArgumentTypeError, ArgumentValueError
 
 __all__ = [
     "eye",
@@ -54,41 +50,42 @@ def orthogonal(t: NDArray, gain: float = 1.0) -> None:
     """
     rows, columns = _matrix("orthogonal", t)
     u, _, v = weft.linalg.svd(generator_of(t.device).normal(size=(rows, columns)), full_matrices=False)
-    write(t, gain * (u if rows >= columns else v), 0)
+    write(t, _number("gain", gain) * (u if rows >= columns else v), 0)
 
 
 def lecun_uniform(t: NDArray) -> None:
     """Draw uniformly between plus and minus the root of 3 / inputs (LeCun and others, "Efficient BackProp", 1998)."""
-    _uniform(t, 3 / _fans(t.shape)[0])
+    _uniform(t, 3 / _fans(t)[0])
 
 
 def lecun_normal(t: NDArray) -> None:
     """Draw normal numbers, of variance 1 / inputs."""
-    _normal(t, 1 / _fans(t.shape)[0])
+    _normal(t, 1 / _fans(t)[0])
 
 
 def glorot_uniform(t: NDArray) -> None:
     """Draw uniformly between plus and minus the root of 6 / (inputs + outputs) (Glorot and Bengio, 2010)."""
-    _uniform(t, 6 / sum(_fans(t.shape)))
+    _uniform(t, 6 / sum(_fans(t)))
 
 
 def glorot_normal(t: NDArray) -> None:
     """Draw normal numbers, of variance 2 / (inputs + outputs) (Glorot and Bengio, "Understanding the difficulty of training", 2010)."""
-    _normal(t, 2 / sum(_fans(t.shape)))
+    _normal(t, 2 / sum(_fans(t)))
 
 
 def he_uniform(t: NDArray) -> None:
     """Draw uniformly between plus and minus the root of 6 / inputs (He and others, 2015)."""
-    _uniform(t, 6 / _fans(t.shape)[0])
+    _uniform(t, 6 / _fans(t)[0])
 
 
 def he_normal(t: NDArray) -> None:
     """Draw normal numbers, of variance 2 / inputs (He and others, "Delving deep into rectifiers", 2015)."""
-    _normal(t, 2 / _fans(t.shape)[0])
+    _normal(t, 2 / _fans(t)[0])
 
 
-def gaussian(t: NDArray, fan_in: int = 0, fan_out: int = 0) -> None:
+def gaussian(t: NDArray, fan_in: float = 0, fan_out: float = 0) -> None:
     """Draw normal numbers, of variance 4 / (inputs + outputs), or 2 / the one of them that is given."""
+    fan_in, fan_out = _number("fan_in", fan_in), _number("fan_out", fan_out)
     if fan_in <= 0 and fan_out <= 0:
         raise ArgumentValueError("gaussian needs fan_in, fan_out, or both")
     _normal(t, (4 if fan_in * fan_out else 2) / (fan_in + fan_out))
@@ -111,14 +108,27 @@ def msra(t: NDArray) -> None:
     _normal(t, 2 / _matrix("msra", t)[0])
 
 
+def _array(t: NDArray) -> NDArray:
+    if not isinstance(t, NDArray):
+        raise ArgumentTypeError(f"an initializer overwrites a tensor, and was given {t!r}")
+    return t
+
+
+def _number(name: str, value: float) -> float:
+    if not isinstance(value, SupportsFloat):
+        raise ArgumentTypeError(f"{name} is a number, not {value!r}")
+    return float(value)
+
+
 def _matrix(name: str, t: NDArray) -> tuple[int, int]:
-    if t.ndim != 2:  # noqa: PLR2004 - rows and columns
+    if _array(t).ndim != 2:  # noqa: PLR2004 - rows and columns
         raise ArgumentValueError(f"{name} fills matrices, and the tensor has the shape {t.shape}")
     return t.shape[0], t.shape[1]
 
 
-def _fans(shape: Sequence[int]) -> tuple[float, float]:
+def _fans(t: NDArray) -> tuple[float, float]:
     """Return how many inputs and outputs a weight connects: (in, out), or (out, in, kernel ...)."""
+    shape = _array(t).shape
     if len(shape) < 2:  # noqa: PLR2004 - a vector connects what it has
         count = float(max(math.prod(shape), 1))
         return count, count
@@ -129,7 +139,7 @@ def _fans(shape: Sequence[int]) -> tuple[float, float]:
 
 
 def _normal(t: NDArray, variance: float) -> None:
-    write(t, generator_of(t.device).normal(0.0, math.sqrt(variance), t.shape), 0)
+    write(t, generator_of(_array(t).device).normal(0.0, math.sqrt(variance), t.shape), 0)
 
 
 def _uniform(t: NDArray, square: float) -> None:

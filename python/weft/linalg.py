@@ -7,7 +7,6 @@ float64.
 
 from __future__ import annotations
 
-import operator
 from functools import reduce
 from types import FunctionType as _FunctionType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex
@@ -26,9 +25,10 @@ from weft._array.numpy_arguments import lenient as _lenient
 from weft._array.operands import as_array, engine_of
 from weft._array.products import matmul, outer as _outer, tensordot, vecdot
 from weft._array.searching import count_nonzero
-from weft._array.shapes import Axis, axis_tuple, is_index
+from weft._array.shapes import Axis, as_index, axis_tuple, is_index
 from weft._array.symbolic import deferring as _deferring
 from weft._core import NDArray
+from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -281,7 +281,7 @@ def matrix_power(x: ArrayLike, n: SupportsIndex, /) -> NDArray:
     [[1 3]
      [0 1]]
     """
-    return one(ops.matrix_power, as_array(x), n=operator.index(n))
+    return one(ops.matrix_power, as_array(x), n=as_index(n, "n"))
 
 
 def matrix_rank(x: ArrayLike, /, tol: ArrayLike | None = None, *, rtol: ArrayLike | None = None) -> NDArray:
@@ -297,7 +297,7 @@ def matrix_rank(x: ArrayLike, /, tol: ArrayLike | None = None, *, rtol: ArrayLik
     """
     if tol is not None:
         if rtol is not None:
-            raise ValueError("`tol` and `rtol` can't be both set.")
+            raise ArgumentValueError("`tol` and `rtol` can't be both set.")
         return count_nonzero(svdvals(x) > expand_dims(tol, -1), axis=-1)
     return one(ops.matrix_rank, as_array(x), *(() if rtol is None else (rtol,)))
 
@@ -314,7 +314,7 @@ def multi_dot(arrays: Sequence[ArrayLike], /) -> NDArray:
     11
     """
     if len(arrays) < 2:  # noqa: PLR2004 - a product has two factors
-        raise ValueError(f"multi_dot needs at least 2 arrays, got {len(arrays)}")
+        raise ArgumentValueError(f"multi_dot needs at least 2 arrays, got {len(arrays)}")
     first, *others = map(as_array, arrays)
     return reduce(matmul, others, first)
 
@@ -343,13 +343,13 @@ def norm(
     axes = tuple(range(x.ndim)) if axis is None else axis
     if is_index(axes) or len(axes) == 1:
         if isinstance(ord, str):
-            raise ValueError(f"the norm of order {ord!r} is one of matrices, not of vectors")
+            raise ArgumentValueError(f"the norm of order {ord!r} is one of matrices, not of vectors")
         return vector_norm(x, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
     if len(axes) != 2:  # noqa: PLR2004 - a matrix has two axes
-        raise ValueError(f"a norm is one of vectors or matrices, not along axes {axes} of shape {x.shape}")
+        raise ArgumentValueError(f"a norm is one of vectors or matrices, not along axes {axes} of shape {x.shape}")
     rows, columns = (axis_tuple(i, x.ndim)[0] for i in axes)
     if rows == columns:
-        raise ValueError(f"a matrix norm needs two different axes, got {axes}")
+        raise ArgumentValueError(f"a matrix norm needs two different axes, got {axes}")
     others = [i for i in range(x.ndim) if i not in (rows, columns)]
     result = matrix_norm(permute_dims(x, (*others, rows, columns)), ord="fro" if ord is None else ord)
     if not keepdims:
@@ -370,7 +370,9 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
     x1 = as_array(x1, x2 if isinstance(x2, NDArray) else None)
     x2 = as_array(x2, x1)
     if x1.ndim != 1 or x2.ndim != 1:
-        raise ValueError(f"linalg.outer takes two vectors, got shapes {x1.shape} and {x2.shape}: see weft.outer")
+        raise ArgumentValueError(
+            f"linalg.outer takes two vectors, got shapes {x1.shape} and {x2.shape}: see weft.outer"
+        )
     return _outer(x1, x2)
 
 

@@ -46,6 +46,7 @@ from weft._model.kind import Tensor
 from weft._model.no_optimizer import NoOptimizer
 from weft._model.running import Runs, in_mode, is_running
 from weft._opt.base import Optimizer
+from weft._tape.modes import flag
 from weft.errors import ArgumentTypeError, ArgumentValueError, ModelError, StateFileError
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class Model(Layer):
 
     def train(self, mode: bool = True) -> None:  # noqa: FBT001, FBT002 - SINGA's
         """Let calls of this model train, or not: `weft.autograd.training` is that while one runs, and for it alone."""
-        self.training = bool(mode)
+        self.training = flag(mode, "train(mode)")
 
     def eval(self) -> None:
         """Let calls evaluate: `forward` alone, whose program is another one."""
@@ -141,7 +142,7 @@ class Model(Layer):
 
     def graph(self, mode: bool = True, sequential: bool = False) -> None:  # noqa: FBT001, FBT002 - SINGA's
         """Say whether calls are programs, and whether the ops of these run one by one."""
-        self.graph_mode, self.sequential = bool(mode), bool(sequential)
+        self.graph_mode, self.sequential = flag(mode, "use_graph"), flag(sequential, "sequential")
 
     def set_optimizer(self, optimizer: Any) -> None:  # noqa: ANN401 - an optimizer, or what wraps one
         """Take an optimizer, for `train_one_batch` to call: ``self.optimizer(loss)``."""

@@ -436,7 +436,7 @@ def register_op(
     """
     if infer is None:
         if ufunc is None:
-            raise TypeError(f"register_op({name!r}) needs infer=, or a ufunc= whose rule it takes")
+            raise ArgumentTypeError(f"register_op({name!r}) needs infer=, or a ufunc= whose rule it takes")
         infer = broadcast_of_ufunc(ufunc)
     rule = infer
 

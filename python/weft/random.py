@@ -35,10 +35,11 @@ from weft._array.draws import (
     unpack,
 )
 from weft._array.sampling import BYTES, CHOICE, PERMUTATION, PERMUTED, SHUFFLE, check_choice
+from weft._array.shapes import axis_index
 from weft._core import Engine, NDArray, copy_elements, recording, wrap
 from weft._default import get_engine
 from weft._device import cpu
-from weft.errors import CaptureError
+from weft.errors import ArgumentTypeError, ArgumentValueError, CaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,10 +108,15 @@ class Generator:
 
     def __init__(self, seed: Seed = None, *, engine: Engine | None = None) -> None:
         if isinstance(seed, np.random.BitGenerator | np.random.Generator):
-            raise TypeError(f"seed must be an int, ints, a SeedSequence or None, not a {type(seed).__name__}")
+            raise ArgumentTypeError(f"seed must be an int, ints, a SeedSequence or None, not a {type(seed).__name__}")
         if seed is None:
             _refuse_recording("fresh entropy would be drawn once and replayed: give the generator a seed")
-        seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        try:
+            seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+        except TypeError as error:
+            raise ArgumentTypeError(f"a seed is an int, ints, a SeedSequence or None: {error}") from None
+        except ValueError as error:
+            raise ArgumentValueError(f"the seed {seed!r}: {error}") from None
         self._seeds: np.random.SeedSequence = seeds
         words = wrap(pack(np.random.Philox(seeds).state), get_engine() if engine is None else engine)
         self._state: NDArray = place(words, cpu())
@@ -143,7 +149,7 @@ class Generator:
         >>> first, second = weft.random.default_rng(7).spawn(2)
         """
         if n_children < 0:
-            raise ValueError(f"n_children must not be negative, not {n_children}")
+            raise ArgumentValueError(f"n_children must not be negative, not {n_children}")
         _refuse_recording("each call gives other children, and a replay would give the same: spawn them before")
         return [Generator(seed, engine=self._state.engine) for seed in self._seeds.spawn(n_children)]
 
@@ -163,7 +169,7 @@ class Generator:
         """
         size = operator.index(length)
         if size < 0:
-            raise ValueError(f"length must not be negative, not {size}")
+            raise ArgumentValueError(f"length must not be negative, not {size}")
         drawn = push_draw(BYTES, self._state, length=size)
         drawn.wait_to_read()
         return bytes(drawn._storage().data)
@@ -401,7 +407,7 @@ class Generator:
             count = operator.index(source)
         else:
             given["a"] = source = _array(source, self._state.engine)
-            axis = np.lib.array_utils.normalize_axis_index(axis, source.ndim)
+            axis = axis_index(axis, source.ndim)
             count = source.shape[axis]
         check_choice(count, math.prod(wanted or ()), weights, replace=replace)
         arrays = {name: value for name, value in given.items() if isinstance(value, NDArray)}
@@ -431,7 +437,7 @@ class Generator:
         if is_count(source):
             source = np.arange(operator.index(source))
         source = _array(source, self._state.engine)
-        axis = np.lib.array_utils.normalize_axis_index(axis, source.ndim)
+        axis = axis_index(axis, source.ndim)
         return push_draw(PERMUTATION, self._state, source, axis=axis)
 
     def permuted(self, x: Parameter, *, axis: int | None = None, out: NDArray | None = None) -> NDArray:
@@ -455,9 +461,9 @@ class Generator:
         """
         source = _array(snapshot(x), self._state.engine)
         if axis is not None:
-            axis = np.lib.array_utils.normalize_axis_index(axis, source.ndim)
+            axis = axis_index(axis, source.ndim)
         if out is not None and not isinstance(out, NDArray):
-            raise TypeError(f"permuted: out must be an NDArray, not {type(out).__name__}")
+            raise ArgumentTypeError(f"permuted: out must be an NDArray, not {type(out).__name__}")
         return push_draw(PERMUTED, self._state, source, out=out, axis=axis)
 
     def shuffle(self, x: NDArray, axis: int = 0) -> None:
@@ -477,8 +483,10 @@ class Generator:
         >>> weft.random.default_rng(7).shuffle(x)
         """
         if not isinstance(x, NDArray):
-            raise TypeError(f"shuffle works in place on an NDArray, not on a {type(x).__name__}: try permutation")
-        axis = np.lib.array_utils.normalize_axis_index(axis, x.ndim)
+            raise ArgumentTypeError(
+                f"shuffle works in place on an NDArray, not on a {type(x).__name__}: try permutation"
+            )
+        axis = axis_index(axis, x.ndim)
         call(SHUFFLE, self._state, x, out=(), axis=axis)
 
 

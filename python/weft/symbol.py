@@ -29,6 +29,7 @@ from weft._symbol.composing import function_named, function_of, spelled, split_n
 from weft._symbol.executor import Executor
 from weft._symbol.naming import HIDDEN, AttrScope, NameManager, Prefix, current_texts, named
 from weft._symbol.symbols import Symbol
+from weft.errors import ArgumentTypeError
 from weft.ops import get_op, list_ops
 
 __all__ = [
@@ -123,7 +124,7 @@ def Group(symbols: Any) -> Symbol:  # noqa: N802, ANN401 - its name in NNVM and 
     found = list(symbols)
     for each in found:
         if not isinstance(each, Symbol):
-            raise TypeError(f"a group is made of symbols, and {type(each).__name__} was given")
+            raise ArgumentTypeError(f"a group is made of symbols, and {type(each).__name__} was given")
     return Symbol(SymbolCore.group([each._core for each in found]))  # noqa: SLF001 - their own
 
 

@@ -166,6 +166,39 @@ def policy(request: pytest.FixtureRequest, make_engine: Callable[..., weft.Engin
     weft.set_engine(previous)
 
 
+#: What Python's own protocols say, and of its integers NumPy: an OverflowError.
+_PYTHONS = (
+    "unsupported operand",
+    "not supported between",
+    "unsized object",
+    "0-d array",
+    "scalar index",
+    "real number,not",
+    "out of bounds for uint8",
+)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda x: x + weft.ones(5), "^add: operands could not be broadcast"),
+        (lambda x: weft.where(x > 0, x, weft.ones(5)), "^where: operands could not be broadcast"),
+        (lambda x: weft.matmul(x, x), "^matmul of shapes"),
+    ],
+)
+def test_a_refusal_names_its_op(call: Callable[[Any], object], said: str) -> None:
+    with pytest.raises(weft.errors.ArgumentValueError, match=said):
+        call(a())
+
+
+def test_an_axis_that_is_not_there_is_numpys_error_too() -> None:
+    with pytest.raises(weft.errors.AxisError, match="axis 5 is out of bounds for array of dimension 2") as caught:
+        weft.moveaxis(a(), 5, 0)
+    assert isinstance(caught.value, np.exceptions.AxisError)
+    assert isinstance(caught.value, IndexError)
+    assert (caught.value.axis, caught.value.ndim) == (5, 2)
+
+
 @pytest.mark.parametrize(("error", "call", "words"), CASES)
 def test_what_is_wrong_is_refused_at_the_call(
     error: type[Exception], call: Callable[[Any], object], words: tuple[str, ...]
@@ -176,6 +209,8 @@ def test_what_is_wrong_is_refused_at_the_call(
         call(x)
     message = str(caught.value).replace(", ", ",")
     assert all(word in message for word in words), message
+    own = isinstance(caught.value, weft.errors.WeftError)
+    assert own or any(word in message for word in _PYTHONS), f"{type(caught.value)} is no class of weft.errors"
     assert x.version == version, "a refused call pushes nothing"
     assert np.array_equal(x.numpy(), np.ones((3, 4)))
     weft.wait_all(timeout=SOON)

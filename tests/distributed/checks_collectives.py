@@ -333,6 +333,7 @@ def bad_input_is_refused_before_it_is_pushed(comm: Communicator) -> None:
     frozen = np.zeros(3)
     frozen.flags.writeable = False
     cases: list[tuple[Callable[[], object], type[Exception], str]] = [
+        (lambda: Communicator(3), CommunicatorTypeError, "made of one of mpi4py's, not of int"),
         (lambda: comm.all_reduce(np.ones(3)), CommunicatorTypeError, "NDArray"),  # type: ignore[arg-type]
         (lambda: comm.all_reduce(weft.ones(3), "product"), CommunicatorValueError, "'sum', 'mean'"),  # type: ignore[arg-type]
         (lambda: comm.all_reduce(weft.broadcast_to(weft.ones(1), (3,))), CommunicatorValueError, "read-only"),

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import weft
-from weft.errors import ArgumentTypeError, GraphError, ShapeError
+from weft.errors import ArgumentTypeError, GraphError, ShapeError, WeftError
 from weft.graph import Graph
 from weft.symbol import Variable
 
@@ -223,6 +223,24 @@ def test_what_is_no_device_no_copy_no_monitor_no_dtype() -> None:
         y.simple_bind(x=(2,)).set_monitor_callback(3)  # type: ignore[arg-type]
     with pytest.raises(ArgumentTypeError, match="the dtype of 'x': data type 'nonsense' not understood"):
         y.infer_type(x="nonsense")
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: weft.Aval((2,), "foo"), "'foo' names no dtype"),
+        (lambda: weft.Aval((2,), None), "has a dtype"),
+        (lambda: weft.Aval(3, "f4"), "tuple of integers, not 3"),
+        (lambda: weft.Aval(("a",), "f4"), "tuple of integers"),
+        (lambda: weft.Aval((-1,), "f4"), "length of at least 0"),
+        (lambda: weft.symbol.Prefix(3), "Prefix takes the text"),
+        (lambda: weft.symbol.AttrScope(group=3), r"AttrScope\(group=...\) takes a text"),
+    ],
+)
+def test_what_is_no_aval_no_prefix_no_scope(make: Callable[[], Any], said: str) -> None:
+    with pytest.raises(WeftError, match=said):
+        make()
+    assert weft.Aval([2], "float32") == weft.Aval((2,), weft.float32)  # type: ignore[arg-type]
 
 
 def test_one_attribute_is_printed_by_its_name() -> None:

@@ -12,6 +12,7 @@ from weft._array.manipulation import reshape
 from weft._array.operands import as_array
 from weft._array.reductions import sum as total
 from weft._array.shapes import axis_index, axis_tuple
+from weft.errors import ArgumentTypeError, ArgumentValueError
 from weft.ops import Aval, register_op, result_dtype
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ _DOUBLE, _COMPLEX = np.dtype(np.float64), np.dtype(np.complex128)
 
 def _infer_interp(x: Aval, xp: Aval, fp: Aval, **_: object) -> Aval:
     if len(xp.shape) != 1 or xp.shape != fp.shape or not xp.shape[0]:
-        raise ValueError(f"interp() takes points and values of one axis and one length, not {xp.shape} and {fp.shape}")
+        raise ArgumentValueError(
+            f"interp() takes points and values of one axis and one length, not {xp.shape} and {fp.shape}"
+        )
     return Aval(x.shape, _COMPLEX if fp.dtype.kind == "c" else _DOUBLE)
 
 
@@ -78,12 +81,14 @@ def interp(
 
 def _infer_gradient(x: Aval, *spacing: Aval, axis: int, edge_order: int, **_: object) -> Aval:
     if edge_order not in (1, 2):
-        raise ValueError(f"edge_order is 1 or 2, not {edge_order}")
+        raise ArgumentValueError(f"edge_order is 1 or 2, not {edge_order}")
     if x.shape[axis] < edge_order + 1:
-        raise ValueError(f"a gradient of order {edge_order} needs {edge_order + 1} elements: axis {axis} of {x.shape}")
+        raise ArgumentValueError(
+            f"a gradient of order {edge_order} needs {edge_order + 1} elements: axis {axis} of {x.shape}"
+        )
     for each in spacing:
         if each.shape not in ((), (x.shape[axis],)):
-            raise ValueError(f"positions of shape {each.shape} do not fit axis {axis} of shape {x.shape}")
+            raise ArgumentValueError(f"positions of shape {each.shape} do not fit axis {axis} of shape {x.shape}")
     return Aval(x.shape, x.dtype if x.dtype.kind in "fc" else _DOUBLE)
 
 
@@ -123,7 +128,9 @@ def gradient(
     axes = axis_tuple(axis, x.ndim)
     steps = varargs * len(axes) if len(varargs) == 1 else varargs
     if steps and len(steps) != len(axes):
-        raise TypeError(f"gradient() takes one distance for all axes or one for each: {len(varargs)} for {len(axes)}")
+        raise ArgumentTypeError(
+            f"gradient() takes one distance for all axes or one for each: {len(varargs)} for {len(axes)}"
+        )
     found = [
         one(_gradient, x, *(_spacing(steps[at]) if steps else ()), axis=each, edge_order=edge_order)
         for at, each in enumerate(axes)
@@ -140,9 +147,11 @@ _MODES = ("full", "same", "valid")
 
 def _infer_convolve(x1: Aval, x2: Aval, *, mode: str) -> Aval:
     if len(x1.shape) != 1 or len(x2.shape) != 1 or not x1.shape[0] or not x2.shape[0]:
-        raise ValueError(f"convolve() takes arrays of one axis with elements, not of shapes {x1.shape} and {x2.shape}")
+        raise ArgumentValueError(
+            f"convolve() takes arrays of one axis with elements, not of shapes {x1.shape} and {x2.shape}"
+        )
     if mode not in _MODES:
-        raise ValueError(f"mode is 'full', 'same' or 'valid', not {mode!r}")
+        raise ArgumentValueError(f"mode is 'full', 'same' or 'valid', not {mode!r}")
     short, long = sorted((x1.shape[0], x2.shape[0]))
     return Aval(((long + short - 1, long, long - short + 1)[_MODES.index(mode)],), result_dtype(x1, x2))
 

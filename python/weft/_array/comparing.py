@@ -9,6 +9,7 @@ from weft._array.operands import as_array
 from weft._array.reductions import all as every
 from weft._array.rounding import isclose
 from weft._array.searching import where
+from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,11 +89,13 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
     NDArray([ 0, -1,  7,  7, 40])
     """
     if len(condlist) != len(choicelist) or not condlist:
-        raise ValueError(f"select() takes one array for each condition: {len(choicelist)} for {len(condlist)} given")
+        raise ArgumentValueError(
+            f"select() takes one array for each condition: {len(choicelist)} for {len(condlist)} given"
+        )
     conditions = [as_array(each) for each in condlist]
     for each in conditions:
         if each.dtype.kind != "b":
-            raise TypeError(f"select() takes conditions of bool, not of {each.dtype}")
+            raise ArgumentTypeError(f"select() takes conditions of bool, not of {each.dtype}")
     found = as_array(default, conditions[0]) if not isinstance(default, (int, float, complex)) else default
     result: ArrayLike = found
     for condition, choice in zip(reversed(conditions), reversed(choicelist), strict=True):

@@ -8,6 +8,7 @@ import numpy as np
 
 from weft._array.operands import values
 from weft._core import recording
+from weft.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,9 +62,17 @@ def item(self: NDArray, *args: Any) -> bool | int | float | complex:  # noqa: AN
     7
     """
     if not args and self.size != 1:
-        raise ValueError(f"can only convert an array of size 1 to a Python scalar, not one of shape {self.shape}")
+        raise ArgumentValueError(
+            f"can only convert an array of size 1 to a Python scalar, not one of shape {self.shape}"
+        )
     found: bool | int | float | complex | None = None if args else self._element()
-    return values(self).item(*args) if found is None else found
+    if found is not None:
+        return found
+    elements = values(self)
+    try:
+        return elements.item(*args)  # type: ignore[no-any-return] # a number
+    except IndexError as error:
+        raise ArgumentIndexError(f"item(): {error}") from None
 
 
 def tolist(self: NDArray) -> Any:  # noqa: ANN401 - nested lists
@@ -92,7 +101,7 @@ def tobytes(self: NDArray) -> bytes:
 
 def __bool__(self: NDArray) -> bool:  # noqa: N807 - a method
     if self.size != 1:
-        raise ValueError(
+        raise ArgumentValueError(
             f"The truth value of an array of shape {self.shape} is ambiguous. Use x.any() or x.all(), or x.size"
         )
     found = self._element()
@@ -113,7 +122,7 @@ def __complex__(self: NDArray) -> complex:  # noqa: N807 - a method
 
 def __index__(self: NDArray) -> int:  # noqa: N807 - a method
     if self.ndim or self.dtype.kind not in "iu":
-        raise TypeError(
+        raise ArgumentTypeError(
             "only integer scalar arrays can be converted to a scalar index, not an array of shape "
             f"{self.shape} and dtype {self.dtype}"
         )
@@ -122,7 +131,9 @@ def __index__(self: NDArray) -> int:  # noqa: N807 - a method
 
 def _scalar(self: NDArray) -> bool | int | float | complex:
     if self.ndim:
-        raise TypeError(f"only 0-dimensional arrays can be converted to Python scalars, not one of shape {self.shape}")
+        raise ArgumentTypeError(
+            f"only 0-dimensional arrays can be converted to Python scalars, not one of shape {self.shape}"
+        )
     return item(self)
 
 

@@ -18,10 +18,11 @@ from weft._array.dtypes import astype
 from weft._array.filling import fill, filling_loop
 from weft._array.operands import ArrayLike, as_array, engine_of, host_array
 from weft._array.rules import as_dtype, scalar_dtype
-from weft._array.shapes import as_shape
+from weft._array.shapes import as_index, as_shape
 from weft._array.symbolic import compose, is_symbol
 from weft._array.views import view
 from weft._core import NDArray, fresh_filled, tape_hears, wrap
+from weft.errors import ArgumentValueError
 from weft.ops import get_op
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def asarray(
     if isinstance(obj, NDArray):
         moved = device is not None and where != device_of(obj)
         if copy is False and (moved or wanted not in (None, obj.dtype)):
-            raise ValueError(
+            raise ArgumentValueError(
                 f"unable to avoid a copy: the array has the dtype {obj.dtype} and is on {device_of(obj)}, and the dtype "
                 f"{wanted or obj.dtype} on {where} is asked for"
             )
@@ -112,7 +113,7 @@ def asarray(
         parts = [asarray(each, engine=engine) for each in cast("Any", obj)]
         return asarray(stack(parts), dtype=dtype, device=device, copy=copy)
     if copy is False and isinstance(obj, bool | int | float | complex | list | tuple):
-        raise ValueError("unable to avoid a copy: Python numbers and sequences have no memory to share")
+        raise ArgumentValueError("unable to avoid a copy: Python numbers and sequences have no memory to share")
     own = copy is not False
     return place(wrap(host_array(obj, wanted, copy=own), engine or engine_of(), own=own), where)
 
@@ -143,7 +144,7 @@ def array(
     NDArray([1, 2])
     """
     found = asarray(obj, dtype=dtype, device=device, copy=copy, engine=engine)
-    missing = operator.index(ndmin) - found.ndim
+    missing = as_index(ndmin, "ndmin") - found.ndim
     return found if missing <= 0 else view(found, (1,) * missing + found.shape, (0,) * missing + found.strides)
 
 
@@ -364,9 +365,11 @@ def checked(shape: AnyShape, dtype: DType) -> tuple[tuple[int, ...], DType]:
     lengths = tuple(map(operator.index, shape)) if isinstance(shape, tuple) else as_shape(shape)
     for length in lengths:
         if length < 0:
-            raise ValueError(f"negative dimensions are not allowed: the shape {lengths}")
+            raise ArgumentValueError(f"negative dimensions are not allowed: the shape {lengths}")
     if math.prod(lengths) * dtype.itemsize > sys.maxsize:
-        raise ValueError(f"array is too big: the shape {lengths} of {dtype} takes more bytes than can be addressed")
+        raise ArgumentValueError(
+            f"array is too big: the shape {lengths} of {dtype} takes more bytes than can be addressed"
+        )
     return lengths, dtype
 
 

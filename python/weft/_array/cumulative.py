@@ -12,6 +12,7 @@ from weft._array.manipulation import broadcast_to, flattened, ravel
 from weft._array.operands import as_array
 from weft._array.reductions import total_dtype
 from weft._array.shapes import axis_index, is_only_axis
+from weft.errors import ArgumentValueError
 from weft.ops import Aval, as_dtype, register_op
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ _CUMULATIVE_PROD = register_op("cumulative_prod", infer=_infer_cumulative, alias
 def _infer_diff(x: Aval, *, n: int, axis: int) -> Aval:
     at = axis_index(axis, len(x.shape))
     if n < 0:
-        raise ValueError(f"the order of differences cannot be negative, got {n}")
+        raise ArgumentValueError(f"the order of differences cannot be negative, got {n}")
     return Aval((*x.shape[:at], max(x.shape[at] - n, 0), *x.shape[at + 1 :]), x.dtype)
 
 
@@ -164,7 +165,7 @@ def _accumulate(
     x = as_array(x)
     if axis is None and x.ndim != 1:
         if x.ndim:
-            raise ValueError(f"an axis is needed for an array of shape {x.shape}")
+            raise ArgumentValueError(f"an axis is needed for an array of shape {x.shape}")
         x = ravel(x)
     if is_only_axis(axis, x.ndim):
         x, axis = ravel(x), 0

@@ -8,6 +8,7 @@ import numpy as np
 
 from weft._array.reductions import ROOTED, loop_of, reduce_by_loop, root_of
 from weft._core import beside
+from weft.errors import ArgumentTypeError, ArgumentValueError
 from weft.ops import Aval, broadcast_shapes, register_op
 
 if TYPE_CHECKING:
@@ -58,14 +59,14 @@ def _complex(dtype: DType) -> DType:
 def _matrix(name: str, x: Aval) -> tuple[Shape, int, int]:
     """Return the shape of the stack, and that of its matrices; ValueError if `x` is none."""
     if len(x.shape) < 2:  # noqa: PLR2004 - a matrix has two axes
-        raise ValueError(f"{name} takes matrices, or stacks of them, got shape {x.shape}")
+        raise ArgumentValueError(f"{name} takes matrices, or stacks of them, got shape {x.shape}")
     return x.shape[:-2], x.shape[-2], x.shape[-1]
 
 
 def _square(name: str, x: Aval) -> tuple[Shape, int]:
     stack, m, n = _matrix(name, x)
     if m != n:
-        raise ValueError(f"{name} takes square matrices, got shape {x.shape}")
+        raise ArgumentValueError(f"{name} takes square matrices, got shape {x.shape}")
     return stack, n
 
 
@@ -112,7 +113,7 @@ def _infer_eigh(x: Aval, *, uplo: str = "L") -> tuple[Aval, Aval]:
 
 def _infer_eigvalsh(x: Aval, *, uplo: str = "L") -> Aval:
     if uplo not in ("L", "U"):
-        raise ValueError(f"the triangle to read is 'L' or 'U', got {uplo!r}")
+        raise ArgumentValueError(f"the triangle to read is 'L' or 'U', got {uplo!r}")
     stack, n = _square("eigh", x)
     return Aval((*stack, n), real_dtype(x.dtype))
 
@@ -148,7 +149,7 @@ def eigvals(values: Elements, x: Elements) -> None:
 
 def _infer_qr(x: Aval, *, mode: str = "reduced") -> tuple[Aval, Aval]:
     if mode not in ("reduced", "complete"):
-        raise ValueError(f"mode is 'reduced' or 'complete', got {mode!r}")
+        raise ArgumentValueError(f"mode is 'reduced' or 'complete', got {mode!r}")
     stack, m, n = _matrix("qr", x)
     k = m if mode == "complete" else min(m, n)
     dtype = _floating(x.dtype)
@@ -187,11 +188,11 @@ def _infer_solve(x1: Aval, x2: Aval) -> Aval:
     dtype = np.result_type(_floating(x1.dtype), _floating(x2.dtype))
     if len(x2.shape) == 1:
         if x2.shape != (n,):
-            raise ValueError(f"solve: shapes {x1.shape} and {x2.shape} differ in the number of rows")
+            raise ArgumentValueError(f"solve: shapes {x1.shape} and {x2.shape} differ in the number of rows")
         return Aval((*stack, n), dtype)
     other, m, columns = _matrix("solve", x2)
     if m != n:
-        raise ValueError(f"solve: shapes {x1.shape} and {x2.shape} differ in the number of rows")
+        raise ArgumentValueError(f"solve: shapes {x1.shape} and {x2.shape} differ in the number of rows")
     return Aval((*broadcast_shapes(stack, other), n, columns), dtype)
 
 
@@ -202,7 +203,7 @@ def solve(out: Elements, x1: Elements, x2: Elements) -> None:
 
 def _tolerance(stack: Shape, rtol: tuple[Aval, ...]) -> None:
     if rtol and broadcast_shapes(rtol[0].shape, stack) != stack:
-        raise ValueError(f"rtol of shape {rtol[0].shape} does not broadcast to the stack's shape {stack}")
+        raise ArgumentValueError(f"rtol of shape {rtol[0].shape} does not broadcast to the stack's shape {stack}")
 
 
 def _infer_matrix_rank(x: Aval, *rtol: Aval) -> Aval:
@@ -243,10 +244,12 @@ def matrix_power(out: Elements, x: Elements, *, n: int) -> None:
 
 def _infer_matrix_norm(x: Aval, *, keepdims: bool = False, ord: Norm = "fro") -> Aval:  # noqa: A002 - the standard's name
     if ord not in _MATRIX_NORMS:
-        raise ValueError(f"ord of a matrix norm is 'fro', 'nuc', 1, 2 or inf, or one of those negative; got {ord!r}")
+        raise ArgumentValueError(
+            f"ord of a matrix norm is 'fro', 'nuc', 1, 2 or inf, or one of those negative; got {ord!r}"
+        )
     stack, m, n = _matrix("matrix_norm", x)
     if 0 in (m, n) and ord not in (None, "fro", "nuc"):
-        raise ValueError(f"the norm of order {ord} is of no elements: shape {x.shape}")
+        raise ArgumentValueError(f"the norm of order {ord} is of no elements: shape {x.shape}")
     return Aval((*stack, 1, 1) if keepdims else stack, real_dtype(x.dtype))
 
 
@@ -281,10 +284,10 @@ def _push_vector_norm(
 
 def _infer_vector_norm(x: Aval, *, axis: Shape, keepdims: bool = False, ord: float = 2) -> Aval:  # noqa: A002 - as above
     if not isinstance(ord, int | float):
-        raise TypeError(f"ord of a vector norm is a number, got {ord!r}")
+        raise ArgumentTypeError(f"ord of a vector norm is a number, got {ord!r}")
     shape = tuple(1 if i in axis else n for i, n in enumerate(x.shape) if keepdims or i not in axis)
     if abs(ord) == np.inf and any(x.shape[i] == 0 for i in axis):
-        raise ValueError(f"the norm of order {ord} is of no elements: shape {x.shape} along axes {axis}")
+        raise ArgumentValueError(f"the norm of order {ord} is of no elements: shape {x.shape} along axes {axis}")
     return Aval(shape, real_dtype(x.dtype))
 
 

@@ -22,6 +22,7 @@ from weft._array.rules import Aval, avals_of, broadcast_shapes, scalar_dtype
 from weft._array.symbolic import Composing, compose
 from weft._core import NDArray, beside, fresh_elements, tape_hears, tape_note_fresh, tape_opens, tape_pause
 from weft._tape.hearing import hear
+from weft.errors import ArgumentTypeError, ArgumentValueError, WeftError
 
 if TYPE_CHECKING:
     from weft._array.plans import Plan
@@ -33,6 +34,8 @@ __all__ = ["call"]
 
 #: For how many combinations of operands and attributes an op remembers what its rule has said.
 _REMEMBERED = 256
+#: What a rule raises of its operands, and may leave to others to name the op.
+_REFUSALS = {ArgumentTypeError, ArgumentValueError}
 
 
 def call(
@@ -155,7 +158,10 @@ def _straight(op: Op, arrays: tuple[Any, ...], out: Any) -> tuple[NDArray, ...] 
             return None
         results: tuple[NDArray, ...] = (out,)
     else:
-        results = _beside(arrays, plan.outputs)
+        try:
+            results = _beside(arrays, plan.outputs)
+        except ArgumentValueError as error:
+            raise _named(error, op) from None
     plan.loop.push(results, arrays)
     return results
 
@@ -184,7 +190,7 @@ def _elementwise(
     ufunc = op.ufunc
     assert ufunc is not None  # noqa: S101 - for the type checker
     if len(arrays) != ufunc.nin:
-        raise TypeError(f"{op.name}() takes {ufunc.nin} arrays, and {len(arrays)} were given")
+        raise ArgumentTypeError(f"{op.name}() takes {ufunc.nin} arrays, and {len(arrays)} were given")
     given = operands.coerce(arrays, out, some_array=True)
     kinds = tuple([x.dtype if isinstance(x, NDArray) else x.__class__ for x in given])
     plan = plans.find(op, kinds, None if dtype is None else operands.as_dtype(dtype))
@@ -196,7 +202,10 @@ def _elementwise(
             raise
         exact = False  # NumPy compares with any integer
     mask = None if where is True else _mask(where, given)
-    results = places.elementwise(op.name, given, mask, plan.outputs, out)
+    try:
+        results = places.elementwise(op.name, given, mask, plan.outputs, out)
+    except ArgumentValueError as error:
+        raise _named(error, op) from None
     door.submit(door.Call(op, given, results, {}, plan, mask, exact, fresh=out is None))
     return results
 
@@ -207,7 +216,7 @@ def _mask(where: Any, given: tuple[Any, ...]) -> NDArray | None:  # noqa: ANN401
         return None
     mask = operands.as_array(where, next(x for x in given if isinstance(x, NDArray)))
     if mask.dtype.kind != "b":
-        raise TypeError(f"where= takes booleans, and an array of dtype {mask.dtype} was given")
+        raise ArgumentTypeError(f"where= takes booleans, and an array of dtype {mask.dtype} was given")
     return mask
 
 
@@ -220,19 +229,26 @@ def _infer(op: Op, given: tuple[operands.Operand, ...], attributes: dict[str, An
     except TypeError:  # an attribute that is not hashable
         whole, avals = None, None
     if avals is None:
-        inferred = op.infer(
-            *[
-                Aval(x.shape, x.dtype) if isinstance(x, NDArray) else Aval((), scalar_dtype(x.__class__), weak=True)
-                for x in given
-            ],
-            **attributes,
-        )
+        found = [
+            Aval(x.shape, x.dtype) if isinstance(x, NDArray) else Aval((), scalar_dtype(x.__class__), weak=True)
+            for x in given
+        ]
+        try:
+            inferred = op.infer(*found, **attributes)
+        except WeftError as error:
+            raise _named(error, op) from None
         avals = avals_of(op.name, inferred)
         if whole is not None:
             if len(op.plans) >= _REMEMBERED:
                 op.plans.clear()
             op.plans[whole] = avals
     return avals
+
+
+def _named(error: WeftError, op: Op) -> WeftError:
+    """Return a refusal of arguments with the op's name before it, unless it is told already."""
+    text = str(error)
+    return error.__class__(f"{op.name}: {text}") if error.__class__ in _REFUSALS and op.name not in text else error
 
 
 def _engine_of(given: tuple[operands.Operand, ...], out: object) -> Engine:

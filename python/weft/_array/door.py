@@ -21,6 +21,7 @@ from weft._array.copies import copy_cast
 from weft._array.operands import share
 from weft._array.places import check_writable
 from weft._core import Input, NDArray, beside, note_call, push_compute, recorded_calls
+from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from weft._array.operands import Operand
@@ -122,7 +123,7 @@ def _to_host(call: Call, plan: Plan) -> None:
         return
     if op.ufunc is None or op.compute["cpu"] is not op.ufunc:
         if mask is not None:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"{op.name}() for dtypes {', '.join(map(str, plan.inputs))} takes no where=, as it is no function of NumPy's"
             )
         _as_users(call, plan, inputs)

@@ -22,6 +22,7 @@ import numpy as np
 
 from weft._array.dispatch import call
 from weft._core import NDArray, push_compute
+from weft.errors import ArgumentTypeError, ArgumentValueError
 from weft.ops import Aval, Op, register_op
 
 if TYPE_CHECKING:
@@ -210,9 +211,9 @@ def output_shape(size: Size) -> Shape | None:
     try:
         shape = tuple(map(operator.index, entries))
     except TypeError:
-        raise TypeError(f"size must be an int or a sequence of ints, not {size!r}") from None
+        raise ArgumentTypeError(f"size must be an int or a sequence of ints, not {size!r}") from None
     if any(length < 0 for length in shape):
-        raise ValueError(f"size has a negative dimension: {shape}")
+        raise ArgumentValueError(f"size has a negative dimension: {shape}")
     return shape
 
 
@@ -237,14 +238,19 @@ class _Rule:
         """
         for name, aval in zip(names, avals, strict=True):
             if aval.dtype.kind == "c":
-                raise TypeError(f"{self.name}: {name} must be real, not {aval.dtype}")
+                raise ArgumentTypeError(f"{self.name}: {name} must be real, not {aval.dtype}")
         shapes: dict[str, Shape] = {name: np.shape(value) for name, value in values.items() if value is not None}
         shapes.update(zip(names, (aval.shape for aval in avals), strict=True))
         batch, event = self._shapes(shapes)
         if size is not None and (len(batch) > len(size) or np.broadcast_shapes(batch, size) != size):
-            raise ValueError(f"{self.name}: size {size} does not fit parameters of shape {batch}")
+            raise ArgumentValueError(f"{self.name}: size {size} does not fit parameters of shape {batch}")
         if not avals:
-            getattr(scratch(), self.name)(**values, **options, size=(self.trial, *batch))
+            try:
+                getattr(scratch(), self.name)(**values, **options, size=(self.trial, *batch))
+            except TypeError as error:
+                raise ArgumentTypeError(f"{self.name}: {error}") from None
+            except ValueError as error:
+                raise ArgumentValueError(f"{self.name}: {error}") from None
         dtype = np.dtype(options["dtype"]) if self.result is None else self.result
         return Aval((batch if size is None else size) + event, dtype)
 
@@ -255,17 +261,17 @@ class _Rule:
         for name, core in zip(self.parameters, self.core, strict=True):
             shape = shapes.get(name, ())
             if len(shape) < core or (len(shape) > core and not self.stacked and any(self.core)):
-                raise ValueError(f"{self.name}: {name} must have {core} dimensions, not the shape {shape}")
+                raise ArgumentValueError(f"{self.name}: {name} must have {core} dimensions, not the shape {shape}")
             inner = shape[len(shape) - core :]
             if event and core and set(inner) != set(event):
-                raise ValueError(f"{self.name}: {name} of shape {shape} does not fit {event[0]} components")
+                raise ArgumentValueError(f"{self.name}: {name} of shape {shape} does not fit {event[0]} components")
             outer.append(shape[: len(shape) - core])
             event = event or inner[:1]
         try:
             return np.broadcast_shapes(*outer), event
         except ValueError:
             given = ", ".join(f"{name} {shape}" for name, shape in zip(self.parameters, outer, strict=True))
-            raise ValueError(f"{self.name}: parameters cannot be broadcast together: {given}") from None
+            raise ArgumentValueError(f"{self.name}: parameters cannot be broadcast together: {given}") from None
 
     def fill(
         self,
@@ -293,11 +299,13 @@ class _Rule:
         size, out = output_shape(arguments.pop("size")), arguments.pop("out", None)
         if out is not None:
             if not isinstance(out, NDArray):
-                raise TypeError(f"{self.name}: out must be an NDArray, not {type(out).__name__}")
+                raise ArgumentTypeError(f"{self.name}: out must be an NDArray, not {type(out).__name__}")
             if size not in {None, out.shape}:
-                raise ValueError(f"{self.name}: size is {size}, and out has the shape {out.shape}")
+                raise ArgumentValueError(f"{self.name}: size is {size}, and out has the shape {out.shape}")
             if out.dtype != arguments["dtype"]:
-                raise TypeError(f"{self.name}: out has dtype {out.dtype}, the draw {np.dtype(arguments['dtype'])}")
+                raise ArgumentTypeError(
+                    f"{self.name}: out has dtype {out.dtype}, the draw {np.dtype(arguments['dtype'])}"
+                )
             size = out.shape
         arrays = {name: value for name, value in given.items() if isinstance(value, NDArray)}
         values = {name: value for name, value in given.items() if name not in arrays}

@@ -18,6 +18,7 @@ from weft._array.operands import ArrayLike, as_array
 from weft._array.rules import Aval, as_dtype
 from weft._array.symbolic import compose, is_symbol
 from weft._core import NDArray, fresh_cast, tape_hear_view
+from weft.errors import ArgumentTypeError, ArgumentValueError
 from weft.ops import get_op, register_op
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def astype(
     if array.dtype == wanted and where == device_of(array) and not copy:
         return array
     if array.dtype.kind == "c" and wanted.kind not in "cb":
-        raise TypeError(f"cannot cast an array of dtype {array.dtype} to {wanted}: take real() or imag() first")
+        raise ArgumentTypeError(f"cannot cast an array of dtype {array.dtype} to {wanted}: take real() or imag() first")
     result = new(array.shape, wanted, array.engine, where)
     copy_cast(result, array)
     if array._heard:
@@ -223,7 +224,7 @@ def finfo(type: npt.DTypeLike | NDArray, /) -> FloatInfo:  # noqa: A002 - the st
     """
     dtype = as_dtype(type.dtype if isinstance(type, NDArray) else type)
     if dtype.kind not in "fc":
-        raise ValueError(f"finfo() takes a floating-point dtype, not {dtype}")
+        raise ArgumentValueError(f"finfo() takes a floating-point dtype, not {dtype}")
     found = np.finfo(dtype)
     return FloatInfo(
         int(found.bits),
@@ -261,7 +262,7 @@ def iinfo(type: npt.DTypeLike | NDArray, /) -> IntInfo:  # noqa: A002 - the stan
     """
     dtype = as_dtype(type.dtype if isinstance(type, NDArray) else type)
     if dtype.kind not in "iu":
-        raise ValueError(f"iinfo() takes an integer dtype, not {dtype}")
+        raise ArgumentValueError(f"iinfo() takes an integer dtype, not {dtype}")
     found = np.iinfo(dtype)
     return IntInfo(found.bits, int(found.max), int(found.min), dtype)
 
@@ -289,7 +290,12 @@ def isdtype(dtype: npt.DTypeLike, kind: npt.DTypeLike | tuple[Any, ...]) -> buil
     True
     """
     kinds = tuple(map(_kind, kind)) if isinstance(kind, tuple) else _kind(kind)
-    return np.isdtype(np.dtype(dtype), kinds)
+    try:
+        return np.isdtype(np.dtype(dtype), kinds)
+    except ValueError as error:
+        raise ArgumentValueError(f"isdtype: {error}") from None
+    except TypeError as error:
+        raise ArgumentTypeError(f"isdtype: {error}") from None
 
 
 def promote_types(type1: npt.DTypeLike, type2: npt.DTypeLike, /) -> DType:
@@ -330,7 +336,13 @@ def result_type(*arrays_and_dtypes: ArrayLike) -> DType:
     >>> weft.result_type(weft.float32, 1.5, weft.asarray([1, 2], dtype=weft.int8))
     dtype('float32')
     """
-    return as_dtype(np.result_type(*(x.dtype if isinstance(x, NDArray) else x for x in arrays_and_dtypes)))
+    try:
+        found = np.result_type(*(x.dtype if isinstance(x, NDArray) else x for x in arrays_and_dtypes))
+    except np.exceptions.DTypePromotionError:
+        raise
+    except TypeError as error:
+        raise ArgumentTypeError(f"result_type: {error}") from None
+    return as_dtype(found)
 
 
 def _kind(kind: Any) -> Any:  # noqa: ANN401 - a dtype-like or a name

@@ -13,6 +13,7 @@ from weft._array.manipulation import broadcast_to, moveaxis, ravel, reshape
 from weft._array.operands import as_array
 from weft._array.shapes import axis_index, is_index
 from weft._core import beside
+from weft.errors import ArgumentIndexError, ArgumentTypeError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -102,7 +103,7 @@ def insert(
         places, single = np.flatnonzero(places), False
     places = np.atleast_1d(places).astype(np.int64)
     if places.size and (int(places.min()) < -length or int(places.max()) > length):
-        raise IndexError(f"a place of {places.tolist()} is out of bounds for axis {at} with size {length}")
+        raise ArgumentIndexError(f"a place of {places.tolist()} is out of bounds for axis {at} with size {length}")
     places = np.where(places < 0, places + length, places)
     given = as_array(values, x)
     if single and given.ndim:  # one place takes all values along the axis, as NumPy's does
@@ -131,5 +132,5 @@ def _along(x: ArrayLike, axis: SupportsIndex | None) -> tuple[NDArray, int]:
     if axis is None:
         return ravel(x), 0
     if not is_index(axis):
-        raise TypeError(f"an axis is an integer, not {type(axis).__name__}")
+        raise ArgumentTypeError(f"an axis is an integer, not {type(axis).__name__}")
     return x, axis_index(axis, x.ndim)

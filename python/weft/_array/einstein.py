@@ -11,6 +11,7 @@ import numpy as np
 from weft._array.calls import Elements, one
 from weft._array.operands import as_array
 from weft._core import NDArray
+from weft.errors import ArgumentValueError
 from weft.ops import Aval, broadcast_shapes, register_op, result_dtype
 
 if TYPE_CHECKING:
@@ -29,15 +30,17 @@ def _lengths(term: str, shape: Shape, subscripts: str) -> tuple[dict[str, int], 
     before, dots, after = term.partition("...")
     named = before + after
     if not set(named) <= set(_LETTERS):
-        raise ValueError(f"einsum subscripts {subscripts!r}: only letters, ',', '->' and '...' have a meaning")
+        raise ArgumentValueError(f"einsum subscripts {subscripts!r}: only letters, ',', '->' and '...' have a meaning")
     hidden = len(shape) - len(named)
     if hidden < 0 or (hidden and not dots):
-        raise ValueError(f"einsum subscripts {term!r} do not fit an operand of shape {shape}")
+        raise ArgumentValueError(f"einsum subscripts {term!r} do not fit an operand of shape {shape}")
     lengths: dict[str, int] = {}
     middle = len(before)
     for letter, n in zip(named, (*shape[:middle], *shape[middle + hidden :]), strict=True):
         if lengths.setdefault(letter, n) != n:
-            raise ValueError(f"einsum subscript {letter!r} stands for lengths {lengths[letter]} and {n} in {shape}")
+            raise ArgumentValueError(
+                f"einsum subscript {letter!r} stands for lengths {lengths[letter]} and {n} in {shape}"
+            )
     return lengths, shape[middle : middle + hidden]
 
 
@@ -45,7 +48,9 @@ def _infer_einsum(*arrays: Aval, subscripts: str, optimize: object = False) -> A
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
     terms = inputs.split(",")
     if len(terms) != len(arrays):
-        raise ValueError(f"einsum subscripts {subscripts!r} are for {len(terms)} operands, {len(arrays)} were given")
+        raise ArgumentValueError(
+            f"einsum subscripts {subscripts!r} are for {len(terms)} operands, {len(arrays)} were given"
+        )
     lengths: dict[str, int] = {}
     hidden: Shape = ()
     for term, x in zip(terms, arrays, strict=True):
@@ -55,7 +60,9 @@ def _infer_einsum(*arrays: Aval, subscripts: str, optimize: object = False) -> A
             if lengths.setdefault(letter, n) != n:
                 if 1 not in (n, lengths[letter]):
                     shapes = ", ".join(str(each.shape) for each in arrays)
-                    raise ValueError(f"einsum subscript {letter!r} stands for several lengths in shapes {shapes}")
+                    raise ArgumentValueError(
+                        f"einsum subscript {letter!r} stands for several lengths in shapes {shapes}"
+                    )
                 lengths[letter] = max(n, lengths[letter])
     if not arrow:
         counts = Counter(inputs)
@@ -63,9 +70,11 @@ def _infer_einsum(*arrays: Aval, subscripts: str, optimize: object = False) -> A
     before, dots, after = output.partition("...")
     named = before + after
     if len(set(named)) != len(named) or not set(named) <= lengths.keys():
-        raise ValueError(f"einsum output {output!r} takes each letter of {inputs!r} at most once, and no others")
+        raise ArgumentValueError(
+            f"einsum output {output!r} takes each letter of {inputs!r} at most once, and no others"
+        )
     if hidden and not dots:
-        raise ValueError(f"einsum output {output!r} leaves out the axes {hidden} under the dots of {inputs!r}")
+        raise ArgumentValueError(f"einsum output {output!r} leaves out the axes {hidden} under the dots of {inputs!r}")
     shape = (*(lengths[c] for c in before), *hidden, *(lengths[c] for c in after))
     return Aval(shape, result_dtype(*arrays))
 

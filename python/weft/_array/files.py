@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from weft.errors import ArgumentTypeError
+
 if TYPE_CHECKING:
     import os
     from typing import Never
@@ -46,7 +48,7 @@ def save(path: str | os.PathLike[str], /, *unnamed: Never, **arrays: NDArray | n
     ['b', 'w']
     """
     if unnamed:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"save() was given {len(unnamed)} array{'s' * (len(unnamed) > 1)} without a name: write weft.save(path, x=x, y=y)"
         )
     from weft._array.formats import write  # noqa: PLC0415 - zipfile and its like would slow down `import weft`

@@ -12,6 +12,7 @@ from weft._array.scalars import element
 from weft._array.views import view
 from weft._core import Loop, NDArray, tape_hears
 from weft._tape.hearing import hear_write
+from weft.errors import ArgumentTypeError, ArgumentValueError
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -111,6 +112,8 @@ def check_assigned(dtype: DType, shape: tuple[int, ...], x: NDArray) -> None:
     while len(trimmed) > len(shape) and trimmed[0] == 1:
         trimmed = trimmed[1:]
     if broadcast_or_none(shape, trimmed) != shape:
-        raise ValueError(f"could not broadcast input array from shape {x.shape} into shape {shape}")
+        raise ArgumentValueError(f"could not broadcast input array from shape {x.shape} into shape {shape}")
     if x.dtype.kind == "c" and dtype.kind not in "cb":
-        raise TypeError(f"cannot assign an array of dtype {x.dtype} to one of {dtype}: take real() or imag() first")
+        raise ArgumentTypeError(
+            f"cannot assign an array of dtype {x.dtype} to one of {dtype}: take real() or imag() first"
+        )

@@ -30,6 +30,7 @@ from weft._array.rules import SUPPORTED
 from weft._core import NDArray, wrap
 from weft._default import get_engine
 from weft._device import cpu
+from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -75,7 +76,7 @@ def write(path: str | os.PathLike[str], arrays: Mapping[str, NDArray | npt.Array
     kind = _format(place)
     for name in arrays:
         if reason := _bad_name(name):
-            raise ValueError(f"cannot save an array under the name {name!r}: it {reason}")
+            raise ArgumentValueError(f"cannot save an array under the name {name!r}: it {reason}")
     ready: dict[str, npt.NDArray[Any]] = {}
     for name, array in arrays.items():
         if isinstance(array, NDArray):
@@ -104,7 +105,7 @@ def read(path: str | os.PathLike[str], *, max_bytes: int | None, engine: Engine 
 def _format(path: Path) -> str:
     kind = path.suffix.lower()
     if kind not in {".npz", ".safetensors"}:
-        raise ValueError(f"{path.name!r}: the suffix must be .npz or .safetensors")
+        raise ArgumentValueError(f"{path.name!r}: the suffix must be .npz or .safetensors")
     if kind == ".safetensors":
         _safetensors("safetensors")
     return kind
@@ -159,7 +160,7 @@ def _damage(what: str, *more: type[Exception]) -> Generator[None]:
     except Exception as error:
         sought = isinstance(error, OSError) and error.errno == errno.EINVAL  # zipfile, where the file told it to
         if sought or isinstance(error, (*_DAMAGE, *more)):
-            raise ValueError(f"{what}: {error}") from error
+            raise ArgumentValueError(f"{what}: {error}") from error
         raise
 
 
@@ -192,12 +193,12 @@ def _check_members(path: Path, members: list[zipfile.ZipInfo], end: int, size: i
         if reason is None and total > limit:
             reason = f"brings the arrays to {total} bytes, more than max_bytes={limit}"
         if reason is not None:
-            raise ValueError(f"{path.name}: member {name!r} {reason}")
+            raise ArgumentValueError(f"{path.name}: member {name!r} {reason}")
     # Members that share bytes are how a small archive declares a huge content at an honest ratio.
     ordered = sorted(members, key=lambda info: info.header_offset)
     for info, following in zip(ordered, [*(after.header_offset for after in ordered[1:]), end], strict=False):
         if info.header_offset + _LOCAL_HEADER + len(info.orig_filename) + info.compress_size > following:
-            raise ValueError(f"{path.name}: member {info.orig_filename!r} overlaps what follows it")
+            raise ArgumentValueError(f"{path.name}: member {info.orig_filename!r} overlaps what follows it")
 
 
 def _bad_size(info: zipfile.ZipInfo, size: int) -> str | None:
@@ -222,35 +223,35 @@ def _read_npy(file: Any, declared: int) -> npt.NDArray[Any]:  # noqa: ANN401 - z
     elif version == (2, 0):
         shape, _, dtype = np.lib.format.read_array_header_2_0(file)
     else:
-        raise ValueError(f"version {version} of the .npy format is for dtypes that arrays cannot have")
+        raise ArgumentValueError(f"version {version} of the .npy format is for dtypes that arrays cannot have")
     native = _supported(dtype)
     if any(type(length) is not int or length < 0 for length in shape):
-        raise ValueError(f"the shape is {shape}")
+        raise ArgumentValueError(f"the shape is {shape}")
     count, there = math.prod(shape), declared - file.tell()
     if count * dtype.itemsize != there:
-        raise ValueError(f"{dtype} {shape} takes {count * dtype.itemsize} bytes, and {there} are there")
+        raise ArgumentValueError(f"{dtype} {shape} takes {count * dtype.itemsize} bytes, and {there} are there")
     np.broadcast_to(np.empty(()), shape)  # a shape with a 0 fits any number of bytes: NumPy says whether it can be
     file.seek(0)
     found: npt.NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
     if file.read(1):  # at the end zipfile compares the checksum, too
-        raise ValueError("there is more than was declared")
+        raise ArgumentValueError("there is more than was declared")
     return _sound(found).astype(native, copy=False)
 
 
 def _sound(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return `array` if its bools are 0 or 1: NumPy and compilers take that for granted."""
     if array.dtype == np.bool_ and array.size and int(array.view(np.uint8).max()) > 1:
-        raise ValueError("a bool that is neither 0 nor 1")
+        raise ArgumentValueError("a bool that is neither 0 nor 1")
     return array
 
 
 def _supported(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """`dtype` in this machine's byte order; ValueError if no array has it."""
     if dtype.hasobject:
-        raise ValueError(f"dtype {dtype} holds Python objects, which are never unpickled")
+        raise ArgumentValueError(f"dtype {dtype} holds Python objects, which are never unpickled")
     native = SUPPORTED.get(dtype.newbyteorder("=")) if dtype.kind in "biufc" else None
     if native is None:
-        raise ValueError(f"no array has the dtype {dtype}")
+        raise ArgumentValueError(f"no array has the dtype {dtype}")
     return native
 
 
@@ -267,11 +268,11 @@ def _write_safetensors(path: Path, arrays: dict[str, npt.NDArray[Any]]) -> None:
     writer = _safetensors("safetensors.numpy")
     for name, array in arrays.items():
         if array.dtype == np.complex128:
-            raise ValueError(f"cannot save {name!r}: .safetensors has no complex128, .npz has")
+            raise ArgumentValueError(f"cannot save {name!r}: .safetensors has no complex128, .npz has")
     try:
         writer.save_file({name: np.asarray(array, order="C") for name, array in arrays.items()}, os.fspath(path))
     except _safetensors("safetensors").SafetensorError as error:
-        raise ValueError(f"cannot write .safetensors: {error}") from error
+        raise ArgumentValueError(f"cannot write .safetensors: {error}") from error
 
 
 def _read_safetensors(path: Path, limit: int) -> dict[str, npt.NDArray[Any]]:
@@ -284,12 +285,12 @@ def _read_safetensors(path: Path, limit: int) -> dict[str, npt.NDArray[Any]]:
         for name in file.keys():  # noqa: SIM118 - it has no other iterator
             with _damage(f"{path.name}: member {name!r}", package.SafetensorError):
                 if reason := _bad_name(name):
-                    raise ValueError(reason)
+                    raise ArgumentValueError(reason)
                 kind = file.get_slice(name).get_dtype()
                 if kind not in _SAFETENSORS_DTYPES:
-                    raise ValueError(f"no array has the dtype {kind}")
+                    raise ArgumentValueError(f"no array has the dtype {kind}")
                 found[name] = array = _sound(file.get_tensor(name))
                 total += array.nbytes
                 if total > limit:
-                    raise ValueError(f"brings the arrays to more than max_bytes={limit}")
+                    raise ArgumentValueError(f"brings the arrays to more than max_bytes={limit}")
     return found

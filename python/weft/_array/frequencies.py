@@ -15,6 +15,7 @@ from weft._array.moments import mean, mean_dtype
 from weft._array.operands import as_array
 from weft._array.shapes import Axis, Shape, axis_tuple, reduced_shape
 from weft._core import NDArray
+from weft.errors import ArgumentValueError
 from weft.ops import Aval, register_op, result_dtype
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ __all__ = ["average", "bincount", "corrcoef", "cov", "digitize", "histogram"]
 def _infer_digitize(x: Aval, bins: Aval, *, right: bool) -> Aval:
     del right  # of no influence on the shape
     if len(bins.shape) != 1:
-        raise ValueError(f"bins have 1 axis, got shape {bins.shape}")
+        raise ArgumentValueError(f"bins have 1 axis, got shape {bins.shape}")
     return Aval(x.shape, np.dtype(np.int64))
 
 
@@ -39,7 +40,9 @@ def _digitize(out: Elements, x: Elements, bins: Elements, *, right: bool) -> Non
 def _infer_average(x: Aval, weights: Aval, *, axis: Shape, keepdims: bool) -> Aval:
     lengths = tuple(x.shape[i] for i in axis)
     if weights.shape not in (x.shape, lengths):
-        raise ValueError(f"weights of shape {weights.shape} fit neither the shape {x.shape} nor its axes {axis}")
+        raise ArgumentValueError(
+            f"weights of shape {weights.shape} fit neither the shape {x.shape} nor its axes {axis}"
+        )
     return Aval(reduced_shape(x.shape, axis, keepdims=keepdims), mean_dtype(result_dtype(x, weights), None))
 
 
@@ -57,13 +60,15 @@ def _infer_cov(x: Aval, *others: Aval, rowvar: bool, ddof: float = 0, scaled: bo
     seen: set[int] = set()
     for each in (x, *others):
         if len(each.shape) > 2:  # noqa: PLR2004 - variables and observations
-            raise ValueError(f"variables and observations are at most 2 axes, got shape {each.shape}")
+            raise ArgumentValueError(f"variables and observations are at most 2 axes, got shape {each.shape}")
         rows, columns = (*(1,) * (2 - len(each.shape)), *each.shape)
         flipped = not rowvar and len(each.shape) == 2  # noqa: PLR2004 - as above
         count += columns if flipped else rows
         seen.add(rows if flipped else columns)
     if len(seen) > 1:
-        raise ValueError(f"as many observations of each: shapes {', '.join(str(e.shape) for e in (x, *others))}")
+        raise ArgumentValueError(
+            f"as many observations of each: shapes {', '.join(str(e.shape) for e in (x, *others))}"
+        )
     shape = () if count == 1 else (count, count)
     return Aval(shape, np.result_type(result_dtype(x, *others), np.float64))
 

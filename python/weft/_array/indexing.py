@@ -41,6 +41,7 @@ from weft._core import (
     tape_note_fresh,
 )
 from weft._tape.hearing import hear_write
+from weft.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -272,7 +273,9 @@ def _slice(entry: Any) -> Any:  # noqa: ANN401 - part of a key
 def _getitem_rule(x: Aval, *indices: Aval, key: tuple[Any, ...]) -> Aval:
     # Shapes alone count: positions are looked at when the op runs.
     if any(each.dtype.kind == "b" for each in indices):
-        raise IndexError("a mask takes as many elements as are true in it, which is not known: index by positions")
+        raise ArgumentIndexError(
+            "a mask takes as many elements as are true in it, which is not known: index by positions"
+        )
     places = [np.broadcast_to(np.intp(0), each.shape) for each in indices]
     return Aval(np.broadcast_to(np.int8(0), x.shape)[decode(key, places)].shape, x.dtype)
 
@@ -406,7 +409,7 @@ def take(x: ArrayLike, indices: ArrayLike, /, axis: SupportsIndex | None = None,
     ------
     TypeError
         If `indices` are no integers.
-    numpy.exceptions.AxisError
+    AxisError
         If there is no such axis.
     IndexError
         When the op runs, if an index is out of bounds: the result fails with it.
@@ -464,7 +467,7 @@ def take_along_axis(x: ArrayLike, indices: ArrayLike, /, axis: SupportsIndex = -
     """
     x, positions = _operands("take_along_axis", x, indices)
     if x.ndim != positions.ndim:
-        raise ValueError(
+        raise ArgumentValueError(
             "`indices` and `arr` must have the same number of dimensions: their shapes are "
             f"{positions.shape} and {x.shape}"
         )
@@ -476,6 +479,6 @@ def _operands(name: str, x: ArrayLike, indices: ArrayLike) -> tuple[NDArray, NDA
     found, positions = as_array(x, like), as_array(indices, like)
     if positions.dtype.kind not in "iu":
         if positions.size or isinstance(indices, NDArray):
-            raise TypeError(f"{name}() takes indices of an integer dtype, not {positions.dtype}")
+            raise ArgumentTypeError(f"{name}() takes indices of an integer dtype, not {positions.dtype}")
         positions = as_array(np.zeros(positions.shape, np.int64), positions)  # an empty list has no dtype of its own
     return found, positions

@@ -8,6 +8,7 @@ import numpy as np
 
 from weft._array.devices import as_device
 from weft._device import cpu
+from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from weft._array.calls import DType
@@ -103,7 +104,7 @@ class ArrayNamespaceInfo:
         kinds = ("bool", "numeric") if kind is None else (kind,) if isinstance(kind, str) else kind
         unknown = [each for each in kinds if each not in _KINDS]
         if unknown:
-            raise ValueError(f"unknown kind of dtype {unknown[0]!r}: known are {', '.join(_KINDS)}")
+            raise ArgumentValueError(f"unknown kind of dtype {unknown[0]!r}: known are {', '.join(_KINDS)}")
         return {name: np.dtype(name) for each in kinds for name in _KINDS[each]}
 
 

@@ -17,6 +17,7 @@ from weft._array.numpy_ufuncs import __array_ufunc__
 from weft._array.operands import read_only
 from weft._core import NDArray, beside, copy_elements, wrap
 from weft._default import get_engine
+from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +98,7 @@ def __array_namespace__(self: NDArray, /, *, api_version: str | None = None) -> 
         If `api_version` is one that the namespace does not follow.
     """
     if api_version is not None and api_version not in _API_VERSIONS:
-        raise ValueError(f"weft follows the array API standard up to {max(_API_VERSIONS)}, not {api_version!r}")
+        raise ArgumentValueError(f"weft follows the array API standard up to {max(_API_VERSIONS)}, not {api_version!r}")
     return sys.modules["weft"]
 
 
@@ -127,7 +128,7 @@ def __dlpack__(  # noqa: N807 - a method
         given = {"max_version": max_version, "copy": copy}
         return interop.capsule(self, stream, {name: value for name, value in given.items() if value is not None})
     if stream is not None:
-        raise ValueError(f"arrays on the CPU have no streams: stream must be None, not {stream!r}")
+        raise ArgumentValueError(f"arrays on the CPU have no streams: stream must be None, not {stream!r}")
     if dl_device is not None and tuple(dl_device) != _CPU:
         raise BufferError(f"an array on the CPU, {_CPU}, cannot be exported to the DLPack device {dl_device}")
     self.wait_to_read()

@@ -6,11 +6,11 @@ The slices of a join are disjoint, so the copies run side by side, each as soon 
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, cast
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_index
 
 from weft._array.calls import Elements, one
 from weft._array.copies import copy_cast
@@ -25,9 +25,10 @@ from weft._array.manipulation import (
     unstack,
 )
 from weft._array.operands import as_array
-from weft._array.shapes import AnyShape, Shape, as_shape, axis_index, is_index, joined_shape
+from weft._array.shapes import AnyShape, Shape, as_index, as_shape, axis_index, is_index, joined_shape
 from weft._array.views import Layout, register_view, view
 from weft._core import NDArray, fresh_join, push_join
+from weft.errors import ArgumentTypeError, ArgumentValueError
 from weft.ops import Aval, as_dtype, register_op, result_dtype
 
 if TYPE_CHECKING:
@@ -68,9 +69,9 @@ def _narrowed(shape: Shape, strides: Shape, /, *, axis: int, start: int, length:
 
 def _infer_concat(*parts: Aval, axis: int, dtype: DTypeLike | None = None) -> Aval:
     if not parts:
-        raise ValueError("need at least one array to concatenate")
+        raise ArgumentValueError("need at least one array to concatenate")
     if any(not part.shape for part in parts):
-        raise ValueError("arrays without axes cannot be concatenated; give them one, or axis=None")
+        raise ArgumentValueError("arrays without axes cannot be concatenated; give them one, or axis=None")
     at = axis_index(axis, len(parts[0].shape))
     shape = joined_shape([part.shape for part in parts], at)
     return Aval(shape, as_dtype(dtype) if dtype is not None else result_dtype(*parts))
@@ -83,11 +84,13 @@ def _concat(out: Elements, *parts: Elements, axis: int, dtype: DTypeLike | None 
 
 def _infer_stack(*parts: Aval, axis: int, dtype: DTypeLike | None = None) -> Aval:
     if not parts:
-        raise ValueError("need at least one array to stack")
+        raise ArgumentValueError("need at least one array to stack")
     shape = parts[0].shape
     if any(part.shape != shape for part in parts):
-        raise ValueError(f"all arrays of a stack have one shape, got {', '.join(str(part.shape) for part in parts)}")
-    at = normalize_axis_index(axis, len(shape) + 1)
+        raise ArgumentValueError(
+            f"all arrays of a stack have one shape, got {', '.join(str(part.shape) for part in parts)}"
+        )
+    at = axis_index(axis, len(shape) + 1)
     return Aval((*shape[:at], len(parts), *shape[at:]), as_dtype(dtype) if dtype is not None else result_dtype(*parts))
 
 
@@ -128,7 +131,7 @@ _stack.set_attribute("push", _push_stack)
 
 def _infer_tile(x: Aval, *, repetitions: Shape) -> Aval:
     if any(n < 0 for n in repetitions):
-        raise ValueError(f"repetitions cannot be negative, got {repetitions}")
+        raise ArgumentValueError(f"repetitions cannot be negative, got {repetitions}")
     ndim = max(len(repetitions), len(x.shape))
     counts = (*(1,) * (ndim - len(repetitions)), *repetitions)
     lengths = (*(1,) * (ndim - len(x.shape)), *x.shape)
@@ -143,9 +146,9 @@ def _tile(out: Elements, x: Elements, *, repetitions: Shape) -> None:
 def _infer_repeat(x: Aval, *, repeats: Shape, axis: int) -> Aval:
     at = axis_index(axis, len(x.shape))
     if any(n < 0 for n in repeats):
-        raise ValueError(f"repeats cannot be negative, got {repeats}")
+        raise ArgumentValueError(f"repeats cannot be negative, got {repeats}")
     if len(repeats) not in (1, x.shape[at]):
-        raise ValueError(f"{len(repeats)} repeats do not fit axis {at} of shape {x.shape}")
+        raise ArgumentValueError(f"{len(repeats)} repeats do not fit axis {at} of shape {x.shape}")
     length = repeats[0] * x.shape[at] if len(repeats) == 1 else sum(repeats)
     return Aval((*x.shape[:at], length, *x.shape[at + 1 :]), x.dtype)
 
@@ -164,12 +167,15 @@ Options: TypeAlias = "tuple[tuple[str, Any], ...]"
 
 def _infer_pad(x: Aval, *, widths: tuple[tuple[int, int], ...], mode: str, options: Options) -> Aval:
     if any(n < 0 for pair in widths for n in pair):
-        raise ValueError(f"pad widths cannot be negative, got {widths}")
+        raise ArgumentValueError(f"pad widths cannot be negative, got {widths}")
     # NumPy checks the mode and its options before it looks at the values, so an array without any is enough.
-    np.pad(np.empty((1,) * len(x.shape), x.dtype), 0, mode, **dict(options))  # type: ignore[call-overload]
+    try:
+        np.pad(np.empty((1,) * len(x.shape), x.dtype), 0, mode, **dict(options))  # type: ignore[call-overload]
+    except ValueError as error:
+        raise ArgumentValueError(f"pad: {error}") from None
     shape = tuple(before + n + after for n, (before, after) in zip(x.shape, widths, strict=True))
     if mode not in ("constant", "empty") and any(n == 0 and m for n, m in zip(x.shape, shape, strict=True)):
-        raise ValueError(f"cannot extend an empty axis of shape {x.shape} by mode {mode!r}: only by constants")
+        raise ArgumentValueError(f"cannot extend an empty axis of shape {x.shape} by mode {mode!r}: only by constants")
     return Aval(shape, x.dtype)
 
 
@@ -203,7 +209,7 @@ def concat(arrays: Sequence[ArrayLike], /, axis: SupportsIndex | None = 0, dtype
     parts = _as_arrays(arrays)
     if axis is None:
         parts, axis = [ravel(part) for part in parts], 0
-    return one(_concat, *parts, axis=operator.index(axis), dtype=dtype)
+    return one(_concat, *parts, axis=as_index(axis, "axis"), dtype=dtype)
 
 
 concatenate = concat
@@ -223,7 +229,7 @@ def stack(arrays: Sequence[ArrayLike], /, axis: SupportsIndex = 0, dtype: DTypeL
         found = fresh_join(tuple(arrays), axis, True, _stack)
         if found is not None:
             return found
-    return one(_stack, *_as_arrays(arrays), axis=operator.index(axis), dtype=dtype)
+    return one(_stack, *_as_arrays(arrays), axis=as_index(axis, "axis"), dtype=dtype)
 
 
 def hstack(arrays: Sequence[ArrayLike], /, *, dtype: DTypeLike | None = None) -> NDArray:
@@ -306,9 +312,9 @@ def array_split(
     at = axis_index(axis, x.ndim)
     length = x.shape[at]
     if is_index(indices_or_sections):
-        sections = operator.index(indices_or_sections)
+        sections = as_index(indices_or_sections, "indices_or_sections")
         if sections <= 0:
-            raise ValueError(f"the number of sections must be positive, got {sections}")
+            raise ArgumentValueError(f"the number of sections must be positive, got {sections}")
         each, longer = divmod(length, sections)
         cuts = [i * each + min(i, longer) for i in range(sections + 1)]
         spans = list(pairwise(cuts))
@@ -331,9 +337,11 @@ def split(
     """
     x = as_array(x)
     if is_index(indices_or_sections):
-        length, sections = x.shape[axis_index(axis, x.ndim)], operator.index(indices_or_sections)
+        length, sections = x.shape[axis_index(axis, x.ndim)], as_index(indices_or_sections, "indices_or_sections")
         if sections > 0 and length % sections:
-            raise ValueError(f"axis {operator.index(axis)} of shape {x.shape} has no {sections} equal sections")
+            raise ArgumentValueError(
+                f"axis {as_index(axis, 'axis')} of shape {x.shape} has no {sections} equal sections"
+            )
     return array_split(x, indices_or_sections, axis)
 
 
@@ -361,7 +369,7 @@ def vsplit(x: ArrayLike, /, indices_or_sections: SupportsIndex | Sequence[Suppor
     """
     x = as_array(x)
     if x.ndim < 2:  # noqa: PLR2004 - rows need columns
-        raise ValueError(f"vsplit needs an array of at least 2 axes, got shape {x.shape}")
+        raise ArgumentValueError(f"vsplit needs an array of at least 2 axes, got shape {x.shape}")
     return split(x, indices_or_sections, 0)
 
 
@@ -403,10 +411,12 @@ def repeat(x: ArrayLike, repeats: ArrayLike, /, axis: SupportsIndex | None = Non
     x = as_array(x)
     counts = np.asarray(repeats)
     if counts.ndim > 1 or counts.dtype.kind not in "biu":
-        raise TypeError(f"repeats are integers in at most 1 axis, got shape {counts.shape} and dtype {counts.dtype}")
+        raise ArgumentTypeError(
+            f"repeats are integers in at most 1 axis, got shape {counts.shape} and dtype {counts.dtype}"
+        )
     if axis is None:
         x, axis = flattened(x), 0
-    return one(_repeat, x, repeats=tuple(counts.reshape(-1).tolist()), axis=operator.index(axis))
+    return one(_repeat, x, repeats=tuple(counts.reshape(-1).tolist()), axis=as_index(axis, "axis"))
 
 
 def pad(x: ArrayLike, pad_width: Any, /, mode: PadMode = "constant", **options: Any) -> NDArray:  # noqa: ANN401
@@ -438,7 +448,7 @@ def pad(x: ArrayLike, pad_width: Any, /, mode: PadMode = "constant", **options: 
         pad_width = [(n, n) if is_index(n) else tuple(n) for n in pad_width]
     counts = np.asarray(pad_width)
     if counts.dtype.kind not in "iu":
-        raise TypeError(f"pad widths are integers, got dtype {counts.dtype}")
+        raise ArgumentTypeError(f"pad widths are integers, got dtype {counts.dtype}")
     widths = tuple((int(a), int(b)) for a, b in np.broadcast_to(counts, (x.ndim, 2)))
     return one(
         _pad, x, widths=widths, mode=mode, options=tuple((name, _frozen(each)) for name, each in options.items())
@@ -457,6 +467,8 @@ def _as_arrays(arrays: Sequence[ArrayLike] | NDArray) -> list[NDArray]:
     """Return what is to be joined as arrays on one engine: that of the first that has one."""
     if isinstance(arrays, NDArray):
         return list(unstack(arrays))
+    if not isinstance(arrays, Iterable):
+        raise ArgumentTypeError(f"a list or a tuple of arrays is joined, and {arrays!r} was given")
     for x in arrays:
         if not isinstance(x, NDArray):
             break

@@ -10,6 +10,7 @@ import numpy as np
 from weft._array.operands import is_host, listed
 from weft._array.rules import broadcast_shapes
 from weft._core import NDArray
+from weft.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,7 +92,7 @@ def _entry(index: Any) -> Any:  # noqa: ANN401 - any key
         if found.size == 0 and not is_host(index):
             found = found.astype(np.intp)
     if found is None or found.dtype.kind not in "biu":
-        raise IndexError(
+        raise ArgumentIndexError(
             "only integers, slices (`:`), ellipsis (`...`), None and integer or boolean arrays are valid indices, not "
             + (index.__class__.__name__ if found is None else f"an array of dtype {found.dtype}")
         )
@@ -116,19 +117,19 @@ def _expand(entries: list[Any], shape: tuple[int, ...]) -> list[Any]:
     taken = sum(map(_takes, entries))
     ndim = len(shape)
     if taken > ndim:
-        raise IndexError(
+        raise ArgumentIndexError(
             f"too many indices for array: array is {ndim}-dimensional with shape {shape}, but {taken} were indexed"
         )
     at = [position for position, entry in enumerate(entries) if entry is Ellipsis]
     if len(at) > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
+        raise ArgumentIndexError("an index can only have a single ellipsis ('...')")
     where = at[0] if at else len(entries)
     return [*entries[:where], *(slice(None),) * (ndim - taken), *entries[where + 1 :]]
 
 
 def _normal(index: int, axis: int, size: int) -> int:
     if not -size <= index < size:
-        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
+        raise ArgumentIndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
     return index + size if index < 0 else index
 
 
@@ -142,7 +143,7 @@ def check_bounds(indices: np.ndarray[Any, Any], axis: int, size: int) -> None:
 def _check_mask(mask: tuple[int, ...], shape: tuple[int, ...], axis: int) -> None:
     for position, size in enumerate(mask):
         if shape[axis + position] != size:
-            raise IndexError(
+            raise ArgumentIndexError(
                 f"boolean index did not match indexed array along axis {axis + position}; size of axis is "
                 f"{shape[axis + position]} but size of corresponding boolean axis is {size}"
             )
@@ -161,7 +162,7 @@ def _basic(entries: list[Any], shape: tuple[int, ...], strides: tuple[int, ...])
         if isinstance(entry, int):
             offset += entry * stride
         else:
-            start, stop, step = entry.indices(shape[axis])
+            start, stop, step = _span(entry, shape[axis])
             length = len(range(start, stop, step))
             if length:
                 offset += start * stride
@@ -188,13 +189,13 @@ def _shape_of(entries: list[Any], shape: tuple[int, ...]) -> tuple[int, ...] | N
         elif entry is None:
             kept.append(1)
         else:
-            kept.append(len(range(*entry.indices(shape[axis]))))
+            kept.append(len(range(*_span(entry, shape[axis]))))
         axis += _takes(entry)
     try:
         common = broadcast_shapes(*arrays)
     except ValueError:
         listed = " ".join(str(each).replace(" ", "") for each in arrays)
-        raise IndexError(
+        raise ArgumentIndexError(
             f"shape mismatch: indexing arrays could not be broadcast together with shapes {listed}"
         ) from None
     together = places[-1] - places[0] == len(places) - 1
@@ -213,3 +214,13 @@ def _with_shapes(entries: list[Any]) -> Iterator[tuple[Any, tuple[int, ...] | No
             yield entry, (int(np.count_nonzero(entry)),) if entry.dtype.kind == "b" else entry.shape
         else:
             yield entry, None
+
+
+def _span(entry: slice, length: int) -> tuple[int, int, int]:
+    """Return start, stop and step of a slice of an axis."""
+    try:
+        return entry.indices(length)
+    except TypeError as error:
+        raise ArgumentTypeError(f"{error}: {entry}") from None
+    except ValueError as error:
+        raise ArgumentValueError(f"{error}: {entry}") from None

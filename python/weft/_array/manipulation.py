@@ -7,7 +7,6 @@ import math
 from typing import TYPE_CHECKING, Literal, SupportsIndex, TypeAlias
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_tuple
 
 from weft._array.calls import Elements, one
 from weft._array.operands import as_array
@@ -16,6 +15,7 @@ from weft._array.shapes import (
     Axis,
     Shape,
     as_shape,
+    axes_in_order,
     axis_index,
     axis_tuple,
     broadcast_strides,
@@ -27,6 +27,7 @@ from weft._array.shapes import (
 from weft._array.symbolic import is_symbol
 from weft._array.views import Layout, register_view, view
 from weft._core import NDArray, copy_elements, fresh_roll, push_roll, recorded_calls, tape_hear_view
+from weft.errors import ArgumentValueError
 from weft.ops import Aval, broadcast_shapes as joined, register_op
 
 if TYPE_CHECKING:
@@ -65,9 +66,9 @@ Order: TypeAlias = Literal["C", "F", "A", "K"]
 
 @register_view("permute_dims", np.transpose, aliases=("transpose",))
 def _permuted(shape: Shape, strides: Shape, *, axes: Shape | None) -> Layout:
-    order = tuple(reversed(range(len(shape)))) if axes is None else normalize_axis_tuple(axes, len(shape), "axes")
+    order = tuple(reversed(range(len(shape)))) if axes is None else axes_in_order(axes, len(shape), "axes")
     if len(order) != len(shape):
-        raise ValueError(f"axes {axes} do not match an array of shape {shape}")
+        raise ArgumentValueError(f"axes {axes} do not match an array of shape {shape}")
     return Layout(tuple(shape[i] for i in order), tuple(strides[i] for i in order))
 
 
@@ -90,7 +91,7 @@ def _copy_selected(x: Elements, *, axis: int, index: int) -> Elements:
 @register_view("expand_dims", _copy_expanded)
 def _expanded(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
     ndim = len(shape) + len(axes)
-    new = normalize_axis_tuple(axes, ndim, "axis")
+    new = axes_in_order(axes, ndim, "axis")
     old = iter(zip(shape, strides, strict=True))
     pairs = [(1, 0) if i in new else next(old) for i in range(ndim)]
     return Layout(tuple(n for n, _ in pairs), tuple(s for _, s in pairs))
@@ -100,7 +101,7 @@ def _expanded(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
 def _squeezed(shape: Shape, strides: Shape, *, axes: Shape) -> Layout:
     gone = axis_tuple(axes, len(shape))
     if any(shape[i] != 1 for i in gone):
-        raise ValueError(f"cannot squeeze axes {axes} of shape {shape}: their length is not one")
+        raise ArgumentValueError(f"cannot squeeze axes {axes} of shape {shape}: their length is not one")
     kept = [i for i in range(len(shape)) if i not in gone]
     return Layout(tuple(shape[i] for i in kept), tuple(strides[i] for i in kept))
 
@@ -211,7 +212,7 @@ def reshape(x: ArrayLike, /, shape: AnyShape, order: Order = "C", *, copy: bool 
             tape_hear_view(_reshape, x, result, {"shape": new})
         return result
     if copy is False:
-        raise ValueError(f"an array of shape {x.shape} and strides {x.strides} has no view of shape {new}")
+        raise ArgumentValueError(f"an array of shape {x.shape} and strides {x.strides} has no view of shape {new}")
     return one(_reshape, x, shape=new)
 
 
@@ -232,7 +233,7 @@ def is_first_fastest(x: NDArray, order: str) -> bool:
     (False, True, True)
     """
     if order not in ("C", "F", "A", "K"):
-        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+        raise ArgumentValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     if order in ("C", "F") or is_symbol(x):
         return order == "F"
     return not x._contiguous and view(x, x.shape[::-1], x.strides[::-1])._contiguous
@@ -298,7 +299,7 @@ def matrix_transpose(x: ArrayLike, /) -> NDArray:
     """
     x = as_array(x)
     if x.ndim < 2:  # noqa: PLR2004 - a matrix has two axes
-        raise ValueError(f"a matrix, or a stack of them, has at least 2 axes; got shape {x.shape}")
+        raise ArgumentValueError(f"a matrix, or a stack of them, has at least 2 axes; got shape {x.shape}")
     return swapaxes(x, -1, -2)
 
 
@@ -328,10 +329,12 @@ def moveaxis(x: ArrayLike, source: AnyShape, destination: AnyShape, /) -> NDArra
     (3, 4, 2)
     """
     x = as_array(x)
-    old = normalize_axis_tuple(as_shape(source), x.ndim, "source")
-    new = normalize_axis_tuple(as_shape(destination), x.ndim, "destination")
+    old = axes_in_order(as_shape(source), x.ndim, "source")
+    new = axes_in_order(as_shape(destination), x.ndim, "destination")
     if len(old) != len(new):
-        raise ValueError(f"as many axes must leave as arrive, got source={source} and destination={destination}")
+        raise ArgumentValueError(
+            f"as many axes must leave as arrive, got source={source} and destination={destination}"
+        )
     order = [i for i in range(x.ndim) if i not in old]
     for at, axis in sorted(zip(new, old, strict=True)):
         order.insert(at, axis)
@@ -416,7 +419,7 @@ def rot90(x: ArrayLike, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> NDArra
      [1 3]]
     """
     x = as_array(x)
-    first, second = normalize_axis_tuple(axes, x.ndim, "axes")
+    first, second = axes_in_order(axes, x.ndim, "axes")
     quarters = k % 4
     if quarters == 2:  # noqa: PLR2004 - half a turn
         return flip(x, axis=(first, second))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, SupportsIndex
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_tuple
 
 from weft._array.calls import DType, Elements, one
 from weft._array.operands import as_array
 from weft._array.reductions import total_dtype
-from weft._array.shapes import Shape, axis_index
+from weft._array.shapes import Shape, as_index, axes_in_order, axis_index
 from weft._array.views import Layout, register_view
 from weft._core import NDArray
+from weft.errors import ArgumentValueError
 from weft.ops import Aval, as_dtype, broadcast_shapes, register_op, result_dtype
 
 if TYPE_CHECKING:
@@ -31,8 +30,8 @@ def _copy_diagonal(x: Elements, *, offset: int, axis1: int, axis2: int) -> Eleme
 @register_view("diagonal", _copy_diagonal)
 def _diagonal(shape: Shape, strides: Shape, *, offset: int, axis1: int, axis2: int) -> Layout:
     if len(shape) < 2:  # noqa: PLR2004 - a matrix has two axes
-        raise ValueError(f"a diagonal needs an array of at least 2 axes, got shape {shape}")
-    rows, columns = normalize_axis_tuple((axis1, axis2), len(shape))
+        raise ArgumentValueError(f"a diagonal needs an array of at least 2 axes, got shape {shape}")
+    rows, columns = axes_in_order((axis1, axis2), len(shape))
     down, right = max(-offset, 0), max(offset, 0)
     length = max(min(shape[rows] - down, shape[columns] - right), 0)
     kept = [i for i in range(len(shape)) if i not in (rows, columns)]
@@ -50,8 +49,8 @@ def _infer_trace(x: Aval, *, offset: int, axis1: int, axis2: int, dtype: DType |
 
 def _diagonal_shape(shape: Shape, offset: int, axis1: int, axis2: int) -> Shape:
     if len(shape) < 2:  # noqa: PLR2004 - a matrix has two axes
-        raise ValueError(f"a trace needs an array of at least 2 axes, got shape {shape}")
-    rows, columns = normalize_axis_tuple((axis1, axis2), len(shape))
+        raise ArgumentValueError(f"a trace needs an array of at least 2 axes, got shape {shape}")
+    rows, columns = axes_in_order((axis1, axis2), len(shape))
     length = max(min(shape[rows] + min(offset, 0), shape[columns] - max(offset, 0)), 0)
     return (*(n for i, n in enumerate(shape) if i not in (rows, columns)), length)
 
@@ -66,7 +65,9 @@ def _infer_cross(x1: Aval, x2: Aval, *, axis: int) -> Aval:
     for x in (x1, x2):
         at = axis_index(axis, len(x.shape))
         if x.shape[at] != 3:  # noqa: PLR2004 - vectors in space
-            raise ValueError(f"cross products are of 3 elements along axis {axis}, got shapes {x1.shape}, {x2.shape}")
+            raise ArgumentValueError(
+                f"cross products are of 3 elements along axis {axis}, got shapes {x1.shape}, {x2.shape}"
+            )
         shapes.append((*x.shape[:at], *x.shape[at + 1 :]))
     stack = broadcast_shapes(*shapes)
     at = axis_index(axis, len(stack) + 1)
@@ -98,8 +99,8 @@ def diagonal(x: ArrayLike, /, offset: SupportsIndex = 0, axis1: SupportsIndex = 
     >>> weft.diagonal([[1, 2], [3, 4]])
     NDArray([1, 4])
     """
-    at = operator.index(axis1), operator.index(axis2)
-    return _diagonal(as_array(x), offset=operator.index(offset), axis1=at[0], axis2=at[1])
+    at = as_index(axis1, "axis1"), as_index(axis2, "axis2")
+    return _diagonal(as_array(x), offset=as_index(offset, "offset"), axis1=at[0], axis2=at[1])
 
 
 def diag(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:
@@ -114,9 +115,9 @@ def diag(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:
     """
     x = as_array(x)
     if x.ndim == 1:
-        return one(_diagflat, x, k=operator.index(k))
+        return one(_diagflat, x, k=as_index(k, "k"))
     if x.ndim != 2:  # noqa: PLR2004 - a matrix has two axes
-        raise ValueError(f"diag takes a vector or a matrix, got shape {x.shape}")
+        raise ArgumentValueError(f"diag takes a vector or a matrix, got shape {x.shape}")
     return diagonal(x, k)
 
 
@@ -138,8 +139,8 @@ def trace(
     5
     """
     given = None if dtype is None else as_dtype(dtype)
-    at = operator.index(axis1), operator.index(axis2)
-    return one(_trace, as_array(x), out=out, offset=operator.index(offset), axis1=at[0], axis2=at[1], dtype=given)
+    at = as_index(axis1, "axis1"), as_index(axis2, "axis2")
+    return one(_trace, as_array(x), out=out, offset=as_index(offset, "offset"), axis1=at[0], axis2=at[1], dtype=given)
 
 
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: SupportsIndex = -1) -> NDArray:
@@ -152,4 +153,4 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: SupportsIndex = -1) -> NDArr
     NDArray([0, 0, 1])
     """
     x1 = as_array(x1, x2 if isinstance(x2, NDArray) else None)
-    return one(_cross, x1, as_array(x2, x1), axis=operator.index(axis))
+    return one(_cross, x1, as_array(x2, x1), axis=as_index(axis, "axis"))

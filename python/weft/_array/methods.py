@@ -30,6 +30,7 @@ from weft._array.sorting import sort_stably, sort_values
 from weft._array.views import view
 from weft._array.waiting import await_array
 from weft._core import NDArray, push_compute, set_dispatch, tape_hear_view, tape_hears
+from weft.errors import ArgumentTypeError, ArgumentValueError
 from weft.ops import get_op
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def copyto(self: NDArray, *targets: Any) -> Any:  # noqa: ANN401 - arrays of eit
     NDArray([1., 2.])
     """
     if not targets:
-        raise TypeError("copyto() takes at least one array to copy to")
+        raise ArgumentTypeError("copyto() takes at least one array to copy to")
     for target in targets:
         _check_copied(self, target)
     for target in targets:  # each reads this array and writes another: none waits for the one before
@@ -118,11 +119,13 @@ def _check_copied(x: NDArray, target: Any) -> None:  # noqa: ANN401 - what a cal
     if isinstance(target, NDArray):
         check_writable(target)
     elif not is_host(target):
-        raise TypeError(f"copyto() takes NDArrays and NumPy arrays, not {target.__class__.__name__}")
+        raise ArgumentTypeError(f"copyto() takes NDArrays and NumPy arrays, not {target.__class__.__name__}")
     elif not target.flags.writeable:
-        raise ValueError(f"output array is read-only: a NumPy array of shape {target.shape} and dtype {target.dtype}")
+        raise ArgumentValueError(
+            f"output array is read-only: a NumPy array of shape {target.shape} and dtype {target.dtype}"
+        )
     if not np.can_cast(x.dtype, target.dtype, "same_kind"):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"Cannot cast array data from {x.dtype!r} to {target.dtype!r} according to the rule 'same_kind'"
         )
     check_assigned(target.dtype, target.shape, x)
@@ -194,7 +197,7 @@ def to_device(self: NDArray, device: Device | str, /, *, stream: object = None) 
     weft.Device('cpu:1')
     """
     if stream is not None:
-        raise ValueError(f"arrays on the CPU have no streams: stream must be None, not {stream!r}")
+        raise ArgumentValueError(f"arrays on the CPU have no streams: stream must be None, not {stream!r}")
     where = as_device(device)
     return self if where == device_of(self) else astype(self, self.dtype, device=where)
 
@@ -221,7 +224,7 @@ def partition(self: NDArray, kth: AnyShape, axis: SupportsIndex = -1) -> None:
     at, places = axis_index(axis, self.ndim), as_shape(kth)
     length = self.shape[at]
     if any(not -length <= place < length for place in places):
-        raise ValueError(f"kth={places} is out of bounds for axis {at} of length {length}")
+        raise ArgumentValueError(f"kth={places} is out of bounds for axis {at} of length {length}")
     push_compute(partial(_partition_in_place, axis=at, kth=places), (), (), (self,), name="partition")
 
 
@@ -255,13 +258,15 @@ def _view(self: NDArray, dtype: npt.DTypeLike | None = None) -> NDArray:
     if wanted.itemsize == self.itemsize:
         return view(self, shape, strides, 0, wanted)
     if not shape or (shape[-1] > 1 and strides[-1] != self.itemsize):
-        raise ValueError(
+        raise ArgumentValueError(
             f"a view as {wanted} of {self.dtype} needs a last axis whose elements lie one after the other: the shape is "
             f"{shape} and the strides are {strides}"
         )
     count, rest = divmod(shape[-1] * self.itemsize, wanted.itemsize)
     if rest:
-        raise ValueError(f"the last axis of {shape[-1]} elements of {self.dtype} is no whole number of {wanted}")
+        raise ArgumentValueError(
+            f"the last axis of {shape[-1]} elements of {self.dtype} is no whole number of {wanted}"
+        )
     return view(self, (*shape[:-1], count), (*strides[:-1], wanted.itemsize), 0, wanted)
 
 
@@ -366,13 +371,13 @@ def _repeat(self: NDArray, repeats: ArrayLike, axis: SupportsIndex | None = None
 
 def __len__(self: NDArray) -> int:  # noqa: N807 - a method
     if not self.ndim:
-        raise TypeError("len() of unsized object")
+        raise ArgumentTypeError("len() of unsized object")
     return self.shape[0]
 
 
 def __iter__(self: NDArray) -> Iterator[NDArray]:  # noqa: N807 - a method
     if not self.ndim:
-        raise TypeError("iteration over a 0-d array")
+        raise ArgumentTypeError("iteration over a 0-d array")
     return (get_item(self, index) for index in range(self.shape[0]))
 
 
@@ -381,7 +386,7 @@ def __contains__(self: NDArray, value: ArrayLike) -> bool:  # noqa: N807 - a met
 
 
 def __delitem__(self: NDArray, key: object) -> None:  # noqa: ARG001, N807 - a method
-    raise ValueError(f"cannot delete array elements: the array has the shape {self.shape}")
+    raise ArgumentValueError(f"cannot delete array elements: the array has the shape {self.shape}")
 
 
 def __divmod__(self: NDArray, other: Any) -> Any:  # noqa: ANN401, N807 - an operand of any class
@@ -403,7 +408,7 @@ def _transposed(self: NDArray) -> NDArray:
 def _matrix_transposed(self: NDArray) -> NDArray:
     """Return a view with the last two axes swapped."""
     if self.ndim < 2:  # noqa: PLR2004 - a matrix
-        raise ValueError(f"matrix transpose with ndim < 2 is undefined: the shape is {self.shape}")
+        raise ArgumentValueError(f"matrix transpose with ndim < 2 is undefined: the shape is {self.shape}")
     shape, strides = self.shape, self.strides
     result = self._strided((*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2]))
     if self._heard:

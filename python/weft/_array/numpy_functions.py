@@ -14,6 +14,7 @@ from weft._array.operands import as_array, is_host
 from weft._array.places import check_writable
 from weft._array.rules import SUPPORTED
 from weft._core import NDArray
+from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -70,9 +71,11 @@ def _is_plain_copy(dst: Any, src: Any, casting: Any = "same_kind", where: Any = 
     check_writable(dst)
     source = as_array(src, dst)
     if not np.can_cast(source.dtype, dst.dtype, casting):
-        raise TypeError(f"Cannot cast array data from {source.dtype!r} to {dst.dtype!r} by the rule {casting!r}")
+        raise ArgumentTypeError(
+            f"Cannot cast array data from {source.dtype!r} to {dst.dtype!r} by the rule {casting!r}"
+        )
     if np.broadcast_shapes(source.shape, dst.shape) != dst.shape:
-        raise ValueError(f"could not broadcast input array from shape {source.shape} into shape {dst.shape}")
+        raise ArgumentValueError(f"could not broadcast input array from shape {source.shape} into shape {dst.shape}")
     copy_cast(dst, source)
     return True
 

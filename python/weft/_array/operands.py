@@ -10,6 +10,7 @@ from weft._array.rules import SUPPORTED, as_dtype
 from weft._array.symbolic import Composing, is_symbol
 from weft._core import NDArray, wrap
 from weft._default import get_engine
+from weft.errors import ArgumentTypeError, ArgumentValueError, WeftError
 
 if TYPE_CHECKING:
     from weft._array.rules import DType
@@ -98,7 +99,14 @@ def host_array(x: ArrayLike, dtype: DType | None = None, *, copy: bool | None = 
     """Return a NumPy array of an array-like, of a dtype that arrays may have: a copy, or shared memory for ``copy=False``."""
     if hasattr(x, "__dlpack__") and not is_host(x):
         x = np.from_dlpack(x)
-    found: np.ndarray[Any, Any] = np.asarray(x)
+    try:
+        found: np.ndarray[Any, Any] = np.asarray(x)
+    except ValueError as error:
+        if isinstance(error, WeftError) or not isinstance(
+            x, list | tuple
+        ):  # what an object's own conversion raises is its own
+            raise
+        raise ArgumentValueError(f"no array can be made of it: {error}") from None
     wanted = dtype if dtype is not None else SUPPORTED.get(found.dtype) or as_dtype(found.dtype.newbyteorder("="))
     fresh = isinstance(x, int | float | complex | list | tuple)
     if found.dtype.kind == "O" and fresh and (isinstance(x, int) or wanted.kind in "iu"):
@@ -106,7 +114,9 @@ def host_array(x: ArrayLike, dtype: DType | None = None, *, copy: bool | None = 
     if found.dtype.kind not in "biufc":
         as_dtype(found.dtype)  # raises: nothing is read from text or from objects
     if found.dtype.kind == "c" and wanted.kind not in "cb":
-        raise TypeError(f"cannot make an array of dtype {wanted} from complex values: take real() or imag() first")
+        raise ArgumentTypeError(
+            f"cannot make an array of dtype {wanted} from complex values: take real() or imag() first"
+        )
     if fresh and found.dtype.kind in "iu" and wanted.kind in "iu":
         return np.array(x, wanted)  # NumPy checks the range of Python integers
     with np.errstate(all="ignore"):

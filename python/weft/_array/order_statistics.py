@@ -14,6 +14,7 @@ from weft._array.operands import as_array
 from weft._array.reductions import reduction, same_dtype, total_dtype
 from weft._array.shapes import Axis, Shape, reduced_axes, reduced_shape
 from weft._core import NDArray
+from weft.errors import ArgumentValueError
 from weft.ops import Aval, as_dtype, register_op
 
 if TYPE_CHECKING:
@@ -414,7 +415,7 @@ def _quantiles(
         return one(_quantile, x, q if whole == 1 else divide(q, whole), out=out, q=None, **options)
     parts = np.asarray(q, np.float64) / whole
     if not ((parts >= 0) & (parts <= 1)).all():
-        raise ValueError(f"quantiles lie from 0 to {whole}, got {q}")
+        raise ArgumentValueError(f"quantiles lie from 0 to {whole}, got {q}")
     if parts.ndim > 1:
         return one(_quantile, x, parts, out=out, q=None, **options)
     return one(_quantile, x, out=out, q=parts.item() if parts.ndim == 0 else tuple(parts.tolist()), **options)

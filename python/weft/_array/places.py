@@ -9,6 +9,7 @@ import numpy as np
 from weft._array.operands import listed, share
 from weft._array.rules import broadcast_shapes
 from weft._core import NDArray, beside, empty
+from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from weft._array.operands import Operand
@@ -88,10 +89,10 @@ def targets_of(out: Any, count: int) -> tuple[NDArray | None, ...]:  # noqa: ANN
     """Return `count` places for results, None where the result is to be new."""
     given = (None,) * count if out is None else listed(out)
     if len(given) != count:
-        raise ValueError(f"out= takes {count} array{'s' * (count != 1)}, and {len(given)} were given")
+        raise ArgumentValueError(f"out= takes {count} array{'s' * (count != 1)}, and {len(given)} were given")
     for each in given:
         if each is not None and not isinstance(each, NDArray):
-            raise TypeError(f"return arrays must be of type NDArray, not {type(each).__name__}")
+            raise ArgumentTypeError(f"return arrays must be of type NDArray, not {type(each).__name__}")
     return given
 
 
@@ -100,20 +101,24 @@ def check_target(name: str, target: NDArray, shape: tuple[int, ...], dtype: DTyp
     check_writable(target)
     if target.shape != shape and (exact or broadcast_or_none(target.shape, shape) != target.shape):
         if exact:
-            raise ValueError(f"{name}() gives an array of shape {shape}, and out= has the shape {target.shape}")
-        raise ValueError(
+            raise ArgumentValueError(f"{name}() gives an array of shape {shape}, and out= has the shape {target.shape}")
+        raise ArgumentValueError(
             f"non-broadcastable output operand with shape {target.shape} doesn't match the broadcast shape {shape}"
         )
     if target.dtype != dtype and not np.can_cast(dtype, target.dtype, "same_kind"):
-        raise TypeError(f"Cannot cast {name}() output from {dtype!r} to {target.dtype!r} with casting rule 'same_kind'")
+        raise ArgumentTypeError(
+            f"Cannot cast {name}() output from {dtype!r} to {target.dtype!r} with casting rule 'same_kind'"
+        )
 
 
 def check_writable(x: NDArray) -> None:
     """Raise ValueError if `x` is read-only, or shows one element several times, as broadcasting makes it."""
     if x.readonly:
-        raise ValueError(f"output array is read-only: an array of shape {x.shape} and dtype {x.dtype}")
+        raise ArgumentValueError(f"output array is read-only: an array of shape {x.shape} and dtype {x.dtype}")
     if x.size and 0 in x.strides and any(step == 0 and size > 1 for size, step in zip(x.shape, x.strides, strict=True)):
-        raise ValueError(f"output array is read-only: a broadcast view of shape {x.shape}; write to a copy of it")
+        raise ArgumentValueError(
+            f"output array is read-only: a broadcast view of shape {x.shape}; write to a copy of it"
+        )
 
 
 def broadcast_or_none(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:

@@ -14,6 +14,7 @@ from weft._array.views import view
 from weft._core import NDArray, beside, copy_elements, tape_hears, wrap
 from weft._default import get_engine
 from weft._tape.hearing import hear_nothing
+from weft.errors import ArgumentTypeError, ArgumentValueError
 from weft.ops import Aval, register_op
 
 if TYPE_CHECKING:
@@ -74,11 +75,13 @@ def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy") -> list[N
              [1, 2]])
     """
     if indexing not in ("xy", "ij"):
-        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+        raise ArgumentValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     engine = engine_of(*arrays)
     given = [as_array(x, engine=engine) for x in arrays]
     if any(x.ndim > 1 for x in given):
-        raise ValueError(f"meshgrid() takes arrays of one dimension, not of the shapes {[x.shape for x in given]}")
+        raise ArgumentValueError(
+            f"meshgrid() takes arrays of one dimension, not of the shapes {[x.shape for x in given]}"
+        )
     axes = list(range(len(given)))
     if indexing == "xy" and len(given) > 1:
         axes[:2] = [1, 0]
@@ -133,7 +136,7 @@ def _pair(found: Any) -> tuple[NDArray, NDArray]:  # noqa: ANN401 - two of NumPy
 
 def _infer_unravel(x: Aval, **_: object) -> Aval:
     if x.dtype.kind not in "iu":
-        raise TypeError(f"unravel_index() takes indices of an integer dtype, not {x.dtype}")
+        raise ArgumentTypeError(f"unravel_index() takes indices of an integer dtype, not {x.dtype}")
     return Aval(x.shape, _INDEX)
 
 

@@ -16,9 +16,10 @@ from weft._array.calls import DType, Elements, one
 from weft._array.elementwise import multiply
 from weft._array.manipulation import flattened, permute_dims, reshape
 from weft._array.operands import as_array
-from weft._array.shapes import Shape, axis_index, contiguous_strides, is_index
+from weft._array.shapes import Shape, as_index, axis_index, contiguous_strides, is_index
 from weft._array.views import view
 from weft._core import Loop, NDArray, cache_loop, fresh_product
+from weft.errors import ArgumentValueError
 from weft.ops import Aval, broadcast_shapes, register_op, result_dtype
 
 if TYPE_CHECKING:
@@ -32,9 +33,9 @@ __all__ = ["dot", "inner", "kron", "matmul", "outer", "tensordot", "vdot", "vecd
 def _infer_matmul(x1: Aval, x2: Aval) -> Aval:
     a, b = x1.shape, x2.shape
     if not a or not b:
-        raise ValueError(f"matmul needs arrays with axes, got shapes {a} and {b}: multiply by scalars with *")
+        raise ArgumentValueError(f"matmul needs arrays with axes, got shapes {a} and {b}: multiply by scalars with *")
     if a[-1] != b[-2 if len(b) > 1 else 0]:
-        raise ValueError(f"matmul of shapes {a} and {b}: the last axis of one and the rows of the other differ")
+        raise ArgumentValueError(f"matmul of shapes {a} and {b}: the last axis of one and the rows of the other differ")
     stack = broadcast_shapes(a[:-2], b[:-2])
     return Aval((*stack, *a[:-1][-1:], *b[1:][-1:]), result_dtype(x1, x2))
 
@@ -80,9 +81,9 @@ def _infer_tensordot(x1: Aval, x2: Aval, *, axes: tuple[Shape, Shape]) -> Aval:
     left = tuple(axis_index(i, len(x1.shape)) for i in axes[0])
     right = tuple(axis_index(i, len(x2.shape)) for i in axes[1])
     if len(left) != len(right) or len(set(left)) != len(left) or len(set(right)) != len(right):
-        raise ValueError(f"tensordot sums over pairs of different axes, got axes={axes}")
+        raise ArgumentValueError(f"tensordot sums over pairs of different axes, got axes={axes}")
     if any(x1.shape[i] != x2.shape[j] for i, j in zip(left, right, strict=True)):
-        raise ValueError(f"tensordot of shapes {x1.shape} and {x2.shape}: axes {axes} differ in length")
+        raise ArgumentValueError(f"tensordot of shapes {x1.shape} and {x2.shape}: axes {axes} differ in length")
     kept = [n for i, n in enumerate(x1.shape) if i not in left]
     kept += [n for i, n in enumerate(x2.shape) if i not in right]
     return Aval(tuple(kept), result_dtype(x1, x2))
@@ -114,7 +115,7 @@ _tensordot.set_attribute("push", _push_tensordot)
 def _infer_vecdot(x1: Aval, x2: Aval, *, axis: int) -> Aval:
     at1, at2 = axis_index(axis, len(x1.shape)), axis_index(axis, len(x2.shape))
     if x1.shape[at1] != x2.shape[at2]:
-        raise ValueError(f"vecdot of shapes {x1.shape} and {x2.shape}: axis {axis} differs in length")
+        raise ArgumentValueError(f"vecdot of shapes {x1.shape} and {x2.shape}: axis {axis} differs in length")
     stack = broadcast_shapes((*x1.shape[:at1], *x1.shape[at1 + 1 :]), (*x2.shape[:at2], *x2.shape[at2 + 1 :]))
     return Aval(stack, result_dtype(x1, x2))
 
@@ -188,7 +189,7 @@ def tensordot(x1: ArrayLike, x2: ArrayLike, /, axes: int | tuple[Sequence[int], 
     if is_index(axes):
         count = operator.index(axes)
         if not 0 <= count <= min(x1.ndim, x2.ndim):
-            raise ValueError(f"tensordot of shapes {x1.shape} and {x2.shape} cannot sum over {count} axes")
+            raise ArgumentValueError(f"tensordot of shapes {x1.shape} and {x2.shape} cannot sum over {count} axes")
         pairs = (tuple(range(x1.ndim - count, x1.ndim)), tuple(range(count)))
     else:
         left, right = ((each,) if is_index(each) else each for each in axes)
@@ -205,7 +206,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: SupportsIndex = -1) -> NDAr
     >>> weft.vecdot([[1, 2], [3, 4]], [1, 1])
     NDArray([3, 7])
     """
-    axis = operator.index(axis)
+    axis = as_index(axis, "axis")
     found = _of_vectors(x1, x2) if axis == -1 and not _vecdot.replaced else None
     if found is not None:
         return found

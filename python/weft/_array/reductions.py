@@ -17,6 +17,7 @@ from weft._array.operands import as_array
 from weft._array.shapes import Axis, Shape, axis_tuple, reduced_axes, reduced_shape
 from weft._array.views import view
 from weft._core import Loop, NDArray, beside, fresh_reduction, recorded_calls
+from weft.errors import ArgumentTypeError, ArgumentValueError
 from weft.ops import Aval, as_dtype, broadcast_shapes, register_op
 
 if TYPE_CHECKING:
@@ -63,14 +64,18 @@ def reduction(rule: Callable[[DType, DType | None], DType], *, identity: bool = 
         axes = axis_tuple(axis, len(x.shape))
         for mask in masks:
             if mask.dtype != np.bool_:
-                raise TypeError(f"where= takes an array of bool, got dtype {mask.dtype}")
+                raise ArgumentTypeError(f"where= takes an array of bool, got dtype {mask.dtype}")
             if broadcast_shapes(mask.shape, x.shape) != x.shape:
-                raise ValueError(f"where= of shape {mask.shape} does not broadcast to the array's shape {x.shape}")
+                raise ArgumentValueError(
+                    f"where= of shape {mask.shape} does not broadcast to the array's shape {x.shape}"
+                )
         if not identity and initial is None:
             if masks:
-                raise ValueError("a maximum or minimum with where= needs initial=: nothing may be left to compare")
+                raise ArgumentValueError(
+                    "a maximum or minimum with where= needs initial=: nothing may be left to compare"
+                )
             if 0 in [x.shape[i] for i in axes]:
-                raise ValueError(f"no maximum or minimum of no elements: shape {x.shape} along axes {axes}")
+                raise ArgumentValueError(f"no maximum or minimum of no elements: shape {x.shape} along axes {axes}")
         return Aval(reduced_shape(x.shape, axes, keepdims=keepdims), rule(x.dtype, dtype))
 
     return infer

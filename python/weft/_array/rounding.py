@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from functools import cache
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
@@ -12,7 +11,9 @@ from weft._array.calls import one
 from weft._array.operands import as_array
 from weft._array.rules import Aval, broadcast_same_dtype, broadcast_shapes, like_first
 from weft._array.scalars import number, number_of
+from weft._array.shapes import as_index
 from weft._core import Loop, NDArray
+from weft.errors import ArgumentTypeError
 from weft.ops import get_op, register_op
 
 if TYPE_CHECKING:
@@ -171,11 +172,11 @@ def round(x: ArrayLike, /, decimals: SupportsIndex = 0, out: NDArray | None = No
     NDArray([0., 2., 2.])
     """
     x = as_array(x)
-    places = operator.index(decimals)
+    places = as_index(decimals, "decimals")
     if places == 0 and x.dtype.kind in "fc":
         return one(get_op("rint"), x, out=out)
     if x.dtype.kind == "b":
-        raise TypeError("round() takes no array of dtype bool")
+        raise ArgumentTypeError("round() takes no array of dtype bool")
     return one(_round, x, decimals=places, out=out)
 
 
@@ -209,7 +210,7 @@ def isclose(
 
 def _tolerance(given: Any) -> float:  # noqa: ANN401 - a number, or an array of one
     if isinstance(given, NDArray) and given.size != 1:
-        raise TypeError(f"isclose() takes numbers as tolerances, not an array of shape {given.shape}")
+        raise ArgumentTypeError(f"isclose() takes numbers as tolerances, not an array of shape {given.shape}")
     found: float = number_of(given) if isinstance(given, NDArray) else given
     return found
 

@@ -5,12 +5,13 @@ Nothing here touches an array's values, so the same rules serve eager arrays and
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from weft.errors import ArgumentTypeError
+from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,6 +37,9 @@ Kind: TypeAlias = "type[int | float | complex] | DType"
 #: Every dtype that an array may have, by itself: equal dtypes of other names ("long long") come out as one.
 SUPPORTED: dict[DType, DType] = {np.dtype(code): np.dtype(code) for code in "?bhilBHILefdFDqQ"[::-1]}
 SUPPORTED.update({found: np.dtype(found.name) for found in SUPPORTED})
+#: The classes of those dtypes.
+_CLASSES = frozenset(map(type, SUPPORTED))
+_INTEGERS = frozenset([int])
 _WEAK: dict[type[int | float | complex], DType] = {
     bool: np.dtype(np.bool_),
     int: np.dtype(np.int64),
@@ -67,6 +71,26 @@ class Aval:
     shape: tuple[int, ...]
     dtype: DType
     weak: bool = False
+
+    def __post_init__(self) -> None:
+        if self.dtype.__class__ not in _CLASSES:
+            if str(self.dtype) == "None":  # NumPy makes float64 of it
+                raise ArgumentTypeError("an Aval has a dtype, and None was given")
+            object.__setattr__(self, "dtype", as_dtype(self.dtype))
+        shape = self.shape
+        if shape.__class__ is not tuple or not _INTEGERS.issuperset(map(type, shape)) or min(shape, default=0) < 0:
+            object.__setattr__(self, "shape", _lengths(self.shape))
+
+
+def _lengths(shape: Any) -> tuple[int, ...]:  # noqa: ANN401 - whatever it may be
+    """Return a shape as a tuple; ArgumentTypeError if it is none."""
+    try:
+        found = tuple([operator.index(length) for length in shape])
+    except TypeError:
+        raise ArgumentTypeError(f"the shape of an Aval is a tuple of integers, not {shape!r}") from None
+    if min(found, default=0) < 0:
+        raise ArgumentValueError(f"an axis has a length of at least 0, and the shape of an Aval was to be {shape!r}")
+    return found
 
 
 def avals_of(name: str, answer: Any) -> tuple[Aval, ...]:  # noqa: ANN401 - whatever a rule returns
@@ -115,11 +139,14 @@ def as_dtype(dtype: npt.DTypeLike) -> DType:
     >>> weft.ops.as_dtype("float32")
     dtype('float32')
     """
-    wanted = np.dtype(dtype)
+    try:
+        wanted = np.dtype(dtype)
+    except (TypeError, ValueError) as error:
+        raise ArgumentTypeError(f"{dtype!r} names no dtype: {error}") from None
     found = SUPPORTED.get(wanted)
     if found is None:
         known = "bool, (u)int8 to (u)int64, float16, float32, float64, complex64 and complex128 in native byte order"
-        raise TypeError(f"weft has no arrays of dtype {wanted}: known are {known}")
+        raise ArgumentTypeError(f"weft has no arrays of dtype {wanted}: known are {known}")
     return found
 
 
@@ -159,7 +186,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
             if size != 1 and size != lengths[axis]:
                 if lengths[axis] != 1:
                     listed = " ".join(str(each).replace(" ", "") for each in shapes)
-                    raise ValueError(f"operands could not be broadcast together with shapes {listed}")
+                    raise ArgumentValueError(f"operands could not be broadcast together with shapes {listed}")
                 lengths[axis] = size
     return tuple(lengths)
 
@@ -214,7 +241,7 @@ def ufunc_dtypes(
         found = ufunc.resolve_dtypes((*inputs, *(None,) * nout), **options)
     except TypeError as error:
         named = ", ".join(str(kind) if isinstance(kind, np.dtype) else f"Python {kind.__name__}" for kind in inputs)
-        raise TypeError(f"{ufunc.__name__}({named}): {error}") from None
+        raise ArgumentTypeError(f"{ufunc.__name__}({named}): {error}") from None
     known = tuple(map(as_dtype, found))
     return known[:nin], known[nin:]
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from weft._array.draws import drawing_op, scratch
 from weft._core import NDArray
+from weft.errors import ArgumentValueError
 from weft.ops import Aval
 
 if TYPE_CHECKING:
@@ -19,16 +20,16 @@ __all__ = ["BYTES", "CHOICE", "PERMUTATION", "PERMUTED", "SHUFFLE", "check_choic
 def check_choice(count: int, taken: int, weights: object, *, replace: bool) -> None:
     """Refuse what NumPy's `choice` would, as far as it can be known."""
     if count < 0 or (count == 0 and taken):
-        raise ValueError(f"choice: cannot draw {taken} elements out of {count}")
+        raise ArgumentValueError(f"choice: cannot draw {taken} elements out of {count}")
     if not replace and taken > count:
-        raise ValueError(f"choice: cannot draw {taken} elements out of {count} without replacement")
+        raise ArgumentValueError(f"choice: cannot draw {taken} elements out of {count} without replacement")
     if isinstance(weights, NDArray):
         if weights.shape != (count,):
-            raise ValueError(f"choice: p has shape {weights.shape}, there are {count} elements to draw from")
+            raise ArgumentValueError(f"choice: p has shape {weights.shape}, there are {count} elements to draw from")
     elif weights is not None:
         scratch().choice(count, size=0, p=np.asarray(weights))
         if not replace and np.count_nonzero(np.asarray(weights)) < taken:
-            raise ValueError(f"choice: fewer elements of p are positive than the {taken} to be drawn")
+            raise ArgumentValueError(f"choice: fewer elements of p are positive than the {taken} to be drawn")
 
 
 def _infer_choice(

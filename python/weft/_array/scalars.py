@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft.errors import ArgumentTypeError
+
 if TYPE_CHECKING:
     from weft._array.rules import DType
 
@@ -74,7 +76,7 @@ def element(value: Any, dtype: DType) -> bool | int | float | complex:  # noqa: 
     if dtype.kind in "iufc" and isinstance(value, float) and (dtype.kind in "fc" or not math.isfinite(value)):
         return number(value, dtype) if dtype.kind in "fc" else int(value)  # int() raises
     if dtype.kind in "iuf" and isinstance(value, complex):
-        raise TypeError(f"cannot assign the complex number {value} to an array of {dtype}")
+        raise ArgumentTypeError(f"cannot assign the complex number {value} to an array of {dtype}")
     return number(value, dtype)
 
 
@@ -90,5 +92,5 @@ def number_of(value: Any) -> Any:  # noqa: ANN401 - whatever was given
     """
     found: Any = value.item() if hasattr(value, "item") else value
     if not isinstance(found, bool | int | float | complex):
-        raise TypeError(f"a number is needed, not {found.__class__.__name__}")
+        raise ArgumentTypeError(f"a number is needed, not {found.__class__.__name__}")
     return found

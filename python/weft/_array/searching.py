@@ -5,7 +5,6 @@ Functions whose result's shape depends on values wait for their operands: `nonze
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 
 import numpy as np
@@ -19,6 +18,7 @@ from weft._array.reductions import reduction
 from weft._array.scalars import number
 from weft._array.shapes import Axis, axis_index, axis_tuple, is_only_axis, reduced_axes, reduced_shape
 from weft._core import NDArray, beside, fresh_elements, fresh_search, push_search, recorded_calls
+from weft.errors import ArgumentTypeError, ArgumentValueError
 from weft.ops import Aval, broadcast_shapes, register_op, result_dtype
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ _INDEX = np.dtype(np.int64)
 def _infer_arg(x: Aval, *, axis: int | None, keepdims: bool = False) -> Aval:
     axes = axis_tuple(axis, len(x.shape))
     if 0 in (x.shape[i] for i in axes):
-        raise ValueError(f"no largest or smallest of no elements: shape {x.shape} along axes {axes}")
+        raise ArgumentValueError(f"no largest or smallest of no elements: shape {x.shape} along axes {axes}")
     return Aval(reduced_shape(x.shape, axes, keepdims=keepdims), _INDEX)
 
 
@@ -133,14 +133,14 @@ _where.set_attribute("push", _push_where)
 
 def _infer_searchsorted(x1: Aval, x2: Aval, *sorters: Aval, side: str) -> Aval:
     if side not in ("left", "right"):
-        raise ValueError(f"side is 'left' or 'right', got {side!r}")
+        raise ArgumentValueError(f"side is 'left' or 'right', got {side!r}")
     if len(x1.shape) != 1:
-        raise ValueError(f"searchsorted looks in an array of 1 axis, got shape {x1.shape}")
+        raise ArgumentValueError(f"searchsorted looks in an array of 1 axis, got shape {x1.shape}")
     for sorter in sorters:
         if sorter.dtype.kind not in "iu":
-            raise TypeError(f"sorter holds integers, got dtype {sorter.dtype}")
+            raise ArgumentTypeError(f"sorter holds integers, got dtype {sorter.dtype}")
         if sorter.shape != x1.shape:
-            raise ValueError(f"sorter of shape {sorter.shape} does not fit an array of shape {x1.shape}")
+            raise ArgumentValueError(f"sorter of shape {sorter.shape} does not fit an array of shape {x1.shape}")
     return Aval(x2.shape, _INDEX)
 
 
@@ -232,7 +232,7 @@ def nonzero(x: ArrayLike, /) -> tuple[NDArray, ...]:
     """
     x = as_array(x)
     if x.ndim == 0:
-        raise ValueError("an array without axes has no indices: call nonzero on atleast_1d(x)")
+        raise ArgumentValueError("an array without axes has no indices: call nonzero on atleast_1d(x)")
     found: tuple[NDArray, ...] = eager("nonzero", np.nonzero, x)
     return found
 
@@ -279,7 +279,7 @@ def where(
     if x1 is None and x2 is None:
         return nonzero(condition)
     if x1 is None or x2 is None:
-        raise ValueError("where takes both x1 and x2, or neither")
+        raise ArgumentValueError("where takes both x1 and x2, or neither")
     like = x1 if isinstance(x1, NDArray) else x2 if isinstance(x2, NDArray) else None
     if like is not None and condition.__class__ is NDArray and not _where.replaced:
         found = fresh_elements(choose_loop(like.dtype), (condition, x1, x2), _where)
@@ -325,5 +325,5 @@ def _call(op: Op, x: ArrayLike, axis: SupportsIndex | None, out: NDArray | None,
         found = fresh_search(x, axis, op is _ARGMAX) if x.size <= _LONG else None
         if found is not None:
             return found
-    at = None if axis is None or is_only_axis(axis, x.ndim) else axis_index(operator.index(axis), x.ndim)
+    at = None if axis is None or is_only_axis(axis, x.ndim) else axis_index(axis, x.ndim)
     return one(op, x, out=out, axis=at, keepdims=keepdims)

@@ -7,12 +7,14 @@ import operator
 from functools import cache
 from typing import TYPE_CHECKING, SupportsIndex, TypeAlias, cast
 
+import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
 from weft._array.symbolic import UnknownFactError, UnknownRank
+from weft.errors import ArgumentTypeError, ArgumentValueError, AxisError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from typing_extensions import TypeIs
 
@@ -20,7 +22,9 @@ __all__ = [
     "AnyShape",
     "Axis",
     "Shape",
+    "as_index",
     "as_shape",
+    "axes_in_order",
     "axis_index",
     "axis_tuple",
     "broadcast_strides",
@@ -44,6 +48,14 @@ def is_index(x: object) -> TypeIs[SupportsIndex]:
     return x.__class__ is int or (x.__class__ is not tuple and hasattr(type(x), "__index__"))
 
 
+def as_index(value: SupportsIndex, name: str) -> int:
+    """Return a whole number that an argument of this name is given; ArgumentTypeError if it is none."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise ArgumentTypeError(f"{name} is an integer, not the {type(value).__name__} {value!r}") from None
+
+
 def as_shape(shape: AnyShape) -> Shape:
     """Return a shape given as an integer or a sequence of them, as a tuple."""
     if is_index(shape):
@@ -51,18 +63,45 @@ def as_shape(shape: AnyShape) -> Shape:
     try:
         return tuple([operator.index(n) for n in shape])
     except TypeError:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"a shape is an integer or a sequence of integers, not the {type(shape).__name__} {shape!r}"
         ) from None
 
 
 def axis_index(axis: SupportsIndex, ndim: int | UnknownRank) -> int:
-    """Return the axis counted from the front; `numpy.exceptions.AxisError` if there is none."""
+    """Return the axis counted from the front; AxisError if there is none."""
     try:
         index = operator.index(axis)
     except TypeError:
-        raise TypeError(f"an axis is an integer, not the {type(axis).__name__} {axis!r}") from None
-    return index if isinstance(ndim, UnknownRank) else normalize_axis_index(index, ndim)
+        raise ArgumentTypeError(f"an axis is an integer, not the {type(axis).__name__} {axis!r}") from None
+    if isinstance(ndim, UnknownRank):
+        return index
+    try:
+        return normalize_axis_index(index, ndim)
+    except np.exceptions.AxisError as error:
+        raise _no_axis(error) from None
+
+
+def axes_in_order(axes: int | Iterable[int], ndim: int, name: str | None = None) -> Shape:
+    """Return the axes counted from the front, in the order given; AxisError if one is not there, ArgumentValueError if twice."""
+    try:
+        return normalize_axis_tuple(axes, ndim, name)
+    except np.exceptions.AxisError as error:
+        raise _no_axis(error) from None
+    except UnknownFactError:
+        raise
+    except ValueError as error:
+        raise ArgumentValueError(f"{error}: {axes}") from None
+    except TypeError:
+        raise ArgumentTypeError(
+            f"{name or 'axes'} are an integer or several of them, not the {type(axes).__name__} {axes!r}"
+        ) from None
+
+
+def _no_axis(error: np.exceptions.AxisError) -> AxisError:
+    if error.axis is None or error.ndim is None:
+        return AxisError(str(error))
+    return AxisError(error.axis, error.ndim, getattr(error, "_msg", None))
 
 
 @cache
@@ -85,8 +124,10 @@ def axis_tuple(axis: Axis, ndim: int | UnknownRank) -> Shape:
     try:
         found = [operator.index(each) for each in axis]
     except TypeError:
-        raise TypeError(f"axes are an integer or several of them, not the {type(axis).__name__} {axis!r}") from None
-    return tuple(sorted(normalize_axis_tuple(found, ndim)))
+        raise ArgumentTypeError(
+            f"axes are an integer or several of them, not the {type(axis).__name__} {axis!r}"
+        ) from None
+    return tuple(sorted(axes_in_order(found, ndim)))
 
 
 def is_only_axis(axis: object, ndim: int) -> bool:
@@ -127,17 +168,17 @@ def resolve_shape(shape: AnyShape, size: int, old: Shape) -> Shape:
     new = as_shape(shape)
     unknown = [i for i, n in enumerate(new) if n == -1]
     if len(unknown) > 1:
-        raise ValueError(f"can only specify one unknown dimension, got shape {new}")
+        raise ArgumentValueError(f"can only specify one unknown dimension, got shape {new}")
     if any(n < -1 for n in new):
-        raise ValueError(f"negative dimensions are not allowed, got shape {new}")
+        raise ArgumentValueError(f"negative dimensions are not allowed, got shape {new}")
     if unknown:
         known = math.prod(n for n in new if n != -1)
         if known == 0 or size % known:
-            raise ValueError(f"cannot reshape array of size {size} and shape {old} into shape {new}")
+            raise ArgumentValueError(f"cannot reshape array of size {size} and shape {old} into shape {new}")
         at = unknown[0]
         new = (*new[:at], size // known, *new[at + 1 :])
     if math.prod(new) != size:
-        raise ValueError(f"cannot reshape array of size {size} and shape {old} into shape {new}")
+        raise ArgumentValueError(f"cannot reshape array of size {size} and shape {old} into shape {new}")
     return new
 
 
@@ -175,7 +216,7 @@ def broadcast_strides(shape: Shape, strides: Shape, new: Shape) -> Shape:
     """Return the strides that repeat an array's elements over the shape `new`; ValueError if it does not broadcast."""
     lead = len(new) - len(shape)
     if lead < 0 or any(n not in (1, m) for n, m in zip(shape, new[lead:], strict=True)):
-        raise ValueError(f"cannot broadcast an array of shape {shape} to shape {new}")
+        raise ArgumentValueError(f"cannot broadcast an array of shape {shape} to shape {new}")
     inner = (0 if n == 1 and m != 1 else s for n, s, m in zip(shape, strides, new[lead:], strict=True))
     return (*(0,) * lead, *inner)
 
@@ -187,5 +228,7 @@ def joined_shape(shapes: Sequence[Shape], axis: int) -> Shape:
         if len(shape) != len(first) or any(
             n != m for i, (n, m) in enumerate(zip(shape, first, strict=True)) if i != axis
         ):
-            raise ValueError(f"all shapes must agree except along axis {axis}, got {', '.join(map(str, shapes))}")
+            raise ArgumentValueError(
+                f"all shapes must agree except along axis {axis}, got {', '.join(map(str, shapes))}"
+            )
     return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, SupportsIndex
 
@@ -11,8 +10,9 @@ import numpy as np
 from weft._array.calls import DType, Elements, one
 from weft._array.manipulation import ravel
 from weft._array.operands import as_array
-from weft._array.shapes import AnyShape, as_shape, axis_index, is_only_axis
+from weft._array.shapes import AnyShape, as_index, as_shape, axis_index, is_only_axis
 from weft._core import Kernel, NDArray, kernel_sort
+from weft.errors import ArgumentValueError
 from weft.ops import Aval, register_op
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _argsort(out: Elements, x: Elements, *, axis: int, descending: bool = False,
 def _infer_partition(x: Aval, *, kth: tuple[int, ...], axis: int) -> Aval:
     length = x.shape[axis_index(axis, len(x.shape))]
     if any(not -length <= k < length for k in kth):
-        raise ValueError(f"kth={kth} is out of bounds for axis {axis} of shape {x.shape}")
+        raise ArgumentValueError(f"kth={kth} is out of bounds for axis {axis} of shape {x.shape}")
     return Aval(x.shape, x.dtype)
 
 
@@ -185,9 +185,9 @@ def _argpartition(out: Elements, x: Elements, *, kth: tuple[int, ...], axis: int
 
 def _infer_lexsort(*keys: Aval, axis: int) -> Aval:
     if not keys:
-        raise ValueError("lexsort needs at least one key")
+        raise ArgumentValueError("lexsort needs at least one key")
     if any(key.shape != keys[0].shape for key in keys):
-        raise ValueError(f"all keys have one shape, got {', '.join(str(key.shape) for key in keys)}")
+        raise ArgumentValueError(f"all keys have one shape, got {', '.join(str(key.shape) for key in keys)}")
     axis_index(axis, len(keys[0].shape))
     return Aval(keys[0].shape, _INDEX)
 
@@ -261,7 +261,7 @@ def lexsort(keys: Sequence[ArrayLike], /, axis: SupportsIndex = -1) -> NDArray:
     NDArray([2, 1, 0])
     """
     like = next((key for key in keys if isinstance(key, NDArray)), None)
-    return one(_lexsort, *(as_array(key, like) for key in keys), axis=operator.index(axis))
+    return one(_lexsort, *(as_array(key, like) for key in keys), axis=as_index(axis, "axis"))
 
 
 def _positions_along(x: ArrayLike, axis: SupportsIndex | None) -> tuple[NDArray, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
@@ -12,9 +11,11 @@ from weft._array.devices import as_device, place
 from weft._array.making import made
 from weft._array.rules import Aval, as_dtype
 from weft._array.scalars import number_of
+from weft._array.shapes import as_index
 from weft._core import wrap
 from weft._default import get_engine
 from weft._tape.hearing import hear_nothing
+from weft.errors import ArgumentTypeError, ArgumentValueError
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -77,11 +78,11 @@ def arange(
     given = (0, start, step) if stop is None else (start, stop, step)
     numbers = [number_of(x) for x in given]
     if any(isinstance(x, complex) for x in numbers):
-        raise TypeError(f"arange() takes real numbers, not {numbers}")
+        raise ArgumentTypeError(f"arange() takes real numbers, not {numbers}")
     first, last, by = numbers
     found = as_dtype(np.result_type(*map(type, numbers)) if dtype is None else dtype)
     if found.kind == "b" and _range_rule(start=first, stop=last, step=by, dtype=found).shape[0] > 2:  # noqa: PLR2004 - False, True
-        raise TypeError("arange() is only supported for booleans when the result has at most length 2")
+        raise ArgumentTypeError("arange() is only supported for booleans when the result has at most length 2")
     rule = _range_rule(start=first, stop=last, step=by, dtype=found)
     answer = made(_arange, rule.shape, found, device, engine, start=first, stop=last, step=by)
     hear_nothing("arange", (start, stop, step), (answer,))
@@ -142,9 +143,9 @@ def linspace(
     >>> weft.linspace(0, 1, 5)
     NDArray([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
-    count = operator.index(num)
+    count = as_index(num, "num")
     if count < 0:
-        raise ValueError(f"Number of samples, {count}, must be non-negative.")
+        raise ArgumentValueError(f"Number of samples, {count}, must be non-negative.")
     ends = number_of(start), number_of(stop)
     default = np.complex128 if any(isinstance(end, complex) for end in ends) else np.float64
     found = as_dtype(default if dtype is None else dtype)
@@ -191,7 +192,7 @@ def logspace(
     """
     ends: tuple[float, float] = number_of(start), number_of(stop)
     scale: float = number_of(base)
-    values = np.logspace(*ends, operator.index(num), endpoint=endpoint, base=scale)
+    values = np.logspace(*ends, as_index(num, "num"), endpoint=endpoint, base=scale)
     found = _wrapped(values, dtype, device, engine)
     hear_nothing("logspace", (start, stop, base), (found,))
     return found
@@ -217,7 +218,7 @@ def geomspace(
     NDArray([1., 2., 4., 8.])
     """
     ends: tuple[float, float] = number_of(start), number_of(stop)
-    found = _wrapped(np.geomspace(*ends, operator.index(num), endpoint=endpoint), dtype, device, engine)
+    found = _wrapped(np.geomspace(*ends, as_index(num, "num"), endpoint=endpoint), dtype, device, engine)
     hear_nothing("geomspace", (start, stop), (found,))
     return found
 

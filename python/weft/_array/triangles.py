@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
@@ -13,7 +12,9 @@ from weft._array.filling import fill
 from weft._array.making import made
 from weft._array.operands import ArrayLike, as_array, engine_of
 from weft._array.rules import Aval, as_dtype, like_first
+from weft._array.shapes import as_index
 from weft._array.views import view
+from weft.errors import ArgumentValueError
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -74,12 +75,12 @@ def eye(
              [0., 0., 1.]])
     """
     where = as_device(device)
-    rows = operator.index(n_rows)
-    columns = rows if n_cols is None else operator.index(n_cols)
+    rows = as_index(n_rows, "n_rows")
+    columns = rows if n_cols is None else as_index(n_cols, "n_cols")
     if min(rows, columns) < 0:
-        raise ValueError(f"negative dimensions are not allowed: the shape {(rows, columns)}")
+        raise ArgumentValueError(f"negative dimensions are not allowed: the shape {(rows, columns)}")
     found = as_dtype(np.float64 if dtype is None else dtype)
-    diagonal = operator.index(k)
+    diagonal = as_index(k, "k")
     if where.kind != "cpu":
         return _eye_on_device(new((rows, columns), found, engine or engine_of(), where), diagonal)
     return made(_eye, (rows, columns), found, where, engine, n_rows=rows, n_cols=columns, k=diagonal)
@@ -111,7 +112,9 @@ def identity(n: SupportsIndex, dtype: npt.DTypeLike | None = None) -> NDArray:
 
 def _triangle_rule(x: Aval, *, k: int) -> Aval:
     if len(x.shape) < 2:  # noqa: PLR2004 - a matrix
-        raise ValueError(f"tril() and triu() take matrices or stacks of them, not an array of shape {x.shape} (k={k})")
+        raise ArgumentValueError(
+            f"tril() and triu() take matrices or stacks of them, not an array of shape {x.shape} (k={k})"
+        )
     return like_first(x)
 
 
@@ -151,7 +154,7 @@ def tril(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:
     NDArray([[1., 0.],
              [1., 1.]])
     """
-    return one(_tril, as_array(x), k=operator.index(k))
+    return one(_tril, as_array(x), k=as_index(k, "k"))
 
 
 def triu(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:
@@ -176,4 +179,4 @@ def triu(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:
     NDArray([[1., 1.],
              [0., 1.]])
     """
-    return one(_triu, as_array(x), k=operator.index(k))
+    return one(_triu, as_array(x), k=as_index(k, "k"))

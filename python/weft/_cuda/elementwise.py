@@ -15,6 +15,7 @@ from weft._cuda import hosted
 from weft._cuda.expressions import expression
 from weft._cuda.nvrtc import build
 from weft._cuda.sources import OPTIONS, Elementwise
+from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from weft._array.rules import DType
@@ -163,12 +164,12 @@ def _cache(op: Op, dtypes: tuple[DType, ...], computed: tuple[DType, ...], loop:
 def _check_exponent(exponent: Any) -> None:  # noqa: ANN401 - an array or a number
     if isinstance(exponent, NDArray):
         if exponent.dtype.kind == "i":
-            raise TypeError(
+            raise ArgumentTypeError(
                 "pow() of integers takes exponents of an unsigned dtype on a CUDA device, where a negative one could not "
                 "be refused: cast them"
             )
     elif exponent < 0:
-        raise ValueError("Integers to negative integer powers are not allowed.")
+        raise ArgumentValueError("Integers to negative integer powers are not allowed.")
 
 
 #: Functions of two results, and the functions of one that give these.

@@ -14,6 +14,7 @@ from weft._array.rules import broadcast_shapes
 from weft._array.views import Layout, register_view
 from weft._gradient.likes import apply, conjugate, fit, is_known, shape_of, zeros_of
 from weft._gradient.registering import gradient_of, needs, reading
+from weft.errors import ArgumentValueError
 from weft.ops import Aval, get_op, register_op
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def _copy_transposed(x: Elements) -> Elements:
 @register_view("matrix_transpose", _copy_transposed)
 def _transposed(shape: Shape, strides: Shape) -> Layout:
     if len(shape) < 2:  # noqa: PLR2004 - a matrix has two axes
-        raise ValueError(f"a matrix, or a stack of them, has at least 2 axes; got shape {shape}")
+        raise ArgumentValueError(f"a matrix, or a stack of them, has at least 2 axes; got shape {shape}")
     swap = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
     return Layout(tuple(shape[i] for i in swap), tuple(strides[i] for i in swap))
 

@@ -9,6 +9,7 @@ import numpy as np
 from weft._array.shapes import axis_index
 from weft._gradient.likes import conjugate
 from weft._gradient.registering import gradient_of
+from weft.errors import ArgumentValueError
 from weft.ops import Aval, get_op, register_op, result_dtype
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def _infer(g: Aval, x: Aval, *, axis: int, reverse: bool) -> Aval:
     del reverse
     axis_index(axis, len(g.shape))
     if g.shape != x.shape:
-        raise ValueError(f"a recurrence takes arrays of one shape, got {g.shape} and {x.shape}")
+        raise ArgumentValueError(f"a recurrence takes arrays of one shape, got {g.shape} and {x.shape}")
     return Aval(g.shape, result_dtype(g, x))
 
 

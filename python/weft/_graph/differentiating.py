@@ -42,7 +42,9 @@ def entries_of(graph: Graph | None, given: Any, what: str) -> Symbol:  # noqa: A
         elif isinstance(each, str) and graph is not None:
             found.extend(graph.symbol.get_internals()[each].entries)
         else:
-            raise TypeError(f"{what} are symbols, entries of nodes or names, and {type(each).__name__} was given")
+            raise ArgumentTypeError(
+                f"{what} are symbols, entries of nodes or names, and {type(each).__name__} was given"
+            )
     return Symbol.of_entries(found)
 
 

@@ -135,4 +135,4 @@ def core_of(graph: Any) -> GraphCore:  # noqa: ANN401 - a graph or a symbol
         return graph._core
     if isinstance(graph, Symbol):
         return graph.graph
-    raise TypeError(f"a pass takes a weft.graph.Graph, and {type(graph).__name__} was given")
+    raise ArgumentTypeError(f"a pass takes a weft.graph.Graph, and {type(graph).__name__} was given")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from weft._core import graph_apply_pass, graph_find_pass, graph_list_passes, graph_register_pass
 from weft._graph.graphs import Graph, core_of
+from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -84,7 +85,7 @@ def register_pass(
         def body(core: GraphCore) -> GraphCore:
             result = function(Graph._of(core))  # noqa: SLF001 - its own
             if not isinstance(result, Graph):
-                raise TypeError(f"a pass returns a graph, and {name!r} has returned {type(result).__name__}")
+                raise ArgumentTypeError(f"a pass returns a graph, and {name!r} has returned {type(result).__name__}")
             return result._core  # noqa: SLF001 - as above
 
         graph_register_pass(name, body, change_graph, _texts(requires), _texts(provides), _texts(op_attributes))

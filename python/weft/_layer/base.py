@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from weft._device import Device
 
-__all__ = ["Layer", "Lazy"]
+__all__ = ["Layer", "Lazy", "Own"]
 
 T = TypeVar("T")
 
@@ -226,7 +226,26 @@ class Layer:
         return f"<{self._called()}{': ' if own else ''}{own}>"
 
 
-class Lazy(Layer):
+class Own(Layer):
+    """A layer of weft's own, which knows how many of its inputs are arrays. Not for users."""
+
+    _arrays_first: ClassVar[int] = 1
+
+    def __call__(self, *inputs: Any, **options: Any) -> Any:  # noqa: ANN401 - arrays, and what a subclass takes
+        """Return the results for the inputs."""
+        self._check_arrays(inputs)
+        return super().__call__(*inputs, **options)
+
+    def _check_arrays(self, inputs: tuple[Any, ...]) -> None:
+        for x in inputs[: self._arrays_first]:
+            if not hasattr(x, "shape"):
+                raise ArgumentTypeError(
+                    f"{self._called()} is called with arrays, and was given {x!r}: make one by weft.asarray or "
+                    "tensor.from_numpy"
+                )
+
+
+class Lazy(Own):
     """A layer with parameters: how they are made and named. Not for users."""
 
     def _parameter(self, shape: Sequence[int], like: NDArray, fill: Callable[[Tensor], object] | None = None) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft._layer.base import Layer
+from weft._layer.base import Own
 from weft._operators import aliases, elementwise, losses, networks, shaping, softmaxes
 from weft.errors import ArgumentValueError
 
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-class ReLU(Layer):
+class ReLU(Own):
     """What is positive, and 0 otherwise."""
 
     def forward(self, x: NDArray) -> NDArray:
@@ -37,7 +37,7 @@ class ReLU(Layer):
         return elementwise.relu(x)
 
 
-class Sigmoid(Layer):
+class Sigmoid(Own):
     """``1 / (1 + exp(-x))``."""
 
     def forward(self, x: NDArray) -> NDArray:
@@ -45,15 +45,17 @@ class Sigmoid(Layer):
         return elementwise.sigmoid(x)
 
 
-class Add(Layer):
+class Add(Own):
     """The sum of two arrays."""
+
+    _arrays_first = 2
 
     def forward(self, a: NDArray, b: NDArray) -> NDArray:
         """Return the sum."""
         return aliases.add(a, b)
 
 
-class Flatten(Layer):
+class Flatten(Own):
     """A matrix: the axes before `axis` as rows, the others as columns."""
 
     def __init__(self, axis: int = 1) -> None:
@@ -65,7 +67,7 @@ class Flatten(Layer):
         return shaping.flatten(x, self.axis)
 
 
-class SoftMax(Layer):
+class SoftMax(Own):
     """Exponentials of rows, divided by their sums."""
 
     def forward(self, x: NDArray) -> NDArray:
@@ -73,7 +75,7 @@ class SoftMax(Layer):
         return softmaxes.softmax(x)
 
 
-class SoftMaxCrossEntropy(Layer):
+class SoftMaxCrossEntropy(Own):
     """The mean cross entropy of logits with labels: classes, or rows of probabilities.
 
     Examples
@@ -84,36 +86,44 @@ class SoftMaxCrossEntropy(Layer):
     NDArray([1.3863])
     """
 
+    _arrays_first = 2
+
     def forward(self, x: NDArray, t: NDArray) -> NDArray:
         """Return the loss, of shape ``(1,)``."""
         return losses.softmax_cross_entropy(x, t)
 
 
-class MeanSquareError(Layer):
+class MeanSquareError(Own):
     """The mean of the squares of differences."""
+
+    _arrays_first = 2
 
     def forward(self, x: NDArray, t: NDArray) -> NDArray:
         """Return the loss, of shape ``(1,)``."""
         return losses.mse_loss(x, t)
 
 
-class CrossEntropy(Layer):
+class CrossEntropy(Own):
     """The mean cross entropy of probabilities with rows of labels."""
+
+    _arrays_first = 2
 
     def forward(self, x: NDArray, t: NDArray) -> NDArray:
         """Return the loss, of shape ``(1,)``."""
         return losses.cross_entropy(x, t)
 
 
-class BinaryCrossEntropy(Layer):
+class BinaryCrossEntropy(Own):
     """The cross entropy of probabilities with labels between 0 and 1."""
+
+    _arrays_first = 2
 
     def forward(self, x: NDArray, t: NDArray) -> NDArray:
         """Return the loss, of shape ``(1,)``."""
         return losses.binary_cross_entropy(x, t)
 
 
-class Dropout(Layer):
+class Dropout(Own):
     """Elements that become 0 by chance while layers train, the others being scaled by ``1 / (1 - ratio)``.
 
     Parameters
@@ -133,8 +143,10 @@ class Dropout(Layer):
         return networks.dropout(x, ratio=self.ratio)
 
 
-class Cat(Layer):
+class Cat(Own):
     """Arrays one behind the other along an axis."""
+
+    _arrays_first = 0
 
     def __init__(self, axis: int = 0) -> None:
         super().__init__()
@@ -145,7 +157,7 @@ class Cat(Layer):
         return shaping.cat(xs, self.axis)
 
 
-class Reshape(Layer):
+class Reshape(Own):
     """The elements in another shape."""
 
     def forward(self, x: NDArray, shape: Sequence[int]) -> NDArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft._layer.base import Layer
+from weft._layer.base import Own
 from weft._layer.windows import Pair, check_mode, padding_of, pair, same_padding
 from weft._operators.networks import PoolingHandle, pooling_2d
 from weft.errors import ShapeError
@@ -17,7 +17,7 @@ __all__ = ["AvgPool1d", "AvgPool2d", "MaxPool1d", "MaxPool2d", "Pooling2d"]
 _IMAGES = 4  # axes: images, channels, rows, columns
 
 
-class Pooling2d(Layer):
+class Pooling2d(Own):
     """The greatest element, or the mean, of each window of images ``(N, C, H, W)``.
 
     Parameters

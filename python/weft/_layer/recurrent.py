@@ -22,6 +22,8 @@ _GATES = {"lstm": 4, "gru": 3, "tanh": 1, "relu": 1}
 class RNN_Base(Lazy):  # noqa: N801 - SINGA's name
     """What recurrent layers have in common."""
 
+    _arrays_first = 0  # a list of steps is taken, too
+
     #: The names of weights of the data, of the state, and of their biases, by gate, in the order of the kernels.
     names: ClassVar[tuple[tuple[str, str, str, str], ...]]
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import operator
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
 from weft._array.devices import as_device
 from weft._default import get_engine
 from weft._program.outside import outside
+from weft.errors import ArgumentTypeError, ArgumentValueError
 from weft.random import Generator
 
 if TYPE_CHECKING:
@@ -33,17 +35,22 @@ def generator_of(device: Device | str | None = None) -> Generator:
     return found[1]
 
 
-def seed(device: Device | str | None, value: int) -> None:
+def seed(device: Device | str | None, value: SupportsIndex) -> None:
     """Begin the device's numbers anew, from a seed; programs that draw from them go on with the new ones."""
+    if not isinstance(value, SupportsIndex):
+        raise ArgumentTypeError(f"a seed is a whole number of at least 0, not {value!r}")
+    number = operator.index(value)
+    if number < 0:
+        raise ArgumentValueError(f"a seed is a whole number of at least 0, not {number}")
     where = as_device(device)
     key = where.kind, where.index
-    _seeds[key] = int(value)
+    _seeds[key] = number
     found = _made.get(key)
     if found is None or found[0] is not get_engine():
         _made.pop(key, None)
         return
     generator = found[1]
     # In place: a recorded program draws from the state that it has seen.
-    fresh = outside(lambda: Generator(int(value), engine=found[0]))
+    fresh = outside(lambda: Generator(number, engine=found[0]))
     generator._state[...] = fresh._state
     generator._seeds = fresh._seeds

@@ -11,7 +11,7 @@ from weft._array.devices import as_device
 from weft._array.rules import as_dtype
 from weft._core import NDArray
 from weft._model.moves import warn_if_discarded
-from weft._tape.modes import no_grad
+from weft._tape.modes import flag, no_grad
 from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ class Tensor(NDArray):
                 found = weft.asarray(data, kept, device=where, copy=True)
         made = super().__new__(cls, found)
         made.name = name
-        if requires_grad or (requires_grad is None and stores_grad):
+        stores = flag(stores_grad, "stores_grad")
+        if stores if requires_grad is None else flag(requires_grad, "requires_grad"):
             made.requires_grad = True
         return made
 

@@ -13,6 +13,7 @@ from weft._array.operands import as_array
 from weft._gradient.registering import gradient_of, needs
 from weft._nn.arguments import floating, refuse
 from weft._nn.normal import cumulative
+from weft.errors import ArgumentTypeError
 from weft.ops import Aval, get_op, register_op
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def _rule_of_gradient(name: str, *attributes: str) -> Callable[..., Aval]:
 
 def _check(name: str, given: dict[str, float], known: tuple[str, ...]) -> None:
     if not given.keys() <= set(known):
-        raise TypeError(f"{name} has no attributes {sorted(given.keys() - set(known))}: it has {list(known)}")
+        raise ArgumentTypeError(f"{name} has no attributes {sorted(given.keys() - set(known))}: it has {list(known)}")
 
 
 def _sigmoid_of(x: Elements) -> Elements:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 import numpy as np
 
-from weft.errors import ShapeError
+from weft.errors import ArgumentIndexError, ArgumentTypeError, ShapeError
 from weft.ops import Aval, result_dtype
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def floating(op: str, **avals: Aval | None) -> DType:
     given = {name: aval for name, aval in avals.items() if aval is not None}
     for name, aval in given.items():
         if aval.dtype.kind != "f":
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"{op}: {name} has dtype {aval.dtype}, and real floating-point numbers are taken: "
                 f"weft.astype(x, 'float32') makes some"
             )
@@ -78,7 +78,7 @@ def plain(value: Any) -> Any:
     try:
         return operator.index(cast("SupportsIndex", value))
     except TypeError:
-        raise TypeError(f"a whole number, or a sequence of them, is taken, and {value!r} was given") from None
+        raise ArgumentTypeError(f"a whole number, or a sequence of them, is taken, and {value!r} was given") from None
 
 
 def known(**attributes: Any) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def chosen(indices: Elements, count: int, why: Callable[[int], str]) -> tuple[El
     if not isinstance(cast("object", indices), np.ndarray):
         return np.clip(indices, 0, count - 1).astype(np.int64), wrong
     if wrong.any():
-        raise IndexError(why(int(indices[wrong].ravel()[0])))
+        raise ArgumentIndexError(why(int(indices[wrong].ravel()[0])))
     return indices.astype(np.int64), None
 
 

@@ -160,7 +160,7 @@ def dense(
 
 def _infer_embedding(indices: Aval, weight: Aval) -> Aval:
     if indices.dtype.kind not in "iu":
-        raise TypeError(f"nn.embedding: indices are integers, not {indices.dtype}")
+        raise ArgumentTypeError(f"nn.embedding: indices are integers, not {indices.dtype}")
     if not weight.shape:
         raise refuse("nn.embedding", "weights (rows, ...) are taken", indices=indices, weight=weight)
     return Aval((*indices.shape, *weight.shape[1:]), weight.dtype)

@@ -13,6 +13,7 @@ from weft._array.shapes import axis_index
 from weft._gradient.likes import apply, is_known
 from weft._gradient.registering import gradient_of, needs
 from weft._nn.arguments import chosen, floating, refuse, spoiled
+from weft.errors import ArgumentTypeError
 from weft.ops import Aval, get_op, register_op
 
 if TYPE_CHECKING:
@@ -93,13 +94,15 @@ def _check_labels(op: str, logits: Aval, labels: Aval) -> bool:
         raise refuse(op, "logits (..., classes) of at least one class are taken", logits=logits, labels=labels)
     if labels.shape == logits.shape:
         if labels.dtype.kind == "c":
-            raise TypeError(f"{op}: probabilities are real, and labels have dtype {labels.dtype}")
+            raise ArgumentTypeError(f"{op}: probabilities are real, and labels have dtype {labels.dtype}")
         return False
     if labels.shape != logits.shape[:-1]:
         why = f"labels are classes of shape {logits.shape[:-1]} or rows of probabilities of shape {logits.shape}"
         raise refuse(op, why, logits=logits, labels=labels)
     if labels.dtype.kind not in "iu":
-        raise TypeError(f"{op}: classes are integers, and labels of shape {labels.shape} have dtype {labels.dtype}")
+        raise ArgumentTypeError(
+            f"{op}: classes are integers, and labels of shape {labels.shape} have dtype {labels.dtype}"
+        )
     return True
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft._tape.operators import Operator
+from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +25,7 @@ class _Applied(Operator):
         if len(settings) > len(self._settings) or unknown:
             listed = ", ".join(self._settings) or "no settings"
             extra = ", ".join(map(repr, unknown or settings[len(self._settings) :]))
-            raise TypeError(f"{type(self).__name__} takes {listed}, and was given {extra}")
+            raise ArgumentTypeError(f"{type(self).__name__} takes {listed}, and was given {extra}")
         self._given = given
 
     def forward(self, *arrays: Any) -> Any:  # noqa: ANN401 - as above

@@ -86,7 +86,7 @@ class Settings:
         try:
             found = self._signatures[bound].bind(*args, **kwargs)
         except TypeError as error:
-            raise TypeError(f"{self.name}(): {error}") from None
+            raise ArgumentTypeError(f"{self.name}(): {error}") from None
         found.apply_defaults()
         return tuple(found.arguments.values())
 

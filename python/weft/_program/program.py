@@ -259,7 +259,7 @@ class Program:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as the function and what it was called with: it is recorded anew where it is loaded."""
         if self._source is None:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"the program {self.name!r} was captured as a block, and a block cannot be pickled: make it a function "
                 "with weft.program"
             )

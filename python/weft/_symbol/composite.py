@@ -11,7 +11,7 @@ from weft._core import SymbolCore
 from weft._symbol.composing import spelled
 from weft._symbol.naming import current_texts, next_name
 from weft._symbol.symbols import Symbol
-from weft.errors import GraphError
+from weft.errors import ArgumentTypeError, GraphError
 from weft.ops import Op
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Composite(Op):
             name, texts = next_name(self.name)
             return tuple(make_node(self, name, attributes, inputs, texts))
         if out is not None:
-            raise TypeError(f"{self.name}() has no out=: its results are new arrays")
+            raise ArgumentTypeError(f"{self.name}() has no out=: its results are new arrays")
         return self.compute["cpu"](*arrays, **attributes)
 
 

@@ -13,6 +13,7 @@ from weft._array.shapes import is_index
 from weft._array.symbolic import is_symbol
 from weft._core import NDArray
 from weft._symbol.composing import compose_call, constant
+from weft.errors import ArgumentIndexError, ArgumentTypeError
 from weft.ops import get_op
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _positions(given: Any) -> Any:
     if found.dtype.kind == "b" and found.ndim == 1:
         found = np.flatnonzero(found)
     if found.dtype.kind not in "iu":
-        raise IndexError(f"a symbol is indexed by positions, and not by an array of dtype {found.dtype}")
+        raise ArgumentIndexError(f"a symbol is indexed by positions, and not by an array of dtype {found.dtype}")
     return constant(found)
 
 
@@ -79,7 +80,7 @@ def _ends(entry: Any) -> tuple[int | None, ...]:
 
 def _integer(given: Any) -> int:
     if isinstance(given, bool | np.bool_) or not is_index(given):
-        raise TypeError(
+        raise ArgumentTypeError(
             "an output of a symbol is chosen by an index or by a name, and elements by slices, integers, lists of them, None, "
             f"... and tuples of those: not by {given!r}"
         )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from weft.errors import ArgumentTypeError
+
 if TYPE_CHECKING:
     from contextvars import Token
     from types import TracebackType
@@ -69,6 +71,8 @@ class Prefix(NameManager):
 
     def __init__(self, prefix: str) -> None:
         super().__init__()
+        if not isinstance(prefix, str):
+            raise ArgumentTypeError(f"Prefix takes the text that names begin with, and {prefix!r} was given")
         self._prefix = prefix
 
     def get(self, name: str | None, hint: str) -> str:
@@ -98,7 +102,9 @@ class AttrScope:
     def __init__(self, **attrs: str) -> None:
         for key, text in attrs.items():
             if not isinstance(text, str):
-                raise TypeError(f"AttrScope({key}=...) takes a text, and {text!r} was given: write {key}={str(text)!r}")
+                raise ArgumentTypeError(
+                    f"AttrScope({key}=...) takes a text, and {text!r} was given: write {key}={str(text)!r}"
+                )
         self._texts = attrs
         self._tokens: list[Token[dict[str, str]]] = []
 

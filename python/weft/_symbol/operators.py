@@ -11,6 +11,7 @@ import numpy as np
 
 from weft._array.symbolic import Symbolic
 from weft._core import NDArray
+from weft.errors import ArgumentTypeError
 
 __all__ = ["Operators"]
 
@@ -140,12 +141,12 @@ class Operators(Symbolic):
         return weft.round(given, decimals or 0)
 
     def _has_no_values(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError("a symbol has no values yet: compute it by eval(), or bind it")
+        raise ArgumentTypeError("a symbol has no values yet: compute it by eval(), or bind it")
 
     __array__ = __float__ = __int__ = __complex__ = _has_no_values
 
     def __setitem__(self, key: object, value: object) -> NoReturn:
-        raise TypeError(
+        raise ArgumentTypeError(
             "a symbol is a value, and no element of it is written to: compose another, by weft.where or weft.concat"
         )
 

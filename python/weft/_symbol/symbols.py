@@ -22,7 +22,7 @@ from weft._core import (
 )
 from weft._symbol.naming import HIDDEN
 from weft._symbol.operators import Operators
-from weft.errors import GraphError
+from weft.errors import ArgumentIndexError, ArgumentTypeError, GraphError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -148,7 +148,7 @@ class Symbol(Operators):
             return indexed(self, key)
         found = self._core.output(key + len(self) if key < 0 else key) if key >= -len(self) else None
         if found is None:
-            raise IndexError(f"the symbol has {len(self)} outputs, and output {key} was asked for")
+            raise ArgumentIndexError(f"the symbol has {len(self)} outputs, and output {key} was asked for")
         return Symbol(found)
 
     def __iter__(self) -> Iterator[Symbol]:
@@ -172,7 +172,7 @@ class Symbol(Operators):
 
     def __bool__(self) -> bool:
         """Raise TypeError: nothing is computed yet."""
-        raise TypeError("a symbol has no value to branch on: compute it by eval(), or use weft.where")
+        raise ArgumentTypeError("a symbol has no value to branch on: compute it by eval(), or use weft.where")
 
     def __copy__(self) -> Symbol:
         """Return another symbol of the same nodes, which are immutable."""
@@ -208,7 +208,7 @@ class Symbol(Operators):
         """
         for given in (*args, *kwargs.values()):
             if not isinstance(given, Symbol):
-                raise TypeError(f"a symbol is composed with symbols, and {type(given).__name__} was given")
+                raise ArgumentTypeError(f"a symbol is composed with symbols, and {type(given).__name__} was given")
         keyword = {key: each._core for key, each in kwargs.items()}
         return Symbol(self._core.composed(name, [each._core for each in args], keyword))
 
@@ -230,7 +230,7 @@ class Symbol(Operators):
         node = self.get_node()
         for key, text in attrs.items():
             if not isinstance(text, str):
-                raise TypeError(f"set_attr({key}=...) takes a text, and {text!r} was given")
+                raise ArgumentTypeError(f"set_attr({key}=...) takes a text, and {text!r} was given")
             plain = node.is_variable and key not in HIDDEN
             node.set_attr(key if plain or key.startswith("__") else f"__{key}__", text)
 

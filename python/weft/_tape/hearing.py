@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft._array import operands, places
 from weft._core import NDArray, tape_check_target, tape_entry, tape_hears, tape_note, tape_pause
+from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -125,7 +126,7 @@ def _hear_masked(
     like = next(x for x in given if isinstance(x, NDArray))
     chosen = operands.as_array(attributes["where"], like)
     if chosen.dtype.kind != "b":
-        raise TypeError(f"where= takes booleans, and an array of dtype {chosen.dtype} was given")
+        raise ArgumentTypeError(f"where= takes booleans, and an array of dtype {chosen.dtype} was given")
     inputs = tuple(where(chosen, x, 1) if isinstance(x, NDArray) else x for x in given)
     results = hear(op, inputs, None, {name: value for name, value in attributes.items() if name != "where"}, push)
     final: list[NDArray] = []

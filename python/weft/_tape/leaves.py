@@ -11,7 +11,7 @@ from weft._array.operands import as_array
 from weft._array.rules import like_first
 from weft._array.symbolic import compose, is_symbol
 from weft._core import NDArray, TapeNode, tape_apart, tape_entry, tape_forget, tape_hears, tape_leaf, tape_walk
-from weft._tape.modes import paused
+from weft._tape.modes import flag, paused
 from weft.errors import GradientError
 from weft.ops import get_op, register_op
 
@@ -50,7 +50,7 @@ def _requires_grad(self: NDArray) -> bool:
 
 
 def _require_grad(self: NDArray, value: bool) -> None:  # noqa: FBT001 - an attribute's setter
-    if not value:
+    if not flag(value, "requires_grad"):
         tape_forget(self)
     elif tape_entry(self) is None:
         check_differentiable(self, f"an array of shape {self.shape}")

@@ -6,17 +6,34 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from weft._core import tape_mode, tape_pause
+from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["LISTENING", "TRAINING", "listening", "no_grad", "paused"]
+__all__ = ["LISTENING", "TRAINING", "flag", "listening", "no_grad", "paused"]
 
 #: None where nobody has said: then the tape listens.
 LISTENING: ContextVar[bool | None] = ContextVar("weft.autograd.listening", default=None)
 TRAINING: ContextVar[bool] = ContextVar("weft.autograd.training", default=False)
 tape_mode(LISTENING, TRAINING)
+
+
+def flag(value: object, name: str) -> bool:
+    """Return what is assigned to a switch as a bool; ArgumentTypeError for what only counts as true or false.
+
+    Examples
+    --------
+    >>> from weft._tape.modes import flag
+    >>> flag(1, "training")
+    True
+    """
+    if isinstance(value, bool | np.bool_ | int | np.integer) and value in (0, 1):
+        return bool(value == 1)
+    raise ArgumentTypeError(f"{name} is True or False, not {value!r}")
 
 
 @contextmanager

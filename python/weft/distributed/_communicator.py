@@ -12,7 +12,7 @@ from weft._default import get_engine
 from weft._exit import after_drain
 from weft.distributed import _calls, _mpi, _registry
 from weft.distributed._ending import reason_of_exit
-from weft.errors import CommunicatorError
+from weft.errors import CommunicatorError, CommunicatorTypeError
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -95,7 +95,7 @@ class Communicator:
         mpi = _mpi.module()
         comm = mpi.COMM_WORLD if comm is None else comm
         if not isinstance(comm, mpi.Comm):
-            raise CommunicatorError(f"a communicator is made of one of mpi4py's, not of {type(comm).__name__}")
+            raise CommunicatorTypeError(f"a communicator is made of one of mpi4py's, not of {type(comm).__name__}")
         if comm == mpi.COMM_NULL:
             raise CommunicatorError("the communicator was freed, or this process is not in its group (MPI_COMM_NULL)")
         if comm.Is_inter():

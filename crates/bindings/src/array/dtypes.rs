@@ -1,6 +1,6 @@
 //! NumPy's dtypes and ours.
 
-use pyo3::exceptions::PyTypeError;
+use crate::errors;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::ffi::{c_int, c_long};
@@ -44,7 +44,7 @@ pub(crate) fn from_python(dtype: &Bound<'_, PyAny>) -> PyResult<DType> {
     }
     let message =
         format!("weft has no arrays of dtype {dtype}: it has bool, integers, float16/32/64 and complex64/128");
-    Err(PyTypeError::new_err(message))
+    Err(errors::argument_type(py, &message))
 }
 
 /// NumPy's numbers of the C types that are this type here.

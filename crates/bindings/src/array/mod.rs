@@ -10,21 +10,21 @@ pub(crate) use look::check_look;
 pub(crate) use ndarray::NDArray;
 
 use crate::errors;
-use pyo3::exceptions::{PyIndexError, PyMemoryError, PyValueError};
+use pyo3::exceptions::PyMemoryError;
 use pyo3::prelude::*;
 use weft_array::ArrayError;
 
-/// A refusal as the exception that NumPy would raise.
+/// A refusal as weft's exception that is also the one NumPy would raise.
 pub(crate) fn raised(py: Python<'_>, error: ArrayError) -> PyErr {
     match error {
         ArrayError::Engine(error) => errors::raised(py, error),
-        ArrayError::OutOfBounds { .. } => PyIndexError::new_err(error.to_string()),
+        ArrayError::OutOfBounds { .. } => errors::argument_index(py, &error.to_string()),
         ArrayError::Recorded { .. } | ArrayError::Capture(_) => errors::capture(py, &error.to_string()),
         ArrayError::Elsewhere { .. } | ArrayError::OnHost { .. } => errors::argument_value(py, &error.to_string()),
         ArrayError::TooLarge { .. } => PyMemoryError::new_err(error.to_string()),
         ArrayError::Granted { .. } => errors::nested_push(py, &error.to_string()),
         ArrayError::GivenAway { .. } => errors::variable_deleted(py, &error.to_string()),
-        ArrayError::ReadOnly => PyValueError::new_err("assignment destination is read-only"),
-        error => PyValueError::new_err(error.to_string()),
+        ArrayError::ReadOnly => errors::argument_value(py, "assignment destination is read-only"),
+        error => errors::argument_value(py, &error.to_string()),
     }
 }

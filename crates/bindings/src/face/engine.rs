@@ -1,7 +1,7 @@
 //! What Python calls on a `weft.Engine`.
 
 use super::process;
-use crate::arguments;
+use crate::arguments::{self, Address, Bytes, PendingBytes, PendingOps, Priority, Workers};
 use crate::callable::{AsyncCallable, Callable};
 use crate::cuda::{fences, times};
 use crate::engine::{Engine, Given, at_least_one, check_interval};
@@ -22,22 +22,25 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 use weft_engine::{NativeFunction, OnLimit, PushOptions};
 
+/// The bytes at the beginning of a process's addresses that are never mapped.
+const FIRST_PAGE: usize = 4096;
+
 #[pymethods]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)] // Python's signatures
 impl Engine {
     #[new]
     #[pyo3(
-        signature = (workers=None, policy="work_stealing", *, max_pending_ops=1_048_576, max_pending_bytes=None,
+        signature = (workers=None, policy="work_stealing", *, max_pending_ops=PendingOps(1_048_576), max_pending_bytes=None,
                      on_limit="block", switch_interval=None, stall_after=Some(30.0), blas_threads=None, name=None),
         text_signature = "(workers=None, policy='work_stealing', *, max_pending_ops=1048576, max_pending_bytes=None, \
                           on_limit='block', switch_interval=None, stall_after=30.0, blas_threads=None, name=None)"
     )]
     fn new(
         py: Python<'_>,
-        workers: Option<i64>,
+        workers: Option<Workers>,
         policy: &str,
-        max_pending_ops: i64,
-        max_pending_bytes: Option<i64>,
+        max_pending_ops: PendingOps,
+        max_pending_bytes: Option<PendingBytes>,
         on_limit: &str,
         switch_interval: Option<f64>,
         stall_after: Option<f64>,
@@ -49,7 +52,15 @@ impl Engine {
             py.import("weft._array.blas")?.getattr("find")?.call0()?;
         }
         let exceptions = Arc::new(Exceptions::new(py)?);
-        let given = Given { workers, policy, max_pending_ops, max_pending_bytes, on_limit, stall_after, name };
+        let given = Given {
+            workers: workers.map(|workers| workers.0),
+            policy,
+            max_pending_ops: max_pending_ops.0,
+            max_pending_bytes: max_pending_bytes.map(|bytes| bytes.0),
+            on_limit,
+            stall_after,
+            name,
+        };
         let settings = given.read(py, Gil::new(&exceptions))?;
         check_interval(py, switch_interval)?;
         let inner = py.detach(|| weft_engine::Engine::new(settings)).map_err(|error| errors::raised(py, error))?;
@@ -192,8 +203,8 @@ impl Engine {
     /// WrongEngineError, VariableDeletedError, EngineClosedError, PendingLimitError
     ///     Then nothing was pushed.
     #[pyo3(
-        signature = (exec_func, read_vars=None, mutate_vars=None, *, overwrite_vars=None, priority=0, name=None,
-                     device=None, always_run=false, nbytes=0),
+        signature = (exec_func, read_vars=None, mutate_vars=None, *, overwrite_vars=None, priority=Priority(0), name=None,
+                     device=None, always_run=false, nbytes=Bytes(0)),
         text_signature = "($self, exec_func, read_vars=(), mutate_vars=(), *, overwrite_vars=(), priority=0, \
                           name=None, device=None, always_run=False, nbytes=0)"
     )]
@@ -204,14 +215,14 @@ impl Engine {
         read_vars: Option<&Bound<'py, PyAny>>,
         mutate_vars: Option<&Bound<'py, PyAny>>,
         overwrite_vars: Option<&Bound<'py, PyAny>>,
-        priority: i32,
+        priority: Priority,
         name: Option<&str>,
         device: Option<&Bound<'py, PyAny>>,
         always_run: bool,
-        nbytes: u64,
+        nbytes: Bytes,
     ) -> PyResult<()> {
         arguments::check_callable(exec_func)?;
-        let options = PushOptions { priority, name, always_run, bytes: nbytes, ..PushOptions::default() };
+        let options = PushOptions { priority: priority.0, name, always_run, bytes: nbytes.0, ..PushOptions::default() };
         let common = Request::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
         common.push(py, self, Callable::new(exec_func))
     }
@@ -226,8 +237,8 @@ impl Engine {
     /// read_vars, mutate_vars, overwrite_vars, priority, name, device, always_run, nbytes
     ///     As for `push`.
     #[pyo3(
-        signature = (exec_func, read_vars=None, mutate_vars=None, *, overwrite_vars=None, priority=0, name=None,
-                     device=None, always_run=false, nbytes=0),
+        signature = (exec_func, read_vars=None, mutate_vars=None, *, overwrite_vars=None, priority=Priority(0), name=None,
+                     device=None, always_run=false, nbytes=Bytes(0)),
         text_signature = "($self, exec_func, read_vars=(), mutate_vars=(), *, overwrite_vars=(), priority=0, \
                           name=None, device=None, always_run=False, nbytes=0)"
     )]
@@ -238,14 +249,14 @@ impl Engine {
         read_vars: Option<&Bound<'py, PyAny>>,
         mutate_vars: Option<&Bound<'py, PyAny>>,
         overwrite_vars: Option<&Bound<'py, PyAny>>,
-        priority: i32,
+        priority: Priority,
         name: Option<&str>,
         device: Option<&Bound<'py, PyAny>>,
         always_run: bool,
-        nbytes: u64,
+        nbytes: Bytes,
     ) -> PyResult<()> {
         arguments::check_callable(exec_func)?;
-        let options = PushOptions { priority, name, always_run, bytes: nbytes, ..PushOptions::default() };
+        let options = PushOptions { priority: priority.0, name, always_run, bytes: nbytes.0, ..PushOptions::default() };
         let common = Request::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
         common.push(py, self, AsyncCallable(Callable::new(exec_func)))
     }
@@ -268,37 +279,41 @@ impl Engine {
     /// Raises
     /// ------
     /// ArgumentValueError
-    ///     If the address is 0.
+    ///     If no function can lie at the address: below 4096 there is no memory.
     #[pyo3(
-        signature = (address, data=0, read_vars=None, mutate_vars=None, *, keep_alive=None, overwrite_vars=None,
-                     priority=0, name=None, device=None, always_run=false, nbytes=0),
+        signature = (address, data=Address(0), read_vars=None, mutate_vars=None, *, keep_alive=None, overwrite_vars=None,
+                     priority=Priority(0), name=None, device=None, always_run=false, nbytes=Bytes(0)),
         text_signature = "($self, address, data=0, read_vars=(), mutate_vars=(), *, keep_alive=None, \
                           overwrite_vars=(), priority=0, name=None, device=None, always_run=False, nbytes=0)"
     )]
     fn push_native<'py>(
         &self,
         py: Python<'py>,
-        address: usize,
-        data: usize,
+        address: Address,
+        data: Address,
         read_vars: Option<&Bound<'py, PyAny>>,
         mutate_vars: Option<&Bound<'py, PyAny>>,
         keep_alive: Option<Py<PyAny>>,
         overwrite_vars: Option<&Bound<'py, PyAny>>,
-        priority: i32,
+        priority: Priority,
         name: Option<&str>,
         device: Option<&Bound<'py, PyAny>>,
         always_run: bool,
-        nbytes: u64,
+        nbytes: Bytes,
     ) -> PyResult<()> {
-        if address == 0 {
-            return Err(errors::argument_value(py, "address is that of a function, and 0 is none"));
+        let (Address(address), Address(data)) = (address, data);
+        if address < FIRST_PAGE {
+            let message = format!(
+                "address is that of a function, and no function lies at {address}: below {FIRST_PAGE} there is no memory"
+            );
+            return Err(errors::argument_value(py, &message));
         }
         // SAFETY: the caller of push_native vouches for the address, as its documentation demands.
         let function = unsafe {
             let function = std::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void) -> i32>(address);
             NativeFunction::new(function, std::ptr::with_exposed_provenance_mut(data))
         };
-        let options = PushOptions { priority, name, always_run, bytes: nbytes, ..PushOptions::default() };
+        let options = PushOptions { priority: priority.0, name, always_run, bytes: nbytes.0, ..PushOptions::default() };
         let common = Request::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
         let native = Native::new(py, function);
         match keep_alive {
@@ -319,7 +334,7 @@ impl Engine {
     /// Operator
     ///     Its ``push()`` pushes the op.
     #[pyo3(
-        signature = (exec_func, read_vars=None, mutate_vars=None, *, overwrite_vars=None, priority=0, name=None,
+        signature = (exec_func, read_vars=None, mutate_vars=None, *, overwrite_vars=None, priority=Priority(0), name=None,
                      device=None, always_run=false),
         text_signature = "($self, exec_func, read_vars=(), mutate_vars=(), *, overwrite_vars=(), priority=0, \
                           name=None, device=None, always_run=False)"
@@ -330,13 +345,13 @@ impl Engine {
         read_vars: Option<&Bound<'py, PyAny>>,
         mutate_vars: Option<&Bound<'py, PyAny>>,
         overwrite_vars: Option<&Bound<'py, PyAny>>,
-        priority: i32,
+        priority: Priority,
         name: Option<String>,
         device: Option<&Bound<'py, PyAny>>,
         always_run: bool,
     ) -> PyResult<Operator> {
         arguments::check_callable(exec_func)?;
-        let options = PushOptions { priority, name: name.as_deref(), always_run, ..PushOptions::default() };
+        let options = PushOptions { priority: priority.0, name: name.as_deref(), always_run, ..PushOptions::default() };
         let common = Request::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
         common.operator(slf, Callable::new(exec_func))
     }

@@ -11,7 +11,6 @@ use crate::errors;
 use crate::pushes::{Lasting, binary, in_place, memory, unary};
 use crate::tape;
 use pyo3::basic::CompareOp;
-use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -39,7 +38,8 @@ impl NDArray {
             Some(of) if !class.is(py.get_type::<Self>()) => {
                 Ok(Self::new(of.get().inner.clone(), of.get().owner().clone_ref(py)))
             }
-            _ => Err(PyTypeError::new_err(
+            _ => Err(errors::argument_type(
+                py,
                 "NDArrays are made by weft.asarray, weft.empty, weft.zeros and all functions that return arrays",
             )),
         }
@@ -399,7 +399,7 @@ impl NDArray {
         let dtype = dtype.map_or_else(|| Ok(own.inner.dtype()), dtypes::from_python)?;
         let start = own.inner.layout().offset.wrapping_add_signed(offset);
         if shape.len() != strides.len() {
-            return Err(pyo3::exceptions::PyValueError::new_err("shape and strides must be equally long"));
+            return Err(errors::argument_value(slf.py(), "shape and strides must be equally long"));
         }
         let layout = Layout { shape: shape.into(), strides: strides.into(), offset: start };
         view_of(slf, layout, dtype)

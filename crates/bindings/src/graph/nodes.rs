@@ -4,7 +4,6 @@ use super::registry::{OpEntry, face};
 use super::values::{attributes_from_python, attributes_to_python};
 use crate::errors;
 use crate::location::Location;
-use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyMapping, PyString};
@@ -183,12 +182,19 @@ impl PyNode {
 
     /// Notes a text under a key, or each keyword's under its name.
     #[pyo3(signature = (key = None, value = None, /, **texts))]
-    fn set_attr(&self, key: Option<&str>, value: Option<&str>, texts: Option<HashMap<String, String>>) -> PyResult<()> {
+    fn set_attr(
+        &self,
+        py: Python<'_>,
+        key: Option<&str>,
+        value: Option<&str>,
+        texts: Option<HashMap<String, String>>,
+    ) -> PyResult<()> {
         match (key, value) {
             (Some(key), Some(value)) => self.0.set_text(key, value),
             (None, None) => {}
             _ => {
-                return Err(PyTypeError::new_err(
+                return Err(errors::argument_type(
+                    py,
                     "set_attr takes a key and its text, or keywords: set_attr(key=\"text\")",
                 ));
             }

@@ -1,6 +1,7 @@
 //! Reading arguments that many calls have in common.
 
 use super::errors;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::time::Duration;
@@ -48,4 +49,51 @@ pub(crate) fn seconds(py: Python<'_>, argument: &str, seconds: Option<f64>) -> P
         // Longer than any clock runs is no limit.
         Some(seconds) => Ok(Duration::try_from_secs_f64(seconds).ok()),
     }
+}
+
+/// A number out of its range, or what is no whole number; any other error as it is.
+#[cold]
+fn refused(object: Borrowed<'_, '_, PyAny>, error: PyErr, what: &str) -> PyErr {
+    let py = object.py();
+    let shown = || object.repr().map_or_else(|_| "that".to_owned(), |text| text.to_string());
+    if error.is_instance_of::<PyOverflowError>(py) {
+        errors::argument_value(py, &format!("{what}, not {}", shown()))
+    } else if error.is_instance_of::<PyTypeError>(py) {
+        errors::argument_type(py, &format!("{what}, not {}", shown()))
+    } else {
+        error
+    }
+}
+
+/// Declares numbers that calls take, each with the words that say what it is.
+macro_rules! numbers {
+    ($($(#[$doc:meta])* $name:ident($type:ty) = $what:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Default)]
+        pub(crate) struct $name(pub(crate) $type);
+
+        impl<'py> FromPyObject<'_, 'py> for $name {
+            type Error = PyErr;
+
+            #[inline]
+            fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+                object.extract().map(Self).map_err(|error| refused(object, error, $what))
+            }
+        }
+    )*};
+}
+
+numbers! {
+    /// Ready ops with a higher one go first.
+    Priority(i32) = "priority is a whole number from -2**31 to 2**31 - 1";
+    /// What an op holds while it is pending.
+    Bytes(u64) = "nbytes is a whole number from 0 to 2**64 - 1";
+    /// Threads of an engine.
+    Workers(i64) = "workers is a whole number from 1 to 2**63 - 1";
+    /// How many ops may be pending.
+    PendingOps(i64) = "max_pending_ops is a whole number from 1 to 2**63 - 1";
+    /// How many bytes pending ops may hold.
+    PendingBytes(i64) = "max_pending_bytes is a whole number from 1 to 2**63 - 1";
+    /// Of a function or of data.
+    Address(usize) = "address and data are whole numbers from 0 to 2**64 - 1";
 }

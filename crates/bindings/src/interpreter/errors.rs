@@ -3,9 +3,7 @@
 use super::failures::{CommunicatorFailure, NativeFailure, Raised, Thrown};
 use super::location::Location;
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::{
-    PyBaseException, PyException, PyIndexError, PyKeyboardInterrupt, PyMemoryError, PyTypeError, PyValueError,
-};
+use pyo3::exceptions::{PyBaseException, PyException, PyKeyboardInterrupt, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
@@ -51,6 +49,10 @@ pub(crate) fn argument_value(py: Python<'_>, message: &str) -> PyErr {
     of_class(py, "ArgumentValueError", (message,))
 }
 
+pub(crate) fn argument_index(py: Python<'_>, message: &str) -> PyErr {
+    of_class(py, "ArgumentIndexError", (message,))
+}
+
 pub(crate) fn capture(py: Python<'_>, message: &str) -> PyErr {
     of_class(py, "CaptureError", (message,))
 }
@@ -79,7 +81,7 @@ pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
             None => match error.downcast_ref::<NativeFailure>() {
                 Some(native) => of_native(py, native),
                 None if error.is::<weft_array::OutOfMemory>() => PyMemoryError::new_err(message),
-                None if error.is::<weft_kernels::OutOfRange>() => PyIndexError::new_err(message),
+                None if error.is::<weft_kernels::OutOfRange>() => argument_index(py, &message),
                 None => match error.downcast_ref::<CudaError>() {
                     Some(error) => of_device(py, failure, error),
                     None if error.is::<CommunicatorFailure>() => of_communicator(py, failure, error.downcast_ref()),

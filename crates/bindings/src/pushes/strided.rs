@@ -3,6 +3,7 @@
 use crate::array::operator::scalar;
 use crate::array::{NDArray, dtypes, raised};
 use crate::cuda::elementwise::CudaLoop;
+use crate::errors;
 use crate::tape::record;
 use crate::trace;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -68,7 +69,10 @@ impl Loop {
         let py = ufunc.py();
         let class = py.import("numpy")?.getattr("ufunc")?.cast_into::<PyType>()?;
         if !ufunc.get_type().is(&class) {
-            return Err(PyTypeError::new_err(format!("expected a numpy.ufunc, not {}", ufunc.get_type().name()?)));
+            return Err(errors::argument_type(
+                py,
+                &format!("expected a numpy.ufunc, not {}", ufunc.get_type().name()?),
+            ));
         }
         let wanted: SmallVec<[DType; 3]> =
             dtypes.iter().map(|dtype| dtypes::from_python(&dtype)).collect::<PyResult<_>>()?;
@@ -140,7 +144,7 @@ impl Loop {
                 Err(error) => {
                     let input = error.into_inner();
                     let scalar = scalar(&input, dtype).ok_or_else(|| {
-                        PyTypeError::new_err(format!("{input:?} cannot be an operand of dtype {}", dtype.name()))
+                        errors::argument_type(py, &format!("{input:?} cannot be an operand of dtype {}", dtype.name()))
                     })?;
                     held.push(Err(scalar));
                 }
