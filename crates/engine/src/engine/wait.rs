@@ -6,13 +6,14 @@ use super::{Core, Engine, Variable};
 use crate::EngineError;
 use crate::failure::Failure;
 use crate::op::{Extra, Op, OpFlags, OpKind, OpPtr, current};
-use crate::pool::{BlockedWorker, Guest, Sleeping};
+use crate::pool::{BlockedWorker, Crowd, Guest, Sleeping};
 use crate::replay;
 use crate::sched::Tracker;
 use crate::sync::{Parker, spin_hint};
 use crate::trace::{Note, Outcome};
 use crate::var::{AccessKind, VarNode};
 use crate::waiter::Waiter;
+use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ const TICK: Duration = Duration::from_millis(50);
 /// Looks before a waiter sleeps, some 10 us together, and the one at which it helps.
 const LOOKS: u32 = 128;
 const HELP_AT: u32 = 48;
+/// The look at which it yields if its last waits were in the way of who was to answer.
+const YIELD_AT: u32 = 4;
 const PAUSES: u32 = 8;
 /// Of so many questions whether it is called away, a waiter looks at the clock for one.
 const ASKS: u32 = 16;
@@ -45,6 +48,7 @@ pub struct Wait<'a> {
 
 thread_local! {
     static PARKER: Parker = Parker::new();
+    static CROWD: Cell<Crowd> = const { Cell::new(Crowd::new()) };
 }
 
 /// Waits for the answer of a waiter that `enlist` makes known.
@@ -68,8 +72,13 @@ pub(super) fn park_until(
             if look == HELP_AT {
                 core.pool().help(&mut || recall.is_due());
             }
+            if look == YIELD_AT && CROWD.get().is_suspected() {
+                CROWD.set(CROWD.get().after_yield());
+                continue;
+            }
             (0..PAUSES).for_each(|_| spin_hint());
         }
+        CROWD.set(CROWD.get().after_spin());
         // Nobody else may be free to register what is waited for, however much was pushed before it.
         core.pool().turn().catch_up();
         core.pool().help(&mut || recall.is_due());

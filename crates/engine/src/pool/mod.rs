@@ -10,6 +10,7 @@
 
 mod aside;
 mod blocked;
+mod crowd;
 mod delivery;
 mod gate;
 mod guest;
@@ -31,6 +32,7 @@ mod worker;
 
 pub use aside::{aside, is_worker};
 pub(crate) use blocked::BlockedWorker;
+pub(crate) use crowd::Crowd;
 pub(crate) use guest::Guest;
 pub use guest::is_called_away;
 pub(crate) use host::DirectHost;

@@ -6,6 +6,7 @@ mod hosted;
 mod pull;
 mod sleep;
 
+use super::crowd::Crowd;
 use super::delivery::Delivery;
 use super::lane::Lane;
 use super::pace::Pace;
@@ -13,7 +14,7 @@ use super::seat::WorkerSeat;
 use super::state::Pool;
 use crate::op::{Deliver, OpPtr};
 use crate::sched::PullNothing;
-use crate::sync::{Parker, spin_hint, yield_now};
+use crate::sync::{Parker, spin_hint};
 use crossbeam_deque::{Steal, Stealer, Worker as Deque};
 use doze::Doze;
 use pull::IntoWorker;
@@ -56,6 +57,7 @@ struct Worker<'a> {
     /// How long it has been inside the host since it last stayed outside on purpose.
     inside: Duration,
     doze: Doze,
+    crowd: Crowd,
     /// Looks for work before it sleeps.
     patience: u32,
 }
@@ -90,6 +92,7 @@ pub(super) fn work(
         searching,
         inside,
         doze,
+        crowd: Crowd::new(),
         patience: LOOKS,
     };
     let mut looks = 0;
@@ -109,8 +112,8 @@ pub(super) fn work(
             for _ in 0..PAUSES.min(4 * looks) {
                 spin_hint();
             }
-            if looks > SPINS {
-                yield_now();
+            if looks > SPINS || worker.crowd.is_suspected() {
+                worker.crowd = worker.crowd.after_yield();
             }
         } else if !worker.sleep(parker) {
             break;
