@@ -99,7 +99,9 @@ class Gate:
             message = "the test never opened this gate"
             raise TimeoutError(message)
 
-    def hold(self, engine: weft.Engine, *, mutate: tuple[weft.Variable | weft.NDArray, ...] = (), **options: Any) -> None:
+    def hold(
+        self, engine: weft.Engine, *, mutate: tuple[weft.Variable | weft.NDArray, ...] = (), **options: Any
+    ) -> None:
         """Push this gate and return once a worker stands in it."""
         engine.push(self, (), mutate, **options)
         assert self.entered.wait(SOON)
