@@ -544,7 +544,8 @@ class CommunicatorValueError(CommunicatorError, ValueError):
 class CommunicatorTypeError(CommunicatorError, TypeError):
     """A collective was given what MPI cannot send: no array, or one of a dtype that MPI lacks or does not reduce.
 
-    Also what a communicator is made of, where that is none of mpi4py's. Nothing was pushed; but the other ranks wait for what this one did not call.
+    Nothing was pushed; but the other ranks wait for what this one did not call. A `Communicator` that is made of what is no
+    communicator of mpi4py raises it, too.
     """
 
 
