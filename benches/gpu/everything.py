@@ -162,7 +162,9 @@ def strange(wheel: Path) -> list[str]:
     sources = ROOT / "python"
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-        modules = [path.relative_to(sources).as_posix() for path in sorted(sources.rglob("*.py*")) if path.suffix != ".pyc"]
+        modules = [
+            path.relative_to(sources).as_posix() for path in sorted(sources.rglob("*.py*")) if path.suffix != ".pyc"
+        ]
         return [name for name in modules if name not in names or archive.read(name) != (sources / name).read_bytes()]
 
 
@@ -181,12 +183,20 @@ def surroundings(folder: str) -> dict[str, str]:
     path = os.pathsep.join(filter(None, (folder, os.environ.get("PYTHONPATH"))))
     told = {"WEFT_REQUIRE_GPU": "1", "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1"}
     environment = {**os.environ, "PYTHONPATH": path, **told}
-    kept = Path(os.path.expanduser("~/.cupy"))
-    while not kept.exists():
-        kept = kept.parent
-    if not os.access(kept, os.W_OK):
+    if not is_home_writable():
         environment.setdefault("CUPY_CACHE_DIR", str(Path(folder) / ".cupy"))
     return environment
+
+
+def is_home_writable() -> bool:
+    """Whether CuPy can keep what it compiles where it does."""
+    try:
+        kept = Path("~/.cupy").expanduser()
+    except RuntimeError:  # nobody knows whose home
+        return False
+    while not kept.exists():
+        kept = kept.parent
+    return os.access(kept, os.W_OK)
 
 
 def main() -> int:

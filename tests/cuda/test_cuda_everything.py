@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -136,7 +137,18 @@ def test_the_tests_behind_one_that_ends_its_process_are_run_by_the_next(
 ) -> None:
     conftest = Path(__file__).parents[1]
     (tmp_path / "test_bad.py").write_text(TESTS, encoding="utf-8")
-    arguments = ["-m", "pytest", "-v", "-p", "conftest", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path)]
+    arguments = [
+        "-m",
+        "pytest",
+        "-v",
+        "-p",
+        "conftest",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        str(tmp_path),
+        str(tmp_path),
+    ]
     path = ":".join(filter(None, (str(conftest), os.environ.get("PYTHONPATH"))))
     environment = script_env(WEFT_REQUIRE_GPU="1", PYTHONPATH=path, **fake_cuda)
     ended = everything.run(everything.Step("tests", arguments, 5, 100), 100, environment, tmp_path / "log")
@@ -173,6 +185,13 @@ def test_what_cupy_compiles_has_a_place(
     assert "CUPY_CACHE_DIR" not in everything.surroundings("/wheel")
     monkeypatch.setattr(os, "access", lambda *_: False)
     assert everything.surroundings("/wheel")["CUPY_CACHE_DIR"] == str(Path("/wheel/.cupy"))
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_make_needs_no_python_that_can_make_environments() -> None:
+    command = ["make", "-n", "gpu", "PYTHON=", "GPU_PYTHON="]  # as .ci/find-python answers where ensurepip is missing
+    done = subprocess.run(command, cwd=SCRIPT.parents[2], capture_output=True, text=True, check=True)
+    assert "python3 benches/gpu/everything.py" in done.stdout
 
 
 def test_whatever_steps_take_all_end_in_nine_minutes(everything: ModuleType) -> None:

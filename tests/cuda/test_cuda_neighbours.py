@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import weft
@@ -93,7 +94,14 @@ def test_nothing_spoils_the_capture_of_another_library(driver: ctypes.CDLL) -> N
         x += 1.0
     y = weft.ones(1000, dtype="float32", device=DEVICE) + 1.0
     assert x.numpy()[0] == 100
+    # Modules are loaded, and memory is pinned and given back, meanwhile.
+    weft.cuda.RawKernel(ADD, "add")(1, 64, (weft.Mutate(x), 1.0))
+    large = weft.asarray(np.ones(3 << 20, np.float32), device=DEVICE)
+    assert large[-1].item() == 1
+    del large
+    weft.cuda.empty_pinned(1 << 20)[...] = 0
     weft.cuda.synchronize(DEVICE, SOON)
+    weft.cuda.memory_trim()
     weft.cuda.memory_stats(DEVICE)
     assert driver.fake_cuda_capture_elsewhere(0) == 0
     assert y.numpy().sum() == 2000
