@@ -23,6 +23,7 @@ import time
 import zipfile
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -89,7 +90,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 def run(step: Step, seconds: float, environment: dict[str, str], log: Path) -> str:
     """Run a step, in as many processes as it takes, and answer how they ended."""
-    ends_at, found = time.monotonic() + seconds, [""]
+    ends_at, found = time.monotonic() + seconds, list[str]()
     with tempfile.TemporaryDirectory(prefix="weft-") as folder:
         begun = Path(folder) / "begun"
         while True:
@@ -103,7 +104,8 @@ def run(step: Step, seconds: float, environment: dict[str, str], log: Path) -> s
             after = lines(begun)
             goes_on = code and len(after) > len(before) and after[-1] != "all"
             if not goes_on or ends_at - time.monotonic() < WORTH:
-                return " then ".join(found[1:]) or "ok"
+                counted = [(how, len(list(same))) for how, same in groupby(found)]
+                return " then ".join(how if many == 1 else f"{how} x {many}" for how, many in counted) or "ok"
 
 
 def lines(begun: Path) -> list[str]:
