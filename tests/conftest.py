@@ -242,11 +242,14 @@ _STDERR = pytest.StashKey[int]()
 
 @pytest.fixture(autouse=True)
 def _last_watchdog(request: pytest.FixtureRequest) -> Iterator[None]:
-    """End the process, with every thread's stack, when a test outlives twice its time: it answers signals no more."""
+    """End the process, with every thread's stack, when a test outlives twice its time: it answers signals no more.
+
+    Where a process after this one goes on with the next test, that is the sooner the better.
+    """
     marker = request.node.get_closest_marker("timeout")
     config = request.config
     seconds = float(marker.args[0] if marker else config.getoption("timeout", None) or config.getini("timeout") or 60)
-    faulthandler.dump_traceback_later(2 * seconds, exit=True, file=config.stash[_STDERR])
+    faulthandler.dump_traceback_later(seconds + (15 if BEGUN else seconds), exit=True, file=config.stash[_STDERR])
     if config.pluginmanager.hasplugin("timeout") or not hasattr(signal, "SIGALRM"):
         yield
     else:
