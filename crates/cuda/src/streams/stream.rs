@@ -157,6 +157,11 @@ impl Stream {
         self.0.kept.as_ref().is_some_and(|kept| kept.keep(block, self.0.context.properties.memory))
     }
 
+    /// Whether it keeps blocks for what comes next.
+    pub(crate) fn keeps_blocks(&self) -> bool {
+        self.0.kept.is_some()
+    }
+
     /// Frees the blocks that it keeps. Inside of the context.
     pub(crate) fn free_kept(&self) {
         let turn = self.turn();
