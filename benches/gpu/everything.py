@@ -221,7 +221,7 @@ def main() -> int:
     wheel: Path = wheels[-1].resolve()
     others = strange(wheel)
     if others:
-        print(f"{wheel} is not of this checkout, where {', '.join(others[:3])} are others: make wheel", file=sys.stderr)
+        print(f"{wheel} is not of this checkout: {', '.join(others[:3])} differ; make wheel", file=sys.stderr)
         if options.wheel is None:
             return 2
     out: Path = options.out.resolve()
