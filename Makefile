@@ -65,7 +65,7 @@ bench: $(BENCH_VENV)/.stamp-$(if $(SMOKE),bench,peers) build ## measure weft bes
 	$(BENCH_BIN)/python -P -m pytest -q $(if $(SMOKE),--benchmark-disable) benches/python
 
 gpu: ## check and measure the wheel in dist on a CUDA device, without network, in under nine minutes; fills benches/results
-	$(or $(GPU_PYTHON),$(PYTHON)) benches/gpu/everything.py
+	$(or $(GPU_PYTHON),$(PYTHON),python3) benches/gpu/everything.py
 
 wheel: $(VENV)/.stamp-wheel build ## leave an audited abi3 wheel in dist/
 	$(BIN)/python .ci/wheel.py check

@@ -155,11 +155,15 @@ def address_of(function: Any) -> int:
 
 #: Tests on a GPU whose name tells that they depend on another library, or on graphs, come after the others: what they break,
 #: or take long to load, is theirs.
-LAST = ("capture", "cupy", "torch")
+LAST = ("capture", "cupy", "networks", "torch")
+
+#: Names a file of the tests that have begun, one a line, and `all` when none is left: a process leaves those out that were
+#: begun by one before it, which did not live to tell how they ended.
+BEGUN = os.environ.get("WEFT_TESTS_BEGUN")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the tests that need a GPU."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Order the tests that need a GPU; leave those out that a process before this one has begun."""
 
     def rank(item: pytest.Item) -> int:
         if item.get_closest_marker("gpu") is None:
@@ -167,6 +171,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return max((at for at, word in enumerate(LAST, 1) if word in item.nodeid), default=0)
 
     items.sort(key=rank)
+    if BEGUN and Path(BEGUN).exists():
+        begun = set(Path(BEGUN).read_text(encoding="utf-8").splitlines())
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in begun])
+        items[:] = [item for item in items if item.nodeid not in begun]
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Write down that a test begins."""
+    _note_begun(nodeid)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write down that no test is left."""
+    if not (session.shouldfail or session.shouldstop):
+        _note_begun("all")
+
+
+def _note_begun(what: str) -> None:
+    if BEGUN:
+        with Path(BEGUN).open("a", encoding="utf-8") as file:
+            file.write(what + "\n")
 
 
 def pytest_collection_finish() -> None:
@@ -181,9 +206,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if not wanted:
         return
     try:
-        name = weft._core.cuda_properties(wanted - 1)["name"]
+        name, why = weft._core.cuda_properties(wanted - 1)["name"], ""
     except weft.errors.CudaUnavailableError as error:
-        _absent(str(error))
+        name, why = "", str(error)
+    if why:
+        _absent(why)
     if name.startswith("Fake"):
         _absent("this process has opened the tests' driver: run tests/gpu on its own")
 
@@ -215,11 +242,14 @@ _STDERR = pytest.StashKey[int]()
 
 @pytest.fixture(autouse=True)
 def _last_watchdog(request: pytest.FixtureRequest) -> Iterator[None]:
-    """End the process, with every thread's stack, when a test outlives twice its time: it answers signals no more."""
+    """End the process, with every thread's stack, when a test outlives twice its time: it answers signals no more.
+
+    Where a process after this one goes on with the next test, that is the sooner the better.
+    """
     marker = request.node.get_closest_marker("timeout")
     config = request.config
     seconds = float(marker.args[0] if marker else config.getoption("timeout", None) or config.getini("timeout") or 60)
-    faulthandler.dump_traceback_later(2 * seconds, exit=True, file=config.stash[_STDERR])
+    faulthandler.dump_traceback_later(seconds + (15 if BEGUN else seconds), exit=True, file=config.stash[_STDERR])
     if config.pluginmanager.hasplugin("timeout") or not hasattr(signal, "SIGALRM"):
         yield
     else:
@@ -236,9 +266,26 @@ def _last_watchdog(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def pytest_exception_interact(node: pytest.Item | pytest.Collector, report: pytest.TestReport) -> None:
-    """Tell of a failure on a GPU where it happens: what comes after it may hang, and end the process."""
+    """Tell of a failure on a GPU where it happens: what comes after it may hang, and end the process.
+
+    A test that has lost the device is the last one of its process: all others would fail for no reason of their own.
+    """
     if os.environ.get("WEFT_REQUIRE_GPU"):
         os.write(node.config.stash[_STDERR], f"\n{report.nodeid}\n{report.longreprtext}\n".encode())
+        fault = _fault()
+        if fault and node.session is not None:
+            node.session.shouldfail = f"the device is lost, and with it this process: {fault}"
+
+
+def _fault() -> str:
+    """What has made the first device unusable, if it is."""
+    try:
+        weft.cuda.memory_stats(0)
+    except weft.errors.CudaUnavailableError:
+        return ""
+    except weft.errors.CudaError as error:
+        return str(error)
+    return ""
 
 
 @pytest.fixture

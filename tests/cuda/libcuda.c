@@ -319,7 +319,7 @@ API cuMemAllocFromPoolAsync(uintptr_t *address, size_t bytes, int *pool, Stream 
     if (stream->capture) return IN_CAPTURE;
     return add((void **)address, bytes, 0);
 }
-API cuMemAlloc_v2(uintptr_t *address, size_t bytes) { NEED_CONTEXT; return bytes ? add((void **)address, bytes, 0) : INVALID; }
+API cuMemAlloc_v2(uintptr_t *address, size_t bytes) { NEED_CONTEXT; NEED_NO_CAPTURE; return bytes ? add((void **)address, bytes, 0) : INVALID; }
 API cuStreamSynchronize(Stream *stream) { NEED_CONTEXT; NEED(stream, 's'); return stream->capture ? IN_CAPTURE : SUCCESS; }
 API cuMemFreeAsync(uintptr_t address, Stream *stream) {
     NEED_STREAM;
@@ -343,15 +343,16 @@ API cuMemPoolGetAttribute(void *pool, int attribute, void *value) {
     *(uint64_t *)value = used;
     return SUCCESS;
 }
-API cuMemPoolTrimTo(void *pool, size_t bytes) { (void)pool, (void)bytes; return SUCCESS; }
+API cuMemPoolTrimTo(void *pool, size_t bytes) { (void)pool, (void)bytes; NEED_NO_CAPTURE; return SUCCESS; }
 API cuMemPoolSetAccess(void *pool, const void *access, size_t count) { (void)pool, (void)access, (void)count; return 0; }
 API cuDeviceCanAccessPeer(int *can, int device, int peer) { *can = device != peer; return SUCCESS; }
 API cuMemGetInfo_v2(size_t *free_, size_t *total) { NEED_CONTEXT; *free_ = TOTAL - used; *total = TOTAL; return SUCCESS; }
 API cuMemHostAlloc(void **start, size_t bytes, unsigned flags) {
     NEED_CONTEXT;
+    NEED_NO_CAPTURE;
     return bytes && flags == 1 ? add(start, bytes, 1) : INVALID; /* 1: for all contexts */
 }
-API cuMemFreeHost(void *start) { NEED_CONTEXT; return take((uintptr_t)start, 1); }
+API cuMemFreeHost(void *start) { NEED_CONTEXT; NEED_NO_CAPTURE; return take((uintptr_t)start, 1); }
 API cuPointerGetAttribute(void *value, int attribute, uintptr_t address) {
     NEED_CONTEXT;
     if (attribute != 2) return INVALID; /* the kind of memory */
@@ -403,6 +404,7 @@ API cuMemsetD32Async(uintptr_t to, unsigned value, size_t count, Stream *stream)
 /* An image is the path of a library. */
 API cuModuleLoadData(Module **module, const void *image) {
     NEED_CONTEXT;
+    NEED_NO_CAPTURE;
     wait_for_release();
     void *library = dlopen(image, RTLD_NOW | RTLD_LOCAL);
     if (!library) return NO_IMAGE;
@@ -410,7 +412,7 @@ API cuModuleLoadData(Module **module, const void *image) {
     **module = (Module){'m', library};
     return SUCCESS;
 }
-API cuModuleUnload(Module *module) { NEED(module, 'm'); module->tag = 0; return SUCCESS; }
+API cuModuleUnload(Module *module) { NEED_NO_CAPTURE; NEED(module, 'm'); module->tag = 0; return SUCCESS; }
 API cuModuleGetFunction(Function **function, Module *module, const char *name) {
     NEED(module, 'm');
     char wanted[512];

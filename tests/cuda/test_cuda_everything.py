@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import shutil
 import subprocess
 import sys
 import time
@@ -101,6 +103,95 @@ assert "not done" in ends["looks"]["ended"]
     assert "figures so far" in log
     assert 'File "<string>", line 7 in <module>' in log, "where it hung"
     assert not is_running(int((tmp_path / "child").read_text()))
+
+
+#: Tests of which some end their process, and one loses the device.
+TESTS = """
+import ctypes, os
+import pytest
+import weft
+
+x = weft.zeros(64, dtype="float32", device="cuda:0")
+
+def test_fails():
+    raise AssertionError
+
+def test_ends():
+    os._exit(7)
+
+def test_loses_the_device():
+    ctypes.CDLL(os.environ["WEFT_CUDA_LIBRARY"]).fake_cuda_order(0, 700)
+    (x + 1).numpy()
+
+def test_goes_on_behind():
+    assert (x + 1).numpy()[0] == 1
+
+def test_ends_too():
+    os.abort()
+"""
+
+
+@pytest.mark.timeout(120)
+def test_the_tests_behind_one_that_ends_its_process_are_run_by_the_next(
+    everything: ModuleType, tmp_path: Path, fake_cuda: dict[str, str]
+) -> None:
+    conftest = Path(__file__).parents[1]
+    (tmp_path / "test_bad.py").write_text(TESTS, encoding="utf-8")
+    arguments = [
+        "-m",
+        "pytest",
+        "-v",
+        "-p",
+        "conftest",
+        "-p",
+        "no:cacheprovider",
+        "--rootdir",
+        str(tmp_path),
+        str(tmp_path),
+    ]
+    path = ":".join(filter(None, (str(conftest), os.environ.get("PYTHONPATH"))))
+    environment = script_env(WEFT_REQUIRE_GPU="1", PYTHONPATH=path, **fake_cuda)
+    ended = everything.run(everything.Step("tests", arguments, 5, 100), 100, environment, tmp_path / "log")
+    log = (tmp_path / "log").read_text(encoding="utf-8")
+    assert ended == "FAILED (7) then FAILED (1) then FAILED (-6)", log
+    assert "test_goes_on_behind PASSED" in log
+    assert log.count("test_fails FAILED") == 1
+    assert "the device is lost, and with it this process" in log
+
+
+def test_a_wheel_of_another_checkout_is_told(everything: ModuleType, wheel: Path, tmp_path: Path) -> None:
+    assert everything.strange(wheel) == []
+    other = tmp_path / "weft-0.1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as old, zipfile.ZipFile(other, "w") as new:
+        for name in old.namelist():
+            if name != "weft/errors.py":
+                new.writestr(name, old.read(name) + b"#" * (name == "weft/cuda.py"))
+    assert everything.strange(other) == ["weft/cuda.py", "weft/errors.py"]
+
+
+def test_a_wheel_is_unpacked_where_there_is_no_pip(
+    everything: ModuleType, wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    everything.install(wheel, str(tmp_path))
+    assert (tmp_path / "weft" / "cuda.py").exists()
+
+
+def test_what_cupy_compiles_has_a_place(
+    everything: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CUPY_CACHE_DIR", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert "CUPY_CACHE_DIR" not in everything.surroundings("/wheel")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert everything.surroundings("/wheel")["CUPY_CACHE_DIR"] == str(Path("/wheel/.cupy"))
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="there is no make")
+def test_make_needs_no_python_that_can_make_environments() -> None:
+    command = ["make", "-n", "gpu", "PYTHON=", "GPU_PYTHON="]  # as .ci/find-python answers where ensurepip is missing
+    done = subprocess.run(command, cwd=SCRIPT.parents[2], capture_output=True, text=True, check=True)
+    assert "python3 benches/gpu/everything.py" in done.stdout
 
 
 def test_whatever_steps_take_all_end_in_nine_minutes(everything: ModuleType) -> None:

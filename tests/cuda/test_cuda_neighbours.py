@@ -12,11 +12,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import weft
 from conftest import SOON, write_script
 from weft import errors
+from weft._cuda import nvrtc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -92,7 +94,14 @@ def test_nothing_spoils_the_capture_of_another_library(driver: ctypes.CDLL) -> N
         x += 1.0
     y = weft.ones(1000, dtype="float32", device=DEVICE) + 1.0
     assert x.numpy()[0] == 100
+    # Modules are loaded, and memory is pinned and given back, meanwhile.
+    weft.cuda.RawKernel(ADD, "add")(1, 64, (weft.Mutate(x), 1.0))
+    large = weft.asarray(np.ones(3 << 20, np.float32), device=DEVICE)
+    assert large[-1].item() == 1
+    del large
+    weft.cuda.empty_pinned(1 << 20)[...] = 0
     weft.cuda.synchronize(DEVICE, SOON)
+    weft.cuda.memory_trim()
     weft.cuda.memory_stats(DEVICE)
     assert driver.fake_cuda_capture_elsewhere(0) == 0
     assert y.numpy().sum() == 2000
@@ -208,6 +217,24 @@ def test_a_header_that_is_nowhere_is_told_with_what_to_install(tmp_path: Path) -
     run = run_without_fakes(tmp_path, source)
     assert run.returncode != 0
     assert "pip install nvidia-cuda-runtime nvidia-cuda-cccl" in run.stderr
+
+
+def test_what_packages_lack_of_the_headers_a_toolkit_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package, old, toolkit = (tmp_path / name for name in ("package", "old", "toolkit"))
+    (package / "include").mkdir(parents=True)
+    (package / "include" / "cuda_fp16.h").touch()
+    for folder, version in ((old, 12080), (toolkit, 13010)):
+        (folder / "include" / "cccl").mkdir(parents=True)
+        (folder / "include" / "cuda.h").write_text(f"#define CUDA_VERSION {version}\n")
+    monkeypatch.setattr(nvrtc, "_roots", lambda name: [package] if name == "nvidia.cu13" else [])
+    monkeypatch.setattr(nvrtc, "_toolkits", lambda: [old, toolkit])
+    wanted = [package / "include", toolkit / "include", toolkit / "include" / "cccl"]
+    assert nvrtc.headers(13) == [str(folder) for folder in wanted]
+    for piece in ("nv/target", "crt/mma.h"):  # both are installed
+        (package / "include" / piece).parent.mkdir()
+        (package / "include" / piece).touch()
+    assert nvrtc.headers(13) == [str(package / "include")]
+    assert nvrtc.headers(12) == [str(old / "include"), str(old / "include" / "cccl")]
 
 
 def test_the_first_look_at_a_machine_works_and_finds_no_harm(fake_cuda: dict[str, str], tmp_path: Path) -> None:

@@ -146,13 +146,16 @@ def test_other_threads_allocate_wait_and_compute_meanwhile() -> None:
     stop, begun = threading.Event(), threading.Event()
 
     def work() -> float:
-        total = weft.zeros(N, dtype="float32", device=DEVICE)
-        while not stop.is_set():
-            total += weft.ones(N, dtype="float32", device=DEVICE)
-            total.wait_to_read(SOON)
-            cupy.empty(N + 1)
-            begun.set()
-        return float(total[0].item())
+        try:
+            total = weft.zeros(N, dtype="float32", device=DEVICE)
+            while not stop.is_set():
+                total += weft.ones(N, dtype="float32", device=DEVICE)
+                total.wait_to_read(SOON)
+                cupy.empty(N + 1)
+                begun.set()
+            return float(total[0].item())
+        finally:
+            begun.set()  # what was raised is told below
 
     busy = background(work)
     assert begun.wait(SOON)

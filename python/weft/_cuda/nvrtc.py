@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -19,6 +20,9 @@ _HEADERS = {
     13: (("nvidia.cu13", "include"), ("nvidia.cu13", "include/cccl")),
     12: (("nvidia.cuda_runtime", "include"), ("nvidia.cuda_cccl", "include")),
 }
+#: One header of each package of CUDA's that ships some: where one is missing, a toolkit may have it.
+_PIECES = ("cuda_fp16.h", "nv/target", "crt/mma.h")
+_VERSION = re.compile(r"#define\s+CUDA_VERSION\s+(\d+)")
 #: Where a toolkit that was installed by itself has it.
 _TOOLKIT = "bin" if sys.platform == "win32" else "lib64"
 #: Its names, by the major version of CUDA.
@@ -62,7 +66,8 @@ def libraries() -> list[str]:
 def headers(major: int) -> list[str]:
     """Return the folders with CUDA's headers for a compiler of a major version: ``cuda_fp16.h``, ``cooperative_groups.h``.
 
-    They are those of the packages that ship them, or of a toolkit. ``stdint.h`` needs none.
+    They are those of the packages that ship them, and behind them, where some are not installed, those of a toolkit.
+    ``stdint.h`` needs none.
 
     Examples
     --------
@@ -71,8 +76,9 @@ def headers(major: int) -> list[str]:
     True
     """
     folders = [root / folder for package, folder in _HEADERS.get(major, ()) for root in _roots(package)]
-    if not any((folder / "cuda_fp16.h").exists() for folder in folders):
-        folders = [toolkit / folder for toolkit in _toolkits() for folder in ("include", "include/cccl")]
+    if not all(any((folder / piece).exists() for folder in folders) for piece in _PIECES):
+        toolkits = [toolkit / "include" for toolkit in _toolkits() if _has_headers(toolkit, major)]
+        folders += [folder for include in toolkits for folder in (include, include / "cccl")]
     return [str(folder) for folder in folders if folder.is_dir()]
 
 
@@ -88,6 +94,15 @@ def _roots(package: str) -> list[Path]:
 def _toolkits() -> list[Path]:
     named = (os.environ.get("CUDA_PATH"), os.environ.get("CUDA_HOME"), "/usr/local/cuda")
     return [Path(toolkit) for toolkit in named if toolkit]
+
+
+def _has_headers(toolkit: Path, major: int) -> bool:
+    """Return whether the headers of a toolkit are for a compiler of a major version."""
+    try:
+        found = _VERSION.search((toolkit / "include" / "cuda.h").read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return False
+    return found is not None and int(found[1]) // 1000 == major
 
 
 def _in(folder: Path) -> list[tuple[int, str]]:

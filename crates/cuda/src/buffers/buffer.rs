@@ -230,8 +230,11 @@ impl Drop for DeviceBuffer {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let fences: Fences = state.parts.all();
         let Backing::Own(block, home) = &state.place else { return keep_behind(self.keeper.take(), fences) };
-        // On the stream of the last op, unless that is another device's.
-        let last = fences.iter().rev().map(Fence::stream).find(|stream| stream.device_index() == home.device_index());
+        // On the stream of the last op, unless that is another device's; where it was allocated, if all are known to have
+        // ended and blocks are kept there: who allocates again finds it.
+        let has_ended = |fence: &&Fence| home.keeps_blocks() && matches!(fence.known(), Some(Ok(())));
+        let mut others = fences.iter().rev().filter(|fence| !has_ended(fence)).map(Fence::stream);
+        let last = others.find(|stream| stream.device_index() == home.device_index());
         let stream = last.unwrap_or(home).clone();
         Freed { block: *block, stream, fences, lent: state.lent }.issue();
     }

@@ -96,7 +96,7 @@ impl Device {
         let stream = |priority| Stream::new(&context, priority);
         let compute = (0..COMPUTE_STREAMS).map(|_| stream(least)).collect::<Result<_, _>>()?;
         // What moves data goes ahead of what only computes: others wait for it.
-        let (copy_in, copy_out) = (stream(greatest)?, stream(greatest)?);
+        let (copy_in, copy_out) = (stream(greatest)?, Stream::for_readers(&context, greatest)?);
         let (urgent, copy_across, imports) = Default::default();
         let (captures, adopting, loads) = Default::default();
         context.pin_ahead();
@@ -340,5 +340,25 @@ impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = &self.properties().name;
         f.debug_struct("Device").field("index", &self.index()).field("name", name).finish()
+    }
+}
+
+#[cfg(all(test, feature = "simulated"))]
+mod tests {
+    use super::Lane;
+    use crate::devices::Cuda;
+    use crate::driver::simulated::{Settings, SimulatedDriver};
+    use crate::memory::Block;
+    use std::sync::Arc;
+
+    #[test]
+    fn no_block_is_kept_where_nobody_allocates() {
+        let cuda = Cuda::with_driver(Arc::new(SimulatedDriver::new(Settings::default())));
+        let device = cuda.device(0).expect("a device");
+        for (lane, keeps) in [(Lane::Compute, true), (Lane::CopyIn, true), (Lane::CopyOut, false)] {
+            let stream = device.stream_for(lane, 0, std::iter::empty()).expect("a stream");
+            assert_eq!(stream.keep(Block { address: 256, bytes: 8 }), keeps, "{lane:?}");
+            assert_eq!(stream.take_kept(8).map(|block| block.address), keeps.then_some(256));
+        }
     }
 }

@@ -22,7 +22,8 @@ struct Inner {
     /// Whoever holds its lock may issue.
     order: Mutex<Order>,
     ledger: Mutex<Ledger>,
-    kept: KeptBlocks,
+    /// Nothing for those on which nobody allocates, and those of other libraries, which go when they go.
+    kept: Option<KeptBlocks>,
 }
 
 /// A handle on a stream; clones share it.
@@ -55,12 +56,21 @@ pub(crate) struct Turn<'s> {
 impl Stream {
     /// Makes a stream.
     pub(crate) fn new(context: &Arc<Context>, priority: i32) -> Result<Self, CudaError> {
+        Self::made(context, priority, Some(KeptBlocks::default()))
+    }
+
+    /// Makes a stream for what only reads memory of the device.
+    pub(crate) fn for_readers(context: &Arc<Context>, priority: i32) -> Result<Self, CudaError> {
+        Self::made(context, priority, None)
+    }
+
+    fn made(context: &Arc<Context>, priority: i32, kept: Option<KeptBlocks>) -> Result<Self, CudaError> {
         let _entered = context.enter()?;
         context.reap();
         // SAFETY: the context is current.
         let handle = unsafe { context.driver().create_stream(priority) };
         let handle = handle.map_err(|error| context.refused("making a stream", error))?;
-        Ok(Self::with(context, handle, None))
+        Ok(Self::with(context, handle, None, kept))
     }
 
     /// Takes part in a stream that somebody else made.
@@ -73,12 +83,17 @@ impl Stream {
         handle: StreamHandle,
         keeper: Box<dyn Any + Send + Sync>,
     ) -> Self {
-        Self::with(context, handle, Some(keeper))
+        Self::with(context, handle, Some(keeper), None)
     }
 
-    fn with(context: &Arc<Context>, handle: StreamHandle, keeper: Option<Box<dyn Any + Send + Sync>>) -> Self {
+    fn with(
+        context: &Arc<Context>,
+        handle: StreamHandle,
+        keeper: Option<Box<dyn Any + Send + Sync>>,
+        kept: Option<KeptBlocks>,
+    ) -> Self {
         let number = context.runtime.number_stream();
-        let (order, ledger, kept) = Default::default();
+        let (order, ledger) = Default::default();
         let context_of = Arc::clone(context);
         let stream = Self(Arc::new(Inner { context: context_of, handle, number, keeper, order, ledger, kept }));
         context.register(&stream);
@@ -133,20 +148,24 @@ impl Stream {
     /// A block for what comes next on the stream, if it has kept one of this size.
     #[inline]
     pub(crate) fn take_kept(&self, bytes: usize) -> Option<Block> {
-        self.0.kept.take(bytes).map(|address| Block { address, bytes })
+        self.0.kept.as_ref()?.take(bytes).map(|address| Block { address, bytes })
     }
 
-    /// Keeps a block that this stream is behind all users of. Answers whether it does: streams of other libraries go when
-    /// they go.
+    /// Keeps a block that this stream is behind all users of. Answers whether it does.
     #[inline]
     pub(crate) fn keep(&self, block: Block) -> bool {
-        self.0.keeper.is_none() && self.0.kept.keep(block, self.0.context.properties.memory)
+        self.0.kept.as_ref().is_some_and(|kept| kept.keep(block, self.0.context.properties.memory))
+    }
+
+    /// Whether it keeps blocks for what comes next.
+    pub(crate) fn keeps_blocks(&self) -> bool {
+        self.0.kept.is_some()
     }
 
     /// Frees the blocks that it keeps. Inside of the context.
     pub(crate) fn free_kept(&self) {
         let turn = self.turn();
-        for block in self.0.kept.drain() {
+        for block in self.0.kept.iter().flat_map(KeptBlocks::drain) {
             self.0.context.free(block, self.handle());
         }
         drop(turn);
@@ -369,7 +388,7 @@ impl Drop for Inner {
             return;
         }
         if let Ok(_entered) = self.context.enter() {
-            for block in self.kept.drain() {
+            for block in self.kept.iter().flat_map(KeptBlocks::drain) {
                 self.context.free(block, self.handle);
             }
         }

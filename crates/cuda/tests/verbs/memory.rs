@@ -169,6 +169,25 @@ fn blocks_are_used_again_by_their_stream() {
     }
 }
 
+/// What the host has read goes back to where it was allocated: a loop that looks at each result allocates no more.
+#[test]
+fn blocks_that_were_read_go_back_to_who_allocates() {
+    let _watchdog = Watchdog::new("blocks that were read go back to who allocates");
+    let machine = Machine::new(Settings::default(), 0);
+    let x = machine.array(0, WORDS);
+    machine.fill(&x, 1);
+    let look = |factor| {
+        let result = machine.array(0, WORDS);
+        machine.launch("scale", &result, &x, factor);
+        assert_eq!(machine.value(&result)[0], factor * 0x1_0000_0001);
+    };
+    (0..8).for_each(look);
+    let allocations = machine.driver.allocations();
+    (8..200).for_each(look);
+    assert_eq!(machine.driver.allocations(), allocations);
+    machine.check();
+}
+
 /// Memory that streams keep is given to an allocation of another size.
 #[test]
 fn kept_blocks_make_room() {
