@@ -14,6 +14,7 @@ import numpy as np
 
 from weft._array.calls import Elements, one
 from weft._array.copies import copy_cast
+from weft._array.here import answers
 from weft._array.manipulation import (
     _selected,
     atleast_1d,
@@ -143,6 +144,15 @@ def _tile(out: Elements, x: Elements, *, repetitions: Shape) -> None:
     np.copyto(out, np.tile(x, repetitions))
 
 
+def _answer_tile(x: Elements, *, repetitions: Shape) -> Elements:
+    if any(n < 0 for n in repetitions):
+        raise ArgumentValueError("repetitions cannot be negative")
+    return np.tile(x, repetitions)
+
+
+answers(_tile, _answer_tile, exact=True)
+
+
 def _infer_repeat(x: Aval, *, repeats: Shape, axis: int) -> Aval:
     at = axis_index(axis, len(x.shape))
     if any(n < 0 for n in repeats):
@@ -156,6 +166,13 @@ def _infer_repeat(x: Aval, *, repeats: Shape, axis: int) -> Aval:
 @register_op("repeat", infer=_infer_repeat)
 def _repeat(out: Elements, x: Elements, *, repeats: Shape, axis: int) -> None:
     np.copyto(out, np.repeat(x, repeats, axis))
+
+
+def _answer_repeat(x: Elements, *, repeats: Shape, axis: int) -> Elements:
+    return x.repeat(repeats, axis)
+
+
+answers(_repeat, _answer_repeat, exact=True)
 
 
 PadMode = Literal[
@@ -182,6 +199,15 @@ def _infer_pad(x: Aval, *, widths: tuple[tuple[int, int], ...], mode: str, optio
 @register_op("pad", infer=_infer_pad)
 def _pad(out: Elements, x: Elements, *, widths: tuple[tuple[int, int], ...], mode: PadMode, options: Options) -> None:
     np.copyto(out, np.pad(x, widths, mode, **dict(options)))
+
+
+def _answer_pad(
+    x: Elements, *, widths: tuple[tuple[int, int], ...], mode: PadMode, options: Options
+) -> Elements:
+    return np.pad(x, widths, mode, **dict(options))
+
+
+answers(_pad, _answer_pad)
 
 
 def concat(arrays: Sequence[ArrayLike], /, axis: SupportsIndex | None = 0, dtype: DTypeLike | None = None) -> NDArray:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 import numpy as np
 
 from weft._array.calls import Elements, one
-from weft._array.eager import eager
+from weft._array.eager import eager_once
+from weft._array.here import answers
 from weft._array.operands import as_array, engine_of, values
 from weft._array.shapes import as_shape
 from weft._array.views import view
@@ -42,7 +43,7 @@ def ix_(*args: ArrayLike) -> tuple[NDArray, ...]:
              [7, 9]])
     """
     engine = next((x.engine for x in args if isinstance(x, NDArray)), None) or get_engine()
-    made = tuple(wrap(each.copy(), engine) for each in np.ix_(*(values(as_array(x, engine=engine)) for x in args)))
+    made = tuple(wrap(each.copy(), engine, own=True) for each in np.ix_(*(values(as_array(x, engine=engine)) for x in args)))
     hear_nothing("ix_", args, made)
     return made
 
@@ -131,7 +132,8 @@ def triu_indices(n: SupportsIndex, k: SupportsIndex = 0, m: SupportsIndex | None
 
 def _pair(found: Any) -> tuple[NDArray, NDArray]:  # noqa: ANN401 - two of NumPy's arrays
     rows, columns = found
-    return wrap(rows, get_engine()), wrap(columns, get_engine())
+    engine = get_engine()
+    return wrap(rows, engine, own=True), wrap(columns, engine, own=True)
 
 
 def _infer_unravel(x: Aval, **_: object) -> Aval:
@@ -143,6 +145,13 @@ def _infer_unravel(x: Aval, **_: object) -> Aval:
 @register_op("unravel_index", infer=_infer_unravel)
 def _unravel(out: Elements, x: Elements, *, shape: Shape, axis: int) -> None:
     np.copyto(out, np.unravel_index(x, shape)[axis])
+
+
+def _unravelled(x: Elements, *, shape: Shape, axis: int) -> Elements:
+    return np.unravel_index(x, shape)[axis]
+
+
+answers(_unravel, _unravelled, exact=True)
 
 
 def unravel_index(indices: ArrayLike, shape: AnyShape) -> tuple[NDArray, ...]:
@@ -194,5 +203,5 @@ def apply_along_axis(
     def along(host: Elements) -> Elements:
         return np.apply_along_axis(func1d, int(axis), host, *args, **kwargs)
 
-    found: NDArray = eager("apply_along_axis", along, x)
+    found: NDArray = eager_once("apply_along_axis", along, x)
     return found

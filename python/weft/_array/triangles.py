@@ -9,22 +9,31 @@ import numpy as np
 from weft._array.calls import one
 from weft._array.devices import as_device, new
 from weft._array.filling import fill
+from weft._array.here import answers
 from weft._array.making import made
 from weft._array.operands import ArrayLike, as_array, engine_of
 from weft._array.rules import Aval, as_dtype, like_first
 from weft._array.shapes import as_index
 from weft._array.views import view
+from weft._core import fresh_diagonal
 from weft.errors import ArgumentValueError
 from weft.ops import register_op
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from weft._array.devices import Where
     from weft._array.rules import DType
     from weft._core import Engine, NDArray
+    from weft.ops import Op
 
 __all__ = ["eye", "identity", "tril", "triu"]
+
+
+#: Elements up to which a call is worth a way of its own.
+_FEW = 1 << 13
 
 
 def _eye_rule(*, n_rows: int, n_cols: int, dtype: DType, **_attributes: object) -> Aval:
@@ -81,6 +90,11 @@ def eye(
         raise ArgumentValueError(f"negative dimensions are not allowed: the shape {(rows, columns)}")
     found = as_dtype(np.float64 if dtype is None else dtype)
     diagonal = as_index(k, "k")
+    if device is None and rows * columns <= _FEW:
+        inside = max(-rows, min(columns, diagonal))
+        short = fresh_diagonal(rows, columns, inside, found, engine or engine_of())
+        if short is not None:
+            return short
     if where.kind != "cpu":
         return _eye_on_device(new((rows, columns), found, engine or engine_of(), where), diagonal)
     return made(_eye, (rows, columns), found, where, engine, n_rows=rows, n_cols=columns, k=diagonal)
@@ -128,6 +142,16 @@ def _triu(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, k: int) -> None
     out[...] = np.triu(x, k)
 
 
+def _answer_triangle(op: Op, function: Callable[..., object]) -> None:
+    def answer(x: np.ndarray[Any, Any], *, k: int) -> object:
+        _triangle_rule(Aval(x.shape, x.dtype), k=k)  # which refuses vectors
+        return function(x, k)
+
+    answers(op, answer, exact=True)
+
+
+_answer_triangle(_tril, np.tril)
+_answer_triangle(_triu, np.triu)
 _tril.set_attribute("kernels", "tril")
 _triu.set_attribute("kernels", "triu")
 
