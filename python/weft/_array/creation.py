@@ -343,7 +343,7 @@ def full_like(
         like = compose(get_op("zeros_like"), (x,), {})
         filled = like if fill_value == 0 else like + fill_value
         return filled if dtype is None else astype(filled, dtype, device=device)
-    where = device_of(x) if device is None else device
+    where = device if device is not None or x._device == 0 else device_of(x)
     return full(x.shape, fill_value, x.dtype if dtype is None else dtype, device=where, engine=x.engine)
 
 

@@ -108,7 +108,7 @@ def host_array(x: ArrayLike, dtype: DType | None = None, *, copy: bool | None = 
         ):  # what an object's own conversion raises is its own
             raise
         raise ArgumentValueError(f"no array can be made of it: {error}") from None
-    if x.__class__ in _FRESH and copy and found.dtype in SUPPORTED and dtype in (None, found.dtype):
+    if x.__class__ in _FRESH and copy and found.dtype in SUPPORTED and (dtype is None or dtype is found.dtype):
         return found  # of Python's numbers: nobody else has it
     wanted = dtype if dtype is not None else SUPPORTED.get(found.dtype) or as_dtype(found.dtype.newbyteorder("="))
     fresh = isinstance(x, int | float | complex | list | tuple)

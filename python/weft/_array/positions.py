@@ -43,7 +43,9 @@ def ix_(*args: ArrayLike) -> tuple[NDArray, ...]:
              [7, 9]])
     """
     engine = next((x.engine for x in args if isinstance(x, NDArray)), None) or get_engine()
-    made = tuple(wrap(each.copy(), engine, own=True) for each in np.ix_(*(values(as_array(x, engine=engine)) for x in args)))
+    made = tuple(
+        wrap(each.copy(), engine, own=True) for each in np.ix_(*(values(as_array(x, engine=engine)) for x in args))
+    )
     hear_nothing("ix_", args, made)
     return made
 

@@ -292,6 +292,9 @@ pub(crate) fn answer_here<'py>(
     attributes: &Bound<'py, PyDict>,
 ) -> PyResult<Option<Bound<'py, NDArray>>> {
     let py = op.py();
+    if operands.get_item(0).is_ok_and(|first| has_threads(&first)) {
+        return Ok(None);
+    }
     let limit = op.getattr(intern!(py, "answer_limit"))?.extract()?;
     let name = op.getattr(intern!(py, "name"))?;
     let Some(found) = found(&op.getattr(intern!(py, "answer"))?, operands, attributes, &name, limit)? else {
@@ -305,6 +308,11 @@ pub(crate) fn answer_here<'py>(
         short::noted_handle(op, || Ok(attributes.into()), &given, &array)?;
     }
     Ok(Some(array))
+}
+
+/// Whether the array's engine wants a number of threads of its own for what its calls do.
+fn has_threads(operand: &Bound<'_, PyAny>) -> bool {
+    operand.cast::<NDArray>().is_ok_and(|array| array.get().owner().get().blas_threads.is_some())
 }
 
 fn is_number(x: &Bound<'_, PyAny>) -> bool {

@@ -60,7 +60,7 @@ impl Number {
 /// A new array on the first device, and where its elements are to be written.
 fn made(py: Python<'_>, shape: &[usize], dtype: DType, engine: &Engine) -> PyResult<Option<(Array, *mut u8)>> {
     let bytes = shape.iter().try_fold(dtype.size(), |bytes, length| bytes.checked_mul(*length));
-    if recording::is_open() || bytes.is_none_or(|bytes| bytes > SMALL) {
+    if recording::is_open() || engine.inner.is_closed() || bytes.is_none_or(|bytes| bytes > SMALL) {
         return Ok(None);
     }
     let array = Array::empty(&engine.inner, shape, dtype).map_err(|error| raised(py, error))?;
