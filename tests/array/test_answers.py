@@ -123,6 +123,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     ),
     "einsum of lengths": lambda m, v, **_: weft.einsum("ij,j", m, v),
     "einsum twice": lambda m, **_: weft.einsum("ij->ii", m),
+    "angle": lambda v, m, **_: (weft.angle(v), weft.angle(m, deg=True)),
     "round": lambda v, m, **_: (weft.round(v, 1), weft.round(m, -1)),
     "isclose": lambda v, m, **_: (weft.isclose(v, v[::-1]), weft.isclose(m, 1), weft.isclose(v, v, equal_nan=True)),
     "isclose of shapes": lambda v, m, **_: weft.isclose(v, m),
@@ -171,7 +172,7 @@ def test_an_answer_is_what_the_op_gives(name: str, monkeypatch: pytest.MonkeyPat
 GRADIENTS: dict[str, Callable[[Any], Any]] = {
     "sort": weft.sort,
     "take": lambda x: weft.take(x, weft.asarray([3, 0, 3])),
-    "cumsum": lambda x: weft.cumsum(x),
+    "cumsum": weft.cumsum,
     "einsum": lambda x: weft.einsum("i,j->ij", x, x),
     "diff": weft.diff,
     "trace": lambda x: weft.trace(x.reshape(3, 2)),
@@ -257,7 +258,7 @@ def test_a_users_function_is_called_once_for_each_slice() -> None:
 
 def test_what_computes_an_op_later_takes_the_answers_place() -> None:
     name = "test_answered"
-    op = weft.ops.register_op(name, infer=weft.ops.like_first)(lambda out, x: np.copyto(out, x))
+    op = weft.ops.register_op(name, infer=weft.ops.like_first)(np.copyto)
     for key, function in (("push", lambda *_: False), ("infer", weft.ops.like_first), ("compute:cpu", operator.pos)):
         op.answer = operator.neg
         op.set_attribute(key, function, 11)
@@ -269,8 +270,6 @@ def test_values_from_numpy_are_copied() -> None:
     for given in (base, base[::2, 1:], base.T, base[1], base[:0], base[2, 3], base.astype(">f8"), base[0, ::-1]):
         x = weft.asarray(given)
         expected = np.array(given, "f8")
-        if given.size:
-            given = given.copy()
         assert (x.dtype, x.shape) == (np.dtype("f8"), expected.shape)
         np.testing.assert_array_equal(x.numpy(), expected)
         x += 1

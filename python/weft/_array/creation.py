@@ -116,8 +116,8 @@ def asarray(
     if copy is False and isinstance(obj, bool | int | float | complex | list | tuple):
         raise ArgumentValueError("unable to avoid a copy: Python numbers and sequences have no memory to share")
     own = copy is not False
-    if dtype is None and device is None and own and obj.__class__ is np.ndarray:
-        found = fresh_copy(obj, engine or engine_of())
+    if dtype is None and device is None and own and type(cast("Any", obj)) is np.ndarray:
+        found = fresh_copy(cast("Any", obj), engine or engine_of())
         if found is not None:
             return found
     return place(wrap(host_array(obj, wanted, copy=own), engine or engine_of(), own=own), where)

@@ -77,9 +77,10 @@ def call(
     opened = 0
     try:
         if op.ufunc is None:
-            if op.answer is not None and (found := answer_here(op, arrays, attributes)) is not None:
-                return found
-        elif not attributes and (made := _shortly(op, arrays)) is not None:
+            made = None if op.answer is None else answer_here(op, arrays, attributes)
+        else:
+            made = None if attributes else _shortly(op, arrays)
+        if made is not None:
             return made
         opened = tape_opens(arrays)
         if opened and (op.mutates or (attributes and op.ufunc is not None and attributes.get("where") is not None)):

@@ -9,6 +9,7 @@ import numpy as np
 from weft._array.devices import device_of, place
 from weft._array.here import USUAL
 from weft._array.operands import as_array, engine_of, listed, values
+from weft._array.symbolic import is_symbol
 from weft._core import NDArray, values_here, wrap
 from weft._tape.hearing import hear_nothing
 from weft.errors import ArgumentValueError
@@ -59,6 +60,8 @@ def eager(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any: 
     engine = engine_of(*arrays)
     found = tuple([x if x.__class__ is NDArray else as_array(x, engine=engine) for x in arrays])
     for x in found:
+        if is_symbol(x) or x._elsewhere:
+            return eager_once(name, func, *found, **kw)
         x.wait_to_read()
     if func in _EXACT:
         made = values_here(func, name, found, USUAL, kw)

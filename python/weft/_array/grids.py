@@ -55,7 +55,7 @@ class Joining:
 
     def __getitem__(self, key: Any) -> NDArray:  # noqa: ANN401 - whatever is written
         """Return what is written, joined."""
-        items = listed(key)
+        items: tuple[Any, ...] = listed(key)
         axis, ndim, place = self._how
         if items and isinstance(items[0], str):
             axis, ndim, place = self._told(items[0])
@@ -66,7 +66,7 @@ class Joining:
         for item in items:
             if isinstance(item, str):
                 raise ArgumentValueError(f"{self!r} takes {item!r} before all arrays alone")
-            if isinstance(item, slice):
+            if item.__class__ is slice:
                 part = _range(item, engine)
                 seen = part if part.ndim >= ndim else _raised(part, ndim)
                 parts.append(seen if place == -1 or ndim == 1 else swapaxes(seen, -1, place))
@@ -93,7 +93,7 @@ class Joining:
         return axis, ndim, place
 
 
-def _range(key: slice, engine: Engine) -> NDArray:
+def _range(key: Any, engine: Engine) -> NDArray:  # noqa: ANN401 - a slice
     """Return the numbers that a slice stands for."""
     start, step = 0 if key.start is None else key.start, 1 if key.step is None else key.step
     if key.stop is None:
@@ -150,16 +150,16 @@ class Grid:
     def __getitem__(self, key: Any) -> Any:  # noqa: ANN401 - one slice or several; one array or several
         """Return the grid of the slices."""
         for each in listed(key):
-            if not isinstance(each, slice) or each.stop is None:
+            if each.__class__ is not slice or each.stop is None:
                 raise ArgumentTypeError(f"{self!r} takes slices with an end, not {each!r}")
-        found = self._theirs[tuple(map(_of_numbers, key)) if isinstance(key, tuple) else _of_numbers(key)]
+        found: Any = self._theirs[tuple(map(_of_numbers, listed(key))) if key.__class__ is tuple else _of_numbers(key)]
         engine = get_engine()
-        if isinstance(found, tuple):
-            return tuple(wrap(np.array(each), engine, own=True) for each in found)
+        if found.__class__ is tuple:
+            return tuple([wrap(np.array(each), engine, own=True) for each in found])
         return wrap(np.array(found), engine, own=True)
 
 
-def _of_numbers(key: slice) -> slice:
+def _of_numbers(key: Any) -> Any:  # noqa: ANN401 - a slice
     """Return a slice of numbers where ends are arrays, for which this waits."""
     return slice(*(None if each is None else number_of(each) for each in (key.start, key.stop, key.step)))
 

@@ -10,7 +10,9 @@ from weft._array.calls import Elements, one
 from weft._array.eager import eager_once
 from weft._array.here import answers
 from weft._array.operands import as_array, engine_of, values
-from weft._array.shapes import as_shape
+from weft._array.rules import as_dtype
+from weft._array.shapes import as_index, as_shape
+from weft._array.spacing import arange
 from weft._array.views import view
 from weft._core import NDArray, beside, copy_elements, tape_hears, wrap
 from weft._default import get_engine
@@ -21,10 +23,21 @@ from weft.ops import Aval, register_op
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy.typing as npt
+
     from weft._array.operands import ArrayLike
     from weft._array.shapes import AnyShape, Shape
 
-__all__ = ["apply_along_axis", "ix_", "meshgrid", "tril_indices", "triu_indices", "unravel_index"]
+__all__ = [
+    "apply_along_axis",
+    "diag_indices",
+    "indices",
+    "ix_",
+    "meshgrid",
+    "tril_indices",
+    "triu_indices",
+    "unravel_index",
+]
 
 _INDEX = np.dtype(np.int64)
 
@@ -106,6 +119,35 @@ def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy") -> list[N
         copy_elements(grid, view(x, shape, strides))
         grids.append(grid)
     return grids
+
+
+def indices(dimensions: AnyShape, dtype: npt.DTypeLike | None = None, *, sparse: bool = False) -> Any:  # noqa: ANN401 - an array or a tuple
+    """Return the positions along each axis of all elements of a shape: one array, or with `sparse` several that broadcast.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.indices((2, 3))[0]
+    NDArray([[0, 0, 0],
+             [1, 1, 1]])
+    """
+    wanted = _INDEX if dtype is None else as_dtype(dtype)
+    make: Any = np.indices  # whose overloads know no flag that is passed on
+    engine = get_engine()
+    found: Any = make(as_shape(dimensions), wanted, sparse=sparse)
+    return tuple([wrap(each, engine, own=True) for each in found]) if sparse else wrap(found, engine, own=True)
+
+
+def diag_indices(n: SupportsIndex, ndim: int = 2) -> tuple[NDArray, ...]:
+    """Return the positions on each axis of the main diagonal of an array whose axes have the length `n`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.eye(3)[weft.diag_indices(3)]
+    NDArray([1., 1., 1.])
+    """
+    return (arange(as_index(n, "n")),) * ndim
 
 
 def tril_indices(n: SupportsIndex, k: SupportsIndex = 0, m: SupportsIndex | None = None) -> tuple[NDArray, NDArray]:

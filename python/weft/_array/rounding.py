@@ -20,7 +20,7 @@ from weft.ops import get_op, register_op
 if TYPE_CHECKING:
     from weft._array.operands import ArrayLike, Operand
 
-__all__ = ["clip", "isclose", "nan_to_num", "round"]
+__all__ = ["around", "clip", "isclose", "nan_to_num", "round"]
 
 
 #: Powers of ten up to this one are exact in float64.
@@ -208,6 +208,9 @@ def round(x: ArrayLike, /, decimals: SupportsIndex = 0, out: NDArray | None = No
     if x.dtype.kind == "b":
         raise ArgumentTypeError("round() takes no array of dtype bool")
     return one(_round, x, decimals=places, out=out)
+
+
+around = round
 
 
 def isclose(

@@ -79,9 +79,10 @@ def arange(
     >>> weft.arange(1, 10, 3)
     NDArray([1, 4, 7])
     """
-    given = (0, start, step) if stop is None else (start, stop, step)
-    if device is None and (short := fresh_range(*given, dtype, engine or get_engine())) is not None:
+    first, last = (0, start) if stop is None else (start, stop)
+    if device is None and (short := fresh_range(first, last, step, dtype, engine or get_engine())) is not None:
         return short
+    given = (first, last, step)
     numbers = [number_of(x) for x in given]
     if any(isinstance(x, complex) for x in numbers):
         raise ArgumentTypeError(f"arange() takes real numbers, not {numbers}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from weft._array.calls import one
+from weft._array.creation import ones
 from weft._array.devices import as_device, new
 from weft._array.filling import fill
 from weft._array.here import answers
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from weft._core import Engine, NDArray
     from weft.ops import Op
 
-__all__ = ["eye", "identity", "tril", "triu"]
+__all__ = ["eye", "identity", "tri", "tril", "triu"]
 
 
 #: Elements up to which a call is worth a way of its own.
@@ -179,6 +180,23 @@ def tril(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:
              [1., 1.]])
     """
     return one(_tril, as_array(x), k=as_index(k, "k"))
+
+
+def tri(
+    n: SupportsIndex, m: SupportsIndex | None = None, /, k: SupportsIndex = 0, dtype: npt.DTypeLike | None = None
+) -> NDArray:
+    """Return a matrix of `n` rows and `m` columns with ones on a diagonal and below it, and zeros above.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.tri(2, 3, dtype=int)
+    NDArray([[1, 0, 0],
+             [1, 1, 0]])
+    """
+    rows = as_index(n, "n")
+    columns = rows if m is None else as_index(m, "m")
+    return tril(ones((max(rows, 0), max(columns, 0)), dtype), k)
 
 
 def triu(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:

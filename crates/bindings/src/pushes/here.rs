@@ -283,8 +283,7 @@ pub(crate) fn values_here<'py>(
     several.get_type().call_method1(intern!(func.py(), "_make"), (arrays,)).map(Some) // of a named tuple's class
 }
 
-/// A new array of what an op [answers](crate::pushes) for these operands at this moment, of which the tape is told; None if it is to be
-/// pushed.
+/// A new array of what an op answers for these operands at this moment, of which the tape is told; None if it is to be pushed.
 #[pyfunction]
 pub(crate) fn answer_here<'py>(
     op: &Bound<'py, PyAny>,

@@ -70,8 +70,8 @@ pub(crate) fn view<'py>(
     }
     let storage = Arc::clone(buffer.storage().map_err(|error| raised(py, error))?);
     let start = storage.start().map_err(|cause| PyMemoryError::new_err(cause.to_string()))?;
-    let _buffer = (lasting == Lasting::Always).then(|| Arc::clone(buffer));
-    let memory = Bound::new(py, Memory { storage, readonly: buffer.is_readonly(), _buffer })?;
+    let kept = (lasting == Lasting::Always).then(|| Arc::clone(buffer));
+    let memory = Bound::new(py, Memory { storage, readonly: buffer.is_readonly(), _buffer: kept })?;
     let writable = !readonly && !buffer.is_readonly();
     let start = start.wrapping_add(layout.offset);
     // SAFETY: the elements lie inside the storage, which `memory` holds.

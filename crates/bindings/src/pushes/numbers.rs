@@ -45,15 +45,13 @@ impl Number {
         }
     }
 
-    /// As an element, if it is in range and changes its kind in no way that NumPy would speak of.
+    /// As an element, if it is in range: of what overflows NumPy may warn.
     fn bytes(self, dtype: DType) -> Option<[u8; 16]> {
-        let scalar = match self {
+        match self {
             Self::Whole(whole) => Scalar::Int(whole),
             Self::Real(real) => Scalar::Float(real),
-        };
-        #[allow(clippy::cast_possible_truncation)] // what overflows goes the long way
-        let lost = dtype == DType::Float32 && self.real().is_finite() && (self.real() as f32).is_infinite();
-        if lost { None } else { scalar.bytes(dtype) }
+        }
+        .bytes(dtype)
     }
 }
 
@@ -70,16 +68,16 @@ fn made(py: Python<'_>, shape: &[usize], dtype: DType, engine: &Engine) -> PyRes
 }
 
 /// How many numbers a range has; None if that is no number that there can be.
-fn length(start: Number, stop: Number, step: Number) -> Option<usize> {
-    let extent = match (start, stop) {
-        (Number::Whole(start), Number::Whole(stop)) => {
-            let extent = stop - start;
+fn length(start: Number, end: Number, step: Number) -> Option<usize> {
+    let extent = match (start, end) {
+        (Number::Whole(start), Number::Whole(end)) => {
+            let extent = end - start;
             if extent.unsigned_abs() >= EXACT.unsigned_abs() {
                 return None;
             }
             Number::Whole(extent).real()
         }
-        _ => stop.real() - start.real(),
+        _ => end.real() - start.real(),
     };
     let count = (extent / step.real()).ceil();
     let underflows = count == 0.0 && extent != 0.0; // there may be an element all the same
@@ -94,16 +92,16 @@ fn length(start: Number, stop: Number, step: Number) -> Option<usize> {
 #[pyfunction]
 pub(crate) fn fresh_range(
     start: &Bound<'_, PyAny>,
-    stop: &Bound<'_, PyAny>,
+    end: &Bound<'_, PyAny>,
     step: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
     engine: &Bound<'_, Engine>,
 ) -> PyResult<Option<NDArray>> {
     let py = engine.py();
-    let (Some(start), Some(stop), Some(step)) = (Number::of(start), Number::of(stop), Number::of(step)) else {
+    let (Some(start), Some(end), Some(step)) = (Number::of(start), Number::of(end), Number::of(step)) else {
         return Ok(None);
     };
-    let whole = [start, stop, step].iter().all(|number| matches!(number, Number::Whole(_)));
+    let whole = [start, end, step].iter().all(|number| matches!(number, Number::Whole(_)));
     let dtype = match dtype {
         None => Some(if whole { DType::Int64 } else { DType::Float64 }),
         Some(dtype) => dtypes::known_as(dtype)?,
@@ -114,7 +112,7 @@ pub(crate) fn fresh_range(
         _ => whole,
     };
     let Some(dtype) = dtype.filter(is_usual) else { return Ok(None) };
-    let Some(count) = length(start, stop, step) else { return Ok(None) };
+    let Some(count) = length(start, end, step) else { return Ok(None) };
     let firsts = [start, start.plus(step)].map(|number| number.bytes(dtype));
     let ([Some(first), Some(second)], Some(functions)) = (firsts, numpy::functions_of(py, dtype)?) else {
         return Ok(None);
@@ -137,20 +135,20 @@ pub(crate) fn fresh_range(
 #[pyfunction]
 pub(crate) fn fresh_spaced(
     start: &Bound<'_, PyAny>,
-    stop: &Bound<'_, PyAny>,
+    end: &Bound<'_, PyAny>,
     count: usize,
     endpoint: bool,
     dtype: Option<&Bound<'_, PyAny>>,
     engine: &Bound<'_, Engine>,
 ) -> PyResult<Option<NDArray>> {
-    let (Some(start), Some(stop)) = (Number::of(start), Number::of(stop)) else { return Ok(None) };
+    let (Some(start), Some(end)) = (Number::of(start), Number::of(end)) else { return Ok(None) };
     let dtype = dtype.map_or(Ok(Some(DType::Float64)), dtypes::known_as)?;
     let Some(dtype) = dtype.filter(|dtype| matches!(dtype, DType::Float32 | DType::Float64)) else { return Ok(None) };
-    let (start, stop) = (start.real(), stop.real());
+    let (start, end) = (start.real(), end.real());
     let Some((array, target)) = made(engine.py(), &[count], dtype, engine.get())? else { return Ok(None) };
     #[allow(clippy::cast_precision_loss)] // there is none: it is small
     let parts = if endpoint { count.saturating_sub(1) } else { count } as f64;
-    let extent = stop - start;
+    let (extent, size) = (end - start, dtype.size());
     let step = extent / parts;
     for at in 0..count {
         #[allow(clippy::cast_precision_loss)] // as above
@@ -161,16 +159,10 @@ pub(crate) fn fresh_spaced(
             () if step == 0.0 => place / parts * extent,
             () => place * step,
         };
-        let value = if endpoint && count > 1 && at == count - 1 { stop } else { along + start };
-        // SAFETY: so many elements of the dtype fit, on their boundaries, and nobody else knows them.
-        unsafe {
-            if dtype == DType::Float64 {
-                target.cast::<f64>().add(at).write_unaligned(value);
-            } else {
-                #[allow(clippy::cast_possible_truncation)] // as a cast does
-                target.cast::<f32>().add(at).write_unaligned(value as f32);
-            }
-        }
+        let value = if endpoint && count > 1 && at == count - 1 { end } else { along + start };
+        let Some(element) = Number::Real(value).bytes(dtype) else { return Ok(None) };
+        // SAFETY: so many elements fit, and nobody else knows them.
+        unsafe { target.add(at * size).copy_from_nonoverlapping(element.as_ptr(), size) };
     }
     Ok(Some(NDArray::new(array, engine.clone().unbind())))
 }
