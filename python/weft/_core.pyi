@@ -59,6 +59,7 @@ __all__ = [
     "_overwrite",
     "_read",
     "all_ops",
+    "answer_here",
     "bare",
     "beside",
     "cache_cuda_loop",
@@ -86,14 +87,18 @@ __all__ = [
     "forget_loops",
     "format_value",
     "fresh_cast",
+    "fresh_copy",
+    "fresh_diagonal",
     "fresh_elements",
     "fresh_filled",
     "fresh_join",
     "fresh_product",
+    "fresh_range",
     "fresh_reduction",
     "fresh_roll",
     "fresh_rows",
     "fresh_search",
+    "fresh_spaced",
     "fresh_unary",
     "graph_apply_pass",
     "graph_calls",
@@ -169,6 +174,7 @@ __all__ = [
     "tape_surroundings",
     "tape_walk",
     "unrecorded",
+    "values_here",
     "whole",
     "wrap",
 ]
@@ -879,22 +885,32 @@ def push_compute(
 def change_here(
     func: Callable[..., object], x: NDArray, inputs: tuple[NDArray, ...], name: str, limit: int
 ) -> bool: ...
+def answer_here(op: object, operands: tuple[object, ...], attributes: dict[str, Any]) -> NDArray | None: ...
+def values_here(
+    func: Callable[..., object], name: str, operands: tuple[object, ...], limit: int, attributes: dict[str, Any]
+) -> Any: ...  # noqa: ANN401 - an array, or a tuple of them
 def compute_here(
     func: Callable[..., object], outputs: tuple[NDArray, ...], inputs: tuple[NDArray, ...], name: str, limit: int
 ) -> bool: ...
 def copy_elements(output: NDArray, x: NDArray) -> None: ...
 def fresh_cast(loop: Loop, x: NDArray, op: object) -> NDArray | None: ...
+def fresh_copy(array: np.ndarray[Any, Any], engine: Engine) -> NDArray | None: ...
+def fresh_diagonal(rows: int, columns: int, diagonal: int, dtype: np.dtype[Any], engine: Engine) -> NDArray | None: ...
 def fresh_elements(
     loop: Loop, inputs: tuple[object, ...], op: object, given: tuple[object, ...] | None = None
 ) -> NDArray | None: ...
 def fresh_join(parts: tuple[object, ...], axis: object, stacked: bool, op: object) -> NDArray | None: ...
 def fresh_product(loop: Loop, a: NDArray, b: NDArray) -> NDArray | None: ...
+def fresh_range(start: object, end: object, step: object, dtype: object, engine: Engine) -> NDArray | None: ...
 def fresh_reduction(
     loop: Loop, x: NDArray, axis: object, keepdims: bool, op: object, *, mean: bool = False
 ) -> NDArray | None: ...
 def fresh_roll(x: NDArray, shift: object, axis: object, op: object) -> NDArray | None: ...
 def fresh_rows(x: NDArray, key: NDArray, op: object) -> NDArray | None: ...
 def fresh_filled(loop: Loop, shape: object, value: complex, engine: Engine) -> NDArray | None: ...
+def fresh_spaced(
+    start: object, end: object, count: int, endpoint: bool, dtype: object, engine: Engine
+) -> NDArray | None: ...
 def fresh_unary(loops: list[Loop | None], x: NDArray, op: object) -> NDArray | None: ...
 def fresh_search(x: NDArray, axis: object, largest: bool) -> NDArray | None: ...
 def push_join(output: NDArray, parts: tuple[NDArray, ...], axis: int, stacked: bool) -> bool: ...

@@ -107,6 +107,8 @@ class Op:
     __slots__ = (
         "_entry",
         "aliases",
+        "answer",
+        "answer_limit",
         "compute",
         "infer",
         "inplace",
@@ -149,6 +151,8 @@ class Op:
         self.level = level
         self.plans: dict[Any, Any] = {}  # the dispatcher's: inner loops by dtypes of operands
         self.loops: list[Loop | None] = [None] * _DTYPES  # the dispatcher's: of one operand, by its dtype's number
+        self.answer: Compute | None = None  # the dispatcher's: what returns the result for small arrays that are there
+        self.answer_limit = 0  # the dispatcher's: of how many bytes these are at most
         self.operator = False  # the dispatcher's: whether an operator is this op
         self.replaced: frozenset[str] = frozenset()  # kinds of devices that compute as was set later
         self.reads: int | tuple[int, ...] | None = (
@@ -221,7 +225,9 @@ class Op:
         if key.startswith("compute:"):
             self._replace(key.removeprefix("compute:"), value, level)
         elif key == "infer":
-            self.infer = value
+            self.infer, self.answer = value, None
+        elif key == "push":
+            self.answer = None
         elif key == "gradient_reads":
             self.reads = value
         elif key == "gradient_refused":
@@ -237,6 +243,8 @@ class Op:
         if faster is not None:
             self._entry.remove_attribute(faster, level)
         self.compute[kind] = compute
+        if kind == "cpu":
+            self.answer = None
         self.replaced |= {kind}
         forget(self, kind)
 

@@ -34,21 +34,49 @@ def test_a_name_that_only_numpy_has() -> None:
 
 
 def test_what_to_write_for_a_name_of_numpys() -> None:
-    a, b, n, m = weft.arange(3), weft.ones(3), 2, 4
-    names = {"weft": weft, "a": a, "b": b, "n": n, "m": m}
-
-    def written(name: str) -> Any:
-        with pytest.raises(AttributeError, match=f"no attribute '{name}': write ") as told:
-            getattr(weft, name)
-        return eval(str(told.value).partition("write ")[2], names)
-
-    np.testing.assert_array_equal(written("mgrid").numpy(), np.mgrid[:n, :m])
-    for ours, theirs in zip(written("ogrid"), np.ogrid[:n, :m], strict=True):
-        np.testing.assert_array_equal(ours.numpy(), theirs)
-    np.testing.assert_array_equal(written("r_").numpy(), np.r_[a.numpy(), b.numpy()])
-    np.testing.assert_array_equal(written("c_").numpy(), np.c_[a.numpy(), b.numpy()])
     with pytest.raises(AttributeError, match=r"'vectorize': write the function with operators and weft\.where"):
         weft.vectorize  # noqa: B018
+
+
+@pytest.mark.parametrize("dtype", ["?", "i4", "f2", "f8", "c16"])
+def test_functions_that_scripts_call(dtype: str) -> None:
+    a = np.array([[0, 1, 2], [3, 0, 5]]).astype(dtype)
+    if a.dtype.kind in "fc":
+        a[0, 0], a[1, 1] = np.inf, -np.inf
+    if a.dtype.kind == "c":
+        a[1, 2] += 1j
+    x, mask = weft.asarray(a), a[0] != 0
+    for name in ("shape", "ndim", "size", "iscomplexobj", "isrealobj", "isreal", "iscomplex"):
+        np.testing.assert_array_equal(getattr(weft, name)(x), getattr(np, name)(a), name)
+    for name in ("isposinf", "isneginf"):
+        if dtype[0] == "c":
+            with pytest.raises(TypeError, match=f"{name}.*complex128"):
+                getattr(weft, name)(x)
+        else:
+            np.testing.assert_array_equal(getattr(weft, name)(x), getattr(np, name)(a), name)
+    assert weft.size(x, 1) == np.size(a, 1)
+    np.testing.assert_array_equal(weft.extract(x, x), np.extract(a, a))
+    for axis in (None, 1, -1):
+        np.testing.assert_array_equal(weft.compress(mask, x, axis), np.compress(mask, a, axis))
+    np.testing.assert_array_equal(weft.compress(weft.asarray([True]), x, axis=0), np.compress([True], a, axis=0))
+    for other in (a, a[:1], a[:, :2], a[0]):
+        assert bool(weft.array_equiv(x, other)) == np.array_equiv(a, other)
+    if dtype != "?":
+        np.testing.assert_array_equal(weft.around(x, 1), np.around(a, 1))
+    for shape in ((3,), (2, 4), (3, 2, -1), (0, 0, 1), (-1, 2)):
+        np.testing.assert_array_equal(weft.tri(*shape, dtype=dtype), np.tri(*shape, dtype=dtype))
+
+
+def test_positions_that_scripts_ask_for() -> None:
+    for shape in ((2, 3), (4,), (), (0, 2)):
+        np.testing.assert_array_equal(weft.indices(shape), np.indices(shape))
+        assert weft.indices(shape, "f4").dtype == np.float32
+        for ours, theirs in zip(weft.indices(shape, sparse=True), np.indices(shape, sparse=True), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+    for ours, theirs in zip(weft.diag_indices(3, 3), np.diag_indices(3, 3), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    with pytest.raises(weft.errors.ArgumentValueError, match="1-d"):
+        weft.compress([[True]], [1])
 
 
 @pytest.mark.parametrize("name", ["backward", "detach", "grad", "requires_grad_", "zero_grad"])

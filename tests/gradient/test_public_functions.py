@@ -30,7 +30,7 @@ OTHER = {
     "get_engine", "gpu", "grad", "iinfo", "isdtype", "jvp", "load", "load_ipython_extension", "memory_stats", "memory_trim", "program",
     "progress", "promote_types", "register_op", "result_type", "save", "savez", "savez_compressed", "set_engine", "task", "trace", "value_and_grad", "vjp", "wait",
     "wait_all", "wait_async", "digitize", "searchsorted", "variable_of", "fromfile", "frombuffer", "fromstring", "set_printoptions", "get_printoptions", "eye", "identity", "empty", "ones", "zeros",
-    "tri", "tril_indices", "triu_indices", "diag_indices", "fft.fftfreq", "fft.rfftfreq", "iterable", "shape", "ndim", "size", "isscalar",
+    "tri", "indices", "tril_indices", "triu_indices", "diag_indices", "fft.fftfreq", "fft.rfftfreq", "iterable", "shape", "ndim", "size", "isscalar",
     "random", "scan", "cond", "unravel_index", "array_repr", "array_str", "array2string", "may_share_memory", "shares_memory",
 }  # fmt: skip
 #: Results that are the same whatever the numbers are.

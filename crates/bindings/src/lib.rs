@@ -95,10 +95,11 @@ mod _core {
     use super::pushes::tasks::TaskGraph;
     #[pymodule_export]
     use super::pushes::{
-        Kernel, Loop, Memory, Operator, beside, cache_loop, change_here, compute_here, copy_elements, empty,
-        forget_loops, fresh_cast, fresh_elements, fresh_filled, fresh_join, fresh_product, fresh_reduction, fresh_roll,
-        fresh_rows, fresh_search, fresh_unary, memory_stats, memory_trim, open_onednn, push_compute, push_join,
-        push_roll, push_search, set_dispatch, wrap,
+        Kernel, Loop, Memory, Operator, answer_here, beside, cache_loop, change_here, compute_here, copy_elements,
+        empty, forget_loops, fresh_cast, fresh_copy, fresh_diagonal, fresh_elements, fresh_filled, fresh_join,
+        fresh_product, fresh_range, fresh_reduction, fresh_roll, fresh_rows, fresh_search, fresh_spaced, fresh_unary,
+        memory_stats, memory_trim, open_onednn, push_compute, push_join, push_roll, push_search, set_dispatch,
+        values_here, wrap,
     };
     #[pymodule_export]
     use super::pushes::{

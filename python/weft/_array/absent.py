@@ -10,10 +10,6 @@ __all__ = ["INSTEAD", "INSTEAD_OF_METHODS", "Absent", "hint_for", "present"]
 
 #: Where NumPy's own would wait for the arrays, or gives NumPy's back.
 INSTEAD = {
-    "c_": "weft.column_stack([a, b])",
-    "mgrid": "weft.stack(weft.meshgrid(weft.arange(n), weft.arange(m), indexing='ij'))",
-    "ogrid": "weft.ix_(weft.arange(n), weft.arange(m))",
-    "r_": "weft.concatenate([a, b])",
     "vectorize": "the function with operators and weft.where on whole arrays",
 }
 

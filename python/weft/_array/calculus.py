@@ -8,6 +8,7 @@ import numpy as np
 
 from weft._array.calls import Elements, one
 from weft._array.cumulative import diff
+from weft._array.here import answers
 from weft._array.manipulation import reshape
 from weft._array.operands import as_array
 from weft._array.reductions import sum as total
@@ -40,6 +41,15 @@ def _infer_interp(x: Aval, xp: Aval, fp: Aval, **_: object) -> Aval:
 @register_op("interp", infer=_infer_interp)
 def _interp(out: Elements, x: Elements, xp: Elements, fp: Elements, **options: Any) -> None:  # noqa: ANN401 - NumPy's
     np.copyto(out, _interpolated(x, xp, fp, **options))
+
+
+def _answer_interp(x: Elements, xp: Elements, fp: Elements, **options: Any) -> Elements:  # noqa: ANN401 - NumPy's
+    if xp.ndim != 1:
+        raise ArgumentValueError("interp() takes points of one axis")
+    return _interpolated(x, xp, fp, **options)
+
+
+answers(_interp, _answer_interp)
 
 
 def interp(

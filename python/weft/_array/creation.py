@@ -18,10 +18,11 @@ from weft._array.dtypes import astype
 from weft._array.filling import fill, filling_loop
 from weft._array.operands import ArrayLike, as_array, engine_of, host_array
 from weft._array.rules import as_dtype, scalar_dtype
+from weft._array.scalars import element
 from weft._array.shapes import as_index, as_shape
 from weft._array.symbolic import compose, is_symbol
 from weft._array.views import view
-from weft._core import NDArray, fresh_filled, tape_hears, wrap
+from weft._core import NDArray, fresh_copy, fresh_filled, tape_hears, wrap
 from weft.errors import ArgumentValueError
 from weft.ops import get_op
 
@@ -115,6 +116,10 @@ def asarray(
     if copy is False and isinstance(obj, bool | int | float | complex | list | tuple):
         raise ArgumentValueError("unable to avoid a copy: Python numbers and sequences have no memory to share")
     own = copy is not False
+    if dtype is None and device is None and own and type(cast("Any", obj)) is np.ndarray:
+        found = fresh_copy(cast("Any", obj), engine or engine_of())
+        if found is not None:
+            return found
     return place(wrap(host_array(obj, wanted, copy=own), engine or engine_of(), own=own), where)
 
 
@@ -253,6 +258,11 @@ def full(
     >>> weft.full(3, 7)
     NDArray([7, 7, 7])
     """
+    if device is None and fill_value.__class__ in _NUMBERS:
+        wanted = scalar_dtype(fill_value.__class__) if dtype is None else as_dtype(dtype)
+        made = _filled(shape, element(fill_value, wanted), engine, wanted)
+        if made is not None:
+            return made
     owner = engine or engine_of(fill_value)
     where = as_device(device)
     scalar = isinstance(fill_value, bool | int | float | complex) and not isinstance(fill_value, np.generic)
@@ -297,9 +307,10 @@ def ones(
     return full(shape, 1, _FLOAT if dtype is None else dtype, device=device, engine=engine)
 
 
-def _filled(shape: AnyShape, value: float, engine: Engine | None) -> NDArray | None:
-    """Return an array of float64 by the shortest way; None where a shape is to be read, or this thread records."""
-    return fresh_filled(filling_loop(_FLOAT), shape, value, engine or engine_of())
+def _filled(shape: AnyShape, value: complex, engine: Engine | None, dtype: DType | None = None) -> NDArray | None:
+    """Return an array, of float64 by default, by the shortest way; None where a shape is to be read, or this thread records."""
+    dtype = dtype or _FLOAT
+    return fresh_filled(filling_loop(dtype), shape, not value if dtype.kind == "b" else value, engine or engine_of())
 
 
 def empty_like(x: ArrayLike, /, dtype: npt.DTypeLike | None = None, *, device: Where = None) -> NDArray:
@@ -332,7 +343,7 @@ def full_like(
         like = compose(get_op("zeros_like"), (x,), {})
         filled = like if fill_value == 0 else like + fill_value
         return filled if dtype is None else astype(filled, dtype, device=device)
-    where = device_of(x) if device is None else device
+    where = device if device is not None or x._device == 0 else device_of(x)
     return full(x.shape, fill_value, x.dtype if dtype is None else dtype, device=where, engine=x.engine)
 
 
@@ -374,3 +385,4 @@ def checked(shape: AnyShape, dtype: DType) -> tuple[tuple[int, ...], DType]:
 
 
 _FLOAT = np.dtype(np.float64)
+_NUMBERS = frozenset([bool, int, float, complex])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 import numpy as np
 
 from weft._array.calls import one
+from weft._array.here import answers
 from weft._array.joining import concat
 from weft._array.manipulation import broadcast_to, flattened, ravel
 from weft._array.operands import as_array
@@ -46,10 +47,24 @@ def _cumulative(ufunc: np.ufunc) -> Callable[..., None]:
     return compute
 
 
+def _answer_cumulative(op: Op, ufunc: np.ufunc) -> None:
+    def answer(x: Elements, *, axis: int, dtype: DType | None = None, include_initial: bool = False) -> Elements:
+        if include_initial:
+            raise ArgumentValueError("by `compute` alone")
+        found: Elements = ufunc.accumulate(x, axis=axis, dtype=total_dtype(x.dtype, dtype))
+        return found
+
+    answers(op, answer)
+
+
 _CUMULATIVE_SUM = register_op("cumulative_sum", infer=_infer_cumulative, aliases=("cumsum",))(_cumulative(np.add))
 _CUMULATIVE_PROD = register_op("cumulative_prod", infer=_infer_cumulative, aliases=("cumprod",))(
     _cumulative(np.multiply)
 )
+
+
+_answer_cumulative(_CUMULATIVE_SUM, np.add)
+_answer_cumulative(_CUMULATIVE_PROD, np.multiply)
 
 
 def _infer_diff(x: Aval, *, n: int, axis: int) -> Aval:
@@ -64,6 +79,13 @@ def _diff(out: Elements, x: Elements, *, n: int, axis: int) -> None:
 
 
 _DIFF = register_op("diff", infer=_infer_diff)(_diff)
+
+
+def _answer_diff(x: Elements, *, n: int, axis: int) -> Elements:
+    return np.diff(x, n=n, axis=axis)
+
+
+answers(_DIFF, _answer_diff)
 
 
 def cumulative_sum(

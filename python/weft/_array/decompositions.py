@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from weft._array.here import answers
 from weft._array.reductions import ROOTED, loop_of, reduce_by_loop, root_of
 from weft._core import beside
 from weft.errors import ArgumentTypeError, ArgumentValueError
@@ -88,6 +89,13 @@ def inv(out: Elements, x: Elements) -> None:
     out[...] = np.linalg.inv(x)
 
 
+def _answer_inv(x: Elements) -> Elements:
+    return np.linalg.inv(x)
+
+
+answers(inv, _answer_inv)
+
+
 def _infer_det(x: Aval) -> Aval:
     return Aval(_square("det", x)[0], _floating(x.dtype))
 
@@ -95,6 +103,13 @@ def _infer_det(x: Aval) -> Aval:
 @register_op("linalg.det", infer=_infer_det)
 def det(out: Elements, x: Elements) -> None:
     out[...] = np.linalg.det(x)
+
+
+def _answer_det(x: Elements) -> object:
+    return np.linalg.det(x)
+
+
+answers(det, _answer_det)
 
 
 def _infer_slogdet(x: Aval) -> tuple[Aval, Aval]:
@@ -199,6 +214,13 @@ def _infer_solve(x1: Aval, x2: Aval) -> Aval:
 @register_op("linalg.solve", infer=_infer_solve)
 def solve(out: Elements, x1: Elements, x2: Elements) -> None:
     out[...] = np.linalg.solve(x1, x2)
+
+
+def _answer_solve(x1: Elements, x2: Elements) -> Elements:
+    return np.linalg.solve(x1, x2)
+
+
+answers(solve, _answer_solve)
 
 
 def _tolerance(stack: Shape, rtol: tuple[Aval, ...]) -> None:

@@ -20,7 +20,7 @@ from weft._array import door, operands, places, plans
 from weft._array.copies import copy_cast
 from weft._array.rules import Aval, avals_of, broadcast_shapes, scalar_dtype
 from weft._array.symbolic import Composing, compose
-from weft._core import NDArray, beside, fresh_elements, tape_hears, tape_note_fresh, tape_opens, tape_pause
+from weft._core import NDArray, answer_here, beside, fresh_elements, tape_hears, tape_note_fresh, tape_opens, tape_pause
 from weft._tape.hearing import hear
 from weft.errors import ArgumentTypeError, ArgumentValueError, WeftError
 
@@ -76,7 +76,11 @@ def call(
         return _written(op, arrays, out, attributes, engine)
     opened = 0
     try:
-        if op.ufunc is not None and not attributes and (made := _shortly(op, arrays)) is not None:
+        if op.ufunc is None:
+            made = None if op.answer is None else answer_here(op, arrays, attributes)
+        else:
+            made = None if attributes else _shortly(op, arrays)
+        if made is not None:
             return made
         opened = tape_opens(arrays)
         if opened and (op.mutates or (attributes and op.ufunc is not None and attributes.get("where") is not None)):

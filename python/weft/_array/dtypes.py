@@ -14,6 +14,7 @@ import numpy as np
 
 from weft._array.copies import cast_loop, copy_cast
 from weft._array.devices import as_device, device_of, new
+from weft._array.filling import filling_loop
 from weft._array.operands import ArrayLike, as_array
 from weft._array.rules import Aval, as_dtype
 from weft._array.symbolic import compose, is_symbol
@@ -138,7 +139,7 @@ def astype(
     NDArray([ 1, -1], dtype=int8)
     """
     if x.__class__ is NDArray and device is None:
-        made = _cast(x, dtype)
+        made = _cast(x, dtype, copy=copy)
         if made is not None:
             return made
     array = as_array(x)
@@ -158,13 +159,18 @@ def astype(
     return result
 
 
-def _cast(x: NDArray, dtype: npt.DTypeLike) -> NDArray | None:
+def _cast(x: NDArray, dtype: npt.DTypeLike, *, copy: builtins.bool) -> NDArray | None:
     """Return the elements cast by a native loop, by the shortest way; None where there is more to be found out."""
     own, wanted = x.dtype, as_dtype(dtype)
-    if own is wanted or own.kind == "c":
-        return None
-    loop = cast_loop(own, wanted)
+    if own is wanted:  # a few elements are copied by the loop that gives back what it is given
+        loop = filling_loop(own) if copy and x.size <= _FEW and own.kind != "b" else None
+    else:
+        loop = None if own.kind == "c" else cast_loop(own, wanted)
     return None if loop is None else fresh_cast(loop, x, _astype)
+
+
+#: Elements up to which a copy is worth a way of its own.
+_FEW = 1 << 9
 
 
 def _astype_rule(x: Aval, *, dtype: DType) -> Aval:

@@ -7,23 +7,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array.devices import device_of, place
+from weft._array.here import USUAL
 from weft._array.operands import as_array, engine_of, listed, values
-from weft._core import wrap
+from weft._array.symbolic import is_symbol
+from weft._core import NDArray, values_here, wrap
 from weft._tape.hearing import hear_nothing
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft._core import NDArray
+__all__ = ["eager", "eager_once"]
 
-__all__ = ["eager"]
+#: Functions that set no flags of floating-point numbers.
+_EXACT = frozenset([np.nonzero, np.argwhere, np.bincount])
 
 
 def eager(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `func`
-    """Wait for `arrays`, call NumPy's `func` on read-only views of them, and wrap the results.
+    """Wait for `arrays`, call NumPy's `func` on them, and return the results as arrays.
 
-    For results whose shape depends on values.
+    For results whose shape depends on values. Small arrays are copied; of others `func` gets read-only views. Where it
+    raises for copies it is called again.
 
     Parameters
     ----------
@@ -54,6 +58,30 @@ def eager(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any: 
     NDArray([1, 2])
     """
     engine = engine_of(*arrays)
+    found = tuple([x if x.__class__ is NDArray else as_array(x, engine=engine) for x in arrays])
+    for x in found:
+        if is_symbol(x) or x._elsewhere:
+            return eager_once(name, func, *found, **kw)
+        x.wait_to_read()
+    if func in _EXACT:
+        made = values_here(func, name, found, USUAL, kw)
+    else:
+        with np.errstate(all="ignore"):
+            made = values_here(func, name, found, USUAL, kw)
+    return eager_once(name, func, *found, **kw) if made is None else made
+
+
+def eager_once(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `func`
+    """Do the same for a function that is called once, whatever comes of it, as a user's is.
+
+    Examples
+    --------
+    >>> import numpy, weft
+    >>> from weft._array.eager import eager_once
+    >>> eager_once("unique", numpy.unique, weft.asarray([2, 1, 2]))
+    NDArray([1, 2])
+    """
+    engine = engine_of(*arrays)
     found = [as_array(x, engine=engine) for x in arrays]
     where = device_of(found[0])
     if any(x._elsewhere for x in found):
@@ -69,7 +97,7 @@ def eager(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any: 
         array = np.asarray(value)
         if not array.flags.writeable or any(np.may_share_memory(array, each) for each in views):
             array = array.copy()
-        return place(wrap(array, engine), where)
+        return place(wrap(array, engine, own=True), where)
 
     several = listed(result)
     made = list(map(own, several))

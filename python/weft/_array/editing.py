@@ -11,9 +11,10 @@ from weft._array.indexing import set_item, take
 from weft._array.joining import concat
 from weft._array.manipulation import broadcast_to, moveaxis, ravel, reshape
 from weft._array.operands import as_array
+from weft._array.searching import flatnonzero
 from weft._array.shapes import axis_index, is_index
 from weft._core import beside
-from weft.errors import ArgumentIndexError, ArgumentTypeError
+from weft.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from weft._array.operands import ArrayLike
     from weft._core import NDArray
 
-__all__ = ["copy", "delete", "insert"]
+__all__ = ["compress", "copy", "delete", "extract", "insert"]
 
 
 def copy(x: ArrayLike, /) -> NDArray:
@@ -38,6 +39,35 @@ def copy(x: ArrayLike, /) -> NDArray:
     """
     x = as_array(x)
     return astype(x, x.dtype)
+
+
+def extract(condition: ArrayLike, x: ArrayLike, /) -> NDArray:
+    """Return the elements of the flattened array where a condition holds. Waits for the condition.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.extract([True, False, True], [1, 2, 3])
+    NDArray([1, 3])
+    """
+    x = as_array(x)
+    return take(ravel(x), flatnonzero(as_array(condition, x)))
+
+
+def compress(condition: ArrayLike, x: ArrayLike, /, axis: SupportsIndex | None = None) -> NDArray:
+    """Return the slices of an axis where a condition, of one axis, holds. Waits for the condition.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.compress([False, True], [[1, 2], [3, 4]], axis=0)
+    NDArray([[3, 4]])
+    """
+    x, at = _along(x, axis)
+    chosen = as_array(condition, x)
+    if chosen.ndim != 1:
+        raise ArgumentValueError(f"condition must be a 1-d array, got shape {chosen.shape}")
+    return take(x, flatnonzero(chosen), axis=at)
 
 
 def delete(x: ArrayLike, obj: slice | npt.ArrayLike, /, axis: SupportsIndex | None = None) -> NDArray:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array.calls import Elements, one
+from weft._array.here import answers
 from weft._array.operands import as_array
 from weft._core import NDArray
 from weft.errors import ArgumentValueError
@@ -82,6 +83,13 @@ def _infer_einsum(*arrays: Aval, subscripts: str, optimize: object = False) -> A
 @register_op("einsum", infer=_infer_einsum)
 def _einsum(out: Elements, *arrays: Elements, subscripts: str, optimize: Any = False) -> None:  # noqa: ANN401 - NumPy's
     np.einsum(subscripts, *arrays, out=out, optimize=optimize)
+
+
+def _answer_einsum(*arrays: Elements, subscripts: str, optimize: Any = False) -> object:  # noqa: ANN401 - NumPy's
+    return np.einsum(subscripts, *arrays, optimize=optimize)
+
+
+answers(_einsum, _answer_einsum)
 
 
 def einsum(

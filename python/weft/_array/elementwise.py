@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from weft._array.parts import angle, divmod, frexp, imag, modf, real  # noqa: A004 - the standard's names
-from weft._array.rounding import clip, isclose, nan_to_num, round  # noqa: A004 - the standard's names
+from weft._array.rounding import around, clip, isclose, nan_to_num, round  # noqa: A004 - the standard's names
 from weft._array.ufuncs import binary, unary
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "arctan",
     "arctan2",
     "arctanh",
+    "around",
     "asin",
     "asinh",
     "atan",

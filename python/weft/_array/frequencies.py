@@ -11,6 +11,7 @@ import numpy as np
 
 from weft._array.calls import one
 from weft._array.eager import eager
+from weft._array.here import answers
 from weft._array.moments import mean, mean_dtype
 from weft._array.operands import as_array
 from weft._array.shapes import Axis, Shape, axis_tuple, reduced_shape
@@ -35,6 +36,15 @@ def _infer_digitize(x: Aval, bins: Aval, *, right: bool) -> Aval:
 @register_op("digitize", infer=_infer_digitize)
 def _digitize(out: Elements, x: Elements, bins: Elements, *, right: bool) -> None:
     np.copyto(out, np.digitize(x, bins, right))
+
+
+def _answer_digitize(x: Elements, bins: Elements, *, right: bool) -> Elements:
+    if bins.ndim != 1:
+        raise ArgumentValueError("bins have 1 axis")
+    return np.digitize(x, bins, right)
+
+
+answers(_digitize, _answer_digitize)
 
 
 def _infer_average(x: Aval, weights: Aval, *, axis: Shape, keepdims: bool) -> Aval:

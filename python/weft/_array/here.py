@@ -2,6 +2,10 @@
 
 Only weft's own functions are: a user's may wait, or take long. They get copies of what they read, so that nobody can change it
 meanwhile, and write to arrays that nobody else has. A call that fails is pushed, and fails there.
+
+Ops that are called often with small arrays have an *answer*: a function that returns what their `compute` would write, in NumPy's
+own new array. Of such a call nothing has to be found out, as NumPy says which shape and dtype the result has, and refuses what the
+op's rule does.
 """
 
 from __future__ import annotations
@@ -19,11 +23,11 @@ if TYPE_CHECKING:
     from weft._core import NDArray
     from weft.ops import Op
 
-__all__ = ["GATHERED", "computed", "made"]
+__all__ = ["GATHERED", "USUAL", "answers", "computed", "made"]
 
 #: Bytes of the arrays of a call at most, by what it takes for each of them.
 GATHERED = 1 << 17
-_USUAL = 1 << 16
+USUAL = 1 << 16
 _LONG = 1 << 11
 _THEIRS = 0
 
@@ -43,6 +47,15 @@ def computed(op: Op, run: Callable[..., None], results: tuple[NDArray, ...], inp
     return compute_here(run, results, inputs, op.name, limit)
 
 
+def answers(op: Op, answer: Callable[..., object], *, exact: bool = False) -> None:
+    """Let `answer(*inputs, **attributes)` say what `op` returns for small arrays that are there.
+
+    It may raise for calls that it does not know: these are pushed. An `exact` one sets no flags of floating-point numbers.
+    """
+    op.answer = answer if exact else np.errstate(all="ignore")(answer)
+    op.answer_limit = _limit(op)
+
+
 def made(op: Op, result: NDArray, attributes: dict[str, Any]) -> bool:
     """Compute a call of one of weft's ops without operands likewise."""
     return computed(op, callables.of_compute(op.compute["cpu"], (), 1, (), attributes), (result,), ())
@@ -50,7 +63,7 @@ def made(op: Op, result: NDArray, attributes: dict[str, Any]) -> bool:
 
 def _limit(op: Op) -> int:
     if op.ufunc is not None:
-        return _USUAL if getattr(np, op.ufunc.__name__, None) is op.ufunc else _THEIRS
+        return USUAL if getattr(np, op.ufunc.__name__, None) is op.ufunc else _THEIRS
     if not getattr(op.compute["cpu"], "__module__", "").startswith("weft."):
         return _THEIRS
-    return _LONG if op.name.startswith(_LONG_NAMES) else _USUAL
+    return _LONG if op.name.startswith(_LONG_NAMES) else USUAL

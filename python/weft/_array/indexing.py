@@ -17,7 +17,7 @@ import numpy as np
 from weft._array.calls import one
 from weft._array.copies import choose_loop
 from weft._array.filling import check_assigned, fill
-from weft._array.here import GATHERED
+from weft._array.here import GATHERED, answers
 from weft._array.keys import Advanced, Basic, check_bounds, parse
 from weft._array.manipulation import flattened
 from weft._array.operands import ArrayLike, as_array, is_host, listed, values
@@ -366,6 +366,13 @@ def _take(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], indices: np.ndarra
         out[...] = np.take(x, indices, axis=axis)
 
 
+def _answer_take(x: np.ndarray[Any, Any], indices: np.ndarray[Any, Any], *, axis: int) -> object:
+    return x.take(indices, axis=axis)
+
+
+answers(_take, _answer_take, exact=True)
+
+
 def _is_within(indices: Any, size: int) -> bool:  # noqa: ANN401 - NumPy's array, or CuPy's under the same name
     """Return whether NumPy's `indices` all name a position on an axis of that size, from either end."""
     known = isinstance(indices, np.ndarray) and indices.size > 0  # a device's would be waited for
@@ -384,6 +391,13 @@ def _take_along_axis(
     out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], indices: np.ndarray[Any, Any], *, axis: int
 ) -> None:
     out[...] = np.take_along_axis(x, indices, axis=axis)
+
+
+def _answer_take_along_axis(x: np.ndarray[Any, Any], indices: np.ndarray[Any, Any], *, axis: int) -> object:
+    return np.take_along_axis(x, indices, axis=axis)
+
+
+answers(_take_along_axis, _answer_take_along_axis, exact=True)
 
 
 def take(x: ArrayLike, indices: ArrayLike, /, axis: SupportsIndex | None = None, out: NDArray | None = None) -> NDArray:

@@ -14,6 +14,7 @@ import numpy as np
 
 from weft._array.calls import Elements, one
 from weft._array.copies import copy_cast
+from weft._array.here import answers
 from weft._array.manipulation import (
     _selected,
     atleast_1d,
@@ -32,7 +33,7 @@ from weft.errors import ArgumentTypeError, ArgumentValueError
 from weft.ops import Aval, as_dtype, register_op, result_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import DTypeLike
 
@@ -143,6 +144,15 @@ def _tile(out: Elements, x: Elements, *, repetitions: Shape) -> None:
     np.copyto(out, np.tile(x, repetitions))
 
 
+def _answer_tile(x: Elements, *, repetitions: Shape) -> Elements:
+    if any(n < 0 for n in repetitions):
+        raise ArgumentValueError("repetitions cannot be negative")
+    return np.tile(x, repetitions)
+
+
+answers(_tile, _answer_tile, exact=True)
+
+
 def _infer_repeat(x: Aval, *, repeats: Shape, axis: int) -> Aval:
     at = axis_index(axis, len(x.shape))
     if any(n < 0 for n in repeats):
@@ -156,6 +166,13 @@ def _infer_repeat(x: Aval, *, repeats: Shape, axis: int) -> Aval:
 @register_op("repeat", infer=_infer_repeat)
 def _repeat(out: Elements, x: Elements, *, repeats: Shape, axis: int) -> None:
     np.copyto(out, np.repeat(x, repeats, axis))
+
+
+def _answer_repeat(x: Elements, *, repeats: Shape, axis: int) -> Elements:
+    return x.repeat(repeats, axis)
+
+
+answers(_repeat, _answer_repeat, exact=True)
 
 
 PadMode = Literal[
@@ -182,6 +199,13 @@ def _infer_pad(x: Aval, *, widths: tuple[tuple[int, int], ...], mode: str, optio
 @register_op("pad", infer=_infer_pad)
 def _pad(out: Elements, x: Elements, *, widths: tuple[tuple[int, int], ...], mode: PadMode, options: Options) -> None:
     np.copyto(out, np.pad(x, widths, mode, **dict(options)))
+
+
+def _answer_pad(x: Elements, *, widths: tuple[tuple[int, int], ...], mode: PadMode, options: Options) -> Elements:
+    return np.pad(x, widths, mode, **dict(options))
+
+
+answers(_pad, _answer_pad)
 
 
 def concat(arrays: Sequence[ArrayLike], /, axis: SupportsIndex | None = 0, dtype: DTypeLike | None = None) -> NDArray:
@@ -241,7 +265,7 @@ def hstack(arrays: Sequence[ArrayLike], /, *, dtype: DTypeLike | None = None) ->
     >>> print(weft.hstack([[1, 2], [3]]))
     [1 2 3]
     """
-    parts = [_single(atleast_1d(x)) for x in arrays]
+    parts = _at_least(1, atleast_1d, arrays)
     return concat(parts, axis=0 if parts and parts[0].ndim == 1 else 1, dtype=dtype)
 
 
@@ -255,7 +279,9 @@ def vstack(arrays: Sequence[ArrayLike], /, *, dtype: DTypeLike | None = None) ->
     [[1 2]
      [3 4]]
     """
-    return concat([_single(atleast_2d(x)) for x in arrays], axis=0, dtype=dtype)
+    if dtype is None and _are_alike_rows(arrays):
+        return stack(arrays)
+    return concat(_at_least(2, atleast_2d, arrays), axis=0, dtype=dtype)
 
 
 def dstack(arrays: Sequence[ArrayLike], /) -> NDArray:
@@ -281,7 +307,9 @@ def column_stack(arrays: Sequence[ArrayLike], /) -> NDArray:
     [[1 3]
      [2 4]]
     """
-    parts = [_single(atleast_1d(x)) for x in arrays]
+    if _are_alike_rows(arrays):
+        return stack(arrays, axis=1)
+    parts = _at_least(1, atleast_1d, arrays)
     return concat([expand_dims(part, axis=1) if part.ndim == 1 else part for part in parts], axis=1)
 
 
@@ -294,7 +322,8 @@ def append(x: ArrayLike, values: ArrayLike, /, axis: SupportsIndex | None = None
     >>> print(weft.append([1, 2], [3]))
     [1 2 3]
     """
-    return concat([x, values], axis=axis)
+    flat = axis is None and x.__class__ is NDArray and values.__class__ is NDArray and x.ndim == values.ndim == 1
+    return concat([x, values], axis=0 if flat else axis)
 
 
 def array_split(
@@ -476,6 +505,19 @@ def _as_arrays(arrays: Sequence[ArrayLike] | NDArray) -> list[NDArray]:
         return [*arrays]
     like = next((x for x in arrays if isinstance(x, NDArray)), None)
     return [as_array(x, like) for x in arrays]
+
+
+def _at_least(ndim: int, raised: Callable[..., NDArray | list[NDArray]], arrays: Sequence[ArrayLike]) -> list[NDArray]:
+    """Return arrays of at least so many axes, which `raised` gives to those that have fewer."""
+    return [x if x.__class__ is NDArray and x.ndim >= ndim else _single(raised(x)) for x in arrays]
+
+
+def _are_alike_rows(arrays: Sequence[ArrayLike]) -> bool:
+    """Return whether these are a list of arrays of one axis and one length, of which joining as rows is a stack."""
+    if arrays.__class__ not in (list, tuple) or not arrays or arrays[0].__class__ is not NDArray:
+        return False
+    shape = arrays[0].shape
+    return len(shape) == 1 and all(x.__class__ is NDArray and x.shape == shape for x in arrays)
 
 
 def _single(x: NDArray | list[NDArray]) -> NDArray:

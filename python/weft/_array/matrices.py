@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, SupportsIndex
 import numpy as np
 
 from weft._array.calls import DType, Elements, one
+from weft._array.here import answers
 from weft._array.operands import as_array
 from weft._array.reductions import total_dtype
 from weft._array.shapes import Shape, as_index, axes_in_order, axis_index
@@ -60,6 +61,13 @@ def _trace(out: Elements, x: Elements, *, offset: int, axis1: int, axis2: int, d
     np.copyto(out, np.trace(x, offset, axis1, axis2, dtype or out.dtype))
 
 
+def _answer_trace(x: Elements, *, offset: int, axis1: int, axis2: int, dtype: DType | None = None) -> object:
+    return x.trace(offset, axis1, axis2, dtype or total_dtype(x.dtype, None))
+
+
+answers(_trace, _answer_trace)
+
+
 def _infer_cross(x1: Aval, x2: Aval, *, axis: int) -> Aval:
     shapes: list[Shape] = []
     for x in (x1, x2):
@@ -88,6 +96,13 @@ def _infer_diag(x: Aval, *, k: int) -> Aval:
 @register_op("diagflat", infer=_infer_diag)
 def _diagflat(out: Elements, x: Elements, *, k: int) -> None:
     np.copyto(out, np.diag(x, k))
+
+
+def _answer_diagflat(x: Elements, *, k: int) -> Elements:
+    return np.diag(x, k)
+
+
+answers(_diagflat, _answer_diagflat, exact=True)
 
 
 def diagonal(x: ArrayLike, /, offset: SupportsIndex = 0, axis1: SupportsIndex = 0, axis2: SupportsIndex = 1) -> NDArray:

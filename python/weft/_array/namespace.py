@@ -15,8 +15,10 @@ from weft._array.dtypes import *
 from weft._array.editing import *
 from weft._array.einstein import *
 from weft._array.elementwise import *
+from weft._array.facts import *
 from weft._array.files import *
 from weft._array.frequencies import *
+from weft._array.grids import *
 from weft._array.indexing import *
 from weft._array.joining import *
 from weft._array.manipulation import *

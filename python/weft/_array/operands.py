@@ -37,6 +37,7 @@ ArrayLike: TypeAlias = Any
 Operand: TypeAlias = "NDArray | bool | int | float | complex"
 
 _OPERANDS = frozenset([NDArray, bool, int, float, complex])
+_FRESH = frozenset([bool, int, float, complex, list, tuple])
 
 
 def engine_of(*arrays: object) -> Engine:
@@ -92,7 +93,7 @@ def as_array(
     if is_symbol(like):
         return x  # type: ignore[no-any-return] # a number: composing refuses all else
     owner = like.engine if like is not None else engine or get_engine()
-    return wrap(host_array(x, dtype), owner)
+    return wrap(host_array(x, dtype), owner, own=True)
 
 
 def host_array(x: ArrayLike, dtype: DType | None = None, *, copy: bool | None = True) -> np.ndarray[Any, Any]:
@@ -107,6 +108,8 @@ def host_array(x: ArrayLike, dtype: DType | None = None, *, copy: bool | None = 
         ):  # what an object's own conversion raises is its own
             raise
         raise ArgumentValueError(f"no array can be made of it: {error}") from None
+    if x.__class__ in _FRESH and copy and found.dtype in SUPPORTED and (dtype is None or dtype is found.dtype):
+        return found  # of Python's numbers: nobody else has it
     wanted = dtype if dtype is not None else SUPPORTED.get(found.dtype) or as_dtype(found.dtype.newbyteorder("="))
     fresh = isinstance(x, int | float | complex | list | tuple)
     if found.dtype.kind == "O" and fresh and (isinstance(x, int) or wanted.kind in "iu"):

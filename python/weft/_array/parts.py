@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array.calls import one, several
+from weft._array.here import answers
 from weft._array.operands import as_array
 from weft._array.rules import Aval
 from weft._array.symbolic import is_symbol
 from weft._array.views import view
 from weft._core import tape_hear_view
+from weft.errors import ArgumentTypeError
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -40,6 +42,13 @@ def _angle(out: np.ndarray[Any, Any], z: np.ndarray[Any, Any], *, deg: bool) -> 
     out[...] = np.angle(z, deg=deg)
 
 
+def _answer_angle(z: np.ndarray[Any, Any], *, deg: bool) -> object:
+    if z.dtype.kind not in "fc":
+        raise ArgumentTypeError("by `compute` alone, in the dtype of the rule")
+    return np.angle(z, deg=deg)
+
+
+answers(_angle, _answer_angle)
 _angle.set_attribute("kernels", "angle")
 
 

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 import numpy as np
 
 from weft._array.calls import Elements, one
-from weft._array.eager import eager
+from weft._array.eager import eager_once
+from weft._array.here import answers
 from weft._array.operands import as_array, engine_of, values
-from weft._array.shapes import as_shape
+from weft._array.rules import as_dtype
+from weft._array.shapes import as_index, as_shape
+from weft._array.spacing import arange
 from weft._array.views import view
 from weft._core import NDArray, beside, copy_elements, tape_hears, wrap
 from weft._default import get_engine
@@ -20,10 +23,21 @@ from weft.ops import Aval, register_op
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy.typing as npt
+
     from weft._array.operands import ArrayLike
     from weft._array.shapes import AnyShape, Shape
 
-__all__ = ["apply_along_axis", "ix_", "meshgrid", "tril_indices", "triu_indices", "unravel_index"]
+__all__ = [
+    "apply_along_axis",
+    "diag_indices",
+    "indices",
+    "ix_",
+    "meshgrid",
+    "tril_indices",
+    "triu_indices",
+    "unravel_index",
+]
 
 _INDEX = np.dtype(np.int64)
 
@@ -42,7 +56,9 @@ def ix_(*args: ArrayLike) -> tuple[NDArray, ...]:
              [7, 9]])
     """
     engine = next((x.engine for x in args if isinstance(x, NDArray)), None) or get_engine()
-    made = tuple(wrap(each.copy(), engine) for each in np.ix_(*(values(as_array(x, engine=engine)) for x in args)))
+    made = tuple(
+        wrap(each.copy(), engine, own=True) for each in np.ix_(*(values(as_array(x, engine=engine)) for x in args))
+    )
     hear_nothing("ix_", args, made)
     return made
 
@@ -105,6 +121,35 @@ def meshgrid(*arrays: ArrayLike, indexing: Literal["xy", "ij"] = "xy") -> list[N
     return grids
 
 
+def indices(dimensions: AnyShape, dtype: npt.DTypeLike | None = None, *, sparse: bool = False) -> Any:  # noqa: ANN401 - an array or a tuple
+    """Return the positions along each axis of all elements of a shape: one array, or with `sparse` several that broadcast.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.indices((2, 3))[0]
+    NDArray([[0, 0, 0],
+             [1, 1, 1]])
+    """
+    wanted = _INDEX if dtype is None else as_dtype(dtype)
+    make: Any = np.indices  # whose overloads know no flag that is passed on
+    engine = get_engine()
+    found: Any = make(as_shape(dimensions), wanted, sparse=sparse)
+    return tuple([wrap(each, engine, own=True) for each in found]) if sparse else wrap(found, engine, own=True)
+
+
+def diag_indices(n: SupportsIndex, ndim: int = 2) -> tuple[NDArray, ...]:
+    """Return the positions on each axis of the main diagonal of an array whose axes have the length `n`.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.eye(3)[weft.diag_indices(3)]
+    NDArray([1., 1., 1.])
+    """
+    return (arange(as_index(n, "n")),) * ndim
+
+
 def tril_indices(n: SupportsIndex, k: SupportsIndex = 0, m: SupportsIndex | None = None) -> tuple[NDArray, NDArray]:
     """Return the rows and the columns of a lower triangle, of a matrix of `n` rows and `m` columns.
 
@@ -131,7 +176,8 @@ def triu_indices(n: SupportsIndex, k: SupportsIndex = 0, m: SupportsIndex | None
 
 def _pair(found: Any) -> tuple[NDArray, NDArray]:  # noqa: ANN401 - two of NumPy's arrays
     rows, columns = found
-    return wrap(rows, get_engine()), wrap(columns, get_engine())
+    engine = get_engine()
+    return wrap(rows, engine, own=True), wrap(columns, engine, own=True)
 
 
 def _infer_unravel(x: Aval, **_: object) -> Aval:
@@ -143,6 +189,13 @@ def _infer_unravel(x: Aval, **_: object) -> Aval:
 @register_op("unravel_index", infer=_infer_unravel)
 def _unravel(out: Elements, x: Elements, *, shape: Shape, axis: int) -> None:
     np.copyto(out, np.unravel_index(x, shape)[axis])
+
+
+def _unravelled(x: Elements, *, shape: Shape, axis: int) -> Elements:
+    return np.unravel_index(x, shape)[axis]
+
+
+answers(_unravel, _unravelled, exact=True)
 
 
 def unravel_index(indices: ArrayLike, shape: AnyShape) -> tuple[NDArray, ...]:
@@ -194,5 +247,5 @@ def apply_along_axis(
     def along(host: Elements) -> Elements:
         return np.apply_along_axis(func1d, int(axis), host, *args, **kwargs)
 
-    found: NDArray = eager("apply_along_axis", along, x)
+    found: NDArray = eager_once("apply_along_axis", along, x)
     return found

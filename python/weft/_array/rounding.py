@@ -8,22 +8,24 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from weft._array.calls import one
+from weft._array.here import answers
 from weft._array.operands import as_array
 from weft._array.rules import Aval, broadcast_same_dtype, broadcast_shapes, like_first
 from weft._array.scalars import number, number_of
 from weft._array.shapes import as_index
-from weft._core import Loop, NDArray
+from weft._core import Loop, NDArray, fresh_elements
 from weft.errors import ArgumentTypeError
 from weft.ops import get_op, register_op
 
 if TYPE_CHECKING:
     from weft._array.operands import ArrayLike, Operand
 
-__all__ = ["clip", "isclose", "nan_to_num", "round"]
+__all__ = ["around", "clip", "isclose", "nan_to_num", "round"]
 
 
 #: Powers of ten up to this one are exact in float64.
 _EXACT = 22
+_REAL = frozenset([int, float])
 _ROUNDED = (np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -60,6 +62,10 @@ def _round(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, decimals: int)
     out[...] = np.round(x, decimals)  # of integers not by `out=`, which rounds in floating point
 
 
+def _answer_round(x: np.ndarray[Any, Any], *, decimals: int) -> np.ndarray[Any, Any]:
+    return x.round(decimals)
+
+
 def _isclose_rule(*avals: Aval, **_attributes: object) -> Aval:
     broadcast_same_dtype(*avals)
     return Aval(broadcast_shapes(*(aval.shape for aval in avals)), np.dtype(np.bool_))
@@ -68,6 +74,10 @@ def _isclose_rule(*avals: Aval, **_attributes: object) -> Aval:
 @register_op("isclose", infer=_isclose_rule)
 def _isclose(out: np.ndarray[Any, Any], x1: Any, x2: Any, *, rtol: float, atol: float, equal_nan: bool) -> None:  # noqa: ANN401 - as above
     out[...] = np.isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)
+
+
+def _answer_isclose(x1: Any, x2: Any, *, rtol: float, atol: float, equal_nan: bool) -> object:  # noqa: ANN401 - as above
+    return np.isclose(x1, x2, rtol=rtol, atol=atol, equal_nan=equal_nan)
 
 
 @register_op("nan_to_num", infer=like_first)
@@ -98,6 +108,8 @@ def _push_round(outputs: tuple[NDArray, ...], operands: tuple[Operand, ...], *, 
 
 
 _round.set_attribute("push", _push_round)
+answers(_round, _answer_round)
+answers(_isclose, _answer_isclose)
 _round.set_attribute("kernels", "round")
 _isclose.set_attribute("kernels", "isclose")
 _nan_to_num.set_attribute("kernels", "nan_to_num")
@@ -145,7 +157,25 @@ def clip(
     if min is None or max is None:
         name, limit = ("minimum", max) if min is None else ("maximum", min)
         return one(get_op(name), x, limit, out=out)
+    if out is None and x.__class__ is NDArray and not x._known and not _clip.replaced:
+        found = _clipped(x, min, max)
+        if found is not None:
+            return found
     return one(_clip, x, min, max, out=out)
+
+
+def _clipped(x: NDArray, low: ArrayLike, high: ArrayLike) -> NDArray | None:
+    """Push the two loops over floats and Python's numbers one after the other; return None for all else."""
+    dtype = x.dtype
+    if dtype.kind != "f" or low.__class__ not in _REAL or high.__class__ not in _REAL:
+        return None
+    lower, upper = _loop(np.maximum, dtype), _loop(np.minimum, dtype)
+    if lower is None or upper is None:
+        return None
+    found = fresh_elements(lower, (x, number(low, dtype)), _clip)
+    if found is not None:
+        upper.push((found,), (found, number(high, dtype)))
+    return found
 
 
 def round(x: ArrayLike, /, decimals: SupportsIndex = 0, out: NDArray | None = None) -> NDArray:  # noqa: A001 - the standard's name
@@ -178,6 +208,9 @@ def round(x: ArrayLike, /, decimals: SupportsIndex = 0, out: NDArray | None = No
     if x.dtype.kind == "b":
         raise ArgumentTypeError("round() takes no array of dtype bool")
     return one(_round, x, decimals=places, out=out)
+
+
+around = round
 
 
 def isclose(

@@ -12,6 +12,7 @@ import numpy as np
 from weft._array.calls import Elements, one
 from weft._array.copies import cast_loop, choose_loop, copy_cast
 from weft._array.eager import eager
+from weft._array.here import answers
 from weft._array.manipulation import ravel
 from weft._array.operands import as_array
 from weft._array.reductions import reduction
@@ -149,6 +150,22 @@ def _searchsorted(
     out: Elements, x1: Elements, x2: Elements, *sorters: Elements, side: Literal["left", "right"]
 ) -> None:
     np.copyto(out, np.searchsorted(x1, x2, side, sorters[0] if sorters else None))
+
+
+def _answer_count(x: Elements, *, axis: tuple[int, ...], keepdims: bool = False) -> Any:  # noqa: ANN401 - a number or an array
+    if len(axis) == x.ndim and not keepdims:
+        return np.count_nonzero(x)
+    return np.count_nonzero(x, axis=axis, keepdims=keepdims)
+
+
+def _answer_places(x1: Elements, x2: Elements, *, side: Literal["left", "right"]) -> Elements:
+    if x1.ndim != 1:
+        raise ArgumentValueError("searchsorted looks in an array of 1 axis")
+    return x1.searchsorted(x2, side)
+
+
+answers(_count_nonzero, _answer_count, exact=True)
+answers(_searchsorted, _answer_places, exact=True)
 
 
 def argmax(

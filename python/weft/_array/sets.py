@@ -11,6 +11,7 @@ import numpy as np
 
 from weft._array.calls import Elements, one
 from weft._array.eager import eager
+from weft._array.here import answers
 from weft._array.operands import as_array
 from weft._core import NDArray
 from weft.ops import Aval, register_op
@@ -65,6 +66,13 @@ def _infer_isin(x: Aval, _values: Aval, *, invert: bool = False) -> Aval:  # noq
 @register_op("isin", infer=_infer_isin)
 def _isin(out: Elements, x: Elements, values: Elements, *, invert: bool = False) -> None:
     np.copyto(out, np.isin(x, values, invert=invert))
+
+
+def _answer_isin(x: Elements, values: Elements, *, invert: bool = False) -> Elements:
+    return np.isin(x, values, invert=invert)
+
+
+answers(_isin, _answer_isin)
 
 
 def unique_all(x: ArrayLike, /) -> UniqueAllResult:

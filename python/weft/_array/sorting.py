@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, SupportsIndex
 import numpy as np
 
 from weft._array.calls import DType, Elements, one
+from weft._array.here import answers
 from weft._array.manipulation import ravel
 from weft._array.operands import as_array
 from weft._array.shapes import AnyShape, as_index, as_shape, axis_index, is_only_axis
@@ -41,12 +42,13 @@ def _infer_argsort(x: Aval, *, axis: int, **_: object) -> Aval:
     return Aval(x.shape, _INDEX)
 
 
-def _order(x: Elements, axis: int, *, descending: bool, stable: bool) -> Elements:
+def _order(x: Elements, *, axis: int, descending: bool = False, stable: bool = True) -> Elements:
+    """Return the places of the elements along an axis in order."""
     kind: Literal["stable"] | None = "stable" if stable else None
     if not descending:
         if stable and x.ndim == 1 and x.size >= _LONG and x.dtype in _FAST:
             return _order_stably(x)
-        return np.argsort(x, axis=axis, kind=kind)
+        return x.argsort(axis=axis, kind=kind)
     # Sorting the reversed array and reading the result backwards keeps equal elements in their order.
     order = np.argsort(np.flip(x, axis), axis=axis, kind=kind)
     found: Elements = x.shape[axis] - 1 - np.flip(order, axis)
@@ -159,7 +161,17 @@ _sort.set_attribute("push", _push_sort)
 
 @register_op("argsort", infer=_infer_argsort)
 def _argsort(out: Elements, x: Elements, *, axis: int, descending: bool = False, stable: bool = True) -> None:
-    np.copyto(out, _order(x, axis, descending=descending, stable=stable))
+    np.copyto(out, _order(x, axis=axis, descending=descending, stable=stable))
+
+
+def _answer_sort(x: Elements, *, axis: int, descending: bool = False, stable: bool = True) -> Elements:
+    found = np.empty(x.shape, x.dtype)
+    _sort.compute["cpu"](found, x, axis=axis, descending=descending, stable=stable)
+    return found
+
+
+answers(_sort, _answer_sort, exact=True)
+answers(_argsort, _order, exact=True)
 
 
 def _infer_partition(x: Aval, *, kth: tuple[int, ...], axis: int) -> Aval:
@@ -183,6 +195,18 @@ def _argpartition(out: Elements, x: Elements, *, kth: tuple[int, ...], axis: int
     np.copyto(out, np.argpartition(x, kth, axis))
 
 
+def _answer_partition(x: Elements, *, kth: tuple[int, ...], axis: int) -> Elements:
+    return np.partition(x, kth, axis)
+
+
+def _answer_argpartition(x: Elements, *, kth: tuple[int, ...], axis: int) -> Elements:
+    return np.argpartition(x, kth, axis)
+
+
+answers(_partition, _answer_partition, exact=True)
+answers(_argpartition, _answer_argpartition, exact=True)
+
+
 def _infer_lexsort(*keys: Aval, axis: int) -> Aval:
     if not keys:
         raise ArgumentValueError("lexsort needs at least one key")
@@ -195,6 +219,13 @@ def _infer_lexsort(*keys: Aval, axis: int) -> Aval:
 @register_op("lexsort", infer=_infer_lexsort)
 def _lexsort(out: Elements, *keys: Elements, axis: int) -> None:
     np.copyto(out, np.lexsort(keys, axis))
+
+
+def _answer_lexsort(*keys: Elements, axis: int) -> Elements:
+    return np.lexsort(keys, axis)
+
+
+answers(_lexsort, _answer_lexsort, exact=True)
 
 
 def sort(x: ArrayLike, /, axis: SupportsIndex | None = -1, *, descending: bool = False, stable: bool = True) -> NDArray:

@@ -12,7 +12,7 @@ from weft._array.making import made
 from weft._array.rules import Aval, as_dtype
 from weft._array.scalars import number_of
 from weft._array.shapes import as_index
-from weft._core import wrap
+from weft._core import fresh_range, fresh_spaced, wrap
 from weft._default import get_engine
 from weft._tape.hearing import hear_nothing
 from weft.errors import ArgumentTypeError, ArgumentValueError
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from weft._core import Engine, NDArray
 
 __all__ = ["arange", "geomspace", "linspace", "logspace"]
+
+
+#: Numbers up to which a call is worth a way of its own.
+_FEW = 1 << 13
 
 
 def _range_rule(*, start: float, stop: float, step: float, dtype: DType) -> Aval:
@@ -75,7 +79,10 @@ def arange(
     >>> weft.arange(1, 10, 3)
     NDArray([1, 4, 7])
     """
-    given = (0, start, step) if stop is None else (start, stop, step)
+    first, last = (0, start) if stop is None else (start, stop)
+    if device is None and (short := fresh_range(first, last, step, dtype, engine or get_engine())) is not None:
+        return short
+    given = (first, last, step)
     numbers = [number_of(x) for x in given]
     if any(isinstance(x, complex) for x in numbers):
         raise ArgumentTypeError(f"arange() takes real numbers, not {numbers}")
@@ -146,6 +153,8 @@ def linspace(
     count = as_index(num, "num")
     if count < 0:
         raise ArgumentValueError(f"Number of samples, {count}, must be non-negative.")
+    if device is None and (short := _spaced(start, stop, count, dtype, engine, endpoint=endpoint)) is not None:
+        return short
     ends = number_of(start), number_of(stop)
     default = np.complex128 if any(isinstance(end, complex) for end in ends) else np.float64
     found = as_dtype(default if dtype is None else dtype)
@@ -153,6 +162,15 @@ def linspace(
     numbers = made(_linspace, (count,), found, device, engine, **given)
     hear_nothing("linspace", (start, stop), (numbers,))
     return numbers
+
+
+def _spaced(
+    start: complex, stop: complex, count: int, dtype: npt.DTypeLike | None, engine: Engine | None, *, endpoint: bool
+) -> NDArray | None:
+    """Return a few numbers by the shortest way; None for others than real ones, or where this thread records."""
+    if count > _FEW:
+        return None
+    return fresh_spaced(start, stop, count, bool(endpoint), dtype, engine or get_engine())
 
 
 def logspace(
@@ -227,4 +245,4 @@ def _wrapped(
     values: npt.NDArray[np.inexact], dtype: npt.DTypeLike | None, device: Where, engine: Engine | None
 ) -> NDArray:
     wanted = values.dtype if dtype is None else as_dtype(dtype)
-    return place(wrap(values.astype(wanted), engine or get_engine()), as_device(device))
+    return place(wrap(values.astype(wanted), engine or get_engine(), own=True), as_device(device))

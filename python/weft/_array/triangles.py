@@ -7,24 +7,34 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from weft._array.calls import one
+from weft._array.creation import ones
 from weft._array.devices import as_device, new
 from weft._array.filling import fill
+from weft._array.here import answers
 from weft._array.making import made
 from weft._array.operands import ArrayLike, as_array, engine_of
 from weft._array.rules import Aval, as_dtype, like_first
 from weft._array.shapes import as_index
 from weft._array.views import view
+from weft._core import fresh_diagonal
 from weft.errors import ArgumentValueError
 from weft.ops import register_op
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
     from weft._array.devices import Where
     from weft._array.rules import DType
     from weft._core import Engine, NDArray
+    from weft.ops import Op
 
-__all__ = ["eye", "identity", "tril", "triu"]
+__all__ = ["eye", "identity", "tri", "tril", "triu"]
+
+
+#: Elements up to which a call is worth a way of its own.
+_FEW = 1 << 13
 
 
 def _eye_rule(*, n_rows: int, n_cols: int, dtype: DType, **_attributes: object) -> Aval:
@@ -81,6 +91,11 @@ def eye(
         raise ArgumentValueError(f"negative dimensions are not allowed: the shape {(rows, columns)}")
     found = as_dtype(np.float64 if dtype is None else dtype)
     diagonal = as_index(k, "k")
+    if device is None and rows * columns <= _FEW:
+        inside = max(-rows, min(columns, diagonal))
+        short = fresh_diagonal(rows, columns, inside, found, engine or engine_of())
+        if short is not None:
+            return short
     if where.kind != "cpu":
         return _eye_on_device(new((rows, columns), found, engine or engine_of(), where), diagonal)
     return made(_eye, (rows, columns), found, where, engine, n_rows=rows, n_cols=columns, k=diagonal)
@@ -128,6 +143,16 @@ def _triu(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, k: int) -> None
     out[...] = np.triu(x, k)
 
 
+def _answer_triangle(op: Op, function: Callable[..., object]) -> None:
+    def answer(x: np.ndarray[Any, Any], *, k: int) -> object:
+        _triangle_rule(Aval(x.shape, x.dtype), k=k)  # which refuses vectors
+        return function(x, k)
+
+    answers(op, answer, exact=True)
+
+
+_answer_triangle(_tril, np.tril)
+_answer_triangle(_triu, np.triu)
 _tril.set_attribute("kernels", "tril")
 _triu.set_attribute("kernels", "triu")
 
@@ -155,6 +180,23 @@ def tril(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:
              [1., 1.]])
     """
     return one(_tril, as_array(x), k=as_index(k, "k"))
+
+
+def tri(
+    n: SupportsIndex, m: SupportsIndex | None = None, /, k: SupportsIndex = 0, dtype: npt.DTypeLike | None = None
+) -> NDArray:
+    """Return a matrix of `n` rows and `m` columns with ones on a diagonal and below it, and zeros above.
+
+    Examples
+    --------
+    >>> import weft
+    >>> weft.tri(2, 3, dtype=int)
+    NDArray([[1, 0, 0],
+             [1, 1, 0]])
+    """
+    rows = as_index(n, "n")
+    columns = rows if m is None else as_index(m, "m")
+    return tril(ones((max(rows, 0), max(columns, 0)), dtype), k)
 
 
 def triu(x: ArrayLike, /, k: SupportsIndex = 0) -> NDArray:

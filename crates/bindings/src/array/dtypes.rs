@@ -1,8 +1,10 @@
 //! NumPy's dtypes and ours.
 
 use crate::errors;
+use pyo3::PyTypeInfo;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyFloat, PyInt};
 use std::ffi::{c_int, c_long};
 use weft_array::DType;
 
@@ -45,6 +47,28 @@ pub(crate) fn from_python(dtype: &Bound<'_, PyAny>) -> PyResult<DType> {
     let message =
         format!("weft has no arrays of dtype {dtype}: it has bool, integers, float16/32/64 and complex64/128");
     Err(errors::argument_type(py, &message))
+}
+
+/// The type that something stands for without having to be asked: one of NumPy's dtypes or of its scalars' types, or Python's.
+pub(crate) fn known_as(dtype: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
+    let py = dtype.py();
+    if let Some(at) = known(py)?.iter().position(|known| known.is(dtype)) {
+        return Ok(Some(DType::ALL[at]));
+    }
+    let python = [
+        (PyFloat::type_object(py), DType::Float64),
+        (PyInt::type_object(py), DType::Int64),
+        (PyBool::type_object(py), DType::Bool),
+    ];
+    if let Some((_, found)) = python.iter().find(|(class, _)| class.is(dtype)) {
+        return Ok(Some(*found));
+    }
+    for of in DType::ALL {
+        if scalar_type(py, of)?.is(dtype) {
+            return Ok(Some(of));
+        }
+    }
+    Ok(None)
 }
 
 /// NumPy's numbers of the C types that are this type here.

@@ -3,6 +3,7 @@
 pub(crate) mod dtypes;
 mod look;
 mod ndarray;
+pub(crate) mod numpy;
 pub(crate) mod operator;
 pub(crate) mod tape;
 

@@ -1,16 +1,19 @@
 //! Python functions on small arrays that are there, run by their caller: it has the GIL, and a worker would have to wake up
 //! and to ask for it.
 
-use super::memory::{self, Lasting};
-use crate::array::{NDArray, dtypes};
-use crate::call::call;
+use super::memory;
+use crate::array::{NDArray, dtypes, numpy};
+use crate::call::{call, call_with};
 use crate::engine::Engine;
 use crate::location::Location;
-use crate::tape::record;
+use crate::tape::{record, short};
 use crate::trace;
-use pyo3::exceptions::PyException;
+use pyo3::exceptions::{PyException, PyMemoryError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyTuple};
+use pyo3::pybacked::PyBackedStr;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyTuple};
 use smallvec::SmallVec;
 use std::ops::Range;
 use weft_array::{Array, copy_if_there, copy_to_change, note_computed, places_of_copies, put_back};
@@ -31,30 +34,19 @@ pub(crate) fn compute_here(
     let Some(first) = written.first() else { return Ok(false) };
     let engine = first.get().owner().get();
     let written: SmallVec<[&Array; 2]> = written.iter().map(|array| &array.get().inner).collect();
-    let read: SmallVec<[&Array; 4]> = read.iter().map(|array| &array.get().inner).collect();
-    let (places, bytes) = places_of_copies(&read);
-    let made: usize = written.iter().map(|array| array.bytes()).sum();
-    if bytes.saturating_add(made) > limit {
-        return Ok(false);
-    }
-    let mut copied = false;
-    let block = PyBytes::new_with(py, bytes, |block| {
-        copied = copy_if_there(&engine.inner, &written, &read, &places, block);
-        Ok(())
-    })?;
-    if !copied {
-        return Ok(false);
-    }
+    let read = of_core(&read);
+    let Some(copies) = copies(py, engine, &written, &read, limit)? else { return Ok(false) };
     let mut views = Vec::with_capacity(written.len() + read.len());
     for array in &written {
-        views.push(memory::view(py, array, false, Lasting::Op)?);
+        views.push(numpy::made(py, array.dtype(), &array.layout().shape)?);
     }
-    for (array, place) in read.iter().zip(&places) {
-        views.push(copy_of(py, array, block.as_any(), place)?);
-    }
+    views.extend(copies);
     let span = engine.inner.start_span();
-    if !is_called(func, views)? {
+    if !is_called(func, &views)? {
         return Ok(false);
+    }
+    for (array, found) in written.iter().zip(&views) {
+        write(array, found)?;
     }
     if let Some(span) = span {
         record_call(func, engine, name, span);
@@ -86,12 +78,13 @@ pub(crate) fn change_here(
         Ok(())
     })?;
     let Some(copied) = copied else { return Ok(false) };
-    let mut views = vec![copy_of(py, &x.get().inner, block.as_any(), last)?];
+    let view = |array: &Array, place| copy_of(array, block.as_any(), block.data(), place, true);
+    let mut views = vec![view(&x.get().inner, last)?];
     for (array, place) in arrays.iter().zip(before) {
-        views.push(copy_of(py, array, block.as_any(), place)?);
+        views.push(view(array, place)?);
     }
     let span = engine.inner.start_span();
-    if !is_called(func, views)? {
+    if !is_called(func, &views)? {
         return Ok(false);
     }
     // SAFETY: nobody else has the block but the views, which nobody writes to any more; Python does not run meanwhile.
@@ -109,7 +102,7 @@ pub(crate) fn change_here(
 
 /// Calls a function with these arrays. Answers whether it has come to its end: if not, it fails once more where it is pushed, and
 /// there the version fails that it would have made.
-fn is_called(func: &Bound<'_, PyAny>, views: Vec<Bound<'_, PyAny>>) -> PyResult<bool> {
+fn is_called(func: &Bound<'_, PyAny>, views: &[Bound<'_, PyAny>]) -> PyResult<bool> {
     let py = func.py();
     match call(func, Some(&PyTuple::new(py, views)?)) {
         Ok(_) => Ok(true),
@@ -129,19 +122,201 @@ fn handles<'py>(list: &Bound<'py, PyTuple>) -> PyResult<SmallVec<[Bound<'py, NDA
     list.iter().map(|item| Ok(item.cast_into::<NDArray>()?)).collect()
 }
 
-/// A NumPy array on a copy of the bytes that an array reaches.
+/// What the handles are on.
+fn of_core<'a>(handles: &'a [Bound<'_, NDArray>]) -> SmallVec<[&'a Array; 4]> {
+    handles.iter().map(|array| &array.get().inner).collect()
+}
+
+/// A NumPy array on the copy of the bytes that an array reaches, which lies at `place` in `block`, whose first byte is at `start`.
 fn copy_of<'py>(
-    py: Python<'py>,
     array: &Array,
     block: &Bound<'py, PyAny>,
+    start: *mut u8,
     place: &Range<usize>,
+    writable: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (layout, dtype) = (array.layout(), dtypes::to_python(py, array.dtype())?);
-    let class = memory::ndarray(py)?;
-    let shape = PyTuple::new(py, &layout.shape)?;
+    let layout = array.layout();
     if place.is_empty() {
-        return class.call1((shape, dtype)); // there are no bytes to be looked at
+        return numpy::made(block.py(), array.dtype(), &layout.shape); // there are no bytes to be looked at
     }
-    let offset = place.start + layout.offset - array.range().start;
-    class.call1((shape, dtype, block, offset, PyTuple::new(py, &layout.strides)?))
+    let first = start.wrapping_add(place.start + layout.offset - array.range().start);
+    // SAFETY: the block holds all bytes that the layout reaches, in its place, and is as long as its views.
+    unsafe { numpy::on(array.dtype(), (&layout.shape, &layout.strides), first, writable, block.clone()) }
+}
+
+/// Writes to a new array, which nobody else has, the elements of one of NumPy's that was made for it.
+fn write(array: &Array, found: &Bound<'_, PyAny>) -> PyResult<()> {
+    let Some(shown) = numpy::shown(found)? else { return Ok(()) };
+    let start = array.buffer().start().map_err(|cause| PyMemoryError::new_err(cause.to_string()))?;
+    // SAFETY: both have so many bytes, in C order.
+    unsafe { shown.start.copy_to_nonoverlapping(start, array.bytes()) };
+    Ok(())
+}
+
+/// Copies of small arrays as NumPy arrays, if all of them are there; None if not.
+fn copies<'py>(
+    py: Python<'py>,
+    engine: &Engine,
+    written: &[&Array],
+    read: &[&Array],
+    limit: usize,
+) -> PyResult<Option<SmallVec<[Bound<'py, PyAny>; 4]>>> {
+    let (places, bytes) = places_of_copies(read);
+    let made: usize = written.iter().map(|array| array.bytes()).sum();
+    if bytes.saturating_add(made) > limit {
+        return Ok(None);
+    }
+    let mut copied = false;
+    let block = PyBytes::new_with(py, bytes, |block| {
+        copied = copy_if_there(&engine.inner, written, read, &places, block);
+        Ok(())
+    })?;
+    if !copied {
+        return Ok(None);
+    }
+    let start = block.as_bytes().as_ptr().cast_mut(); // to be read from alone
+    let views = read.iter().zip(&places).map(|(array, place)| copy_of(array, block.as_any(), start, place, false));
+    views.collect::<PyResult<_>>().map(Some)
+}
+
+/// What a call on small arrays has found, and over which.
+struct Found<'py> {
+    result: Bound<'py, PyAny>,
+    read: SmallVec<[Bound<'py, NDArray>; 4]>,
+}
+
+/// Calls a function of NumPy's, which makes its results itself, with these arrays and numbers, at this moment, if the arrays are there and
+/// reach so many bytes at most. None if not, or if it has raised.
+fn found<'py>(
+    func: &Bound<'py, PyAny>,
+    operands: &Bound<'py, PyTuple>,
+    attributes: &Bound<'py, PyDict>,
+    name: &Bound<'py, PyAny>,
+    limit: usize,
+) -> PyResult<Option<Found<'py>>> {
+    let py = func.py();
+    let mut read: SmallVec<[Bound<'_, NDArray>; 4]> = SmallVec::new();
+    for operand in operands.iter_borrowed() {
+        if let Ok(array) = operand.cast::<NDArray>() {
+            read.push(array.to_owned());
+        } else if !is_number(&operand) {
+            return Ok(None);
+        }
+    }
+    let Some(first) = read.first() else { return Ok(None) };
+    let engine = first.get().owner().get();
+    let Some(copies) = copies(py, engine, &[], &of_core(&read), limit)? else { return Ok(None) };
+    let positional = if copies.len() == operands.len() {
+        PyTuple::new(py, copies)?
+    } else {
+        let mut copies = copies.into_iter();
+        let given = operands.iter().map(|operand| match operand.cast::<NDArray>() {
+            Ok(_) => copies.next().unwrap_or(operand),
+            Err(_) => operand,
+        });
+        PyTuple::new(py, given.collect::<SmallVec<[_; 4]>>())?
+    };
+    let span = engine.inner.start_span();
+    let result = match call_with(func, &positional, (!attributes.is_empty()).then_some(attributes)) {
+        Ok(result) => result,
+        Err(error) if error.is_instance_of::<PyException>(py) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if let Some(span) = span {
+        record_call(func, engine, &name.extract::<PyBackedStr>()?, span);
+    }
+    Ok(Some(Found { result, read }))
+}
+
+impl<'py> Found<'py> {
+    /// The result, or one of them, as a new array; None if arrays have no such elements.
+    fn array(&self, result: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, NDArray>>> {
+        let py = result.py();
+        let Some(shown) = numpy::shown(result)? else {
+            static AS_ARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+            let as_array =
+                AS_ARRAY.get_or_try_init(py, || Ok::<_, PyErr>(py.import("numpy")?.getattr("asarray")?.unbind()))?;
+            let array = as_array.bind(py).call1((result,))?;
+            return if numpy::shown(&array)?.is_some() { self.array(&array) } else { Ok(None) };
+        };
+        let Ok(dtype) = dtypes::from_python(&shown.dtype) else { return Ok(None) };
+        let owner = self.read[0].get().owner();
+        let array = if let Some(copied) = memory::copied(py, &shown, dtype, owner.get())? {
+            NDArray::new(copied, owner.clone_ref(py))
+        } else if shown.is_own && shown.is_writable {
+            memory::wrap(result, owner.bind(py), true)?
+        } else {
+            return self.array(&result.call_method0(intern!(py, "copy"))?);
+        };
+        note_computed(&[&array.inner], &of_core(&self.read));
+        Bound::new(py, array).map(Some)
+    }
+}
+
+/// What a function of NumPy's returns for arrays that are there, as new arrays, where `name` is what its call is called. None if it
+/// is to be called by whoever waits: an array is not there, large, or known to the tape; or the function has raised.
+#[pyfunction]
+#[pyo3(signature = (func, name, operands, limit, attributes))]
+pub(crate) fn values_here<'py>(
+    func: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyAny>,
+    operands: &Bound<'py, PyTuple>,
+    limit: usize,
+    attributes: &Bound<'py, PyDict>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if operands.iter_borrowed().any(|operand| short::is_known(&operand)) {
+        return Ok(None);
+    }
+    let Some(found) = found(func, operands, attributes, name, limit)? else { return Ok(None) };
+    let Ok(several) = found.result.cast::<PyTuple>() else {
+        return Ok(found.array(&found.result)?.map(Bound::into_any));
+    };
+    let mut arrays: SmallVec<[Bound<'_, NDArray>; 4]> = SmallVec::new();
+    for result in several.iter() {
+        let Some(array) = found.array(&result)? else { return Ok(None) };
+        arrays.push(array);
+    }
+    let arrays = PyTuple::new(func.py(), arrays)?;
+    if several.is_exact_instance_of::<PyTuple>() {
+        return Ok(Some(arrays.into_any()));
+    }
+    several.get_type().call_method1(intern!(func.py(), "_make"), (arrays,)).map(Some) // of a named tuple's class
+}
+
+/// A new array of what an op answers for these operands at this moment, of which the tape is told; None if it is to be pushed.
+#[pyfunction]
+pub(crate) fn answer_here<'py>(
+    op: &Bound<'py, PyAny>,
+    operands: &Bound<'py, PyTuple>,
+    attributes: &Bound<'py, PyDict>,
+) -> PyResult<Option<Bound<'py, NDArray>>> {
+    let py = op.py();
+    if operands.get_item(0).is_ok_and(|first| has_threads(&first)) {
+        return Ok(None);
+    }
+    let limit = op.getattr(intern!(py, "answer_limit"))?.extract()?;
+    let name = op.getattr(intern!(py, "name"))?;
+    let Some(found) = found(&op.getattr(intern!(py, "answer"))?, operands, attributes, &name, limit)? else {
+        return Ok(None);
+    };
+    let Some(array) = found.array(&found.result)? else { return Ok(None) };
+    if operands.iter_borrowed().any(|operand| short::is_known(&operand)) {
+        let given: SmallVec<[Bound<'_, PyAny>; 4]> = operands.iter().collect();
+        let given: SmallVec<[&Bound<'_, PyAny>; 4]> = given.iter().collect();
+        let attributes = (!attributes.is_empty()).then(|| attributes.clone().into_any().unbind());
+        short::noted_handle(op, || Ok(attributes.into()), &given, &array)?;
+    }
+    Ok(Some(array))
+}
+
+/// Whether the array's engine wants a number of threads of its own for what its calls do.
+fn has_threads(operand: &Bound<'_, PyAny>) -> bool {
+    operand.cast::<NDArray>().is_ok_and(|array| array.get().owner().get().blas_threads.is_some())
+}
+
+fn is_number(x: &Bound<'_, PyAny>) -> bool {
+    x.is_exact_instance_of::<PyInt>()
+        || x.is_exact_instance_of::<PyFloat>()
+        || x.is_exact_instance_of::<PyBool>()
+        || x.is_exact_instance_of::<PyComplex>()
 }

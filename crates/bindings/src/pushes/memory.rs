@@ -1,19 +1,21 @@
 //! Arrays from and to memory that Python sees.
 
-use crate::array::{NDArray, dtypes, raised};
+use crate::array::{NDArray, dtypes, numpy, raised};
 use crate::cuda;
 use crate::engine::Engine;
+use crate::errors;
 use crate::tape::record;
 use crate::trace;
 use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::PyDict;
 use std::ffi::c_int;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use weft_array::{Array, Buffer, DType, Layout, Operand, Ownership, Storage, copy_loop, push_elementwise, recording};
+use weft_array::{
+    Array, Buffer, DType, Layout, Operand, Ownership, Shape, Storage, Strides, copy_loop, push_elementwise, recording,
+};
 use weft_engine::trace::Kind;
 use weft_engine::{Device, DeviceLane, PushOptions};
 
@@ -51,12 +53,6 @@ pub(crate) enum Lasting {
     Op,
 }
 
-/// NumPy's class of arrays.
-pub(crate) fn ndarray(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    CLASS.import(py, "numpy", "ndarray")
-}
-
 /// A NumPy array on the elements, without a wait.
 pub(crate) fn view<'py>(
     py: Python<'py>,
@@ -64,27 +60,22 @@ pub(crate) fn view<'py>(
     readonly: bool,
     lasting: Lasting,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let buffer = array.buffer();
-    let memory = Memory {
-        storage: Arc::clone(buffer.storage().map_err(|error| raised(py, error))?),
-        readonly: buffer.is_readonly(),
-        _buffer: (lasting == Lasting::Always).then(|| Arc::clone(buffer)),
-    };
-    let memory = Bound::new(py, memory)?;
-    let layout = array.layout();
-    let shape = PyTuple::new(py, &layout.shape)?;
-    let strides = PyTuple::new(py, &layout.strides)?;
-    let dtype = dtypes::to_python(py, array.dtype())?;
-    let class = ndarray(py)?;
-    let made = if buffer.bytes() == 0 {
-        class.call1((shape, dtype))? // there are no bytes to be looked at
-    } else {
-        class.call1((shape, dtype, memory, layout.offset, strides))?
-    };
-    if readonly {
-        made.getattr("flags")?.setattr("writeable", false)?;
+    let (buffer, layout) = (array.buffer(), array.layout());
+    if buffer.bytes() == 0 {
+        let made = numpy::made(py, array.dtype(), &layout.shape)?; // there are no bytes to be looked at
+        if readonly {
+            made.getattr("flags")?.setattr("writeable", false)?;
+        }
+        return Ok(made);
     }
-    Ok(made)
+    let storage = Arc::clone(buffer.storage().map_err(|error| raised(py, error))?);
+    let start = storage.start().map_err(|cause| PyMemoryError::new_err(cause.to_string()))?;
+    let kept = (lasting == Lasting::Always).then(|| Arc::clone(buffer));
+    let memory = Bound::new(py, Memory { storage, readonly: buffer.is_readonly(), _buffer: kept })?;
+    let writable = !readonly && !buffer.is_readonly();
+    let start = start.wrapping_add(layout.offset);
+    // SAFETY: the elements lie inside the storage, which `memory` holds.
+    unsafe { numpy::on(array.dtype(), (&layout.shape, &layout.strides), start, writable, memory.into_any()) }
 }
 
 /// An array of its own, allocated when something is first written.
@@ -112,26 +103,65 @@ pub(crate) fn fresh_beside(py: Python<'_>, own: &NDArray, shape: &[usize], dtype
     Ok(NDArray::new(array, own.owner().clone_ref(py)))
 }
 
-/// An array on the memory of a NumPy array, which it keeps; `own` says that nobody else will touch that.
+/// Bytes of a NumPy array up to which to copy them costs less than to keep it.
+const FEW: usize = 1 << 12;
+
+/// A new array of the values of a NumPy array, if these are few and one after the other, and this thread does not record.
+pub(super) fn copied(
+    py: Python<'_>,
+    shown: &numpy::Shown<'_, '_>,
+    dtype: DType,
+    engine: &Engine,
+) -> PyResult<Option<Array>> {
+    let layout =
+        Layout { shape: Shape::from_slice(&shown.shape), strides: Strides::from_slice(shown.strides), offset: 0 };
+    let bytes = layout.size().saturating_mul(dtype.size());
+    if bytes > FEW || !layout.is_contiguous(dtype.size()) || recording::is_open() {
+        return Ok(None);
+    }
+    let array = Array::empty(&engine.inner, &layout.shape, dtype).map_err(|error| raised(py, error))?;
+    let start = array.buffer().start().map_err(|cause| PyMemoryError::new_err(cause.to_string()))?;
+    // SAFETY: NumPy's array has so many bytes, one after the other, and so has a new one, which nobody else knows.
+    unsafe { shown.start.copy_to_nonoverlapping(start, bytes) };
+    Ok(Some(array))
+}
+
+/// A new array of the values of one of NumPy's that is as the functions that make arrays take it: of a dtype of ours, of few bytes.
+#[pyfunction]
+pub(crate) fn fresh_copy(array: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>) -> PyResult<Option<NDArray>> {
+    let Some(shown) = numpy::shown(array)? else { return Ok(None) };
+    let Some(dtype) = dtypes::known_as(&shown.dtype)? else { return Ok(None) };
+    let Some(copied) = copied(array.py(), &shown, dtype, engine.get())? else { return Ok(None) };
+    copied.set_device(0);
+    Ok(Some(NDArray::new(copied, engine.clone().unbind())))
+}
+
+/// An array on the memory of a NumPy array, which it keeps; `own` says that nobody else will touch that: of few values it
+/// is a copy.
 #[pyfunction]
 #[pyo3(signature = (array, engine, *, own = false))]
 pub(crate) fn wrap(array: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>, own: bool) -> PyResult<NDArray> {
     let py = array.py();
-    let dtype = dtypes::from_python(&array.getattr("dtype")?)?;
-    let (address, readonly): (usize, bool) = array.getattr("__array_interface__")?.get_item("data")?.extract()?;
-    let shape: Vec<usize> = array.getattr("shape")?.extract()?;
-    let strides: Vec<isize> = array.getattr("strides")?.extract()?;
+    let Some(shown) = numpy::shown(array)? else {
+        return Err(errors::argument_type(py, &format!("expected a numpy.ndarray, not {}", array.get_type().name()?)));
+    };
+    let dtype = dtypes::from_python(&shown.dtype)?;
+    if own && let Some(copied) = copied(py, &shown, dtype, engine.get())? {
+        return Ok(NDArray::new(copied, engine.clone().unbind()));
+    }
+    let (start, readonly) = (shown.start, !shown.is_writable);
+    let (shape, strides) = (Shape::from_slice(&shown.shape), Strides::from_slice(shown.strides));
     let far = |stride: isize, length: usize| stride * isize::try_from(length).unwrap_or(0).saturating_sub(1);
     let empty = shape.contains(&0);
     let below: isize =
         strides.iter().zip(&shape).map(|(&stride, &length)| if empty { 0 } else { far(stride, length).min(0) }).sum();
-    let mut layout = Layout { shape: shape.into(), strides: strides.into(), offset: below.unsigned_abs() };
+    let mut layout = Layout { shape, strides, offset: below.unsigned_abs() };
     let end = layout.range(dtype.size()).end;
     if empty {
         layout.offset = 0;
     }
-    let start = NonNull::new(std::ptr::with_exposed_provenance_mut::<u8>(address.wrapping_add_signed(below)));
-    let start = start.ok_or_else(|| PyValueError::new_err("the array has no memory"))?;
+    let start =
+        NonNull::new(start.wrapping_offset(below)).ok_or_else(|| PyValueError::new_err("the array has no memory"))?;
     let keeper = Box::new(array.clone().unbind());
     let (engine_of, end) = (&engine.get().inner, if empty { 0 } else { end });
     let ownership = if own { Ownership::Owned } else { Ownership::Borrowed };

@@ -10,6 +10,7 @@ mod kernel;
 pub(crate) mod memory;
 pub(crate) mod mpi;
 mod network;
+mod numbers;
 pub(crate) mod on_device;
 mod operator;
 mod pieces;
@@ -25,13 +26,14 @@ pub(crate) use fresh::{
     fresh_cast, fresh_elements, fresh_filled, fresh_join, fresh_product, fresh_reduction, fresh_roll, fresh_search,
     fresh_unary,
 };
-pub(crate) use here::{change_here, compute_here};
+pub(crate) use here::{answer_here, change_here, compute_here, values_here};
 pub(crate) use kernel::{Kernel, open_onednn};
-pub(crate) use memory::{Lasting, Memory, beside, copy_elements, empty, memory_stats, memory_trim, wrap};
+pub(crate) use memory::{Lasting, Memory, beside, copy_elements, empty, fresh_copy, memory_stats, memory_trim, wrap};
 pub(crate) use network::{
     kernel_cells, kernel_cross_entropy, kernel_layer_norm, kernel_lookup, kernel_mask, kernel_neighbours,
     kernel_sequence,
 };
+pub(crate) use numbers::{fresh_diagonal, fresh_range, fresh_spaced};
 pub(crate) use operator::Operator;
 pub(crate) use pieces::{push_join, push_roll, push_search};
 pub(crate) use request::Request;
