@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -153,6 +155,95 @@ def test_attribute_paths_that_are_bound_anew_are_noticed() -> None:
     net.rate = 1.0
     assert net.step(ones()).tolist() == [2.0] * 3
     assert "self.rate was 0.5, and is 1.0" in net.step.why()
+
+
+class Scaled:
+    scale = 1.0
+
+    def __init__(self) -> None:
+        self.rate = 2.0
+
+    def __call__(self, x: Any) -> Any:
+        return self.of(x)
+
+    def of(self, x: Any) -> Any:
+        return x * self.rate * self.scale
+
+    def by(self, other: Any, x: Any) -> Any:
+        return x * other.rate * self.scale
+
+    @classmethod
+    @weft.program
+    def of_class(cls, x: Any) -> Any:
+        return x * cls.scale
+
+
+class Slotted:
+    __slots__ = ("rate",)
+
+    def __init__(self) -> None:
+        self.rate = 2.0
+
+    def __call__(self, x: Any) -> Any:
+        return x * self.rate
+
+
+def _rate(owner: Any, x: Any) -> Any:
+    return x * owner.rate
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda owner: owner,
+        lambda owner: owner.of,
+        lambda owner: partial(owner.of),
+        lambda owner: partial(_rate, owner),
+        lambda owner: partial(Scaled().by, owner),
+    ],
+)
+def test_what_a_callable_brings_along_is_looked_into(step: Any) -> None:
+    owner = Scaled()
+    program = weft.program(step(owner))
+
+    def call() -> Any:
+        return program(x=ones()).tolist()[0]
+
+    assert [call(), call()] == [2.0, 2.0]
+    owner.rate = 3.0
+    assert [call(), call()] == [3.0, 3.0]
+    assert "rate was 2.0, and is 3.0" in program.why()
+    assert len(program.programs) == 2
+
+
+def test_an_object_without_weak_references_is_looked_into() -> None:
+    owner = Slotted()
+    program = weft.program(owner)
+    assert program(ones()).tolist() == [2.0] * 3
+    owner.rate = 3.0
+    assert program(ones()).tolist() == [3.0] * 3
+
+
+def test_attributes_of_classes_and_of_namespaces_are_noticed() -> None:
+    class Settings:
+        rate = 2.0
+
+    namespace = SimpleNamespace(inner=SimpleNamespace(rate=1.0))
+    step = weft.program(lambda x: x * Settings.rate * namespace.inner.rate)
+    assert step(ones()).tolist() == [2.0] * 3
+    Settings.rate = 3.0
+    assert step(ones()).tolist() == [3.0] * 3
+    namespace.inner.rate = 2.0
+    assert step(ones()).tolist() == [6.0] * 3
+    assert "namespace.inner.rate was 1.0, and is 2.0" in step.why()
+    assert step(ones()).tolist() == [6.0] * 3
+    assert len(step.programs) == 3
+    assert Scaled.of_class(ones()).tolist() == [1.0] * 3
+    try:
+        Scaled.scale = 4.0
+        assert Scaled.of_class(ones()).tolist() == [4.0] * 3
+    finally:
+        Scaled.scale = 1.0
 
 
 def test_a_counter_in_python_is_not_frozen() -> None:
