@@ -49,9 +49,11 @@ def test_what_to_write_for_a_name_of_numpys() -> None:
     np.testing.assert_array_equal(written("c_").numpy(), np.c_[a.numpy(), b.numpy()])
     with pytest.raises(AttributeError, match=r"'vectorize': write the function with operators and weft\.where"):
         weft.vectorize  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'jit': write weft\.program\(function\)"):
+        weft.jit  # noqa: B018
 
 
-@pytest.mark.parametrize("name", ["backward", "detach", "grad", "requires_grad_", "zero_grad"])
+@pytest.mark.parametrize("name", ["at", "backward", "detach", "grad", "requires_grad_", "zero_grad"])
 def test_what_to_write_for_a_method_of_others_arrays(name: str) -> None:
     x = weft.ones(2)
     assert not hasattr(x, name)

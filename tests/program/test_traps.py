@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import random
 import threading
+import warnings
 import weakref
 from functools import partial
 from types import SimpleNamespace
@@ -178,20 +180,6 @@ class Scaled:
         return x * cls.scale
 
 
-class Slotted:
-    __slots__ = ("rate",)
-
-    def __init__(self) -> None:
-        self.rate = 2.0
-
-    def __call__(self, x: Any) -> Any:
-        return x * self.rate
-
-
-def _rate(owner: Any, x: Any) -> Any:
-    return x * owner.rate
-
-
 @pytest.mark.parametrize(
     "step",
     [
@@ -216,12 +204,10 @@ def test_what_a_callable_brings_along_is_looked_into(step: Any) -> None:
     assert len(program.programs) == 2
 
 
-def test_an_object_without_weak_references_is_looked_into() -> None:
-    owner = Slotted()
-    program = weft.program(owner)
-    assert program(ones()).tolist() == [2.0] * 3
-    owner.rate = 3.0
-    assert program(ones()).tolist() == [3.0] * 3
+def test_an_object_that_is_made_for_one_call_is_no_new_program() -> None:
+    step = weft.program(lambda x: weft.program(Scaled())(x))
+    assert [step(ones()).tolist()[0] for _ in range(3)] == [2.0] * 3
+    assert len(step.programs) == 1
 
 
 def test_attributes_of_classes_and_of_namespaces_are_noticed() -> None:
@@ -307,6 +293,32 @@ def test_unseeded_generators_are_refused() -> None:
         step(ones())
     seeded = weft.random.default_rng(1)
     weft.program(lambda x: x + seeded.random(size=3))(ones())
+
+
+GENERATOR = np.random.default_rng(3)
+LEGACY = np.random.RandomState(3)
+OWN = random.Random(3)
+DRAWS = {
+    "numpy.random": lambda: np.random.rand(3),  # noqa: NPY002 - the subject
+    "random": random.random,
+    "GENERATOR": lambda: GENERATOR.random(3),
+    "LEGACY": lambda: LEGACY.rand(3),
+    "OWN": lambda: OWN.uniform(0, 1),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_draws_that_replays_would_repeat_are_warned_of(name: str) -> None:
+    draw = DRAWS[name]
+    step = weft.program(lambda x: x + draw())
+    with pytest.warns(weft.errors.RecordingWarning, match=rf"drawn from {name} while it was recorded") as found:
+        step(ones())
+    assert [warning.filename for warning in found] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        step(ones())  # a replay
+        draw()
+        weft.program(lambda x: x + 1)(ones())
 
 
 def test_tasks_run_at_each_replay() -> None:

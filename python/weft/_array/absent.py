@@ -8,17 +8,22 @@ import numpy as np
 
 __all__ = ["INSTEAD", "INSTEAD_OF_METHODS", "Absent", "hint_for", "present"]
 
-#: Where NumPy's own would wait for the arrays, or gives NumPy's back.
+#: Where NumPy's own would wait for the arrays, or gives NumPy's back; and names of other libraries.
 INSTEAD = {
+    "Tensor": "weft.asarray(values), or weft.tensor.Tensor(shape)",
     "c_": "weft.column_stack([a, b])",
+    "compile": "weft.program(function)",
+    "jit": "weft.program(function)",
     "mgrid": "weft.stack(weft.meshgrid(weft.arange(n), weft.arange(m), indexing='ij'))",
+    "no_grad": "weft.autograd.no_grad()",
     "ogrid": "weft.ix_(weft.arange(n), weft.arange(m))",
     "r_": "weft.concatenate([a, b])",
     "vectorize": "the function with operators and weft.where on whole arrays",
 }
 
-#: Of arrays that keep their gradients and a tape with themselves.
+#: Of arrays that keep their gradients and a tape with themselves, or are never written to.
 INSTEAD_OF_METHODS = {
+    "at": "x[i] = value: arrays are written to in place, in programs, too",
     "backward": "for p, g in weft.autograd.backward(loss): ..., or weft.grad(function)(p)",
     "detach": "weft.autograd.stop_gradient(x)",
     "grad": "weft.autograd.gradients(loss)[x], or weft.grad(function)(x): gradients are returned, and not kept with arrays",

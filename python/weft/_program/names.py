@@ -15,7 +15,7 @@ import weakref
 from abc import ABCMeta
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from weft._core import NDArray, Signatures
 from weft._program.trees import class_of, describe
@@ -61,6 +61,11 @@ class Name:
     token: object
     guard: tuple[Any, ...]
 
+    def value(self) -> object:
+        """Return what it was bound to; None if that is gone, or was nothing."""
+        how, what = self.guard[-2:]
+        return what() if how == "alive" else what
+
 
 @dataclass(frozen=True, slots=True)
 class _Read:
@@ -100,19 +105,22 @@ class _Bound:
     root: tuple[str, Any, str]
 
 
-def _held(value: object, text: str) -> _Bound:
-    """Return what a function that was given has bound to a parameter: a bound method to `self`, say."""
-    try:
-        return _Bound(value, ("object", weakref.ref(value), text))
-    except TypeError:
-        return _Bound(value, ("object", partial(_itself, value), text))
+#: Of the first parameters: what they are bound to, None where that is not looked into.
+_Firsts: TypeAlias = "tuple[_Bound | None, ...]"
+
+
+def _held(value: object, text: str) -> _Bound | None:
+    """Return what a function that was given has bound to a parameter, as a bound method to `self`; None for a library's."""
+    if class_of(value).__module__.partition(".")[0] in _SETTLED:
+        return None
+    return _Bound(value, ("object", partial(_itself, value), text))  # kept: it may have been made for this call
 
 
 def _itself(value: object) -> object:
     return value
 
 
-def _opened(function: Any, first: tuple[_Bound, ...]) -> tuple[Any, tuple[_Bound, ...]]:  # noqa: ANN401 - anything callable
+def _opened(function: Any, first: _Firsts) -> tuple[Any, _Firsts]:  # noqa: ANN401 - anything callable
     """Return the function of Python that runs in the end, None if there is none, and what its first parameters are bound to."""
     while not isinstance(function, types.FunctionType):
         if isinstance(function, partial):  # what it gives by name is a default, and counts as an argument
@@ -122,7 +130,7 @@ def _opened(function: Any, first: tuple[_Bound, ...]) -> tuple[Any, tuple[_Bound
         elif hasattr(function, "__wrapped__"):
             function = function.__wrapped__
         else:
-            called = inspect.getattr_static(type(function), "__call__", None)
+            called = inspect.getattr_static(class_of(function), "__call__", None)
             if not isinstance(called, types.FunctionType):
                 return None, ()
             first, function = (_held(function, "self"), *first), called
@@ -131,7 +139,7 @@ def _opened(function: Any, first: tuple[_Bound, ...]) -> tuple[Any, tuple[_Bound
 
 def _follow(
     function: Any,  # noqa: ANN401 - anything callable
-    first: tuple[_Bound, ...],
+    first: _Firsts,
     found: dict[tuple[Any, ...], Name],
     seen: set[tuple[int, ...]],
 ) -> None:
@@ -139,7 +147,8 @@ def _follow(
     if function is None:
         return
     code = function.__code__
-    bound = dict(zip(code.co_varnames[: code.co_argcount], first, strict=False))
+    parameters = zip(code.co_varnames[: code.co_argcount], first, strict=False)
+    bound = {name: each for name, each in parameters if each is not None}
     key = id(code), *(id(each.value) for each in bound.values())
     if key in seen:
         return
