@@ -180,6 +180,10 @@ class Scaled:
         return x * cls.scale
 
 
+def _rate(owner: Any, x: Any) -> Any:
+    return x * owner.rate
+
+
 @pytest.mark.parametrize(
     "step",
     [
@@ -205,7 +209,7 @@ def test_what_a_callable_brings_along_is_looked_into(step: Any) -> None:
 
 
 def test_an_object_that_is_made_for_one_call_is_no_new_program() -> None:
-    step = weft.program(lambda x: weft.program(Scaled())(x))
+    step = weft.program(lambda x: weft.program(Scaled())(x) * 1.0)
     assert [step(ones()).tolist()[0] for _ in range(3)] == [2.0] * 3
     assert len(step.programs) == 1
 
