@@ -208,6 +208,24 @@ def test_what_a_callable_brings_along_is_looked_into(step: Any) -> None:
     assert len(program.programs) == 2
 
 
+class Dense(weft.layer.Layer):
+    def __init__(self) -> None:
+        self.dense, self.rate = weft.layer.Linear(3), 2.0
+
+    def forward(self, x: Any) -> Any:
+        return self.dense(x) * self.rate
+
+
+def test_what_a_layer_notes_about_itself_makes_no_new_program() -> None:
+    net = Dense()
+    step = weft.program(net)
+    first, again = (step(weft.ones((2, 3))).tolist() for _ in range(2))
+    assert first == again
+    assert len(step.programs) == 1
+    net.rate = 4.0
+    np.testing.assert_allclose(step(weft.ones((2, 3))).numpy(), 2 * np.array(first))
+
+
 def test_an_object_that_is_made_for_one_call_is_no_new_program() -> None:
     step = weft.program(lambda x: weft.program(Scaled())(x) * 1.0)
     assert [step(ones()).tolist()[0] for _ in range(3)] == [2.0] * 3

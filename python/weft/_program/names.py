@@ -111,7 +111,7 @@ _Firsts: TypeAlias = "tuple[_Bound | None, ...]"
 
 def _held(value: object, text: str) -> _Bound | None:
     """Return what a function that was given has bound to a parameter, as a bound method to `self`; None for a library's."""
-    if class_of(value).__module__.partition(".")[0] in _SETTLED:
+    if _is_of_a_library(class_of(value)):
         return None
     return _Bound(value, ("object", partial(_itself, value), text))  # kept: it may have been made for this call
 
@@ -156,7 +156,9 @@ def _follow(
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     for read in _reads(code):
         if read.name in bound and read.kind in {"local", "cell"}:
-            _attribute(read, bound[read.name], found, seen)
+            owner = bound[read.name]
+            own = owner.root[0] == "instance" or not _is_of_a_library(function)
+            _attribute(read, owner, found, seen, enter=own)
         elif read.kind == "cell" and read.name in cells:
             value = _contents(cells[read.name])
             _enter(found, read, value, ("cell", cells[read.name], read.name))
@@ -177,13 +179,17 @@ def _neighbour(
         _follow(value, (), found, seen)
 
 
-def _attribute(read: _Read, owner: _Bound, found: dict[tuple[Any, ...], Name], seen: set[tuple[int, ...]]) -> None:
+def _attribute(
+    read: _Read, owner: _Bound, found: dict[tuple[Any, ...], Name], seen: set[tuple[int, ...]], *, enter: bool
+) -> None:
     """Enter a path from `self`, or follow the method that it names."""
     if not read.path:
         return
     method = inspect.getattr_static(type(owner.value), read.path[0], None)
     if isinstance(method, types.FunctionType) and read.path[0] not in getattr(owner.value, "__dict__", {}):
         _follow(method, (owner,), found, seen)
+        return
+    if not enter:
         return
     kind, where, text = owner.root
     _enter(found, read, owner.value, (kind, where, text or read.name))
@@ -252,6 +258,11 @@ def _plain(value: Any, name: str) -> tuple[Any] | None:  # noqa: ANN401, PLR0911
 def _is_settled(value: object) -> bool:
     """Return whether a value is a module, of a library, that nobody rebinds names in."""
     return isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in _SETTLED
+
+
+def _is_of_a_library(value: types.FunctionType | type) -> bool:
+    """Return whether a function or a class comes from one of these: what it notes about itself is its own affair."""
+    return (value.__module__ or "").partition(".")[0] in _SETTLED
 
 
 def _contents(cell: types.CellType) -> object:
