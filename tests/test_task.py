@@ -146,6 +146,19 @@ def test_failures_arrive_at_the_wait_and_name_the_task(default_engine: weft.Engi
     assert a.value == 1
 
 
+def test_a_write_to_what_is_tagged_read_says_which_tag_belongs_there() -> None:
+    @weft.task
+    def halve(values: weft.Read[np.ndarray], out: weft.Overwrite[np.ndarray]) -> None:
+        values /= 2
+        out[...] = values
+
+    out = np.empty(2)
+    halve(np.ones(2), out)
+    with pytest.raises(ValueError, match="read-only") as caught:
+        weft.wait(out)
+    assert "tagged weft.Mutate or weft.Overwrite" in "\n".join(caught.value.__notes__)
+
+
 def test_several_failures_arrive_as_a_group() -> None:
     a, b = Box(1), Box(2)
     fail(a)

@@ -227,7 +227,15 @@ class _OnValues:
 
     def __call__(self) -> None:
         args = [self._value(argument) for argument in self._call.args]
-        self._call.func(*args, **{name: self._value(argument) for name, argument in self._call.keywords.items()})
+        try:
+            self._call.func(*args, **{name: self._value(argument) for name, argument in self._call.keywords.items()})
+        except ValueError as error:
+            if "read-only" in str(error) and not getattr(error, "__notes__", ()):
+                error.add_note(
+                    "weft: in a task arrays are read-only, but for arguments tagged weft.Mutate or weft.Overwrite: tag so "
+                    "what it writes to"
+                )
+            raise
 
     def _value(self, argument: object) -> object:
         if isinstance(argument, NDArray):

@@ -409,9 +409,11 @@ class CaptureError(WeftError, RuntimeError):
 
 
 class RecordingWarning(WeftError, RuntimeWarning):  # noqa: N818 - a warning
-    """One argument of a `weft.program` alone has made many programs: each call records anew instead of replaying.
+    """A `weft.program` is recorded anew at call after call, or has recorded what replays would not do again.
 
-    The message names the argument and says what to pass instead. To make it an error, use ``warnings.simplefilter``.
+    One argument alone has made many programs; or numbers were drawn from `numpy.random` while it was recorded, which would be
+    the same ones at each call. The message names the argument, or the generator, and says what to write instead. To make it
+    an error, use ``warnings.simplefilter``.
 
     Examples
     --------

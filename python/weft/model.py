@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -84,13 +84,21 @@ class Model(Layer):
             if method is not None:
                 setattr(cls, name, around(method))  # called by its name, it runs as the model was told, too
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.training = True
-        self.graph_mode = True
-        self.sequential = False
-        self.optimizer: Any = NoOptimizer(type(self).__name__)
-        self._runs = Runs(type(self).__name__)
+    training: bool
+    graph_mode: bool
+    sequential: bool
+    optimizer: Any
+    _runs: Runs
+
+    if not TYPE_CHECKING:  # as in `Layer`
+
+        def __new__(cls, *args: object, **options: object) -> Self:
+            """Make a model that is not compiled yet."""
+            made = super().__new__(cls, *args, **options)
+            made.training = made.graph_mode = True
+            made.sequential = False
+            made.optimizer, made._runs = NoOptimizer(cls.__name__), Runs(cls.__name__)
+            return made
 
     def compile(
         self,

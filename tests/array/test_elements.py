@@ -84,6 +84,11 @@ def test_an_array_without_axes_has_the_first_and_the_last(name: str, axis: int) 
     assert (found.shape, found.dtype, found.tolist()) == (expected.shape, expected.dtype, expected.tolist())
 
 
+def test_booleans_have_no_spread() -> None:
+    with pytest.raises(weft.errors.ArgumentTypeError, match="ptp: booleans have no difference"):
+        weft.ptp(weft.asarray([True, False]))
+
+
 def test_an_array_without_axes_has_no_second() -> None:
     for name in WITHOUT_AXES:
         with pytest.raises(np.exceptions.AxisError):

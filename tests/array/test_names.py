@@ -36,6 +36,8 @@ def test_a_name_that_only_numpy_has() -> None:
 def test_what_to_write_for_a_name_of_numpys() -> None:
     with pytest.raises(AttributeError, match=r"'vectorize': write the function with operators and weft\.where"):
         weft.vectorize  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'jit': write weft\.program\(function\)"):
+        weft.jit  # noqa: B018
 
 
 @pytest.mark.parametrize("dtype", ["?", "i4", "f2", "f8", "c16"])
@@ -79,7 +81,7 @@ def test_positions_that_scripts_ask_for() -> None:
         weft.compress([[True]], [1])
 
 
-@pytest.mark.parametrize("name", ["backward", "detach", "grad", "requires_grad_", "zero_grad"])
+@pytest.mark.parametrize("name", ["at", "backward", "detach", "grad", "requires_grad_", "zero_grad"])
 def test_what_to_write_for_a_method_of_others_arrays(name: str) -> None:
     x = weft.ones(2)
     assert not hasattr(x, name)

@@ -43,6 +43,9 @@ def test_gradients_are_found_by_the_array_itself() -> None:
     assert [x.tolist() for x in found.values()] == [[3.0, 6.0], [3.0, 6.0]]
     with pytest.raises(KeyError, match="no gradient"):
         found[weft.ones(2)]
+    later = w - 0.1 * found[w]
+    with pytest.raises(KeyError, match=r"computed itself, as by w = w - step: update w in place"):
+        autograd.gradients((later * later).sum())[later]
 
 
 def test_the_last_layers_come_first_and_before_the_others_are_computed() -> None:

@@ -66,7 +66,51 @@ def test_what_does_not_depend_on_an_argument_has_zeros() -> None:
     dx, dy = weft.grad(lambda x, y: weft.sum(x), argnums=(0, 1))(weft.ones(2), weft.ones(3))
     assert (dx.tolist(), dy.tolist()) == ([1.0, 1.0], [0.0, 0.0, 0.0])
     assert weft.grad(lambda x: weft.sum(weft.floor(x)))(weft.ones(2)).tolist() == [0.0, 0.0]
-    assert weft.grad(lambda x: 3.0)(weft.ones(2)).tolist() == [0.0, 0.0]
+    assert weft.grad(lambda x: weft.asarray(3.0))(weft.ones(2)).tolist() == [0.0, 0.0]
+
+
+def values(x: Any) -> dict[str, Any]:
+    total = weft.sum(x * x)
+    return {
+        "item": total.item(),
+        "float": float(total),
+        "constant": 3.0,
+        "number": np.float64(3.0),
+        "numpy": total.numpy(),
+        "int": 3,
+        "integers": weft.astype(total, weft.int32),
+        "bool": total > 1,
+    }
+
+
+@pytest.mark.parametrize("name", list(values(weft.ones(1))))
+def test_a_value_that_nothing_is_known_of_is_refused(name: str) -> None:
+    def loss(x: Any) -> Any:
+        return values(x)[name]
+
+    hint = r"without item\(\)|returned int$|dtype (int32|bool), which nothing has a gradient through"
+    for transform in (weft.grad, weft.value_and_grad, lambda fn: weft.grad(weft.checkpoint(fn))):
+        with pytest.raises(GradientError, match=hint):
+            transform(loss)(weft.ones(2))
+    if name in {"integers", "bool"}:
+        return
+    with pytest.raises(GradientError, match=r"vjp\(\) takes functions that return arrays, and loss returned"):
+        weft.vjp(loss, weft.ones(2))
+    with pytest.raises(GradientError, match=r"jvp\(\) takes functions that return arrays, and loss returned"):
+        weft.jvp(loss, (weft.ones(2),), (weft.ones(2),))
+
+
+def test_an_argument_that_is_named_twice_is_refused() -> None:
+    for twice in ((0, 0), (0, -2)):
+        with pytest.raises(GradientError, match="names an argument twice"):
+            weft.grad(lambda x, y: weft.sum(x * y), argnums=twice)(weft.ones(2), weft.ones(2))
+
+
+def test_a_rule_that_is_no_function_is_refused_by_name() -> None:
+    op = weft.register_op("test_rule_no_function", infer=weft.ops.like_first)(lambda out, x: np.copyto(out, x))
+    op.set_attribute("gradient", "exp")
+    with pytest.raises(GradientError, match="'gradient' of the op 'test_rule_no_function' is 'exp', and no function"):
+        weft.grad(lambda x: weft.sum(op(x)))(weft.ones(2))
 
 
 def test_gradients_do_not_confuse_one_call_with_another() -> None:

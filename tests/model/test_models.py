@@ -184,6 +184,33 @@ def test_a_model_that_is_not_compiled() -> None:
     net(*batch())
 
 
+class Bare(model.Model):
+    """Whose `__init__` calls nobody's."""
+
+    def __init__(self) -> None:
+        self.dense = layer.Linear(3)
+        self.loss = layer.MeanSquareError()
+
+    def forward(self, x: Any) -> Any:
+        return self.dense(x)
+
+    def train_one_batch(self, x: Any, y: Any) -> Any:
+        loss = self.loss(self.forward(x), y)
+        self.optimizer(loss)
+        return loss
+
+
+def test_a_model_that_does_not_call_its_base() -> None:
+    net, x, y = Bare(), tensor.random((4, 2)), tensor.zeros((4, 3))
+    with pytest.raises(ModelError, match="Bare is not compiled"):
+        net(x, y)
+    net.set_optimizer(opt.SGD(0.1))
+    net.compile([x], use_graph=True)
+    losses = [float(net(x, y).numpy().mean()) for _ in range(3)]
+    assert losses[2] < losses[0]
+    assert list(net.get_params()) == ["dense.W", "dense.b"]
+
+
 @pytest.mark.parametrize("inputs", [(), [], [np.zeros(2)], "x"], ids=str)
 def test_what_compile_takes(inputs: Any) -> None:
     with pytest.raises(ArgumentTypeError, match="a list of arrays"):

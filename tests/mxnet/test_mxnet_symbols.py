@@ -150,6 +150,11 @@ def test_all_ops_that_are_missing_are_named(tmp_path: Path) -> None:
         ("Pooling", {"kernel": "(2, x)", "pool_type": "max"}, "'kernel' of op 'Pooling' is a tuple of integers"),
         ("Pooling", {"global_pool": "True", "layout": "NHWC"}, "layout 'NHWC' is not read"),
         ("Flatten", {"deep": "1"}, "'Flatten' has no attribute 'deep'"),
+        (
+            "FullyConnected",
+            {},
+            "node 'op' (op 'FullyConnected', num_inputs): op 'FullyConnected' needs the attribute num_hidden",
+        ),
     ],
 )
 def test_attributes_that_are_wrong(op: str, attributes: dict[str, str], message: str) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import gc
+import random
 import threading
+import warnings
 import weakref
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -155,6 +159,101 @@ def test_attribute_paths_that_are_bound_anew_are_noticed() -> None:
     assert "self.rate was 0.5, and is 1.0" in net.step.why()
 
 
+class Scaled:
+    scale = 1.0
+
+    def __init__(self) -> None:
+        self.rate = 2.0
+
+    def __call__(self, x: Any) -> Any:
+        return self.of(x)
+
+    def of(self, x: Any) -> Any:
+        return x * self.rate * self.scale
+
+    def by(self, other: Any, x: Any) -> Any:
+        return x * other.rate * self.scale
+
+    @classmethod
+    @weft.program
+    def of_class(cls, x: Any) -> Any:
+        return x * cls.scale
+
+
+def _rate(owner: Any, x: Any) -> Any:
+    return x * owner.rate
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda owner: owner,
+        lambda owner: owner.of,
+        lambda owner: partial(owner.of),
+        lambda owner: partial(_rate, owner),
+        lambda owner: partial(Scaled().by, owner),
+    ],
+)
+def test_what_a_callable_brings_along_is_looked_into(step: Any) -> None:
+    owner = Scaled()
+    program = weft.program(step(owner))
+
+    def call() -> Any:
+        return program(x=ones()).tolist()[0]
+
+    assert [call(), call()] == [2.0, 2.0]
+    owner.rate = 3.0
+    assert [call(), call()] == [3.0, 3.0]
+    assert "rate was 2.0, and is 3.0" in program.why()
+    assert len(program.programs) == 2
+
+
+class Dense(weft.layer.Layer):
+    def __init__(self) -> None:
+        self.dense, self.rate = weft.layer.Linear(3), 2.0
+
+    def forward(self, x: Any) -> Any:
+        return self.dense(x) * self.rate
+
+
+def test_what_a_layer_notes_about_itself_makes_no_new_program() -> None:
+    net = Dense()
+    step = weft.program(net)
+    first, again = (step(weft.ones((2, 3))).tolist() for _ in range(2))
+    assert first == again
+    assert len(step.programs) == 1
+    net.rate = 4.0
+    np.testing.assert_allclose(step(weft.ones((2, 3))).numpy(), 2 * np.array(first))
+
+
+def test_an_object_that_is_made_for_one_call_is_no_new_program() -> None:
+    step = weft.program(lambda x: weft.program(Scaled())(x) * 1.0)
+    assert [step(ones()).tolist()[0] for _ in range(3)] == [2.0] * 3
+    assert len(step.programs) == 1
+
+
+def test_attributes_of_classes_and_of_namespaces_are_noticed() -> None:
+    class Settings:
+        rate = 2.0
+
+    namespace = SimpleNamespace(inner=SimpleNamespace(rate=1.0))
+    step = weft.program(lambda x: x * Settings.rate * namespace.inner.rate)
+    assert step(ones()).tolist() == [2.0] * 3
+    Settings.rate = 3.0
+    assert step(ones()).tolist() == [3.0] * 3
+    namespace.inner.rate = 2.0
+    assert step(ones()).tolist() == [6.0] * 3
+    assert "namespace.inner.rate was 1.0, and is 2.0" in step.why()
+    assert step(ones()).tolist() == [6.0] * 3
+    assert len(step.programs) == 3
+    assert Scaled.of_class(ones()).tolist() == [1.0] * 3
+    try:
+        Scaled.scale = 4.0
+        assert Scaled.of_class(ones()).tolist() == [4.0] * 3
+    finally:
+        Scaled.scale = 1.0
+
+
 def test_a_counter_in_python_is_not_frozen() -> None:
     net = Net()
     assert [net.count(ones()).tolist()[0] for _ in range(3)] == [1.0, 2.0, 3.0]
@@ -216,6 +315,32 @@ def test_unseeded_generators_are_refused() -> None:
         step(ones())
     seeded = weft.random.default_rng(1)
     weft.program(lambda x: x + seeded.random(size=3))(ones())
+
+
+GENERATOR = np.random.default_rng(3)
+LEGACY = np.random.RandomState(3)
+OWN = random.Random(3)
+DRAWS = {
+    "numpy.random": lambda: np.random.rand(3),  # noqa: NPY002 - the subject
+    "random": random.random,
+    "GENERATOR": lambda: GENERATOR.random(3),
+    "LEGACY": lambda: LEGACY.rand(3),
+    "OWN": lambda: OWN.uniform(0, 1),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_draws_that_replays_would_repeat_are_warned_of(name: str) -> None:
+    draw = DRAWS[name]
+    step = weft.program(lambda x: x + draw())
+    with pytest.warns(weft.errors.RecordingWarning, match=rf"drawn from {name} while it was recorded") as found:
+        step(ones())
+    assert [warning.filename for warning in found] == [__file__]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        step(ones())  # a replay
+        draw()
+        weft.program(lambda x: x + 1)(ones())
 
 
 def test_tasks_run_at_each_replay() -> None:

@@ -52,6 +52,17 @@ pub enum GraphError {
 }
 
 impl GraphError {
+    /// What a rule said of a call, with the name of the node that it would have been.
+    #[must_use]
+    pub(crate) fn of_node(self, name: &str) -> Self {
+        match self {
+            Self::Rule { context, source, place, of_shapes } => {
+                Self::Rule { context: format!("node '{name}' ({context})"), source, place, of_shapes }
+            }
+            other => other,
+        }
+    }
+
     /// An error of the graph as such.
     pub fn new(message: impl Into<String>) -> Self {
         Self::Graph { message: message.into(), place: 0 }

@@ -8,13 +8,18 @@ import numpy as np
 
 __all__ = ["INSTEAD", "INSTEAD_OF_METHODS", "Absent", "hint_for", "present"]
 
-#: Where NumPy's own would wait for the arrays, or gives NumPy's back.
+#: Where NumPy's own would wait for the arrays, or gives NumPy's back; and names of other libraries.
 INSTEAD = {
+    "Tensor": "weft.asarray(values), or weft.tensor.Tensor(shape)",
+    "compile": "weft.program(function)",
+    "jit": "weft.program(function)",
+    "no_grad": "weft.autograd.no_grad()",
     "vectorize": "the function with operators and weft.where on whole arrays",
 }
 
-#: Of arrays that keep their gradients and a tape with themselves.
+#: Of arrays that keep their gradients and a tape with themselves, or are never written to.
 INSTEAD_OF_METHODS = {
+    "at": "x[i] = value: arrays are written to in place, in programs, too",
     "backward": "for p, g in weft.autograd.backward(loss): ..., or weft.grad(function)(p)",
     "detach": "weft.autograd.stop_gradient(x)",
     "grad": "weft.autograd.gradients(loss)[x], or weft.grad(function)(x): gradients are returned, and not kept with arrays",

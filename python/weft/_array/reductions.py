@@ -87,6 +87,13 @@ def same_dtype(x: DType, given: DType | None = None) -> DType:
     return x
 
 
+def _spread(x: DType, given: DType | None = None) -> DType:
+    """Return the dtype of a largest element less a smallest one."""
+    if x.kind == "b":
+        raise ArgumentTypeError("ptp: booleans have no difference: cast them by astype()")
+    return same_dtype(x, given)
+
+
 def _truth(x: DType, given: DType | None = None) -> DType:
     del x, given  # of no influence
     return np.dtype(np.bool_)
@@ -194,7 +201,7 @@ _MAX = _ufunc_reduction("max", np.maximum, same_dtype, identity=False, aliases=(
 _MIN = _ufunc_reduction("min", np.minimum, same_dtype, identity=False, aliases=("amin",))
 _ALL = _ufunc_reduction("all", np.logical_and, _truth)
 _ANY = _ufunc_reduction("any", np.logical_or, _truth)
-_PTP = register_op("ptp", infer=reduction(same_dtype, identity=False))(_ptp)
+_PTP = register_op("ptp", infer=reduction(_spread, identity=False))(_ptp)
 
 
 @cache

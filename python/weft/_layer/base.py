@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, cast
 
 from weft._core import NDArray
 from weft._model.kind import Tensor, write
@@ -67,9 +67,20 @@ class Layer:
             if forward is not None and cls.initialize is not Layer.initialize:
                 cls.forward = _initializing(forward)  # type: ignore[method-assign] # called by its name, it is sized, too
 
+    name: str | None
+    _registered: dict[str, Layer]
+
+    if not TYPE_CHECKING:  # to whom `__init__` alone says what a layer is made with
+
+        def __new__(cls, *args: object, **options: object) -> Self:
+            """Make a layer without parts: also one whose `__init__` does not call that of its base."""
+            del args, options  # the subclass's
+            made = super().__new__(cls)
+            made.name, made._registered = None, {}
+            return made
+
     def __init__(self) -> None:
-        self.name: str | None = None
-        self._registered: dict[str, Layer] = {}
+        """Take nothing: subclasses say what they are made with."""
 
     @_replaceable
     def initialize(self, *inputs: Any) -> None:  # noqa: ANN401 - arrays, and what a subclass takes

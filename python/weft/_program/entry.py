@@ -64,8 +64,8 @@ def program(
     once for each program.
 
     A call is of another program if an array differs in shape, dtype, strides, device, writability, `requires_grad`, or in
-    what it shares memory with; if `weft.autograd.training` differs; if any other argument differs in value or type; if a name that the function reads (a closure cell, a
-    global, an attribute path of ``self``) was bound anew. Lists, tuples, dicts, named tuples and dataclasses count by what
+    what it shares memory with; if `weft.autograd.training` differs; if any other argument differs in value or type; if a name
+    that the function reads was bound anew: a closure cell, a global, an attribute path of these or of ``self``. Lists, tuples, dicts, named tuples and dataclasses count by what
     they hold. NumPy arrays are copied at the call; inside they are read-only NDArrays.
 
     Parameters
@@ -106,7 +106,8 @@ def program(
     Warns
     -----
     RecordingWarning
-        When one argument alone has made 8 programs.
+        When one argument alone has made 8 programs; when numbers were drawn from generators that are not weft's while the
+        function was recorded.
 
     See Also
     --------

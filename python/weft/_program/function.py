@@ -308,6 +308,8 @@ class ProgramFunction(Signatures):
         except Inseparable:
             separable = False
             recorded = record(*what)
+        if recorded.drawn:
+            self.history.warn_of_draws(recorded.drawn, stacklevel + 1)
         call: dict[str, tuple[Hashable, str]] = {name: (part, describe(by_name[name])) for name, part in parts.items()}
         call |= {name.text: ((name.text, name.token), name.shown) for name in recorded.names}
         owners = recorded.arguments

@@ -102,6 +102,15 @@ class History:
         while len(self._variants) > _REMEMBERED * _MANY:
             del self._variants[next(iter(self._variants))]
 
+    def warn_of_draws(self, generators: tuple[str, ...], stacklevel: int) -> None:
+        """Warn that a recording has drawn from generators that replays do not draw from; parameters as for `enter`."""
+        message = (
+            f"{self._name}: numbers were drawn from {' and '.join(generators)} while it was recorded, and replays draw none: "
+            "what it drew is the same at each call. Draw from weft.random.default_rng(seed), made outside of it, or pass "
+            "the numbers as an array"
+        )
+        warnings.warn(message, RecordingWarning, stacklevel=stacklevel)
+
     def _reason(self, call: Call, evicted: int) -> str:
         if not self._calls:
             return f"{self._name} was called for the first time"

@@ -2,7 +2,8 @@
 
 Rebinding one of these makes another program. They are read off the function's code once, and looked up before it is recorded;
 the core then compares them at each call. The methods that a method calls on `self`, and functions of the same module, are
-followed, too. What is behind an item (``params["w"]``), a call or a property is not noticed.
+followed, too. What a bound method, an object that is called or a `functools.partial` brings along is looked into as `self` is.
+What is behind an item (``params["w"]``), a call or a property is not noticed.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import dis
 import inspect
 import types
 import weakref
+from abc import ABCMeta
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from weft._core import NDArray, Signatures
 from weft._program.trees import class_of, describe
@@ -30,6 +32,12 @@ _KEPT = (types.ModuleType, types.FunctionType, types.BuiltinFunctionType, type, 
 #: Instructions that leave what was read where it is.
 _TRANSPARENT = frozenset({"CACHE", "COPY", "DUP_TOP", "PUSH_NULL", "EXTENDED_ARG"})
 _MISSING = object()
+#: Kinds of roots that are objects, of which attributes are read: the object itself stays what it is.
+_OWNERS = ("instance", "object")
+#: How attributes of objects are found where nobody has changed that.
+_PLAIN_LOOKUPS = (object.__getattribute__, types.SimpleNamespace.__getattribute__)
+#: Classes of classes that find attributes as Python does.
+_PLAIN_METACLASSES = (type, ABCMeta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,11 @@ class Name:
     shown: str
     token: object
     guard: tuple[Any, ...]
+
+    def value(self) -> object:
+        """Return what it was bound to; None if that is gone, or was nothing."""
+        how, what = self.guard[-2:]
+        return what() if how == "alive" else what
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,28 +92,73 @@ def names_of(function: Callable[..., Any], instance: object = None) -> list[Name
         Each name once.
     """
     found: dict[tuple[Any, ...], Name] = {}
-    _follow(function, instance, (), found, set())
+    first = () if instance is None else (_Bound(instance, ("instance", None, "self")),)
+    _follow(function, first, found, set())
     return list(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    """An object that a parameter is bound to, whatever the call: where the core finds it, and how it is called there."""
+
+    value: object
+    root: tuple[str, Any, str]
+
+
+#: Of the first parameters: what they are bound to, None where that is not looked into.
+_Firsts: TypeAlias = "tuple[_Bound | None, ...]"
+
+
+def _held(value: object, text: str) -> _Bound | None:
+    """Return what a function that was given has bound to a parameter, as a bound method to `self`; None for a library's."""
+    if _is_of_a_library(class_of(value)):
+        return None
+    return _Bound(value, ("object", partial(_itself, value), text))  # kept: it may have been made for this call
+
+
+def _itself(value: object) -> object:
+    return value
+
+
+def _opened(function: Any, first: _Firsts) -> tuple[Any, _Firsts]:  # noqa: ANN401 - anything callable
+    """Return the function of Python that runs in the end, None if there is none, and what its first parameters are bound to."""
+    while not isinstance(function, types.FunctionType):
+        if isinstance(function, partial):  # what it gives by name is a default, and counts as an argument
+            first, function = (*(_held(value, "") for value in function.args), *first), function.func
+        elif isinstance(function, types.MethodType):
+            first, function = (_held(function.__self__, "self"), *first), function.__func__
+        elif hasattr(function, "__wrapped__"):
+            function = function.__wrapped__
+        else:
+            called = inspect.getattr_static(class_of(function), "__call__", None)
+            if not isinstance(called, types.FunctionType):
+                return None, ()
+            first, function = (_held(function, "self"), *first), called
+    return function, first
 
 
 def _follow(
     function: Any,  # noqa: ANN401 - anything callable
-    instance: object,
-    prefix: tuple[str, ...],
+    first: _Firsts,
     found: dict[tuple[Any, ...], Name],
-    seen: set[tuple[int, int]],
+    seen: set[tuple[int, ...]],
 ) -> None:
-    function = inspect.unwrap(function) if not isinstance(function, types.FunctionType) else function
-    function = getattr(function, "__func__", function)
-    if not isinstance(function, types.FunctionType) or (id(function.__code__), id(instance)) in seen:
+    function, first = _opened(function, first)
+    if function is None:
         return
-    seen.add((id(function.__code__), id(instance)))
     code = function.__code__
-    own = code.co_varnames[0] if instance is not None and code.co_argcount else None
+    parameters = zip(code.co_varnames[: code.co_argcount], first, strict=False)
+    bound = {name: each for name, each in parameters if each is not None}
+    key = id(code), *(id(each.value) for each in bound.values())
+    if key in seen:
+        return
+    seen.add(key)
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     for read in _reads(code):
-        if read.name == own and read.kind in {"local", "cell"}:
-            _attribute(read, instance, prefix, found, seen)
+        if read.name in bound and read.kind in {"local", "cell"}:
+            owner = bound[read.name]
+            own = owner.root[0] == "instance" or not _is_of_a_library(function)
+            _attribute(read, owner, found, seen, enter=own)
         elif read.kind == "cell" and read.name in cells:
             value = _contents(cells[read.name])
             _enter(found, read, value, ("cell", cells[read.name], read.name))
@@ -110,51 +168,44 @@ def _follow(
             _enter(found, read, value, ("global", function.__globals__, read.name))
             _neighbour(value, function, found, seen)
     if hasattr(function, "__wrapped__"):  # what a decorator's function stands for
-        _follow(function.__wrapped__, instance, prefix, found, seen)  # pyright: ignore[reportFunctionMemberAccess] # it is there
+        _follow(function.__wrapped__, first, found, seen)  # pyright: ignore[reportFunctionMemberAccess] # it is there
 
 
 def _neighbour(
-    value: object, function: types.FunctionType, found: dict[tuple[Any, ...], Name], seen: set[tuple[int, int]]
+    value: object, function: types.FunctionType, found: dict[tuple[Any, ...], Name], seen: set[tuple[int, ...]]
 ) -> None:
     """Follow a function of the same module."""
     if isinstance(value, types.FunctionType) and value.__globals__ is function.__globals__:
-        _follow(value, None, (), found, seen)
+        _follow(value, (), found, seen)
 
 
 def _attribute(
-    read: _Read,
-    instance: object,
-    prefix: tuple[str, ...],
-    found: dict[tuple[Any, ...], Name],
-    seen: set[tuple[int, int]],
+    read: _Read, owner: _Bound, found: dict[tuple[Any, ...], Name], seen: set[tuple[int, ...]], *, enter: bool
 ) -> None:
     """Enter a path from `self`, or follow the method that it names."""
     if not read.path:
         return
-    method = inspect.getattr_static(type(instance), read.path[0], None)
-    if isinstance(method, types.FunctionType) and read.path[0] not in getattr(instance, "__dict__", {}):
-        _follow(method, instance, prefix, found, seen)
+    method = inspect.getattr_static(type(owner.value), read.path[0], None)
+    if isinstance(method, types.FunctionType) and read.path[0] not in getattr(owner.value, "__dict__", {}):
+        _follow(method, (owner,), found, seen)
         return
-    _enter(found, read, instance, ("instance", None, "self"), prefix)
+    if not enter:
+        return
+    kind, where, text = owner.root
+    _enter(found, read, owner.value, (kind, where, text or read.name))
 
 
-def _enter(
-    found: dict[tuple[Any, ...], Name],
-    read: _Read,
-    value: object,
-    root: tuple[str, Any, str],
-    prefix: tuple[str, ...] = (),
-) -> None:
+def _enter(found: dict[tuple[Any, ...], Name], read: _Read, value: object, root: tuple[str, Any, str]) -> None:
     """Enter a name with as much of its path as is plain attributes."""
-    taken: list[str] = list(prefix)
-    if root[0] == "instance" or not _is_settled(value):
+    taken: list[str] = []
+    if root[0] in _OWNERS or not _is_settled(value):
         for name in read.path:
             inner = _plain(value, name)
             if inner is None:
                 break
             value = inner[0]
             taken.append(name)
-    if root[0] == "instance" and not taken:
+    if root[0] in _OWNERS and not taken:
         return
     key = (root[0], id(root[1]), root[2], tuple(taken))
     if key not in found:
@@ -182,10 +233,13 @@ def _plain(value: Any, name: str) -> tuple[Any] | None:  # noqa: ANN401, PLR0911
     """Return an attribute that is read without running anything of a user's; None if it is not such."""
     if isinstance(value, types.ModuleType):
         return (value.__dict__[name],) if name in value.__dict__ else None
-    if isinstance(value, (NDArray, type, types.FunctionType, Signatures)):
+    if isinstance(value, (NDArray, types.FunctionType, Signatures)):
         return None
     kind = class_of(value)
-    if kind.__getattribute__ is not object.__getattribute__:
+    if isinstance(value, type):
+        found = inspect.getattr_static(value, name, _MISSING) if kind in _PLAIN_METACLASSES else _MISSING
+        return None if found is _MISSING or hasattr(class_of(found), "__get__") else (found,)
+    if kind.__getattribute__ not in _PLAIN_LOOKUPS:
         return None
     of_class = inspect.getattr_static(kind, name, _MISSING)
     if isinstance(of_class, types.MemberDescriptorType):
@@ -204,6 +258,11 @@ def _plain(value: Any, name: str) -> tuple[Any] | None:  # noqa: ANN401, PLR0911
 def _is_settled(value: object) -> bool:
     """Return whether a value is a module, of a library, that nobody rebinds names in."""
     return isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in _SETTLED
+
+
+def _is_of_a_library(value: types.FunctionType | type) -> bool:
+    """Return whether a function or a class comes from one of these: what it notes about itself is its own affair."""
+    return (value.__module__ or "").partition(".")[0] in _SETTLED
 
 
 def _contents(cell: types.CellType) -> object:

@@ -14,6 +14,7 @@ from weft import _core
 from weft._array.creation import asarray
 from weft._core import NDArray
 from weft._default import get_engine
+from weft._program.drawn import Generators
 from weft._program.graded import Graded, Inseparable
 from weft._program.names import Name, names_of
 from weft._program.trees import arrays_of, check_kept, describe, replaced, structure_of
@@ -81,6 +82,8 @@ class Recorded:
         For each array that a replay takes, the parameter that it comes from.
     known : sequence of NDArray
         The arrays among what those names are bound to.
+    drawn : sequence of str
+        Generators that are not weft's, and from which numbers were drawn.
     heard : bool
         Whether gradients may be asked for of what a call returns or changes: a replay would not be on the tape.
     pull, parted : optional
@@ -95,6 +98,7 @@ class Recorded:
     pull: Pull | None = None
     parted: Parted | None = None
     known: Sequence[NDArray] = ()
+    drawn: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +204,7 @@ def record(
     leaves = [leaf for found in per_name.values() for leaf in found]
     engine = engine_for(leaves)
     given = copied(leaves, engine)
-    names = {(name.text, id(name.guard[1])): name for name in names_of(function, instance)}
+    names, generators = _read_by(function, instance)
     tape = Tape.of(leaves, parts=False) if tape is None else tape
     recording = _core.Recording(engine, title)
     recording.begin()
@@ -219,9 +223,9 @@ def record(
             result = call(passed)
         for name, value, copy in zip(arguments, passed, kept, strict=True):
             check_kept(name, value, copy)
-        known = [name.guard[-1] for name in names.values() if isinstance(name.guard[-1], NDArray)]
         places = {id(placeholder): at for at, placeholder in enumerate(placeholders)}
-        outside = [*known, *recording.states()]
+        known = (name.guard[-1] for name in names.values())
+        outside = [*(value for value in known if isinstance(value, NDArray)), *recording.states()]
         structure = structure_of(result, made, places, lambda array: any(array is each for each in outside))
         heard = graded.is_open(made)
         if heard and tape.parts:
@@ -238,6 +242,7 @@ def record(
     finally:
         noting(None)
     recording.end()
+    read, drawn = tuple(names.values()), generators.drawn()
     owners = [name for name, found in per_name.items() for _ in found]
     if pull is not None:
         parted = recording.finish_parted(
@@ -252,8 +257,8 @@ def record(
         )
         if parted is None or (parted[0] is not None and parted[0].closed):
             raise Inseparable
-        compiled, read = parted[0] or parted[1], tuple(names.values())
-        return Recorded(compiled, structure, read, owners, heard, pull, parted, _bound(read, compiled))
+        compiled = parted[0] or parted[1]
+        return Recorded(compiled, structure, read, owners, heard, pull, parted, _bound(read, compiled), drawn)
     returned = {places.get(id(array)) for array in arrays_of(result)}
     compiled = recording.finish(
         tuple(made),
@@ -262,7 +267,13 @@ def record(
         passes=options.passes,
         donate=[number for number, name in enumerate(owners) if name in options.donate and number not in returned],
     )
-    return Recorded(compiled, structure, tuple(names.values()), owners, heard, known=_bound(names.values(), compiled))
+    return Recorded(compiled, structure, read, owners, heard, known=_bound(read, compiled), drawn=drawn)
+
+
+def _read_by(function: Callable[..., Any], instance: object) -> tuple[dict[Any, Name], Generators]:
+    """Return what a function reads elsewhere, and generators that it may draw from, as they are before it runs."""
+    names = {(name.text, id(name.guard[1])): name for name in names_of(function, instance)}
+    return names, Generators(names.values())
 
 
 def _bound(names: Iterable[Name], compiled: Compiled) -> list[NDArray]:

@@ -201,6 +201,10 @@ def _step(node: TapeNode, sums: _Sums) -> None:
             f"{_where(node)} has no gradient: give the op one by set_attribute('gradient', rule), or compute what it reads by "
             "weft.autograd.stop_gradient()"
         )
+    if not callable(rule):
+        raise GradientError(
+            f"the attribute 'gradient' of the op {op.name!r} is {rule!r}, and no function: {_where(node)} has no gradient by it"
+        )
     grads: list[Any] = list(given)
     if missing and not op.attribute("gradient_takes_none", False):
         outlines = node.outlines

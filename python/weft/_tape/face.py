@@ -8,6 +8,7 @@ from typing import Any
 from weft._array.creation import zeros_like
 from weft._core import NDArray
 from weft._tape.backward import head_of, walk
+from weft._tape.leaves import is_own_leaf
 
 __all__ = ["Gradients", "backward", "gradients"]
 
@@ -33,9 +34,14 @@ class Gradients(Mapping[NDArray, NDArray]):
         try:
             return self._pairs[id(x)][1]
         except KeyError:
+            why = "What was computed before requires_grad was set does not count: set it first"
+            if getattr(x, "requires_grad", False) and not is_own_leaf(x):
+                why = (
+                    "It was computed itself, as by w = w - step: update w in place, w -= step, in a block of "
+                    "weft.autograd.no_grad()"
+                )
             raise KeyError(
-                f"no gradient of an array of shape {getattr(x, 'shape', None)}: the result depends on no such leaf. What was "
-                "computed before requires_grad was set does not count: set it first"
+                f"no gradient of an array of shape {getattr(x, 'shape', None)}: the result depends on no such leaf. {why}"
             ) from None
 
     def __contains__(self, x: object) -> bool:

@@ -6,6 +6,8 @@ import functools
 import operator
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
+import numpy as np
+
 from weft._array.creation import zeros_like
 from weft._core import NDArray, TapeNode, tape_entry, tape_walk
 from weft._tape.backward import Head, head_of, like, walk
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = ["check_function", "grad", "jvp", "value_and_grad", "vjp"]
+
+_A_VALUE = "a value of which nobody knows how it was computed: return the array, without item(), float() or numpy()"
 
 
 def check_function(usage: str, fn: object) -> None:
@@ -107,6 +111,8 @@ def value_and_grad(
                     f"argnums={argnums} names argument {number}, and {len(args)} were given by position"
                 )
         places = [number % len(args) for number in numbers]
+        if len(set(places)) < len(places):
+            raise GradientError(f"argnums={argnums} names an argument twice: each has one gradient")
         call = _Call(fn, args, kw, places, has_aux=has_aux)
         found = call.gradients([_scalar(call.result, fn)])
         value = (call.value, call.aux) if has_aux else call.value
@@ -126,12 +132,33 @@ def _scalar(y: Any, fn: Callable[..., Any]) -> Any:  # noqa: ANN401 - what a use
             raise GradientError(
                 "grad() takes functions that return a real scalar, and this one returned a complex one: use vjp()"
             )
-    elif not isinstance(y, float):
+        if y.dtype.kind != "f":
+            raise GradientError(
+                f"grad() takes functions that return a real scalar, and this one returned one of dtype {y.dtype}, which "
+                "nothing has a gradient through: compute it in floating-point numbers"
+            )
+    else:
         name = getattr(fn, "__name__", "the function")
         kind = type(y).__name__
-        hint = ": has_aux=True hands on what comes beside the scalar" if kind == "tuple" else ""
-        raise GradientError(f"grad() takes functions that return a scalar, and {name} returned {kind}{hint}")
+        hint = ""
+        if kind == "tuple":
+            hint = ": has_aux=True hands on what comes beside the scalar"
+        elif isinstance(y, (float, np.number, np.ndarray)):
+            hint = f", {_A_VALUE}"
+        raise GradientError(
+            f"grad() takes functions that return a scalar as an array, and {name} returned {kind}{hint}"
+        )
     return None
+
+
+def _check_arrays(usage: str, result: Any, fn: Callable[..., Any]) -> None:  # noqa: ANN401 - as above
+    """Reject a result that holds values and no array: all its gradients would be zeros."""
+    kinds = {type(leaf).__name__: isinstance(leaf, NDArray) for leaf in flatten(result)[0]}
+    if kinds and not any(kinds.values()):
+        name = getattr(fn, "__name__", "the function")
+        raise GradientError(
+            f"{usage}() takes functions that return arrays, and {name} returned {', '.join(kinds)}, {_A_VALUE}"
+        )
 
 
 class _Call:
@@ -219,6 +246,7 @@ def vjp(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple[A
     """
     check_function("vjp(fn, x)", fn)
     call = _Call(fn, primals, {}, range(len(primals)), has_aux=has_aux)
+    _check_arrays("vjp", call.result, fn)
 
     def pull(dy: Any) -> tuple[Any, ...]:  # noqa: ANN401 - of the result's structure
         dys = _matching(call.result, dy, "the gradient of the result")
@@ -258,6 +286,7 @@ def jvp(
             "jvp() takes a tuple of arguments and one of as many tangents: jvp(fn, (x, y), (dx, dy)), or (x,) and (dx,)"
         )
     call = _Call(fn, tuple(primals), {}, range(len(primals)), has_aux=has_aux)
+    _check_arrays("jvp", call.result, fn)
     changes = _matching(call.build(list(call.handles)), tuple(tangents), "tangents")
     results, build = flatten(call.result)
     made = [as_leaf(zeros_like(apart(y)), "a result") for y in results]

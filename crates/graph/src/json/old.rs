@@ -67,7 +67,7 @@ fn lengths(text: &str, is_known: impl Fn(i64) -> bool) -> Option<Vec<Value>> {
 
 /// Adds the inputs that files did not have before 0.9, auxiliary states above all: variables by their names.
 pub(super) fn complete(op: &Arc<Op>, name: &str, attributes: &Attributes, inputs: &mut Vec<NodeEntry>) -> Result<()> {
-    let Some(wanted) = op.num_inputs(attributes)? else { return Ok(()) };
+    let Some(wanted) = op.num_inputs(attributes).map_err(|error| error.of_node(name))? else { return Ok(()) };
     if inputs.len() < wanted {
         let names = op.input_names(attributes, wanted)?;
         let missing = names[inputs.len()..].iter().map(|input| Arc::new(Node::variable(&format!("{name}_{input}"))));

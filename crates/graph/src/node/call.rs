@@ -44,7 +44,7 @@ impl Node {
     ///
     /// If the op takes another number of inputs, or has no such attributes.
     pub fn call(op: Arc<Op>, name: Arc<str>, attributes: Attributes, inputs: Vec<NodeEntry>) -> Result<Self> {
-        if let Some(wanted) = op.num_inputs(&attributes)?
+        if let Some(wanted) = op.num_inputs(&attributes).map_err(|error| error.of_node(&name))?
             && wanted != inputs.len()
         {
             let given = inputs.len();
@@ -65,7 +65,7 @@ impl Node {
     /// If the op has no such attributes.
     pub fn atom(op: Arc<Op>, name: Arc<str>, attributes: Attributes) -> Result<Self> {
         op.check_attributes(&name, &attributes)?;
-        let outputs = op.num_outputs(&attributes)?;
+        let outputs = op.num_outputs(&attributes).map_err(|error| error.of_node(&name))?;
         let outputs =
             u32::try_from(outputs).map_err(|_| GraphError::new(format!("node '{name}' has too many outputs")))?;
         Ok(Self::bare(Some(op), name, attributes, outputs))

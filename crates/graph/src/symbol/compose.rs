@@ -146,7 +146,7 @@ fn inputs_of(op: &Arc<Op>, name: &Arc<str>, attributes: &Attributes, arguments: 
         entry.node.check_complete()?;
         inputs.push(entry.clone());
     }
-    let wanted = op.num_inputs(attributes)?;
+    let wanted = op.num_inputs(attributes).map_err(|error| error.of_node(name))?;
     if wanted == Some(inputs.len()) && arguments.keyword.is_empty() {
         return Ok(inputs);
     }
