@@ -118,6 +118,15 @@ pub enum CudaError {
         /// Bytes held by the device's pool, in use or not.
         held: u64,
     },
+    /// The stream that an op was to use is being captured by whoever made it.
+    #[error(
+        "{op}: another library is capturing the stream, and its graph cannot have ops of weft's in it: push them before that \
+         capture begins or when it is over, or record all of it by weft.capture"
+    )]
+    Captured {
+        /// The op.
+        op: Box<Label>,
+    },
     /// An op cannot be recorded, or a graph not be made.
     #[error("{0}")]
     Capture(String),
@@ -151,6 +160,7 @@ impl CudaError {
             Self::Refused { op, .. }
             | Self::Fault { op, .. }
             | Self::OutOfMemory { op, .. }
+            | Self::Captured { op }
             | Self::Timeout { op, .. } => Some(op),
             _ => None,
         }
@@ -162,6 +172,7 @@ impl CudaError {
         if let Self::Refused { op, .. }
         | Self::Fault { op, .. }
         | Self::OutOfMemory { op, .. }
+        | Self::Captured { op }
         | Self::Timeout { op, .. } = &mut self
         {
             **op = op.located(tell);
