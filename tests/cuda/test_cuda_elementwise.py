@@ -52,10 +52,6 @@ APPROXIMATE = frozenset(
         "logaddexp",
         "logaddexp2",
         "float_power",
-        "deg2rad",
-        "rad2deg",
-        "radians",
-        "degrees",
     ]
 )
 ULPS = 4
