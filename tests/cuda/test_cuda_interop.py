@@ -143,9 +143,7 @@ def test_bytes_that_lie_anywhere_are_taken_and_are_no_wider_elements() -> None:
     assert rows[:1, :4].view("uint32").tolist() == [[0]]
 
 
-def test_streams_that_others_capture_are_left_alone(
-    fake_cuda: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_streams_that_others_capture_are_left_alone(fake_cuda: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     driver, stream, graph = ctypes.CDLL(fake_cuda["WEFT_CUDA_LIBRARY"]), ctypes.c_void_p(), ctypes.c_void_p()
     context = ctypes.c_void_p()
     assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), DEVICE.index) == 0
@@ -160,7 +158,9 @@ def test_streams_that_others_capture_are_left_alone(
 
     assert driver.cuStreamBeginCapture_v2(stream, 2) == 0
     add(1, 3, (weft.Mutate(x),), stream=stream.value)
-    with pytest.raises(weft.errors.CaptureError, match=r"op 'add' .*pushed at .*: another library is capturing the stream") as caught:
+    with pytest.raises(
+        weft.errors.CaptureError, match=r"op 'add' .*pushed at .*: another library is capturing the stream"
+    ) as caught:
         x.wait_to_read(SOON)
     assert isinstance(caught.value, RuntimeError)
     with pytest.raises(weft.errors.CaptureError, match="op 'import': another library is capturing"):

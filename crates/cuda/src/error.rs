@@ -36,10 +36,11 @@ impl DriverError {
         matches!(self.code, 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719 | 721 | 999)
     }
 
-    /// Whether it tells of a capture that is under way on some stream: the call can be made again when that is over.
+    /// Whether it tells of a capture that is under way on some stream: the call can be made again when that is over. An event
+    /// that was captured itself is none of these (907): it never happens.
     #[must_use]
     pub const fn is_of_capture(&self) -> bool {
-        matches!(self.code, 900..=908)
+        matches!(self.code, 900..=906 | 908)
     }
 }
 

@@ -190,9 +190,9 @@ impl Compiler {
         capability: (u32, u32),
         options: &[String],
     ) -> Result<Vec<u8>, CompileError> {
-        let named = named_in(options);
-        let (target, exact) = match named {
-            Some(named) => (named.to_owned(), !named.starts_with("compute_")),
+        let chosen = named_in(options);
+        let (target, exact) = match chosen {
+            Some(chosen) => (chosen.to_owned(), !chosen.starts_with("compute_")),
             None => self.target(capability),
         };
         let failed = |error: String, log: String| {
@@ -202,7 +202,7 @@ impl Compiler {
         let text = |text: &str| CString::new(text).map_err(|error: NulError| failed(error.to_string(), String::new()));
         let architecture = format!("--gpu-architecture={target}");
         let (source, file) = (text(source)?, text(name)?);
-        let own = named.is_none().then_some(&architecture);
+        let own = chosen.is_none().then_some(&architecture);
         let options = options.iter().chain(own).map(|option| text(option));
         let options = options.collect::<Result<Vec<CString>, _>>()?;
         let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();

@@ -7,6 +7,9 @@ use weft_cuda::simulated::{FaultKind, Settings};
 use weft_cuda::{BufferAccess, CudaError, Device, Label, Request};
 use weft_engine::Wait;
 
+/// `CUDA_ERROR_CAPTURED_EVENT`.
+const CAPTURED: u32 = 907;
+
 fn soon() -> Wait<'static> {
     Wait { timeout: Some(Duration::from_secs(20)), ..Wait::default() }
 }
@@ -36,7 +39,7 @@ fn waits_and_copies_spoil_no_capture() {
 #[test]
 fn a_query_that_a_capture_refuses_condemns_nothing() {
     let _watchdog = Watchdog::new("a query that a capture refuses condemns nothing");
-    for code in 900..=908 {
+    for code in (900..=908).filter(|code| *code != CAPTURED) {
         let machine = Machine::new(Settings::default(), 1);
         let x = machine.array(0, WORDS);
         machine.fill(&x, 1);
@@ -48,6 +51,22 @@ fn a_query_that_a_capture_refuses_condemns_nothing() {
         assert_eq!(machine.value(&x), vec![0x1_0000_0001; WORDS]);
         machine.check();
     }
+}
+
+/// An event that was captured, by a capture that began at the wrong moment, never happens: who waits for it is told.
+#[test]
+fn nobody_waits_for_an_event_that_was_captured() {
+    let _watchdog = Watchdog::new("nobody waits for an event that was captured");
+    let machine = Machine::new(Settings::default(), 1);
+    let x = machine.array(0, WORDS);
+    machine.fill(&x, 1);
+    machine.engine.wait_for_all().expect("no op fails");
+    let fence = x.buffer.writer().expect("it was issued");
+    machine.driver.order_fault(FaultKind::Query, 0, CAPTURED);
+    let refused = fence.wait(&mut soon()).expect_err("it is told");
+    assert!(matches!(refused, CudaError::Refused { .. }), "{refused}");
+    assert!(machine.device(0).fault().is_none());
+    machine.check();
 }
 
 /// A code that tells of no fault fails who asked, once.
