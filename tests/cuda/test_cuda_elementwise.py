@@ -252,7 +252,7 @@ def of_functions():
             pass
 
     def kernels(name, body, inputs, output, computed, result, *, indexed=False):
-        asked.append(Elementwise(name, body, inputs, output, computed, result, indexed=indexed))
+        asked.append(Elementwise(f"weft_{name}", body, inputs, output, computed, result, indexed=indexed))
         return Loop()
 
     functions.kernels = kernels
