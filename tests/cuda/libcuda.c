@@ -13,7 +13,8 @@
 #include <unistd.h>
 
 enum { SUCCESS = 0, INVALID = 1, OUT_OF_MEMORY = 2, NO_IMAGE = 209, BAD_CONTEXT = 201, BAD_HANDLE = 400, NOT_FOUND = 500,
-       ILLEGAL_STATE = 401, NOT_READY = 600, IN_CAPTURE = 900, SPOILED = 901, IMPLICIT = 906 };
+       ILLEGAL_STATE = 401, NOT_READY = 600, IN_CAPTURE = 900, SPOILED = 901, ISOLATION = 905, IMPLICIT = 906, MISALIGNED = 716,
+       CAPTURED_EVENT = 907 };
 enum { DEVICES = 2, MULTIPROCESSORS = 4 };
 #define TOTAL ((size_t)1 << 30)
 #define API __attribute__((visibility("default"))) int
@@ -21,11 +22,12 @@ enum { DEVICES = 2, MULTIPROCESSORS = 4 };
 typedef struct { char tag; int device; } Context;
 typedef struct Graph Graph;
 typedef struct { char tag; int device; Graph *capture; int64_t until; } Stream; /* nanoseconds, until when there is work */
-typedef struct { char tag; int recorded, timed, device; int64_t time; } Event;
+/* One that was recorded while its stream was captured is a node of that graph, and never happens. */
+typedef struct { char tag; int recorded, timed, device; int64_t time; Graph *capture; } Event;
 typedef struct { char tag; void *library; } Module;
 typedef struct {
     char tag;
-    void (*run)(void **, const unsigned *, const unsigned *);
+    int (*run)(void **, const unsigned *, const unsigned *); /* answers whether an element was misaligned */
     const size_t *sizes; /* of the parameters; 0 ends them */
     unsigned of_its_own; /* bytes of static shared memory; `fake_cuda_static` says how many */
     unsigned shared;     /* bytes of dynamic shared memory that its blocks may have */
@@ -171,9 +173,10 @@ static int within(uintptr_t start, size_t bytes, int pinned) {
     return at != NULL;
 }
 
-static void run(const Node *node) {
+/* A misaligned element is a fault of the device. */
+static void run(const Node *node, int device) {
     if (node->function) {
-        node->function->run(node->parameters, node->grid, node->block);
+        if (node->function->run(node->parameters, node->grid, node->block)) faults[device] = MISALIGNED;
     } else if (node->from) {
         memmove((void *)node->to, (void *)node->from, node->bytes);
     } else {
@@ -194,7 +197,7 @@ static int work(Stream *stream, Node node) {
     if (!stream->capture) {
         if (node.function) occupy(stream, kernel_time);
         else move(stream, node.from ? node.bytes : 0);
-        run(&node);
+        run(&node, stream->device);
         return SUCCESS;
     }
     Graph *graph = stream->capture;
@@ -252,8 +255,11 @@ API cuThreadExchangeStreamCaptureMode(unsigned *mode) {
 }
 API cuStreamIsCapturing(Stream *stream, unsigned *status) {
     NEED_CONTEXT;
-    *status = 0;
-    return (uintptr_t)stream < 2 && captured_elsewhere ? IMPLICIT : SUCCESS;
+    if ((uintptr_t)stream < 2 && captured_elsewhere) return IMPLICIT;
+    stream = MEANT(stream);
+    NEED(stream, 's');
+    *status = stream->capture ? 1 + stream->capture->spoiled : 0;
+    return SUCCESS;
 }
 API cuCtxGetStreamPriorityRange(int *least, int *greatest) { *least = 0; *greatest = -5; return SUCCESS; }
 API cuStreamCreateWithPriority(Stream **stream, unsigned flags, int priority) {
@@ -270,7 +276,8 @@ API cuStreamWaitEvent(Stream *stream, Event *event, unsigned flags) {
     NEED(stream, 's');
     NEED(event, 'e');
     if (flags) return INVALID;
-    if (stream->capture) return IN_CAPTURE;
+    if (stream->capture && stream->capture != event->capture) { stream->capture->spoiled = 1; return ISOLATION; }
+    if (event->capture) { stream->capture = event->capture; return SUCCESS; }
     if (!event->recorded) return INVALID;
     if (stream->until < event->time) stream->until = event->time;
     return SUCCESS;
@@ -279,7 +286,7 @@ API cuEventCreate(Event **event, unsigned flags) {
     NEED_CONTEXT;
     if (flags & ~2u) return INVALID;
     *event = malloc(sizeof **event);
-    **event = (Event){'e', 0, !flags, current->device, 0};
+    **event = (Event){'e', 0, !flags, current->device, 0, NULL};
     return SUCCESS;
 }
 API cuEventDestroy_v2(Event *event) { NEED_CONTEXT; NEED(event, 'e'); event->tag = 0; free(event); return SUCCESS; }
@@ -289,10 +296,9 @@ API cuEventRecord(Event *event, Stream *stream) {
     stream = MEANT(stream);
     NEED(event, 'e');
     NEED(stream, 's');
-    if (stream->capture) return IN_CAPTURE;
     if (faults[stream->device]) return faults[stream->device];
     if (event->device != stream->device) return BAD_HANDLE;
-    *event = (Event){'e', 1, event->timed, stream->device, stream->until > now() ? stream->until : now()};
+    *event = (Event){'e', 1, event->timed, stream->device, stream->until > now() ? stream->until : now(), stream->capture};
     return SUCCESS;
 }
 API cuEventQuery(Event *event) {
@@ -300,6 +306,7 @@ API cuEventQuery(Event *event) {
     NEED_NO_CAPTURE;
     NEED(event, 'e');
     if (faults[event->device]) return faults[event->device];
+    if (event->capture) return CAPTURED_EVENT;
     return event->time > now() ? NOT_READY : SUCCESS;
 }
 API cuEventElapsedTime(float *milliseconds, Event *start, Event *end) {
@@ -316,22 +323,25 @@ API cuMemAllocFromPoolAsync(uintptr_t *address, size_t bytes, int *pool, Stream 
     NEED_STREAM;
     NEED_NO_CAPTURE;
     if (!bytes || pool != &pools[stream->device]) return INVALID;
-    if (stream->capture) return IN_CAPTURE;
+    if (stream->capture) { stream->capture->spoiled = 1; return IN_CAPTURE; } /* it would be the graph's */
     return add((void **)address, bytes, 0);
 }
 API cuMemAlloc_v2(uintptr_t *address, size_t bytes) { NEED_CONTEXT; NEED_NO_CAPTURE; return bytes ? add((void **)address, bytes, 0) : INVALID; }
 API cuStreamSynchronize(Stream *stream) { NEED_CONTEXT; NEED(stream, 's'); return stream->capture ? IN_CAPTURE : SUCCESS; }
 API cuMemFreeAsync(uintptr_t address, Stream *stream) {
     NEED_STREAM;
-    return stream->capture ? IN_CAPTURE : take(address, 0);
+    if (stream->capture) { stream->capture->spoiled = 1; return IN_CAPTURE; }
+    return take(address, 0);
 }
 /* Pinned, for no other process, on a device, which. */
 API cuMemPoolCreate(int **pool, const int *wanted) {
+    NEED_CONTEXT;
+    NEED_NO_CAPTURE;
     if (wanted[0] != 1 || wanted[1] || wanted[2] != 1 || wanted[3] < 0 || wanted[3] >= DEVICES) return INVALID;
     *pool = &pools[wanted[3]];
     return SUCCESS;
 }
-API cuMemPoolDestroy(int *pool) { (void)pool; return SUCCESS; }
+API cuMemPoolDestroy(int *pool) { NEED_CONTEXT; (void)pool; return SUCCESS; }
 /* 4 is the release threshold, 5 what the pool has reserved: 64-bit numbers. */
 API cuMemPoolSetAttribute(void *pool, int attribute, void *value) {
     (void)pool;
@@ -511,11 +521,11 @@ API cuGraphInstantiateWithFlags(Graph **ready, Graph *graph, unsigned long long 
     return SUCCESS;
 }
 /* Newer nodes first, but for what they come after: an edge that is missing shows. */
-static void replay(Node *node, size_t replays) {
+static void replay(Node *node, size_t replays, int device) {
     if (node->replays == replays) return;
     node->replays = replays;
-    for (size_t at = 0; at < node->count; ++at) replay(node->after[at], replays);
-    run(node);
+    for (size_t at = 0; at < node->count; ++at) replay(node->after[at], replays, device);
+    run(node, device);
 }
 API cuGraphLaunch(Graph *ready, Stream *stream) {
     NEED_STREAM;
@@ -525,7 +535,7 @@ API cuGraphLaunch(Graph *ready, Stream *stream) {
     ready->count += 1;
     for (Node *node = ready->nodes; node; node = node->next) {
         if (node->function) occupy(stream, kernel_time);
-        replay(node, ready->count);
+        replay(node, ready->count, stream->device);
     }
     return SUCCESS;
 }
@@ -557,6 +567,7 @@ API cuGetErrorName(int code, const char **name) {
     case NOT_FOUND: *name = "CUDA_ERROR_NOT_FOUND"; return SUCCESS;
     case ILLEGAL_STATE: *name = "CUDA_ERROR_ILLEGAL_STATE"; return SUCCESS;
     case 700: *name = "CUDA_ERROR_ILLEGAL_ADDRESS"; return SUCCESS;
+    case MISALIGNED: *name = "CUDA_ERROR_MISALIGNED_ADDRESS"; return SUCCESS;
     case SPOILED: *name = "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"; return SUCCESS;
     case IN_CAPTURE: *name = "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"; return SUCCESS;
     default: return INVALID;

@@ -1,6 +1,7 @@
 // NVRTC on the host, for tests where there is no GPU: compiles CUDA C++ as C++, with a loop over the grid around each
 // kernel. An image is the path of the library that comes of it; the driver in libcuda.c loads that. A kernel's threads
-// run one after the other, so __syncthreads() is not to be had.
+// run one after the other, so __syncthreads() is not to be had. An element that does not lie at a multiple of its size is
+// a fault, as it is on a device.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -34,12 +35,14 @@ static inline float frexp(float x, int* power) { return __builtin_frexpf(x, powe
 static inline double frexp(double x, int* power) { return __builtin_frexp(x, power); }
 static inline float ldexp(float x, int power) { return __builtin_ldexpf(x, power); }
 static inline double ldexp(double x, int power) { return __builtin_ldexp(x, power); }
+static thread_local int weft_misaligned;
+extern "C" void __ubsan_handle_type_mismatch_v1(void*, unsigned long) { weft_misaligned = 1; }
 template <class T> struct Plain { typedef T type; };
 template <class T> struct Plain<const T> { typedef T type; };
 template <unsigned... I> struct Indices {};
 template <unsigned N, unsigned... I> struct Counted : Counted<N - 1, N - 1, I...> {};
 template <unsigned... I> struct Counted<0, I...> { typedef Indices<I...> type; };
-template <class... A, unsigned... I>
+template <class... A, unsigned... I> __attribute__((no_sanitize("alignment"))) // the driver copies what lies anywhere
 static void weft_call(void (*kernel)(A...), void** parameters, Indices<I...>) {
     kernel(*(typename Plain<A>::type*)parameters[I]...);
 }
@@ -47,7 +50,7 @@ template <class... A> static const size_t* weft_sizes(void (*)(A...)) {
     static const size_t sizes[] = {sizeof(typename Plain<A>::type)..., 0};
     return sizes;
 }
-template <class... A> static void weft_run(void (*kernel)(A...), void** parameters, const unsigned* g, const unsigned* b) {
+template <class... A> static int weft_run(void (*kernel)(A...), void** parameters, const unsigned* g, const unsigned* b) {
     gridDim = Dim{g[0], g[1], g[2]}, blockDim = Dim{b[0], b[1], b[2]};
     for (blockIdx.z = 0; blockIdx.z < g[2]; ++blockIdx.z)
     for (blockIdx.y = 0; blockIdx.y < g[1]; ++blockIdx.y)
@@ -56,6 +59,9 @@ template <class... A> static void weft_run(void (*kernel)(A...), void** paramete
     for (threadIdx.y = 0; threadIdx.y < b[1]; ++threadIdx.y)
     for (threadIdx.x = 0; threadIdx.x < b[0]; ++threadIdx.x)
         weft_call(kernel, parameters, typename Counted<sizeof...(A)>::type());
+    int misaligned = weft_misaligned;
+    weft_misaligned = 0;
+    return misaligned;
 }
 )";
 
@@ -121,12 +127,13 @@ int nvrtcCompileProgram(Program* program, int count, const char* const* options)
     std::regex kernel(R"re(extern\s+"C"\s+__global__\s+(?:__launch_bounds__\([^)]*\)\s*)?void\s+(\w+)\s*\()re");
     for (std::sregex_iterator at(program->source.begin(), program->source.end(), kernel), end; at != end; ++at) {
         std::string name = (*at)[1];
-        text += "\nextern \"C\" void " + name + "__run(void** p, const unsigned* g, const unsigned* b) { weft_run(&" + name +
+        text += "\nextern \"C\" int " + name + "__run(void** p, const unsigned* g, const unsigned* b) { return weft_run(&" + name +
                 ", p, g, b); }\nextern \"C\" const size_t* " + name + "__sizes() { return weft_sizes(&" + name + "); }\n";
     }
     if (!write(stem + ".cpp", text)) return 1;
-    std::string command = "g++ -std=c++14 -O1 -w -fPIC -shared -ffp-contract=off -fwrapv -o " + stem + ".so " + stem +
-                          ".cpp > " + stem + ".log 2>&1";
+    // In two steps, so that what finds misaligned elements is ours, and not a library.
+    std::string command = "g++ -std=c++14 -O1 -w -fPIC -ffp-contract=off -fwrapv -fsanitize=alignment -c -o " + stem + ".o " +
+                          stem + ".cpp > " + stem + ".log 2>&1 && g++ -shared -o " + stem + ".so " + stem + ".o";
     int status = std::system(command.c_str());
     program->log = read(stem + ".log");
     if (status != 0) return 6;

@@ -120,6 +120,10 @@ def test_rounding() -> None:
                 same(weft.round(there(each), decimals), np.round(each, decimals))
         same(weft.round(there(x[:4] + 2.345j), decimals), np.round(x[:4] + 2.345j, decimals))
     same(weft.round(there([15, 25]), 1), np.round([15, 25], 1))
+    halves = np.arange(1 << 16, dtype="uint16").view("float16")
+    for decimals in (-2, 1, 5):
+        with np.errstate(all="ignore"):
+            same(weft.round(there(halves), decimals), np.round(halves, decimals))
 
 
 def test_what_is_close_and_what_is_no_number() -> None:

@@ -113,6 +113,72 @@ def test_streams_of_pytorch_wait_for_what_it_takes_and_are_waited_for(monkeypatc
     assert asked == [1, 1]
 
 
+@pytest.mark.parametrize(
+    ("first", "shape", "strides", "dtype"),
+    [(1, (2,), None, "float32"), (8, (1,), None, "complex128"), (0, (2, 2), (5, 2), "uint16")],
+)
+def test_elements_that_a_device_could_not_reach_are_refused(
+    first: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, dtype: str
+) -> None:
+    memory = np.zeros(80, "uint8")
+    at = memory.ctypes.data + -memory.ctypes.data % 16 + first
+    theirs = Theirs(memory, data=(at, False), shape=shape, strides=strides, typestr=np.dtype(dtype).str)
+    with pytest.raises(weft.errors.ArgumentValueError, match=f"elements of {dtype} at multiples of .* copy the array"):
+        weft.asarray(theirs)
+
+
+def test_bytes_that_lie_anywhere_are_taken_and_are_no_wider_elements() -> None:
+    memory = np.zeros(80, "uint8")
+    at = memory.ctypes.data + -memory.ctypes.data % 16
+    odd = weft.asarray(Theirs(memory, data=(at + 1, False), shape=(16,), strides=None))
+    odd += 1
+    assert (odd + 0).tolist() == [1] * 16
+    assert (odd[3:11].view("uint32") + 0).tolist() == [0x01010101] * 2
+    with pytest.raises(ValueError, match="float32 at multiples of 4 bytes alone, and these begin 1 bytes behind one"):
+        odd[:8].view("float32")
+    rows = weft.zeros((3, 6), dtype="uint8", device=DEVICE)
+    assert rows[:, :4].view("uint16").shape == (3, 2)
+    with pytest.raises(ValueError, match=r"have strides of \(6, 4\)"):
+        rows[:, :4].view("uint32")
+    assert rows[:1, :4].view("uint32").tolist() == [[0]]
+
+
+def test_streams_that_others_capture_are_left_alone(fake_cuda: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    driver, stream, graph = ctypes.CDLL(fake_cuda["WEFT_CUDA_LIBRARY"]), ctypes.c_void_p(), ctypes.c_void_p()
+    context = ctypes.c_void_p()
+    assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), DEVICE.index) == 0
+    assert driver.cuCtxSetCurrent(context) == 0
+    assert driver.cuStreamCreateWithPriority(ctypes.byref(stream), 1, 0) == 0
+    assert stream.value is not None
+    add = weft.cuda.RawKernel('extern "C" __global__ void add(double* x) { x[threadIdx.x] += 1; }', "add")
+    x, used = weft.zeros(3, device=DEVICE), weft.zeros(3, device=DEVICE)
+    add(1, 3, (weft.Mutate(used),), stream=stream.value)
+    weft.wait_all(SOON)
+    theirs = Theirs(np.arange(3.0), stream=stream.value)
+
+    assert driver.cuStreamBeginCapture_v2(stream, 2) == 0
+    add(1, 3, (weft.Mutate(x),), stream=stream.value)
+    with pytest.raises(
+        weft.errors.CaptureError, match=r"op 'add' .*pushed at .*: another library is capturing the stream"
+    ) as caught:
+        x.wait_to_read(SOON)
+    assert isinstance(caught.value, RuntimeError)
+    with pytest.raises(weft.errors.CaptureError, match="op 'import': another library is capturing"):
+        weft.asarray(theirs)
+    current = types.SimpleNamespace(cuda_stream=stream.value)
+    cuda = types.SimpleNamespace(is_initialized=lambda: True, current_stream=lambda _: current)
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(cuda=cuda))
+    with pytest.raises(weft.errors.CaptureError, match="another library is capturing"):
+        used.__cuda_array_interface__  # noqa: B018 - the access is the subject
+    assert (used + 1).tolist() == [2.0] * 3, "what was issued there before"
+    del used
+    assert driver.cuStreamEndCapture(stream, ctypes.byref(graph)) == 0, "nothing has spoiled it"
+
+    x[...] = 0.0
+    add(1, 3, (weft.Mutate(x),), stream=stream.value)
+    assert (x + weft.asarray(theirs)).tolist() == [1.0, 2.0, 3.0]
+
+
 def test_memory_of_others_is_cast_moved_and_kept() -> None:
     x = weft.asarray(Theirs(np.arange(3.0)), dtype="int32", device="cuda:0")
     assert (x.device, x.dtype, x.shape) == (weft.gpu(0), np.int32, (3,))

@@ -207,6 +207,7 @@ def test_options_and_names_of_the_wrong_kind_are_told() -> None:
         ("double *x, size_t n", [(True, "float64"), (False, "uint64")]),
         ("const complex<float>* __restrict__ z, bool flag", [(True, "complex64"), (False, "bool")]),
         ("unsigned char mask[], unsigned long long seed", [(True, "uint8"), (False, "uint64")]),
+        ("const __half* x, half* y", [(True, "float16"), (True, "float16")]),
         ("Params p, float** rows, short int s", [(False, None), (True, None), (False, "int16")]),
     ],
 )

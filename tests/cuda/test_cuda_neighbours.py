@@ -207,6 +207,46 @@ def test_headers_of_cuda_are_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="NVRTC comes with the tests on Linux alone")
+def test_an_architecture_that_the_options_name_is_the_one(tmp_path: Path) -> None:
+    source = """
+        from weft._cuda.nvrtc import build
+        from weft.errors import KernelCompileError
+
+        text = 'extern "C" __global__ void f(float* x) { asm volatile("wgmma.fence.sync.aligned;"); x[0] = 1; }'
+        for options in [("-arch=sm_90a",), ("--gpu-architecture", "sm_90a")]:
+            assert build("f", text, (9, 0), options)[:4] == b"\\x7fELF"
+        assert b".target sm_90a" in build("f", text, (9, 0), ("-arch", "compute_90a"))
+        try:
+            build("f", text, (9, 0), ("--gpu-architecture=sm_100a",))
+        except KernelCompileError as error:
+            assert "compiled for sm_100a" in str(error), error
+        else:
+            raise AssertionError("that one has no such instruction")
+    """
+    run = run_without_fakes(tmp_path, source)
+    assert run.returncode == 0, run.stderr
+
+
+def test_a_misaligned_element_is_a_fault(script: RunScript, fake_cuda: dict[str, str]) -> None:
+    """As on a device: whatever weft's own kernels do here, their elements lie where they may."""
+    source = """
+        import weft
+
+        odd = 'extern "C" __global__ void odd(float* x) { *(float*)((char*)x + 1) = 1; }'
+        x = weft.zeros(64, dtype="float32", device="cuda:0")
+        weft.cuda.RawKernel(odd, "odd")(1, 1, (weft.Mutate(x),))
+        try:
+            x.wait_to_read(20)
+        except weft.errors.CudaError as error:
+            assert "CUDA_ERROR_MISALIGNED_ADDRESS (716)" in str(error), error
+        else:
+            raise AssertionError("it was done")
+    """
+    done = script(source, **fake_cuda)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="NVRTC comes with the tests on Linux alone")
 def test_a_header_that_is_nowhere_is_told_with_what_to_install(tmp_path: Path) -> None:
     source = """
         from weft._cuda import nvrtc

@@ -36,10 +36,11 @@ impl DriverError {
         matches!(self.code, 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719 | 721 | 999)
     }
 
-    /// Whether it tells of a capture that is under way on some stream: the call can be made again when that is over.
+    /// Whether it tells of a capture that is under way on some stream: the call can be made again when that is over. An event
+    /// that was captured itself is none of these (907): it never happens.
     #[must_use]
     pub const fn is_of_capture(&self) -> bool {
-        matches!(self.code, 900..=908)
+        matches!(self.code, 900..=906 | 908)
     }
 }
 
@@ -118,6 +119,15 @@ pub enum CudaError {
         /// Bytes held by the device's pool, in use or not.
         held: u64,
     },
+    /// The stream that an op was to use is being captured by whoever made it.
+    #[error(
+        "{op}: another library is capturing the stream, and its graph cannot have ops of weft's in it: push them before that \
+         capture begins or when it is over, or record all of it by weft.capture"
+    )]
+    Captured {
+        /// The op.
+        op: Box<Label>,
+    },
     /// An op cannot be recorded, or a graph not be made.
     #[error("{0}")]
     Capture(String),
@@ -151,6 +161,7 @@ impl CudaError {
             Self::Refused { op, .. }
             | Self::Fault { op, .. }
             | Self::OutOfMemory { op, .. }
+            | Self::Captured { op }
             | Self::Timeout { op, .. } => Some(op),
             _ => None,
         }
@@ -162,6 +173,7 @@ impl CudaError {
         if let Self::Refused { op, .. }
         | Self::Fault { op, .. }
         | Self::OutOfMemory { op, .. }
+        | Self::Captured { op }
         | Self::Timeout { op, .. } = &mut self
         {
             **op = op.located(tell);

@@ -243,7 +243,8 @@ def _view(self: NDArray, dtype: npt.DTypeLike | None = None) -> NDArray:
     Raises
     ------
     ValueError
-        If the bytes along the last axis are not a whole number of such elements, or do not lie one after the other.
+        If the bytes along the last axis are not a whole number of such elements, or do not lie one after the other; on a
+        CUDA device also if elements would not lie at multiples of their size.
 
     Examples
     --------
@@ -256,7 +257,7 @@ def _view(self: NDArray, dtype: npt.DTypeLike | None = None) -> NDArray:
     wanted = as_dtype(dtype)
     shape, strides = self.shape, self.strides
     if wanted.itemsize == self.itemsize:
-        return view(self, shape, strides, 0, wanted)
+        return view(self, shape, strides, 0, wanted)  # whose elements lie where those do
     if not shape or (shape[-1] > 1 and strides[-1] != self.itemsize):
         raise ArgumentValueError(
             f"a view as {wanted} of {self.dtype} needs a last axis whose elements lie one after the other: the shape is "
@@ -267,7 +268,12 @@ def _view(self: NDArray, dtype: npt.DTypeLike | None = None) -> NDArray:
         raise ArgumentValueError(
             f"the last axis of {shape[-1]} elements of {self.dtype} is no whole number of {wanted}"
         )
-    return view(self, (*shape[:-1], count), (*strides[:-1], wanted.itemsize), 0, wanted)
+    shape, strides = (*shape[:-1], count), (*strides[:-1], wanted.itemsize)
+    if self._elsewhere and wanted.itemsize > self.itemsize:
+        from weft._cuda.views import check_aligned  # noqa: PLC0415 - for arrays on a device alone
+
+        check_aligned(self._offset, shape, strides, wanted)
+    return view(self, shape, strides, 0, wanted)
 
 
 def __round__(self: NDArray, ndigits: SupportsIndex | None = None) -> NDArray:  # noqa: N807 - a method

@@ -209,8 +209,8 @@ _REAL = {
     "isfinite": "a - a == a - a",
     "signbit": "copysign((A)1, a) < 0",
     "conjugate": "a",
-    **dict.fromkeys(("deg2rad", "radians"), "a * (R)(3.14159265358979323846264338327950288 / 180)"),
-    **dict.fromkeys(("rad2deg", "degrees"), "a * (R)(180 / 3.14159265358979323846264338327950288)"),
+    **dict.fromkeys(("deg2rad", "radians"), "a * ((R)3.14159265358979323846264338327950288 / (R)180)"),
+    **dict.fromkeys(("rad2deg", "degrees"), "a * ((R)180 / (R)3.14159265358979323846264338327950288)"),
 }
 #: What depends on how far apart numbers lie: half precision is computed in single, where they lie closer.
 _BY_SPACING = ("frexp", "ldexp", "nextafter", "spacing")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["push"]
 
-_BOOL, _INDEX, _DOUBLE = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float64)
+_BOOL, _INDEX, _HALF, _DOUBLE = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float16), np.dtype(np.float64)
 _PARTS: dict[DType, DType] = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): _DOUBLE}
 
 
@@ -111,7 +111,10 @@ def _round(out: NDArray, x: NDArray, *, decimals: int) -> bool:
             copying(dtype).push((out,), (x,))
         return decimals >= 0 and dtype.kind != "b"
     real = _PARTS.get(dtype, dtype)
-    part = "rint({0})" if decimals == 0 else "rint({0} * b) / b" if decimals > 0 else "rint({0} / b) * b"
+    scaled = "{0} * b" if decimals > 0 else "{0} / b"
+    if dtype == _HALF:
+        scaled = f"(float)(Half)({scaled})"  # as NumPy rounds each step to half precision
+    part = "rint({0})" if decimals == 0 else f"rint({scaled}) {'/' if decimals > 0 else '*'} b"
     body = part.format("a") if dtype.kind == "f" else f"made({part.format('a.re')}, {part.format('a.im')})"
     name = ("round", "round_after", "round_before")[(decimals > 0) - (decimals < 0)]
     return _launch(name, body, out, (x, 10.0 ** abs(decimals)), (dtype, real))

@@ -18,7 +18,7 @@ from weft._array.rules import as_dtype
 from weft._array.shapes import contiguous_strides
 from weft._core import cuda_export, cuda_wrap
 from weft._cuda.streams import on
-from weft._cuda.views import view
+from weft._cuda.views import check_aligned, view
 
 if TYPE_CHECKING:
     from weft._core import Engine, NDArray
@@ -78,16 +78,20 @@ def adopt(x: Any, engine: Engine) -> NDArray:  # noqa: ANN401 - CuPy's, torch's 
     ------
     TypeError
         If arrays cannot have its dtype.
+    ValueError
+        If its elements do not lie at multiples of their size.
     """
     found: dict[str, Any] = x.__cuda_array_interface__
     dtype = as_dtype(np.dtype(found["typestr"]))
     shape: tuple[int, ...] = found["shape"]
     address, readonly = found["data"]
+    strides: tuple[int, ...] = found.get("strides") or contiguous_strides(shape, dtype.itemsize)
+    check_aligned(address, shape, strides, dtype)
     index = _index(x)
     return cuda_wrap(
         address,
         shape,
-        found.get("strides") or contiguous_strides(shape, dtype.itemsize),
+        strides,
         dtype,
         readonly=readonly,
         index=index,

@@ -1,15 +1,39 @@
-"""CuPy arrays on the memory of weft's."""
+"""Memory of devices as elements: CuPy arrays on the memory of weft's, and where elements may lie."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from weft._cuda.streams import cupy
+from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
     from weft._array.rules import DType
 
-__all__ = ["view"]
+__all__ = ["check_aligned", "view"]
+
+
+def check_aligned(start: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType) -> None:
+    """Refuse elements that a device could not reach: each lies at a multiple of its size, or the device fails for good.
+
+    Parameters
+    ----------
+    start : int
+        Where the first element lies, from any address that is a multiple of all sizes.
+    shape, strides, dtype
+        The array's, the strides in bytes.
+
+    Raises
+    ------
+    ArgumentValueError
+        If an element lies elsewhere.
+    """
+    steps = (stride for length, stride in zip(shape, strides, strict=True) if length > 1)
+    if 0 not in shape and any(place % dtype.itemsize for place in (start, *steps)):
+        raise ArgumentValueError(
+            f"a CUDA device takes elements of {dtype} at multiples of {dtype.itemsize} bytes alone, and these begin "
+            f"{start % dtype.itemsize} bytes behind one and have strides of {tuple(strides)}: copy the array first"
+        )
 
 
 def view(

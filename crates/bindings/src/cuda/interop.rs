@@ -49,6 +49,9 @@ pub(crate) fn cuda_export<'py>(x: &Bound<'py, NDArray>, leads: Vec<usize>) -> Py
     Ok((address, buffer.bytes(), device.index(), stream, keeper))
 }
 
+/// Of this all elements' sizes are divisors, and it is one of the addresses at which libraries get memory from CUDA.
+const ALIGNED: DeviceAddress = 16;
+
 /// An array on another library's device memory, from `address` on, which `keeper` keeps. Ops come after what is on
 /// `stream` now.
 #[pyfunction]
@@ -71,8 +74,12 @@ pub(crate) fn cuda_wrap(
     let far = |(stride, length): (&isize, &usize)| stride * isize::try_from(*length).unwrap_or(0).saturating_sub(1);
     let below = if shape.contains(&0) { 0 } else { steps.map(far).map(|reach| reach.min(0)).sum::<isize>() };
     let layout = Layout { shape: shape.into(), strides: strides.into(), offset: below.unsigned_abs() };
+    // The buffer begins where any element may: so an array's offset tells whether elements of another type may lie there.
+    let first = address.wrapping_sub(below.unsigned_abs() as u64);
+    let start = first - first % ALIGNED;
+    let before = usize::try_from(first - start).unwrap_or(0);
+    let layout = Layout { offset: layout.offset + before, ..layout };
     let bytes = layout.range(dtype.size()).end;
-    let start = address.wrapping_sub(below.unsigned_abs() as u64);
     let made = (|| {
         let ready = match stream {
             None => None,

@@ -144,7 +144,7 @@ fn class_of_cuda(error: &CudaError) -> &'static str {
     match error {
         CudaError::Unavailable { .. } | CudaError::NoDevice { .. } => "CudaUnavailableError",
         CudaError::OutOfMemory { .. } => "CudaOutOfMemoryError",
-        CudaError::Capture(_) => "CaptureError",
+        CudaError::Capture(_) | CudaError::Captured { .. } => "CaptureError",
         CudaError::InvalidArgument(_) => "ArgumentValueError",
         CudaError::Forked => "ForkedError",
         CudaError::Timeout { .. } => "WaitTimeoutError",

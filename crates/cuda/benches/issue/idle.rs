@@ -81,7 +81,7 @@ impl Streams for IdleDriver {
         Ok(true)
     }
 
-    fn is_default_stream_open(&self) -> Answer<bool> {
+    unsafe fn is_open(&self, _: StreamHandle) -> Answer<bool> {
         Ok(true)
     }
 

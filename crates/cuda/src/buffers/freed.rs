@@ -116,8 +116,11 @@ impl Freed {
             context.memory.freed(self.block.bytes);
             return None;
         };
-        // To put something on the default stream would spoil the capture.
-        if self.lent && matches!(context.driver().is_default_stream_open(), Ok(false)) {
+        // To put something on the default stream would spoil the capture; a free on a stream that is captured would be a part
+        // of it.
+        // SAFETY: that stream is in every context.
+        let is_open = || !matches!(unsafe { context.driver().is_open(DEFAULT_STREAM) }, Ok(false));
+        if (self.lent && !is_open()) || !self.stream.is_open() {
             return Some(self);
         }
         context.memory.freed(self.block.bytes);

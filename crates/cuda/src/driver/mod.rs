@@ -158,9 +158,9 @@ pub trait Streams {
     /// Whether the event has happened. Never waits.
     unsafe fn query_event(&self, event: EventHandle) -> Answer<bool>;
 
-    /// Whether something may be put on the default stream of the current context: not while a stream that waits for it
-    /// is captured. To ask spoils no capture.
-    fn is_default_stream_open(&self) -> Answer<bool>;
+    /// Whether work may be put on a stream that somebody else made: not while it is captured, and on the default stream of the
+    /// current context not while a stream that waits for it is. To ask spoils no capture.
+    unsafe fn is_open(&self, stream: StreamHandle) -> Answer<bool>;
 
     /// Milliseconds between two timed events that have happened.
     unsafe fn elapsed(&self, start: EventHandle, end: EventHandle) -> Answer<f32>;

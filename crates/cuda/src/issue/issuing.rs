@@ -76,8 +76,9 @@ fn issued(accesses: &[BufferAccess], fence: &Fence) {
 impl Device {
     fn choose(&self, request: &Request<'_>) -> Result<Stream, CudaError> {
         let followed = request.accesses.iter().filter_map(|access| access.buffer.sole_stream(&access.range));
-        let choose = || self.stream_for(request.lane, request.priority, followed);
-        request.stream.cloned().map_or_else(choose, Ok)
+        let Some(named) = request.stream else { return self.stream_for(request.lane, request.priority, followed) };
+        named.check_open(request.label)?;
+        Ok(named.clone())
     }
 
     /// Issues an op whose accesses were granted: `work` puts it on the stream.
@@ -116,9 +117,9 @@ impl Device {
     /// Prepares a stream for foreign code that will issue on it.
     pub fn begin<'a>(&'a self, request: &Request<'a>) -> Result<Begun<'a>, CudaError> {
         let entered = self.context().enter()?;
-        let stream = self.choose(request)?;
         let (label, accesses) = (request.label.of_running(request.place), request.accesses);
         let request = &Request { label: &label, ..*request };
+        let stream = self.choose(request)?;
         let (addresses, fences) = prepare(request, &stream, None)?;
         let mut turn = follow(&stream, &fences)?;
         turn.close()?;

@@ -86,6 +86,17 @@ pub struct Compiler {
     architectures: Vec<u32>,
 }
 
+/// Options by which a caller names an architecture.
+const ARCHITECTURE: [&str; 2] = ["--gpu-architecture", "-arch"];
+
+/// The architecture that options name, if any does: followed by `=` and its name, or by that as another option.
+fn named_in(options: &[String]) -> Option<&str> {
+    options.iter().zip(options.iter().skip(1).map(Some).chain([None])).find_map(|(option, next)| {
+        let rest = ARCHITECTURE.iter().find_map(|name| option.strip_prefix(name))?;
+        rest.strip_prefix('=').or_else(|| next.filter(|_| rest.is_empty()).map(String::as_str))
+    })
+}
+
 /// A program, destroyed when it goes.
 struct Compiled<'c>(&'c Compiler, Program);
 
@@ -170,7 +181,8 @@ impl Compiler {
         }
     }
 
-    /// Compiles a source for devices of this compute capability.
+    /// Compiles a source for devices of this compute capability, or for the architecture that the options name, such as
+    /// `sm_90a`, whose instructions no later devices have.
     pub fn compile(
         &self,
         name: &str,
@@ -178,7 +190,11 @@ impl Compiler {
         capability: (u32, u32),
         options: &[String],
     ) -> Result<Vec<u8>, CompileError> {
-        let (target, exact) = self.target(capability);
+        let chosen = named_in(options);
+        let (target, exact) = match chosen {
+            Some(chosen) => (chosen.to_owned(), !chosen.starts_with("compute_")),
+            None => self.target(capability),
+        };
         let failed = |error: String, log: String| {
             let (name, target) = (name.to_owned(), target.clone());
             CompileError::Failed { name, target, error, log }
@@ -186,7 +202,8 @@ impl Compiler {
         let text = |text: &str| CString::new(text).map_err(|error: NulError| failed(error.to_string(), String::new()));
         let architecture = format!("--gpu-architecture={target}");
         let (source, file) = (text(source)?, text(name)?);
-        let options = options.iter().chain([&architecture]).map(|option| text(option));
+        let own = chosen.is_none().then_some(&architecture);
+        let options = options.iter().chain(own).map(|option| text(option));
         let options = options.collect::<Result<Vec<CString>, _>>()?;
         let pointers: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
         let mut program = ptr::null_mut();

@@ -42,7 +42,8 @@ pub(crate) struct Context {
 
 /// The calling thread, with this context as its current one; goes back to the one before.
 pub(crate) struct Entered<'c> {
-    context: &'c Context,
+    driver: &'c dyn Driver,
+    handle: ContextHandle,
     before: Option<ContextHandle>,
     mode: Option<CaptureMode>,
     /// A context is current on one thread.
@@ -59,12 +60,14 @@ impl Context {
             return Err(CudaError::Unavailable { reason });
         }
         let handle = driver.retain_context(index).map_err(refused)?;
-        // SAFETY: the device is there.
-        let pool = unsafe { driver.create_pool(index, properties.memory / KEPT) }.map_err(|error| {
-            // SAFETY: retained above, and nothing came of it.
-            let _ = unsafe { driver.release_context(index) };
-            refused(error)
-        })?;
+        // SAFETY: the context is current, and the device there.
+        let pool = Entered::new(&**driver, handle)
+            .and_then(|_entered| unsafe { driver.create_pool(index, properties.memory / KEPT) })
+            .map_err(|error| {
+                // SAFETY: retained above, and nothing came of it.
+                let _ = unsafe { driver.release_context(index) };
+                refused(error)
+            })?;
         let (runtime, fault) = (Arc::clone(runtime), OnceLock::new());
         let (memory, pinned, ahead, modules) = Default::default();
         let (timings, streams, retired, peers, deferred) = Default::default();
@@ -111,14 +114,7 @@ impl Context {
         if self.runtime.is_abandoned() {
             return Err(CudaError::Forked);
         }
-        let refused = |error| self.refused("entering the context", error);
-        let before = self.driver().current_context().map_err(refused)?;
-        if before != Some(self.handle) {
-            // SAFETY: the context is retained as long as `self` lives.
-            unsafe { self.driver().set_current_context(self.handle) }.map_err(refused)?;
-        }
-        let mode = relax(self.driver());
-        Ok(Entered { context: self, before, mode, _thread: PhantomData })
+        Entered::new(self.driver(), self.handle).map_err(|error| self.refused("entering the context", error))
     }
 
     /// What to answer when the driver refuses a call.
@@ -222,17 +218,31 @@ impl Context {
     }
 }
 
+impl<'c> Entered<'c> {
+    /// The context is retained as long as this lives.
+    #[inline]
+    fn new(driver: &'c dyn Driver, handle: ContextHandle) -> Result<Self, DriverError> {
+        let before = driver.current_context()?;
+        if before != Some(handle) {
+            // SAFETY: it is retained, as the caller says.
+            unsafe { driver.set_current_context(handle) }?;
+        }
+        let mode = relax(driver);
+        Ok(Self { driver, handle, before, mode, _thread: PhantomData })
+    }
+}
+
 impl Drop for Entered<'_> {
     #[inline]
     fn drop(&mut self) {
         if let Some(mode) = self.mode {
             // What was in force before cannot be wrong.
-            let _ = self.context.driver().exchange_capture_mode(mode);
+            let _ = self.driver.exchange_capture_mode(mode);
         }
         // A thread that had none keeps this one, as it would with CUDA's runtime.
-        if let Some(before) = self.before.filter(|before| *before != self.context.handle) {
+        if let Some(before) = self.before.filter(|before| *before != self.handle) {
             // SAFETY: it was current when this one was entered. Should it be gone, it was not ours to keep.
-            let _ = unsafe { self.context.driver().set_current_context(before) };
+            let _ = unsafe { self.driver.set_current_context(before) };
         }
     }
 }

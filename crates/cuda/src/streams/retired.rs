@@ -26,6 +26,10 @@ impl Retired {
     pub(crate) unsafe fn new(context: &Context, stream: StreamHandle, owned: bool, events: Vec<EventHandle>) -> Self {
         let driver = context.driver();
         let last = context.enter().ok().and_then(|_entered| {
+            // SAFETY: the stream is valid. What is recorded on one that its owner captures never happens.
+            if !owned && matches!(unsafe { driver.is_open(stream) }, Ok(false)) {
+                return None;
+            }
             // SAFETY: the context is current.
             let last = unsafe { driver.create_event(false) }.ok()?;
             // SAFETY: the caller's promise.

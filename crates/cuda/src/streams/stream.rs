@@ -129,6 +129,12 @@ impl Stream {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// Whether somebody else made it, who may capture on it, or let it go, at any time.
+    #[inline]
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.0.keeper.is_some()
+    }
+
     /// Waits for the right to issue.
     #[inline]
     pub(crate) fn turn(&self) -> Turn<'_> {
@@ -246,6 +252,7 @@ impl Stream {
     /// A fence behind all that is on the stream now.
     pub fn fence(&self, label: &Label) -> Result<Fence, CudaError> {
         let _entered = self.0.context.enter()?;
+        self.check_open(label)?;
         self.turn().record(label)
     }
 }
@@ -331,8 +338,7 @@ impl<'s> Turn<'s> {
     /// when there are as many ops as have one in common.
     #[inline]
     pub(crate) fn leave(&mut self, fence: Fence, label: &Label, marking: Marking) -> Result<Fence, CudaError> {
-        // Who made a stream may capture on it, or let it go, at any time.
-        let marking = if self.stream.0.keeper.is_some() { Marking::Now } else { marking };
+        let marking = if self.stream.is_foreign() { Marking::Now } else { marking };
         if self.order.stays_open(&fence, marking) {
             return Ok(fence);
         }

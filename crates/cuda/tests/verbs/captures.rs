@@ -1,10 +1,14 @@
 //! Captures of other libraries: nothing of ours spoils one, and what one refuses condemns nothing.
 
-use crate::{Machine, WORDS, Watchdog};
+use crate::{Array, Machine, WORDS, Watchdog};
 use std::time::Duration;
+use weft_cuda::driver::{Devices, Launches, StreamHandle, Streams};
 use weft_cuda::simulated::{FaultKind, Settings};
-use weft_cuda::{CudaError, Device, Label};
+use weft_cuda::{BufferAccess, CudaError, Device, Label, Request};
 use weft_engine::Wait;
+
+/// `CUDA_ERROR_CAPTURED_EVENT`.
+const CAPTURED: u32 = 907;
 
 fn soon() -> Wait<'static> {
     Wait { timeout: Some(Duration::from_secs(20)), ..Wait::default() }
@@ -35,7 +39,7 @@ fn waits_and_copies_spoil_no_capture() {
 #[test]
 fn a_query_that_a_capture_refuses_condemns_nothing() {
     let _watchdog = Watchdog::new("a query that a capture refuses condemns nothing");
-    for code in 900..=908 {
+    for code in (900..=908).filter(|code| *code != CAPTURED) {
         let machine = Machine::new(Settings::default(), 1);
         let x = machine.array(0, WORDS);
         machine.fill(&x, 1);
@@ -47,6 +51,22 @@ fn a_query_that_a_capture_refuses_condemns_nothing() {
         assert_eq!(machine.value(&x), vec![0x1_0000_0001; WORDS]);
         machine.check();
     }
+}
+
+/// An event that was captured, by a capture that began at the wrong moment, never happens: who waits for it is told.
+#[test]
+fn nobody_waits_for_an_event_that_was_captured() {
+    let _watchdog = Watchdog::new("nobody waits for an event that was captured");
+    let machine = Machine::new(Settings::default(), 1);
+    let x = machine.array(0, WORDS);
+    machine.fill(&x, 1);
+    machine.engine.wait_for_all().expect("no op fails");
+    let fence = x.buffer.writer().expect("it was issued");
+    machine.driver.order_fault(FaultKind::Query, 0, CAPTURED);
+    let refused = fence.wait(&mut soon()).expect_err("it is told");
+    assert!(matches!(refused, CudaError::Refused { .. }), "{refused}");
+    assert!(machine.device(0).fault().is_none());
+    machine.check();
 }
 
 /// A code that tells of no fault fails who asked, once.
@@ -169,5 +189,76 @@ fn streams_that_nobody_wants_are_not_made() {
     // SAFETY: that stream is in every context.
     unsafe { machine.device(0).fence_behind(weft_cuda::DEFAULT_STREAM, &label) }.expect("a fence");
     assert_eq!(machine.driver.holdings().streams, 2 * 6 + 1);
+    machine.check();
+}
+
+/// A stream that another library has made.
+fn stream_of_others(machine: &Machine) -> StreamHandle {
+    let context = machine.driver.retain_context(0).expect("a context");
+    // SAFETY: the context is the driver's, and current.
+    unsafe {
+        machine.driver.set_current_context(context).expect("it is current");
+        machine.driver.create_stream(0).expect("a stream")
+    }
+}
+
+/// What is recorded on a stream that its owner captures never happens, and what waits there ends the capture: so nothing is
+/// put on it, and who asks is told.
+#[test]
+fn a_stream_that_its_owner_captures_is_left_alone() {
+    let _watchdog = Watchdog::new("a stream that its owner captures is left alone");
+    let machine = Machine::new(Settings::default(), 1);
+    let device = machine.device(0);
+    let handle = stream_of_others(&machine);
+    // SAFETY: the driver's stream lives as long as the driver.
+    let adopted = unsafe { device.adopt_stream(handle, Box::new(())) };
+    let (label, x, own) = (Label::from("op"), machine.array(0, WORDS), machine.array(0, WORDS));
+    machine.fill(&own, 1);
+    machine.engine.wait_for_all().expect("no op fails");
+    let fill = |array: &Array| {
+        let accesses = [BufferAccess::overwrite(&array.buffer)];
+        let request = Request { stream: Some(&adopted), ..Request::new(&label, &accesses) };
+        device.begin(&request)?.finish()
+    };
+    let used = machine.array(0, WORDS);
+    fill(&used).expect("it may be used before");
+    let known = machine.driver.allocations();
+
+    // SAFETY: nobody else uses the stream.
+    unsafe { machine.driver.begin_capture(handle) }.expect("it begins");
+    // SAFETY: the stream is of this device.
+    let behind = || unsafe { device.fence_behind(handle, &label) };
+    // SAFETY: as above.
+    let lead = || unsafe { own.buffer.writer().expect("it was issued").lead(handle) };
+    for refused in [fill(&x).err(), fill(&used).err(), behind().err(), adopted.fence(&label).err(), lead().err()] {
+        assert!(matches!(refused, Some(CudaError::Captured { .. })), "{refused:?}");
+    }
+    assert_eq!(machine.driver.allocations(), known);
+    drop((used, own)); // whose last op was there
+    device.synchronize(&mut soon()).expect("it ends");
+    assert!(device.memory_stats().expect("figures").in_use > 0, "its free waits for the end of the capture");
+    // SAFETY: as above.
+    unsafe { machine.driver.end_capture(handle) }.expect("it ends").expect("nothing has spoiled it");
+
+    all_freed(&device);
+    fill(&x).expect("it may be used again");
+    behind().expect("a fence").wait(&mut soon()).expect("it ends");
+    machine.check();
+}
+
+/// Its events go when it does, whatever is on it.
+#[test]
+fn a_stream_may_be_let_go_of_while_its_owner_captures() {
+    let _watchdog = Watchdog::new("a stream may be let go of while its owner captures");
+    let machine = Machine::new(Settings::default(), 1);
+    let (device, handle) = (machine.device(0), stream_of_others(&machine));
+    // SAFETY: the driver's stream lives as long as the driver.
+    let adopted = unsafe { device.adopt_stream(handle, Box::new(())) };
+    adopted.fence(&Label::from("op")).expect("a fence").wait(&mut soon()).expect("it ends");
+    // SAFETY: nobody else uses the stream.
+    unsafe { machine.driver.begin_capture(handle) }.expect("it begins");
+    drop(adopted);
+    // SAFETY: as above.
+    unsafe { machine.driver.end_capture(handle) }.expect("it ends").expect("nothing has spoiled it");
     machine.check();
 }

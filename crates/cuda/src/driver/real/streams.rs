@@ -1,7 +1,6 @@
 //! Devices, contexts, streams and events of the real driver.
 
 use super::{NOT_READY, RealDriver, pointer};
-use crate::driver::DEFAULT_STREAM;
 use crate::driver::{Answer, CaptureMode, ContextHandle, Devices, EventHandle, Properties, StreamHandle, Streams};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use std::ffi::{CStr, c_char, c_int};
@@ -9,6 +8,7 @@ use std::ptr;
 
 /// `CUDA_ERROR_STREAM_CAPTURE_IMPLICIT`.
 const CAPTURE_IMPLICIT: u32 = 906;
+const UNCAPTURED: u32 = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE as u32;
 /// A stream that does not wait for the default stream.
 const NON_BLOCKING: u32 = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
 const UNTIMED: u32 = sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32;
@@ -146,11 +146,15 @@ impl Streams for RealDriver {
         if code == NOT_READY { Ok(false) } else { self.check("cuEventQuery", code).map(|()| true) }
     }
 
-    fn is_default_stream_open(&self) -> Answer<bool> {
-        let mut status: u32 = 0;
-        // SAFETY: the state has a place; that stream is in every context.
-        let code = unsafe { (self.symbols.is_capturing)(pointer(DEFAULT_STREAM.0), (&raw mut status).cast()) };
-        if code == CAPTURE_IMPLICIT { Ok(false) } else { self.check("cuStreamIsCapturing", code).map(|()| true) }
+    unsafe fn is_open(&self, stream: StreamHandle) -> Answer<bool> {
+        // A number: the driver may know states that the binding does not.
+        let mut status = UNCAPTURED;
+        // SAFETY: the caller's promise; the state has a place.
+        let code = unsafe { (self.symbols.is_capturing)(pointer(stream.0), (&raw mut status).cast()) };
+        if code == CAPTURE_IMPLICIT {
+            return Ok(false);
+        }
+        self.check("cuStreamIsCapturing", code).map(|()| status == UNCAPTURED)
     }
 
     unsafe fn elapsed(&self, start: EventHandle, end: EventHandle) -> Answer<f32> {

@@ -73,10 +73,15 @@ impl SimulatedDriver {
         }
     }
 
-    /// The same, if nothing is being recorded on it: a real driver would record such calls, which nobody wants.
+    /// The same, if nothing is being recorded on it: a real driver records such calls, or ends the capture, and nobody wants
+    /// that. An event that is recorded there, for one, never happens.
     pub(super) fn on_running(&self, call: &'static str, stream: StreamHandle) -> Answer<MutexGuard<'_, State>> {
-        let state = self.on_stream(call, stream)?;
-        if state.streams[stream.0 - 1].capture.is_some() { refuse(call, IN_CAPTURE) } else { Ok(state) }
+        let mut state = self.on_stream(call, stream)?;
+        if state.streams[stream.0 - 1].capture.is_some() {
+            state.hazard(format!("{call} on a stream that is captured"));
+            return refuse(call, IN_CAPTURE);
+        }
+        Ok(state)
     }
 
     /// The stream that is meant: the default stream is that of the current context.
@@ -219,8 +224,14 @@ impl Streams for SimulatedDriver {
         Ok(happened)
     }
 
-    fn is_default_stream_open(&self) -> Answer<bool> {
-        Ok(self.inside("cuStreamIsCapturing")?.captured_elsewhere.is_none())
+    unsafe fn is_open(&self, stream: StreamHandle) -> Answer<bool> {
+        let call = "cuStreamIsCapturing";
+        let state = self.inside(call)?;
+        if stream == DEFAULT_STREAM {
+            return Ok(state.captured_elsewhere.is_none());
+        }
+        let found = state.streams.get(stream.0.wrapping_sub(1));
+        found.map_or_else(|| refuse(call, INVALID_HANDLE), |found| Ok(found.capture.is_none()))
     }
 
     unsafe fn elapsed(&self, start: EventHandle, end: EventHandle) -> Answer<f32> {

@@ -30,9 +30,10 @@ impl SimulatedDriver {
 
 impl Memory for SimulatedDriver {
     unsafe fn create_pool(&self, device: usize, keeps: u64) -> Answer<PoolHandle> {
-        let mut state = self.state();
+        let call = "cuMemPoolCreate";
+        let mut state = self.inside(call)?;
         if keeps >= state.settings.memory {
-            return refuse("cuMemPoolCreate", INVALID_VALUE); // nothing would be left for other libraries
+            return refuse(call, INVALID_VALUE); // nothing would be left for other libraries
         }
         let handle = state.new_handle();
         state.pools.insert(handle, device);
@@ -40,8 +41,9 @@ impl Memory for SimulatedDriver {
     }
 
     unsafe fn destroy_pool(&self, pool: PoolHandle) -> Answer {
-        let found = self.state().pools.remove(&pool.0);
-        found.map_or_else(|| refuse("cuMemPoolDestroy", INVALID_VALUE), |_| Ok(()))
+        let call = "cuMemPoolDestroy";
+        let found = self.inside(call)?.pools.remove(&pool.0);
+        found.map_or_else(|| refuse(call, INVALID_VALUE), |_| Ok(()))
     }
 
     unsafe fn allocate(&self, bytes: usize, pool: PoolHandle, stream: StreamHandle) -> Answer<DeviceAddress> {
