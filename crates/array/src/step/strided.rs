@@ -157,6 +157,22 @@ impl Strided {
             && (0..self.items.len()).all(|operand| self.walk.step(0, operand) == item(operand))
     }
 
+    /// Whether these operands, of those that are arrays, inputs first, are walked over alike: from starts that are one they are
+    /// the same elements, of which it reads each before it writes to it.
+    #[must_use]
+    pub fn walks_alike(&self, operands: impl IntoIterator<Item = usize>) -> bool {
+        let scalar = |at: &usize| matches!(self.inputs.get(*at), Some(Input::Scalar(_)));
+        let arrays: SmallVec<[usize; 4]> = (0..self.items.len()).filter(|at| !scalar(at)).collect();
+        let mut numbers = operands.into_iter().map(|operand| arrays[operand]);
+        let Some(first) = numbers.next() else { return true };
+        let same = |other: usize| {
+            let mut axes = 0..self.walk.shape.len();
+            self.items[first] == self.items[other]
+                && axes.all(|axis| self.walk.step(axis, first) == self.walk.step(axis, other))
+        };
+        !self.overlap && numbers.all(same)
+    }
+
     /// The scalars among its inputs: their bytes, or nothing for an array.
     pub fn scalars(&self) -> impl Iterator<Item = Option<[u8; 16]>> + '_ {
         self.inputs.iter().map(|input| match input {

@@ -9,13 +9,15 @@
 //! | loose | as recorded | the same, but for those that would make the way too long, taken one by one |
 //! | timed | by time, were there a worker for each | if one is let go by the time at which the other begins |
 //!
+//! What an element-wise instruction makes lies where a temporary does that dies of it, by the same rules (`Storages`).
+//!
 //! There are several sets of times (`times.rs`), none of which ends too late: so there is always a plan that is allowed, and
 //! in it what the ways leave time to wait for shares memory.
 
 use super::lives::lives;
 use super::times::{Begin, times, ways};
 use crate::ProgramError;
-use crate::memory::{Life, place_apart};
+use crate::memory::{Life, Storages, place_apart};
 use crate::recorded::{Instruction, Memory, Recorded, depend, overlap};
 use std::ops::Range;
 use weft_array::Home;
@@ -47,6 +49,8 @@ pub(super) struct Planned {
     pub(super) after: Vec<Vec<usize>>,
     /// First and last use of entries.
     pub(super) lives: Vec<Option<(usize, usize)>>,
+    /// Which of them have one place.
+    pub(super) storages: Storages,
     /// For each entry, those that had its memory before.
     before: Vec<Vec<usize>>,
 }
@@ -190,6 +194,7 @@ fn plan(
         entry.is_temporary() && !entry.is_shown && entry.bytes > 0 && lives[*number].is_some()
     };
     let own: Vec<usize> = (0..recorded.entries.len()).filter(in_arena).collect();
+    let storages = Storages::new(recorded, &instructions, moments, |number| in_arena(&number), apart);
     let mut in_use: Vec<Option<Life>> = vec![None; recorded.entries.len()];
     for (at, instruction) in instructions.iter().enumerate() {
         for place in &instruction.places {
@@ -212,20 +217,25 @@ fn plan(
         let device = home.map(Home::number);
         let of_home = own.iter().copied().filter(|number| recorded.entries[*number].device() == device);
         let of_home: Vec<usize> = of_home.collect();
-        let mut intervals = Vec::with_capacity(of_home.len());
-        let mut numbers = vec![None; recorded.entries.len()];
-        for (at, number) in of_home.iter().enumerate() {
+        let life = |number: &usize| {
             // Copies of constants are made first of all.
             let first = lives[*number].is_some_and(|(first, _)| first == 0);
-            intervals.extend(in_use[*number].map(|life| if first { Life { first: 0, ..life } } else { life }));
+            in_use[*number].map(|life| if first { Life { first: 0, ..life } } else { life })
+        };
+        let each: Vec<(usize, Life)> = of_home.iter().filter_map(|number| Some((*number, life(number)?))).collect();
+        let taken = storages.lives(each.iter().copied());
+        let mut numbers = vec![None; recorded.entries.len()];
+        for (at, (number, _)) in taken.iter().enumerate() {
             numbers[*number] = Some(at);
         }
-        let pairs: Vec<_> = apart.iter().filter_map(|(one, other)| numbers[*one].zip(numbers[*other])).collect();
+        let number = |entry: usize| numbers[storages.of(entry)];
+        let pairs: Vec<_> = apart.iter().filter_map(|(one, other)| number(*one).zip(number(*other))).collect();
+        let intervals: Vec<Life> = taken.into_iter().map(|(_, life)| life).collect();
         let Some((places, bytes)) = place_apart(&intervals, &pairs)? else { return Ok(None) };
-        for (number, offset) in of_home.iter().zip(places) {
-            offsets[*number] = Some(offset);
+        for entry in &of_home {
+            offsets[*entry] = number(*entry).map(|at| places[at]);
         }
-        let lower: Vec<usize> = intervals.iter().map(|life| life.first).collect();
+        let lower: Vec<usize> = each.iter().map(|(_, life)| life.first).collect();
         orders.add((recorded, &instructions, dependencies), &offsets, (of_home, &lower));
         match home {
             None => arenas.host = bytes,
@@ -233,7 +243,7 @@ fn plan(
         }
     }
     let Orders { after, before } = orders;
-    Ok(Some(Planned { instructions, offsets, arenas, after, lives, before }))
+    Ok(Some(Planned { instructions, offsets, arenas, after, lives, storages, before }))
 }
 
 /// What comes behind what, because it has its memory.
