@@ -9,4 +9,4 @@ mod storages;
 pub(crate) use arena::Lease;
 pub(crate) use donations::{Donation, donations};
 pub(crate) use offsets::{Life, place, place_apart};
-pub(crate) use storages::Storages;
+pub(crate) use storages::{Before, Storages};

@@ -1,11 +1,12 @@
 //! Which temporaries lie in one place, one after the other.
 //!
-//! What an element-wise instruction makes lies where a temporary lies that it is the last to look at: then its place is not
-//! taken twice while the instruction runs.
+//! What an element-wise instruction makes lies where a temporary lies that it is the last to look at: so there are not two
+//! places while it runs. Who else has looked at the temporary comes before it.
 
 use super::in_place::is_in_place;
 use super::offsets::Life;
 use crate::recorded::{Instruction, Recorded};
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::ops::Range;
 use weft_array::Access;
@@ -16,25 +17,59 @@ pub(crate) struct Storages {
     of: Vec<usize>,
 }
 
+/// How it is known that one instruction comes before another one.
+#[derive(Clone, Copy)]
+pub(crate) enum Before<'a> {
+    /// It is done by the moment at which that begins.
+    InTime(&'a [Range<usize>]),
+    /// That waits for it anyway: these are those that each waits for.
+    Anyway(&'a [Vec<usize>]),
+}
+
+/// Instructions that are looked at between two, at most.
+const NEAR: usize = 64;
+
+impl Before<'_> {
+    fn is(self, earlier: usize, later: usize) -> bool {
+        match self {
+            Self::InTime(moments) => moments[earlier].end <= moments[later].start,
+            Self::Anyway(dependencies) => {
+                let mut found = vec![later];
+                let mut next = 0;
+                while next < found.len() && next < NEAR {
+                    let waits = &dependencies[found[next]];
+                    if waits.contains(&earlier) {
+                        return true;
+                    }
+                    let between = waits.iter().filter(|other| **other > earlier);
+                    let new: SmallVec<[usize; 4]> = between.filter(|other| !found.contains(other)).copied().collect();
+                    found.extend(new);
+                    next += 1;
+                }
+                false
+            }
+        }
+    }
+}
+
 /// What is known of an entry when some of the instructions are done.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Uses {
     /// The first and the last of them that use it, of all.
     first: usize,
     last: usize,
-    /// When those are done that have used it so far.
-    until: usize,
+    /// Those that have used it so far.
+    users: SmallVec<[usize; 2]>,
     /// Whether another one lies in its place.
     gone: bool,
 }
 
 impl Storages {
-    /// Those of instructions in this order, each at a moment, where entries of which `is_own` says so are temporaries. These
-    /// pairs lie apart. Who else looks at what is overwritten is done by the moment at which that begins.
+    /// Those of instructions in this order, where entries of which `is_own` says so are temporaries. These pairs lie apart.
     pub(crate) fn new(
         recorded: &Recorded,
         instructions: &[Instruction],
-        moments: &[Range<usize>],
+        before: Before<'_>,
         is_own: impl Fn(usize) -> bool,
         apart: &[(usize, usize)],
     ) -> Self {
@@ -57,15 +92,17 @@ impl Storages {
         for (at, instruction) in instructions.iter().enumerate() {
             let outputs = instruction.places.iter().filter(|place| place.access == Access::Overwrite);
             for into in outputs.map(|place| place.entry) {
-                let begins = uses[into].is_some_and(|uses| uses.first == at) && of[into] == into && is_fresh(into);
+                let begins =
+                    uses[into].as_ref().is_some_and(|uses| uses.first == at) && of[into] == into && is_fresh(into);
                 if !begins || instruction.has_effects() {
                     continue;
                 }
                 let inputs = instruction.places.iter().filter(|place| place.access == Access::Read);
                 let dies = |entry: &usize| {
-                    let over = |uses: Uses| uses.first < at && uses.last == at && uses.until <= moments[at].start;
+                    let over = |uses: &Uses| !uses.gone && uses.first < at && uses.last == at;
+                    let alone = |uses: &Uses| uses.users.iter().all(|user| before.is(*user, at));
                     let may = |other: &usize| of[*other] != of[*entry];
-                    uses[*entry].is_some_and(|uses| over(uses) && !uses.gone)
+                    uses[*entry].as_ref().is_some_and(|uses| over(uses) && alone(uses))
                         && is_fresh(*entry)
                         && recorded.entries[*entry].bytes == recorded.entries[into].bytes
                         && stays.get(&into).is_none_or(|others| others.iter().all(may))
@@ -73,12 +110,14 @@ impl Storages {
                 };
                 if let Some(entry) = inputs.map(|place| place.entry).find(dies) {
                     of[into] = of[entry];
-                    uses[entry] = uses[entry].map(|uses| Uses { gone: true, ..uses });
+                    if let Some(uses) = &mut uses[entry] {
+                        uses.gone = true;
+                    }
                 }
             }
             for place in &instruction.places {
-                if let Some(uses) = &mut uses[place.entry] {
-                    uses.until = uses.until.max(moments[at].end);
+                if let Some(uses) = uses[place.entry].as_mut().filter(|uses| uses.users.last() != Some(&at)) {
+                    uses.users.push(at);
                 }
             }
         }

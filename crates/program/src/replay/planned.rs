@@ -9,7 +9,8 @@
 //! | loose | as recorded | the same, but for those that would make the way too long, taken one by one |
 //! | timed | by time, were there a worker for each | if one is let go by the time at which the other begins |
 //!
-//! What an element-wise instruction makes lies where a temporary does that dies of it, by the same rules (`Storages`).
+//! What an element-wise instruction makes lies where a temporary does that dies of it (`Storages`): in recorded order if it waits
+//! anyway for all that has looked at that, unless the way may be of any length; by time if they are done by then.
 //!
 //! There are several sets of times (`times.rs`), none of which ends too late: so there is always a plan that is allowed, and
 //! in it what the ways leave time to wait for shares memory.
@@ -17,7 +18,7 @@
 use super::lives::lives;
 use super::times::{Begin, times, ways};
 use crate::ProgramError;
-use crate::memory::{Life, Storages, place_apart};
+use crate::memory::{Before, Life, Storages, place_apart};
 use crate::recorded::{Instruction, Memory, Recorded, depend, overlap};
 use std::ops::Range;
 use weft_array::Home;
@@ -75,7 +76,11 @@ pub(super) fn planned(
         Memory::Speed => Some(longest),
     };
     let moments: Vec<Range<usize>> = (0..instructions.len()).map(|at| at..at + 1).collect();
-    let Some(tight) = plan(recorded, instructions, &dependencies, &moments, &[])? else { return Err(unplaced()) };
+    // What may take as long as it takes may wait for readers, too.
+    let before = if allowed.is_none() { Before::InTime(&moments) } else { Before::Anyway(&dependencies) };
+    let Some(tight) = plan(recorded, instructions, (&dependencies, before), &moments, &[])? else {
+        return Err(unplaced());
+    };
     let fits = |plan: &Planned, dependencies: &[Vec<usize>]| {
         allowed.is_none_or(|allowed| way(&plan.instructions, dependencies, &plan.after) <= allowed)
     };
@@ -102,7 +107,7 @@ fn timed(
     let sorted: Vec<Instruction> = order.iter().map(|at| instructions[*at].clone()).collect();
     let times: Vec<Range<usize>> = order.iter().map(|at| times[*at].clone()).collect();
     let dependencies = depend(&sorted);
-    plan(recorded, sorted, &dependencies, &times, &[])
+    plan(recorded, sorted, (&dependencies, Before::InTime(&times)), &times, &[])
 }
 
 fn unplaced() -> ProgramError {
@@ -119,7 +124,8 @@ fn loose(
 ) -> Result<Option<Planned>, ProgramError> {
     let mut apart = too_long(tight, dependencies, allowed);
     for _ in 1..TURNS {
-        let Some(next) = plan(recorded, tight.instructions.clone(), dependencies, moments, &apart)? else { break };
+        let waits = (dependencies, Before::Anyway(dependencies));
+        let Some(next) = plan(recorded, tight.instructions.clone(), waits, moments, &apart)? else { break };
         if way(&next.instructions, dependencies, &next.after) <= allowed {
             return Ok(Some(next));
         }
@@ -184,7 +190,7 @@ fn way(instructions: &[Instruction], dependencies: &[Vec<usize>], after: &[Vec<u
 fn plan(
     recorded: &Recorded,
     instructions: Vec<Instruction>,
-    dependencies: &[Vec<usize>],
+    (dependencies, before): (&[Vec<usize>], Before<'_>),
     moments: &[Range<usize>],
     apart: &[(usize, usize)],
 ) -> Result<Option<Planned>, ProgramError> {
@@ -194,7 +200,7 @@ fn plan(
         entry.is_temporary() && !entry.is_shown && entry.bytes > 0 && lives[*number].is_some()
     };
     let own: Vec<usize> = (0..recorded.entries.len()).filter(in_arena).collect();
-    let storages = Storages::new(recorded, &instructions, moments, |number| in_arena(&number), apart);
+    let storages = Storages::new(recorded, &instructions, before, |number| in_arena(&number), apart);
     let mut in_use: Vec<Option<Life>> = vec![None; recorded.entries.len()];
     for (at, instruction) in instructions.iter().enumerate() {
         for place in &instruction.places {
