@@ -156,6 +156,23 @@ def test_random_programs_give_what_eager_calls_give(seed: int, make_engine: Make
     assert program.peak_live_nbytes <= program.nbytes
 
 
+def test_a_kernel_writes_where_what_it_reads_dies(make_engine: MakeEngine) -> None:
+    engine = make_engine(2)
+
+    def chain(x: weft.NDArray, y: weft.NDArray) -> list[weft.NDArray]:
+        kept = x
+        for _ in range(4):
+            x = (x + y) * 0.5  # both read the one before
+        return [x[::-1] - kept]
+
+    wanted = run(lambda x, y, z: chain(y, y) + chain(z, z), engine)
+    recorded = weft.program(lambda x, y, z: chain(y, y) + chain(z, z), passes=("dead", "common"))
+    assert run(recorded, engine) == wanted
+    (program,) = recorded.programs
+    assert program.nbytes == 2 * SIZE * 8  # one place on each device
+    assert program.eager_nbytes == 18 * SIZE * 8
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_failures_reach_what_they_reach_eagerly(seed: int, make_engine: MakeEngine) -> None:
     function = function_of(1000 + seed, 16, failing=True)

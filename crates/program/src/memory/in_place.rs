@@ -21,6 +21,8 @@ pub(crate) fn is_in_place(instruction: &Instruction, entry: usize, into: usize) 
             let number = |entry: usize| instruction.places.iter().position(|place| place.entry == entry);
             number(entry).zip(number(into)).is_none_or(|(entry, into)| fused.reads_before(entry, into))
         }
-        _ => false,
+        // A device's kernel reads an element before it writes to it.
+        Step::Opaque(opaque) => opaque.elements().is_some_and(|count| count * first.dtype.size() == first.range.len()),
+        Step::Reduce(_) | Step::Matmul(_) | Step::Blocked(_) => false,
     }
 }

@@ -84,10 +84,9 @@ impl Storages {
             stays.entry(*one).or_default().push(*other);
             stays.entry(*other).or_default().push(*one);
         }
-        // The host's, which nobody has written to before the call.
-        let is_fresh = |entry: usize| {
-            is_own(entry) && recorded.entries[entry].is_fresh() && recorded.entries[entry].home.is_none()
-        };
+        // Nobody has written to it before the call.
+        let is_fresh = |entry: usize| is_own(entry) && recorded.entries[entry].is_fresh();
+        let same_home = |one: usize, other: usize| recorded.entries[one].device() == recorded.entries[other].device();
         let mut of: Vec<usize> = (0..recorded.entries.len()).collect();
         for (at, instruction) in instructions.iter().enumerate() {
             let outputs = instruction.places.iter().filter(|place| place.access == Access::Overwrite);
@@ -104,6 +103,7 @@ impl Storages {
                     let may = |other: &usize| of[*other] != of[*entry];
                     uses[*entry].as_ref().is_some_and(|uses| over(uses) && alone(uses))
                         && is_fresh(*entry)
+                        && same_home(*entry, into)
                         && recorded.entries[*entry].bytes == recorded.entries[into].bytes
                         && stays.get(&into).is_none_or(|others| others.iter().all(may))
                         && is_in_place(instruction, *entry, into)
