@@ -156,6 +156,25 @@ def test_random_programs_give_what_eager_calls_give(seed: int, make_engine: Make
     assert program.peak_live_nbytes <= program.nbytes
 
 
+def test_a_kernel_writes_where_what_it_reads_dies(make_engine: MakeEngine) -> None:
+    engine = make_engine(2)
+
+    def chains(*starts: weft.NDArray) -> list[weft.NDArray]:
+        found = []
+        for start in starts[1:]:
+            x = start
+            for _ in range(4):
+                x = (x + start) * 0.5
+            found.append(x[::-1] - start)
+        return found
+
+    recorded = weft.program(chains, passes=("dead", "common"))
+    assert run(recorded, engine) == run(chains, engine)
+    (program,) = recorded.programs
+    assert program.nbytes == 2 * SIZE * 8  # one place on each device
+    assert program.eager_nbytes == 18 * SIZE * 8
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_failures_reach_what_they_reach_eagerly(seed: int, make_engine: MakeEngine) -> None:
     function = function_of(1000 + seed, 16, failing=True)

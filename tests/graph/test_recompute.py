@@ -44,7 +44,7 @@ def test_a_deep_chain_takes_a_third_of_the_memory_at_1_33_of_the_time() -> None:
     assert _bytes(least, outside) < _bytes(small, outside)
 
 
-@pytest.mark.parametrize("depth", [32, 64])
+@pytest.mark.parametrize("depth", [28, 32, 64])
 def test_segments_that_taper_take_a_third_at_most_from_some_thirty_layers_on(depth: int) -> None:
     y, names = _chain(depth, 512)
     grads = y.gradient(names)
@@ -59,7 +59,7 @@ def test_segments_that_taper_take_a_third_at_most_from_some_thirty_layers_on(dep
     assert _products(within) <= _products(least)
     # About sqrt(2 n) layers at a time, and three for the gradient.
     assert _bytes(least, outside) <= ((2 * depth) ** 0.5 + 3) * 512 * 512 * 4
-    assert _in_a_program(least).nbytes <= _in_a_program(plain).nbytes * 0.34
+    assert _in_a_program(least).nbytes <= _in_a_program(plain).nbytes / 3
 
 
 def test_what_is_made_again_gives_the_same_bits() -> None:

@@ -6,6 +6,7 @@ use super::walk::{Walk, signed};
 use crate::layout::Element;
 use crate::{Array, ArrayError, DType, Scalar, Strides};
 use smallvec::SmallVec;
+use std::convert::Infallible;
 use std::ops::Range;
 
 /// What an op reads.
@@ -157,6 +158,22 @@ impl Strided {
             && (0..self.items.len()).all(|operand| self.walk.step(0, operand) == item(operand))
     }
 
+    /// Whether these operands, of those that are arrays, inputs first, are walked over alike: from starts that are one they are
+    /// the same elements, of which it reads each before it writes to it.
+    #[must_use]
+    pub fn walks_alike(&self, operands: impl IntoIterator<Item = usize>) -> bool {
+        let scalar = |at: &usize| matches!(self.inputs.get(*at), Some(Input::Scalar(_)));
+        let arrays: SmallVec<[usize; 4]> = (0..self.items.len()).filter(|at| !scalar(at)).collect();
+        let mut numbers = operands.into_iter().map(|operand| arrays[operand]);
+        let Some(first) = numbers.next() else { return true };
+        let same = |other: usize| {
+            let mut axes = 0..self.walk.shape.len();
+            self.items[first] == self.items[other]
+                && axes.all(|axis| self.walk.step(axis, first) == self.walk.step(axis, other))
+        };
+        !self.overlap && numbers.all(same)
+    }
+
     /// The scalars among its inputs: their bytes, or nothing for an array.
     pub fn scalars(&self) -> impl Iterator<Item = Option<[u8; 16]>> + '_ {
         self.inputs.iter().map(|input| match input {
@@ -232,13 +249,27 @@ impl Strided {
     /// writes to, and of an output which nobody else reads.
     #[inline]
     pub unsafe fn run(&self, arrays: &[*mut u8]) {
-        let mut copies = Copies::new();
         let mut arrays = arrays.iter();
-        let next = || arrays.next().copied().ok_or(());
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise: there are as many as it asks for.
+        unsafe { self.run_next(|| arrays.next().copied().unwrap_or(std::ptr::null_mut())) };
+    }
+
+    /// The same, on the arrays that `next` answers: where a loop is short, little may stand around it.
+    ///
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run).
+    #[inline]
+    pub unsafe fn run_next(&self, mut next: impl FnMut() -> *mut u8) {
+        // SAFETY: the caller's promise; one axis of which nothing is copied is one row.
         unsafe {
-            if let Ok(pointers) = self.pointers(next, &mut copies) {
-                self.run_part(&pointers, 0..self.walk.shape[0]);
+            match (&self.walk.shape[..], self.overlap) {
+                ([count], false) if *count > 0 => self.run_row(next, *count),
+                _ => {
+                    let mut copies = Copies::new();
+                    let Ok(pointers) = self.pointers(|| Ok::<_, Infallible>(next()), &mut copies);
+                    self.run_part(&pointers, 0..self.walk.shape[0]);
+                }
             }
         }
     }
@@ -260,7 +291,7 @@ impl Strided {
         }
     }
 
-    /// Runs so many elements of it, if it [is in rows](Self::is_in_rows), on the arrays among its operands that `next` answers:
+    /// Runs so many elements of it, if it has one axis and copies nothing, on the arrays among its operands that `next` answers:
     /// where a block is short, little may stand around its loop.
     ///
     /// # Safety
@@ -278,7 +309,7 @@ impl Strided {
         for pointer in &mut pointers[self.inputs.len()..self.items.len()] {
             *pointer = next();
         }
-        // SAFETY: the caller's promise; a walk in rows has one axis.
+        // SAFETY: the caller's promise; the walk has one axis.
         unsafe { self.kernel.call_on(&mut pointers, signed(count), self.walk.inner_steps()) };
     }
 

@@ -3,8 +3,9 @@
 //! A result takes the place of an argument of as many bytes if nobody looks at the argument behind the result's first maker;
 //! that one may look at it itself where it computes each element from that of the same place.
 
+use super::in_place::is_in_place;
 use crate::recorded::{Instruction, Recorded, Source};
-use weft_array::{Access, Step};
+use weft_array::Access;
 
 /// An argument that is given away.
 #[derive(Debug, Clone)]
@@ -15,25 +16,6 @@ pub(crate) struct Donation {
     pub(crate) entry: usize,
     /// The result that lies there.
     pub(crate) into: Option<usize>,
-}
-
-/// Whether the instruction writes to one entry where it looks at the other, element by element, or before.
-fn is_in_place(instruction: &Instruction, entry: usize, into: usize) -> bool {
-    let mut of_both = instruction.places.iter().filter(|place| place.entry == entry || place.entry == into);
-    let Some(first) = of_both.clone().next() else { return true };
-    let alike =
-        |place: &crate::recorded::EntryAccess| place.range == first.range && place.dtype.size() == first.dtype.size();
-    if !of_both.all(|place| place.is_dense() && alike(place)) {
-        return false;
-    }
-    match &instruction.step {
-        Step::Strided(strided) => strided.is_in_rows(),
-        Step::Fused(fused) => {
-            let number = |entry: usize| instruction.places.iter().position(|place| place.entry == entry);
-            number(entry).zip(number(into)).is_none_or(|(entry, into)| fused.reads_before(entry, into))
-        }
-        _ => false,
-    }
 }
 
 /// The arguments of these numbers that can be given away, with the instructions in their order.

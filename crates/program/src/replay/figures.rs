@@ -1,6 +1,7 @@
 //! How much memory a program takes, and would take without one.
 
 use super::lives::lives;
+use crate::memory::{Life, Storages};
 use crate::recorded::{Instruction, Recorded, Source};
 
 /// Bytes.
@@ -34,7 +35,11 @@ fn peak(lives: impl Iterator<Item = (usize, usize, usize)>, instructions: usize)
 
 impl Figures {
     /// Of a program whose arena has these entries.
-    pub(super) fn new(recorded: &Recorded, pushed: &[Instruction], arena: usize, offsets: &[Option<usize>]) -> Self {
+    pub(super) fn new(
+        recorded: &Recorded,
+        pushed: &[Instruction],
+        (arena, offsets, storages): (usize, &[Option<usize>], &Storages),
+    ) -> Self {
         let (in_order, count) = (lives(recorded, &recorded.instructions), recorded.instructions.len());
         let in_program = lives(recorded, pushed);
         let made = |(number, entry): (usize, &crate::recorded::Entry)| {
@@ -44,8 +49,12 @@ impl Figures {
         };
         let made: Vec<_> = recorded.entries.iter().enumerate().filter_map(made).collect();
         let within = |number: usize| offsets[number].and(in_program[number]);
-        let own = (0..offsets.len())
-            .filter_map(|number| within(number).map(|(first, last)| (first, last, recorded.entries[number].bytes)));
+        let life = |number: usize| {
+            let (first, last) = within(number)?;
+            Some((number, Life { first, last, bytes: recorded.entries[number].bytes }))
+        };
+        let own = storages.lives((0..offsets.len()).filter_map(life));
+        let own = own.into_iter().map(|(_, life)| (life.first, life.last, life.bytes));
         Self {
             arena,
             eager: made.iter().map(|(.., bytes)| bytes).sum(),

@@ -176,12 +176,17 @@ impl Here {
         }
         let mut pointers: SmallVec<[*mut u8; 4]> = SmallVec::new();
         for (step, range) in &self.steps {
+            let mut places = self.operands[range.clone()]
+                .iter()
+                .map(|operand| bases[operand.entry as usize].wrapping_add(operand.offset));
+            if let Step::Strided(strided) = step {
+                let next = || places.next().unwrap_or(std::ptr::null_mut());
+                // SAFETY: as below; a step has as many places as arrays.
+                unsafe { strided.run_next(next) };
+                continue;
+            }
             pointers.clear();
-            pointers.extend(
-                self.operands[range.clone()]
-                    .iter()
-                    .map(|operand| bases[operand.entry as usize].wrapping_add(operand.offset)),
-            );
+            pointers.extend(places);
             // SAFETY: the entries are there, as large as they were recorded, and nobody else has them: `run_idle`.
             unsafe { step.run(&pointers) }?;
         }

@@ -9,13 +9,16 @@
 //! | loose | as recorded | the same, but for those that would make the way too long, taken one by one |
 //! | timed | by time, were there a worker for each | if one is let go by the time at which the other begins |
 //!
+//! What an element-wise instruction makes lies where a temporary does that dies of it (`Storages`): in recorded order if it waits
+//! anyway for all that has looked at that, unless the way may be of any length; by time if they are done by then.
+//!
 //! There are several sets of times (`times.rs`), none of which ends too late: so there is always a plan that is allowed, and
 //! in it what the ways leave time to wait for shares memory.
 
 use super::lives::lives;
 use super::times::{Begin, times, ways};
 use crate::ProgramError;
-use crate::memory::{Life, place_apart};
+use crate::memory::{Before, Life, Storages, place_apart};
 use crate::recorded::{Instruction, Memory, Recorded, depend, overlap};
 use std::ops::Range;
 use weft_array::Home;
@@ -47,6 +50,8 @@ pub(super) struct Planned {
     pub(super) after: Vec<Vec<usize>>,
     /// First and last use of entries.
     pub(super) lives: Vec<Option<(usize, usize)>>,
+    /// Which of them have one place.
+    pub(super) storages: Storages,
     /// For each entry, those that had its memory before.
     before: Vec<Vec<usize>>,
 }
@@ -71,7 +76,11 @@ pub(super) fn planned(
         Memory::Speed => Some(longest),
     };
     let moments: Vec<Range<usize>> = (0..instructions.len()).map(|at| at..at + 1).collect();
-    let Some(tight) = plan(recorded, instructions, &dependencies, &moments, &[])? else { return Err(unplaced()) };
+    // What may take as long as it takes may wait for readers, too.
+    let before = if allowed.is_none() { Before::InTime(&moments) } else { Before::Anyway(&dependencies) };
+    let Some(tight) = plan(recorded, instructions, (&dependencies, before), &moments, &[])? else {
+        return Err(unplaced());
+    };
     let fits = |plan: &Planned, dependencies: &[Vec<usize>]| {
         allowed.is_none_or(|allowed| way(&plan.instructions, dependencies, &plan.after) <= allowed)
     };
@@ -98,7 +107,7 @@ fn timed(
     let sorted: Vec<Instruction> = order.iter().map(|at| instructions[*at].clone()).collect();
     let times: Vec<Range<usize>> = order.iter().map(|at| times[*at].clone()).collect();
     let dependencies = depend(&sorted);
-    plan(recorded, sorted, &dependencies, &times, &[])
+    plan(recorded, sorted, (&dependencies, Before::InTime(&times)), &times, &[])
 }
 
 fn unplaced() -> ProgramError {
@@ -115,7 +124,8 @@ fn loose(
 ) -> Result<Option<Planned>, ProgramError> {
     let mut apart = too_long(tight, dependencies, allowed);
     for _ in 1..TURNS {
-        let Some(next) = plan(recorded, tight.instructions.clone(), dependencies, moments, &apart)? else { break };
+        let waits = (dependencies, Before::Anyway(dependencies));
+        let Some(next) = plan(recorded, tight.instructions.clone(), waits, moments, &apart)? else { break };
         if way(&next.instructions, dependencies, &next.after) <= allowed {
             return Ok(Some(next));
         }
@@ -180,7 +190,7 @@ fn way(instructions: &[Instruction], dependencies: &[Vec<usize>], after: &[Vec<u
 fn plan(
     recorded: &Recorded,
     instructions: Vec<Instruction>,
-    dependencies: &[Vec<usize>],
+    (dependencies, before): (&[Vec<usize>], Before<'_>),
     moments: &[Range<usize>],
     apart: &[(usize, usize)],
 ) -> Result<Option<Planned>, ProgramError> {
@@ -190,6 +200,7 @@ fn plan(
         entry.is_temporary() && !entry.is_shown && entry.bytes > 0 && lives[*number].is_some()
     };
     let own: Vec<usize> = (0..recorded.entries.len()).filter(in_arena).collect();
+    let storages = Storages::new(recorded, &instructions, before, |number| in_arena(&number), apart);
     let mut in_use: Vec<Option<Life>> = vec![None; recorded.entries.len()];
     for (at, instruction) in instructions.iter().enumerate() {
         for place in &instruction.places {
@@ -212,20 +223,25 @@ fn plan(
         let device = home.map(Home::number);
         let of_home = own.iter().copied().filter(|number| recorded.entries[*number].device() == device);
         let of_home: Vec<usize> = of_home.collect();
-        let mut intervals = Vec::with_capacity(of_home.len());
-        let mut numbers = vec![None; recorded.entries.len()];
-        for (at, number) in of_home.iter().enumerate() {
+        let life = |number: &usize| {
             // Copies of constants are made first of all.
             let first = lives[*number].is_some_and(|(first, _)| first == 0);
-            intervals.extend(in_use[*number].map(|life| if first { Life { first: 0, ..life } } else { life }));
+            in_use[*number].map(|life| if first { Life { first: 0, ..life } } else { life })
+        };
+        let each: Vec<(usize, Life)> = of_home.iter().filter_map(|number| Some((*number, life(number)?))).collect();
+        let taken = storages.lives(each.iter().copied());
+        let mut numbers = vec![None; recorded.entries.len()];
+        for (at, (number, _)) in taken.iter().enumerate() {
             numbers[*number] = Some(at);
         }
-        let pairs: Vec<_> = apart.iter().filter_map(|(one, other)| numbers[*one].zip(numbers[*other])).collect();
+        let number = |entry: usize| numbers[storages.of(entry)];
+        let pairs: Vec<_> = apart.iter().filter_map(|(one, other)| number(*one).zip(number(*other))).collect();
+        let intervals: Vec<Life> = taken.into_iter().map(|(_, life)| life).collect();
         let Some((places, bytes)) = place_apart(&intervals, &pairs)? else { return Ok(None) };
-        for (number, offset) in of_home.iter().zip(places) {
-            offsets[*number] = Some(offset);
+        for entry in &of_home {
+            offsets[*entry] = number(*entry).map(|at| places[at]);
         }
-        let lower: Vec<usize> = intervals.iter().map(|life| life.first).collect();
+        let lower: Vec<usize> = each.iter().map(|(_, life)| life.first).collect();
         orders.add((recorded, &instructions, dependencies), &offsets, (of_home, &lower));
         match home {
             None => arenas.host = bytes,
@@ -233,7 +249,7 @@ fn plan(
         }
     }
     let Orders { after, before } = orders;
-    Ok(Some(Planned { instructions, offsets, arenas, after, lives, before }))
+    Ok(Some(Planned { instructions, offsets, arenas, after, lives, storages, before }))
 }
 
 /// What comes behind what, because it has its memory.

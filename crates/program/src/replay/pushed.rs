@@ -52,7 +52,8 @@ impl Pushed {
         settings: &Settings,
     ) -> Result<Self, ProgramError> {
         let whole = settings.sequential;
-        let Planned { instructions, offsets, arenas, lives, .. } = planned(recorded, instructions, settings.memory())?;
+        let Planned { instructions, offsets, arenas, lives, storages, .. } =
+            planned(recorded, instructions, settings.memory())?;
         let is_used = |number: &usize| recorded.entries[*number].is_result || lives[*number].is_some();
         let is_copied = |number: &usize| {
             is_used(number) && matches!(recorded.entries[*number].source, Source::Constant { copied: true, .. })
@@ -67,7 +68,7 @@ impl Pushed {
         let counted = fresh.iter().map(|number| recorded.entries[*number].bytes).filter(|bytes| *bytes >= COUNTED);
         let bytes = arenas.bytes();
         let held = (counted.sum::<usize>() + if bytes >= COUNTED { bytes } else { 0 }) as u64;
-        let figures = Figures::new(recorded, &instructions, bytes, &offsets);
+        let figures = Figures::new(recorded, &instructions, (bytes, &offsets, &storages));
         let donations = donations(recorded, &instructions, settings.donated());
         let (lowered, probed) = (Mutex::default(), OnceLock::new());
         let together = settings.has("graphs") && !whole && instructions.iter().filter_map(issues_on).nth(1).is_some();
