@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import traceback
 from itertools import count
 from pathlib import Path
@@ -109,6 +110,30 @@ def test_an_exception_that_takes_no_note_is_still_raised(engine: weft.Engine) ->
     with pytest.raises(Stubborn) as caught:
         engine.wait_for_var(x)
     assert caught.value is error
+
+
+def test_an_exception_that_takes_no_attributes(engine: weft.Engine) -> None:
+    """Frozen dataclasses are such: theirs has its note, and the traceback of each wait begins anew."""
+
+    @dataclasses.dataclass(frozen=True)
+    class Frozen(Boom):
+        code: int
+
+    x, error = engine.new_variable(), Frozen(3)
+    engine.push(raising(error), (), (x,), name="brittle")
+    engine.push(raising(error), name="brittle too")
+    depths = set()
+    for _ in range(3):
+        with pytest.raises(Frozen) as caught:
+            engine.wait_for_var(x)
+        assert caught.value is error
+        depths.add(len(traceback.extract_tb(error.__traceback__)))
+    assert len(depths) == 1
+    engine.close(cancel=True)
+    assert [note.split(" pushed at ")[0] for note in error.__notes__] == [
+        "weft: op 'brittle'",
+        "weft: op 'brittle too'",
+    ]
 
 
 def test_ops_that_need_a_failed_version_are_skipped_and_fail_the_same_way(engine: weft.Engine) -> None:

@@ -114,6 +114,15 @@ def test_a_time_limit_cancels_and_counts(script: RunScript) -> None:
     assert done.returncode >= 0, "ended by itself, not by a signal"
 
 
+def test_an_op_whose_token_is_out_is_named(script: RunScript) -> None:
+    done = script(
+        HEAD + "    tokens = []\n    engine.push_async(tokens.append, name='lent')\n    while not tokens: pass\n",
+        WEFT_EXIT_TIMEOUT="0",
+    )
+    assert "left unfinished: op 'lent' pushed at " in done.stderr
+    assert "its completion token is not used" in done.stderr
+
+
 def test_a_time_limit_of_nothing(script: RunScript) -> None:
     done = script(STUCK, WEFT_EXIT_TIMEOUT="0")
     assert done.stdout == "pushed\n"

@@ -13,7 +13,7 @@ from weft import errors
 
 if TYPE_CHECKING:
     import ctypes
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
 
 @pytest.fixture
@@ -200,6 +200,8 @@ def test_a_sequence_that_raises_says_so_itself(engine: weft.Engine, x: weft.Vari
         {"priority": 1.5},
         {"priority": 2**80},
         {"name": 5},
+        {"name": "a\ud800b"},
+        {"always_run": "yes"},
         {"device": 5},
         {"nbytes": -1},
         {"nbytes": "many"},
@@ -207,8 +209,40 @@ def test_a_sequence_that_raises_says_so_itself(engine: weft.Engine, x: weft.Vari
     ],
 )
 def test_wrong_options(engine: weft.Engine, x: weft.Variable, options: dict[str, Any]) -> None:
-    with pytest.raises((TypeError, ValueError, OverflowError)):
+    known = "colour" not in options  # Python itself refuses what no parameter is called
+    with pytest.raises(errors.WeftError if known else TypeError, match=next(iter(options))):
         engine.push(lambda: None, (), (x,), **options)
+    unchanged(engine, x)
+
+
+@pytest.mark.parametrize(
+    ("argument", "wrong", "kind"),
+    [
+        ("policy", None, errors.ArgumentTypeError),
+        ("on_limit", 5, errors.ArgumentTypeError),
+        ("name", 5, errors.ArgumentTypeError),
+        ("name", "a\ud800b", errors.ArgumentValueError),
+        ("stall_after", "soon", errors.ArgumentTypeError),
+        ("switch_interval", "soon", errors.ArgumentTypeError),
+        ("blas_threads", "two", errors.ArgumentTypeError),
+        ("blas_threads", 2**80, errors.ArgumentValueError),
+    ],
+)
+def test_settings_of_another_type(argument: str, wrong: Any, kind: type[errors.WeftError]) -> None:
+    with pytest.raises(kind, match=f"{argument} (is|must be) .*, not"):
+        weft.Engine(1, **{argument: wrong})
+
+
+def test_names_and_flags_of_another_type(engine: weft.Engine, x: weft.Variable) -> None:
+    wrong: Any = 5
+    with pytest.raises(errors.ArgumentTypeError, match="name must be a string"):
+        engine.new_variable(wrong)
+    with pytest.raises(errors.ArgumentValueError, match="name must be a string that UTF-8 can encode"):
+        engine.new_variable("a\ud800b")
+    with pytest.raises(errors.ArgumentTypeError, match="always_run is True or False"):
+        engine.push(lambda: None, (), (x,), always_run=wrong)
+    with pytest.raises(errors.ArgumentTypeError, match="cancel is True or False"):
+        engine.close(wrong)
     unchanged(engine, x)
 
 
@@ -223,15 +257,31 @@ def test_a_device_by_its_name(engine: weft.Engine, x: weft.Variable) -> None:
 @pytest.mark.parametrize("wrong", [None, 3, "x", object()])
 def test_waits_for_what_is_no_variable(engine: weft.Engine, x: weft.Variable, wrong: Any) -> None:
     for call in (engine.wait_for_var, engine.wait_to_write, engine.delete_variable):
-        with pytest.raises(TypeError):
+        with pytest.raises(errors.ArgumentTypeError, match=f"var must be a weft.Variable, not {type(wrong).__name__}"):
             call(wrong)
     unchanged(engine, x)
 
 
-@pytest.mark.parametrize("wrong", ["soon", -1, -0.5, float("nan"), [1]])
+def test_an_array_waits_by_its_own_methods(engine: weft.Engine) -> None:
+    array: Any = weft.ones(2)
+    for call in (engine.wait_for_var, engine.wait_to_write):
+        with pytest.raises(errors.ArgumentTypeError, match="wait_to_read"):
+            call(array)
+    array.wait_to_read(SOON)
+
+
+@pytest.mark.parametrize("wrong", ["soon", -1, -0.5, float("nan"), [1], 10**400])
 def test_wrong_timeouts(engine: weft.Engine, x: weft.Variable, wrong: Any) -> None:
-    for call in (lambda: engine.wait_for_var(x, timeout=wrong), lambda: engine.wait_for_all(timeout=wrong)):
-        with pytest.raises((TypeError, ValueError)):
+    kind = errors.ArgumentValueError if isinstance(wrong, (int, float)) else errors.ArgumentTypeError
+    for call in (
+        lambda: engine.wait_for_var(x, timeout=wrong),
+        lambda: engine.wait_to_write(x, timeout=wrong),
+        lambda: engine.wait_for_all(timeout=wrong),
+        lambda: engine.close(timeout=wrong),
+        lambda: weft.wait(x, timeout=wrong),
+        lambda: weft.ones(2).wait_to_read(wrong),
+    ):
+        with pytest.raises(kind, match="timeout must be None or a number of seconds of at least 0, not"):
             call()
     engine.wait_for_var(x, timeout=float("inf"))
     engine.wait_for_var(x, timeout=1e12)
@@ -239,8 +289,9 @@ def test_wrong_timeouts(engine: weft.Engine, x: weft.Variable, wrong: Any) -> No
 
 
 def test_a_finalizer_that_cannot_be_called(engine: weft.Engine, x: weft.Variable) -> None:
-    with pytest.raises(errors.ArgumentTypeError):
-        engine.delete_variable(x, 5)
+    wrong: Any = 5
+    with pytest.raises(errors.ArgumentTypeError, match="finalizer must be callable, not int"):
+        engine.delete_variable(x, wrong)
     unchanged(engine, x)
 
 
@@ -350,10 +401,14 @@ def test_functions_whose_calls_run_nothing(engine: weft.Engine, x: weft.Variable
         ran.append(2)
         yield
 
-    for function, kind in ((coroutine, "coroutine"), (generator, "generator")):
+    async def both(*_: object) -> AsyncIterator[None]:
+        ran.append(3)
+        yield
+
+    for function, kind in ((coroutine, "a coroutine"), (generator, "a generator"), (both, "an async generator")):
         for push in (engine.push, engine.push_async):
             push(function, overwrite_vars=(x,))
-            with pytest.raises(errors.ArgumentTypeError, match=f"only made a {kind}"):
+            with pytest.raises(errors.ArgumentTypeError, match=f"only made {kind}"):
                 engine.wait_for_var(x, timeout=SOON)
     assert not ran
     engine.push(lambda: list(generator()), overwrite_vars=(x,))  # the twin

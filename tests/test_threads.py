@@ -140,6 +140,28 @@ def test_a_thread_that_ends_leaves_its_ops(parallel: weft.Engine) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit on addresses keeps threads from starting on Linux alone")
+def test_who_watches_the_threads_of_python_sees_ops(script: RunScript) -> None:
+    """So coverage counts their lines, and debuggers stop in them."""
+    done = script("""
+        import threading, weft
+
+        seen = {"trace": set(), "profile": set()}
+        def watcher(kind):
+            def watch(frame, event, argument):
+                seen[kind].add((frame.f_code.co_name, threading.current_thread() is threading.main_thread()))
+                return watch
+            return watch
+        threading.settrace(watcher("trace"))
+        threading.setprofile(watcher("profile"))
+        def body():
+            return 1
+        with weft.Engine(1) as engine:
+            engine.push(body)
+        assert all(("body", False) in names for names in seen.values()), seen
+    """)
+    assert done.returncode == 0, done.stderr
+
+
 def test_threads_that_cannot_start_take_no_place(script: RunScript) -> None:
     """An engine that could not start a worker, often, starts one when it can be had."""
     done = script("""

@@ -136,8 +136,12 @@ def _check_timeout(timeout: object) -> None:
         return
     if not isinstance(timeout, SupportsFloat):
         raise ArgumentTypeError(f"{wanted} {type(timeout).__name__}")
-    if not float(timeout) >= 0:  # nor what is no number
-        raise ArgumentValueError(f"{wanted} {timeout}")
+    try:
+        seconds = float(timeout)
+    except OverflowError:
+        seconds = -1.0
+    if not seconds >= 0:  # nor what is no number
+        raise ArgumentValueError(f"{wanted} {timeout!r}")
 
 
 def _waited(obj: object) -> Variable | NDArray:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import sys
+import warnings
 from collections import namedtuple
 from typing import Any, NamedTuple
 
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 import weft
+from conftest import SOON, background
 
 Pair = namedtuple("Pair", "a b")  # noqa: PYI024 - as users write them
 
@@ -280,6 +283,26 @@ def test_programs_used_longest_ago_go_first() -> None:
     assert step.programs[-1] in kept
     step(two)
     assert "max_programs=2" in step.why()
+
+
+def test_a_call_is_recorded_while_another_is_compared() -> None:
+    """Keys are compared by what their classes say: any thread may record meanwhile."""
+    shapes = iter(range(2, 40))
+
+    class Chatty:
+        def __eq__(self, other: object) -> bool:
+            if sys._getframe(1).f_code.co_filename.endswith("history.py") and (n := next(shapes, 0)):
+                background(lambda: step(weft.ones(n), 1)).result(SOON)
+            return self is other
+
+        __hash__ = object.__hash__
+
+    step = weft.program(lambda x, how: x + 1, static_argnames="how", max_programs=64)  # noqa: ARG005 - a key alone
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", weft.errors.RecordingWarning)
+        for _ in range(4):
+            assert step(weft.ones(1), Chatty()).tolist() == [2.0]
+    assert next(shapes, 0) > 4, "nobody compared"
 
 
 def test_no_array_of_a_call_is_kept() -> None:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import gc
 import random
+import sys
 import threading
 import warnings
 import weakref
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import weft
 from weft.errors import CaptureError
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 RATE = 2.0
 
@@ -596,3 +601,37 @@ def test_threads_call_together() -> None:
         thread.join()
     assert found == [wanted] * 120
     assert len(step.programs) == 1
+
+
+def test_an_interrupt_at_any_line_leaves_no_recording_open() -> None:
+    """At each line that makes a recording, in turn: whatever was interrupted, the thread runs again what it pushes."""
+    files = ("record.py", "block.py", "parts.py")
+    x, interrupted = weft.ones(2), set[tuple[str, int]]()
+
+    def interrupt(frame: FrameType, event: str, _: object) -> Any:
+        place = (Path(frame.f_code.co_filename).name, frame.f_lineno)
+        if place[0] not in files:
+            return None
+        if event == "line" and place not in interrupted:
+            interrupted.add(place)
+            raise KeyboardInterrupt
+        return interrupt
+
+    def record() -> None:
+        weft.program(lambda x: x * 2 + 1)(x)
+        with weft.capture("block"):
+            x * 2
+        weft.scan(lambda carry, row: (carry + row, carry), x, weft.ones((3, 2)))
+
+    for _ in range(400):
+        before = sys.gettrace()
+        sys.settrace(interrupt)
+        try:
+            record()
+            break
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        assert (x + 1).tolist() == [2.0, 2.0], sorted(interrupted)
+    assert {file for file, _ in interrupted} == set(files)

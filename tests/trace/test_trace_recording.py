@@ -21,6 +21,7 @@ from weft._trace.record import Kind, Outcome, Record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import FrameType
 
     from conftest import Gate, MakeEngine, RunScript
 
@@ -361,3 +362,41 @@ def test_every_policy_is_traced(make_engine: MakeEngine, policy: Any) -> None:
     assert [name for name, _ in shown(record)] == ["even", "odd"] * 10
     assert record.accesses["version"].tolist() == list(range(1, 21))
     assert record.variables == [{"id": 0, "name": "x", "bytes": 0}]
+
+
+def test_a_trace_that_is_dropped_ends(make_engine: MakeEngine) -> None:
+    engine = make_engine(1)
+    weft.trace(engine=engine).start()
+    gc.collect()
+    with weft.trace(engine=engine) as trace:
+        engine.push(lambda: None, name="seen")
+    assert "seen" in trace.names
+
+
+def test_an_interrupt_while_it_starts_leaves_the_engine_untraced(make_engine: MakeEngine) -> None:
+    engine, kept, interrupted = make_engine(1), list[object](), set[int]()
+
+    def interrupt(frame: FrameType, event: str, _: object) -> Any:
+        if frame.f_code is not weft.Trace.start.__code__:
+            return None
+        if event == "line" and frame.f_lineno not in interrupted:
+            interrupted.add(frame.f_lineno)
+            raise KeyboardInterrupt
+        return interrupt
+
+    def start() -> bool:
+        kept.append(trace := weft.trace(engine=engine))
+        before = sys.gettrace()
+        sys.settrace(interrupt)
+        try:
+            trace.start()
+        except KeyboardInterrupt:
+            return False
+        finally:
+            sys.settrace(before)
+        trace.stop()
+        return True
+
+    while not start():
+        weft.trace(engine=engine).start().stop()
+    assert len(interrupted) > 5

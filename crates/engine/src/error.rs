@@ -53,9 +53,11 @@ pub enum EngineError {
         engine: String,
     },
     /// The limit on pending ops or on the bytes they hold was met, and the engine is to raise then.
-    #[error("{pending} {unit} are pending and the limit is {limit}; wait for some, or raise the limit")]
+    #[error(
+        "with this op {pending} {unit} would be pending, and the limit is {limit}; wait for some, or raise max_pending_{unit}"
+    )]
     PendingLimit {
-        /// How many are pending, this push included.
+        /// How many would be pending with this op.
         pending: u64,
         /// How many may be.
         limit: u64,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Self
 
-from weft import _core
+from weft._core import Recording
 from weft._default import get_engine
 from weft._program.program import Program
 from weft._program.record import noting
@@ -12,9 +12,8 @@ from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
-    from types import TracebackType
 
-    from weft._core import Engine, Recording
+    from weft._core import Engine
 
 __all__ = ["capture"]
 
@@ -70,30 +69,25 @@ def capture(
     """
     if not isinstance(name, str):
         raise ArgumentTypeError(f"the name of a capture is a string, not {type(name).__name__}")
-    return _Block(name, get_engine() if engine is None else engine, memory, sequential=sequential)
+    return _Block(get_engine() if engine is None else engine, name, memory, sequential)
 
 
-class _Block:
-    """The block of a capture."""
+class _Block(Recording):
+    """The block of a capture. The core ends what is recorded in it, and calls this class before and after."""
 
-    def __init__(self, name: str, engine: Engine, memory: str, *, sequential: bool) -> None:
-        self._recording: Recording = _core.Recording(engine, name, keeps=True)
+    def __new__(cls, engine: Engine, name: str, memory: str, sequential: bool) -> Self:  # noqa: ARG004, FBT001 - as `__init__`
+        return super().__new__(cls, engine, name, keeps=True)
+
+    def __init__(self, engine: Engine, name: str, memory: str, sequential: bool) -> None:  # noqa: ARG002, FBT001 - as `__new__`
         self._program = Program(name, None)
         self._memory, self._sequential = memory, sequential
 
-    def __enter__(self) -> Program:
-        self._recording.begin()
+    def _entered(self) -> Program:
         noting({})
         return self._program
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def _left(self, well: bool) -> None:  # noqa: FBT001 - from the core
         noting(None)
-        if kind is not None:
-            self._program._abandoned = True
-            self._recording.abort()
-            return
-        self._recording.end()
         self._program._abandoned = True  # unless it can be planned
-        self._program._planned = self._recording.finish((), sequential=self._sequential, memory=self._memory)
+        if well:
+            self._program._planned = self.finish((), sequential=self._sequential, memory=self._memory)

@@ -49,7 +49,9 @@ class Call:
 
 
 class History:
-    """The recorded calls of a function.
+    """The recorded calls of a function, which any threads may record at the same time.
+
+    It has no lock: keys are compared, which runs what their classes say. What others may change meanwhile is copied first.
 
     Parameters
     ----------
@@ -100,7 +102,7 @@ class History:
                 message = f"{self._name}: {name} alone has made {len(variants)} programs, the last for {call.shown(name)}: {advice}"
                 warnings.warn(message, RecordingWarning, stacklevel=stacklevel)
         while len(self._variants) > _REMEMBERED * _MANY:
-            del self._variants[next(iter(self._variants))]
+            self._variants.pop(next(iter(self._variants.copy()), ("", 0)), None)
 
     def warn_of_draws(self, generators: tuple[str, ...], stacklevel: int) -> None:
         """Warn that a recording has drawn from generators that replays do not draw from; parameters as for `enter`."""
@@ -112,9 +114,10 @@ class History:
         warnings.warn(message, RecordingWarning, stacklevel=stacklevel)
 
     def _reason(self, call: Call, evicted: int) -> str:
-        if not self._calls:
+        calls = self._calls.copy()
+        if not calls:
             return f"{self._name} was called for the first time"
-        nearest = min(reversed(self._calls), key=lambda other: len(call.differences(other)))
+        nearest = min(reversed(calls), key=lambda other: len(call.differences(other)))
         names = call.differences(nearest)
         if not names:
             return (

@@ -81,9 +81,9 @@ def once(name: str, run: Callable[[], Any], engine: _core.Engine) -> tuple[Any, 
         that: then nothing is run.
     """
     recording = _core.Recording(engine, name)
-    recording.begin()
-    noting({})
+    before = noting({})
     try:
+        recording.begin()
         returned = run()
         made = () if returned is None else tuple(x for x in returned.arrays if x._recording is not None)
         recording.end()
@@ -95,7 +95,7 @@ def once(name: str, run: Callable[[], Any], engine: _core.Engine) -> tuple[Any, 
         recording.abort()
         raise
     finally:
-        noting(None)
+        noting(before)
     return returned, {id(x): y for x, y in zip(made, compiled.run(()), strict=True)}
 
 

@@ -48,8 +48,7 @@ _threads = threading.local()
 @contextmanager
 def apart_from_names() -> Generator[None]:
     """Let what is called in the block be no part of what this thread records: nobody notes what it reads."""
-    before: dict[Any, Name] | None = getattr(_threads, "names", None)
-    noting(None)
+    before = noting(None)
     try:
         yield
     finally:
@@ -160,9 +159,11 @@ def is_recording() -> bool:
     return _core.recording() is not None
 
 
-def noting(names: dict[Any, Name] | None) -> None:
-    """Note what inlined programs read here, while this thread records; None ends it."""
+def noting(names: dict[Any, Name] | None) -> dict[Any, Name] | None:
+    """Note what inlined programs read here, while this thread records; None ends it. Return where it was noted before."""
+    before: dict[Any, Name] | None = getattr(_threads, "names", None)
     _threads.names = names
+    return before
 
 
 def record(
@@ -207,11 +208,11 @@ def record(
     names, generators = _read_by(function, instance)
     tape = Tape.of(leaves, parts=False) if tape is None else tape
     recording = _core.Recording(engine, title)
-    recording.begin()
-    noting(names)
     made: list[NDArray] = []
     pull: Pull | None = None
+    before = noting(names)
     try:
+        recording.begin()  # in here, for interrupts come at any line
         graded = Graded(
             [recording.argument(array, readonly=kept) for array, kept in zip(given, tape.readonly, strict=True)],
             tape.standings,
@@ -230,6 +231,7 @@ def record(
         heard = graded.is_open(made)
         if heard and tape.parts:
             pull = graded.pull(recording, made, outside, tape.dys, tape.sums)
+        recording.end()
     except RecursionError as error:
         recording.abort()
         raise CaptureError(f"the program {title!r} calls itself without end: {error}") from error
@@ -240,8 +242,7 @@ def record(
             error.add_note(f"while recording {title}({shown})")
         raise
     finally:
-        noting(None)
-    recording.end()
+        noting(before)
     read, drawn = tuple(names.values()), generators.drawn()
     owners = [name for name, found in per_name.items() for _ in found]
     if pull is not None:

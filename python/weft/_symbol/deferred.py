@@ -240,16 +240,16 @@ def _infer(*avals: Aval, function: str, arguments: Any, results: int) -> tuple[A
 def _recorded(function: str, arguments: Any, avals: Sequence[Aval]) -> tuple[Aval, ...]:
     engine = get_engine()
     recording = _core.Recording(engine, function)
-    recording.begin()
-    noting({})
+    before = noting({})
     try:
+        recording.begin()
         arrays = [empty(aval.shape, aval.dtype, engine=engine) for aval in avals]
         return tuple(Aval(x.shape, x.dtype) for x in map(asarray, _call(function, arguments, arrays)))
     except CaptureError as error:
         raise ShapeError(f"the shapes of what {function}() returns rest on values: {error}") from error
     finally:
         recording.abort()
-        noting(None)
+        noting(before)
 
 
 def _inputs(attributes: dict[str, Any]) -> int:

@@ -107,9 +107,9 @@ def record(
     if engine is None:
         return None
     recording = _core.Recording(engine, name)
-    recording.begin()
-    noting({})
+    before = noting({})
     try:
+        recording.begin()
         for at in arguments:
             inside[at] = recording.argument(values[at])
         run(inside)
@@ -126,7 +126,7 @@ def record(
         recording.abort()
         raise
     finally:
-        noting(None)
+        noting(before)
     if compiled.states_version():  # calls that looked at values answer for these alone
         return None
     return Recorded(Program(name, compiled), compiled, made, known, tuple(states))

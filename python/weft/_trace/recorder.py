@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import operator
+import weakref
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
@@ -12,7 +13,7 @@ from weft._default import get_engine
 from weft._trace import formats
 from weft._trace.markup import framed, table
 from weft._trace.ranges import profiler_ranges
-from weft.errors import ArgumentTypeError, ArgumentValueError, EngineClosedError, TraceError
+from weft.errors import ArgumentTypeError, ArgumentValueError, EngineClosedError, TraceError, WeftError
 
 if TYPE_CHECKING:
     import os
@@ -71,6 +72,7 @@ class Trace:
             raise FileNotFoundError(errno.ENOENT, "the folder that the trace is to be written to is not there", path)
         self._engine = engine
         self._recording = False
+        self._dropped: weakref.finalize[[Engine], Trace] | None = None
         self._views: Views | None = None
 
     def __repr__(self) -> str:
@@ -113,10 +115,22 @@ class Trace:
         """
         if self._recording or self._views is not None:
             raise TraceError("this trace was started before: make another one with weft.trace()")
-        self._engine = get_engine() if self._engine is None else self._engine
-        self._engine._trace_start(self._limit, profiler_ranges())
-        self._recording = True
-        return self
+        self._engine = engine = get_engine() if self._engine is None else self._engine
+        ranges = profiler_ranges()
+        # Nobody could look at the rest of it, nor trace the engine anew.
+        self._dropped = weakref.finalize(self, _forget, engine)
+        self._dropped.atexit = False
+        try:
+            engine._trace_start(self._limit, ranges)
+            self._recording = True
+            return self  # noqa: TRY300 - in here, for interrupts come at any line
+        except WeftError:  # it was not started
+            self._dropped.detach()
+            raise
+        except BaseException:
+            self._recording = False
+            self._dropped()
+            raise
 
     def stop(self) -> None:
         """Wait for what was pushed, on devices too, stop to record, and write the file if there is one to write.
@@ -163,8 +177,13 @@ class Trace:
                 with suppress(EngineClosedError):  # closed inside the block: all is done
                     engine._drain()
         finally:
-            self._recording = False
-            self._views = _views(engine._trace_stop())
+            try:
+                answer = engine._trace_stop()
+            finally:
+                self._recording = False
+                if self._dropped is not None:
+                    self._dropped.detach()
+            self._views = _views(answer)
             if self._path is not None:
                 self.save(self._path)
 
@@ -368,6 +387,12 @@ class Trace:
     def dropped(self) -> int:
         """How many ops were over the limit and not kept."""
         return self._seen().record.dropped
+
+
+def _forget(engine: Engine) -> None:
+    """End a recording that nobody can end any more."""
+    with suppress(WeftError):
+        engine._trace_stop()
 
 
 def _views(answer: Mapping[str, Any]) -> Views:

@@ -65,7 +65,7 @@ pub(crate) fn cuda_properties(py: Python<'_>, index: usize) -> PyResult<Bound<'_
 /// Waits until all that was issued on a device so far has ended.
 #[pyfunction]
 #[pyo3(signature = (index, timeout=None))]
-pub(crate) fn cuda_synchronize(py: Python<'_>, index: usize, timeout: Option<f64>) -> PyResult<()> {
+pub(crate) fn cuda_synchronize(py: Python<'_>, index: usize, timeout: Option<arguments::Timeout>) -> PyResult<()> {
     let timeout = arguments::timeout(py, timeout)?;
     let device = device(py, index)?;
     wait::for_device(py, timeout, |wait| device.synchronize(wait))

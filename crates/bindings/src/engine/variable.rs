@@ -18,6 +18,17 @@ impl Variable {
     pub(crate) fn new(inner: weft_engine::Variable, engine: Py<Engine>) -> Self {
         Self { inner, engine }
     }
+
+    /// The argument `var` of waits and deletions.
+    #[inline]
+    pub(crate) fn argument<'a, 'py>(var: &'a Bound<'py, PyAny>) -> PyResult<&'a Bound<'py, Self>> {
+        var.cast::<Self>().or_else(|_| {
+            let found = var.get_type().name()?;
+            let of_array =
+                if found == "NDArray" { ": an array has wait_to_read() and wait_to_write() of its own" } else { "" };
+            Err(errors::argument_type(var.py(), &format!("var must be a weft.Variable, not {found}{of_array}")))
+        })
+    }
 }
 
 #[pymethods]

@@ -1,7 +1,10 @@
 //! What Python calls on a `weft.Engine`.
 
 use super::process;
-use crate::arguments::{self, Address, Bytes, PendingBytes, PendingOps, Priority, Workers};
+use crate::arguments::{
+    self, Address, AlwaysRun, BlasThreads, Bytes, Cancel, LimitMode, Name, PendingBytes, PendingOps, PolicyName,
+    Priority, StallAfter, SwitchInterval, Timeout, Workers,
+};
 use crate::callable::{AsyncCallable, Callable};
 use crate::cuda::{fences, times};
 use crate::engine::{Engine, Given, at_least_one, check_interval};
@@ -30,36 +33,38 @@ const FIRST_PAGE: usize = 4096;
 impl Engine {
     #[new]
     #[pyo3(
-        signature = (workers=None, policy="work_stealing", *, max_pending_ops=PendingOps(1_048_576), max_pending_bytes=None,
-                     on_limit="block", switch_interval=None, stall_after=Some(30.0), blas_threads=None, name=None),
+        signature = (workers=None, policy=PolicyName("work_stealing"), *, max_pending_ops=PendingOps(1_048_576),
+                     max_pending_bytes=None, on_limit=LimitMode("block"), switch_interval=None,
+                     stall_after=Some(StallAfter(30.0)), blas_threads=None, name=None),
         text_signature = "(workers=None, policy='work_stealing', *, max_pending_ops=1048576, max_pending_bytes=None, \
                           on_limit='block', switch_interval=None, stall_after=30.0, blas_threads=None, name=None)"
     )]
     fn new(
         py: Python<'_>,
         workers: Option<Workers>,
-        policy: &str,
+        policy: PolicyName<'_>,
         max_pending_ops: PendingOps,
         max_pending_bytes: Option<PendingBytes>,
-        on_limit: &str,
-        switch_interval: Option<f64>,
-        stall_after: Option<f64>,
-        blas_threads: Option<i64>,
-        name: Option<String>,
+        on_limit: LimitMode<'_>,
+        switch_interval: Option<SwitchInterval>,
+        stall_after: Option<StallAfter>,
+        blas_threads: Option<BlasThreads>,
+        name: Option<Name<'_>>,
     ) -> PyResult<Self> {
-        let blas_threads = blas_threads.map(|threads| at_least_one(py, "blas_threads", threads)).transpose()?;
+        let switch_interval = switch_interval.map(|seconds| seconds.0);
+        let blas_threads = blas_threads.map(|threads| at_least_one(py, "blas_threads", threads.0)).transpose()?;
         if blas_threads.is_some() {
             py.import("weft._array.blas")?.getattr("find")?.call0()?;
         }
         let exceptions = Arc::new(Exceptions::new(py)?);
         let given = Given {
             workers: workers.map(|workers| workers.0),
-            policy,
+            policy: policy.0,
             max_pending_ops: max_pending_ops.0,
             max_pending_bytes: max_pending_bytes.map(|bytes| bytes.0),
-            on_limit,
-            stall_after,
-            name,
+            on_limit: on_limit.0,
+            stall_after: stall_after.map(|seconds| seconds.0),
+            name: name.map(|name| name.0.to_owned()),
         };
         let settings = given.read(py, Gil::new(&exceptions))?;
         check_interval(py, switch_interval)?;
@@ -139,8 +144,8 @@ impl Engine {
     /// -------
     /// Variable
     #[pyo3(signature = (name=None))]
-    fn new_variable(slf: &Bound<'_, Self>, name: Option<&str>) -> Variable {
-        Variable::new(slf.get().inner.new_variable(name), slf.clone().unbind())
+    fn new_variable(slf: &Bound<'_, Self>, name: Option<Name<'_>>) -> Variable {
+        Variable::new(slf.get().inner.new_variable(name.map(|name| name.0)), slf.clone().unbind())
     }
 
     /// The variable of an object: the same one each time, for as long as the object lives.
@@ -204,7 +209,7 @@ impl Engine {
     ///     Then nothing was pushed.
     #[pyo3(
         signature = (exec_func, read_vars=None, mutate_vars=None, *, overwrite_vars=None, priority=Priority(0), name=None,
-                     device=None, always_run=false, nbytes=Bytes(0)),
+                     device=None, always_run=AlwaysRun(false), nbytes=Bytes(0)),
         text_signature = "($self, exec_func, read_vars=(), mutate_vars=(), *, overwrite_vars=(), priority=0, \
                           name=None, device=None, always_run=False, nbytes=0)"
     )]
@@ -216,13 +221,20 @@ impl Engine {
         mutate_vars: Option<&Bound<'py, PyAny>>,
         overwrite_vars: Option<&Bound<'py, PyAny>>,
         priority: Priority,
-        name: Option<&str>,
+        name: Option<Name<'_>>,
         device: Option<&Bound<'py, PyAny>>,
-        always_run: bool,
+        always_run: AlwaysRun,
         nbytes: Bytes,
     ) -> PyResult<()> {
-        arguments::check_callable(exec_func)?;
-        let options = PushOptions { priority: priority.0, name, always_run, bytes: nbytes.0, ..PushOptions::default() };
+        arguments::check_callable("exec_func", exec_func)?;
+        let name = name.map(|name| name.0);
+        let options = PushOptions {
+            priority: priority.0,
+            name,
+            always_run: always_run.0,
+            bytes: nbytes.0,
+            ..PushOptions::default()
+        };
         let common = Request::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
         common.push(py, self, Callable::new(exec_func))
     }
@@ -238,7 +250,7 @@ impl Engine {
     ///     As for `push`.
     #[pyo3(
         signature = (exec_func, read_vars=None, mutate_vars=None, *, overwrite_vars=None, priority=Priority(0), name=None,
-                     device=None, always_run=false, nbytes=Bytes(0)),
+                     device=None, always_run=AlwaysRun(false), nbytes=Bytes(0)),
         text_signature = "($self, exec_func, read_vars=(), mutate_vars=(), *, overwrite_vars=(), priority=0, \
                           name=None, device=None, always_run=False, nbytes=0)"
     )]
@@ -250,13 +262,20 @@ impl Engine {
         mutate_vars: Option<&Bound<'py, PyAny>>,
         overwrite_vars: Option<&Bound<'py, PyAny>>,
         priority: Priority,
-        name: Option<&str>,
+        name: Option<Name<'_>>,
         device: Option<&Bound<'py, PyAny>>,
-        always_run: bool,
+        always_run: AlwaysRun,
         nbytes: Bytes,
     ) -> PyResult<()> {
-        arguments::check_callable(exec_func)?;
-        let options = PushOptions { priority: priority.0, name, always_run, bytes: nbytes.0, ..PushOptions::default() };
+        arguments::check_callable("exec_func", exec_func)?;
+        let name = name.map(|name| name.0);
+        let options = PushOptions {
+            priority: priority.0,
+            name,
+            always_run: always_run.0,
+            bytes: nbytes.0,
+            ..PushOptions::default()
+        };
         let common = Request::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
         common.push(py, self, AsyncCallable(Callable::new(exec_func)))
     }
@@ -282,7 +301,7 @@ impl Engine {
     ///     If no function can lie at the address: below 4096 there is no memory.
     #[pyo3(
         signature = (address, data=Address(0), read_vars=None, mutate_vars=None, *, keep_alive=None, overwrite_vars=None,
-                     priority=Priority(0), name=None, device=None, always_run=false, nbytes=Bytes(0)),
+                     priority=Priority(0), name=None, device=None, always_run=AlwaysRun(false), nbytes=Bytes(0)),
         text_signature = "($self, address, data=0, read_vars=(), mutate_vars=(), *, keep_alive=None, \
                           overwrite_vars=(), priority=0, name=None, device=None, always_run=False, nbytes=0)"
     )]
@@ -296,9 +315,9 @@ impl Engine {
         keep_alive: Option<Py<PyAny>>,
         overwrite_vars: Option<&Bound<'py, PyAny>>,
         priority: Priority,
-        name: Option<&str>,
+        name: Option<Name<'_>>,
         device: Option<&Bound<'py, PyAny>>,
-        always_run: bool,
+        always_run: AlwaysRun,
         nbytes: Bytes,
     ) -> PyResult<()> {
         let (Address(address), Address(data)) = (address, data);
@@ -313,7 +332,14 @@ impl Engine {
             let function = std::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void) -> i32>(address);
             NativeFunction::new(function, std::ptr::with_exposed_provenance_mut(data))
         };
-        let options = PushOptions { priority: priority.0, name, always_run, bytes: nbytes.0, ..PushOptions::default() };
+        let name = name.map(|name| name.0);
+        let options = PushOptions {
+            priority: priority.0,
+            name,
+            always_run: always_run.0,
+            bytes: nbytes.0,
+            ..PushOptions::default()
+        };
         let common = Request::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
         let native = Native::new(py, function);
         match keep_alive {
@@ -335,7 +361,7 @@ impl Engine {
     ///     Its ``push()`` pushes the op.
     #[pyo3(
         signature = (exec_func, read_vars=None, mutate_vars=None, *, overwrite_vars=None, priority=Priority(0), name=None,
-                     device=None, always_run=false),
+                     device=None, always_run=AlwaysRun(false)),
         text_signature = "($self, exec_func, read_vars=(), mutate_vars=(), *, overwrite_vars=(), priority=0, \
                           name=None, device=None, always_run=False)"
     )]
@@ -346,12 +372,13 @@ impl Engine {
         mutate_vars: Option<&Bound<'py, PyAny>>,
         overwrite_vars: Option<&Bound<'py, PyAny>>,
         priority: Priority,
-        name: Option<String>,
+        name: Option<Name<'_>>,
         device: Option<&Bound<'py, PyAny>>,
-        always_run: bool,
+        always_run: AlwaysRun,
     ) -> PyResult<Operator> {
-        arguments::check_callable(exec_func)?;
-        let options = PushOptions { priority: priority.0, name: name.as_deref(), always_run, ..PushOptions::default() };
+        arguments::check_callable("exec_func", exec_func)?;
+        let name = name.map(|name| name.0);
+        let options = PushOptions { priority: priority.0, name, always_run: always_run.0, ..PushOptions::default() };
         let common = Request::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
         common.operator(slf, Callable::new(exec_func))
     }
@@ -373,9 +400,9 @@ impl Engine {
     /// DeadlockError
     ///     Inside an op, if the wait could never end.
     #[pyo3(signature = (var, timeout=None))]
-    fn wait_for_var(&self, py: Python<'_>, var: &Bound<'_, Variable>, timeout: Option<f64>) -> PyResult<()> {
+    fn wait_for_var(&self, py: Python<'_>, var: &Bound<'_, PyAny>, timeout: Option<Timeout>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
-        let variable = &var.get().inner;
+        let variable = &Variable::argument(var)?.get().inner;
         if self.inner.is_done(variable).map_err(|error| errors::raised(py, error))? {
             return Ok(());
         }
@@ -386,9 +413,9 @@ impl Engine {
     ///
     /// Parameters and errors as for `wait_for_var`.
     #[pyo3(signature = (var, timeout=None))]
-    fn wait_to_write(&self, py: Python<'_>, var: &Bound<'_, Variable>, timeout: Option<f64>) -> PyResult<()> {
+    fn wait_to_write(&self, py: Python<'_>, var: &Bound<'_, PyAny>, timeout: Option<Timeout>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
-        let variable = &var.get().inner;
+        let variable = &Variable::argument(var)?.get().inner;
         wait::detached(py, &self.inner, timeout, |wait| self.inner.wait_to_write_with(variable, wait))
     }
 
@@ -408,7 +435,7 @@ impl Engine {
     /// DeadlockError
     ///     Inside an op.
     #[pyo3(signature = (timeout=None))]
-    fn wait_for_all(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+    fn wait_for_all(&self, py: Python<'_>, timeout: Option<Timeout>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
         let start = Instant::now();
         wait::detached(py, &self.inner, timeout, |wait| self.inner.wait_for_all_with(wait))?;
@@ -427,10 +454,10 @@ impl Engine {
     fn delete_variable(
         &self,
         py: Python<'_>,
-        var: &Bound<'_, Variable>,
+        var: &Bound<'_, PyAny>,
         finalizer: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let variable = &var.get().inner;
+        let variable = &Variable::argument(var)?.get().inner;
         let name = format!("deletion of {}", variable.label().replace('\'', ""));
         let deleted = match finalizer {
             None => {
@@ -438,7 +465,7 @@ impl Engine {
                 self.inner.delete_variable(variable, nothing, Some(&name))
             }
             Some(finalizer) => {
-                arguments::check_callable(finalizer)?;
+                arguments::check_callable("finalizer", finalizer)?;
                 self.inner.delete_variable(variable, Callable::new(finalizer), Some(&name))
             }
         };
@@ -471,7 +498,7 @@ impl Engine {
 
     /// Waits until all ops pushed so far have finished. Their failures stay unreported.
     #[pyo3(signature = (timeout=None))]
-    fn _drain(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+    fn _drain(&self, py: Python<'_>, timeout: Option<Timeout>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
         let start = Instant::now();
         wait::detached(py, &self.inner, timeout, |wait| self.inner.drain_with(wait))?;
@@ -529,10 +556,10 @@ impl Engine {
     ///     What ops raised that nobody was told of, unless `cancel`.
     /// WaitTimeoutError
     ///     If the time ran out. Ops go on; close again to wait for them.
-    #[pyo3(signature = (cancel=false, timeout=None))]
-    fn close(&self, py: Python<'_>, cancel: bool, timeout: Option<f64>) -> PyResult<()> {
+    #[pyo3(signature = (cancel=Cancel(false), timeout=None), text_signature = "($self, cancel=False, timeout=None)")]
+    fn close(&self, py: Python<'_>, cancel: Cancel, timeout: Option<Timeout>) -> PyResult<()> {
         let timeout = arguments::timeout(py, timeout)?;
-        wait::detached(py, &self.inner, None, |wait| self.inner.close(cancel, timeout, wait.tick.take()))
+        wait::detached(py, &self.inner, None, |wait| self.inner.close(cancel.0, timeout, wait.tick.take()))
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -549,7 +576,7 @@ impl Engine {
         traceback: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let _ = (exc_value, traceback);
-        self.close(py, exc_type.is_some(), None)
+        self.close(py, Cancel(exc_type.is_some()), None)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -355,7 +355,7 @@ impl NDArray {
     /// WaitTimeoutError
     ///     If the time ran out. The ops go on.
     #[pyo3(signature = (timeout=None))]
-    fn wait_to_read(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+    fn wait_to_read(&self, py: Python<'_>, timeout: Option<arguments::Timeout>) -> PyResult<()> {
         self.wait_for_changes(py, arguments::timeout(py, timeout)?)
     }
 
@@ -363,7 +363,7 @@ impl NDArray {
     ///
     /// Parameters and errors as for `wait_to_read`.
     #[pyo3(signature = (timeout=None))]
-    fn wait_to_write(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+    fn wait_to_write(&self, py: Python<'_>, timeout: Option<arguments::Timeout>) -> PyResult<()> {
         self.wait_for_all_on_it(py, arguments::timeout(py, timeout)?)
     }
 

@@ -2,6 +2,7 @@
 
 use crate::cuda::runtime;
 use crate::errors;
+use crate::location::Location;
 use crate::wait;
 use pyo3::exceptions::PyBaseExceptionGroup;
 use pyo3::ffi;
@@ -9,7 +10,7 @@ use pyo3::prelude::*;
 use std::cell::RefCell;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use weft_engine::{EngineError, WeakEngine, fork};
+use weft_engine::{EngineError, RunningOp, WeakEngine, fork};
 
 /// How long an exit waits before it says what for.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -75,9 +76,9 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
                 }
                 if !warned {
                     warned = true;
-                    let running = py.detach(|| engine.running());
+                    let begun = begun(py, engine);
                     let pending = py.detach(|| engine.stats()).pending;
-                    let names = if running.is_empty() { "no op runs".to_owned() } else { running.join(", ") };
+                    let names = if begun.is_empty() { "no op runs".to_owned() } else { begun.join(", ") };
                     say(py, &format!("{} still waits at exit for {pending} ops; running: {names}", engine.name()));
                 }
             }
@@ -93,12 +94,22 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
     let closed = py.detach(|| engine.close(true, Some(Duration::from_millis(100)), None));
     let stats = py.detach(|| engine.stats());
     // What has not been dropped by now, and does not run, never will.
-    let running = if closed.is_err() { py.detach(|| engine.running()) } else { Vec::new() };
-    let waiting = if closed.is_err() { stats.pending.saturating_sub(running.len() as u64) } else { 0 };
+    let begun = if closed.is_err() { begun(py, engine) } else { Vec::new() };
+    let waiting = if closed.is_err() { stats.pending.saturating_sub(begun.len() as u64) } else { 0 };
     let dropped = stats.cancelled - before + waiting;
-    let rest = if running.is_empty() { String::new() } else { format!(" and left unfinished: {}", running.join(", ")) };
+    let rest = if begun.is_empty() { String::new() } else { format!(" and left unfinished: {}", begun.join(", ")) };
     say(py, &format!("{} dropped {dropped} ops at exit{rest}", engine.name()));
     interrupt.map_or(Ok(()), Err)
+}
+
+/// The ops that have begun and not ended, with the lines that pushed them.
+fn begun(py: Python<'_>, engine: &weft_engine::Engine) -> Vec<String> {
+    let told = |op: &RunningOp| {
+        let place = Location::of_bits(op.place).describe(py).map(|place| format!(" pushed at {place}"));
+        let token = if op.thread.is_none() { " (its completion token is not used)" } else { "" };
+        format!("{}{}{token}", op.label, place.unwrap_or_default())
+    };
+    py.detach(|| engine.stall_report()).running.iter().map(told).collect()
 }
 
 /// Tells a failure that nobody waited for, or each of a group of them: with its op, and the line that pushed it.

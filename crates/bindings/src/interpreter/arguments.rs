@@ -1,20 +1,20 @@
 //! Reading arguments that many calls have in common.
 
 use super::errors;
-use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::time::Duration;
 use weft_engine::{Device, DeviceLane};
 
-/// `exec_func`, if it can be called.
+/// Refuses what cannot be called.
 #[inline]
-pub(crate) fn check_callable(exec_func: &Bound<'_, PyAny>) -> PyResult<()> {
-    if exec_func.is_callable() {
+pub(crate) fn check_callable(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<()> {
+    if object.is_callable() {
         return Ok(());
     }
-    let found = exec_func.get_type().name()?;
-    Err(errors::argument_type(exec_func.py(), &format!("exec_func must be callable, not {found}")))
+    let found = object.get_type().name()?;
+    Err(errors::argument_type(object.py(), &format!("{argument} must be callable, not {found}")))
 }
 
 /// A `weft.Device`, or the default one.
@@ -34,8 +34,8 @@ pub(crate) fn device(device: Option<&Bound<'_, PyAny>>) -> PyResult<Device> {
 }
 
 /// Seconds as a duration; None for no limit.
-pub(crate) fn timeout(py: Python<'_>, seconds: Option<f64>) -> PyResult<Option<Duration>> {
-    self::seconds(py, "timeout", seconds)
+pub(crate) fn timeout(py: Python<'_>, timeout: Option<Timeout>) -> PyResult<Option<Duration>> {
+    seconds(py, "timeout", timeout.map(|timeout| timeout.0))
 }
 
 /// Seconds of the argument of this name.
@@ -51,12 +51,12 @@ pub(crate) fn seconds(py: Python<'_>, argument: &str, seconds: Option<f64>) -> P
     }
 }
 
-/// A number out of its range, or what is no whole number; any other error as it is.
+/// A value out of its range, or one of another type; any other error as it is.
 #[cold]
 fn refused(object: Borrowed<'_, '_, PyAny>, error: PyErr, what: &str) -> PyErr {
     let py = object.py();
     let shown = || object.repr().map_or_else(|_| "that".to_owned(), |text| text.to_string());
-    if error.is_instance_of::<PyOverflowError>(py) {
+    if error.is_instance_of::<PyOverflowError>(py) || error.is_instance_of::<PyUnicodeEncodeError>(py) {
         errors::argument_value(py, &format!("{what}, not {}", shown()))
     } else if error.is_instance_of::<PyTypeError>(py) {
         errors::argument_type(py, &format!("{what}, not {}", shown()))
@@ -65,25 +65,36 @@ fn refused(object: Borrowed<'_, '_, PyAny>, error: PyErr, what: &str) -> PyErr {
     }
 }
 
-/// Declares numbers that calls take, each with the words that say what it is.
-macro_rules! numbers {
-    ($($(#[$doc:meta])* $name:ident($type:ty) = $what:literal;)*) => {$(
+/// Declares plain values that calls take, each with the words that say what it is.
+macro_rules! values {
+    ($($(#[$doc:meta])* $name:ident$(<$text:lifetime>)?($type:ty) = $what:literal;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, Copy, Default)]
-        pub(crate) struct $name(pub(crate) $type);
+        pub(crate) struct $name$(<$text>)?(pub(crate) $type);
 
-        impl<'py> FromPyObject<'_, 'py> for $name {
-            type Error = PyErr;
-
-            #[inline]
-            fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-                object.extract().map(Self).map_err(|error| refused(object, error, $what))
-            }
-        }
+        values!(extract $name $($text)? = $what);
     )*};
+    (extract $name:ident = $what:literal) => {
+        impl<'py> FromPyObject<'_, 'py> for $name {
+            values!(body 'py, '_, $what);
+        }
+    };
+    (extract $name:ident $text:lifetime = $what:literal) => {
+        impl<$text, 'py> FromPyObject<$text, 'py> for $name<$text> {
+            values!(body 'py, $text, $what);
+        }
+    };
+    (body $py:lifetime, $text:lifetime, $what:literal) => {
+        type Error = PyErr;
+
+        #[inline]
+        fn extract(object: Borrowed<$text, $py, PyAny>) -> PyResult<Self> {
+            object.extract().map(Self).map_err(|error| refused(object, error, $what))
+        }
+    };
 }
 
-numbers! {
+values! {
     /// Ready ops with a higher one go first.
     Priority(i32) = "priority is a whole number from -2**31 to 2**31 - 1";
     /// What an op holds while it is pending.
@@ -96,4 +107,22 @@ numbers! {
     PendingBytes(i64) = "max_pending_bytes is a whole number from 1 to 2**63 - 1";
     /// Of a function or of data.
     Address(usize) = "address and data are whole numbers from 0 to 2**64 - 1";
+    /// How long a call may wait.
+    Timeout(f64) = "timeout must be None or a number of seconds of at least 0";
+    /// After how long a wait warns.
+    StallAfter(f64) = "stall_after must be None or a number of seconds of at least 0";
+    /// How long a busy thread keeps the GIL.
+    SwitchInterval(f64) = "switch_interval must be a positive number of seconds";
+    /// Threads of BLAS.
+    BlasThreads(i64) = "blas_threads is a whole number from 1 to 2**63 - 1";
+    /// Whether an op runs after a failure, too.
+    AlwaysRun(bool) = "always_run is True or False";
+    /// Whether what has not started is dropped.
+    Cancel(bool) = "cancel is True or False";
+    /// Of an engine, a variable or an op.
+    Name<'a>(&'a str) = "name must be a string that UTF-8 can encode";
+    /// Who runs what.
+    PolicyName<'a>(&'a str) = "policy is 'work_stealing', 'per_device' or 'serial'";
+    /// What a push over a limit does.
+    LimitMode<'a>(&'a str) = "on_limit is 'block' or 'raise'";
 }

@@ -11,6 +11,7 @@
 
 use super::host::Gil;
 use pyo3::exceptions::PyBaseException;
+use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PySet, PyTraceback, PyWeakrefMethods, PyWeakrefReference};
@@ -134,7 +135,10 @@ impl ExceptionSlot {
         let (value, traceback) = found?;
         // Asked now that these references keep the collector off.
         alive.bind(py).upgrade()?;
-        let _ = value.bind(py).setattr("__traceback__", traceback);
+        let traceback = traceback.map_or_else(|| py.None(), Py::into_any);
+        // By the interpreter itself: a class may let nobody set attributes.
+        // SAFETY: attached; the first is an exception, the other a traceback or None.
+        unsafe { ffi::PyException_SetTraceback(value.as_ptr(), traceback.as_ptr()) };
         Some(value)
     }
 }

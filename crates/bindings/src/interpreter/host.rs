@@ -47,10 +47,7 @@ impl Gil {
 
 impl Host for Gil {
     fn enter(&self, batch: &mut dyn FnMut()) {
-        if STATE.get() == ThreadState::None
-            // SAFETY: the thread is attached. It enters once more than it leaves, and so keeps its state.
-            && Python::try_attach(|_| unsafe { ffi::PyGILState_Ensure() }).is_some()
-        {
+        if STATE.get() == ThreadState::None && Python::try_attach(keep).is_some() {
             STATE.set(ThreadState::Kept);
         }
         if Python::try_attach(|_| batch()).is_none() {
@@ -87,6 +84,24 @@ impl Host for Gil {
     fn worker_ends(&self) {
         let_go();
     }
+}
+
+/// Keeps the state of an attached thread, and lets those who watch the threads that Python starts watch this one.
+fn keep(py: Python<'_>) {
+    // SAFETY: the thread is attached. It enters once more than it leaves, and so keeps its state.
+    unsafe { ffi::PyGILState_Ensure() };
+    let watched = || -> PyResult<()> {
+        let (threading, sys) = (py.import("threading")?, py.import("sys")?);
+        for (get, set) in [("gettrace", "settrace"), ("getprofile", "setprofile")] {
+            let watcher = threading.call_method0(get)?;
+            if !watcher.is_none() {
+                sys.call_method1(set, (watcher,))?;
+            }
+        }
+        Ok(())
+    };
+    // Where the interpreter is about to end there is neither module, and nothing to be watched.
+    drop(watched());
 }
 
 /// Gives the kept thread state up. If the interpreter is gone, for a native op has outlasted it, so is the state.

@@ -38,10 +38,23 @@ pub(crate) fn cause(
     // What a device says of an op may have told all of it.
     let told = !place.is_empty() && error.to_string().contains(&format!("{name},{place}"));
     if !told {
-        // An exception whose add_note() is broken goes without a note.
-        let _ = error.value(py).call_method1("add_note", (format!("weft: {name}{place}"),));
+        let note = format!("weft: {name}{place}");
+        let noted =
+            error.value(py).call_method1("add_note", (&note,)).or_else(|_| note_past_its_class(py, error, &note));
+        // An exception whose notes are no list goes without one.
+        drop(noted);
     }
     Cause::Error(Box::new(Raised::new(py, exceptions, error)))
+}
+
+/// Notes on an exception whose class lets nobody set attributes, as frozen dataclasses do.
+#[cold]
+fn note_past_its_class<'py>(py: Python<'py>, error: &PyErr, note: &str) -> PyResult<Bound<'py, PyAny>> {
+    let (value, notes) = (error.value(py), "__notes__");
+    match value.getattr_opt(notes)? {
+        Some(notes) => notes.call_method1("append", (note,)),
+        None => py.get_type::<PyAny>().call_method1("__setattr__", (value, notes, [note])),
+    }
 }
 
 /// What there is against the answer of a coroutine function or a generator function: none of its body has run, or will.
@@ -52,19 +65,21 @@ fn objection(answer: &Bound<'_, PyAny>) -> Option<PyErr> {
 
 #[cold]
 fn objection_to(answer: &Bound<'_, PyAny>) -> PyResult<Option<PyErr>> {
-    static UNSTARTED: PyOnceLock<[Py<PyAny>; 2]> = PyOnceLock::new();
+    const KINDS: [(&str, &str); 3] = [
+        ("CoroutineType", "a coroutine"),
+        ("GeneratorType", "a generator"),
+        ("AsyncGeneratorType", "an async generator"),
+    ];
+    static TYPES: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
     let py = answer.py();
-    let [coroutine, generator] = UNSTARTED.get_or_try_init(py, || {
+    let types = TYPES.get_or_try_init(py, || {
         let types = py.import("types")?;
-        PyResult::Ok([types.getattr("CoroutineType")?.unbind(), types.getattr("GeneratorType")?.unbind()])
+        KINDS.iter().map(|(name, _)| types.getattr(*name).map(Bound::unbind)).collect::<PyResult<Vec<_>>>()
     })?;
-    let kind = answer.get_type();
-    if !kind.is(coroutine) && !kind.is(generator) {
-        return Ok(None);
-    }
+    let found = answer.get_type();
+    let Some((_, (_, made))) = types.iter().zip(KINDS).find(|(kind, _)| found.is(*kind)) else { return Ok(None) };
     let message = format!(
-        "the call only made a {}, which nobody runs: an op is a plain function; push_async() is for what goes on elsewhere",
-        kind.name()?
+        "the call only made {made}, which nobody runs: an op is a plain function; push_async() is for what goes on elsewhere"
     );
     Ok(Some(errors::argument_type(py, &message)))
 }
@@ -72,7 +87,10 @@ fn objection_to(answer: &Bound<'_, PyAny>) -> PyResult<Option<PyErr>> {
 /// Ends what was never started, of which Python would warn once more.
 #[cold]
 fn end(unstarted: &Bound<'_, PyAny>) {
-    if let Err(error) = unstarted.call_method0("close") {
+    // An async generator has no such method, and nobody is warned of it.
+    if unstarted.hasattr("close").unwrap_or(false)
+        && let Err(error) = unstarted.call_method0("close")
+    {
         error.write_unraisable(unstarted.py(), Some(unstarted));
     }
 }

@@ -29,7 +29,7 @@ struct Parts {
 }
 
 /// What a thread asks for between `begin()` and `end()`, in order. Nothing of it runs.
-#[pyclass(module = "weft._core", frozen, weakref)]
+#[pyclass(module = "weft._core", frozen, weakref, subclass)]
 pub(crate) struct Recording {
     engine: Py<Engine>,
     tag: Arc<Tag>,
@@ -114,6 +114,30 @@ impl Recording {
         let parts = std::mem::take(&mut *slf.get().parts());
         slf.get().parts().begun = true;
         drop((tape, parts));
+    }
+
+    /// Begins it for a block: answers what a subclass's `_entered()` does. Here and not in Python, which an interrupt may end
+    /// between any two lines: it would leave the recording open.
+    fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        Self::begin(slf)?;
+        slf.call_method0("_entered").inspect_err(|_| Self::abort(slf))
+    }
+
+    /// Ends it, or aborts it after an exception, and then calls `_left(whether there was none)`.
+    #[pyo3(signature = (kind, error, traceback))]
+    fn __exit__(
+        slf: &Bound<'_, Self>,
+        kind: Option<&Bound<'_, PyAny>>,
+        error: Option<&Bound<'_, PyAny>>,
+        traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let _ = (error, traceback);
+        if kind.is_none() {
+            Self::end(slf)?;
+        } else {
+            Self::abort(slf);
+        }
+        slf.call_method1("_left", (kind.is_none(),)).map(drop)
     }
 
     /// An array that stands for `array` in the recording. Those that share memory have placeholders that do.

@@ -119,7 +119,7 @@ pub(crate) fn push_compute(
     variable: Option<&Bound<'_, Variable>>,
 ) -> PyResult<()> {
     let py = func.py();
-    arguments::check_callable(func)?;
+    arguments::check_callable("func", func)?;
     let mut held: Vec<(Bound<'_, NDArray>, Access)> = Vec::new();
     for (list, access) in [(Some(outputs), Access::Overwrite), (mutated, Access::Mutate), (Some(inputs), Access::Read)]
     {
