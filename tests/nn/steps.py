@@ -25,6 +25,21 @@ _LAYER = {"axis": (1, -1), "eps": 1e-3}
 _LRN = {"size": 5, "alpha": 0.3, "k": 1.5}
 _T, _N, _H = 5, 40, 8  # more rows than a block has
 
+
+def _batch(shape: tuple[int, ...], axis: int) -> tuple[Any, ...]:
+    """Return gradients, data far from 0, and for their channels gamma, mean and variance."""
+    others = tuple(at for at in range(len(shape)) if at != axis)
+    x = numbers(*shape) * 2 + 9
+    exact = x.astype("float64")
+    statistics = (f(others).astype("float32") for f in (exact.mean, exact.var))
+    return (numbers(*shape, seed=2), x, numbers(shape[axis], seed=3), *statistics)
+
+
+def _train(shape: tuple[int, ...], axis: int) -> tuple[str, tuple[Any, ...], dict[str, Any]]:
+    _, x, gamma, *_ = _batch(shape, axis)
+    return "nn.batch_norm_train", (x, gamma, numbers(shape[axis], seed=4)), {"axis": axis}
+
+
 #: Ops that are computed by the core, their operands and attributes.
 CASES: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
     "layer norm": ("nn.layer_norm", (numbers(3, 4, 7), numbers(7), numbers(7)), {}),
@@ -32,6 +47,19 @@ CASES: dict[str, tuple[str, tuple[Any, ...], dict[str, Any]]] = {
     "layer norm of two axes": ("nn.layer_norm", (numbers(6, 4, 3), numbers(4, 3), numbers(4, 3)), _LAYER),
     "its gradients": ("nn.layer_norm_data", (numbers(900, 300, seed=2), numbers(900, 300), numbers(300)), {}),
     "those of the first axis": ("nn.layer_norm_data", (numbers(6, 4, seed=2), numbers(6, 4), numbers(6)), {"axis": 0}),
+    "normalised rows of several vectors": ("nn.layer_norm", (numbers(5, 83), numbers(83), numbers(83)), {}),
+    "batch norm": _train((3, 5, 7, 11), 1),
+    "batch norm of short rows": _train((40, 3, 2), 1),
+    "batch norm of channels side by side": _train((9, 150), 1),
+    "batch norm of the last axis": _train((3, 5, 7, 70), 3),
+    "gradients of batch norm": ("nn.batch_norm_data", _batch((3, 5, 7, 11), 1), {}),
+    "those of channels side by side": ("nn.batch_norm_data", _batch((9, 150), 1), {}),
+    "those of the last axis": ("nn.batch_norm_data", _batch((3, 5, 7, 70), 3), {"axis": 3}),
+    "sums of channels": ("nn.channel_sum", (numbers(3, 5, 7, 11),), {}),
+    "sums of channels side by side": ("nn.channel_sum", (numbers(9, 150),), {}),
+    "softmax of several vectors": ("nn.softmax", (numbers(5, 83),), {}),
+    "softmax of the first axis": ("nn.softmax", (numbers(83, 5),), {"axis": 0}),
+    "cross entropy of several vectors": ("nn.cross_entropy", (numbers(5, 83), _classes(83, "int64", 5)), {}),
     "cross entropy": ("nn.cross_entropy", (numbers(3, 5, 11), _classes(11, "int32", 3, 5)), {}),
     "cross entropy with rows": ("nn.cross_entropy", (numbers(9, 11), np.abs(numbers(9, 11, seed=3))), {}),
     "its gradient": ("nn.cross_entropy_data", (numbers(9), numbers(9, 11), _classes(11, "int64", 9)), {}),

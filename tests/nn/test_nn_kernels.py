@@ -191,6 +191,29 @@ def test_activations(dtype: str) -> None:
         assert np.array_equal(view.numpy(), again.numpy(), equal_nan=True), name
 
 
+def test_activations_are_exact_wherever_they_are_taken() -> None:
+    """Near 0, where they bend, and where they vanish; numbers of which some have no vector of their own."""
+    rng = np.random.default_rng(7)
+    spans = [rng.uniform(-reach, reach, 4001) for reach in (1e-3, 1, 14, 86)]
+    x = np.concatenate([*spans, 10.0 ** rng.uniform(-30, 0, 500), -(10.0 ** rng.uniform(-30, 0, 500))]).astype(
+        "float32"
+    )
+    wide = x.astype("float64")
+    smaller = np.array([0.5 * math.erfc(-each / math.sqrt(2)) for each in wide])
+    density = np.exp(-wide * wide / 2) / math.sqrt(2 * math.pi)
+    wanted = {
+        "elu": np.where(wide > 0, wide, np.expm1(wide)),
+        "sigmoid": 1 / (1 + np.exp(-wide)),
+        "softplus": np.where(wide > 0, wide, 0) + np.log1p(np.exp(-abs(wide))),
+        "gelu": wide * smaller,
+    }
+    for name, values in wanted.items():
+        found = getattr(nn, name)(x).numpy()
+        np.testing.assert_allclose(found, values, err_msg=name, rtol=1e-6, atol=1e-36)
+    slope = weft.grad(lambda x: weft.sum(nn.gelu(x)))(weft.asarray(x)).numpy()
+    np.testing.assert_allclose(slope, smaller + wide * density, rtol=1e-6, atol=3e-7)
+
+
 def _step(mode: str, x: Any, h: Any, c: Any, each: Any) -> Any:
     """Return hidden state and cell after one step, by definition."""
     if mode == "lstm":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -12,6 +12,9 @@ import weft
 from nn.steps import CASES, numbers
 from weft import nn
 from weft.ops import get_op
+
+if TYPE_CHECKING:
+    from conftest import Gate, MakeEngine
 
 
 def _by_definition(name: str, operands: tuple[Any, ...], attributes: dict[str, Any]) -> list[Any]:
@@ -49,6 +52,64 @@ def test_bits_are_the_same_for_any_number_of_workers() -> None:
         with weft.Engine(workers=workers) as engine:
             found.append([each.tobytes() for case in CASES.values() for each in _found(*case, engine=engine)])
     assert found[0] == found[1]
+
+
+_X = numbers(8, 10)
+_SHORT: dict[str, Any] = {
+    "softmax": nn.softmax,
+    "batch norm": lambda x: nn.batch_norm_train(x, x[0], x[1]),
+    "layer norm": lambda x: nn.layer_norm(x, x[0], x[1]),
+    "cross entropy": lambda x: nn.cross_entropy(x, np.arange(8)),
+    "embedding": lambda x: nn.embedding(np.array([7, 0]), x),
+    "pooling": lambda x: nn.max_pool(x.reshape(1, 1, 8, 10), 2),
+    "convolution": lambda x: nn.conv(x.reshape(1, 1, 8, 10), x[:6, :6].reshape(4, 1, 3, 3)),
+}
+
+
+@pytest.mark.parametrize("name", _SHORT)
+def test_short_kernels_need_no_worker(name: str, make_engine: MakeEngine, gate: Gate) -> None:
+    engine, call = make_engine(1), _SHORT[name]
+    wanted = call(weft.asarray(_X))
+    x = weft.asarray(_X, engine=engine)
+    before = weft.get_engine()
+    weft.set_engine(engine)
+    try:
+        gate.hold(engine)  # the one worker
+        found = call(x)
+        pairs = zip(found, wanted, strict=True) if isinstance(found, tuple) else [(found, wanted)]
+        for ours, theirs in pairs:
+            assert ours.is_ready()
+            assert np.array_equal(ours.numpy(), theirs.numpy())
+    finally:
+        weft.set_engine(before)
+        gate.open()
+
+
+def test_results_that_nobody_looks_at_add_nothing_to_a_gradient() -> None:
+    x, gamma, beta = (weft.asarray(each) for each in (numbers(4, 3, 5), numbers(3), numbers(3)))
+
+    def loss(x: Any, gamma: Any, beta: Any) -> Any:
+        return weft.sum(nn.batch_norm_train(x, gamma, beta)[0] * x)
+
+    with weft.trace() as trace:
+        for each in weft.grad(loss, argnums=(0, 1, 2))(x, gamma, beta):
+            each.wait_to_read()
+    names = [trace.names[op["name"]] for op in trace.ops]
+    assert names.count("nn.batch_norm_data") == 1
+    assert not {"nn.channel_sum", "subtract", "divide"} & set(names)  # what gradients of statistics take
+
+
+def test_a_short_kernel_that_fails_fails_as_an_op(make_engine: MakeEngine, gate: Gate) -> None:
+    engine = make_engine(1)
+    x = weft.asarray(_X, engine=engine)
+    labels = weft.asarray(np.array([0, 1, 2, 10, 0, 1, 2, 3]), engine=engine)
+    gate.hold(engine)
+    loss = nn.cross_entropy(x, labels)
+    assert not loss.is_ready()
+    gate.open()
+    with pytest.raises(IndexError, match="no class 10 among 10"):
+        loss.numpy()
+    assert x.numpy().tobytes() == _X.tobytes()
 
 
 @pytest.mark.parametrize(("call", "message"), [

@@ -1,11 +1,14 @@
 //! What recurrent cells do element by element, once their products are there. Gates of a row lie side by side: i, f, g, o of
 //! an LSTM; r, z, n of a GRU, and with them, where they are kept, what the reset gate multiplies.
 
+#![allow(clippy::inline_always)] // see `vectors`
+
 use crate::buffer::{slice, slice_mut, with_own};
 use crate::loops::sigmoid;
 use crate::number::of_dtype;
 use crate::parts;
 use crate::real::Real;
+use crate::vectors::widest;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use weft_array::{Blocked, DType};
@@ -55,12 +58,14 @@ impl Cells {
 }
 
 /// `N` parts of a row, side by side.
+#[inline(always)]
 fn split<T, const N: usize>(row: &[T]) -> [&[T]; N] {
     let wide = row.len() / N;
     std::array::from_fn(|at| &row[at * wide..][..wide])
 }
 
 /// The same, to be written.
+#[inline(always)]
 fn split_mut<T, const N: usize>(row: &mut [T]) -> [&mut [T]; N] {
     let wide = row.len() / N;
     let mut rest = row;
@@ -72,6 +77,7 @@ fn split_mut<T, const N: usize>(row: &mut [T]) -> [&mut [T]; N] {
 }
 
 /// Hidden state, cell and gates of an LSTM after a step.
+#[inline(always)]
 pub(crate) fn lstm<T: Real>(products: &[T], c: &[T], h: &mut [T], cell: &mut [T], gates: &mut [T]) {
     let [for_input, for_forget, for_new, for_output] = split(products);
     let [input, forget, new, output] = split_mut(gates);
@@ -89,7 +95,7 @@ pub(crate) fn lstm<T: Real>(products: &[T], c: &[T], h: &mut [T], cell: &mut [T]
 }
 
 /// Writes a function of each element: several at a time.
-#[inline]
+#[inline(always)]
 fn apply<T: Real>(to: &mut [T], of: &[T], function: impl Fn(T) -> T) {
     for (to, &each) in to.iter_mut().zip(of) {
         *to = function(each);
@@ -97,10 +103,16 @@ fn apply<T: Real>(to: &mut [T], of: &[T], function: impl Fn(T) -> T) {
 }
 
 /// Gradients of the products; `dc` goes from that of the cell after the step to that of the cell before.
+#[inline(always)]
 pub(crate) fn lstm_back<T: Real>(dh: &[T], dc: &mut [T], gates: &[T], c: &[T], cell: &[T], dz: &mut [T]) {
     let [input, forget, new, output] = split(gates);
     let [for_input, for_forget, for_new, for_output] = split_mut(dz);
-    for at in 0..c.len() {
+    let count = c.len();
+    let [input, forget, new, output] = [&input[..count], &forget[..count], &new[..count], &output[..count]];
+    let (dh, dc, cell) = (&dh[..count], &mut dc[..count], &cell[..count]);
+    let (for_input, for_forget) = (&mut for_input[..count], &mut for_forget[..count]);
+    let (for_new, for_output) = (&mut for_new[..count], &mut for_output[..count]);
+    for at in 0..count {
         let bent = cell[at].tanh();
         let total = dc[at] + dh[at] * output[at] * (T::ONE - bent * bent);
         for_input[at] = total * new[at] * input[at] * (T::ONE - input[at]);
@@ -112,19 +124,27 @@ pub(crate) fn lstm_back<T: Real>(dh: &[T], dc: &mut [T], gates: &[T], c: &[T], c
 }
 
 /// Hidden state and gates of a GRU after a step.
+#[inline(always)]
 pub(crate) fn gru<T: Real>(with_data: &[T], with_state: &[T], h: &[T], out: &mut [T], gates: &mut [T]) {
     let ([xr, xu, xn], [hr, hu, hn]) = (split(with_data), split(with_state));
     let [r, u, n, kept] = split_mut(gates);
-    for at in 0..h.len() {
-        r[at] = sigmoid([xr[at] + hr[at]]);
-        u[at] = sigmoid([xu[at] + hu[at]]);
-        n[at] = (xn[at] + r[at] * hn[at]).tanh();
-        kept[at] = hn[at];
-        out[at] = n[at] + u[at] * (h[at] - n[at]);
+    for ((to, &x), &h) in r.iter_mut().zip(xr).zip(hr) {
+        *to = sigmoid([x + h]);
+    }
+    for ((to, &x), &h) in u.iter_mut().zip(xu).zip(hu) {
+        *to = sigmoid([x + h]);
+    }
+    for (((to, &x), &h), &r) in n.iter_mut().zip(xn).zip(hn).zip(&*r) {
+        *to = (x + r * h).tanh();
+    }
+    kept.copy_from_slice(hn);
+    for (((to, &h), &n), &u) in out.iter_mut().zip(h).zip(&*n).zip(&*u) {
+        *to = n + u * (h - n);
     }
 }
 
 /// Gradients of both products, and what goes straight to the state before.
+#[inline(always)]
 pub(crate) fn gru_back<T: Real>(
     dh: &[T],
     gates: &[T],
@@ -134,7 +154,12 @@ pub(crate) fn gru_back<T: Real>(
 ) {
     let [r, u, n, kept] = split(gates);
     let ([xr, xu, xn], [hr, hu, hn]) = (split_mut(with_data), split_mut(with_state));
-    for at in 0..h.len() {
+    let count = h.len();
+    let [r, u, n, kept] = [&r[..count], &u[..count], &n[..count], &kept[..count]];
+    let (xr, xu, xn) = (&mut xr[..count], &mut xu[..count], &mut xn[..count]);
+    let (hr, hu, hn) = (&mut hr[..count], &mut hu[..count], &mut hn[..count]);
+    let (dh, before) = (&dh[..count], &mut before[..count]);
+    for at in 0..count {
         let dn = dh[at] * (T::ONE - u[at]) * (T::ONE - n[at] * n[at]);
         let du = dh[at] * (h[at] - n[at]) * u[at] * (T::ONE - u[at]);
         let dr = dn * kept[at] * r[at] * (T::ONE - r[at]);
@@ -150,6 +175,7 @@ impl<T: Real> By<T> {
     /// # Safety
     ///
     /// As for a block; `own` are six times as many elements as a state has.
+    #[inline(always)]
     unsafe fn row(&self, arrays: &[*mut u8], row: usize, own: &mut [T]) {
         let wide = self.0.wide;
         let (gates, rest) = own.split_at_mut(4 * wide);
@@ -188,10 +214,15 @@ impl<T: Real> Blocked for By<T> {
 
     unsafe fn run_block(&self, arrays: &[*mut u8], _: *mut u8, block: usize) -> Result<(), Cause> {
         with_own(6 * self.0.wide, |own: &mut [T]| {
-            for row in parts::part(self.0.rows, self.blocks(), block) {
-                // SAFETY: the caller's promise.
-                unsafe { self.row(arrays, row, own) };
-            }
+            widest(
+                #[inline(always)]
+                || {
+                    for row in parts::part(self.0.rows, self.blocks(), block) {
+                        // SAFETY: the caller's promise.
+                        unsafe { self.row(arrays, row, own) };
+                    }
+                },
+            );
         });
         Ok(())
     }

@@ -7,6 +7,7 @@ use crate::parts;
 use crate::real::Real;
 use crate::rows::{largest, powers};
 use crate::sums::sum;
+use crate::vectors::widest;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
@@ -53,6 +54,7 @@ enum Label<'a, T> {
     Row(&'a [T]),
 }
 
+#[allow(clippy::inline_always)] // see `vectors`
 impl<T: Real> By<T> {
     /// # Safety
     ///
@@ -71,6 +73,7 @@ impl<T: Real> By<T> {
     /// # Safety
     ///
     /// As for a block.
+    #[inline(always)]
     unsafe fn losses(&self, arrays: &[*mut u8], rows: Range<usize>) {
         let (length, &[logits, labels, out]) = (self.0.length, arrays) else { return };
         let mut own = vec![T::ZERO; length];
@@ -82,7 +85,7 @@ impl<T: Real> By<T> {
             let shift = powers(x, most, &mut own).ln();
             to[0] = T::of(match label {
                 Label::Class(class) => shift - (x[class].wide() - most.wide()),
-                Label::Row(label) => sum(length, |at| label[at].wide() * (shift - (x[at].wide() - most.wide()))),
+                Label::Row(label) => sum([label, x], |[label, x]| label.wide() * (shift - (x.wide() - most.wide()))),
             });
         }
     }
@@ -90,6 +93,7 @@ impl<T: Real> By<T> {
     /// # Safety
     ///
     /// As for a block.
+    #[inline(always)]
     unsafe fn gradients(&self, arrays: &[*mut u8], rows: Range<usize>) {
         let (length, &[grads, logits, labels, out]) = (self.0.length, arrays) else { return };
         for row in rows {
@@ -111,7 +115,7 @@ impl<T: Real> By<T> {
                     out[class] = own * g;
                 }
                 Label::Row(label) => {
-                    let chance = T::of(share * sum(length, |at| label[at].wide()));
+                    let chance = T::of(share * sum([label], |[label]| label.wide()));
                     for (to, &label) in out.iter_mut().zip(label) {
                         *to = (*to * chance - label) * g;
                     }
@@ -140,7 +144,10 @@ impl<T: Real> Blocked for By<T> {
     unsafe fn run_block(&self, arrays: &[*mut u8], _: *mut u8, block: usize) -> Result<(), Cause> {
         let rows = parts::part(self.0.outer, self.blocks(), block);
         // SAFETY: the caller's promise.
-        unsafe { if self.0.gradient { self.gradients(arrays, rows) } else { self.losses(arrays, rows) } }
+        widest(
+            #[inline(always)]
+            || unsafe { if self.0.gradient { self.gradients(arrays, rows) } else { self.losses(arrays, rows) } },
+        );
         Ok(())
     }
 }

@@ -4,6 +4,7 @@ use crate::buffer::{slice, slice_mut};
 use crate::number::{Number, of_dtype};
 use crate::parts;
 use crate::sums::{share, sum};
+use crate::vectors::widest;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use weft_array::{Blocked, DType};
@@ -44,15 +45,18 @@ impl LayerNorm {
 
 struct By<T>(LayerNorm, PhantomData<T>);
 
+#[allow(clippy::inline_always)] // see `vectors`
 impl<T: Number> By<T> {
     /// The mean of a row, and the reciprocal of its deviation.
+    #[inline(always)]
     fn statistics(&self, x: &[T]) -> (f64, f64) {
         let share = share(x.len());
-        let mean = sum(x.len(), |at| x[at].wide()) * share;
-        let variance = sum(x.len(), |at| (x[at].wide() - mean) * (x[at].wide() - mean)) * share;
+        let mean = sum([x], |[x]| x.wide()) * share;
+        let variance = sum([x], |[x]| (x.wide() - mean) * (x.wide() - mean)) * share;
         (mean, 1.0 / (variance + self.0.eps).sqrt())
     }
 
+    #[inline(always)]
     fn normal(&self, x: &[T], gamma: &[T], beta: &[T], out: &mut [T]) {
         let (mean, inverse) = self.statistics(x);
         let (mean, inverse) = (T::of(mean), T::of(inverse));
@@ -62,18 +66,22 @@ impl<T: Number> By<T> {
     }
 
     /// Gradients of a row; what it adds to those of gamma and beta goes to `sums`.
+    #[inline(always)]
     fn back(&self, g: &[T], x: &[T], gamma: &[T], out: &mut [T], sums: &mut [f64]) {
         let count = x.len();
         let (mean, inverse) = self.statistics(x);
         let share = share(count);
-        let total = sum(count, |at| g[at].wide() * gamma[at].wide()) * share;
-        let moment = sum(count, |at| g[at].wide() * gamma[at].wide() * (x[at].wide() - mean)) * inverse * share;
+        let total = sum([g, gamma], |[g, gamma]| g.wide() * gamma.wide()) * share;
+        let moment = sum([g, gamma, x], |[g, gamma, x]| g.wide() * gamma.wide() * (x.wide() - mean)) * inverse * share;
         let (gammas, betas) = sums.split_at_mut(count);
-        for at in 0..count {
-            let normal = (x[at].wide() - mean) * inverse;
-            gammas[at] += g[at].wide() * normal;
-            betas[at] += g[at].wide();
-            out[at] = T::of((g[at].wide() * gamma[at].wide() - total - normal * moment) * inverse);
+        // Two loops: of more arrays the compiler does not find out whether they overlap.
+        for (((gammas, betas), g), x) in gammas.iter_mut().zip(betas).zip(g).zip(x) {
+            *gammas += g.wide() * ((x.wide() - mean) * inverse);
+            *betas += g.wide();
+        }
+        for (((to, g), x), gamma) in out.iter_mut().zip(g).zip(x).zip(gamma) {
+            let normal = (x.wide() - mean) * inverse;
+            *to = T::of((g.wide() * gamma.wide() - total - normal * moment) * inverse);
         }
     }
 }
@@ -92,24 +100,29 @@ impl<T: Number> Blocked for By<T> {
     }
 
     unsafe fn run_block(&self, arrays: &[*mut u8], scratch: *mut u8, block: usize) -> Result<(), Cause> {
-        let length = self.0.length;
-        for (number, row) in parts::part(self.0.outer, self.blocks(), block).enumerate() {
-            // SAFETY: the caller's promise: operands have these sizes; rows are disjoint, and blocks have sums of their own.
-            unsafe {
-                let line = |at: usize| slice::<T>(arrays[at], row * length, length);
-                let vector = |at: usize| slice::<T>(arrays[at], 0, length);
-                let out = slice_mut::<T>(arrays[3], row * length, length);
-                if self.0.gradient {
-                    let sums: &mut [f64] = slice_mut(scratch, block * 2 * length, 2 * length);
-                    if number == 0 {
-                        sums.fill(0.0);
+        let (length, rows) = (self.0.length, parts::part(self.0.outer, self.blocks(), block));
+        widest(
+            #[inline(always)]
+            || {
+                for (number, row) in rows.enumerate() {
+                    // SAFETY: the caller's promise: operands have these sizes; rows are disjoint, and blocks have sums of their own.
+                    unsafe {
+                        let line = |at: usize| slice::<T>(arrays[at], row * length, length);
+                        let vector = |at: usize| slice::<T>(arrays[at], 0, length);
+                        let out = slice_mut::<T>(arrays[3], row * length, length);
+                        if self.0.gradient {
+                            let sums: &mut [f64] = slice_mut(scratch, block * 2 * length, 2 * length);
+                            if number == 0 {
+                                sums.fill(0.0);
+                            }
+                            self.back(line(0), line(1), vector(2), out, sums);
+                        } else {
+                            self.normal(line(0), vector(1), vector(2), out);
+                        }
                     }
-                    self.back(line(0), line(1), vector(2), out, sums);
-                } else {
-                    self.normal(line(0), vector(1), vector(2), out);
                 }
-            }
-        }
+            },
+        );
         Ok(())
     }
 

@@ -22,6 +22,7 @@
 //! | `sequences` | recurrent layers over whole sequences |
 //! | `real` | exponentials, roots and the like of both types |
 //! | `loops` | activations, element by element |
+//! | `vectors` | loops compiled for the vectors of this processor |
 //! | `integers` | integers that choose among classes or rows |
 //!
 //! Where blocks end depends on shapes alone, and so do the bits of the results. The crate knows no Python.
@@ -46,6 +47,7 @@ mod rows;
 mod sequences;
 mod sums;
 mod tiles;
+mod vectors;
 mod window;
 
 pub use channels::{Channels, Channelwise};

@@ -1,107 +1,105 @@
 //! Activations and their gradients, element by element, in the form of NumPy's inner loops.
 
+#![allow(clippy::inline_always)] // see `vectors`
+
 use crate::number::of_dtype;
 use crate::real::Real;
+use crate::sums::nth;
+use crate::vectors::widest;
 use std::ffi::{c_char, c_void};
 use weft_array::{DType, StridedLoop};
 
-/// Half of the square root of 1/2, of 2/pi: what the normal distribution is made of.
-const ROOT: f64 = std::f64::consts::FRAC_1_SQRT_2;
-const DENSITY: f64 = std::f64::consts::FRAC_2_SQRT_PI * ROOT / 2.0;
+/// The density of a standard normal variable at 0.
+const DENSITY: f64 = std::f64::consts::FRAC_2_SQRT_PI * std::f64::consts::FRAC_1_SQRT_2 / 2.0;
 
-#[inline]
+#[inline(always)]
 fn relu<T: Real>([x]: [T; 1]) -> T {
     if x <= T::ZERO { T::ZERO } else { x }
 }
 
 /// Puts 0 where elements are less.
+#[inline(always)]
 pub(crate) fn rectify<T: Real>(x: &mut [T]) {
     x.iter_mut().for_each(|to| *to = relu([*to]));
 }
 
-#[inline]
+#[inline(always)]
 fn relu_data<T: Real>([g, y]: [T; 2]) -> T {
     if y > T::ZERO { g } else { T::ZERO }
 }
 
-#[inline]
+#[inline(always)]
 fn leaky_relu<T: Real>([x, slope]: [T; 2]) -> T {
     if x > T::ZERO { x } else { x * slope }
 }
 
-#[inline]
+#[inline(always)]
 fn leaky_relu_data<T: Real>([g, x, slope]: [T; 3]) -> T {
     if x > T::ZERO { g } else { g * slope }
 }
 
-#[inline]
+#[inline(always)]
 fn elu<T: Real>([x, alpha]: [T; 2]) -> T {
     if x > T::ZERO { x } else { x.exp_m1() * alpha }
 }
 
-#[inline]
+#[inline(always)]
 fn elu_data<T: Real>([g, x, alpha]: [T; 3]) -> T {
     if x > T::ZERO { g } else { g * x.exp() * alpha }
 }
 
-#[inline]
+#[inline(always)]
 pub(crate) fn sigmoid<T: Real>([x]: [T; 1]) -> T {
     let small = (-x.abs()).exp();
     let share = T::ONE / (T::ONE + small);
     if x < T::ZERO { small * share } else { share }
 }
 
-#[inline]
+#[inline(always)]
 fn sigmoid_data<T: Real>([g, y]: [T; 2]) -> T {
     g * y * (T::ONE - y)
 }
 
-#[inline]
+#[inline(always)]
 fn softplus<T: Real>([x]: [T; 1]) -> T {
     let rest = (-x.abs()).exp().ln_1p();
     if x > T::ZERO { x + rest } else { rest }
 }
 
-#[inline]
+#[inline(always)]
 fn softplus_data<T: Real>([g, x]: [T; 2]) -> T {
     g * sigmoid([x])
 }
 
-/// The probability that a standard normal variable is smaller.
-#[inline]
-fn cumulative<T: Real>(x: T) -> T {
-    T::of(0.5) * (-x * T::of(ROOT)).erfc()
-}
-
-#[inline]
+#[inline(always)]
 fn gelu<T: Real>([x]: [T; 1]) -> T {
-    x * cumulative(x)
+    x * x.normal().0
 }
 
-#[inline]
+#[inline(always)]
 fn gelu_data<T: Real>([g, x]: [T; 2]) -> T {
-    g * (cumulative(x) + x * (x * x * T::of(-0.5)).exp() * T::of(DENSITY))
+    let (smaller, density) = x.normal();
+    g * (smaller + x * density * T::of(DENSITY))
 }
 
 /// Elements that are computed at a time: vectors of them.
 const CHUNK: usize = 64;
 
 /// Calls a function of `N` numbers for each of these elements.
-#[inline(always)]
-#[allow(clippy::inline_always)] // else the length is not known
-fn call<T: Real, const N: usize>(given: &[[T; CHUNK]; N], found: &mut [T], function: &impl Fn([T; N]) -> T) {
+#[inline(always)] // else the length is not known
+fn call<T: Real, const N: usize>(given: &[&[T; CHUNK]; N], found: &mut [T], function: &impl Fn([T; N]) -> T) {
     for (at, to) in found.iter_mut().enumerate() {
-        *to = function(std::array::from_fn(|which| given[which][at]));
+        *to = function(nth(given, at));
     }
 }
 
-/// Calls a function of `N` numbers for each element. Operands are brought together in chunks, so that the function sees
-/// elements one behind the other, wherever they lie.
+/// Calls a function of `N` numbers for each element. Operands are taken in chunks, so that the function sees elements one behind
+/// the other: where they lie if they do so there, and else brought together.
 ///
 /// # Safety
 ///
 /// As for NumPy's inner loops of `N` inputs and one output.
-#[inline]
+#[inline(always)]
 unsafe fn each<T: Real, const N: usize>(
     args: *mut *mut c_char,
     dimensions: *const isize,
@@ -109,26 +107,33 @@ unsafe fn each<T: Real, const N: usize>(
     function: impl Fn([T; N]) -> T,
 ) {
     let size = size_of::<T>().cast_signed();
-    let mut given = [[T::ZERO; CHUNK]; N];
+    let (zeros, mut own) = ([T::ZERO; CHUNK], [[T::ZERO; CHUNK]; N]);
     let mut found = [T::ZERO; CHUNK];
-    // SAFETY: the caller's promise: there are N + 1 operands and one axis, inside of which all elements lie.
+    // SAFETY: the caller's promise: there are N + 1 operands and one axis, inside of which all elements lie. What is looked at where
+    // it lies is aligned, and nobody writes to it before the chunk's results are there.
     unsafe {
         let mut left = (*dimensions).cast_unsigned();
         let mut done = 0_isize;
         while left > 0 {
             let count = left.min(CHUNK);
-            for (which, chunk) in given.iter_mut().enumerate() {
+            let mut given = [&zeros; N];
+            for (which, (chunk, own)) in given.iter_mut().zip(&mut own).enumerate() {
                 let step = *steps.add(which);
                 let start = (*args.add(which)).cast_const().offset(done * step);
+                if step == size && count == CHUNK && start.cast::<T>().is_aligned() {
+                    *chunk = &*start.cast();
+                    continue;
+                }
                 if step == size {
-                    start.copy_to_nonoverlapping(chunk.as_mut_ptr().cast(), count * size_of::<T>());
+                    start.copy_to_nonoverlapping(own.as_mut_ptr().cast(), count * size_of::<T>());
                 } else if step != 0 {
-                    for (at, to) in (0_isize..).zip(&mut chunk[..count]) {
+                    for (at, to) in (0_isize..).zip(&mut own[..count]) {
                         *to = start.offset(at * step).cast::<T>().read_unaligned();
                     }
                 } else if done == 0 {
-                    *chunk = [start.cast::<T>().read_unaligned(); CHUNK];
+                    *own = [start.cast::<T>().read_unaligned(); CHUNK];
                 }
+                *chunk = own;
             }
             // Of a known length: the compiler takes several elements at a time.
             if count == CHUNK {
@@ -138,7 +143,9 @@ unsafe fn each<T: Real, const N: usize>(
             }
             let step = *steps.add(N);
             let out = (*args.add(N)).offset(done * step);
-            if step == size {
+            if step == size && count == CHUNK {
+                out.cast::<[T; CHUNK]>().write_unaligned(found);
+            } else if step == size {
                 out.copy_from_nonoverlapping(found.as_ptr().cast(), count * size_of::<T>());
             } else {
                 for (at, from) in (0_isize..).zip(&found[..count]) {
@@ -166,8 +173,11 @@ macro_rules! loops {
                         steps: *const isize,
                         _: *mut c_void,
                     ) {
-                        // SAFETY: the loop is made for as many operands.
-                        unsafe { each::<T, $count>(args, dimensions, steps, $function) }
+                        widest(
+                            #[inline(always)]
+                            // SAFETY: the loop is made for as many operands.
+                            || unsafe { each::<T, $count>(args, dimensions, steps, $function) },
+                        );
                     }
                     let function = of_dtype!(dtype, T => run::<T> as Run)?;
                     // SAFETY: it touches its operands alone, aligned or not.

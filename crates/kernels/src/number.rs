@@ -5,6 +5,7 @@ use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Neg, Sub};
 /// What kernels compute with.
 pub(crate) trait Number:
     Copy
+    + Default
     + Send
     + Sync
     + PartialOrd

@@ -6,6 +6,7 @@ use crate::gates::{gru, gru_back, lstm, lstm_back};
 use crate::number::{Matrix, multiply, of_dtype};
 use crate::parts;
 use crate::real::Real;
+use crate::vectors::widest;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
@@ -194,10 +195,15 @@ impl<T: Real> By<T> {
                     block.forward(sums, block.state(4, 1, at));
                     let (c, gates) = (block.state(8, 2, at), block.write(7, at, 4));
                     let (h, cell) = (block.write(4, at, 1), block.write(8, at, 1));
-                    for (one, four) in rows(wide, count).zip(rows(4 * wide, count)) {
-                        let (h, cell) = (&mut h[one.clone()], &mut cell[one.clone()]);
-                        lstm(&sums[four.clone()], &c[one], h, cell, &mut gates[four]);
-                    }
+                    widest(
+                        #[inline(always)]
+                        || {
+                            for (one, four) in rows(wide, count).zip(rows(4 * wide, count)) {
+                                let (h, cell) = (&mut h[one.clone()], &mut cell[one.clone()]);
+                                lstm(&sums[four.clone()], &c[one], h, cell, &mut gates[four]);
+                            }
+                        },
+                    );
                 }
             }
         });
@@ -228,10 +234,15 @@ impl<T: Real> By<T> {
                 add(dh, block.read(0, at, 1));
                 let (gates, cell, c) = (block.read(3, at, 4), block.read(4, at, 1), block.state(4, 5, at));
                 let dz = block.write(7, at, 4);
-                for (one, four) in rows(wide, count).zip(rows(4 * wide, count)) {
-                    let (c, cell, dz) = (&c[one.clone()], &cell[one.clone()], &mut dz[four.clone()]);
-                    lstm_back(&dh[one.clone()], &mut dc[one], &gates[four], c, cell, dz);
-                }
+                widest(
+                    #[inline(always)]
+                    || {
+                        for (one, four) in rows(wide, count).zip(rows(4 * wide, count)) {
+                            let (c, cell, dz) = (&c[one.clone()], &cell[one.clone()], &mut dz[four.clone()]);
+                            lstm_back(&dh[one.clone()], &mut dc[one], &gates[four], c, cell, dz);
+                        }
+                    },
+                );
                 block.backward(dh, dz, 6, false);
             }
         }
@@ -252,11 +263,16 @@ impl<T: Real> By<T> {
                     let h = block.state(4, 1, at);
                     block.forward(sums, h);
                     let (products, out, gates) = (block.read(0, at, 3), block.write(4, at, 1), block.write(6, at, 4));
-                    for (number, one) in rows(wide, count).enumerate() {
-                        let three = number * 3 * wide..(number + 1) * 3 * wide;
-                        let gates = &mut gates[number * 4 * wide..][..4 * wide];
-                        gru(&products[three.clone()], &sums[three], &h[one.clone()], &mut out[one], gates);
-                    }
+                    widest(
+                        #[inline(always)]
+                        || {
+                            for (number, one) in rows(wide, count).enumerate() {
+                                let three = number * 3 * wide..(number + 1) * 3 * wide;
+                                let gates = &mut gates[number * 4 * wide..][..4 * wide];
+                                gru(&products[three.clone()], &sums[three], &h[one.clone()], &mut out[one], gates);
+                            }
+                        },
+                    );
                 }
             }
         });
@@ -284,13 +300,18 @@ impl<T: Real> By<T> {
                     add(dh, block.read(0, at, 1));
                     let (gates, h) = (block.read(2, at, 4), block.state(3, 4, at));
                     let (dz, inner) = (block.write(6, at, 3), block.write(8, at, 3));
-                    for (number, one) in rows(wide, count).enumerate() {
-                        let three = number * 3 * wide..(number + 1) * 3 * wide;
-                        let gates = &gates[number * 4 * wide..][..4 * wide];
-                        let both = [&mut dz[three.clone()], &mut inner[three]];
-                        gru_back(&dh[one.clone()], gates, &h[one.clone()], both, straight);
-                        dh[one].copy_from_slice(straight);
-                    }
+                    widest(
+                        #[inline(always)]
+                        || {
+                            for (number, one) in rows(wide, count).enumerate() {
+                                let three = number * 3 * wide..(number + 1) * 3 * wide;
+                                let gates = &gates[number * 4 * wide..][..4 * wide];
+                                let both = [&mut dz[three.clone()], &mut inner[three]];
+                                gru_back(&dh[one.clone()], gates, &h[one.clone()], both, straight);
+                                dh[one].copy_from_slice(straight);
+                            }
+                        },
+                    );
                 }
                 // SAFETY: as above.
                 unsafe { block.backward(dh, block.read(8, at, 3), 5, true) };
@@ -309,7 +330,16 @@ impl<T: Real> By<T> {
                 out.copy_from_slice(block.read(0, at, 1));
                 block.forward(out, block.state(3, 1, at));
                 let tanh = self.0.mode == Mode::Tanh;
-                out.iter_mut().for_each(|to| *to = if tanh { to.tanh() } else { T::ZERO.max(*to) });
+                widest(
+                    #[inline(always)]
+                    || {
+                        if tanh {
+                            out.iter_mut().for_each(|to| *to = to.tanh());
+                        } else {
+                            out.iter_mut().for_each(|to| *to = T::ZERO.max(*to));
+                        }
+                    },
+                );
             }
         }
         // SAFETY: as above.

@@ -1,19 +1,85 @@
 //! Sums of float64.
 
-/// Sums that go on side by side.
-const LANES: usize = 8;
+use crate::number::Number;
+use std::hint::black_box;
 
-/// The sum of a function of elements, in an order that depends on their number alone.
-pub(crate) fn sum(count: usize, of: impl Fn(usize) -> f64) -> f64 {
-    let mut lanes = [0.0; LANES];
-    let whole = count - count % LANES;
-    for at in (0..whole).step_by(LANES) {
-        for (lane, total) in lanes.iter_mut().enumerate() {
-            *total += of(at + lane);
+/// Sums that go on side by side.
+const LANES: usize = 16;
+
+/// A sum under way. Its order depends on the numbers of elements alone.
+pub(crate) struct Sum {
+    lanes: [f64; LANES],
+    rest: f64,
+}
+
+#[allow(clippy::inline_always)] // see `vectors`
+impl Sum {
+    #[inline(always)]
+    pub(crate) fn new() -> Self {
+        Self { lanes: [0.0; LANES], rest: 0.0 }
+    }
+
+    /// Adds a function of the elements of slices of one length.
+    #[inline(always)]
+    pub(crate) fn add<T: Number, const N: usize>(&mut self, of: [&[T]; N], function: impl Fn([T; N]) -> f64) {
+        let whole = of[0].len() - of[0].len() % LANES;
+        let (zeros, mut lanes) = ([T::ZERO; LANES], self.lanes);
+        for start in (0..whole).step_by(LANES) {
+            let mut chunks = [&zeros; N];
+            for (chunk, of) in chunks.iter_mut().zip(of) {
+                *chunk = of[start..].first_chunk().unwrap_or(&zeros);
+            }
+            let mut more = [0.0; LANES];
+            for (lane, more) in more.iter_mut().enumerate() {
+                *more = function(nth(&chunks, lane));
+            }
+            for (total, more) in lanes.iter_mut().zip(more) {
+                *total += more;
+            }
+        }
+        // What comes of the sums is hidden from the loop: the compiler would choose its vectors by that, and take short ones.
+        self.lanes = black_box(lanes);
+        let mut given = [T::ZERO; N];
+        for at in whole..of[0].len() {
+            for (given, of) in given.iter_mut().zip(of) {
+                *given = of[at];
+            }
+            self.rest += function(given);
         }
     }
-    let rest: f64 = (whole..count).map(of).sum();
-    lanes.iter().sum::<f64>() + rest
+
+    #[inline(always)]
+    pub(crate) fn total(self) -> f64 {
+        let mut lanes = self.lanes;
+        let mut left = LANES / 2;
+        while left > 0 {
+            for lane in 0..left {
+                lanes[lane] += lanes[lane + left];
+            }
+            left /= 2;
+        }
+        lanes[0] + self.rest
+    }
+}
+
+/// The element of this number of each.
+#[inline(always)]
+#[allow(clippy::inline_always)] // see `vectors`; what maps arrays is not
+pub(crate) fn nth<T: Number, const N: usize, const COUNT: usize>(of: &[&[T; COUNT]; N], at: usize) -> [T; N] {
+    let mut found = [T::ZERO; N];
+    for (to, of) in found.iter_mut().zip(of) {
+        *to = of[at];
+    }
+    found
+}
+
+/// The sum of a function of the elements of slices of one length.
+#[inline(always)]
+#[allow(clippy::inline_always)] // see `vectors`
+pub(crate) fn sum<T: Number, const N: usize>(of: [&[T]; N], function: impl Fn([T; N]) -> f64) -> f64 {
+    let mut sum = Sum::new();
+    sum.add(of, function);
+    sum.total()
 }
 
 /// The reciprocal of a number of elements.

@@ -52,6 +52,7 @@ def gradient_of(
     inputs: Sequence[int] | None = (),
     outputs: Sequence[int] = (),
     each: tuple[int, int] | None = None,
+    takes_none: bool = False,
 ) -> Callable[[Rule], Rule]:
     """Give a rule to the ops of these names.
 
@@ -64,12 +65,16 @@ def gradient_of(
     each : (int, int), optional
         The same, as `reading` gives it, for the gradient of each of two operands: what only the other one needs is not
         kept.
+    takes_none : bool, default: False
+        Whether the rule takes None for the gradient of a result on which nothing rests, rather than zeros.
     """
     mask = (ALL_INPUTS if inputs is None else reading(inputs)) | reading((), outputs)
 
     def register(rule: Rule) -> Rule:
         for name in names:
             give(get_op(name), rule, mask if each is None else each)
+            if takes_none:
+                get_op(name).set_attribute("gradient_takes_none", True)
         return rule
 
     return register

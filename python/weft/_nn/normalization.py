@@ -168,7 +168,7 @@ def _batch_norm_rule(node: Any, grads: Any) -> Any:
     )
 
 
-@gradient_of("nn.batch_norm_train", inputs=[0, 1], outputs=[1, 2])
+@gradient_of("nn.batch_norm_train", inputs=[0, 1], outputs=[1, 2], takes_none=True)
 def _train_rule(node: Any, grads: Any) -> Any:
     x, gamma, _ = node.inputs
     _, mean, variance = node.outputs
@@ -197,7 +197,7 @@ def _gradients_of_train(g: Any, x: Any, gamma: Any, *, eps: float, axis: int) ->
     return rest * over(gamma * inverse, x, axis), moment, total
 
 
-@gradient_of("nn.batch_norm_data", inputs=[0, 1, 2])
+@gradient_of("nn.batch_norm_data", inputs=[0, 1, 2], takes_none=True)
 def _batch_norm_data_rule(node: Any, grads: Any) -> Any:
     """Statistics are those of the data: through them the gradient of the data goes as well."""
     g, x, gamma = node.inputs[:3]
@@ -288,7 +288,7 @@ def _layer_norm_rule(node: Any, grads: Any) -> Any:
     return get_op("nn.layer_norm_data")(grads[0], x, gamma, **node.attributes)
 
 
-@gradient_of("nn.layer_norm_data", inputs=[0, 1, 2])
+@gradient_of("nn.layer_norm_data", inputs=[0, 1, 2], takes_none=True)
 def _layer_norm_data_rule(node: Any, grads: Any) -> Any:
     given = {"axis": node.attributes.get("axis", -1), "eps": node.attributes.get("eps", 1e-5)}
     g, x, gamma = node.inputs

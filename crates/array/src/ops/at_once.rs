@@ -22,8 +22,21 @@ const FEW: usize = 4;
 /// Runs a small step where it is pushed, if what it reads is there and its last array, which alone it writes, is nobody
 /// else's. Answers whether it has. It is given the addresses of the arrays' first elements.
 pub(crate) fn run_step(call: &Call<'_>, run: impl FnOnce(&[*mut u8])) -> Result<bool, ArrayError> {
-    let Some(((output, _), inputs)) = call.arrays.split_last() else { return Ok(false) };
-    if output.buffer().is_readonly() {
+    attempt(call, call.arrays.len().saturating_sub(1), |pointers| {
+        run(pointers);
+        true
+    })
+}
+
+/// The same, of a step that writes all arrays but the first so many, its inputs, and that answers whether it could: if not, it
+/// is to be pushed, and fails as ops do.
+pub(crate) fn attempt(
+    call: &Call<'_>,
+    inputs: usize,
+    run: impl FnOnce(&[*mut u8]) -> bool,
+) -> Result<bool, ArrayError> {
+    let (inputs, outputs) = call.arrays.split_at(inputs);
+    if outputs.is_empty() || outputs.iter().any(|(output, _)| output.buffer().is_readonly()) {
         return Ok(false);
     }
     for (input, _) in inputs {
@@ -41,12 +54,14 @@ pub(crate) fn run_step(call: &Call<'_>, run: impl FnOnce(&[*mut u8])) -> Result<
     }
     let span = call.engine.start_span();
     // What is read cannot change while the lock is held.
-    run(&pointers);
+    if !run(&pointers) {
+        return Ok(false);
+    }
     if let Some(span) = span {
         call.engine.record_run(call.options.note, span);
     }
     place(&mut pushing, call.arrays);
-    note_written(&mut pushing, &call.arrays[inputs.len()..]);
+    note_written(&mut pushing, outputs);
     Ok(true)
 }
 

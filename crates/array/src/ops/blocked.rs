@@ -1,5 +1,6 @@
 //! Ops that run steps which fall into blocks.
 
+use super::at_once::attempt;
 use super::team::{self, Blocks, Crew};
 use crate::door::{self, Call, recording};
 use crate::memory::Block;
@@ -12,6 +13,9 @@ use weft_engine::{Cause, Device, OpContext, Payload, PushOptions};
 
 /// Fewer operations than this are not worth the hand-over to an idle worker.
 const WORTH_HELP: usize = 1 << 17;
+
+/// A step of no more operations than this is short, whatever they are: it runs where it is pushed.
+const SHORT: usize = 1 << 13;
 
 /// Scratch begins at a multiple of this.
 const ALIGN: usize = 64;
@@ -38,7 +42,41 @@ pub unsafe fn push_blocked(
     if recording::is_open() {
         return door::note(Step::Blocked(Arc::clone(step)), &call);
     }
+    let inputs = arrays.iter().position(|(_, access)| *access == Access::Overwrite).unwrap_or(arrays.len());
+    let changes_none = arrays[..inputs].iter().all(|(_, access)| *access == Access::Read);
+    if step.operations() <= SHORT && changes_none {
+        // SAFETY: the arrays are those of the step; what it writes is nobody else's meanwhile.
+        let run = |pointers: &[*mut u8]| unsafe { run_here(step.as_ref(), arrays, pointers) }.is_ok_and(|ran| ran);
+        if attempt(&call, inputs, run)? {
+            return Ok(());
+        }
+    }
     door::push(payload(step, &call), &call)
+}
+
+/// Runs a step on this thread alone; not where an operand begins between two elements, as steps take aligned ones.
+///
+/// # Safety
+///
+/// As for [`push_blocked`]; the pointers are to the first elements of its arrays, which are there, and nobody else writes to.
+unsafe fn run_here(step: &dyn Blocked, arrays: &[(&Array, Access)], pointers: &[*mut u8]) -> Result<bool, Cause> {
+    let is_between = |((array, _), start): (&(&Array, Access), &*mut u8)| {
+        !start.expose_provenance().is_multiple_of(array.dtype().size())
+    };
+    if arrays.iter().zip(pointers).any(is_between) {
+        return Ok(false);
+    }
+    let block = if step.scratch() == 0 { None } else { Some(scratch_of(step.scratch())?) };
+    let scratch = std::ptr::with_exposed_provenance_mut(block.as_deref().map_or(0, aligned));
+    // SAFETY: the caller's promise; the scratch is this call's.
+    unsafe {
+        step.begin_with(pointers, scratch, false)?;
+        for block in 0..step.blocks() {
+            step.run_block(pointers, scratch, block)?;
+        }
+        step.finish(pointers, scratch)?;
+    }
+    Ok(true)
 }
 
 /// The payload that runs such a step on the arrays of a call.

@@ -6,6 +6,7 @@ use crate::lanes::of_width;
 use crate::loops::rectify;
 use crate::parts;
 use crate::real::Real;
+use crate::vectors::widest;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use weft_array::{Blocked, Lanes};
@@ -43,8 +44,10 @@ struct Normal<T, const WIDTH: usize> {
     of: PhantomData<T>,
 }
 
+#[allow(clippy::inline_always)] // see `vectors`
 impl<T: Real, const WIDTH: usize> Normal<T, WIDTH> {
     /// Normalises channels that lie side by side, of one row.
+    #[inline(always)]
     fn row(&self, scale: &[T; WIDTH], shift: &[T; WIDTH], data: &[T], out: &mut [T]) {
         let inner = self.own.inner;
         if self.from_lanes && self.to_lanes {
@@ -84,19 +87,25 @@ impl<T: Real, const WIDTH: usize> Blocked for Normal<T, WIDTH> {
     unsafe fn run_block(&self, arrays: &[*mut u8], _: *mut u8, block: usize) -> Result<(), Cause> {
         let (&[data, .., out], groups) = (arrays, self.own.channels / WIDTH) else { return Ok(()) };
         let size = self.own.inner * WIDTH;
-        for group in parts::part(groups, self.blocks(), block) {
-            let (mut scale, mut shift) = ([T::ZERO; WIDTH], [T::ZERO; WIDTH]);
-            for lane in 0..WIDTH {
-                // SAFETY: the caller's promise.
-                (scale[lane], shift[lane]) = unsafe { scale_and_shift(&self.own, arrays, group * WIDTH + lane) };
-            }
-            for row in 0..self.own.outer {
-                let start = (row * groups + group) * size;
-                // SAFETY: the caller's promise; blocks have channels of their own.
-                let (data, out) = unsafe { (slice(data, start, size), slice_mut(out, start, size)) };
-                self.row(&scale, &shift, data, out);
-            }
-        }
+        widest(
+            #[inline(always)]
+            || {
+                for group in parts::part(groups, self.blocks(), block) {
+                    let (mut scale, mut shift) = ([T::ZERO; WIDTH], [T::ZERO; WIDTH]);
+                    for lane in 0..WIDTH {
+                        // SAFETY: the caller's promise.
+                        (scale[lane], shift[lane]) =
+                            unsafe { scale_and_shift(&self.own, arrays, group * WIDTH + lane) };
+                    }
+                    for row in 0..self.own.outer {
+                        let start = (row * groups + group) * size;
+                        // SAFETY: the caller's promise; blocks have channels of their own.
+                        let (data, out) = unsafe { (slice(data, start, size), slice_mut(out, start, size)) };
+                        self.row(&scale, &shift, data, out);
+                    }
+                }
+            },
+        );
         Ok(())
     }
 }

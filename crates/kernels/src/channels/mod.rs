@@ -1,6 +1,7 @@
 //! Batch normalisation and sums over all axes but one: data are `(outer, channels, inner)`, and each block has channels of
 //! its own. Sums are of float64.
 
+mod beside;
 mod lanes;
 
 use crate::buffer::{slice, slice_mut};
@@ -8,8 +9,11 @@ use crate::loops::{activation, rectify};
 use crate::number::{Number, of_dtype};
 use crate::parts;
 use crate::real::Real;
-use crate::sums::{share, sum};
+use crate::sums::{Sum, share};
+use crate::vectors::widest;
+use beside::{TILE, Tile};
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 use weft_array::{Blocked, DType, Lanes, StridedLoop};
 use weft_engine::Cause;
@@ -87,6 +91,17 @@ pub(crate) unsafe fn scale_and_shift<T: Number>(own: &Channels, arrays: &[*mut u
     (T::of(scale), T::of(vector(2) - vector(3) * scale))
 }
 
+/// The element of this number of each line.
+#[inline(always)]
+#[allow(clippy::inline_always)] // see `vectors`; what maps arrays is not
+fn across<T: Real, const N: usize>(lines: &[&[T]; N], at: usize) -> [T; N] {
+    let mut found = [T::ZERO; N];
+    for (to, line) in found.iter_mut().zip(lines) {
+        *to = line[at];
+    }
+    found
+}
+
 struct By<T> {
     own: Channels,
     /// Whether normalised data below 0 become 0.
@@ -94,6 +109,7 @@ struct By<T> {
     of: PhantomData<T>,
 }
 
+#[allow(clippy::inline_always)] // see `vectors`
 impl<T: Real> By<T> {
     /// The rows of a channel: where each begins.
     fn rows(&self, channel: usize) -> impl Iterator<Item = usize> {
@@ -101,26 +117,41 @@ impl<T: Real> By<T> {
         (0..self.own.outer).map(move |row| (row * channels + channel) * inner)
     }
 
-    /// The sum over a channel of a function of elements.
-    fn total(&self, channel: usize, of: impl Fn(usize) -> f64) -> f64 {
-        if self.own.inner == 1 {
-            let (channels, of) = (self.own.channels, &of);
-            return sum(self.own.outer, move |row| of(row * channels + channel));
-        }
-        self.rows(channel).map(|start| sum(self.own.inner, |at| of(start + at))).sum()
-    }
-
-    /// Writes a function of elements to those of a channel.
+    /// The sum over a channel of a function of elements of these arrays.
     ///
     /// # Safety
     ///
-    /// `out` has the data's size, and nobody else writes to this channel.
-    unsafe fn write(&self, out: *mut u8, channel: usize, of: impl Fn(usize) -> T) {
+    /// They have the data's size, and nobody writes to them.
+    #[inline(always)]
+    unsafe fn total<const N: usize>(&self, channel: usize, of: [*mut u8; N], function: impl Fn([T; N]) -> f64) -> f64 {
+        let mut sum = Sum::new();
         for start in self.rows(channel) {
             // SAFETY: the caller's promise.
-            let row: &mut [T] = unsafe { slice_mut(out, start, self.own.inner) };
+            sum.add(of.map(|array| unsafe { slice(array, start, self.own.inner) }), &function);
+        }
+        sum.total()
+    }
+
+    /// Writes a function of elements of these arrays to those of a channel.
+    ///
+    /// # Safety
+    ///
+    /// As above; `out` has the data's size, too, and nobody else writes to this channel.
+    #[inline(always)]
+    unsafe fn write<const N: usize>(
+        &self,
+        channel: usize,
+        of: [*mut u8; N],
+        out: *mut u8,
+        function: impl Fn([T; N]) -> T,
+    ) {
+        let inner = self.own.inner;
+        for start in self.rows(channel) {
+            // SAFETY: the caller's promise.
+            let (lines, row): ([&[T]; N], &mut [T]) =
+                unsafe { (of.map(|array| slice(array, start, inner)), slice_mut(out, start, inner)) };
             for (at, to) in row.iter_mut().enumerate() {
-                *to = of(start + at);
+                *to = function(across(&lines, at));
             }
             if self.rectified {
                 rectify(row);
@@ -131,58 +162,68 @@ impl<T: Real> By<T> {
     /// # Safety
     ///
     /// As for a block.
+    #[inline(always)]
     unsafe fn channel(&self, arrays: &[*mut u8], channel: usize) {
         let own = &self.own;
         // SAFETY: the caller's promise: operands have these sizes, and a channel's outputs are this call's.
-        let (data, vector, single) = unsafe {
+        let (vector, single) = unsafe {
             (
-                |at: usize| slice::<T>(arrays[at], 0, own.size()),
                 |at: usize| slice::<T>(arrays[at], 0, own.channels)[channel].wide(),
                 |at: usize, value: f64| slice_mut::<T>(arrays[at], channel, 1)[0] = T::of(value),
             )
         };
-        let count = own.outer * own.inner;
-        let share = share(count);
-        match own.what {
-            Channelwise::Sum => {
-                let x = data(0);
-                single(1, self.total(channel, |at| x[at].wide()));
-            }
-            Channelwise::Normal => {
-                let x = data(0);
-                // SAFETY: as above.
-                unsafe {
+        let share = share(own.outer * own.inner);
+        let x = arrays[0];
+        // SAFETY: as above.
+        unsafe {
+            match own.what {
+                Channelwise::Sum => single(1, self.total(channel, [x], |[x]| x.wide())),
+                Channelwise::Normal => {
                     let (scale, shift): (T, T) = scale_and_shift(own, arrays, channel);
-                    self.write(arrays[5], channel, |at| x[at] * scale + shift);
+                    self.write(channel, [x], arrays[5], |[x]| x * scale + shift);
+                }
+                Channelwise::Train => {
+                    let mean = self.total(channel, [x], |[x]| x.wide()) * share;
+                    let variance = self.total(channel, [x], |[x]| (x.wide() - mean) * (x.wide() - mean)) * share;
+                    let scale = vector(1) / (variance + own.eps).sqrt();
+                    let (centre, scale, beta) = (T::of(mean), T::of(scale), T::of(vector(2)));
+                    self.write(channel, [x], arrays[3], |[x]| (x - centre) * scale + beta);
+                    single(4, mean);
+                    single(5, variance);
+                }
+                Channelwise::Gradient => {
+                    let (g, x) = (arrays[0], arrays[1]);
+                    let (gamma, mean) = (vector(2), vector(3));
+                    let inverse = 1.0 / (vector(4) + own.eps).sqrt();
+                    let total = self.total(channel, [g], |[g]| g.wide());
+                    let moment = self.total(channel, [g, x], |[g, x]| g.wide() * (x.wide() - mean)) * inverse;
+                    let (scale, even, slope) =
+                        (T::of(gamma * inverse), T::of(total * share), T::of(moment * share * inverse));
+                    let centre = T::of(mean);
+                    self.write(channel, [g, x], arrays[5], |[g, x]| (g - even - (x - centre) * slope) * scale);
+                    single(6, moment);
+                    single(7, total);
                 }
             }
-            Channelwise::Train => {
-                let x = data(0);
-                let mean = self.total(channel, |at| x[at].wide()) * share;
-                let variance = self.total(channel, |at| (x[at].wide() - mean) * (x[at].wide() - mean)) * share;
-                let scale = vector(1) / (variance + own.eps).sqrt();
-                let (centre, scale, beta) = (T::of(mean), T::of(scale), T::of(vector(2)));
-                // SAFETY: as above.
-                unsafe { self.write(arrays[3], channel, |at| (x[at] - centre) * scale + beta) };
-                single(4, mean);
-                single(5, variance);
+        }
+    }
+
+    /// # Safety
+    ///
+    /// As for a block: some channels of it.
+    #[inline(always)]
+    unsafe fn part(&self, arrays: &[*mut u8], channels: Range<usize>) {
+        if self.own.inner > 1 {
+            for channel in channels {
+                // SAFETY: the caller's promise.
+                unsafe { self.channel(arrays, channel) };
             }
-            Channelwise::Gradient => {
-                let (g, x) = (data(0), data(1));
-                let (gamma, mean) = (vector(2), vector(3));
-                let inverse = 1.0 / (vector(4) + own.eps).sqrt();
-                let total = self.total(channel, |at| g[at].wide());
-                let moment = self.total(channel, |at| g[at].wide() * (x[at].wide() - mean)) * inverse;
-                let (scale, even, slope) =
-                    (T::of(gamma * inverse), T::of(total * share), T::of(moment * share * inverse));
-                let centre = T::of(mean);
-                // SAFETY: as above.
-                unsafe {
-                    self.write(arrays[5], channel, |at| (g[at] - even - (x[at] - centre) * slope) * scale);
-                }
-                single(6, moment);
-                single(7, total);
-            }
+            return;
+        }
+        for first in channels.clone().step_by(TILE) {
+            let count = TILE.min(channels.end - first);
+            // SAFETY: as above.
+            unsafe { Tile { own: &self.own, rectified: self.rectified, arrays, first, count }.run::<T>() };
         }
     }
 }
@@ -211,10 +252,12 @@ impl<T: Real> Blocked for By<T> {
     }
 
     unsafe fn run_block(&self, arrays: &[*mut u8], _: *mut u8, block: usize) -> Result<(), Cause> {
-        for channel in parts::part(self.own.channels, self.blocks(), block) {
+        let channels = parts::part(self.own.channels, self.blocks(), block);
+        widest(
+            #[inline(always)]
             // SAFETY: the caller's promise; blocks have channels of their own.
-            unsafe { self.channel(arrays, channel) };
-        }
+            || unsafe { self.part(arrays, channels) },
+        );
         Ok(())
     }
 }
