@@ -6,6 +6,7 @@ use crate::array::{NDArray, dtypes};
 use crate::call::call;
 use crate::engine::Engine;
 use crate::location::Location;
+use crate::tape::moves::{now, taken};
 use crate::tape::record;
 use crate::trace;
 use pyo3::exceptions::PyException;
@@ -74,7 +75,7 @@ pub(crate) fn change_here(
     name: &str,
     limit: usize,
 ) -> PyResult<bool> {
-    let py = func.py();
+    let (py, x) = (func.py(), &now(x));
     let read = handles(inputs)?;
     let engine = x.get().owner().get();
     let arrays: SmallVec<[&Array; 4]> = read.iter().chain([x]).map(|array| &array.get().inner).collect();
@@ -126,7 +127,7 @@ fn record_call(func: &Bound<'_, PyAny>, engine: &Engine, name: &str, span: Span)
 }
 
 fn handles<'py>(list: &Bound<'py, PyTuple>) -> PyResult<SmallVec<[Bound<'py, NDArray>; 4]>> {
-    list.iter().map(|item| Ok(item.cast_into::<NDArray>()?)).collect()
+    list.iter().map(|item| Ok(taken(item)?)).collect()
 }
 
 /// A NumPy array on a copy of the bytes that an array reaches.
