@@ -116,7 +116,7 @@ class Model(Layer):
         is_train : bool, default: True
             Whether calls train.
         use_graph : bool, default: False
-            Whether calls are programs.
+            Whether calls are programs. The words "True" and "False" mean it, too: SINGA's command lines hand them over.
         sequential : bool, default: False
             Whether the ops of a program run one by one, in the order in which they were recorded.
 
@@ -150,7 +150,7 @@ class Model(Layer):
 
     def graph(self, mode: bool = True, sequential: bool = False) -> None:  # noqa: FBT001, FBT002 - SINGA's
         """Say whether calls are programs, and whether the ops of these run one by one."""
-        self.graph_mode, self.sequential = flag(mode, "use_graph"), flag(sequential, "sequential")
+        self.graph_mode, self.sequential = _switch(mode, "use_graph"), _switch(sequential, "sequential")
 
     def set_optimizer(self, optimizer: Any) -> None:  # noqa: ANN401 - an optimizer, or what wraps one
         """Take an optimizer, for `train_one_batch` to call: ``self.optimizer(loss)``."""
@@ -374,6 +374,11 @@ def _in_own_mode(method: Callable[..., Any]) -> Callable[..., Any]:
             return method(self, *inputs, **options)
 
     return wrapped
+
+
+def _switch(value: object, name: str) -> bool:
+    words = {"True": True, "False": False}
+    return flag(words.get(value, value) if isinstance(value, str) else value, name)
 
 
 def _are_arrays(inputs: Sequence[Any]) -> bool:

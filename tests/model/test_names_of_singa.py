@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -138,24 +137,12 @@ def test_a_sequence_of_inputs_and_states_made_by_forward(use_graph: bool) -> Non
         net.compile([[]])
 
 
-def test_a_move_whose_result_is_thrown_away_is_warned_of() -> None:
-    x, there = tensor.from_numpy(A), weft.cpu(1)
-    with pytest.warns(
-        RuntimeWarning, match=r"on cpu:0, and what to_device\('cpu:1'\) returns was thrown away"
-    ) as caught:
-        x.to_device(there)
-    assert caught[0].filename == __file__
-    assert x.device == weft.cpu(0)
-    with pytest.warns(RuntimeWarning, match=r"on cpu:1, and what to_host\(\) returns was thrown away"):
-        tensor.zeros((2,), there).to_host()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        x.to_device(weft.cpu(0))  # where it is
-        x.to_host()
-        y = x.to_device(there)
-        assert [each.to_device(there).device for each in (x, y)] == [there, there]
-        _ = x.to_device(there)
-        np.testing.assert_array_equal(tensor.to_host(y).numpy(), A)
+def test_a_graph_may_be_asked_for_in_a_word() -> None:
+    net = model.Model()
+    net.graph("True", "False")  # type: ignore[arg-type]
+    assert (net.graph_mode, net.sequential) == (True, False)
+    with pytest.raises(TypeError, match="use_graph is True or False, not 'yes'"):
+        net.graph("yes")  # type: ignore[arg-type]
 
 
 def test_tensors_know_devices_with_singas_methods() -> None:

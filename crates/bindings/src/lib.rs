@@ -116,8 +116,8 @@ mod _core {
     use super::tape::node::tape_alike;
     #[pymodule_export]
     use super::tape::record::{
-        bare, tape_apart, tape_check_target, tape_entry, tape_forget, tape_hears, tape_keep, tape_leaf, tape_note,
-        tape_note_call, tape_opens, tape_patch, whole,
+        bare, tape_apart, tape_check_target, tape_entry, tape_forget, tape_hears, tape_hears_all, tape_keep, tape_leaf,
+        tape_note, tape_note_call, tape_opens, tape_patch, whole,
     };
     #[pymodule_export]
     use super::tape::short::{tape_hear_part, tape_hear_unary, tape_hear_view, tape_note_fresh, tape_operator};

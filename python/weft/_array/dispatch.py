@@ -12,7 +12,7 @@ It never waits and never touches values, but for Python scalars.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -20,7 +20,16 @@ from weft._array import door, operands, places, plans
 from weft._array.copies import copy_cast
 from weft._array.rules import Aval, avals_of, broadcast_shapes, scalar_dtype
 from weft._array.symbolic import Composing, compose
-from weft._core import NDArray, answer_here, beside, fresh_elements, tape_hears, tape_note_fresh, tape_opens, tape_pause
+from weft._core import (
+    NDArray,
+    answer_here,
+    beside,
+    fresh_elements,
+    tape_hears_all,
+    tape_note_fresh,
+    tape_opens,
+    tape_pause,
+)
 from weft._tape.hearing import hear
 from weft.errors import ArgumentTypeError, ArgumentValueError, WeftError
 
@@ -34,6 +43,8 @@ __all__ = ["call"]
 
 #: For how many combinations of operands and attributes an op remembers what its rule has said.
 _REMEMBERED = 256
+#: What the tape answers where other handles stand for operands.
+_ELSEWHERE = 3
 #: What a rule raises of its operands, and may leave to others to name the op.
 _REFUSALS = {ArgumentTypeError, ArgumentValueError}
 
@@ -83,6 +94,9 @@ def call(
         if made is not None:
             return made
         opened = tape_opens(arrays)
+        if opened == _ELSEWHERE:
+            opened = 0
+            return _stood_for(op, arrays, out, attributes, engine)
         if opened and (op.mutates or (attributes and op.ufunc is not None and attributes.get("where") is not None)):
             tape_pause(False)
             return _written(op, arrays, None, attributes, engine)
@@ -110,13 +124,35 @@ def _written(
 ) -> Any:  # noqa: ANN401 - as above
     """Push a call that writes to places which were there, or to some of the elements."""
     try:
-        if tape_hears(arrays if out is None else (*arrays, *operands.listed(out))):
-            results = hear(op, arrays, out, attributes, _push)
-        else:
-            results = _push(op, arrays, out, attributes, engine)
+        heard = tape_hears_all(arrays if out is None else (*arrays, *operands.listed(out)))
+        if heard == _ELSEWHERE:
+            return _stood_for(op, arrays, out, attributes, engine)
+        results = hear(op, arrays, out, attributes, _push) if heard else _push(op, arrays, out, attributes, engine)
     except Composing:
         return compose(op, arrays, attributes, out)
     return results[0] if op.nout == 1 else results
+
+
+def _stood_for(
+    op: Op,
+    arrays: tuple[Any, ...],
+    out: Any,  # noqa: ANN401 - as above
+    attributes: dict[str, Any],
+    engine: Engine | None,
+) -> Any:  # noqa: ANN401 - as above
+    """Push a call on tensors that were moved: all of it is on the handles that stand for them now."""
+    named = operands.listed(out) if out is not None else ()
+    known = [(x, x._now) for x in (*arrays, *named) if isinstance(x, NDArray)]
+
+    def now(x: Any) -> Any:  # noqa: ANN401 - anything
+        return next((there for given, there in known if given is x), x)
+
+    def given(x: Any) -> Any:  # noqa: ANN401 - a result
+        return next((tensor for tensor, there in known if there is x), x)
+
+    places: Any = tuple(map(now, cast("Any", out))) if isinstance(out, tuple) else now(out)
+    found: Any = call(op, *map(now, arrays), out=places, engine=engine, **attributes)
+    return tuple(map(given, cast("Any", found))) if isinstance(found, tuple) else given(found)
 
 
 def _push(

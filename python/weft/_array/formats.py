@@ -80,8 +80,9 @@ def write(path: str | os.PathLike[str], arrays: Mapping[str, NDArray | npt.Array
     ready: dict[str, npt.NDArray[Any]] = {}
     for name, array in arrays.items():
         if isinstance(array, NDArray):
-            array.wait_to_read()
-            ready[name] = array._storage()
+            shown = array._now
+            shown.wait_to_read()
+            ready[name] = shown._storage()
         else:
             ready[name] = host_array(array, copy=None)
     with _replacing(place) as draft:

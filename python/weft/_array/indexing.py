@@ -87,6 +87,8 @@ def get_item(x: NDArray, key: Any, /) -> NDArray:  # noqa: ANN401 - any key
         rows = fresh_rows(x, key, _getitem)
         if rows is not None:
             return rows
+    if x.__class__ is not NDArray:
+        x = x._now
     found = parse(key, x.shape, x.strides)
     if isinstance(found, Basic):
         shown = view(x, found.shape, found.strides, found.offset)
@@ -152,6 +154,8 @@ def set_item(x: NDArray, key: Any, value: Any, /) -> None:  # noqa: ANN401 - any
     >>> x
     NDArray([1, 0, 0])
     """
+    if x.__class__ is not NDArray:
+        x = x._now
     check_writable(x)
     part = x._part(key)
     scalar: bool | int | float | complex | None = None

@@ -81,12 +81,11 @@ def __array_interface__(self: NDArray) -> dict[str, Any]:  # noqa: N807 - a prop
     AttributeError
         If the array is on a device whose memory is not the host's.
     """
-    if self._elsewhere:
-        raise AttributeError(
-            f"an array on {device_of(self)} has no memory that the CPU reads: copy it to the CPU first"
-        )
-    shown = read_only(self._values())
-    return {**shown.__array_interface__, "strides": None if self._contiguous else shown.strides}
+    x = self._now
+    if x._elsewhere:
+        raise AttributeError(f"an array on {device_of(x)} has no memory that the CPU reads: copy it to the CPU first")
+    shown = read_only(x._values())
+    return {**shown.__array_interface__, "strides": None if x._contiguous else shown.strides}
 
 
 def __array_namespace__(self: NDArray, /, *, api_version: str | None = None) -> ModuleType:  # noqa: ARG001, N807
@@ -120,19 +119,20 @@ def __dlpack__(  # noqa: N807 - a method
     BufferError
         If the memory cannot be given as is asked.
     """
-    if self._elsewhere:
+    x = self._now
+    if x._elsewhere:
         from weft._cuda import interop  # noqa: PLC0415 - for those alone who have a device
 
-        if dl_device is not None and tuple(dl_device) != __dlpack_device__(self):
-            raise BufferError(f"an array on {device_of(self)} cannot be exported to the DLPack device {dl_device}")
+        if dl_device is not None and tuple(dl_device) != __dlpack_device__(x):
+            raise BufferError(f"an array on {device_of(x)} cannot be exported to the DLPack device {dl_device}")
         given = {"max_version": max_version, "copy": copy}
-        return interop.capsule(self, stream, {name: value for name, value in given.items() if value is not None})
+        return interop.capsule(x, stream, {name: value for name, value in given.items() if value is not None})
     if stream is not None:
         raise ArgumentValueError(f"arrays on the CPU have no streams: stream must be None, not {stream!r}")
     if dl_device is not None and tuple(dl_device) != _CPU:
         raise BufferError(f"an array on the CPU, {_CPU}, cannot be exported to the DLPack device {dl_device}")
-    self.wait_to_read()
-    array: Any = read_only(self._storage())
+    x.wait_to_read()
+    array: Any = read_only(x._storage())
     signals = max_version is not None and tuple(max_version) >= _SIGNALS_READ_ONLY
     if not signals and copy is None:
         array = array.copy()
@@ -141,22 +141,25 @@ def __dlpack__(  # noqa: N807 - a method
 
 def __dlpack_device__(self: NDArray, /) -> tuple[int, int]:  # noqa: N807 - a method
     """Return DLPack's number of the kind of device, and of the device."""
-    return (_CUDA, device_of(self).index) if self._elsewhere else _CPU
+    x = self._now
+    return (_CUDA, device_of(x).index) if x._elsewhere else _CPU
 
 
 def __cuda_array_interface__(self: NDArray) -> dict[str, Any]:  # noqa: N807 - a property
     """Where the values are on a CUDA device, and the stream behind which they are there."""
-    if not self._elsewhere:
+    x = self._now
+    if not x._elsewhere:
         raise AttributeError("an array on the CPU has no __cuda_array_interface__: copy it to a device by to_device()")
     from weft._cuda import interop  # noqa: PLC0415 - for those alone who have a device
 
-    return interop.interface(self)
+    return interop.interface(x)
 
 
 def __reduce__(self: NDArray) -> tuple[Callable[..., NDArray], tuple[npt.NDArray[Any], str]]:  # noqa: N807 - a method
     """Wait, and pickle the values; they come back on the default engine, on the same device."""
-    self.wait_to_read()
-    return _unpickle, (read_only(self._storage()), str(device_of(self)))
+    x = self._now
+    x.wait_to_read()
+    return _unpickle, (read_only(x._storage()), str(device_of(x)))
 
 
 def _unpickle(array: npt.NDArray[Any], device: str = "cpu") -> NDArray:

@@ -54,8 +54,9 @@ def compute_by_numpy(
         if not isinstance(x, NDArray):
             return x
         check_writable(x)
-        x.wait_to_read()
-        drafts.append((x, x._storage().copy()))
+        shown = x._now
+        shown.wait_to_read()
+        drafts.append((x, shown._storage().copy()))
         return drafts[-1][1]
 
     out: Any = named.pop("out", None)
@@ -110,8 +111,9 @@ def leaves(value: Any) -> Iterable[object]:  # noqa: ANN401 - any nest of argume
 def _shown(value: Any, views: Views) -> Any:  # noqa: ANN401 - any nest of arguments
     """Return the arguments with NumPy views for the NDArrays in them, waited for and noted in `views`."""
     if isinstance(value, NDArray):
-        value.wait_to_read()
-        views.append(read_only(value._storage()))
+        shown = value._now
+        shown.wait_to_read()
+        views.append(read_only(shown._storage()))
         return views[-1]
     kind = cast("Any", type(value))  # exactly: what subclasses mean is their own
     if kind in _SEQUENCES:

@@ -63,7 +63,7 @@ def as_array(
     engine: Engine | None = None,
     dtype: DType | None = None,
 ) -> NDArray:
-    """Return an NDArray as it is, and anything else as a new one that holds its present values.
+    """Return an NDArray as it is, a tensor that was moved as what stands for it, and anything else as a new one that holds its present values.
 
     Parameters
     ----------
@@ -88,7 +88,9 @@ def as_array(
     >>> as_array([1, 2])
     NDArray([1, 2])
     """
-    if isinstance(x, NDArray) or is_symbol(x):
+    if isinstance(x, NDArray):
+        return x if x.__class__ is NDArray else x._now
+    if is_symbol(x):
         return x  # type: ignore[no-any-return] # a symbol goes where arrays go, up to the call
     if is_symbol(like):
         return x  # type: ignore[no-any-return] # a number: composing refuses all else
@@ -135,8 +137,9 @@ def read_only(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def values(x: NDArray) -> np.ndarray[Any, Any]:
     """Wait for an array, and return a read-only NumPy view of its values."""
-    x.wait_to_read()
-    return read_only(x._storage())
+    shown = x._now
+    shown.wait_to_read()
+    return read_only(shown._storage())
 
 
 def share(one: NDArray, other: NDArray) -> bool:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._array.devices import as_device
+from weft._core import NDArray
 from weft.ops import register_op
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from weft._array.rules import Aval
-    from weft._core import NDArray
 
 __all__ = ["device_names"]
 
@@ -45,7 +45,7 @@ def _copy_to(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, device: str)
 
 
 def _show(x: NDArray, *, device: str) -> NDArray:
-    return x.to_device(device)
+    return NDArray.to_device(x, device)  # a tensor stays where it is
 
 
 def _copy_back(node: Any, grads: Any) -> Any:  # noqa: ANN401 - a rule

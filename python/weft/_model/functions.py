@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import weft
+from weft._core import NDArray
 from weft._model.generators import generator_of
 from weft._model.kind import Tensor, dtype_of, write
 from weft._model.numbers import plain
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from weft._core import NDArray
     from weft._device import Device
 
 __all__ = [
@@ -82,8 +82,8 @@ def to_numpy(t: NDArray) -> npt.NDArray[Any]:
 
 
 def to_host(t: NDArray) -> NDArray:
-    """Return the array on the first CPU: itself, if it is there."""
-    return t.to_device(weft.cpu())
+    """Return the array on the first CPU: itself, if it is there, a copy otherwise."""
+    return NDArray.to_device(t, weft.cpu())
 
 
 def from_raw_tensor(t: NDArray) -> Tensor:
@@ -244,5 +244,5 @@ def copy_from_numpy(data: NDArray, np_array: npt.ArrayLike) -> None:
 
 
 def _into(out: NDArray, found: NDArray) -> NDArray:
-    write(out, found if found.device == out.device else found.to_device(out.device), 0)
+    write(out, found if found.device == out.device else NDArray.to_device(found, out.device), 0)
     return out

@@ -10,7 +10,7 @@ import weft
 from weft._array.devices import as_device
 from weft._array.rules import as_dtype
 from weft._core import NDArray
-from weft._model.moves import warn_if_discarded
+from weft._model.moves import become_like, move
 from weft._tape.modes import flag, no_grad
 from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 
@@ -39,8 +39,9 @@ def dtype_of(dtype: npt.DTypeLike) -> np.dtype[Any]:
 class Tensor(NDArray):
     """An array with a name, made by its shape and given values in place.
 
-    It is an `NDArray`, and results of what is computed from it are. Inputs and parameters of models are tensors: they stay
-    where they are, and programs read and change them there.
+    It is an `NDArray`, and results of what is computed from it are. Inputs and parameters of models are tensors, which
+    programs read and change where they lie. `to_device`, `to_host`, `to_type` and `reset_like` change the tensor itself, as
+    SINGA's do: it is on other memory then, and a program that was recorded on what it had is not its own any more.
 
     Parameters
     ----------
@@ -177,7 +178,7 @@ class Tensor(NDArray):
             raise ArgumentTypeError(f"copy_data takes an array, not {type(t).__name__}: copy_from takes NumPy's, too")
         if t.size != self.size:
             raise ArgumentValueError(f"copy_data: the shapes {t.shape} and {self.shape} are of different sizes")
-        write(self, t, 0)
+        write(self, t if t._device == self._device else NDArray.to_device(t, self.device), 0)
 
     def copy_from(self, t: NDArray | npt.ArrayLike, offset: int = 0) -> None:
         """Overwrite it with an array of either kind."""
@@ -187,12 +188,10 @@ class Tensor(NDArray):
             self.copy_from_numpy(t, offset)
 
     def reset_like(self, t: NDArray) -> None:
-        """Check that it is like `t`: a tensor keeps its shape, its dtype and its device."""
-        if (t.shape, t.dtype, t.device) != (self.shape, self.dtype, self.device):
-            raise ArgumentValueError(
-                f"a tensor of shape {self.shape}, dtype {self.dtype} on {self.device} does not become one of shape "
-                f"{t.shape}, dtype {t.dtype} on {t.device}: make another, tensor.Tensor(x.shape, x.device, x.dtype)"
-            )
+        """Take the shape, the dtype and the device of another array; the values are undefined then, unless it has them."""
+        if not isinstance(t, NDArray):
+            raise ArgumentTypeError(f"reset_like takes an array, not {type(t).__name__}")
+        become_like(self, t)
 
     def clone(self) -> Tensor:
         """Return a new tensor of the same values."""
@@ -206,12 +205,17 @@ class Tensor(NDArray):
         """Return the elements cast to a dtype; "int" is int32 and "float" float32."""
         return self.astype(dtype_of(dtype))
 
-    def to_type(self, dtype: npt.DTypeLike) -> NDArray:
-        """Check that it is of a dtype, and return it: a tensor keeps its dtype, and `as_type` returns another one."""
-        if dtype_of(dtype) != self.dtype:
-            raise ArgumentValueError(
-                f"a tensor of dtype {self.dtype} does not become one of dtype {dtype_of(dtype)}: take what as_type() returns"
-            )
+    def to_type(self, dtype: npt.DTypeLike) -> Self:
+        """Cast the elements to a dtype, in place, and return the tensor; "int" is int32 and "float" float32.
+
+        Examples
+        --------
+        >>> from weft import tensor
+        >>> x = tensor.ones((2,))
+        >>> x.to_type("int")
+        Tensor([1, 1], dtype=int32)
+        """
+        move(self, self.device, dtype_of(dtype))
         return self
 
     def add_column(self, v: NDArray) -> None:
@@ -238,23 +242,44 @@ class Tensor(NDArray):
         """Divide each row by a vector, in place."""
         write(self, self / _row(self, v), 0)
 
-    def to_device(self, device: Device | str, /, *, stream: object = None) -> NDArray:
-        """Return it on a device: itself if it is there, a copy otherwise.
+    def to_device(self, device: Device | str, /, *, stream: object = None) -> Self:
+        """Move the tensor to a device, and return it.
 
-        The tensor stays where it is. A call on a line of its own, which moves SINGA's tensors, is a RuntimeWarning unless the
-        tensor is there.
+        Views stay where they are. What it had there is kept, for the way back, until the tensor is gone; `to_device` of
+        other arrays, and `weft.asarray` of a tensor, make a copy.
+
+        Parameters
+        ----------
+        device : Device or str
+            The device.
+        stream : None
+            Tensors have none.
+
+        Raises
+        ------
+        CaptureError
+            If this thread records: what is recorded knows the tensor where it is.
+
+        Examples
+        --------
+        >>> import weft
+        >>> from weft import tensor
+        >>> x = tensor.ones((2,))
+        >>> _ = x.to_device(weft.cpu(1))
+        >>> x.device
+        weft.Device('cpu:1')
         """
-        found = super().to_device(device, stream=stream)
-        if found is not self:
-            warn_if_discarded(_stays(self, f"to_device({str(as_device(device))!r})"))
-        return found
+        if stream is not None:
+            raise ArgumentValueError(
+                f"a tensor moves on no stream of the caller's: stream must be None, not {stream!r}"
+            )
+        move(self, as_device(device), self.dtype)
+        return self
 
-    def to_host(self) -> NDArray:
-        """Return it on the first CPU, as `to_device`."""
-        found = super().to_device(weft.cpu())
-        if found is not self:
-            warn_if_discarded(_stays(self, "to_host()"))
-        return found
+    def to_host(self) -> Self:
+        """Move the tensor to the first CPU, and return it, as `to_device`."""
+        move(self, weft.cpu(), self.dtype)
+        return self
 
     def l1(self) -> float:
         """Return the mean of the absolute values, after a wait."""
@@ -291,13 +316,6 @@ class Tensor(NDArray):
         drawn = draw(generator_of(self.device))
         write(target, drawn if drawn.device == self.device else drawn.to_device(self.device), 0)
         return target
-
-
-def _stays(x: Tensor, call: str) -> str:
-    return (
-        f"a tensor stays where it is, on {x.device}, and what {call} returns was thrown away: write x = x.{call}, or make the "
-        "tensor there, tensor.from_numpy(values, device)"
-    )
 
 
 def _whole(source: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

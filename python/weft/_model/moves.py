@@ -1,32 +1,86 @@
-"""Calls whose results are thrown away, where SINGA's methods of the same name change the tensor."""
+"""Tensors that go to other memory: to another device, another dtype, another shape.
+
+A handle on an array stays on its memory. Of a tensor that is moved another handle takes the place, once that one has the
+values; what it leaves is kept by the core, and is used again when it comes back. Whoever pushed an op before has the memory of
+then, and views keep it. Programs know memory and not handles: what was recorded on memory that a tensor has left is recorded
+anew. A call of another thread finds the tensor before the move or after it; what it writes while values are on their way is
+lost.
+"""
 
 from __future__ import annotations
 
-import sys
-import warnings
-from opcode import opmap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import weft
+from weft._array.devices import device_of, new
+from weft._tape.leaves import check_differentiable, is_own_leaf
+from weft._tape.modes import no_grad
 
 if TYPE_CHECKING:
-    from types import FrameType
+    import numpy as np
 
-__all__ = ["warn_if_discarded"]
+    from weft._core import NDArray
+    from weft._device import Device
 
-_UNIT = 2
-#: Room for the interpreter's notes, which follows calls.
-_CACHE = opmap.get("CACHE", -1)
-_POP_TOP = opmap["POP_TOP"]
+__all__ = ["become_like", "move"]
 
 
-def warn_if_discarded(said: str) -> None:
-    """Warn where the caller's caller is a statement of its own: its result is popped by the instruction that comes next."""
-    frame = sys._getframe(2)
-    if _discards(frame):
-        warnings.warn(said, RuntimeWarning, stacklevel=3)
+def move(x: NDArray, device: Device, dtype: np.dtype[Any]) -> None:
+    """Put a tensor on a device in a dtype, with its values; nothing happens if it is there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from weft import cpu, tensor
+    >>> from weft._model.moves import move
+    >>> x = tensor.ones((2,))
+    >>> move(x, cpu(1), np.dtype(np.float16))
+    >>> x.dtype, x.device.index
+    (dtype('float16'), 1)
+    """
+    if (device, dtype) == (device_of(x), x.dtype):
+        return
+    is_leaf = is_own_leaf(x)
+    if is_leaf or not x.requires_grad:
+        with no_grad():
+            # What has its memory beside the host's is cast where it is.
+            there = weft.astype(x, dtype, device=device)
+            was = x._was(device._number, dtype, x.shape)
+            if was is not None:
+                was[...] = there
+                there = was
+    else:
+        there = weft.astype(x, dtype, device=device)  # a gradient goes through
+    _put(x, there, is_leaf=is_leaf)
 
 
-def _discards(frame: FrameType) -> bool:
-    code, at = frame.f_code.co_code, frame.f_lasti + _UNIT
-    while at < len(code) and code[at] == _CACHE:
-        at += _UNIT
-    return at < len(code) and code[at] == _POP_TOP
+def become_like(x: NDArray, other: NDArray) -> None:
+    """Put a tensor on memory for the shape, the dtype and the device of another one, with whatever values.
+
+    Examples
+    --------
+    >>> import weft
+    >>> from weft import tensor
+    >>> from weft._model.moves import become_like
+    >>> x = tensor.ones((2,))
+    >>> become_like(x, weft.zeros((3, 2)))
+    >>> x.shape
+    (3, 2)
+    """
+    device, dtype, shape = device_of(other), other.dtype, other.shape
+    if (device, dtype, shape) == (device_of(x), x.dtype, x.shape):
+        return
+    there = x._was(device._number, dtype, shape)
+    _put(x, new(shape, dtype, x.engine, device) if there is None else there, is_leaf=is_own_leaf(x))
+
+
+def _put(x: NDArray, there: NDArray, *, is_leaf: bool) -> None:
+    if not is_leaf:
+        x._become(there)
+        return
+    check_differentiable(there, f"a tensor whose gradient is wanted, of shape {x.shape},")
+    x.requires_grad = False  # there
+    try:
+        x._become(there)
+    finally:
+        x.requires_grad = True  # here, or there still

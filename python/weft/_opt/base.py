@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import weft
+from weft._core import NDArray
 from weft._model.kind import Tensor, dtype_of, write
 from weft._model.timing import place_outside
 from weft._opt.schedules import Constant, DecayScheduler, Range, as_schedule, computed
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from weft._core import NDArray
 
 __all__ = ["Optimizer"]
 
@@ -107,7 +107,7 @@ class Optimizer:
         found = self._values[name]
         if found.dtype != like.dtype:
             found = found.astype(like.dtype)
-        return found if found.device == like.device else found.to_device(like.device)
+        return found if found.device == like.device else NDArray.to_device(found, like.device)
 
     def plays(self, name: str) -> bool:
         """Return whether a number plays a part: unless it is 0, and stays that."""

@@ -321,7 +321,7 @@ def send(comm: Communicator, x: NDArray, dest: int, tag: int) -> None:
     """Push `Communicator.send`."""
     comm._refuse()
     _check_array("send", x)
-    peer = _rank(comm, dest, "dest")
+    peer, x = _rank(comm, dest, "dest"), x._now
     _carry(comm, f"send(dest={peer})", "send", x.size, None, _packed(x), peer=peer, tag=_tag(tag))
 
 
@@ -334,10 +334,11 @@ def recv(comm: Communicator, x: NDArray, source: int, tag: int) -> NDArray:
     except ValueError as error:
         raise CommunicatorValueError(f"recv() cannot write what comes: {error}") from None
     peer = _rank(comm, source, "source")
-    target = _packed(x, empty=True)
-    _carry(comm, f"recv(source={peer})", "recv", x.size, target, peer=peer, tag=_tag(tag))
-    if target is not x:
-        copy_cast(x, target)
+    here = x._now
+    target = _packed(here, empty=True)
+    _carry(comm, f"recv(source={peer})", "recv", here.size, target, peer=peer, tag=_tag(tag))
+    if target is not here:
+        copy_cast(here, target)
     return x
 
 

@@ -3,6 +3,7 @@
 use super::memory::{buffer_of, expect, not_there};
 use crate::array::NDArray;
 use crate::errors;
+use crate::tape::moves::now;
 use crate::wait;
 use pyo3::prelude::*;
 use weft_cuda::driver::Dimensions;
@@ -22,13 +23,13 @@ impl BareLaunch {
     /// Loads the kernel of an image for the array's device.
     #[new]
     fn new(array: &Bound<'_, NDArray>, image: &[u8], name: &str, grid: u32, block: u32) -> PyResult<Self> {
-        let py = array.py();
+        let (py, array) = (array.py(), now(array));
         let device = expect(py, &array.get().inner)?.device().clone();
         // SAFETY: the compiler has made it.
         let module = unsafe { device.load_module(image) };
         let kernel = module.and_then(|module| module.kernel(name)).map_err(|error| errors::cuda(py, error))?;
         let dimensions = Dimensions { grid: [grid, 1, 1], block: [block, 1, 1], shared_memory: 0 };
-        Ok(Self { kernel, dimensions, array: array.clone().unbind() })
+        Ok(Self { kernel, dimensions, array: array.unbind() })
     }
 
     /// Launches it so many times back to back, with nothing but the driver's calls between, and returns the seconds
@@ -83,6 +84,7 @@ impl BareLaunch {
 /// Waits until what was pushed on an array of a device is issued; the device may still be at it.
 #[pyfunction]
 pub(crate) fn cuda_wait_issued(x: &Bound<'_, NDArray>) -> PyResult<()> {
+    let x = now(x);
     let (py, array) = (x.py(), &x.get().inner);
     expect(py, array)?;
     wait::detached(py, array.engine(), None, |wait| array.wait_to_read(wait))

@@ -8,6 +8,7 @@ use crate::array::operator::scalar;
 use crate::array::{NDArray, dtypes, raised};
 use crate::errors;
 use crate::location::Location;
+use crate::tape::moves::taken;
 use crate::trace;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -59,10 +60,10 @@ impl CudaLoop {
     pub(crate) fn push_python(&self, outputs: &Bound<'_, PyTuple>, inputs: &Bound<'_, PyTuple>) -> PyResult<()> {
         let py = outputs.py();
         let outputs: SmallVec<[Bound<'_, NDArray>; 1]> =
-            outputs.iter().map(|item| Ok(item.cast_into::<NDArray>()?)).collect::<PyResult<_>>()?;
+            outputs.iter().map(|item| Ok(taken(item)?)).collect::<PyResult<_>>()?;
         let mut held: SmallVec<[Result<Bound<'_, NDArray>, Scalar>; 3]> = SmallVec::new();
         for (input, dtype) in inputs.iter().zip(self.kernels.inputs()) {
-            held.push(match input.cast_into::<NDArray>() {
+            held.push(match taken(input) {
                 Ok(array) => Ok(array),
                 Err(error) => {
                     let input = error.into_inner();

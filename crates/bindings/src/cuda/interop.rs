@@ -6,6 +6,7 @@ use super::runtime;
 use crate::array::{NDArray, check_look, dtypes, raised};
 use crate::engine::Engine;
 use crate::errors;
+use crate::tape::moves::now;
 use crate::wait;
 use pyo3::prelude::*;
 use weft_array::Layout;
@@ -22,6 +23,7 @@ type Exported<'py> = (DeviceAddress, usize, usize, usize, Bound<'py, DeviceMemor
 #[pyfunction]
 #[pyo3(signature = (x, leads=Vec::new()))]
 pub(crate) fn cuda_export<'py>(x: &Bound<'py, NDArray>, leads: Vec<usize>) -> PyResult<Exported<'py>> {
+    let x = now(x);
     let (py, actual) = (x.py(), x.get().actual());
     let array = &*actual;
     expect(py, array)?;

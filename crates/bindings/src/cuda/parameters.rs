@@ -3,6 +3,7 @@
 use crate::array::operator;
 use crate::array::{NDArray, dtypes};
 use crate::errors;
+use crate::tape::moves::now;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -153,6 +154,7 @@ pub(crate) fn given<'py>(
                          weft.Read(x), weft.Mutate(x) or weft.Overwrite(x), or name it in reads= or mutates="
                     ))
                 })?;
+                let array = now(&array);
                 check_array(&array, parameter).map_err(|message| refuse(format!("argument {at} {message}")))?;
                 Given::Array(array, access)
             }

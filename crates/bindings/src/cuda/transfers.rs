@@ -8,6 +8,7 @@ use super::memory::expect;
 use crate::array::{NDArray, raised};
 use crate::errors;
 use crate::location::Location;
+use crate::tape::moves::now;
 use crate::trace;
 use crate::wait;
 use pyo3::prelude::*;
@@ -36,6 +37,7 @@ fn push_copy(py: Python<'_>, engine: &Engine, to: &Array, from: &Array) -> PyRes
 /// Pushes a copy of `x`, of the same dtype, size and order, to `output`; both are contiguous, and one is on a device.
 #[pyfunction]
 pub(crate) fn cuda_copy(output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>) -> PyResult<()> {
+    let (output, x) = (now(output), now(x));
     let (py, to, from) = (output.py(), &output.get().inner, &x.get().inner);
     if to.dtype() != from.dtype() || to.bytes() != from.bytes() || !to.is_contiguous() || !from.is_contiguous() {
         let message = "a transfer takes two contiguous arrays of one dtype and size";

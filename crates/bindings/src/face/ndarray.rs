@@ -10,6 +10,7 @@ use crate::engine::Engine;
 use crate::errors;
 use crate::pushes::{Lasting, binary, in_place, memory, unary};
 use crate::tape;
+use crate::tape::moves::{self, now};
 use pyo3::basic::CompareOp;
 use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -36,7 +37,7 @@ impl NDArray {
         let py = class.py();
         match of {
             Some(of) if !class.is(py.get_type::<Self>()) => {
-                Ok(Self::new(of.get().inner.clone(), of.get().owner().clone_ref(py)))
+                Ok(of.get().at(py, |of| Self::new(of.inner.clone(), of.owner().clone_ref(py))))
             }
             _ => Err(errors::argument_type(
                 py,
@@ -284,43 +285,43 @@ impl NDArray {
     /// The lengths of the axes.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.inner.layout().shape)
+        self.at(py, |own| PyTuple::new(py, &own.inner.layout().shape))
     }
 
     /// Bytes from one element to the next along each axis.
     #[getter]
     fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        PyTuple::new(py, &self.inner.layout().strides)
+        self.at(py, |own| PyTuple::new(py, &own.inner.layout().strides))
     }
 
     /// The type of the elements, a `numpy.dtype`.
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        dtypes::to_python(py, self.inner.dtype())
+        self.at(py, |own| dtypes::to_python(py, own.inner.dtype()))
     }
 
     /// The number of axes.
     #[getter]
-    fn ndim(&self) -> usize {
-        self.inner.layout().shape.len()
+    fn ndim(&self, py: Python<'_>) -> usize {
+        self.at(py, |own| own.inner.layout().shape.len())
     }
 
     /// The number of elements.
     #[getter]
-    fn size(&self) -> usize {
-        self.inner.layout().size()
+    fn size(&self, py: Python<'_>) -> usize {
+        self.at(py, |own| own.inner.layout().size())
     }
 
     /// Bytes of an element.
     #[getter]
-    fn itemsize(&self) -> usize {
-        self.inner.dtype().size()
+    fn itemsize(&self, py: Python<'_>) -> usize {
+        self.at(py, |own| own.inner.dtype().size())
     }
 
     /// Bytes of all elements.
     #[getter]
-    fn nbytes(&self) -> usize {
-        self.inner.bytes()
+    fn nbytes(&self, py: Python<'_>) -> usize {
+        self.at(py, |own| own.inner.bytes())
     }
 
     /// The engine that runs what is pushed on the array.
@@ -331,14 +332,14 @@ impl NDArray {
 
     /// How many mutations were pushed on the array's memory, which its views share.
     #[getter]
-    fn version(&self) -> u64 {
-        self.inner.version()
+    fn version(&self, py: Python<'_>) -> u64 {
+        self.at(py, |own| own.inner.version())
     }
 
     /// Whether the array's memory must not be written to.
     #[getter]
-    fn readonly(&self) -> bool {
-        self.inner.buffer().is_readonly()
+    fn readonly(&self, py: Python<'_>) -> bool {
+        self.at(py, |own| own.inner.buffer().is_readonly())
     }
 
     /// Waits until everything pushed so far to change the array has finished.
@@ -373,7 +374,7 @@ impl NDArray {
     /// -------
     /// bool
     fn is_ready(&self, py: Python<'_>) -> bool {
-        py.detach(|| self.inner.is_ready() && fences::is_done(&self.inner))
+        self.at(py, |own| py.detach(|| own.inner.is_ready() && fences::is_done(&own.inner)))
     }
 
     /// The exception of the last finished op that was to change the array, without raising it; or None.
@@ -382,7 +383,7 @@ impl NDArray {
     /// -------
     /// BaseException or None
     fn exception(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-        let failure = py.detach(|| self.inner.failure())?;
+        let failure = self.at(py, |own| py.detach(|| own.inner.failure()))?;
         failure.report();
         Some(errors::of_failure(py, &failure).into_value(py).into_any())
     }
@@ -395,6 +396,7 @@ impl NDArray {
         offset: isize,
         dtype: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        let slf = &now(slf);
         let own = slf.get();
         let dtype = dtype.map_or_else(|| Ok(own.inner.dtype()), dtypes::from_python)?;
         let start = own.inner.layout().offset.wrapping_add_signed(offset);
@@ -408,6 +410,9 @@ impl NDArray {
     /// The view that shows the elements, which lie row after row, in another shape: one integer for each axis, -1 for what is
     /// left. Nothing for anything else. Who calls it tells the tape.
     fn _reshaped(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyResult<Option<Self>> {
+        if let Some(done) = moves::instead(slf, |now| Self::_reshaped(now, shape)) {
+            return done;
+        }
         let own = slf.get();
         if !own.inner.is_contiguous() {
             return Ok(None);
@@ -420,6 +425,9 @@ impl NDArray {
     /// calls it tells the tape.
     fn _part(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         let own = slf.get();
+        if let Some(done) = moves::instead(slf, |now| Self::_part(now, key)) {
+            return done;
+        }
         let Some(part) = part::named(own.inner.layout(), key)? else { return Ok(None) };
         view_of(slf, part, own.inner.dtype()).map(Some)
     }
@@ -439,6 +447,9 @@ impl NDArray {
 
     /// The view with the axes in reversed order. Who calls it tells the tape.
     fn _flipped(slf: &Bound<'_, Self>) -> PyResult<Self> {
+        if let Some(done) = moves::instead(slf, Self::_flipped) {
+            return done;
+        }
         let own = slf.get();
         let mut layout = own.inner.layout().clone();
         layout.shape.reverse();
@@ -453,10 +464,12 @@ impl NDArray {
 
     /// The memory; of an array on a device, a copy of its elements.
     fn _storage<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if self.inner.buffer().is_elsewhere() {
-            return self.values(py);
-        }
-        memory::view(py, &self.actual(), false, Lasting::Always)
+        self.at(py, |own| {
+            if own.inner.buffer().is_elsewhere() {
+                return own.values(py);
+            }
+            memory::view(py, &own.actual(), false, Lasting::Always)
+        })
     }
 
     /// Waits, and answers the values; see `values`.
@@ -467,63 +480,96 @@ impl NDArray {
 
     /// The number of the device on which the array's memory belongs.
     #[getter]
-    fn _device(&self) -> u16 {
-        self.inner.device()
+    fn _device(&self, py: Python<'_>) -> u16 {
+        self.at(py, |own| own.inner.device())
     }
 
     /// Bytes before its first element in its memory.
     #[getter]
-    fn _offset(&self) -> usize {
-        self.inner.layout().offset
+    fn _offset(&self, py: Python<'_>) -> usize {
+        self.at(py, |own| own.inner.layout().offset)
     }
 
     /// Whether its memory is not the host's.
     #[getter]
-    fn _elsewhere(&self) -> bool {
-        self.inner.buffer().is_elsewhere()
+    fn _elsewhere(&self, py: Python<'_>) -> bool {
+        self.at(py, |own| own.inner.buffer().is_elsewhere())
     }
 
     /// Whether the tape may know something of its value.
     #[getter]
-    fn _known(&self) -> bool {
-        self.tape.is_known()
+    fn _known(&self, py: Python<'_>) -> bool {
+        self.at(py, |own| own.tape.is_known())
     }
 
     /// Whether the tape may hear an op over it: not while another op is computed by such ops.
     #[getter]
-    fn _heard(&self) -> bool {
-        self.tape.is_known() && !tape::listen::is_paused()
+    fn _heard(&self, py: Python<'_>) -> bool {
+        self.at(py, |own| own.tape.is_known()) && !tape::listen::is_paused()
     }
 
     /// The name of the recording in which alone it has a place, or None.
     #[getter]
-    fn _recording(&self) -> Option<&str> {
-        self.inner.buffer().recording().map(|tag| tag.name())
+    fn _recording(&self, py: Python<'_>) -> Option<String> {
+        self.at(py, |own| own.inner.buffer().recording().map(|tag| tag.name().to_owned()))
     }
 
     /// The program to a call of which its memory was given away, or None.
     #[getter]
-    fn _given_to(&self) -> Option<&str> {
-        self.inner.buffer().given_to()
+    fn _given_to(&self, py: Python<'_>) -> Option<String> {
+        self.at(py, |own| own.inner.buffer().given_to().map(str::to_owned))
     }
 
     /// Whether the recording of this thread makes or changes it.
-    fn _is_recorded(&self) -> bool {
-        recording::is_written(&self.inner)
+    fn _is_recorded(&self, py: Python<'_>) -> bool {
+        self.at(py, |own| recording::is_written(&own.inner))
     }
 
     /// Whether its elements lie row after row without gaps.
     #[getter]
-    fn _contiguous(&self) -> bool {
-        self.inner.is_contiguous()
+    fn _contiguous(&self, py: Python<'_>) -> bool {
+        self.at(py, |own| own.inner.is_contiguous())
     }
 
-    fn _place(&self, device: u16) {
-        self.inner.set_device(device);
+    fn _place(&self, py: Python<'_>, device: u16) {
+        self.at(py, |own| own.inner.set_device(device));
     }
 
-    fn _shares_buffer(&self, other: &Bound<'_, Self>) -> bool {
-        self.inner.buffer().is_same(other.get().inner.buffer())
+    fn _shares_buffer(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> bool {
+        now(slf).get().inner.buffer().is_same(now(other).get().inner.buffer())
+    }
+
+    /// The handle that stands for it after a move, or itself: one that is on the same memory for good.
+    #[getter]
+    fn _now(slf: &Bound<'_, Self>) -> Py<Self> {
+        now(slf).unbind()
+    }
+
+    /// A handle on memory that a tensor was on before: there, of this dtype and shape.
+    #[allow(clippy::needless_pass_by_value)] // extracted from a sequence
+    fn _was(slf: &Bound<'_, Self>, device: u16, dtype: &Bound<'_, PyAny>, shape: Vec<usize>) -> PyResult<Option<Self>> {
+        let dtype = dtypes::from_python(dtype)?;
+        Ok(moves::was(slf, |array| {
+            array.device() == device && array.dtype() == dtype && array.layout().shape[..] == shape[..]
+        }))
+    }
+
+    /// Puts a tensor on the memory of another array.
+    #[pyo3(signature = (other, /))]
+    fn _become(slf: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        if slf.is_exact_instance_of::<Self>() {
+            return Err(errors::argument_type(py, "an NDArray stays where it is: tensors alone move"));
+        }
+        if recording::is_open() && now(slf).get().inner.buffer().recording().is_none() {
+            let message = "a recording knows a tensor that was made before it where it is: move it, or change its dtype or its \
+                           shape, before";
+            return Err(errors::capture(py, message));
+        }
+        if !slf.get().owner().get().inner.is_same(&other.get().owner().get().inner) {
+            return Err(errors::argument_value(py, "a tensor stays with its engine"));
+        }
+        moves::become_same(slf, other)
     }
 
     /// A view of the values, after a wait; see `values`.

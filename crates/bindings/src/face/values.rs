@@ -13,11 +13,17 @@ use weft_array::{DType, granted};
 impl NDArray {
     /// Waits until what was pushed so far to change the array has finished. An op that was granted it need not.
     pub(super) fn wait_for_changes(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<()> {
+        if let Some(now) = self.stand_in(py) {
+            return now.get().wait_for_changes(py, timeout);
+        }
         if granted(&self.actual()).is_some() { Ok(()) } else { self.wait_until(py, timeout, Until::Read) }
     }
 
     /// The same, of all that was pushed so far on it, reads included.
     pub(super) fn wait_for_all_on_it(&self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<()> {
+        if let Some(now) = self.stand_in(py) {
+            return now.get().wait_for_all_on_it(py, timeout);
+        }
         if granted(&self.actual()) == Some(true) { Ok(()) } else { self.wait_until(py, timeout, Until::Written) }
     }
 
@@ -37,6 +43,9 @@ impl NDArray {
 
     /// Waits, and answers the one element of an array of the host; None for others.
     pub(super) fn element(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
+        if let Some(now) = self.stand_in(py) {
+            return now.get().element(py);
+        }
         if self.inner.layout().size() != 1 || self.inner.buffer().is_elsewhere() {
             return Ok(None);
         }
@@ -74,6 +83,9 @@ impl NDArray {
     /// Waits, and answers the values: read-only, unless the running op changes them. In an op that was granted the array,
     /// and if that is on a device, a CuPy array.
     pub(super) fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(now) = self.stand_in(py) {
+            return now.get().values(py);
+        }
         if self.inner.buffer().is_elsewhere() {
             let actual = self.actual();
             if granted(&actual).is_some() {

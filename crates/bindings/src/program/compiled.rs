@@ -5,6 +5,7 @@ use crate::array::{NDArray, raised};
 use crate::engine::Engine;
 use crate::errors;
 use crate::location::Location;
+use crate::tape::moves::elsewhere;
 use crate::tape::record;
 use crate::trace;
 use pyo3::exceptions::PyTypeError;
@@ -37,6 +38,10 @@ pub(super) fn raised_program(py: Python<'_>, error: ProgramError) -> PyErr {
     }
 }
 
+fn is_moved(argument: &Bound<'_, PyAny>) -> bool {
+    argument.cast::<NDArray>().is_ok_and(|array| array.get().tape.is_moved())
+}
+
 impl Compiled {
     pub(super) fn new(py: Python<'_>, program: Program, engine: Py<Engine>, notes: Vec<Note>) -> PyResult<Self> {
         let states = program.recorded().states();
@@ -58,6 +63,22 @@ impl Compiled {
                 "a program cannot be replayed while this thread records: call the function itself in the recording";
             return Err(errors::capture(py, message));
         }
+        if arguments.iter().any(is_moved) {
+            let now: SmallVec<[_; 8]> =
+                arguments.iter().map(|argument| elsewhere(argument).unwrap_or_else(|| argument.clone())).collect();
+            return self.call_on(py, &now, arguments, options);
+        }
+        self.call_on(py, arguments, arguments, options)
+    }
+
+    /// Calls the program on handles that were asked for, of what was given.
+    fn call_on<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: &[Bound<'py, PyAny>],
+        given: &[Bound<'py, PyAny>],
+        options: Options<'_>,
+    ) -> PyResult<SmallVec<[Bound<'py, PyAny>; 4]>> {
         let mut arrays: SmallVec<[&Array; 16]> = SmallVec::new();
         for argument in arguments {
             let array = argument.cast::<NDArray>().map_err(|_| {
@@ -80,7 +101,7 @@ impl Compiled {
         let mut results: SmallVec<[Bound<'py, PyAny>; 4]> = SmallVec::new();
         for output in outputs {
             let result = match output {
-                Output::Argument(number) => arguments[number].clone(),
+                Output::Argument(number) => given[number].clone(),
                 Output::State(number) => self.states.bind(py).get_item(number)?,
                 Output::Same(number) => results[number].clone(),
                 Output::Array(array) => Bound::new(py, NDArray::new(array, self.engine.clone_ref(py)))?.into_any(),

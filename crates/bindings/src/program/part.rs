@@ -5,6 +5,7 @@ use crate::array::{NDArray, raised};
 use crate::engine::Engine;
 use crate::errors;
 use crate::location::Location;
+use crate::tape::moves::{now, taken};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -106,6 +107,7 @@ impl Part {
     /// An array that stands for `array`, or for a row of it.
     #[pyo3(signature = (array, row=false))]
     fn input(&self, array: &Bound<'_, NDArray>, row: bool) -> PyResult<NDArray> {
+        let array = &now(array);
         let (py, given) = (array.py(), &array.get().inner);
         let layout = given.layout();
         let from = usize::from(row && !layout.shape.is_empty());
@@ -131,6 +133,7 @@ impl Part {
     /// Whether the part that is open makes the array's memory; for `whole`, whether the array is all of that, too.
     #[pyo3(signature = (array, whole=true))]
     fn makes(&self, array: &Bound<'_, NDArray>, whole: bool) -> bool {
+        let array = now(array);
         let array = &array.get().inner;
         let own = |tape: &Tape| array.buffer().recording().is_some_and(|tag| Arc::ptr_eq(tag, tape.tag()));
         (array.is_flat() || !whole)
@@ -140,6 +143,7 @@ impl Part {
 
     /// The number of the input whose placeholder this array is.
     fn place_of(&self, array: &Bound<'_, NDArray>) -> Option<usize> {
+        let array = now(array);
         let array = &array.get().inner;
         let is_it = |other: &Array| {
             Arc::ptr_eq(other.buffer(), array.buffer())
@@ -160,7 +164,7 @@ impl Part {
 
     /// Ends the part: each result is made by it, and named once. Answers why it cannot run as one op, if that is so.
     fn end(&self, py: Python<'_>, results: &Bound<'_, PyTuple>) -> PyResult<Option<String>> {
-        let results = results.iter().map(|item| Ok(item.cast_into::<NDArray>()?.get().inner.clone()));
+        let results = results.iter().map(|item| Ok(taken(item)?.get().inner.clone()));
         let results = results.collect::<PyResult<Vec<Array>>>()?;
         let Some(tape) = tapes::end_part() else {
             return Err(errors::capture(py, &format!("the part '{}' is not open on this thread", self.name)));
@@ -216,7 +220,7 @@ impl Part {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let py = given.py();
         let body = self.body(py)?;
-        let given = given.iter().map(|item| Ok(item.cast_into::<NDArray>()?.get().inner.clone()));
+        let given = given.iter().map(|item| Ok(taken(item)?.get().inner.clone()));
         let given = given.collect::<PyResult<Vec<Array>>>()?;
         let (placeholders, results) = {
             let parts = self.parts();
@@ -253,7 +257,7 @@ impl Part {
         let (ours, theirs) = (self.body(py)?, other.get().body(py)?);
         let results = self.parts().results.clone();
         let made = self.made(py, results.iter().map(|result| (result.layout().shape.to_vec(), result.clone())))?;
-        let mut arrays = vec![(choice.get().inner.clone(), Access::Read)];
+        let mut arrays = vec![(now(choice).get().inner.clone(), Access::Read)];
         arrays.extend(ours.outside().iter().chain(theirs.outside()).cloned());
         let variables = merged(ours.variables().iter().chain(theirs.variables()).cloned());
         let step = Branch::new(ours, theirs);

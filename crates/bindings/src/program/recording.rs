@@ -5,6 +5,7 @@ use super::notes;
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
 use crate::errors;
+use crate::tape::moves::{now, taken};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -143,6 +144,7 @@ impl Recording {
     /// An array that stands for `array` in the recording. Those that share memory have placeholders that do.
     #[pyo3(signature = (array, readonly=false))]
     fn argument(&self, array: &Bound<'_, NDArray>, readonly: bool) -> PyResult<NDArray> {
+        let array = &now(array);
         let (py, given) = (array.py(), &array.get().inner);
         if !given.buffer().is_elsewhere() {
             given.buffer().storage().map_err(|error| raised(py, error))?;
@@ -175,7 +177,7 @@ impl Recording {
         if !tapes::is_open() {
             return Err(self.capture(array.py(), "is not open on this thread"));
         }
-        tapes::note_constant(array.get().inner.buffer());
+        tapes::note_constant(now(array).get().inner.buffer());
         Ok(())
     }
 
@@ -214,7 +216,7 @@ impl Recording {
         donate: Vec<usize>,
     ) -> PyResult<Compiled> {
         let py = results.py();
-        let shown = results.iter().map(|item| Ok(item.cast_into::<NDArray>()?.get().inner.clone()));
+        let shown = results.iter().map(|item| Ok(taken(item)?.get().inner.clone()));
         let shown = shown.collect::<PyResult<Vec<Array>>>()?;
         let settings =
             Settings::new(sequential, memory, passes.as_deref()).map_err(|error| raised_program(py, error))?;
@@ -234,6 +236,7 @@ impl Recording {
 
     /// An array of zeros, or of whatever else, that a program made of a later part of the recording is given.
     fn seed(slf: &Bound<'_, Self>, like: &Bound<'_, NDArray>) -> PyResult<NDArray> {
+        let like = &now(like);
         let (py, own, given) = (slf.py(), slf.get(), &like.get().inner);
         let layout =
             Layout::contiguous(&given.layout().shape, given.dtype().size()).map_err(|error| raised(py, error))?;
@@ -268,7 +271,7 @@ impl Recording {
     {
         let py = results.py();
         let arrays = |arrays: &Bound<'py, PyTuple>| -> PyResult<Vec<Array>> {
-            arrays.iter().map(|item| Ok(item.cast_into::<NDArray>()?.get().inner.clone())).collect()
+            arrays.iter().map(|item| Ok(taken(item)?.get().inner.clone())).collect()
         };
         let (results, further) = (arrays(results)?, arrays(further)?);
         let settings =

@@ -2,6 +2,7 @@
 
 use crate::array::NDArray;
 use crate::errors;
+use crate::tape::moves::taken;
 use crate::variable::Variable;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
@@ -32,7 +33,7 @@ impl<'py> Held<'py> {
             AccessKind::Overwrite => Access::Overwrite,
             _ => Access::Mutate,
         };
-        let array = item.cast_into::<NDArray>().map_err(|error| {
+        let array = taken(item).map_err(|error| {
             let item = error.into_inner();
             let found = item.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
             let message = format!(

@@ -10,6 +10,7 @@ use crate::cuda::hosted;
 use crate::exceptions::Exceptions;
 use crate::location::Location;
 use crate::payloads::refuse_answering;
+use crate::tape::moves::taken;
 use crate::tape::record;
 use crate::trace;
 use crate::variable::Variable;
@@ -124,7 +125,7 @@ pub(crate) fn push_compute(
     for (list, access) in [(Some(outputs), Access::Overwrite), (mutated, Access::Mutate), (Some(inputs), Access::Read)]
     {
         for item in list.into_iter().flatten() {
-            held.push((item.cast_into::<NDArray>()?, access));
+            held.push((taken(item)?, access));
         }
     }
     let Some((first, _)) = held.first() else { return Ok(()) };

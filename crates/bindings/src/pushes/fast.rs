@@ -6,6 +6,7 @@ use super::strided::Loop;
 use crate::array::operator::{OPERATORS, Operator, broadcast, number_of, scalar};
 use crate::array::{NDArray, dtypes, raised};
 use crate::cuda::elementwise::CudaLoop;
+use crate::tape::moves::{elsewhere, instead};
 use crate::tape::short;
 use crate::trace;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -119,6 +120,9 @@ pub(crate) fn binary<'py>(
     reflected: bool,
 ) -> PyResult<Py<PyAny>> {
     let (py, own) = (array.py(), array.get());
+    if let Some(done) = instead(array, |now| binary(now, other, operator, reflected)) {
+        return done;
+    }
     let dtype = own.inner.dtype();
     if operator == Operator::Matmul {
         // No loop over elements, but a product.
@@ -160,6 +164,9 @@ pub(crate) fn binary<'py>(
             return Ok(result.into_any());
         }
     }
+    if let Some(now) = elsewhere(other) {
+        return binary(array, &now, operator, reflected);
+    }
     if let Some((common, other)) = mixed(array, other, operator)? {
         let array = in_common(array, common)?;
         return binary(&array, in_common(other, common)?.as_any(), operator, reflected);
@@ -185,6 +192,9 @@ pub(crate) fn in_place<'py>(
     operator: Operator,
 ) -> PyResult<()> {
     let (py, own) = (array.py(), array.get());
+    if let Some(done) = instead(array, |now| in_place(now, other, operator)) {
+        return done;
+    }
     let dtype = own.inner.dtype();
     if is_known(own, other) || operator == Operator::Matmul {
         // The tape wants to be asked before; a product is no loop over elements.
@@ -271,6 +281,9 @@ fn in_common<'py>(array: &Bound<'py, NDArray>, dtype: DType) -> PyResult<Bound<'
 #[inline]
 pub(crate) fn unary(array: &Bound<'_, NDArray>, operator: Operator) -> PyResult<Py<PyAny>> {
     let (py, own) = (array.py(), array.get());
+    if let Some(done) = instead(array, |now| unary(now, operator)) {
+        return done;
+    }
     if own.inner.buffer().is_elsewhere() {
         if !is_replaced(ON_DEVICE, operator)
             && let Some(result) = on_device::unary(array, operator)?
@@ -324,8 +337,10 @@ impl<'a, 'py> Operands<'a, 'py> {
     #[inline]
     fn of(own: &NDArray, other: &'a Bound<'py, PyAny>, dtype: DType) -> Option<Self> {
         if let Ok(array) = other.cast::<NDArray>() {
-            let fits =
-                array.get().inner.dtype() == dtype && array.get().owner().get().inner.is_same(&own.owner().get().inner);
+            let other = array.get();
+            let fits = other.inner.dtype() == dtype
+                && other.owner().get().inner.is_same(&own.owner().get().inner)
+                && !other.tape.is_moved();
             return fits.then_some(Self::Array(array));
         }
         scalar(other, dtype).map(|scalar| Self::Scalar(scalar, dtype))

@@ -21,9 +21,9 @@ use weft_array::{
 use weft_engine::PushOptions;
 use weft_engine::trace::Kind;
 
-/// Whether an array is in the host's memory, and nobody records what is done with it.
+/// Whether an array is in the host's memory and at home, and nobody records what is done with it.
 fn is_plain(array: &NDArray) -> bool {
-    array.inner.buffer().is_host() && !recording::is_open()
+    array.inner.buffer().is_host() && !array.tape.is_moved() && !recording::is_open()
 }
 
 /// Whether two arrays belong to one engine.

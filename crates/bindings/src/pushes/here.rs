@@ -6,6 +6,7 @@ use crate::array::{NDArray, dtypes, numpy};
 use crate::call::{call, call_with};
 use crate::engine::Engine;
 use crate::location::Location;
+use crate::tape::moves::{elsewhere, now, taken};
 use crate::tape::{record, short};
 use crate::trace;
 use pyo3::exceptions::{PyException, PyMemoryError};
@@ -66,7 +67,7 @@ pub(crate) fn change_here(
     name: &str,
     limit: usize,
 ) -> PyResult<bool> {
-    let py = func.py();
+    let (py, x) = (func.py(), &now(x));
     let read = handles(inputs)?;
     let engine = x.get().owner().get();
     let arrays: SmallVec<[&Array; 4]> = read.iter().chain([x]).map(|array| &array.get().inner).collect();
@@ -119,7 +120,7 @@ fn record_call(func: &Bound<'_, PyAny>, engine: &Engine, name: &str, span: Span)
 }
 
 fn handles<'py>(list: &Bound<'py, PyTuple>) -> PyResult<SmallVec<[Bound<'py, NDArray>; 4]>> {
-    list.iter().map(|item| Ok(item.cast_into::<NDArray>()?)).collect()
+    list.iter().map(|item| Ok(taken(item)?)).collect()
 }
 
 /// What the handles are on.
@@ -198,6 +199,9 @@ fn found<'py>(
     let mut read: SmallVec<[Bound<'_, NDArray>; 4]> = SmallVec::new();
     for operand in operands.iter_borrowed() {
         if let Ok(array) = operand.cast::<NDArray>() {
+            if elsewhere(&operand).is_some() {
+                return Ok(None);
+            }
             read.push(array.to_owned());
         } else if !is_number(&operand) {
             return Ok(None);

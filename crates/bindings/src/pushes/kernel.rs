@@ -1,5 +1,6 @@
 //! Kernels of networks, as Python asks for them: made once for shapes and attributes, pushed as often as one likes.
 
+use crate::array::tape::moves::taken;
 use crate::array::tape::record;
 use crate::array::{NDArray, dtypes};
 use crate::payloads::trace;
@@ -180,7 +181,7 @@ impl Kernel {
         let held = inputs
             .iter()
             .chain(outputs.iter())
-            .map(|item| Ok(item.cast_into::<NDArray>()?))
+            .map(|item| Ok(taken(item)?))
             .collect::<PyResult<SmallVec<[Bound<'_, NDArray>; 6]>>>()?;
         if held.len() != self.operands.len() || inputs.len() != self.inputs {
             return Err(refuse("a kernel takes the operands that it was made for"));

@@ -4,6 +4,7 @@ use crate::array::{NDArray, dtypes, numpy, raised};
 use crate::cuda;
 use crate::engine::Engine;
 use crate::errors;
+use crate::tape::moves::now;
 use crate::tape::record;
 use crate::trace;
 use pyo3::exceptions::{PyBufferError, PyMemoryError, PyValueError};
@@ -91,7 +92,7 @@ pub(crate) fn empty(shape: Vec<usize>, dtype: &Bound<'_, PyAny>, engine: &Bound<
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // as above
 pub(crate) fn beside(x: &Bound<'_, NDArray>, shape: Vec<usize>, dtype: &Bound<'_, PyAny>) -> PyResult<NDArray> {
-    fresh_beside(x.py(), x.get(), &shape, dtypes::from_python(dtype)?)
+    fresh_beside(x.py(), now(x).get(), &shape, dtypes::from_python(dtype)?)
 }
 
 /// The same, of a shape and a type that are known.
@@ -176,6 +177,7 @@ pub(crate) fn wrap(array: &Bound<'_, PyAny>, engine: &Bound<'_, Engine>, own: bo
 /// Pushes a copy of `x`, broadcast, to `output`, which has its dtype.
 #[pyfunction]
 pub(crate) fn copy_elements(output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>) -> PyResult<()> {
+    let (output, x) = (now(output), now(x));
     let (py, to, from) = (output.py(), output.get(), x.get());
     if to.inner.dtype() != from.inner.dtype() {
         let message = format!("cannot copy {} to {}", from.inner.dtype().name(), to.inner.dtype().name());
@@ -186,7 +188,7 @@ pub(crate) fn copy_elements(output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>)
         return Ok(()); // as Python asks for after `x[i] += 1`
     }
     if to.inner.buffer().is_elsewhere() || from.inner.buffer().is_elsewhere() {
-        return py.import("weft._cuda.transfers")?.getattr("copy_elements")?.call1((output, x)).map(drop);
+        return py.import("weft._cuda.transfers")?.getattr("copy_elements")?.call1((&output, &x)).map(drop);
     }
     to.owner().get().wait_for_room(py, 0)?;
     let kernel = copy_loop(to.inner.dtype());

@@ -6,6 +6,7 @@ use crate::array::{NDArray, raised};
 use crate::engine::Engine;
 use crate::errors;
 use crate::location::Location;
+use crate::tape::moves::now;
 use crate::tape::record;
 use crate::trace;
 use crate::variable::Variable;
@@ -141,7 +142,7 @@ impl MpiCommunicator {
 
     /// Learns how an array's dtype is reduced, for the next time.
     fn learn(&self, x: &Bound<'_, NDArray>, reduction: &str, verb: &str, datatype: usize, op: usize) {
-        let dtype = x.get().inner.dtype();
+        let dtype = now(x).get().inner.dtype();
         let mut plain = self.plain.lock().unwrap_or_else(PoisonError::into_inner);
         if !plain.iter().any(|known| known.is_of(reduction, dtype)) {
             plain.push(Plain { reduction: reduction.to_owned(), dtype, verb: verb.to_owned(), datatype, op });
@@ -151,6 +152,7 @@ impl MpiCommunicator {
     /// Pushes an all-reduce in place, if that is all there is to do: it was learnt, the array is contiguous, may be written
     /// to, lies on the host, and the tape knows nothing of it. Answers whether it did.
     fn reduce_in_place(&self, py: Python<'_>, x: &Bound<'_, NDArray>, reduction: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let x = &now(x);
         let array = x.get();
         let buffer = array.inner.buffer();
         if !array.inner.is_contiguous() || buffer.is_readonly() || buffer.is_elsewhere() || array.tape.is_known() {
@@ -189,7 +191,7 @@ impl MpiCommunicator {
         tag: i32,
     ) -> PyResult<()> {
         self.refuse(py)?;
-        let own = self.inner.settings().rank;
+        let (own, ranks) = (self.inner.settings().rank, self.inner.settings().size);
         let (work, lane) = match work {
             "all_reduce" => (Work::AllReduce { op }, Lane::Collectives),
             "broadcast" => (Work::Broadcast { root: peer }, Lane::Collectives),
@@ -201,13 +203,28 @@ impl MpiCommunicator {
             "barrier" => (Work::Barrier, Lane::Collectives),
             _ => return Err(errors::argument_value(py, &format!("there is no collective '{work}'"))),
         };
-        let written = target;
-        let target = target.map(|array| &array.get().inner);
-        let source = source.map(|array| &array.get().inner);
-        for array in target.iter().chain(&source) {
-            if !array.is_contiguous() {
-                return Err(errors::argument_value(py, "a collective takes contiguous arrays"));
+        let (target, source) = (target.map(now), source.map(now));
+        let written = target.as_ref();
+        let target = target.as_ref().map(|array| &array.get().inner);
+        let source = source.as_ref().map(|array| &array.get().inner);
+        let (one, all) = (count.unsigned_abs() as usize, (count.unsigned_abs() as usize).saturating_mul(ranks));
+        let (written_to, read) = match work {
+            Work::AllGather => (all, one),
+            Work::ReduceScatter { .. } => (one, all),
+            Work::AllToAll => (all, all),
+            _ => (one, one),
+        };
+        for (array, size) in
+            target.iter().map(|array| (array, written_to)).chain(source.iter().map(|array| (array, read)))
+        {
+            if !array.is_contiguous() || array.layout().size() < size {
+                return Err(errors::argument_value(py, "a collective takes contiguous arrays that hold what it moves"));
             }
+        }
+        if let (Some(target), Some(source)) = (&target, &source)
+            && target.dtype() != source.dtype()
+        {
+            return Err(errors::argument_value(py, "a collective takes arrays of one dtype"));
         }
         let is_root = matches!(work, Work::Broadcast { root } if usize::try_from(root) == Ok(own));
         let write = match (source, work) {

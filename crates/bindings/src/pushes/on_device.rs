@@ -56,7 +56,8 @@ impl<'a> Other<'a> {
             return scalar(other, own.inner.dtype()).map(Self::Scalar);
         };
         let array = array.get();
-        let fits = array.owner().get().inner.is_same(&own.owner().get().inner)
+        let fits = !array.tape.is_moved()
+            && array.owner().get().inner.is_same(&own.owner().get().inner)
             && memory_of(&array.inner)?.device() == memory_of(&own.inner)?.device();
         fits.then_some(Self::Array(array))
     }

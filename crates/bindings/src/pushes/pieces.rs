@@ -1,6 +1,7 @@
 //! Arrays that are put together out of others, and searches, without Python.
 
 use crate::array::{NDArray, raised};
+use crate::tape::moves::now;
 use crate::trace;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -20,7 +21,7 @@ fn joined(
     let mut pieces = Vec::new();
     let mut start = 0;
     for part in parts.iter() {
-        let part = part.cast::<NDArray>().ok()?;
+        let part = now(part.cast::<NDArray>().ok()?);
         let from = &part.get().inner;
         if from.dtype() != output.dtype() || !from.buffer().is_host() {
             return None;
@@ -54,6 +55,7 @@ pub(crate) fn push_join(
     axis: usize,
     stacked: bool,
 ) -> PyResult<bool> {
+    let output = &now(output);
     let to = &output.get().inner;
     if !to.buffer().is_host() || axis >= to.layout().shape.len() {
         return Ok(false);
@@ -73,6 +75,7 @@ pub(crate) fn push_roll(
     x: &Bound<'_, NDArray>,
     shifts: Vec<(usize, isize)>,
 ) -> PyResult<bool> {
+    let (output, x) = (&now(output), now(x));
     let (to, from) = (&output.get().inner, &x.get().inner);
     let (shape, axes) = (&from.layout().shape, from.layout().shape.len());
     let fits = to.layout().shape == *shape && to.dtype() == from.dtype() && from.layout().size() > 0;
@@ -136,6 +139,7 @@ pub(crate) fn push_search(
     axis: Option<usize>,
     largest: bool,
 ) -> PyResult<bool> {
+    let (output, x) = (now(output), now(x));
     let (py, to, from) = (output.py(), &output.get().inner, &x.get().inner);
     if !to.buffer().is_host() || !from.buffer().is_host() {
         return Ok(false);

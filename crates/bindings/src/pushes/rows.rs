@@ -2,6 +2,7 @@
 
 use crate::array::{NDArray, raised};
 use crate::tape::attributes::Attributes;
+use crate::tape::moves::now;
 use crate::tape::short;
 use crate::trace;
 use pyo3::intern;
@@ -19,6 +20,7 @@ pub(crate) fn fresh_rows(
     key: &Bound<'_, NDArray>,
     op: &Bound<'_, PyAny>,
 ) -> PyResult<Option<Py<NDArray>>> {
+    let (x, key) = (now(x), now(key));
     let (py, own) = (x.py(), x.get());
     let owner = own.owner().get();
     if own.tape.is_known() && key.get().inner.dtype() == DType::Bool {

@@ -4,6 +4,7 @@ use crate::array::operator::scalar;
 use crate::array::{NDArray, dtypes, raised};
 use crate::cuda::elementwise::CudaLoop;
 use crate::errors;
+use crate::tape::moves::{now, taken};
 use crate::tape::record;
 use crate::trace;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -136,7 +137,7 @@ impl Loop {
         let mut held: SmallVec<[Result<Bound<'_, NDArray>, weft_array::Scalar>; 2]> = SmallVec::new();
         for (at, input) in inputs.iter().enumerate() {
             let dtype = self.dtypes.get(at).copied().unwrap_or(DType::Float64);
-            match input.cast_into::<NDArray>() {
+            match taken(input) {
                 Ok(array) => {
                     self.check(at, &array.get().inner)?;
                     held.push(Ok(array));
@@ -184,6 +185,7 @@ impl Loop {
     /// Pushes a reduction of `x` over `axes` into `output`, which has length 1 along them.
     #[allow(clippy::needless_pass_by_value)] // extracted from a sequence
     fn reduce(&self, output: &Bound<'_, NDArray>, x: &Bound<'_, NDArray>, axes: Vec<usize>) -> PyResult<()> {
+        let (output, x) = (now(output), now(x));
         let (py, to, from) = (output.py(), &output.get().inner, &x.get().inner);
         self.check(0, from)?;
         self.check(1, from)?;
@@ -195,13 +197,13 @@ impl Loop {
 
     /// Pushes ``output = a @ b`` for arrays of at least two dimensions, none of them empty.
     fn matmul(&self, output: &Bound<'_, NDArray>, a: &Bound<'_, NDArray>, b: &Bound<'_, NDArray>) -> PyResult<()> {
-        let py = output.py();
-        let arrays = [a, b, output].map(|array| &array.get().inner);
+        let (py, held) = (output.py(), [a, b, output].map(now));
+        let arrays = held.each_ref().map(|array| &array.get().inner);
         for (at, array) in arrays.iter().enumerate() {
             self.check(at, array)?;
         }
         let bytes = arrays[2].bytes() as u64;
-        output.get().owner().get().wait_for_room(py, bytes)?;
+        held[2].get().owner().get().wait_for_room(py, bytes)?;
         let options = PushOptions { bytes, ..Self::options(py, arrays[2], &self.name) };
         push_matmul(self.kernel, arrays[2], arrays[0], arrays[1], options).map_err(|error| raised(py, error))
     }
@@ -283,7 +285,7 @@ fn effort(name: &str, dtype: DType) -> u16 {
 const UNKNOWN: u16 = 4000;
 
 fn arrays<'py>(list: &Bound<'py, PyTuple>) -> PyResult<SmallVec<[Bound<'py, NDArray>; 1]>> {
-    list.iter().map(|item| Ok(item.cast_into::<NDArray>()?)).collect()
+    list.iter().map(|item| Ok(taken(item)?)).collect()
 }
 
 /// # Safety

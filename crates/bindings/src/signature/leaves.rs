@@ -103,7 +103,8 @@ impl<'py> KeyWriter<'_, 'py> {
         if self.opaque {
             return Err(self.unhashable(array.as_any())); // it is hashed as itself, whatever its values are
         }
-        let own = array.get();
+        let now = array.get().stand_in(array.py());
+        let own = now.as_ref().unwrap_or(array).get();
         let (inner, layout) = (&own.inner, own.inner.layout());
         let flags = u64::from(inner.buffer().is_readonly()) | u64::from(inner.buffer().is_elsewhere()) << 1;
         let flags = flags | handle::standing(array.py(), own)? << 2;

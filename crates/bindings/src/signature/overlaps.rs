@@ -35,8 +35,8 @@ pub(super) fn pairs(leaves: &[Bound<'_, PyAny>]) -> SmallVec<[(usize, usize, isi
     let mut found = SmallVec::new();
     for (at, leaf) in leaves.iter().enumerate() {
         if let Ok(array) = leaf.cast::<NDArray>() {
-            let array = &array.get().inner;
-            seen.push((Arc::as_ptr(array.buffer()) as usize, at, array.layout().offset));
+            let place = |own: &NDArray| (Arc::as_ptr(own.inner.buffer()) as usize, at, own.inner.layout().offset);
+            seen.push(array.get().at(array.py(), place));
         }
     }
     seen.sort_unstable();
@@ -78,7 +78,7 @@ impl Shared {
 
     fn found<'key>(&'key self, key: &'key Key<'_>) -> impl Iterator<Item = (usize, Span)> + 'key {
         key.leaves.iter().enumerate().filter_map(|(at, leaf)| {
-            let span = Span::of(leaf.cast::<NDArray>().ok()?.get());
+            let span = leaf.cast::<NDArray>().ok()?.get().at(leaf.py(), Span::of);
             self.touches(&span).then_some((at, span))
         })
     }

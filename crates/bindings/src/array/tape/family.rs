@@ -2,7 +2,7 @@
 
 use super::attributes::Attributes;
 use super::handle::Entry;
-use super::marks::Mark;
+use super::marks::{Mark, Why};
 use super::node::{Input, Saved, TapeNode, Value};
 use super::record;
 use crate::array::{NDArray, dtypes};
@@ -110,7 +110,10 @@ impl Family {
     /// Notes that a heard op has written the elements of `array`; answers the generation.
     pub(crate) fn add(&self, array: &Array, entry: Entry) -> u64 {
         let range = array.range();
-        let mark = self.original.is_none().then(|| Mark::new(array.buffer(), entry.node.get().is_leaf()));
+        let mark = self
+            .original
+            .is_none()
+            .then(|| Mark::new(array.buffer(), if entry.node.get().is_leaf() { Why::Leaf } else { Why::Written }));
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.generation += 1;
         let generation = log.generation;

@@ -1,6 +1,7 @@
 //! What a handle on an array knows of the tape.
 
 use super::family::{self, Family, Piece};
+use super::moves::Moves;
 use super::node::TapeNode;
 use crate::array::NDArray;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -34,6 +35,8 @@ struct State {
     entry: Mutex<Option<(Entry, u64)>>,
     /// Of roots alone.
     family: OnceLock<Py<Family>>,
+    /// Of what was moved.
+    moves: OnceLock<Box<Moves>>,
 }
 
 impl Handle {
@@ -52,6 +55,22 @@ impl Handle {
     #[inline]
     pub(crate) fn is_known(&self) -> bool {
         self.state.get().is_some() || self.root.as_ref().is_some_and(|root| root.get().tape.state.get().is_some())
+    }
+
+    /// Where what was moved is, and was; if it was.
+    #[inline]
+    pub(super) fn moves(&self) -> Option<&Moves> {
+        self.state.get()?.moves.get().map(|moves| &**moves)
+    }
+
+    /// Whether it was moved.
+    #[inline]
+    pub(crate) fn is_moved(&self) -> bool {
+        self.moves().is_some()
+    }
+
+    pub(super) fn moves_or_new(&self) -> &Moves {
+        self.state().moves.get_or_init(Box::default)
     }
 
     fn state(&self) -> &State {
@@ -96,6 +115,9 @@ impl Handle {
         visit.call(&self.root)?;
         let Some(state) = self.state.get() else { return Ok(()) };
         visit.call(state.family.get())?;
+        if let Some(moves) = state.moves.get() {
+            moves.traverse(visit)?;
+        }
         // Whoever holds the lock keeps what is in it: then nothing is garbage here.
         match state.entry.try_lock() {
             Ok(held) => visit.call(held.as_ref().map(|(entry, _)| &entry.node)),
@@ -104,8 +126,11 @@ impl Handle {
     }
 
     pub(crate) fn clear(&self) {
-        if self.state.get().is_some() {
+        if let Some(state) = self.state.get() {
             self.set(None);
+            if let Some(moves) = state.moves.get() {
+                moves.clear();
+            }
         }
     }
 }
@@ -119,10 +144,21 @@ pub(crate) fn standing(py: Python<'_>, array: &NDArray) -> PyResult<u64> {
     Ok(entry_of(py, array)?.map_or(0, |entry| if entry.node.get().is_own_leaf() { 1 } else { 2 }))
 }
 
+/// Lets a handle on memory that was given new values, perhaps, have this entry for them.
+pub(super) fn renew(array: &NDArray, entry: Option<Entry>) {
+    if entry.is_some() || array.tape.is_known() {
+        let generation = array.tape.known_family().map_or(0, |family| family.get().generation());
+        array.tape.set(entry.map(|entry| (entry, generation)));
+    }
+}
+
 /// The entry of the value that a handle shows now, if the tape knows it.
 pub(crate) fn entry_of(py: Python<'_>, array: &NDArray) -> PyResult<Option<Entry>> {
     if !array.tape.is_known() {
         return Ok(None);
+    }
+    if let Some(now) = array.stand_in(py) {
+        return entry_of(py, now.get());
     }
     let own = array.tape.entry(py);
     let Some(family) = array.tape.known_family() else { return Ok(own.map(|(entry, _)| entry)) };

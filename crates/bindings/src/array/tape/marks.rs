@@ -3,6 +3,7 @@
 //! A program refers to memory, and may have met it through a handle that nobody can find again, such as an item of a list. So
 //! what its recording took for granted of it is asked by buffer.
 
+use super::moves::now;
 use crate::array::NDArray;
 use pyo3::prelude::*;
 use std::collections::HashMap;
@@ -13,6 +14,28 @@ use weft_array::Buffer;
 struct Counts {
     leaves: usize,
     written: usize,
+    left: usize,
+}
+
+/// Why memory is marked.
+#[derive(Clone, Copy)]
+pub(crate) enum Why {
+    /// A leaf lies there.
+    Leaf,
+    /// A heard op has written there.
+    Written,
+    /// A handle that a recording may have met there is on other memory now.
+    Left,
+}
+
+impl Counts {
+    fn of(&mut self, why: Why) -> &mut usize {
+        match why {
+            Why::Leaf => &mut self.leaves,
+            Why::Written => &mut self.written,
+            Why::Left => &mut self.left,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -32,17 +55,26 @@ fn marks() -> MutexGuard<'static, Marks> {
 /// One place in a buffer that the tape knows, for as long as it does.
 pub(crate) struct Mark {
     buffer: Weak<Buffer>,
-    is_leaf: bool,
+    why: Why,
 }
 
 impl Mark {
-    pub(crate) fn new(buffer: &Arc<Buffer>, is_leaf: bool) -> Self {
-        let made = Self { buffer: Arc::downgrade(buffer), is_leaf };
+    pub(crate) fn new(buffer: &Arc<Buffer>, why: Why) -> Self {
+        let made = Self { buffer: Arc::downgrade(buffer), why };
         let mut marks = marks();
         marks.generation += 1;
-        let counts = marks.known.entry(made.address()).or_default();
-        *(if is_leaf { &mut counts.leaves } else { &mut counts.written }) += 1;
+        *marks.known.entry(made.address()).or_default().of(why) += 1;
         made
+    }
+
+    /// Whether it is of this buffer.
+    pub(crate) fn is_of(&self, buffer: &Arc<Buffer>) -> bool {
+        self.address() == Arc::as_ptr(buffer).addr()
+    }
+
+    /// Whether its buffer is there still.
+    pub(crate) fn counts(&self) -> bool {
+        self.buffer.strong_count() > 0
     }
 
     fn address(&self) -> usize {
@@ -55,15 +87,16 @@ impl Drop for Mark {
         let mut marks = marks();
         marks.generation += 1;
         if let Some(counts) = marks.known.get_mut(&self.address()) {
-            *(if self.is_leaf { &mut counts.leaves } else { &mut counts.written }) -= 1;
-            if counts.leaves + counts.written == 0 {
+            *counts.of(self.why) -= 1;
+            if counts.leaves + counts.written + counts.left == 0 {
                 marks.known.remove(&self.address());
             }
         }
     }
 }
 
-/// How the tape knew some buffers: 0 not by themselves, 1 for a leaf, 2 for what was written.
+/// How the tape knew some buffers: 0 not by themselves, 1 for a leaf, 2 for what was written; and four times as many handles
+/// as were on them once.
 pub(crate) struct Standings {
     buffers: Vec<(Weak<Buffer>, u64)>,
     /// Up to which generation it is known to be so still.
@@ -105,15 +138,14 @@ impl Standings {
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)] // extracted from a sequence
 pub(crate) fn tape_standings(arrays: Vec<Bound<'_, NDArray>>) -> Vec<u64> {
-    Standings::of(arrays.iter().map(|array| array.get().inner.buffer())).each().collect()
+    let arrays: Vec<_> = arrays.iter().map(now).collect();
+    Standings::of(arrays.iter().map(|array| array.get().inner.buffer())).each().map(|standing| standing % 4).collect()
 }
 
 impl Marks {
     fn standing(&self, buffer: *const Buffer) -> u64 {
-        match self.known.get(&buffer.addr()) {
-            None => 0,
-            Some(Counts { leaves: 1.., .. }) => 1,
-            Some(_) => 2,
-        }
+        let Some(counts) = self.known.get(&buffer.addr()) else { return 0 };
+        let known = if counts.leaves > 0 { 1 } else { u64::from(counts.written > 0) * 2 };
+        known + 4 * counts.left as u64
     }
 }

@@ -9,7 +9,8 @@
 //! | `attributes` | what an op was called with, as a dict for those alone who ask |
 //! | `handle` | what an array's handle knows: its entry, the handle that it is a view of |
 //! | `family` | what all views of one memory share: pieces written by heard ops, writes since values were saved |
-//! | `marks` | which buffers have leaves, or were written to by heard ops: for programs that refer to them |
+//! | `marks` | which buffers have leaves, were written to by heard ops, or were left by a handle: for programs that refer to them |
+//! | `moves` | which handle stands for a tensor that was moved |
 //! | `node` | nodes, saved values, what rules see of them |
 //! | `listen` | who listens: pauses of this thread, the mode of the task |
 //! | `record` | from a push to a node |
@@ -24,6 +25,7 @@ pub(crate) mod family;
 pub(crate) mod handle;
 pub(crate) mod listen;
 pub(crate) mod marks;
+pub(crate) mod moves;
 pub(crate) mod node;
 pub(crate) mod record;
 pub(crate) mod short;

@@ -4,6 +4,7 @@ use super::attributes::Attributes;
 use super::family::{Family, Fate};
 use super::handle::{Entry, Handle};
 use super::listen;
+use super::moves::now;
 use crate::array::{NDArray, dtypes};
 use crate::engine::Engine;
 use crate::errors;
@@ -360,6 +361,7 @@ impl TapeNode {
 
     /// Lets the rule see `array` in place of a result that was saved: the same values, of the same layout, that are kept anyway.
     fn assume(&self, index: usize, array: &Bound<'_, NDArray>) -> PyResult<()> {
+        let array = now(array);
         let (py, own) = (array.py(), array.get());
         let fits = |value: &Value| match value {
             Value::Saved(saved) => {
@@ -459,6 +461,7 @@ pub(crate) fn tape_alike(gradient: &Bound<'_, PyAny>, like: &Bound<'_, PyAny>) -
         return own.dtype() == like.dtype && own.layout().shape == like.shape;
     }
     like.cast::<NDArray>().is_ok_and(|like| {
+        let like = now(like);
         let like = &like.get().inner;
         own.dtype() == like.dtype() && own.layout().shape == like.layout().shape
     })
@@ -468,6 +471,7 @@ impl Value {
     /// Whether a gradient has its shape and dtype.
     fn is_like(&self, gradient: &Bound<'_, PyAny>) -> bool {
         let Ok(gradient) = gradient.cast::<NDArray>() else { return false };
+        let gradient = now(gradient);
         let own = &gradient.get().inner;
         match self {
             Self::Saved(saved) => {

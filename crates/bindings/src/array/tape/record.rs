@@ -5,6 +5,7 @@ use super::attributes::Attributes;
 use super::family;
 use super::handle::{Entry, Handle, entry_of};
 use super::listen;
+use super::moves::{elsewhere, now, taken};
 use super::node::{Input, Inputs, Outline, Outputs, TapeNode, Value};
 use crate::array::{NDArray, raised};
 use crate::errors;
@@ -60,7 +61,7 @@ fn input(py: Python<'_>, operand: &Bound<'_, PyAny>, read: bool) -> PyResult<Inp
         }
         return Ok(Input { entry: None, value: Value::Other(operand.clone().unbind()) });
     };
-    Ok(Input { entry: entry_of(py, array.get())?, value: value(py, array.get(), read)? })
+    array.get().at(py, |own| Ok(Input { entry: entry_of(py, own)?, value: value(py, own, read)? }))
 }
 
 /// Whether an op over these operands is to be heard.
@@ -82,9 +83,12 @@ pub(crate) fn tape_hears(operands: &Bound<'_, PyTuple>) -> PyResult<bool> {
 }
 
 /// Whether an op over these operands is to be heard: 0 if not, 2 if some of them are to become arrays first, else 1. If it is,
-/// this thread pauses until `tape_note_fresh` has noted it.
+/// this thread pauses until `tape_note_fresh` has noted it. 3 if other handles stand for some: those are to be asked.
 #[pyfunction]
 pub(crate) fn tape_opens(operands: &Bound<'_, PyTuple>) -> PyResult<u8> {
+    if are_elsewhere(operands) {
+        return Ok(3);
+    }
     if !tape_hears(operands)? {
         return Ok(0);
     }
@@ -97,6 +101,16 @@ pub(crate) fn tape_opens(operands: &Bound<'_, PyTuple>) -> PyResult<u8> {
             || each.is_exact_instance_of::<PyComplex>()
     };
     Ok(if operands.iter_borrowed().all(is_operand) { 1 } else { 2 })
+}
+
+/// Whether an op over these operands and places is to be heard: 0 or 1, or 3 as above.
+#[pyfunction]
+pub(crate) fn tape_hears_all(operands: &Bound<'_, PyTuple>) -> PyResult<u8> {
+    if are_elsewhere(operands) { Ok(3) } else { tape_hears(operands).map(u8::from) }
+}
+
+fn are_elsewhere(operands: &Bound<'_, PyTuple>) -> bool {
+    operands.iter_borrowed().any(|each| elsewhere(&each).is_some())
 }
 
 /// Refuses a target outside of the recording: what the tape would know of it from then on has no values.
@@ -116,6 +130,7 @@ fn check_recorded(py: Python<'_>, name: &str, target: &NDArray) -> PyResult<()> 
 /// Refuses a target that is a leaf, or part of one.
 #[pyfunction]
 pub(crate) fn tape_check_target(name: &str, target: &Bound<'_, NDArray>) -> PyResult<()> {
+    let target = now(target);
     let (py, own) = (target.py(), target.get());
     check_recorded(py, name, own)?;
     let mut leaf = own.tape.known_family().and_then(|family| family.get().leaf_at(py, &own.inner));
@@ -148,7 +163,7 @@ pub(crate) fn tape_note(
     let py = op.py();
     let seen = inputs.iter().enumerate().map(|(at, operand)| input(py, &operand, self::reads(reads, at)));
     let seen = seen.collect::<PyResult<Inputs>>()?;
-    let results = outputs.iter().map(|output| Ok(output.cast_into::<NDArray>()?)).collect::<PyResult<Vec<_>>>()?;
+    let results = outputs.iter().map(|output| Ok(taken(output)?)).collect::<PyResult<Vec<_>>>()?;
     let targets = if given { results.len() } else { 0 };
     note(py, op.unbind(), attributes.into(), seen, &results, &|at| self::reads(reads, RESULTS + at), targets)
 }
@@ -169,19 +184,21 @@ pub(crate) fn tape_note_call(
         Ok(if *differentiable { seen } else { Input { entry: None, ..seen } })
     });
     let seen = seen.collect::<PyResult<Inputs>>()?;
-    let (results, reads): (Vec<_>, Vec<_>) = outputs.into_iter().unzip();
+    let (results, reads): (Vec<_>, Vec<_>) =
+        outputs.into_iter().map(|(output, read)| (output.get().stand_in(py).unwrap_or(output), read)).unzip();
     note(py, op.unbind(), Attributes::None, seen, &results, &|at| reads[at], targets)
 }
 
 /// A handle on the same elements of which the tape knows nothing.
 #[pyfunction]
 pub(crate) fn bare(array: &Bound<'_, NDArray>) -> NDArray {
-    NDArray::new(array.get().inner.clone(), array.get().owner().clone_ref(array.py()))
+    array.get().at(array.py(), |own| NDArray::new(own.inner.clone(), own.owner().clone_ref(array.py())))
 }
 
 /// All the memory of an array, as bytes.
 #[pyfunction]
 pub(crate) fn whole(array: &Bound<'_, NDArray>) -> PyResult<NDArray> {
+    let array = now(array);
     let (py, own) = (array.py(), array.get());
     let buffer = own.inner.buffer();
     let bytes = Layout::contiguous(&[buffer.bytes()], 1)
@@ -246,6 +263,7 @@ pub(crate) fn wrote(py: Python<'_>, array: &NDArray) {
 /// Makes `array` a leaf; the leaf knows it weakly.
 #[pyfunction]
 pub(crate) fn tape_leaf(array: &Bound<'_, NDArray>, handle: Py<PyAny>) -> PyResult<Py<TapeNode>> {
+    let array = now(array);
     let (py, own) = (array.py(), array.get());
     let outline = outline(py, own, &own.inner.layout().shape, own.inner.dtype());
     let node = Py::new(py, TapeNode::of_leaf(py, outline).with_handle(handle))?;
@@ -258,6 +276,7 @@ pub(crate) fn tape_leaf(array: &Bound<'_, NDArray>, handle: Py<PyAny>) -> PyResu
 /// Lets `array` be no leaf and no result any more: what is computed from it needs no gradient for that.
 #[pyfunction]
 pub(crate) fn tape_forget(array: &Bound<'_, NDArray>) -> PyResult<()> {
+    let array = now(array);
     let (py, own) = (array.py(), array.get());
     if let Some(entry) = entry_of(py, own)?
         && let Some(family) = own.tape.known_family()
@@ -277,6 +296,7 @@ pub(crate) fn tape_apart(
     op: Option<Py<PyAny>>,
     leaf: bool,
 ) -> PyResult<(Py<NDArray>, Option<Py<TapeNode>>)> {
+    let array = now(array);
     let (py, own) = (array.py(), array.get());
     let seen = outline(py, own, &own.inner.layout().shape, own.inner.dtype());
     let node = match op {

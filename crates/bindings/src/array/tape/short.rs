@@ -3,6 +3,7 @@
 use super::attributes::Attributes;
 use super::handle::{Entry, entry_of};
 use super::listen;
+use super::moves::now;
 use super::node::{Input, Inputs, Value};
 use super::record::{RESULTS, has_gradient, note, reads, value};
 use crate::array::NDArray;
@@ -72,7 +73,7 @@ fn inputs(py: Python<'_>, operands: &[&Bound<'_, PyAny>], entries: Entries, mask
     let mut seen = Inputs::with_capacity(operands.len());
     for (at, (operand, entry)) in operands.iter().zip(entries).enumerate() {
         let value = match operand.cast::<NDArray>() {
-            Ok(array) => value(py, array.get(), reads(mask, at))?,
+            Ok(array) => array.get().at(py, |own| value(py, own, reads(mask, at)))?,
             Err(_) => Value::Other((*operand).clone().unbind()),
         };
         seen.push(Input { entry, value });
@@ -204,6 +205,7 @@ pub(crate) fn tape_hear_part<'py>(
     result: Bound<'py, NDArray>,
     key: Py<PyAny>,
 ) -> PyResult<()> {
+    let x = now(x);
     note_view(op, x.as_any(), result, Attributes::Key(key, x.get().inner.layout().shape.len()))
 }
 
