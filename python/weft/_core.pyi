@@ -492,6 +492,7 @@ class NDArray:
     def _heard(self) -> bool: ...
     requires_grad: bool
     # Not there: the error says what to write.
+    at: Absent
     backward: Absent
     detach: Absent
     grad: Absent

@@ -87,11 +87,7 @@ def call(
         return _written(op, arrays, out, attributes, engine)
     opened = 0
     try:
-        if op.ufunc is None:
-            made = None if op.answer is None else answer_here(op, arrays, attributes)
-        else:
-            made = None if attributes else _shortly(op, arrays)
-        if made is not None:
+        if (made := _shortly(op, arrays, attributes)) is not None:
             return made
         opened = tape_opens(arrays)
         if opened == _ELSEWHERE:
@@ -170,8 +166,12 @@ def _push(
     return _straight(op, arrays, out) or _elementwise(op, arrays, out)
 
 
-def _shortly(op: Op, arrays: tuple[Any, ...]) -> NDArray | None:
-    """Push a call by its loop in one step, of which the tape is told; return None if there is more to it."""
+def _shortly(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) -> NDArray | None:
+    """Push a call by its loop in one step, or answer it, of which the tape is told; return None if there is more to it."""
+    if op.ufunc is None:
+        return None if op.answer is None else answer_here(op, arrays, attributes)
+    if attributes:
+        return None
     plan: Plan | None = op.plans.get(tuple([x.dtype if isinstance(x, NDArray) else x.__class__ for x in arrays]))
     if plan is None or plan.loop is None or len(plan.outputs) != 1:
         return None
