@@ -48,7 +48,7 @@ def _order(x: Elements, *, axis: int, descending: bool = False, stable: bool = T
     if not descending:
         if stable and x.ndim == 1 and x.size >= _LONG and x.dtype in _FAST:
             return _order_stably(x)
-        return x.argsort(axis=axis, kind=kind)
+        return np.argsort(x, axis=axis, kind=kind)  # not by the method, which takes no kind in CuPy
     # Sorting the reversed array and reading the result backwards keeps equal elements in their order.
     order = np.argsort(np.flip(x, axis), axis=axis, kind=kind)
     found: Elements = x.shape[axis] - 1 - np.flip(order, axis)
