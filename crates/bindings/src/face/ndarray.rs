@@ -410,15 +410,14 @@ impl NDArray {
     /// The view that shows the elements, which lie row after row, in another shape: one integer for each axis, -1 for what is
     /// left. Nothing for anything else. Who calls it tells the tape.
     fn _reshaped(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyResult<Option<Self>> {
-        if let Some(done) = moves::instead(slf, |now| Self::_reshaped(now, shape)) {
-            return done;
-        }
-        let own = slf.get();
-        if !own.inner.is_contiguous() {
-            return Ok(None);
-        }
-        let Some(layout) = part::reshaped(&own.inner, shape) else { return Ok(None) };
-        view_of(slf, layout, own.inner.dtype()).map(Some)
+        moves::there(slf, |slf| {
+            let own = slf.get();
+            if !own.inner.is_contiguous() {
+                return Ok(None);
+            }
+            let Some(layout) = part::reshaped(&own.inner, shape) else { return Ok(None) };
+            view_of(slf, layout, own.inner.dtype()).map(Some)
+        })
     }
 
     /// The view that a key of integers, slices and None names; nothing for any other key, and for one that does not fit. Who
@@ -447,14 +446,13 @@ impl NDArray {
 
     /// The view with the axes in reversed order. Who calls it tells the tape.
     fn _flipped(slf: &Bound<'_, Self>) -> PyResult<Self> {
-        if let Some(done) = moves::instead(slf, Self::_flipped) {
-            return done;
-        }
-        let own = slf.get();
-        let mut layout = own.inner.layout().clone();
-        layout.shape.reverse();
-        layout.strides.reverse();
-        view_of(slf, layout, own.inner.dtype())
+        moves::there(slf, |slf| {
+            let own = slf.get();
+            let mut layout = own.inner.layout().clone();
+            layout.shape.reverse();
+            layout.strides.reverse();
+            view_of(slf, layout, own.inner.dtype())
+        })
     }
 
     /// Waits, and answers the one element as Python has it; None for several elements, and for what is not the host's.

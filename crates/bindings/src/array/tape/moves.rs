@@ -77,6 +77,16 @@ pub(crate) fn instead<'py, R>(array: &Bound<'py, NDArray>, act: impl FnOnce(&Bou
     if array.get().tape.is_moved() { instead_cold(array, act) } else { None }
 }
 
+/// The same, or with the array itself: what is called twice here does not call itself, and so is inlined.
+#[inline(always)]
+#[allow(clippy::inline_always)] // in the way of every view
+pub(crate) fn there<'py, R>(array: &Bound<'py, NDArray>, act: impl Fn(&Bound<'py, NDArray>) -> R) -> R {
+    match instead(array, &act) {
+        Some(done) => done,
+        None => act(array),
+    }
+}
+
 #[cold]
 #[inline(never)]
 fn instead_cold<'py, R>(array: &Bound<'py, NDArray>, act: impl FnOnce(&Bound<'py, NDArray>) -> R) -> Option<R> {
