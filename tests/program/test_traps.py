@@ -323,14 +323,17 @@ def test_unseeded_generators_are_refused() -> None:
 
 
 GENERATOR = np.random.default_rng(3)
+TWISTER = np.random.Generator(np.random.MT19937(3))
 LEGACY = np.random.RandomState(3)
 OWN = random.Random(3)
+SYSTEM = random.SystemRandom()
 DRAWS = {
     "numpy.random": lambda: np.random.rand(3),  # noqa: NPY002 - the subject
     "random": random.random,
     "GENERATOR": lambda: GENERATOR.random(3),
     "LEGACY": lambda: LEGACY.rand(3),
     "OWN": lambda: OWN.uniform(0, 1),
+    "TWISTER": lambda: TWISTER.random(3),
 }
 
 
@@ -346,6 +349,23 @@ def test_draws_that_replays_would_repeat_are_warned_of(name: str) -> None:
         step(ones())  # a replay
         draw()
         weft.program(lambda x: x + 1)(ones())
+
+
+def test_draws_of_another_thread_are_warned_of_as_perhaps_its() -> None:
+    drawn = threading.Thread(target=random.random)
+
+    def start(x: Any) -> Any:
+        drawn.start()
+        drawn.join()
+        return x + 1
+
+    with pytest.warns(weft.errors.RecordingWarning, match="by it or by another thread"):
+        weft.program(start)(ones())
+
+
+def test_a_generator_without_a_state_is_no_obstacle() -> None:
+    step = weft.program(lambda x: x + SYSTEM.randrange(1, 2))
+    assert step(ones()).tolist() == [2.0] * 3
 
 
 def test_tasks_run_at_each_replay() -> None:
