@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import random
 import sys
 from functools import lru_cache, partial
@@ -20,7 +19,7 @@ __all__ = ["Generators"]
 _State: TypeAlias = "Callable[[], object]"
 
 #: Where Python's Mersenne Twister has its position, which changes at each draw, and then its 624 words, which change when all have
-#: been drawn: behind the head of all objects. The position and the word beside it, of 32 bits each, are compared as one number.
+#: been drawn: behind the head of all objects. The position and the word beside it are compared.
 _PYTHONS = object.__basicsize__
 #: Where NumPy's has its last word, and then its position.
 _NUMPYS = 4 * 623
@@ -80,8 +79,16 @@ def _shared(pythons: Any, numpys: Any) -> tuple[tuple[str, _State], ...]:  # noq
 
 def _of_python(generator: random.Random) -> _State:
     """Return what tells the state of a generator of Python's: its position, and the number that `gauss` keeps for later."""
-    state = ctypes.c_uint64.from_address(id(generator) + _PYTHONS)
-    return lambda: (state.value, getattr(generator, "gauss_next", None))
+    state = np.asarray(_Words(id(generator) + _PYTHONS, generator)).tobytes
+    return lambda: (state(), getattr(generator, "gauss_next", None))
+
+
+class _Words:
+    """Two words of 32 bits in the memory of a generator, which lives as long as arrays of them."""
+
+    def __init__(self, address: int, generator: object) -> None:
+        self.generator = generator
+        self.__array_interface__ = {"version": 3, "data": (address, True), "shape": (2,), "typestr": "=u4"}
 
 
 def _of_numpy(generator: Any, module: Any) -> _State | None:  # noqa: ANN401 - anything, and `numpy.random`
@@ -95,8 +102,7 @@ def _of_bits(generator: Any, module: Any) -> _State:  # noqa: ANN401 - a source 
     """Return what tells the state of a source of bits: nothing of another library's that has none."""
     if type(generator) is not module.MT19937:
         return lambda: _comparable(getattr(generator, "state", None))
-    state = ctypes.c_uint64.from_address(generator.ctypes.state_address + _NUMPYS)
-    return lambda: (state.value, generator)  # which is there as long as its memory is read
+    return np.asarray(_Words(generator.ctypes.state_address + _NUMPYS, generator)).tobytes
 
 
 def _legacy(generator: Any) -> object:  # noqa: ANN401 - a RandomState
