@@ -145,7 +145,7 @@ def isneginf(x: ArrayLike, /) -> NDArray:
 
 
 def array_equiv(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
-    """Return whether two arrays broadcast to the same elements, as a value that is waited for where it is asked for.
+    """Return whether two arrays, broadcast to one shape, have the same elements. Does not wait.
 
     Examples
     --------
@@ -163,5 +163,7 @@ def array_equiv(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
 def _real(name: str, x: ArrayLike) -> NDArray:
     found = as_array(x)
     if not is_symbol(found) and found.dtype.kind == "c":
-        raise ArgumentTypeError(f"{name}() takes no array of dtype {found.dtype}: complex infinities have no sign")
+        raise ArgumentTypeError(
+            f"{name}() takes no array of dtype {found.dtype}: complex infinities have no sign; ask x.real or x.imag"
+        )
     return found
