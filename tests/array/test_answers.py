@@ -1,4 +1,4 @@
-"""Small arrays that are there: NumPy's own results become arrays. They are what the pushed op gives, and what its rule says."""
+"""Calls on small arrays that are there are answered by NumPy's own results: they are what the pushed op gives, and its rule says."""
 
 from __future__ import annotations
 

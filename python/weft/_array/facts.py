@@ -1,4 +1,4 @@
-"""What is true of arrays and of their elements, asked as NumPy asks it: `shape`, `ndim`, `size`, `isreal`, `isposinf`, `array_equiv`."""
+"""Questions about arrays and their elements, as NumPy's functions ask them: `shape`, `ndim`, `size`, `isreal`, `isposinf`, `array_equiv`."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def iscomplex(x: ArrayLike, /) -> NDArray:
 
 
 def isposinf(x: ArrayLike, /) -> NDArray:
-    """Return for each element whether it is infinite and positive.
+    """Return for each element whether it is positive infinity.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def isposinf(x: ArrayLike, /) -> NDArray:
 
 
 def isneginf(x: ArrayLike, /) -> NDArray:
-    """Return for each element whether it is infinite and negative.
+    """Return for each element whether it is negative infinity.
 
     Examples
     --------

@@ -161,7 +161,7 @@ def clip(
 
 
 def _clipped(x: NDArray, low: ArrayLike, high: ArrayLike) -> NDArray | None:
-    """Push the two loops over floats and Python's numbers one after the other; return None for all else."""
+    """Clip floats by Python's numbers with two loops, one after the other; return None for all else."""
     dtype = x.dtype
     if dtype.kind != "f" or low.__class__ not in _REAL or high.__class__ not in _REAL:
         return None

@@ -51,7 +51,7 @@ class Call:
 class History:
     """The recorded calls of a function, which any threads may record at the same time.
 
-    It has no lock: keys are compared, which runs what their classes say. What others may change meanwhile is copied first.
+    It has no lock, since to compare keys runs code of their classes; what other threads may change meanwhile is copied first.
 
     Parameters
     ----------
