@@ -139,7 +139,6 @@ def test_a_thread_that_ends_leaves_its_ops(parallel: weft.Engine) -> None:
     assert sorted(ran) == list(range(50))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="a limit on addresses keeps threads from starting on Linux alone")
 def test_who_watches_the_threads_of_python_sees_ops(script: RunScript) -> None:
     """So coverage counts their lines, and debuggers stop in them."""
     done = script("""
@@ -162,6 +161,7 @@ def test_who_watches_the_threads_of_python_sees_ops(script: RunScript) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="a limit on addresses keeps threads from starting on Linux alone")
 def test_threads_that_cannot_start_take_no_place(script: RunScript) -> None:
     """An engine that could not start a worker, often, starts one when it can be had."""
     done = script("""

@@ -232,8 +232,8 @@ class _OnValues:
         except ValueError as error:
             if "read-only" in str(error) and not getattr(error, "__notes__", ()):
                 error.add_note(
-                    "weft: in a task arrays are read-only, but for arguments tagged weft.Mutate or weft.Overwrite: tag so "
-                    "what it writes to"
+                    "weft: in a task arrays are read-only, except for arguments tagged weft.Mutate or weft.Overwrite: tag the one "
+                    "that it writes to"
                 )
             raise
 

@@ -411,8 +411,8 @@ class CaptureError(WeftError, RuntimeError):
 class RecordingWarning(WeftError, RuntimeWarning):  # noqa: N818 - a warning
     """A `weft.program` is recorded anew at call after call, or has recorded what replays would not do again.
 
-    One argument alone has made many programs; or numbers were drawn from `numpy.random` while it was recorded, which would be
-    the same ones at each call. The message names the argument, or the generator, and says what to write instead. To make it
+    One argument alone has made many programs; or numbers were drawn from `numpy.random`, or another generator that is not weft's,
+    while it was recorded, and would be the same at each call. The message names the argument, or the generator, and says what to write instead. To make it
     an error, use ``warnings.simplefilter``.
 
     Examples

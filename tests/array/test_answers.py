@@ -1,8 +1,7 @@
-"""Small arrays that are there: NumPy's own results become arrays. They are what the pushed op gives, and what its rule says."""
+"""Calls on small arrays that are there are answered by NumPy's own results: they are what the pushed op gives, and its rule says."""
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -256,13 +255,17 @@ def test_a_users_function_is_called_once_for_each_slice() -> None:
     assert seen == [1.0]
 
 
-def test_what_computes_an_op_later_takes_the_answers_place() -> None:
-    name = "test_answered"
-    op = weft.ops.register_op(name, infer=weft.ops.like_first)(np.copyto)
-    for key, function in (("push", lambda *_: False), ("infer", weft.ops.like_first), ("compute:cpu", operator.pos)):
-        op.answer = operator.neg
-        op.set_attribute(key, function, 11)
-        assert op.answer is None, key
+@pytest.mark.parametrize(
+    ("key", "function"),
+    [("push", lambda *_, **__: False), ("infer", weft.ops.like_first), ("compute:cpu", np.copyto)],
+)
+def test_what_is_set_on_an_op_replaces_its_answer(key: str, function: Any) -> None:
+    op = weft.ops.register_op(f"test_answered_{key.partition(':')[0]}", infer=weft.ops.like_first)(np.copyto)
+    op.answer, op.answer_limit = np.negative, 1 << 10
+    x = weft.asarray([1.0, 2.0])
+    assert op(x).tolist() == [-1, -2]
+    op.set_attribute(key, function, 11)  # above the default level of 10
+    assert op(x).tolist() == [1, 2]
 
 
 def test_values_from_numpy_are_copied() -> None:

@@ -1,4 +1,4 @@
-"""Temporaries that lie where the one lay of which they are made: less memory, the same bits, the same failures."""
+"""Temporaries that are written over those they are made of: less memory, the same bits, the same failures."""
 
 from __future__ import annotations
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import random
 import sys
 import threading
-import warnings
 import weakref
 from functools import partial
 from pathlib import Path
@@ -301,51 +299,6 @@ def test_clear_for_what_is_not_noticed() -> None:
     step.clear()
     assert not step.programs
     assert step(ones()).tolist() == [3.0] * 3
-
-
-def test_draws_go_on() -> None:
-    def draw(rng: Any) -> Any:
-        return rng.normal(size=4), rng.random(size=2)
-
-    eager, recorded = weft.random.default_rng(7), weft.random.default_rng(7)
-    step = weft.program(lambda: draw(recorded))
-    for _ in range(4):
-        for wanted, found in zip(draw(eager), step(), strict=True):
-            assert wanted.numpy().tobytes() == found.numpy().tobytes()
-
-
-def test_unseeded_generators_are_refused() -> None:
-    step = weft.program(lambda x: x + weft.random.default_rng().random(size=3))
-    with pytest.raises(CaptureError, match="seed"):
-        step(ones())
-    seeded = weft.random.default_rng(1)
-    weft.program(lambda x: x + seeded.random(size=3))(ones())
-
-
-GENERATOR = np.random.default_rng(3)
-LEGACY = np.random.RandomState(3)
-OWN = random.Random(3)
-DRAWS = {
-    "numpy.random": lambda: np.random.rand(3),  # noqa: NPY002 - the subject
-    "random": random.random,
-    "GENERATOR": lambda: GENERATOR.random(3),
-    "LEGACY": lambda: LEGACY.rand(3),
-    "OWN": lambda: OWN.uniform(0, 1),
-}
-
-
-@pytest.mark.parametrize("name", DRAWS)
-def test_draws_that_replays_would_repeat_are_warned_of(name: str) -> None:
-    draw = DRAWS[name]
-    step = weft.program(lambda x: x + draw())
-    with pytest.warns(weft.errors.RecordingWarning, match=rf"drawn from {name} while it was recorded") as found:
-        step(ones())
-    assert [warning.filename for warning in found] == [__file__]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        step(ones())  # a replay
-        draw()
-        weft.program(lambda x: x + 1)(ones())
 
 
 def test_tasks_run_at_each_replay() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 __all__ = ["INSTEAD", "INSTEAD_OF_METHODS", "Absent", "hint_for", "present"]
 
-#: Where NumPy's own would wait for the arrays, or gives NumPy's back; and names of other libraries.
+#: What to write for functions of NumPy's that would wait for arrays or return NumPy's, and for names of other libraries.
 INSTEAD = {
     "Tensor": "weft.asarray(values), or weft.tensor.Tensor(shape)",
     "compile": "weft.program(function)",
@@ -17,7 +17,7 @@ INSTEAD = {
     "vectorize": "the function with operators and weft.where on whole arrays",
 }
 
-#: Of arrays that keep their gradients and a tape with themselves, or are never written to.
+#: What to write for methods of arrays that keep their gradients and a tape, or that are never written to.
 INSTEAD_OF_METHODS = {
     "at": "x[i] = value: arrays are written to in place, in programs, too",
     "backward": "for p, g in weft.autograd.backward(loss): ..., or weft.grad(function)(p)",

@@ -310,7 +310,8 @@ def ones(
 def _filled(shape: AnyShape, value: complex, engine: Engine | None, dtype: DType | None = None) -> NDArray | None:
     """Return an array, of float64 by default, by the shortest way; None where a shape is to be read, or this thread records."""
     dtype = dtype or _FLOAT
-    return fresh_filled(filling_loop(dtype), shape, not value if dtype.kind == "b" else value, engine or engine_of())
+    given = not value if dtype.kind == "b" else value  # the loop of truth values writes the opposite
+    return fresh_filled(filling_loop(dtype), shape, given, engine or engine_of())
 
 
 def empty_like(x: ArrayLike, /, dtype: npt.DTypeLike | None = None, *, device: Where = None) -> NDArray:

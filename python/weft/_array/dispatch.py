@@ -43,7 +43,7 @@ __all__ = ["call"]
 
 #: For how many combinations of operands and attributes an op remembers what its rule has said.
 _REMEMBERED = 256
-#: What the tape answers where other handles stand for operands.
+#: What `tape_opens` and `tape_hears_all` answer where other handles stand for operands.
 _ELSEWHERE = 3
 #: What a rule raises of its operands, and may leave to others to name the op.
 _REFUSALS = {ArgumentTypeError, ArgumentValueError}
@@ -136,7 +136,7 @@ def _stood_for(
     attributes: dict[str, Any],
     engine: Engine | None,
 ) -> Any:  # noqa: ANN401 - as above
-    """Push a call on tensors that were moved: all of it is on the handles that stand for them now."""
+    """Make a call with the handles that stand for tensors that were moved; the tensors are its results where they are `out`."""
     named = operands.listed(out) if out is not None else ()
     known = [(x, x._now) for x in (*arrays, *named) if isinstance(x, NDArray)]
 

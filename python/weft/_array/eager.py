@@ -26,8 +26,8 @@ _EXACT = frozenset([np.nonzero, np.argwhere, np.bincount])
 def eager(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `func`
     """Wait for `arrays`, call NumPy's `func` on them, and return the results as arrays.
 
-    For results whose shape depends on values. Small arrays are copied; of others `func` gets read-only views. Where it
-    raises for copies it is called again.
+    For results whose shape depends on values. `func` gets copies of small arrays and read-only views of others. If it raises
+    for copies, it is called again with views, so it must be a function without effects.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def eager(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any: 
 
 
 def eager_once(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `func`
-    """Do the same for a function that is called once, whatever comes of it, as a user's is.
+    """Do the same for a user's function: it is called once, even if it raises.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What is true of arrays and of their elements, asked as NumPy asks it: `shape`, `ndim`, `size`, `isreal`, `isposinf`, `array_equiv`."""
+"""Questions about arrays and their elements, as NumPy's functions ask them: `shape`, `ndim`, `size`, `isreal`, `isposinf`, `array_equiv`."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def iscomplex(x: ArrayLike, /) -> NDArray:
 
 
 def isposinf(x: ArrayLike, /) -> NDArray:
-    """Return for each element whether it is infinite and positive.
+    """Return for each element whether it is positive infinity.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def isposinf(x: ArrayLike, /) -> NDArray:
 
 
 def isneginf(x: ArrayLike, /) -> NDArray:
-    """Return for each element whether it is infinite and negative.
+    """Return for each element whether it is negative infinity.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def isneginf(x: ArrayLike, /) -> NDArray:
 
 
 def array_equiv(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
-    """Return whether two arrays broadcast to the same elements, as a value that is waited for where it is asked for.
+    """Return whether two arrays, broadcast to one shape, have the same elements. Does not wait.
 
     Examples
     --------
@@ -163,5 +163,7 @@ def array_equiv(x1: ArrayLike, x2: ArrayLike, /) -> NDArray:
 def _real(name: str, x: ArrayLike) -> NDArray:
     found = as_array(x)
     if not is_symbol(found) and found.dtype.kind == "c":
-        raise ArgumentTypeError(f"{name}() takes no array of dtype {found.dtype}: complex infinities have no sign")
+        raise ArgumentTypeError(
+            f"{name}() takes no array of dtype {found.dtype}: complex infinities have no sign; ask x.real or x.imag"
+        )
     return found

@@ -30,8 +30,9 @@ _NUMBERS = frozenset([bool, int, float, complex, *np.sctypeDict.values()])
 class Joining:
     """Joins the arrays, numbers and ranges between its brackets, as NumPy's object of the name does. Does not wait.
 
-    A slice is a range, ``start:stop:step``; with an imaginary step so many numbers, both ends among them. A first entry such
-    as ``"0,2"`` or ``"-1,2,0"`` says along which axis, how many axes each part has at least, and where its own axes go.
+    A slice is a range, ``start:stop:step``. An imaginary step, ``0:1:5j``, asks for that many numbers, the two ends among them. A
+    first entry such as ``"0,2"`` or ``"-1,2,0"`` says along which axis to join, how many axes each part has at least, and where
+    its own axes go among these.
 
     Examples
     --------
@@ -65,7 +66,7 @@ class Joining:
         kinds: list[Any] = []
         for item in items:
             if isinstance(item, str):
-                raise ArgumentValueError(f"{self!r} takes {item!r} before all arrays alone")
+                raise ArgumentValueError(f"{self!r} takes a string only before all arrays: put {item!r} first")
             if item.__class__ is slice:
                 part = _range(item, engine)
                 seen = part if part.ndim >= ndim else _raised(part, ndim)
@@ -87,7 +88,8 @@ class Joining:
             numbers = []
         if not 1 <= len(numbers) <= len(self._how):
             raise ArgumentValueError(
-                f"{self!r} takes words such as '0', '0,2' or '-1,2,0' for how to join, not {how!r}; arrays are no matrices"
+                f"{self!r} takes one to three whole numbers for how to join, such as '0,2' or '-1,2,0', not {how!r}: arrays are "
+                "no matrices, as which 'r' and 'c' join"
             )
         axis, ndim, place = (*numbers, *self._how[len(numbers) :])
         return axis, ndim, place
@@ -97,20 +99,20 @@ def _range(key: Any, engine: Engine) -> NDArray:  # noqa: ANN401 - a slice
     """Return the numbers that a slice stands for."""
     start, step = 0 if key.start is None else key.start, 1 if key.step is None else key.step
     if key.stop is None:
-        raise ArgumentTypeError(f"a range needs an end: {key.start}:{key.stop}:{key.step}")
+        raise ArgumentTypeError(f"a range between brackets needs an end, as in 0:10, and {key} has none")
     if isinstance(step, complex):
         return linspace(start, key.stop, int(abs(step)), engine=engine)
     return arange(start, key.stop, step, engine=engine)
 
 
 def _raised(x: NDArray, ndim: int) -> NDArray:
-    """Return a view with axes of length 1 in front, so that there are so many."""
+    """Return a view of at least `ndim` axes: the missing ones are in front, of length 1."""
     missing = ndim - x.ndim
     return x if missing <= 0 else x[(None,) * missing]
 
 
 def _placed(x: NDArray, ndim: int, place: int) -> NDArray:
-    """Return a view of at least so many axes, its own ones at a place among the new ones."""
+    """Return a view of at least `ndim` axes, its own ones at `place` among the new ones."""
     missing = ndim - x.ndim
     if missing <= 0 or place == -1:
         return _raised(x, ndim)
@@ -122,7 +124,8 @@ def _placed(x: NDArray, ndim: int, place: int) -> NDArray:
 class Grid:
     """Makes a grid of the slices between its brackets, as NumPy's object of the name does.
 
-    `mgrid` gives one array, the coordinates of all points along each axis; `ogrid` one array for each axis, which broadcast.
+    `mgrid` gives one array, of the coordinates of all points along each axis; `ogrid` gives an array for each axis, and these
+    broadcast to the grid. Waits for ends that are arrays.
 
     Examples
     --------
@@ -151,7 +154,7 @@ class Grid:
         """Return the grid of the slices."""
         for each in listed(key):
             if each.__class__ is not slice or each.stop is None:
-                raise ArgumentTypeError(f"{self!r} takes slices with an end, not {each!r}")
+                raise ArgumentTypeError(f"{self!r} takes slices with an end, as in 0:10, not {each!r}")
         found: Any = self._theirs[tuple(map(_of_numbers, listed(key))) if key.__class__ is tuple else _of_numbers(key)]
         engine = get_engine()
         if found.__class__ is tuple:

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from weft._core import NDArray
     from weft.ops import Op
 
-__all__ = ["GATHERED", "USUAL", "answers", "computed", "made"]
+__all__ = ["FEW", "GATHERED", "USUAL", "answers", "computed", "made"]
+
+#: Elements up to which arrays of few numbers, as ranges are, are asked of the core; its own limit is as many bytes as these of float64.
+FEW = 1 << 13
 
 #: Bytes of the arrays of a call at most, by what it takes for each of them.
 GATHERED = 1 << 17

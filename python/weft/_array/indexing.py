@@ -397,11 +397,7 @@ def _take_along_axis(
     out[...] = np.take_along_axis(x, indices, axis=axis)
 
 
-def _answer_take_along_axis(x: np.ndarray[Any, Any], indices: np.ndarray[Any, Any], *, axis: int) -> object:
-    return np.take_along_axis(x, indices, axis=axis)
-
-
-answers(_take_along_axis, _answer_take_along_axis, exact=True)
+answers(_take_along_axis, np.take_along_axis, exact=True)
 
 
 def take(x: ArrayLike, indices: ArrayLike, /, axis: SupportsIndex | None = None, out: NDArray | None = None) -> NDArray:

@@ -508,12 +508,12 @@ def _as_arrays(arrays: Sequence[ArrayLike] | NDArray) -> list[NDArray]:
 
 
 def _at_least(ndim: int, raised: Callable[..., NDArray | list[NDArray]], arrays: Sequence[ArrayLike]) -> list[NDArray]:
-    """Return arrays of at least so many axes, which `raised` gives to those that have fewer."""
+    """Return arrays of at least `ndim` axes: `raised` adds those that are missing."""
     return [x if x.__class__ is NDArray and x.ndim >= ndim else _single(raised(x)) for x in arrays]
 
 
 def _are_alike_rows(arrays: Sequence[ArrayLike]) -> bool:
-    """Return whether these are a list of arrays of one axis and one length, of which joining as rows is a stack."""
+    """Return whether these are arrays of one axis and one length: to join them as rows is to stack them."""
     if arrays.__class__ not in (list, tuple) or not arrays or arrays[0].__class__ is not NDArray:
         return False
     shape = arrays[0].shape

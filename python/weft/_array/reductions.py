@@ -90,7 +90,7 @@ def same_dtype(x: DType, given: DType | None = None) -> DType:
 def _spread(x: DType, given: DType | None = None) -> DType:
     """Return the dtype of a largest element less a smallest one."""
     if x.kind == "b":
-        raise ArgumentTypeError("ptp: booleans have no difference: cast them by astype()")
+        raise ArgumentTypeError("ptp: booleans have no difference; cast them by astype()")
     return same_dtype(x, given)
 
 

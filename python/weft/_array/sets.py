@@ -68,11 +68,7 @@ def _isin(out: Elements, x: Elements, values: Elements, *, invert: bool = False)
     np.copyto(out, np.isin(x, values, invert=invert))
 
 
-def _answer_isin(x: Elements, values: Elements, *, invert: bool = False) -> Elements:
-    return np.isin(x, values, invert=invert)
-
-
-answers(_isin, _answer_isin)
+answers(_isin, np.isin)
 
 
 def unique_all(x: ArrayLike, /) -> UniqueAllResult:

@@ -195,16 +195,8 @@ def _argpartition(out: Elements, x: Elements, *, kth: tuple[int, ...], axis: int
     np.copyto(out, np.argpartition(x, kth, axis))
 
 
-def _answer_partition(x: Elements, *, kth: tuple[int, ...], axis: int) -> Elements:
-    return np.partition(x, kth, axis)
-
-
-def _answer_argpartition(x: Elements, *, kth: tuple[int, ...], axis: int) -> Elements:
-    return np.argpartition(x, kth, axis)
-
-
-answers(_partition, _answer_partition, exact=True)
-answers(_argpartition, _answer_argpartition, exact=True)
+answers(_partition, np.partition, exact=True)
+answers(_argpartition, np.argpartition, exact=True)
 
 
 def _infer_lexsort(*keys: Aval, axis: int) -> Aval:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import numpy as np
 
 from weft._array.devices import as_device, place
+from weft._array.here import FEW
 from weft._array.making import made
 from weft._array.rules import Aval, as_dtype
 from weft._array.scalars import number_of
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
     from weft._core import Engine, NDArray
 
 __all__ = ["arange", "geomspace", "linspace", "logspace"]
-
-
-#: Numbers up to which a call is worth a way of its own.
-_FEW = 1 << 13
 
 
 def _range_rule(*, start: float, stop: float, step: float, dtype: DType) -> Aval:
@@ -168,7 +165,7 @@ def _spaced(
     start: complex, stop: complex, count: int, dtype: npt.DTypeLike | None, engine: Engine | None, *, endpoint: bool
 ) -> NDArray | None:
     """Return a few numbers by the shortest way; None for others than real ones, or where this thread records."""
-    if count > _FEW:
+    if count > FEW:
         return None
     return fresh_spaced(start, stop, count, bool(endpoint), dtype, engine or get_engine())
 

@@ -10,7 +10,7 @@ from weft._array.calls import one
 from weft._array.creation import ones
 from weft._array.devices import as_device, new
 from weft._array.filling import fill
-from weft._array.here import answers
+from weft._array.here import FEW, answers
 from weft._array.making import made
 from weft._array.operands import ArrayLike, as_array, engine_of
 from weft._array.rules import Aval, as_dtype, like_first
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     from weft.ops import Op
 
 __all__ = ["eye", "identity", "tri", "tril", "triu"]
-
-
-#: Elements up to which a call is worth a way of its own.
-_FEW = 1 << 13
 
 
 def _eye_rule(*, n_rows: int, n_cols: int, dtype: DType, **_attributes: object) -> Aval:
@@ -91,7 +87,7 @@ def eye(
         raise ArgumentValueError(f"negative dimensions are not allowed: the shape {(rows, columns)}")
     found = as_dtype(np.float64 if dtype is None else dtype)
     diagonal = as_index(k, "k")
-    if device is None and rows * columns <= _FEW:
+    if device is None and rows * columns <= FEW:
         inside = max(-rows, min(columns, diagonal))
         short = fresh_diagonal(rows, columns, inside, found, engine or engine_of())
         if short is not None:

@@ -66,8 +66,8 @@ def libraries() -> list[str]:
 def headers(major: int) -> list[str]:
     """Return the folders with CUDA's headers for a compiler of a major version: ``cuda_fp16.h``, ``cooperative_groups.h``.
 
-    They are those of the packages that ship them, and behind them, where some are not installed, those of a toolkit.
-    ``stdint.h`` needs none.
+    Those of installed packages come first; where one of these packages is missing, those of a toolkit follow. ``stdint.h``
+    needs none.
 
     Examples
     --------

@@ -14,12 +14,12 @@ __all__ = ["check_aligned", "view"]
 
 
 def check_aligned(start: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType) -> None:
-    """Refuse elements that a device could not reach: each lies at a multiple of its size, or the device fails for good.
+    """Refuse elements that do not lie at multiples of their size: a kernel that reads one makes the device unusable for good.
 
     Parameters
     ----------
     start : int
-        Where the first element lies, from any address that is a multiple of all sizes.
+        How many bytes the first element lies behind an address that is a multiple of all sizes.
     shape, strides, dtype
         The array's, the strides in bytes.
 
@@ -31,7 +31,7 @@ def check_aligned(start: int, shape: tuple[int, ...], strides: tuple[int, ...], 
     steps = (stride for length, stride in zip(shape, strides, strict=True) if length > 1)
     if 0 not in shape and any(place % dtype.itemsize for place in (start, *steps)):
         raise ArgumentValueError(
-            f"a CUDA device takes elements of {dtype} at multiples of {dtype.itemsize} bytes alone, and these begin "
+            f"a CUDA device reads elements of {dtype} only at multiples of {dtype.itemsize} bytes, and these begin "
             f"{start % dtype.itemsize} bytes behind one and have strides of {tuple(strides)}: copy the array first"
         )
 

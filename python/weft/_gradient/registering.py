@@ -66,7 +66,7 @@ def gradient_of(
         The same, as `reading` gives it, for the gradient of each of two operands: what only the other one needs is not
         kept.
     takes_none : bool, default: False
-        Whether the rule takes None for the gradient of a result on which nothing rests, rather than zeros.
+        Whether the rule takes None, rather than zeros, for the gradient of a result that nothing depends on.
     """
     mask = (ALL_INPUTS if inputs is None else reading(inputs)) | reading((), outputs)
 

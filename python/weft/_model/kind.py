@@ -41,7 +41,7 @@ class Tensor(NDArray):
 
     It is an `NDArray`, and results of what is computed from it are. Inputs and parameters of models are tensors, which
     programs read and change where they lie. `to_device`, `to_host`, `to_type` and `reset_like` change the tensor itself, as
-    SINGA's do: it is on other memory then, and a program that was recorded on what it had is not its own any more.
+    SINGA's do: its elements lie in other memory then, and programs that were recorded with it are recorded anew.
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ class Tensor(NDArray):
             self.copy_from_numpy(t, offset)
 
     def reset_like(self, t: NDArray) -> None:
-        """Take the shape, the dtype and the device of another array; the values are undefined then, unless it has them."""
+        """Take the shape, the dtype and the device of another array. The values are undefined, unless it had all three before."""
         if not isinstance(t, NDArray):
             raise ArgumentTypeError(f"reset_like takes an array, not {type(t).__name__}")
         become_like(self, t)
@@ -213,7 +213,7 @@ class Tensor(NDArray):
         >>> from weft import tensor
         >>> x = tensor.ones((2,))
         >>> x.to_type("int")
-        Tensor([1, 1], dtype=int32)
+        NDArray([1, 1], dtype=int32)
         """
         move(self, self.device, dtype_of(dtype))
         return self
@@ -245,8 +245,8 @@ class Tensor(NDArray):
     def to_device(self, device: Device | str, /, *, stream: object = None) -> Self:
         """Move the tensor to a device, and return it.
 
-        Views stay where they are. What it had there is kept, for the way back, until the tensor is gone; `to_device` of
-        other arrays, and `weft.asarray` of a tensor, make a copy.
+        Views of it stay where they are. The memory that it leaves is kept for the way back. `to_device` of other arrays, and
+        `weft.asarray(x, device=...)` of a tensor, make a copy instead.
 
         Parameters
         ----------

@@ -1,10 +1,9 @@
 """Tensors that go to other memory: to another device, another dtype, another shape.
 
-A handle on an array stays on its memory. Of a tensor that is moved another handle takes the place, once that one has the
-values; what it leaves is kept by the core, and is used again when it comes back. Whoever pushed an op before has the memory of
-then, and views keep it. Programs know memory and not handles: what was recorded on memory that a tensor has left is recorded
-anew. A call of another thread finds the tensor before the move or after it; what it writes while values are on their way is
-lost.
+A handle on an array stays on its memory. Once the values of a tensor are in other memory, another handle takes its place; the
+memory that it leaves is kept by the core, and is used again when it comes back. Ops that were pushed before have the memory of
+then, and so have views. Programs know memory and not handles: those that were recorded on memory that a tensor has left are
+recorded anew. Calls of other threads find the tensor before the move or after it; what they write to it during the move is lost.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ __all__ = ["become_like", "move"]
 
 
 def move(x: NDArray, device: Device, dtype: np.dtype[Any]) -> None:
-    """Put a tensor on a device in a dtype, with its values; nothing happens if it is there.
+    """Put a tensor on a device in a dtype, with its values, unless it is there.
 
     Examples
     --------
@@ -43,7 +42,6 @@ def move(x: NDArray, device: Device, dtype: np.dtype[Any]) -> None:
     is_leaf = is_own_leaf(x)
     if is_leaf or not x.requires_grad:
         with no_grad():
-            # What has its memory beside the host's is cast where it is.
             there = weft.astype(x, dtype, device=device)
             was = x._was(device._number, dtype, x.shape)
             if was is not None:

@@ -1,11 +1,11 @@
-"""Random numbers that weft does not draw: a recording would repeat them for ever. Generators' states before it and after."""
+"""Random numbers that weft does not draw, and that a program would repeat: generators' states before a recording and after it."""
 
 from __future__ import annotations
 
 import random
 import sys
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -16,9 +16,20 @@ if TYPE_CHECKING:
 
 __all__ = ["Generators"]
 
+_State: TypeAlias = "Callable[[], object]"
+
+#: Where Python's Mersenne Twister has its position, which changes at each draw, and then its 624 words, which change when all have
+#: been drawn: behind the head of all objects. The position and the word beside it are compared.
+_PYTHONS = object.__basicsize__
+#: Where NumPy's has its last word, and then its position.
+_NUMPYS = 4 * 623
+
 
 class Generators:
     """The generators that a process shares, and those that a function refers to, as they are now.
+
+    Every recording asks for the shared ones, so a little of their memory is looked at: to make the states that Python and NumPy
+    return, of 625 numbers, takes as long as a small recording.
 
     Parameters
     ----------
@@ -36,31 +47,66 @@ class Generators:
     """
 
     def __init__(self, names: Iterable[Name]) -> None:
-        self._states: dict[str, Callable[[], object]] = {"random": random.getstate}
         module: Any = sys.modules.get("numpy.random")
-        if module is not None:
-            self._states["numpy.random"] = partial(module.get_state, legacy=False)
-            for name in names:
-                value: Any = name.value()
-                if _is_a(value, module.Generator):
-                    self._states[name.text] = partial(getattr, value.bit_generator, "state")
-                elif _is_a(value, module.RandomState):
-                    self._states[name.text] = partial(value.get_state, legacy=False)
-                elif _is_a(value, random.Random):
-                    self._states[name.text] = value.getstate
-        self._before = self._now()
-
-    def _now(self) -> dict[str, object]:
-        return {name: _comparable(state()) for name, state in self._states.items()}
+        self._states = _shared(getattr(random.random, "__self__", None), module and module.get_bit_generator())
+        for name in names:
+            value: Any = name.value()
+            state = _of_python(value) if isinstance(value, random.Random) else module and _of_numpy(value, module)
+            if state:
+                self._states = (*self._states, (name.text, state))
+        self._before = [state() for _, state in self._states]
 
     def drawn(self) -> tuple[str, ...]:
-        """Return the names of those that have drawn numbers since."""
-        now = self._now()
-        return tuple(name for name, state in self._before.items() if now[name] != state)
+        """Return the names of those from which numbers have been drawn since, by whatever thread."""
+        now = [state() for _, state in self._states]
+        if now == self._before:
+            return ()
+        return tuple(
+            name for (name, _), one, other in zip(self._states, now, self._before, strict=True) if one != other
+        )
 
 
-def _is_a(value: object, kind: Any) -> bool:  # noqa: ANN401 - a class
-    return isinstance(value, kind)
+@lru_cache(maxsize=1)
+def _shared(pythons: Any, numpys: Any) -> tuple[tuple[str, _State], ...]:  # noqa: ANN401 - generators, or None
+    """Return the generators of the process, `random`'s and `numpy.random`'s, by name: they hardly ever change."""
+    found: list[tuple[str, _State]] = []
+    if isinstance(pythons, random.Random):
+        found.append(("random", _of_python(pythons)))
+    if numpys is not None:
+        found.append(("numpy.random", _of_bits(numpys, sys.modules["numpy.random"])))
+    return tuple(found)
+
+
+def _of_python(generator: random.Random) -> _State:
+    """Return what tells the state of a generator of Python's: its position, and the number that `gauss` keeps for later."""
+    state = np.asarray(_Words(id(generator) + _PYTHONS, generator)).tobytes
+    return lambda: (state(), getattr(generator, "gauss_next", None))
+
+
+class _Words:
+    """Two words of 32 bits in the memory of a generator, which lives as long as arrays of them."""
+
+    def __init__(self, address: int, generator: object) -> None:
+        self.generator = generator
+        self.__array_interface__ = {"version": 3, "data": (address, True), "shape": (2,), "typestr": "=u4"}
+
+
+def _of_numpy(generator: Any, module: Any) -> _State | None:  # noqa: ANN401 - anything, and `numpy.random`
+    """Return what tells the state of a generator of NumPy's; None for what is none."""
+    if isinstance(generator, module.Generator):
+        return _of_bits(generator.bit_generator, module)
+    return partial(_legacy, generator) if isinstance(generator, module.RandomState) else None
+
+
+def _of_bits(generator: Any, module: Any) -> _State:  # noqa: ANN401 - a source of bits, and `numpy.random`
+    """Return what tells the state of a source of bits: nothing of another library's that has none."""
+    if type(generator) is not module.MT19937:
+        return lambda: _comparable(getattr(generator, "state", None))
+    return np.asarray(_Words(generator.ctypes.state_address + _NUMPYS, generator)).tobytes
+
+
+def _legacy(generator: Any) -> object:  # noqa: ANN401 - a RandomState
+    return _comparable(generator.get_state(legacy=False))
 
 
 def _comparable(state: Any) -> object:  # noqa: ANN401 - numbers, arrays and dicts of them

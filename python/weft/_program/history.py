@@ -51,7 +51,7 @@ class Call:
 class History:
     """The recorded calls of a function, which any threads may record at the same time.
 
-    It has no lock: keys are compared, which runs what their classes say. What others may change meanwhile is copied first.
+    It has no lock, since to compare keys runs code of their classes; what other threads may change meanwhile is copied first.
 
     Parameters
     ----------
@@ -107,8 +107,8 @@ class History:
     def warn_of_draws(self, generators: tuple[str, ...], stacklevel: int) -> None:
         """Warn that a recording has drawn from generators that replays do not draw from; parameters as for `enter`."""
         message = (
-            f"{self._name}: numbers were drawn from {' and '.join(generators)} while it was recorded, and replays draw none: "
-            "what it drew is the same at each call. Draw from weft.random.default_rng(seed), made outside of it, or pass "
+            f"{self._name}: numbers were drawn from {' and '.join(generators)} while it was recorded, by it or by another thread. "
+            "Those that it drew are the same at every call: draw from weft.random.default_rng(seed), made outside of it, or pass "
             "the numbers as an array"
         )
         warnings.warn(message, RecordingWarning, stacklevel=stacklevel)

@@ -203,7 +203,8 @@ def _step(node: TapeNode, sums: _Sums) -> None:
         )
     if not callable(rule):
         raise GradientError(
-            f"the attribute 'gradient' of the op {op.name!r} is {rule!r}, and no function: {_where(node)} has no gradient by it"
+            f"the attribute 'gradient' of the op {op.name!r} is {rule!r}, and no function: set it to a rule, which {_where(node)} "
+            "needs for its gradient"
         )
     grads: list[Any] = list(given)
     if missing and not op.attribute("gradient_takes_none", False):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check_function", "grad", "jvp", "value_and_grad", "vjp"]
 
-_A_VALUE = "a value of which nobody knows how it was computed: return the array, without item(), float() or numpy()"
+_A_VALUE = "a plain value, which does not tell how it was computed: return the array itself, without item(), float() or numpy()"
 
 
 def check_function(usage: str, fn: object) -> None:
@@ -112,7 +112,7 @@ def value_and_grad(
                 )
         places = [number % len(args) for number in numbers]
         if len(set(places)) < len(places):
-            raise GradientError(f"argnums={argnums} names an argument twice: each has one gradient")
+            raise GradientError(f"argnums={argnums} names an argument twice: name each once")
         call = _Call(fn, args, kw, places, has_aux=has_aux)
         found = call.gradients([_scalar(call.result, fn)])
         value = (call.value, call.aux) if has_aux else call.value
@@ -134,8 +134,8 @@ def _scalar(y: Any, fn: Callable[..., Any]) -> Any:  # noqa: ANN401 - what a use
             )
         if y.dtype.kind != "f":
             raise GradientError(
-                f"grad() takes functions that return a real scalar, and this one returned one of dtype {y.dtype}, which "
-                "nothing has a gradient through: compute it in floating-point numbers"
+                f"grad() takes functions that return a real scalar, and this one returned one of dtype {y.dtype}, through "
+                "which no gradient goes: compute it in floating-point numbers"
             )
     else:
         name = getattr(fn, "__name__", "the function")

@@ -117,7 +117,7 @@ class Trace:
             raise TraceError("this trace was started before: make another one with weft.trace()")
         self._engine = engine = get_engine() if self._engine is None else self._engine
         ranges = profiler_ranges()
-        # Nobody could look at the rest of it, nor trace the engine anew.
+        # A trace that is dropped while it records ends: nobody could stop it, and the engine would not be traced again.
         self._dropped = weakref.finalize(self, _forget, engine)
         self._dropped.atexit = False
         try:
