@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft._array import indexing
 
 
 def test_two_elements_are_swapped() -> None:
@@ -98,3 +99,18 @@ def test_an_array_without_axes_has_no_second() -> None:
 @pytest.mark.parametrize("k", [2**62, 2**63, 2**70, -(2**63), -(2**70), 3, -2])
 def test_a_diagonal_outside_of_the_matrix(k: int) -> None:
     assert not weft.eye(2, 3, k=k).numpy().any()
+
+
+def test_what_lies_between_elements_of_lent_memory_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    lent = np.zeros(8)
+    even, odd = weft.asarray(lent[::2], copy=False), lent[1::2]  # of which another array may be made
+    scatter = indexing._scatter
+
+    def slowly(*args: Any) -> None:
+        odd[...] = 7.0  # as an op of that array does it meanwhile
+        scatter(*args)
+
+    monkeypatch.setattr(indexing, "_scatter", slowly)
+    even[weft.asarray([1, 3])] = 5.0
+    even.wait_to_read()
+    assert lent.tolist() == [0.0, 7.0, 5.0, 7.0, 0.0, 7.0, 5.0, 7.0]

@@ -88,7 +88,11 @@ pub fn copy_to_change(engine: &Engine, arrays: &[&Array], places: &[Range<usize>
     }
     let listed = changing(arrays);
     let mut pushing = Pushing::lock();
-    if !are_idle(&mut pushing, &listed) || arrays.last()?.buffer().is_readonly() {
+    let last = arrays.last()?;
+    // What lies between elements in somebody else's memory may be another array's, of which nobody knows here: to bring all
+    // back would undo what is written there meanwhile.
+    let is_apart = last.buffer().is_own() || last.range().len() <= last.bytes();
+    if !is_apart || !are_idle(&mut pushing, &listed) || last.buffer().is_readonly() {
         return None;
     }
     for (array, place) in arrays.iter().zip(places) {
@@ -112,7 +116,7 @@ pub fn put_back(engine: &Engine, arrays: &[&Array], copied: &Copied, changed: &[
     }
     let Ok(start) = last.buffer().start() else { return false };
     // SAFETY: the bytes are inside the buffer, and nobody looks at them while the lock is held; what lies between the elements is
-    // as it was.
+    // as it was, for it is the buffer's own.
     unsafe { start.wrapping_add(last.range().start).copy_from_nonoverlapping(changed.as_ptr(), changed.len()) };
     note_written(&mut pushing, &listed[listed.len() - 1..]);
     true

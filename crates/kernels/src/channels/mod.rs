@@ -213,7 +213,7 @@ impl<T: Real> By<T> {
     /// As for a block: some channels of it.
     #[inline(always)]
     unsafe fn part(&self, arrays: &[*mut u8], channels: Range<usize>) {
-        if self.own.inner > 1 {
+        if self.own.inner != 1 {
             for channel in channels {
                 // SAFETY: the caller's promise.
                 unsafe { self.channel(arrays, channel) };
@@ -259,5 +259,36 @@ impl<T: Real> Blocked for By<T> {
             || unsafe { self.part(arrays, channels) },
         );
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Channels, Channelwise};
+    use weft_array::DType;
+
+    #[test]
+    fn where_there_are_no_data_none_are_touched() {
+        const OTHERS: [f64; 4] = [5.0; 4];
+        for what in [Channelwise::Sum, Channelwise::Normal, Channelwise::Train, Channelwise::Gradient] {
+            for [outer, inner] in [[2, 0], [0, 1], [0, 2]] {
+                let own = Channels { what, outer, channels: 2, inner, eps: 1e-5 };
+                let step = own.step(DType::Float64).expect("a dtype of its");
+                let (inputs, outputs) = own.operands();
+                let is_data: Vec<bool> = inputs.iter().chain(outputs).copied().collect();
+                let mut arrays: Vec<[f64; 4]> = is_data.iter().map(|_| OTHERS).collect();
+                let pointers: Vec<*mut u8> = arrays.iter_mut().map(|array| array.as_mut_ptr().cast()).collect();
+                for block in 0..step.blocks() {
+                    // SAFETY: data have no elements, and vectors one for each of two channels.
+                    unsafe { step.run_block(&pointers, std::ptr::null_mut(), block) }.expect("nothing fails");
+                }
+                for (array, is_data) in arrays.iter().zip(is_data) {
+                    assert_eq!(array[if is_data { 0 } else { 2 }..], OTHERS[if is_data { 0 } else { 2 }..]);
+                }
+                if what == Channelwise::Sum {
+                    assert_eq!(arrays[1][..2], [0.0; 2]);
+                }
+            }
+        }
     }
 }
