@@ -115,6 +115,32 @@ def test_atomics_live_in_sync_alone() -> None:
             assert not re.search(names, code(path)), path
 
 
+#: A function for Python, or a method: how it begins, and how what it takes is written.
+BEGINS = re.compile(r"^(?:    fn |pub\(crate\) fn )(\w+)", re.MULTILINE)
+ASKS = re.compile(r"\bnow\b|\b(?:stand_in|elsewhere|taken|is_plain|entry_of|at)\(")
+#: They ask by what they call, or take only what was just made.
+ASKED_BY_OTHERS = {"fresh_cast", "fresh_reduction", "fresh_unary", "tape_hear_unary", "tape_hear_view"}
+
+
+def doors(path: Path) -> dict[str, str]:
+    """What Python calls with arrays, by name: methods, and functions that are marked so."""
+    text = code(path)
+    found = {}
+    for begin in BEGINS.finditer(text):
+        indent = begin[0].partition("fn ")[0].replace("pub(crate) ", "")
+        whole = text[begin.start() :].partition(f"\n{indent}}}\n")[0]
+        marked = bool(indent) or "#[pyfunction]" in text[: begin.start()].rpartition("}\n")[2]
+        if marked and "NDArray>" in whole.partition("{")[0].partition("->")[0]:
+            found[begin[1]] = whole
+    return found
+
+
+def test_whoever_takes_an_array_from_python_asks_where_it_is() -> None:
+    known = {name: body for path in sources(CRATES / "bindings" / "src") for name, body in doors(path).items()}
+    assert {name for name, body in known.items() if not ASKS.search(body)} == ASKED_BY_OTHERS
+    assert len(known) > 40
+
+
 def test_pools_know_no_variables() -> None:
     for path in sources(ENGINE / "pool"):
         assert not re.search(r"\bcrate::var\b", code(path)), path

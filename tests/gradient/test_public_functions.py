@@ -1,6 +1,7 @@
 """Every public function, given arrays that require a gradient, gives a right one, or says that there is none.
 
-A result of floating-point numbers that the tape does not know would be a gradient of zero that nobody has asked for.
+A result of floating-point numbers that the tape does not know would be a gradient of zero that nobody has asked for. The same
+calls show that a tensor which has moved is seen where it is.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 import weft
+from weft import tensor
 from weft.errors import GradientError
 
 if TYPE_CHECKING:
@@ -211,6 +213,51 @@ def test_a_gradient_or_an_error(name: str) -> None:
 
     step = 1e-6
     assert slope == pytest.approx((loss(step) - loss(-step)) / (2 * step), rel=5e-5, abs=5e-7)
+
+
+def _moved(x: np.ndarray[Any, Any]) -> Array:
+    """Return a tensor that was made elsewhere, of another shape and dtype: whoever looks there sees other values."""
+    found = tensor.zeros((1, 1))
+    found.to_device("cpu:1").to_type("half")
+    found.reset_like(weft.empty_like(x))
+    found[...] = x
+    return found
+
+
+def _each(value: Any, make: Callable[[Any], Any], kind: type = object) -> Any:
+    if isinstance(value, tuple | list):
+        return [_each(part, make, kind) for part in value]
+    return make(value) if isinstance(value, kind) else value
+
+
+def _seen(value: Any) -> Any:
+    if isinstance(value, Array):
+        return (
+            value.tolist() if value.dtype.kind in "?biu" else value.numpy().tobytes(),
+            value.shape,
+            value.dtype,
+            value.device,
+        )
+    return repr(value)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64])
+def test_tensors_are_seen_where_they_are(dtype: Any) -> None:
+    calls = 0
+    for name in _names():
+        if name == "empty_like":
+            continue
+        own = [CALLS[name]] if name in CALLS else []
+        for function, given in [*own, *((_function(name), operands) for operands in TRIED)]:
+            operands = _each(given, lambda x: (10 * x).astype(dtype), np.ndarray)
+            plain, moved = (_each(operands, make, np.ndarray) for make in (weft.asarray, _moved))
+            try:
+                due = _each(function(*plain), _seen)
+            except Exception:  # noqa: BLE001 - it takes others
+                continue
+            assert _each(function(*moved), _seen) == due, (name, given)
+            calls += 1
+    assert calls > 500
 
 
 #: Of NumPy's, over arrays of ours, and functions that change what they are given.

@@ -111,6 +111,46 @@ def test_a_program_follows_a_tensor(by_name: bool) -> None:
     assert len(counts) == 2  # one for each place
 
 
+def test_a_program_knows_a_moved_argument_that_it_refers_to_itself() -> None:
+    x = tensor.from_numpy(A)
+    x.to_device(THERE)
+    program = weft.program(lambda y: y + x * 10)
+    np.testing.assert_array_equal(program(x).numpy(), 11 * A)
+    np.testing.assert_array_equal(program(weft.asarray(A, device=THERE)).numpy(), 11 * A)
+    np.testing.assert_array_equal(program(weft.zeros(A.shape, np.float32, device=THERE)).numpy(), 10 * A)
+
+
+def test_a_program_asks_again_for_what_a_tensor_is() -> None:
+    x, y, counts = tensor.from_numpy(A), weft.ones((2,)), []
+
+    def of_its_facts(y: weft.NDArray) -> weft.NDArray:
+        counts.append(1)
+        return y * x.shape[0] + x.dtype.itemsize + (100 if x.device == THERE else 0)
+
+    program = weft.program(of_its_facts)
+    assert program(y).tolist() == [6, 6]
+    x.reset_like(weft.zeros((5,), np.float64))
+    assert program(y).tolist() == [13, 13]
+    x.to_device(THERE)
+    assert program(y).tolist() == [113, 113]
+    x.to_host()
+    assert program(y).tolist() == [13, 13]
+    assert len(counts) == 3  # one for each
+
+
+def test_an_operator_follows_a_tensor() -> None:
+    x, engine = tensor.from_numpy(A), weft.get_engine()
+    add = engine.new_operator(lambda: np.add(np.asarray(x), 1, out=np.asarray(x)), mutate_vars=[x])
+    add.push()
+    x.wait_to_read()
+    x.to_device(THERE)
+    add.push()
+    np.testing.assert_array_equal(x.numpy(), A + 2)
+    x.to_host()
+    add.push()
+    np.testing.assert_array_equal(x.numpy(), A + 3)
+
+
 def test_a_parameter_that_moves_stays_one() -> None:
     w = tensor.Tensor(data=A, stores_grad=True)
     before = (w * w).sum()

@@ -2,7 +2,6 @@
 
 use crate::array::NDArray;
 use crate::errors;
-use crate::tape::moves::taken;
 use crate::variable::Variable;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
@@ -10,7 +9,7 @@ use smallvec::SmallVec;
 use weft_array::Access;
 use weft_engine::{AccessKind, Accesses, Engine};
 
-/// Variables and arrays of a push, held so that nobody can drop them meanwhile.
+/// Variables and arrays of a push, held so that nobody can drop them meanwhile. Arrays are held as they were given: who pushes asks.
 #[derive(Default)]
 pub(crate) struct Held<'py> {
     pub(crate) variables: SmallVec<[(Bound<'py, Variable>, AccessKind); 6]>,
@@ -18,6 +17,16 @@ pub(crate) struct Held<'py> {
 }
 
 impl<'py> Held<'py> {
+    /// Holds instead of each array the handle that stands for it.
+    #[inline]
+    pub(crate) fn ask(&mut self) {
+        for (array, _) in &mut self.arrays {
+            if let Some(now) = array.get().stand_in(array.py()) {
+                *array = now;
+            }
+        }
+    }
+
     #[inline]
     fn add(&mut self, item: Bound<'py, PyAny>, kind: AccessKind, argument: &str) -> PyResult<()> {
         match item.cast_into::<Variable>() {
@@ -33,7 +42,7 @@ impl<'py> Held<'py> {
             AccessKind::Overwrite => Access::Overwrite,
             _ => Access::Mutate,
         };
-        let array = taken(item).map_err(|error| {
+        let array = item.cast_into::<NDArray>().map_err(|error| {
             let item = error.into_inner();
             let found = item.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
             let message = format!(

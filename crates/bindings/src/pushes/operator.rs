@@ -1,13 +1,15 @@
 //! `weft.Operator`.
 
+use super::accesses::Held;
 use super::granting;
 use super::request::submit;
+use crate::array::NDArray;
 use crate::callable::Callable;
 use crate::engine::Engine;
 use crate::errors;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use weft_array::{Access, Array};
+use weft_array::Access;
 use weft_engine::{AccessKind, PushOptions, Variable};
 
 /// An op to be pushed again and again: its accesses were checked once.
@@ -18,7 +20,8 @@ pub(crate) struct Operator {
     pub(crate) engine: Py<Engine>,
     pub(crate) callable: Callable,
     pub(crate) variables: Vec<(Variable, AccessKind)>,
-    pub(crate) arrays: Vec<(Array, Access)>,
+    /// As they were given: a tensor may have moved by the next push.
+    pub(crate) arrays: Vec<(Py<NDArray>, Access)>,
     pub(crate) priority: i32,
     pub(crate) name: Option<String>,
     pub(crate) device: weft_engine::Device,
@@ -46,8 +49,11 @@ impl Operator {
         if !self.arrays.is_empty() {
             let variables: Vec<_> = self.variables.iter().map(|(variable, kind)| (variable, *kind)).collect();
             let callable = self.callable.clone_ref(py);
-            let arrays: Vec<_> = self.arrays.iter().map(|(array, access)| (array, *access)).collect();
-            let arrays = (&*arrays, self.arrays.clone());
+            let arrays = self.arrays.iter().map(|(array, access)| (array.bind(py).clone(), *access)).collect();
+            let mut held = Held { arrays, ..Held::default() };
+            held.ask();
+            let arrays: Vec<_> = held.arrays.iter().map(|(array, access)| (&array.get().inner, *access)).collect();
+            let arrays = (&*arrays, granting::arrays_of(&held.arrays));
             return granting::push(py, engine, callable, arrays, &variables, options, !self.placed);
         }
         let mut accesses = weft_engine::Accesses::new(&engine.inner);
@@ -60,6 +66,7 @@ impl Operator {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.engine)?;
+        self.arrays.iter().try_for_each(|(array, _)| visit.call(array))?;
         self.callable.traverse(&visit)
     }
 

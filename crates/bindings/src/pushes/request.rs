@@ -47,7 +47,8 @@ impl<'a, 'py> Request<'a, 'py> {
 
     #[inline]
     pub(crate) fn push<P: Traced>(self, py: Python<'py>, engine: &Engine, payload: P) -> PyResult<()> {
-        let held = self.held()?;
+        let mut held = self.held()?;
+        held.ask();
         if !held.arrays.is_empty() {
             return granting::push_held(py, engine, payload, &held, self.options, !self.placed);
         }
@@ -69,7 +70,7 @@ impl<'a, 'py> Request<'a, 'py> {
             engine: engine.clone().unbind(),
             callable,
             variables: held.variables.iter().map(|(variable, kind)| (variable.get().inner.clone(), *kind)).collect(),
-            arrays: granting::arrays_of(&held.arrays),
+            arrays: held.arrays.into_iter().map(|(array, access)| (array.unbind(), access)).collect(),
             priority: options.priority,
             name: options.name.map(ToOwned::to_owned),
             device: options.device,

@@ -5,6 +5,7 @@ use crate::tape::handle;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyTuple};
+use weft_array::{DType, Layout};
 
 /// Where a name is looked up.
 enum Root {
@@ -34,8 +35,16 @@ pub(super) struct Guard {
     root: Root,
     path: Vec<Py<PyString>>,
     expected: Expected,
-    /// Of an array: whether the tape knew it.
+    seen: Seen,
+}
+
+/// What is taken for granted of an object that stays the same, if it is an array.
+#[derive(Default)]
+struct Seen {
+    /// Whether the tape knew it.
     standing: u64,
+    /// What a tensor, which may move, showed: a function may ask for its shape and never for its values.
+    shown: Option<(Layout, DType, u16)>,
 }
 
 impl Guard {
@@ -62,12 +71,12 @@ impl Guard {
             "equal" => Expected::Equal(what.unbind()),
             _ => Expected::Unbound,
         };
-        let standing = match &expected {
-            Expected::Same(what) => standing(what.bind(written.py()))?,
-            Expected::Alive(reference) => standing(&reference.bind(written.py()).call0()?)?,
-            Expected::Equal(_) | Expected::Unbound => 0,
+        let seen = match &expected {
+            Expected::Same(what) => Seen::of(what.bind(written.py()))?,
+            Expected::Alive(reference) => Seen::of(&reference.bind(written.py()).call0()?)?,
+            Expected::Equal(_) | Expected::Unbound => Seen::default(),
         };
-        Ok(Self { root, path, expected, standing })
+        Ok(Self { root, path, expected, seen })
     }
 
     /// Whether the name is bound to what it was bound to.
@@ -77,9 +86,9 @@ impl Guard {
         match (&self.expected, found) {
             (Expected::Unbound, found) => Ok(found.is_none()),
             (_, None) => Ok(false),
-            (Expected::Same(expected), Some(found)) => Ok(found.is(expected) && standing(&found)? == self.standing),
+            (Expected::Same(expected), Some(found)) => Ok(found.is(expected) && self.seen.holds(&found)?),
             (Expected::Alive(reference), Some(found)) => {
-                Ok(reference.bind(py).call0()?.is(&found) && standing(&found)? == self.standing)
+                Ok(reference.bind(py).call0()?.is(&found) && self.seen.holds(&found)?)
             }
             (Expected::Equal(expected), Some(found)) => is_equal(expected.bind(py), &found),
         }
@@ -111,10 +120,27 @@ impl Guard {
     }
 }
 
-/// Whether the tape knows an array; 0 for all else.
-#[inline]
-fn standing(found: &Bound<'_, PyAny>) -> PyResult<u64> {
-    found.cast::<NDArray>().map_or(Ok(0), |array| handle::standing(array.py(), array.get()))
+impl Seen {
+    fn of(found: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let Ok(array) = found.cast::<NDArray>() else { return Ok(Self::default()) };
+        let (py, own) = (array.py(), array.get());
+        let look = |own: &NDArray| (own.inner.layout().clone(), own.inner.dtype(), own.inner.device());
+        let shown = (!array.is_exact_instance_of::<NDArray>()).then(|| own.at(py, look));
+        Ok(Self { standing: handle::standing(py, own)?, shown })
+    }
+
+    /// Whether the same object is as it was.
+    #[inline]
+    fn holds(&self, found: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let Ok(array) = found.cast::<NDArray>() else { return Ok(true) };
+        let (py, own) = (array.py(), array.get());
+        let is_shown = |(layout, dtype, device): &(Layout, DType, u16)| {
+            own.at(py, |own| {
+                own.inner.layout() == layout && own.inner.dtype() == *dtype && own.inner.device() == *device
+            })
+        };
+        Ok(handle::standing(py, own)? == self.standing && self.shown.as_ref().is_none_or(is_shown))
+    }
 }
 
 fn is_equal(expected: &Bound<'_, PyAny>, found: &Bound<'_, PyAny>) -> PyResult<bool> {

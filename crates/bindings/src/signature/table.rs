@@ -8,6 +8,7 @@ use super::surroundings::surroundings;
 use crate::array::NDArray;
 use crate::program::Compiled;
 use crate::tape::marks::Standings;
+use crate::tape::moves::now;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -157,6 +158,7 @@ impl Signatures {
         if let Some(earlier) = self.find(py, &key)? {
             return Ok(earlier.program.clone_ref(py));
         }
+        let states: Vec<_> = states.iter().map(now).collect();
         let entry = Arc::new(Entry {
             key: key.keep(),
             shared: Shared::new(&states, &key),
