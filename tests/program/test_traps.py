@@ -162,6 +162,34 @@ def test_attribute_paths_that_are_bound_anew_are_noticed() -> None:
     assert "self.rate was 0.5, and is 1.0" in net.step.why()
 
 
+class Written:
+    """Reads an attribute of `self` by instructions that newer Pythons alone have."""
+
+    def __init__(self) -> None:
+        self.rate = 2.0
+
+    @weft.program
+    def each(self, *xs: Any) -> Any:
+        return weft.concat([self.rate * x for x in xs])
+
+    @weft.program
+    def in_a_class(self, x: Any) -> Any:
+        class Body:
+            y = x * self.rate
+
+        return Body.y
+
+
+@pytest.mark.parametrize("name", ["each", "in_a_class"])
+def test_attributes_are_noticed_wherever_they_are_read(name: str) -> None:
+    owner = Written()
+    step = getattr(owner, name)
+    assert [step(ones()).tolist() for _ in range(2)] == [[2.0] * 3] * 2
+    owner.rate = 3.0
+    assert step(ones()).tolist() == [3.0] * 3
+    assert "self.rate was 2.0, and is 3.0" in step.why()
+
+
 class Scaled:
     scale = 1.0
 

@@ -6,11 +6,10 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from weft._array.callables import cast
-from weft._core import Loop, copy_elements, push_compute
+from weft._core import Loop, NDArray, bare, copy_elements, push_compute
 
 if TYPE_CHECKING:
     from weft._array.rules import DType
-    from weft._core import NDArray
 
 __all__ = ["cast_loop", "choose_loop", "copy_cast"]
 
@@ -29,6 +28,8 @@ def choose_loop(dtype: DType) -> Loop:
 
 def copy_cast(target: NDArray, x: NDArray) -> None:
     """Push the copy of `x` into `target`, to whose shape it broadcasts, casting without a check."""
+    if x.__class__ is not NDArray:
+        x = bare(x)  # another thread may move a tensor meanwhile
     if x.dtype == target.dtype:
         copy_elements(target, x)
     elif target._elsewhere or x._elsewhere:

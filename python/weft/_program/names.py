@@ -312,9 +312,9 @@ def _begun(instruction: dis.Instruction) -> _Read | None:
     name, argument = instruction.opname, instruction.argval
     if name == "LOAD_GLOBAL":
         return _Read("global", str(argument), ())
-    if name in {"LOAD_DEREF", "LOAD_CLASSDEREF"}:
+    if name in {"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"}:
         return _Read("cell", str(argument), ())
-    if name.startswith("LOAD_FAST"):
-        last = argument if isinstance(argument, str) else argument[-1]  # there may be two in one instruction
+    if "LOAD_FAST" in name:  # since Python 3.13 perhaps after another load, or a store, in one instruction
+        last = argument if isinstance(argument, str) else argument[-1]
         return _Read("local", str(last), ())
     return None

@@ -123,8 +123,8 @@ fn report(py: Python<'_>, error: PyErr) {
         }
         return;
     }
-    // The interpreter's own report leaves notes out before 3.13.
-    if py.version_info() < (3, 13) {
+    // The interpreter's own report leaves notes out before 3.15.
+    if py.version_info() < (3, 15) {
         let notes = error.value(py).getattr("__notes__").and_then(|notes| notes.extract::<Vec<String>>());
         for note in notes.unwrap_or_default() {
             if let Some(op) = note.strip_prefix("weft: ") {

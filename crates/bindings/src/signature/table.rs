@@ -181,7 +181,8 @@ impl Signatures {
     /// The programs, the one used longest ago first.
     fn _programs(&self, py: Python<'_>) -> Vec<Py<PyAny>> {
         let mut entries: Vec<_> = self.table().entries.values().flatten().cloned().collect();
-        entries.sort_by_key(|entry| entry.used.lock().unwrap_or_else(PoisonError::into_inner).last);
+        // Once each: without a GIL others go on with their calls.
+        entries.sort_by_cached_key(|entry| entry.used.lock().unwrap_or_else(PoisonError::into_inner).last);
         entries.iter().map(|entry| entry.program.clone_ref(py)).collect()
     }
 
