@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import pickle
@@ -330,8 +331,31 @@ def test_states_follow_and_files_hold_what_is_there(tmp_path: Path) -> None:
         np.testing.assert_array_equal(each.numpy(), due[name])
 
 
+@pytest.mark.parametrize("there", [THERE, weft.cpu(0)], ids=["from_home", "from_elsewhere"])
+def test_a_running_op_sees_a_tensor_where_it_was_pushed(there: weft.Device) -> None:
+    x, opened, seen = tensor.from_numpy(A), threading.Event(), []
+    if there == weft.cpu(0):
+        x.to_device(THERE)
+
+    def look() -> None:
+        assert opened.wait(60)
+        seen.append(np.asarray(x).copy())
+
+    def change() -> None:
+        np.asarray(x)[...] = 5.0
+
+    engine = weft.get_engine()
+    engine.push(look, (x,))
+    engine.push(change, (), (x,))
+    x.to_device(there)
+    x += 1.0
+    opened.set()
+    np.testing.assert_array_equal(x.numpy(), np.full_like(A, 6.0))
+    np.testing.assert_array_equal(seen, [A])
+
+
 def test_threads_see_a_tensor_before_a_move_or_after_it() -> None:
-    """What is computed is right for one place, though the tensor moves meanwhile: another device, dtype, shape."""
+    """What is computed is right for one place, though the tensor moves meanwhile; or the call is refused, as it met both."""
     values = np.arange(24, dtype=np.float32)
     x, w = tensor.from_numpy(values), tensor.Tensor(data=values, stores_grad=True)
     here, program = x[...], weft.program(lambda: x * 2.0)
@@ -350,12 +374,16 @@ def test_threads_see_a_tensor_before_a_move_or_after_it() -> None:
         np.testing.assert_array_equal(program().numpy(), 2 * values)
         assert (x[3:7].tolist(), here.sum().item()) == ([3, 4, 5, 6], values.sum())
 
+    def compute_or_be_refused() -> None:
+        with contextlib.suppress(TypeError):  # which wrong values are not
+            compute()
+
     def until_done(act: Callable[[], None]) -> None:
         while not done.is_set():
             act()
 
     with ThreadPoolExecutor(3) as pool:
-        runs = [pool.submit(until_done, act) for act in (move, compute, compute)]
+        runs = [pool.submit(until_done, act) for act in (move, compute_or_be_refused, compute_or_be_refused)]
         wait(runs, SECONDS, FIRST_EXCEPTION)
         done.set()
         for run in runs:

@@ -3,7 +3,8 @@
 A handle on an array stays on its memory. Once the values of a tensor are in other memory, another handle takes its place; the
 memory that it leaves is kept by the core, and is used again when it comes back. Ops that were pushed before have the memory of
 then, and so have views. Programs know memory and not handles: those that were recorded on memory that a tensor has left are
-recorded anew. Calls of other threads find the tensor before the move or after it; what they write to it during the move is lost.
+recorded anew. Calls of other threads find the tensor before the move or after it, or are refused with a TypeError if it moves in
+the middle of one; what they write to it during the move is lost.
 """
 
 from __future__ import annotations

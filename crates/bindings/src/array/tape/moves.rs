@@ -3,8 +3,10 @@
 //! A handle is on one array for as long as it lives: its *home*. What is moved gets another handle to stand for it, a plain one that
 //! itself never moves, and everything that Python hands to the core is asked for its stand-in **once, at the door** (`now`): after
 //! that the call works on one handle, whose layout, dtype and memory cannot change under it. So a call sees a tensor either before a
-//! move or after it, never half of each, though another thread moves it meanwhile; a door that forgot to ask would see old values, and
-//! no wrong memory. Who has asked holds a reference to the stand-in; ops hold memory, as ever. A tensor keeps its home for
+//! move or after it, never half of each. What goes through several doors, as a function that looks at the dtype and then pushes a
+//! loop of that dtype, is refused if another thread moves the tensor between two of them; a door that forgot to ask would see old
+//! values, and no wrong memory. A running op sees a tensor where it was when the op was pushed: it has been granted that memory and
+//! no other. Who has asked holds a reference to the stand-in; ops hold memory, as ever. A tensor keeps its home for
 //! life, and the last `KEPT` handles that stood for it: one that comes back finds its memory, and programs that were recorded
 //! there. What is left of older ones goes with their last user. Memory that a tensor has left is marked, so that programs that refer
 //! to it are recorded anew; the mark goes when the tensor is back. Instances of subclasses alone are moved (`NDArray._become`).
@@ -15,7 +17,7 @@ use crate::array::NDArray;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use weft_array::Array;
+use weft_array::{Array, granted};
 
 /// Handles that a tensor keeps beside its home.
 const KEPT: usize = 8;
@@ -39,8 +41,13 @@ impl Moves {
     }
 
     #[cold]
-    fn stand_in<'py>(&self, py: Python<'py>) -> Option<Bound<'py, NDArray>> {
-        self.places().now.as_ref().map(|now| now.bind(py).clone())
+    fn stand_in<'py>(&self, py: Python<'py>, home: &Array) -> Option<Bound<'py, NDArray>> {
+        let places = self.places();
+        let of_running_op = places.kept.iter().find(|kept| granted(&kept.get().inner).is_some());
+        if of_running_op.is_none() && granted(home).is_some() {
+            return None;
+        }
+        of_running_op.or(places.now.as_ref()).map(|now| now.bind(py).clone())
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -60,7 +67,7 @@ impl NDArray {
     /// The handle that stands for this one, if it is not at home.
     #[inline]
     pub(crate) fn stand_in<'py>(&self, py: Python<'py>) -> Option<Bound<'py, Self>> {
-        self.tape.moves()?.stand_in(py)
+        self.tape.moves()?.stand_in(py, &self.inner)
     }
 
     /// Calls `look` with this handle or the one that stands for it.
