@@ -103,12 +103,12 @@ def test_an_engine_has_threads_of_its_own_for_blas(make_engine: MakeEngine, monk
         return inverse(x)
 
     monkeypatch.setattr(np.linalg, "inv", watched)
-    x = matrix((4, 4), "float64")
+    x = matrix((20, 20), "float64")  # a smaller one is inverted by the thread that asks for it
     with threadpool_limits(2, user_api="blas"):
         before = threads()
         many = [weft.linalg.inv(weft.asarray(x, engine=engine)) for _ in range(20)]
         for each in many:
-            np.testing.assert_allclose(each.numpy() @ x, np.eye(4), atol=1e-9)
+            np.testing.assert_allclose(each.numpy() @ x, np.eye(20), atol=1e-9)
         engine.wait_for_all(timeout=30)
         assert threads() == before
         assert all(set(each) == {1} for each in seen)
@@ -118,7 +118,7 @@ def test_an_engine_has_threads_of_its_own_for_blas(make_engine: MakeEngine, monk
         with pytest.raises(np.linalg.LinAlgError):
             weft.linalg.inv(weft.zeros((2, 2), engine=engine)).wait_to_read()
         assert threads() == before
-    assert weft.linalg.lstsq(weft.asarray(x, engine=engine), weft.ones(4, engine=engine))[2] == 4
+    assert weft.linalg.lstsq(weft.asarray(x, engine=engine), weft.ones(20, engine=engine))[2] == 20
 
 
 def test_engines_with_different_numbers_take_turns(make_engine: MakeEngine, monkeypatch: pytest.MonkeyPatch) -> None:
