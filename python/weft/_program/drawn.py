@@ -18,18 +18,16 @@ __all__ = ["Generators"]
 
 _State: TypeAlias = "Callable[[], object]"
 
-#: Where Python's Mersenne Twister has its position, which changes at each draw, and then its 624 words, which change when all have
-#: been drawn: behind the head of all objects. The position and the word beside it are compared.
-_PYTHONS = object.__basicsize__
-#: Where NumPy's has its last word, and then its position.
-_NUMPYS = 4 * 623
+#: Where NumPy's Mersenne Twister has the last of its 624 words, which change when all have been drawn, and then its position, which
+#: changes at each draw.
+_LAST_WORD = 4 * 623
 
 
 class Generators:
     """The generators that a process shares, and those that a function refers to, as they are now.
 
-    Every recording asks for the shared ones, so a little of their memory is looked at: to make the states that Python and NumPy
-    return, of 625 numbers, takes as long as a small recording.
+    Every recording asks for the shared ones, so of NumPy's, whose state takes as long to make as a small recording, two words are
+    looked at.
 
     Parameters
     ----------
@@ -78,13 +76,19 @@ def _shared(pythons: Any, numpys: Any) -> tuple[tuple[str, _State], ...]:  # noq
 
 
 def _of_python(generator: random.Random) -> _State:
-    """Return what tells the state of a generator of Python's: its position, and the number that `gauss` keeps for later."""
-    state = np.asarray(_Words(id(generator) + _PYTHONS, generator)).tobytes
-    return lambda: (state(), getattr(generator, "gauss_next", None))
+    """Return what tells the state of a generator of Python's: nothing of one that has none, as the system's."""
+
+    def state() -> object:
+        try:
+            return generator.getstate()
+        except NotImplementedError:
+            return None
+
+    return state
 
 
 class _Words:
-    """Two words of 32 bits in the memory of a generator, which lives as long as arrays of them."""
+    """Two words of 32 bits in the state of a generator of NumPy's, which lives as long as arrays of them."""
 
     def __init__(self, address: int, generator: object) -> None:
         self.generator = generator
@@ -102,7 +106,7 @@ def _of_bits(generator: Any, module: Any) -> _State:  # noqa: ANN401 - a source 
     """Return what tells the state of a source of bits: nothing of another library's that has none."""
     if type(generator) is not module.MT19937:
         return lambda: _comparable(getattr(generator, "state", None))
-    return np.asarray(_Words(generator.ctypes.state_address + _NUMPYS, generator)).tobytes
+    return np.asarray(_Words(generator.ctypes.state_address + _LAST_WORD, generator)).tobytes
 
 
 def _legacy(generator: Any) -> object:  # noqa: ANN401 - a RandomState

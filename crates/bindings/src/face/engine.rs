@@ -28,6 +28,17 @@ use weft_engine::{NativeFunction, OnLimit, PushOptions};
 /// The bytes at the beginning of a process's addresses that are never mapped.
 const FIRST_PAGE: usize = 4096;
 
+/// What pushes take beside their accesses.
+fn options(priority: Priority, name: Option<Name<'_>>, always_run: AlwaysRun, nbytes: Bytes) -> PushOptions<'_> {
+    PushOptions {
+        priority: priority.0,
+        name: name.map(|name| name.0),
+        always_run: always_run.0,
+        bytes: nbytes.0,
+        ..PushOptions::default()
+    }
+}
+
 #[pymethods]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)] // Python's signatures
 impl Engine {
@@ -227,14 +238,7 @@ impl Engine {
         nbytes: Bytes,
     ) -> PyResult<()> {
         arguments::check_callable("exec_func", exec_func)?;
-        let name = name.map(|name| name.0);
-        let options = PushOptions {
-            priority: priority.0,
-            name,
-            always_run: always_run.0,
-            bytes: nbytes.0,
-            ..PushOptions::default()
-        };
+        let options = options(priority, name, always_run, nbytes);
         let common = Request::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
         common.push(py, self, Callable::new(exec_func))
     }
@@ -268,14 +272,7 @@ impl Engine {
         nbytes: Bytes,
     ) -> PyResult<()> {
         arguments::check_callable("exec_func", exec_func)?;
-        let name = name.map(|name| name.0);
-        let options = PushOptions {
-            priority: priority.0,
-            name,
-            always_run: always_run.0,
-            bytes: nbytes.0,
-            ..PushOptions::default()
-        };
+        let options = options(priority, name, always_run, nbytes);
         let common = Request::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
         common.push(py, self, AsyncCallable(Callable::new(exec_func)))
     }
@@ -332,14 +329,7 @@ impl Engine {
             let function = std::mem::transmute::<usize, unsafe extern "C" fn(*mut c_void) -> i32>(address);
             NativeFunction::new(function, std::ptr::with_exposed_provenance_mut(data))
         };
-        let name = name.map(|name| name.0);
-        let options = PushOptions {
-            priority: priority.0,
-            name,
-            always_run: always_run.0,
-            bytes: nbytes.0,
-            ..PushOptions::default()
-        };
+        let options = options(priority, name, always_run, nbytes);
         let common = Request::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
         let native = Native::new(py, function);
         match keep_alive {
@@ -377,8 +367,7 @@ impl Engine {
         always_run: AlwaysRun,
     ) -> PyResult<Operator> {
         arguments::check_callable("exec_func", exec_func)?;
-        let name = name.map(|name| name.0);
-        let options = PushOptions { priority: priority.0, name, always_run: always_run.0, ..PushOptions::default() };
+        let options = options(priority, name, always_run, Bytes(0));
         let common = Request::new(read_vars, mutate_vars, overwrite_vars, device, options)?;
         common.operator(slf, Callable::new(exec_func))
     }

@@ -560,8 +560,8 @@ impl NDArray {
             return Err(errors::argument_type(py, "an NDArray stays where it is: tensors alone move"));
         }
         if recording::is_open() && now(slf).get().inner.buffer().recording().is_none() {
-            let message = "a recording knows a tensor that was made before it where it is: move it, or change its dtype or its \
-                           shape, before";
+            let message = "a program does not move a tensor that was made before it: move the tensor, or change its dtype \
+                           or its shape, before the call";
             return Err(errors::capture(py, message));
         }
         if !slf.get().owner().get().inner.is_same(&other.get().owner().get().inner) {
