@@ -60,8 +60,8 @@ impl Context {
             return Err(CudaError::Unavailable { reason });
         }
         let handle = driver.retain_context(index).map_err(refused)?;
-        // SAFETY: the context is current, and the device there.
-        let pool = Entered::new(&**driver, handle)
+        // SAFETY: the context was retained above; inside of it the device is there.
+        let pool = unsafe { Entered::new(&**driver, handle) }
             .and_then(|_entered| unsafe { driver.create_pool(index, properties.memory / KEPT) })
             .map_err(|error| {
                 // SAFETY: retained above, and nothing came of it.
@@ -114,7 +114,8 @@ impl Context {
         if self.runtime.is_abandoned() {
             return Err(CudaError::Forked);
         }
-        Entered::new(self.driver(), self.handle).map_err(|error| self.refused("entering the context", error))
+        // SAFETY: it is retained as long as `self` lives.
+        unsafe { Entered::new(self.driver(), self.handle) }.map_err(|error| self.refused("entering the context", error))
     }
 
     /// What to answer when the driver refuses a call.
@@ -219,12 +220,14 @@ impl Context {
 }
 
 impl<'c> Entered<'c> {
+    /// # Safety
+    ///
     /// The context is retained as long as this lives.
     #[inline]
-    fn new(driver: &'c dyn Driver, handle: ContextHandle) -> Result<Self, DriverError> {
+    unsafe fn new(driver: &'c dyn Driver, handle: ContextHandle) -> Result<Self, DriverError> {
         let before = driver.current_context()?;
         if before != Some(handle) {
-            // SAFETY: it is retained, as the caller says.
+            // SAFETY: the caller's promise.
             unsafe { driver.set_current_context(handle) }?;
         }
         let mode = relax(driver);
