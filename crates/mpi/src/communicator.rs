@@ -273,7 +273,11 @@ impl Communicator {
             match done {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
-                Err(error) => return Err(Halt::failed(format!("{}: {error}", call.job.describe()))),
+                Err(error) => {
+                    // Nobody knows what has become of the request.
+                    let reason = format!("{}: {error}", call.job.describe());
+                    return Err(Halt::Failed(Stopped { reason, abandoned: true }));
+                }
             }
             if (call.away)(call.flight.pace.is_long()) {
                 return Err(Halt::Away);

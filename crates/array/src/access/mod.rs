@@ -43,9 +43,10 @@ mod presence;
 mod split;
 mod standing;
 mod telling;
+mod uses;
 
 pub use array::Array;
-pub(crate) use enter::enqueue;
+pub(crate) use enter::{check_open, enqueue, unwrite};
 pub use granted::{granted, granting};
 pub(crate) use granted::{refuse, refuse_bytes};
 pub(crate) use ports::{Bound, enter_touched};
