@@ -132,3 +132,26 @@ def test_a_name_that_is_none() -> None:
     with pytest.raises(ArgumentTypeError, match="donate holds names"):
         weft.program(lambda w: w + 1, donate=[1])  # type: ignore[list-item]
     assert weft.program(lambda w: w + 1, donate=())(weft.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_what_is_in_use_while_it_is_donated_stays_or_goes_whole(make_engine: MakeEngine) -> None:
+    engine = make_engine(2)
+    g = weft.ones((64, 64), engine=engine)
+    step = pushed(lambda w, g: w + g, donate="w")
+    step(weft.ones((64, 64), engine=engine) * 1.0, g).wait_to_read()
+    for turn in range(300):
+        w = weft.ones((64, 64), engine=engine) * 1.0
+        w.wait_to_read()
+        read = w @ g  # holds it for about as long as the call takes to be pushed
+        for _ in range(turn % 8):
+            address(g)
+        result = step(w, g)
+        try:
+            own = w + 0.0
+        except VariableDeletedError:
+            continue
+        w += 1.0
+        assert own.tolist()[0][0] == 1.0
+        assert result.tolist()[0][0] == 2.0
+        assert address(result) != address(w), "two arrays share memory, and neither knows"
+        assert read.shape == w.shape
