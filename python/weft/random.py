@@ -21,9 +21,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 import numpy as np
 
-from weft._array.devices import place
-from weft._array.dispatch import call
-from weft._array.draws import (
+from weft._call.devices import place
+from weft._call.dispatch import call
+from weft._core import Engine, NDArray, copy_elements, recording, wrap
+from weft._engine.default import get_engine
+from weft._engine.labels import cpu
+from weft._ops.draws import (
     Parameter,
     Size,
     distribution,
@@ -34,11 +37,8 @@ from weft._array.draws import (
     snapshot,
     unpack,
 )
-from weft._array.sampling import BYTES, CHOICE, PERMUTATION, PERMUTED, SHUFFLE, check_choice
-from weft._array.shapes import axis_index
-from weft._core import Engine, NDArray, copy_elements, recording, wrap
-from weft._default import get_engine
-from weft._device import cpu
+from weft._ops.sampling import BYTES, CHOICE, PERMUTATION, PERMUTED, SHUFFLE, check_choice
+from weft._registry.shapes import axis_index
 from weft.errors import ArgumentTypeError, ArgumentValueError, CaptureError
 
 if TYPE_CHECKING:

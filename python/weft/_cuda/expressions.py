@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from weft._cuda.complex_numbers import EXPRESSIONS as COMPLEX
 
 if TYPE_CHECKING:
-    from weft._array.rules import DType
+    from weft._registry.avals import DType
 
 __all__ = ["HEADER", "expression"]
 

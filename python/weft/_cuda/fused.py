@@ -13,7 +13,7 @@ from weft._cuda.nvrtc import build as compiled
 from weft._cuda.sources import OPTIONS, Elementwise, header, in_memory
 
 if TYPE_CHECKING:
-    from weft._array.rules import DType
+    from weft._registry.avals import DType
 
 __all__ = ["build", "source"]
 

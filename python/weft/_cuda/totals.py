@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._array.shapes import axis_tuple
 from weft._core import RawKernel, _overwrite as overwrite, _read as read, beside
 from weft._cuda.kernels import RawModule
 from weft._cuda.sources import OPTIONS, header, in_memory
+from weft._registry.shapes import axis_tuple
 
 if TYPE_CHECKING:
-    from weft._array.rules import DType
-    from weft._array.shapes import Shape
     from weft._core import NDArray
+    from weft._registry.avals import DType
+    from weft._registry.shapes import Shape
 
 __all__ = ["FUNCTIONS", "push", "source"]
 

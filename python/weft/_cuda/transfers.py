@@ -5,7 +5,7 @@ Only contiguous elements travel. What is not contiguous is brought together wher
 
 from __future__ import annotations
 
-from weft._array.operands import share
+from weft._call.operands import share
 from weft._core import NDArray, beside, copy_elements as _copy_elements, cuda_copy
 from weft._cuda.elementwise import casting, copying
 

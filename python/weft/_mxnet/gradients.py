@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from weft._array.creation import zeros_like
-from weft._mxnet.known import as_pair
+from weft._mxnet.partial_shapes import as_pair
+from weft._ops.creation import zeros_like
 from weft._tape.transforms import vjp
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from weft.errors import GraphError, ShapeError
 
 if TYPE_CHECKING:
-    from weft._mxnet.known import Shapes
+    from weft._mxnet.partial_shapes import Shapes
 
 __all__ = ["convolution", "deconvolution", "deconvolution_padding", "pooled", "pooling", "spread"]
 

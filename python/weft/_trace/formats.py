@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from weft._trace.extra import need
+from weft._trace.optional import need
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ def profiler_ranges() -> Wrap | None:
 class _Ranged:
     """A callable that runs within a range."""
 
-    def __init__(self, function: Callable[..., object], name: str, domain: Any, attributes: Any) -> None:  # noqa: ANN401 - nvtx's
+    def __init__(self, function: Callable[..., object], name: str, domain: Any, attributes: Any) -> None:
         self.__qualname__ = name  # what notes on errors call it
         self._function, self._domain, self._attributes = function, domain, attributes
 

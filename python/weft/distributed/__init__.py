@@ -17,7 +17,7 @@ from weft.distributed._registry import find as find
 __all__ = ["Communicator", "find"]
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401 - a module
+def __getattr__(name: str) -> Any:
     """Return `weft.distributed.dask`, which imports Dask, when it is asked for."""
     if name == "dask":
         return importlib.import_module("weft.distributed.dask")

@@ -30,7 +30,7 @@ impl<'py> FromPyObject<'_, 'py> for Taken<'py> {
 fn classes(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
     static CLASSES: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let classes = CLASSES.get_or_try_init(py, || -> PyResult<_> {
-        Ok(py.import("weft._array.operators")?.getattr("TAKEN")?.unbind())
+        Ok(py.import("weft._handle.operators")?.getattr("TAKEN")?.unbind())
     })?;
     Ok(classes.bind(py))
 }

@@ -123,7 +123,7 @@ class _Bench:
     def _rounds(self, count: int) -> Callable[..., Sequence[Any]]:
         tanh = self._library.tanh()
 
-        def call(x: Any, y: Any) -> tuple[Any, Any]:  # noqa: ANN401 - arrays of the library
+        def call(x: Any, y: Any) -> tuple[Any, Any]:
             return rounds(tanh, count, x, y)
 
         return self._library.compiled(call)

@@ -63,7 +63,7 @@ class _Host:
         self.name, self.tables = hello["name"], hello["tables"]
         return None
 
-    def ask(self, request: str, *arguments: object) -> Any:  # noqa: ANN401 - what JSON holds
+    def ask(self, request: str, *arguments: object) -> Any:
         """Send a request and return the answer.
 
         Raises

@@ -86,7 +86,7 @@ def after(values: npt.NDArray[np.uint32], steps: int) -> npt.NDArray[np.uint32]:
     return values * np.uint32(factor) + np.uint32(increment)
 
 
-def check(found: Any, wanted: npt.NDArray[Any], who: str) -> None:  # noqa: ANN401 - NumPy's, or what converts to it
+def check(found: Any, wanted: npt.NDArray[Any], who: str) -> None:
     """See to it that an implementation found what it should.
 
     Raises

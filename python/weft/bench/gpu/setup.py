@@ -79,7 +79,7 @@ class Setup:
                 self.samples.missing[table, row] = self.without_cupy
         return self.cupy is not None
 
-    def stream(self) -> Any:  # noqa: ANN401 - CuPy has no types
+    def stream(self) -> Any:
         """Return a stream of CuPy's that does not wait for the default one."""
         return self.cupy.cuda.Stream(non_blocking=True)
 

@@ -93,7 +93,7 @@ def _weft(case: str, threads: int, *, program: bool) -> Callable[[], object] | N
     velocities = [weft.zeros(each.shape, dtype="float32") for each in values]
     x, labels = weft.asarray(batch), weft.asarray(classes)
 
-    def loss(given: Any, x: Any, labels: Any) -> Any:  # noqa: ANN401 - arrays
+    def loss(given: Any, x: Any, labels: Any) -> Any:
         w1, b1, w2, b2, w3, b3, w4, b4 = given
         y = nn.max_pool(nn.relu(nn.conv(x, w1, b1)), 2)
         y = nn.max_pool(nn.relu(nn.conv(y, w2, b2)), 2)
@@ -102,7 +102,7 @@ def _weft(case: str, threads: int, *, program: bool) -> Callable[[], object] | N
 
     both = weft.value_and_grad(loss)
 
-    def step(x: Any, labels: Any) -> Any:  # noqa: ANN401 - arrays
+    def step(x: Any, labels: Any) -> Any:
         value, gradients = both(parameters, x, labels)
         for parameter, velocity, gradient in zip(parameters, velocities, gradients, strict=True):
             velocity *= _MOMENTUM  # noqa: PLW2901 - an array, changed in place

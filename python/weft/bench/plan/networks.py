@@ -1,7 +1,5 @@
 """Networks as symbols, of the shapes that model zoos have: what plans of memory are compared by."""
 
-# ruff: noqa: ANN401 - functions of arrays take symbols
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,0 +1,1 @@
+"""What NDArray has as a class: methods, operators, conversions."""

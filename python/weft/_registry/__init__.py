@@ -1,0 +1,1 @@
+"""What an op is: its record, attributes, abstract values and gradient rules. Knows no call."""
