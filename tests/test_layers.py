@@ -263,7 +263,7 @@ def test_python_starts_no_thread_of_its_own() -> None:
         # The benchmarks run peers, and ask the C library for native ops; the driver is asked for its devices.
         if path.is_relative_to(package / "bench") or path == package / "_machine" / "gpus.py":
             continue
-        if path == package / "_program" / "outside.py":
+        if path == package / "_program" / "unrecorded.py":
             continue  # what is not to be recorded is made on a thread that does not record
         text = path.read_text(encoding="utf-8")
         assert not re.search(r"\bimport Thread\b|\bthreading\.Thread\(|ThreadPoolExecutor\(|\bimport ctypes\b", text), (
