@@ -1,4 +1,4 @@
-"""Devices by name: what the pass that places nodes knows of them, and the op that copies."""
+"""Devices by name for the pass that places nodes, and the op that copies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Figures about stretches of time: their union, what two sets of them share, how many go on at the same time."""
+"""Figures about stretches of time: their union, the intersection of two sets, the number that go on at the same
+time.
+"""
 
 from __future__ import annotations
 
