@@ -1,6 +1,4 @@
-"""Figures about stretches of time: their union, the intersection of two sets, the number that go on at the same
-time.
-"""
+"""Figures about stretches of time: unions, intersections of two sets, how many go on at the same time."""
 
 from __future__ import annotations
 
