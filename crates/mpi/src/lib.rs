@@ -27,8 +27,9 @@
 //! A communicator that breaks tells every other rank by a *notice*, once; its receiver does not pass it on. From then on the ranks would not agree on
 //! the order any more, so it stays broken. Notices and headers are small enough to be sent eagerly: no rank waits until they are received.
 //!
-//! Invariant: nothing starts on *data* in checking mode before all ranks have agreed, so ranks that differ touch no memory. Invariant: memory that a
-//! collective was given up on may still be written to by MPI. [`MpiError::is_abandoned`] tells the caller, which keeps it for good.
+//! Invariant: nothing starts on *data* in checking mode before all ranks have agreed, so ranks that differ touch no memory.
+//! Invariant: memory that a collective was given up on may still be written to by MPI. [`MpiError::is_abandoned`] tells the caller,
+//! which keeps it for good.
 
 mod agree;
 mod communicator;

@@ -56,7 +56,8 @@
 //! a program as it has instances: two, and one for each call that was made inside an op.
 //!
 //! Invariant: two steps that touch a byte, one of them writing to it, come after each other, unless they are parts of one instruction, which write to
-//! different elements. Invariant: the binding of ports is decided under the lock of the arrays, together with the push.
+//! different elements.
+//! Invariant: the binding of ports is decided under the lock of the arrays, together with the push.
 
 mod bound;
 mod check;
