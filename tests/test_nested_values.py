@@ -69,16 +69,16 @@ MADE: list[Callable[[], Any]] = [cyclic_list, cyclic_dict, deep_list, deep_slice
 
 @pytest.mark.parametrize("make", MADE)
 def test_arguments_of_programs(make: Callable[[], Any]) -> None:
-    program = weft.program(lambda x, y: y + 1.0)
+    program = weft.program(lambda _x, y: y + 1.0)
     with pytest.raises(RecursionError):
         program(make(), weft.ones(2))
     assert program([1, [2]], weft.ones(2)).tolist() == [2.0, 2.0]
 
 
 def test_static_arguments_of_programs() -> None:
-    program = weft.program(lambda x, y: y + 1.0, static_argnames="x")
+    program = weft.program(lambda _x, y: y + 1.0, static_argnames="_x")
     with pytest.raises(RecursionError):
-        program(x=deep_set(), y=weft.ones(2))
+        program(_x=deep_set(), y=weft.ones(2))
 
 
 @pytest.mark.parametrize("make", [cyclic_list, deep_list, deep_slice])

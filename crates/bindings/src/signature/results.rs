@@ -1,4 +1,4 @@
-//! What a call returns, made of what a replay returned.
+//! The results of a call, made of the results of a replay.
 
 use crate::interpreter::level::Level;
 use pyo3::gc::{PyTraverseError, PyVisit};

@@ -1,4 +1,4 @@
-//! Drops native instructions whose results nobody sees, and which cannot fail: eager code would have told of the failure.
+//! Drops native instructions with unused results. Those that may fail stay: eager code reports the failure.
 
 use crate::recorded::{Instruction, Recorded, overlap};
 use std::ops::Range;
