@@ -119,7 +119,11 @@ pub struct Issued {
 pub trait Together: Send + Sync {
     /// Issues all in their order, or the first ones of them. All their arrays lie in these buffers, each so many bytes from where it lay
     /// when they were recorded. After an error nobody knows what has been issued.
-    fn run(&self, buffers: &[(&Buffer, isize)], members: &dyn Members) -> Result<Issued, Cause>;
+    ///
+    /// # Safety
+    ///
+    /// The op was granted these buffers, and the members are those of which this was made.
+    unsafe fn run(&self, buffers: &[(&Buffer, isize)], members: &dyn Members) -> Result<Issued, Cause>;
 }
 
 /// An opaque step with its arrays, as the payload of an op, which needs the host or does not.

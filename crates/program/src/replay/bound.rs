@@ -249,7 +249,8 @@ impl PartStep {
                 _ => return Ok(Issued { count: 0, refused: None }),
             }
         }
-        self.together.run(&buffers, &Bound(self, bindings))
+        // SAFETY: the op was granted its buffers, and these are its members.
+        unsafe { self.together.run(&buffers, &Bound(self, bindings)) }
     }
 
     /// Issues a member on its own.
