@@ -53,7 +53,7 @@ int dnnl_engine_create(void **engine, int kind, unsigned long index) { during = 
 """
 _ASKING_THREADS = """
 import ctypes, os, weft
-from weft._nn.library import onednn
+from weft._nn.onednn import onednn
 version, where = onednn()
 library = ctypes.CDLL(os.environ["WEFT_ONEDNN_LIBRARY"])
 during = ctypes.c_int.in_dll(library, "during").value

@@ -33,7 +33,7 @@ macro_rules! symbols {
     ($($field:ident: $symbol:ident($($argument:ident: $kind:ty),*);)+) => {
         pub(crate) struct Symbols {
             $(pub(crate) $field: unsafe extern "C" fn($($kind),*) -> c_int,)+
-            error_string: unsafe extern "C" fn(c_int, *mut c_char, *mut c_int) -> c_int,
+            pub(crate) error_string: unsafe extern "C" fn(c_int, *mut c_char, *mut c_int) -> c_int,
         }
 
         impl Symbols {
