@@ -14,6 +14,8 @@ from weft import nn
 from weft.ops import get_op
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from conftest import Gate, MakeEngine
 
 
