@@ -403,7 +403,7 @@ class Generator:
         --------
         >>> import weft
         >>> weft.random.default_rng(7).choice([10, 20, 30], size=4).numpy()
-        array([10, 20, 30, 20])
+        array([30, 20, 30, 30])
         """
         wanted = output_shape(size)
         source: Any = snapshot(a)
@@ -437,7 +437,7 @@ class Generator:
         --------
         >>> import weft
         >>> weft.random.default_rng(7).permutation(5).numpy()
-        array([1, 0, 4, 2, 3])
+        array([2, 0, 4, 1, 3])
         """
         source: Any = snapshot(x)
         if is_count(source):
@@ -462,8 +462,8 @@ class Generator:
         --------
         >>> import weft
         >>> weft.random.default_rng(7).permuted([[1, 2, 3], [4, 5, 6]], axis=1).numpy()
-        array([[2, 1, 3],
-               [4, 6, 5]])
+        array([[1, 3, 2],
+               [5, 6, 4]])
         """
         source = _array(snapshot(x), self._state.engine)
         if axis is not None:
