@@ -50,6 +50,12 @@ TABLES = (
         "ms",
         ("minimum", "median"),
     ),
+    Table(
+        "F",
+        "F. Functions of 150 element-wise ops on n float32 called again, each call with its wait",
+        "us per call",
+        ("minimum", "median"),
+    ),
     Table("M inference", "M. Memory that networks are planned in, inference", "MB", ("minimum",)),
     Table("M training", "M. Memory that networks are planned in, training", "MB", ("minimum",)),
     Table(

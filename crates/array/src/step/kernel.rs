@@ -1,5 +1,6 @@
 //! Strided loops.
 
+use super::exact::{Exact, exact};
 use super::walk::signed;
 use crate::ArrayError;
 use crate::layout::DType;
@@ -20,6 +21,8 @@ pub struct StridedLoop {
     outputs: u8,
     /// Picoseconds for an element, beside those for its bytes.
     effort: u16,
+    /// What it computes, if code of ours gives the same bits.
+    exact: Option<Exact>,
     /// Of the operands, inputs first.
     dtypes: [DType; OPERANDS],
 }
@@ -68,13 +71,25 @@ impl StridedLoop {
             dtypes[at] = if at < inputs.len() { inputs[at] } else { outputs[at - inputs.len()] };
             at += 1;
         }
-        Some(Self { function, data, inputs: inputs.len() as u8, outputs: outputs.len() as u8, effort: UNKNOWN, dtypes })
+        Some(Self { function, data, inputs: inputs.len() as u8, outputs: outputs.len() as u8, effort: UNKNOWN, exact: None, dtypes })
     }
 
     /// The same loop, which takes about so many picoseconds for an element, beside those for its bytes.
     #[must_use]
     pub const fn with_effort(self, effort: u16) -> Self {
         Self { effort, ..self }
+    }
+
+    /// The same loop, which is that of NumPy's ufunc of this name: it may run as a part of a chain if code of ours gives its bits.
+    #[must_use]
+    pub fn with_name(self, name: &str) -> Self {
+        Self { exact: exact(name, &self), ..self }
+    }
+
+    /// What it computes, if code of ours gives the same bits.
+    #[must_use]
+    pub(super) fn exact(&self) -> Option<Exact> {
+        self.exact
     }
 
     /// Picoseconds for an element, beside those for its bytes: about.

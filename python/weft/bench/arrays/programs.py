@@ -1,4 +1,4 @@
-"""What tables C, D and R compute, and what NumPy says the results are."""
+"""What tables C, D, F and R compute, and what NumPy says the results are."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CALLED_ROUNDS",
+    "FUSED",
     "ROUNDS",
     "SCALE",
     "Operands",
@@ -74,6 +75,27 @@ def rounds(tanh: Callable[[Any], Any], count: int, x: Any, y: Any) -> tuple[Any,
         x = t - u
         y = tanh(x)
     return x, y
+
+
+def mixed(x: Any, y: Any) -> tuple[Any]:  # noqa: ANN401 - as above
+    """Run table F's function of sums, differences and products, 150 of them; values stay below 1."""
+    for _ in range(50):
+        t = x * y
+        u = x + y
+        x = t - u
+    return (x,)
+
+
+def horner(x: Any, y: Any) -> tuple[Any]:  # noqa: ANN401 - as above
+    """Evaluate a polynomial of degree 75 by Horner's rule: 150 ops, each on what the one before it gave."""
+    value = y
+    for power in range(75):
+        value = value * x + (power + 1) / 75
+    return (value,)
+
+
+#: The functions of table F, by name.
+FUSED: dict[str, Callable[[Any, Any], tuple[Any]]] = {"mixed": mixed, "Horner": horner}
 
 
 def ends(*arrays: Any) -> tuple[Any]:  # noqa: ANN401 - as above

@@ -1,0 +1,197 @@
+//! Chains: neighbours among fused loops that run as one, tile by tile, with what one computes in the registers of the next.
+//!
+//! | file | home of |
+//! |---|---|
+//! | `code` | instructions |
+//! | `machine` | the loop over tiles and instructions, written once |
+//! | `floats`, `integers`, `plain` | the machines: that loop for kinds of vectors and types of elements |
+//! | `vectors` | which of them this processor runs |
+//! | `compile` | the program of a chain: what is in which register, and what has to be stored |
+//!
+//! A chain runs whole tiles. The elements after the last one are run by the loops themselves: so NumPy's code decides what becomes of
+//! the end of an array, where other instructions may take it.
+
+mod code;
+mod compile;
+#[cfg(target_arch = "x86_64")]
+mod floats;
+#[cfg(target_arch = "x86_64")]
+mod integers;
+mod machine;
+mod plain;
+mod vectors;
+
+use super::exact::{Exact, Function, Numbers};
+use super::{Part, StridedLoop};
+use crate::DType;
+use code::Instruction;
+use compile::Compiler;
+use machine::{Address, SPLAT};
+use smallvec::SmallVec;
+use vectors::Machine;
+pub(super) use vectors::Vectors;
+
+/// One loop of a chain.
+#[derive(Debug, Clone)]
+pub(super) struct Line {
+    pub(super) exact: Exact,
+    pub(super) inputs: SmallVec<[Input; 2]>,
+    pub(super) output: Part,
+}
+
+/// What it reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Input {
+    At(Part),
+    /// The same number for every element.
+    Number([u8; 16]),
+}
+
+/// Where tiles of an operand lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Home {
+    part: Part,
+    /// Whether one tile takes the place of the one before it.
+    kept: bool,
+}
+
+/// Chains run so many elements, or a multiple of it: whole tiles of any machine, and whole vectors of NumPy's loops, whatever their
+/// width. So these treat the rest as they treat the end of the array.
+pub(super) const ROUND: usize = 192;
+
+/// Fewer elements than these are not left to loops, which may take few in another way than the end of many.
+pub(super) const SHORT: usize = 64;
+
+/// A number as a vector of any width.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C, align(64))]
+struct Splat([u8; SPLAT]);
+
+impl Splat {
+    fn new(number: &[u8; 16], item: usize) -> Self {
+        let mut bytes = [0; SPLAT];
+        bytes.chunks_exact_mut(item).for_each(|to| to.copy_from_slice(&number[..item]));
+        Self(bytes)
+    }
+}
+
+/// Some loops as one program.
+pub(super) struct Chain {
+    program: Vec<Instruction>,
+    homes: Vec<Home>,
+    splats: Vec<Splat>,
+    machine: Machine,
+    item: usize,
+}
+
+impl Chain {
+    /// The program of these loops on elements of a type, for vectors that this processor has. `lives` says which slots are read after
+    /// it; slots that it reads before it writes them hold what is before it.
+    ///
+    /// Nothing if no machine takes them.
+    pub(super) fn new(lines: &[Line], dtype: DType, vectors: Vectors, lives: &dyn Fn(usize) -> bool) -> Option<Self> {
+        let machine = vectors.machine(dtype)?;
+        if !lines.iter().all(|line| line.exact.function.op().is_for(dtype)) {
+            return None;
+        }
+        let compiled = Compiler::new(lines, dtype, lives).compile()?;
+        let Compiler { program, homes, splats, .. } = compiled;
+        if homes.is_empty() {
+            return None; // nothing is written
+        }
+        Some(Self { program, homes, splats, machine, item: dtype.size() })
+    }
+
+    /// Runs most of so many elements, and says how many these are. `start` says where the first element of a part is.
+    ///
+    /// # Safety
+    ///
+    /// The parts have so many elements of the chain's type; nobody else writes to what is read, or looks at what is written.
+    pub(super) unsafe fn run(&self, start: impl Fn(Part) -> *mut u8, count: usize) -> usize {
+        let mut done = count / ROUND * ROUND;
+        if (1..SHORT).contains(&(count - done)) {
+            done = done.saturating_sub(ROUND);
+        }
+        if done > 0 {
+            let tiles = done / self.machine.tile;
+            let address = |home: &Home| Address { start: start(home.part), mask: if home.kept { 0 } else { usize::MAX } };
+            let addresses: SmallVec<[Address; 16]> = self.homes.iter().map(address).collect();
+            // SAFETY: the caller's promise; the program was made for these addresses and splats, and the processor has the vectors.
+            unsafe { (self.machine.run)(&self.program, &addresses, self.splats.as_ptr().cast(), tiles) };
+        }
+        done
+    }
+
+    /// Bytes of an element.
+    pub(super) fn item(&self) -> usize {
+        self.item
+    }
+
+    /// How many instructions it takes for a tile.
+    #[cfg(test)]
+    fn instructions(&self) -> usize {
+        self.program.len()
+    }
+}
+
+/// Whether code of ours gives the bits that a loop gave.
+///
+/// # Safety
+///
+/// The pointers are to the loop's operands: so many elements of its type, whole tiles of any machine, or one where `form` says that
+/// it is a number for all.
+pub(super) unsafe fn stands_in(
+    exact: Exact,
+    kernel: &StridedLoop,
+    form: Numbers,
+    pointers: &[*mut u8],
+    count: usize,
+) -> bool {
+    let dtype = kernel.dtypes()[0];
+    let item = dtype.size();
+    let inputs = (0..kernel.inputs()).map(|at| {
+        let is_number = (form == Numbers::Left && at == 0) || (form == Numbers::Right && at == 1);
+        if !is_number {
+            return Input::At(Part::Array(at));
+        }
+        let mut number = [0; 16];
+        // SAFETY: the caller's promise: there is one element.
+        unsafe { number.as_mut_ptr().copy_from_nonoverlapping(pointers[at], item) };
+        Input::Number(number)
+    });
+    let line = Line { exact, inputs: inputs.collect(), output: Part::Array(2) };
+    let Some(chain) = Chain::new(&[line], dtype, Vectors::chosen(), &|_| false) else { return false };
+    let bytes = count * item;
+    let mut own = vec![0_u8; bytes];
+    let own_start = own.as_mut_ptr();
+    let start = |part: Part| if let Part::Array(at @ 0..2) = part { pointers[at] } else { own_start };
+    // SAFETY: the caller's promise; the output is ours.
+    let done = unsafe { chain.run(start, count) };
+    // SAFETY: the last operand is the output, of as many elements.
+    done == count && unsafe { std::slice::from_raw_parts(pointers[kernel.inputs()], bytes) } == own
+}
+
+impl Function {
+    /// The op of a machine, or nothing for what takes another form.
+    fn op(self) -> code::Op {
+        match self {
+            Self::Add => code::Op::Add,
+            Self::Subtract => code::Op::Subtract,
+            Self::Multiply | Self::Square => code::Op::Multiply,
+            Self::Divide | Self::Reciprocal => code::Op::Divide,
+            Self::Minimum => code::Op::Minimum,
+            Self::Maximum => code::Op::Maximum,
+            Self::Copy => code::Op::Copy,
+            Self::Negative => code::Op::Negative,
+            Self::Absolute => code::Op::Absolute,
+            Self::Sqrt => code::Op::Sqrt,
+            Self::And => code::Op::And,
+            Self::Or => code::Op::Or,
+            Self::Xor => code::Op::Xor,
+            Self::Not => code::Op::Not,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
