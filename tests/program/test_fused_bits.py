@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import random
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +33,21 @@ DTYPES = ("float32", "float64", "int32", "int64", "uint8", "bool", "float16", "c
 SIZES = (16, 1_000, 6_144, 6_145, 9_216 - 1, 12_288 + 193, 20_011, 70_003)
 NUMBERS = (0.5, -0.0, 0.0, 2.0, 1.0, -1.5, float("inf"), 3)
 
+#: Kinds of steps, and how often they are taken.
+KINDS = {
+    "binary": 10,
+    "number": 6,
+    "unary": 4,
+    "in place": 3,
+    "bits": 2,
+    "rough": 1,
+    "choose": 1,
+    "cast": 1,
+    "overlap": 1,
+    "strided": 1,
+    "broadcast": 1,
+}
+
 BINARY: Sequence[Callable[[Any, Any], Any]] = (
     lambda a, b: a + b,
     lambda a, b: a - b,
@@ -41,7 +58,14 @@ BINARY: Sequence[Callable[[Any, Any], Any]] = (
     weft.maximum,
     weft.minimum,
 )
-UNARY: Sequence[Callable[[Any], Any]] = (weft.negative, weft.abs, weft.sqrt, weft.square, weft.reciprocal, weft.positive)
+UNARY: Sequence[Callable[[Any], Any]] = (
+    weft.negative,
+    weft.abs,
+    weft.sqrt,
+    weft.square,
+    weft.reciprocal,
+    weft.positive,
+)
 ROUGH: Sequence[Callable[[Any], Any]] = (weft.tanh, weft.exp, weft.isnan, weft.floor)
 
 
@@ -65,69 +89,79 @@ def numbers(rng: np.random.Generator, dtype: str, n: int, *, payloads: bool) -> 
     return values
 
 
-def build(chance: random.Random, n: int, length: int) -> Callable[..., list[weft.NDArray]]:
+@dataclass
+class Step:
+    """What one step does: to which arrays, by number, and with what."""
+
+    kind: str
+    one: int
+    other: int
+    function: Callable[[Any, Any], Any]
+    alone: Callable[[Any], Any]
+    rough: Callable[[Any], Any]
+    number: float
+    dtype: str
+    is_left: bool
+
+    def made(self, a: Any, b: Any) -> Any:
+        """Return what it makes of two arrays of one length."""
+        n, function = a.shape[0], self.function
+        if self.kind == "number":
+            return function(self.number, a) if self.is_left else function(a, self.number)
+        if self.kind == "unary":
+            return self.alone(a)
+        if self.kind == "rough":
+            return self.rough(a)
+        if self.kind == "choose":
+            return weft.where(a > b, a, b)
+        if self.kind == "cast":
+            # What becomes of a number that is out of range is up to the compiler.
+            return a if a.dtype.kind == "f" and self.dtype[0] == "i" else a.astype(self.dtype)
+        if self.kind == "strided":
+            return function(a[::-1], b)
+        if self.kind == "broadcast":
+            return function(a.reshape(1, n), b[:2].reshape(2, 1))[1]
+        if self.kind == "bits" and a.dtype == b.dtype and a.dtype.kind == "i":
+            return ~(a & b) ^ (a | b)
+        return function(a, b)
+
+    def write(self, a: Any, b: Any) -> None:
+        """Change the first of two arrays of one length."""
+        n = a.shape[0]
+        if self.kind == "overlap":
+            a[n // 2 :] = a[: n - n // 2]
+        elif a.dtype == b.dtype and a.dtype.kind == "f":
+            a *= b
+            a += self.number
+
+    def run(self, arrays: list[Any]) -> None:
+        """Do it; one more array is there after it."""
+        a, b = arrays[self.one], arrays[self.other]
+        if self.kind in {"overlap", "in place"}:
+            self.write(a, b)
+            arrays.append(a)
+        else:
+            made = self.made(a, b)
+            arrays.append(a if made.dtype.kind == "b" else made)
+
+
+def build(chance: random.Random, length: int) -> Callable[..., list[weft.NDArray]]:
     """Return a function of four arrays: its steps name arrays by number, so it does the same at every run."""
-    steps: list[Callable[[list[Any]], None]] = []
-    count = 4
-    for _ in range(length):
-        kind = chance.choices(
-            ("binary", "number", "unary", "in place", "rough", "choose", "cast", "overlap", "strided", "broadcast"),
-            (10, 6, 4, 3, 1, 1, 1, 1, 1, 1),
-        )[0]
+    steps: list[Step] = []
+    for count in range(4, 4 + length):
+        kind = chance.choices(list(KINDS), list(KINDS.values()))[0]
         # The latest are named most.
         one, other = (count - 1 - min(int(chance.expovariate(0.5)), count - 1) for _ in range(2))
-        function, alone, rough = chance.choice(BINARY), chance.choice(UNARY), chance.choice(ROUGH)
-        value, dtype, left = chance.choice(NUMBERS), chance.choice(DTYPES[:4]), chance.random() < 0.5
-
-        def step(
-            arrays: list[Any],
-            kind: str = kind,
-            one: int = one,
-            other: int = other,
-            function: Callable[[Any, Any], Any] = function,
-            alone: Callable[[Any], Any] = alone,
-            rough: Callable[[Any], Any] = rough,
-            value: float = value,
-            dtype: str = dtype,
-            left: bool = left,  # noqa: FBT001 - bound early
-        ) -> None:
-            a, b = arrays[one], arrays[other]
-            made: Any = None
-            if kind == "binary":
-                made = function(a, b)
-            elif kind == "number":
-                made = function(value, a) if left else function(a, value)
-            elif kind == "unary":
-                made = alone(a)
-            elif kind == "in place":
-                if a.dtype == b.dtype and a.dtype.kind == "f":
-                    a *= b
-                    a += value
-            elif kind == "rough":
-                made = rough(a)
-            elif kind == "choose":
-                made = weft.where(a > b, a, b)
-            elif kind == "cast":
-                made = a.astype(dtype) if a.dtype.kind in "fiub" and not (a.dtype.kind == "f" and dtype[0] == "i") else a
-            elif kind == "overlap":
-                a[n // 2 :] = a[: n - n // 2]
-            elif kind == "strided":
-                made = function(a[::-1], b)
-            else:
-                made = (function(a.reshape(1, n), b[:2].reshape(2, 1)))[1]
-            if made is not None and made.dtype.kind != "b":
-                arrays.append(made)
-            else:
-                arrays.append(a)
-
-        steps.append(step)
-        count += 1
+        functions = chance.choice(BINARY), chance.choice(UNARY), chance.choice(ROUGH)
+        steps.append(
+            Step(kind, one, other, *functions, chance.choice(NUMBERS), chance.choice(DTYPES[:4]), chance.random() < 0.5)
+        )
 
     def function(*given: weft.NDArray) -> list[weft.NDArray]:
         arrays: list[Any] = list(given)
         for step in steps:
-            step(arrays)
-        return [array + 0 if array is one else array for array in arrays[-3:] for one in given[:1]]
+            step.run(arrays)
+        return [array * 1 for array in arrays[-3:]]
 
     return function
 
@@ -141,7 +175,7 @@ def differs(seed: int, *, payloads: bool) -> str | None:
     dtypes = [main if chance.random() < 0.8 else chance.choice(DTYPES) for _ in range(4)]
     if "complex64" in dtypes or "bool" in dtypes:
         dtypes = ["float32"] * 4
-    function = build(chance, n, length)
+    function = build(chance, length)
     values = [numbers(rng, dtype, n, payloads=payloads) for dtype in dtypes]
 
     def outcome(call: Callable[..., list[weft.NDArray]]) -> list[npt.NDArray[Any]]:
@@ -169,7 +203,7 @@ def compare(seeds: range, *, payloads: bool) -> None:
 def test_fused_programs_have_eager_bits(script: RunScript, vectors: str) -> None:
     source = f"""
     import sys
-    sys.path[:0] = {sys.path!r} + [{os.path.dirname(__file__)!r}]
+    sys.path[:0] = {sys.path!r} + [{str(Path(__file__).parent)!r}]
     from test_fused_bits import compare
     compare(range({PROGRAMS * MANY}), payloads={vectors != "plain"})
     """

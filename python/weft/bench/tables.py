@@ -66,7 +66,7 @@ TABLES = (
     Table("R replay", "R. Graphs of native no-op ops, built before and run again", "ns per op", ("minimum", "median")),
     Table(
         "R",
-        "R. Functions called again, each call with its wait: 100 element-wise ops on n float32, one op on 16",
+        "R. Functions called again, each call with its wait: 100 element-wise ops on n float32, one op on 16; and a first call",
         "us per call",
         ("minimum", "median"),
     ),

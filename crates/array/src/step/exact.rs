@@ -6,9 +6,11 @@
 use super::StridedLoop;
 use super::chain::{ROUND, stands_in};
 use crate::DType;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 /// What a loop computes of each element.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Function {
     Add,
     Subtract,
@@ -48,7 +50,8 @@ pub(super) struct Exact {
 }
 
 impl Function {
-    fn named(name: &str) -> Option<Self> {
+    /// What NumPy's ufunc of this name computes.
+    pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "add" => Self::Add,
             "subtract" => Self::Subtract,
@@ -72,15 +75,27 @@ impl Function {
 
     pub(super) fn inputs(self) -> usize {
         match self {
-            Self::Copy | Self::Negative | Self::Absolute | Self::Sqrt | Self::Square | Self::Reciprocal | Self::Not => 1,
+            Self::Copy | Self::Negative | Self::Absolute | Self::Sqrt | Self::Square | Self::Reciprocal | Self::Not => {
+                1
+            }
             _ => 2,
         }
     }
 }
 
-/// What a ufunc's loop of this name computes, if code of ours gives the same bits.
-pub(super) fn exact(name: &str, kernel: &StridedLoop) -> Option<Exact> {
-    let function = Function::named(name)?;
+/// What a loop computes of which this is said, if code of ours gives the same bits. A thread asks each loop once.
+pub(super) fn exact(function: Function, kernel: &StridedLoop) -> Option<Exact> {
+    /// Code and data of a loop, what it is said to compute, and of which type.
+    type Key = ((usize, usize), Function, u8);
+    thread_local! {
+        static KNOWN: RefCell<BTreeMap<Key, Option<Exact>>> = const { RefCell::new(BTreeMap::new()) };
+    }
+    let dtype = *kernel.dtypes().first()?;
+    let key = (kernel.identity(), function, dtype as u8);
+    KNOWN.with_borrow_mut(|known| *known.entry(key).or_insert_with(|| asked(function, kernel)))
+}
+
+fn asked(function: Function, kernel: &StridedLoop) -> Option<Exact> {
     let dtype = *kernel.dtypes().first()?;
     let alike = kernel.dtypes().iter().all(|other| *other == dtype);
     if !alike || kernel.inputs() != function.inputs() || kernel.outputs() != 1 {

@@ -221,7 +221,9 @@ fn chains(loops: &Loops, operands: &[(Part, usize)], vectors: Vectors) -> Vec<(R
     let lines: Vec<Option<(DType, Line)>> = loops.iter().map(of).collect();
     let (mut made, mut from) = (Vec::new(), 0);
     let alike = |run: &[Option<(DType, Line)>]| match run {
-        [Some((dtype, _)), ..] => run.iter().take_while(|line| line.as_ref().is_some_and(|(of, _)| of == dtype)).count(),
+        [Some((dtype, _)), ..] => {
+            run.iter().take_while(|line| line.as_ref().is_some_and(|(of, _)| of == dtype)).count()
+        }
         _ => 0,
     };
     while from < lines.len() {

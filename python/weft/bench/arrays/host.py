@@ -148,6 +148,14 @@ class _Bench:
         """Time calls of table R's function with their waits, in microseconds each."""
         return self._calls(("rounds", n), lambda: self._rounds(CALLED_ROUNDS), make_addends(n))
 
+    def first(self, n: int) -> list[float]:
+        """Time the first call of table R's function, which records or compiles it, as `rounds`."""
+        library = self._library
+        held = [library.hold(values) for values in make_addends(n)]
+        start = perf_counter_ns()
+        library.finish(self._rounds(CALLED_ROUNDS)(*held))
+        return [(perf_counter_ns() - start) / 1000]
+
     def fused(self, name: str, n: int) -> list[float]:
         """Time calls of one of table F's functions, as `rounds`."""
         return self._calls((name, n), lambda: self._library.compiled(FUSED[name]), make_addends(n))

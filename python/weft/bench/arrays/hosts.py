@@ -187,6 +187,7 @@ class ArrayHosts:
     def _call_jobs(self) -> list[Job]:
         columns = [(size(n), "rounds", n) for n in self._settings.call_sizes]
         columns += [(given(count), "ends", count) for count in ARGUMENTS]
+        columns.append(("100 ops, first call", "first", self._settings.call_sizes[-1]))
         return [
             Job("R", column, host.name, partial(host.ask, request, number))
             for column, request, number in columns

@@ -114,7 +114,8 @@ impl Chain {
         }
         if done > 0 {
             let tiles = done / self.machine.tile;
-            let address = |home: &Home| Address { start: start(home.part), mask: if home.kept { 0 } else { usize::MAX } };
+            let address =
+                |home: &Home| Address { start: start(home.part), mask: if home.kept { 0 } else { usize::MAX } };
             let addresses: SmallVec<[Address; 16]> = self.homes.iter().map(address).collect();
             // SAFETY: the caller's promise; the program was made for these addresses and splats, and the processor has the vectors.
             unsafe { (self.machine.run)(&self.program, &addresses, self.splats.as_ptr().cast(), tiles) };

@@ -37,13 +37,39 @@ macro_rules! maximum {
 /// What an expression makes of each of four numbers, or of two. The compiler makes vectors of what is written out.
 macro_rules! each_of_4 {
     (|$at:ident| $made:expr) => {
-        [{ const $at: usize = 0; $made }, { const $at: usize = 1; $made }, { const $at: usize = 2; $made }, { const $at: usize = 3; $made }]
+        [
+            {
+                const $at: usize = 0;
+                $made
+            },
+            {
+                const $at: usize = 1;
+                $made
+            },
+            {
+                const $at: usize = 2;
+                $made
+            },
+            {
+                const $at: usize = 3;
+                $made
+            },
+        ]
     };
 }
 
 macro_rules! each_of_2 {
     (|$at:ident| $made:expr) => {
-        [{ const $at: usize = 0; $made }, { const $at: usize = 1; $made }]
+        [
+            {
+                const $at: usize = 0;
+                $made
+            },
+            {
+                const $at: usize = 1;
+                $made
+            },
+        ]
     };
 }
 

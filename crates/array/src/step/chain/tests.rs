@@ -51,15 +51,29 @@ fn compute(function: Function, x: f32, y: f32) -> f32 {
         Function::Subtract => x - y,
         Function::Multiply => x * y,
         Function::Divide => x / y,
-        Function::Minimum => if x.is_nan() || x < y { x } else { y },
-        Function::Maximum => if x.is_nan() || x > y { x } else { y },
+        Function::Minimum => {
+            if x.is_nan() || x < y {
+                x
+            } else {
+                y
+            }
+        }
+        Function::Maximum => {
+            if x.is_nan() || x > y {
+                x
+            } else {
+                y
+            }
+        }
         Function::Copy => x,
         Function::Negative => -x,
         Function::Absolute => x.abs(),
         Function::Sqrt => x.sqrt(),
         Function::Square => x * x,
         Function::Reciprocal => 1.0 / x,
-        Function::And | Function::Or | Function::Xor | Function::Not => unreachable!("floating-point numbers have none"),
+        Function::And | Function::Or | Function::Xor | Function::Not => {
+            unreachable!("floating-point numbers have none")
+        }
     }
 }
 
@@ -68,7 +82,9 @@ type Memory = BTreeMap<Part, Vec<f32>>;
 fn memory() -> Memory {
     let values = [0.0, -0.0, 1.0, -1.5, 0.3, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, 1e-40, 7.25];
     (0..ARRAYS + SLOTS)
-        .map(|number| (part(number), (0..COUNT).map(|at| values[(at * (number + 1) + number) % values.len()]).collect()))
+        .map(|number| {
+            (part(number), (0..COUNT).map(|at| values[(at * (number + 1) + number) % values.len()]).collect())
+        })
         .collect()
 }
 

@@ -78,7 +78,9 @@ impl Vectors {
             (Self::Plain, DType::Int64 | DType::UInt64) => (plain::int64, 24),
             // Without products and orders of integers there is little to gain.
             #[cfg(target_arch = "x86_64")]
-            (Self::Sse2, DType::Int32 | DType::UInt32 | DType::Int64 | DType::UInt64) => return Self::Plain.machine(dtype),
+            (Self::Sse2, DType::Int32 | DType::UInt32 | DType::Int64 | DType::UInt64) => {
+                return Self::Plain.machine(dtype);
+            }
             #[cfg(target_arch = "x86_64")]
             (Self::Avx2, DType::Int32 | DType::UInt32) => (integers::int32_of_8, 48),
             #[cfg(target_arch = "x86_64")]
