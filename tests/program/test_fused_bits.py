@@ -30,7 +30,7 @@ CALLS = 3
 VECTORS = ("plain", "sse2", "avx2", "avx512")
 DTYPES = ("float32", "float64", "int32", "int64", "uint8", "bool", "float16", "complex64")
 #: Most are large enough to be fused: some fill blocks and tiles, others do not.
-SIZES = (16, 1_000, 6_144, 6_145, 9_216 - 1, 12_288 + 193, 20_011, 70_003)
+SIZES = (16, 63, 300, 1_000, 6_144, 6_145, 9_216 - 1, 12_288 + 193, 20_011, 70_003)
 NUMBERS = (0.5, -0.0, 0.0, 2.0, 1.0, -1.5, float("inf"), 3)
 
 #: Kinds of steps, and how often they are taken.
@@ -65,6 +65,7 @@ UNARY: Sequence[Callable[[Any], Any]] = (
     weft.square,
     weft.reciprocal,
     weft.positive,
+    weft.nn.relu,
 )
 ROUGH: Sequence[Callable[[Any], Any]] = (weft.tanh, weft.exp, weft.isnan, weft.floor)
 
@@ -103,7 +104,7 @@ class Step:
     dtype: str
     is_left: bool
 
-    def made(self, a: Any, b: Any) -> Any:
+    def made(self, a: Any, b: Any) -> Any:  # noqa: PLR0911 - one for each kind of step
         """Return what it makes of two arrays of one length."""
         n, function = a.shape[0], self.function
         if self.kind == "number":

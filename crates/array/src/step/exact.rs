@@ -31,6 +31,8 @@ pub(super) enum Function {
     Or,
     Xor,
     Not,
+    /// 0 where the element is not greater.
+    Rectify,
 }
 
 /// Which operands are numbers for all elements.
@@ -50,7 +52,7 @@ pub(super) struct Exact {
 }
 
 impl Function {
-    /// What NumPy's ufunc of this name computes.
+    /// What NumPy's ufunc of this name computes, or a loop of ours.
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "add" => Self::Add,
@@ -69,16 +71,16 @@ impl Function {
             "bitwise_or" => Self::Or,
             "bitwise_xor" => Self::Xor,
             "invert" => Self::Not,
+            "nn.relu" => Self::Rectify,
             _ => return None,
         })
     }
 
     pub(super) fn inputs(self) -> usize {
         match self {
-            Self::Copy | Self::Negative | Self::Absolute | Self::Sqrt | Self::Square | Self::Reciprocal | Self::Not => {
-                1
-            }
-            _ => 2,
+            Self::Add | Self::Subtract | Self::Multiply | Self::Divide | Self::Minimum | Self::Maximum => 2,
+            Self::And | Self::Or | Self::Xor => 2,
+            _ => 1,
         }
     }
 }

@@ -83,7 +83,7 @@ impl StridedLoop {
         Self { effort, ..self }
     }
 
-    /// The same loop, which is that of NumPy's ufunc of this name: it may run as a part of a chain if code of ours gives its bits.
+    /// The same loop, which is that of NumPy's ufunc of this name, or ours: it may run as a part of a chain if code of ours gives its bits.
     #[must_use]
     pub fn with_name(self, name: &str) -> Self {
         Self { named: Function::named(name), ..self }

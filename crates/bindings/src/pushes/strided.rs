@@ -218,6 +218,7 @@ impl Loop {
 impl Loop {
     /// A loop of ours, not of a ufunc.
     fn of_ours(kernel: StridedLoop, name: &str) -> Self {
+        let kernel = kernel.with_name(name);
         let dtypes = kernel.dtypes().into();
         Self { kernel, dtypes, name: name.to_owned(), identity: None, ufunc: None, cuda: PyOnceLock::new() }
     }

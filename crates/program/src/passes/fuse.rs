@@ -20,7 +20,10 @@ const BLOCK: usize = 3072;
 /// Elements of loops that are fused, at least: of any, and of such as run in registers (see `weft_array::Strided::is_exact`). And loops
 /// of a unit at most.
 const LEAST: usize = 2 * BLOCK;
-const LEAST_EXACT: usize = 512;
+const LEAST_EXACT: usize = 1;
+/// Few elements are worth it from so many loops on.
+const FEW: usize = 512;
+const LOOPS_OF_FEW: usize = 8;
 const LOOPS: usize = 256;
 /// Units that a loop looks at, at most.
 const NEAR: usize = 64;
@@ -182,8 +185,14 @@ pub(super) fn fuse(recorded: &Recorded, instructions: &[Instruction]) -> Vec<Ins
         while !rest.is_empty() {
             let exact = |count: &usize| {
                 let members = &rest[..*count];
-                !matches!(unit.kin, Some(Kin::Steps(_)))
-                    || owes_the_same(members.iter().map(|member| &instructions[*member]), |entry| inner(entry, members))
+                match unit.kin {
+                    Some(Kin::Steps(_)) => {
+                        let steps = members.iter().map(|member| &instructions[*member]);
+                        owes_the_same(steps, |entry| inner(entry, members))
+                    }
+                    Some(Kin::Loops(size)) => size >= FEW || *count >= LOOPS_OF_FEW,
+                    None => true,
+                }
             };
             let count = (2..=rest.len()).rev().find(exact).unwrap_or(1);
             match fused(&rest[..count]) {

@@ -71,6 +71,7 @@ impl<'a> Compiler<'a> {
             let mut read: Vec<Operand> = read.collect();
             match line.exact.function {
                 Function::Square => read.extend_from_within(..1),
+                Function::Rectify => read.push(Operand::Number(Splat::new(&[0; 16], item))),
                 Function::Reciprocal => read.insert(0, Operand::Number(one(dtype))),
                 _ => {}
             }
@@ -169,7 +170,11 @@ impl<'a> Compiler<'a> {
                 Some(register) => Some((REGISTERS[register], 0)),
                 None => Some((Place::Memory, self.home(self.lines[value].output)?)),
             },
-            Operand::Before(part) => Some((Place::Memory, self.home(part)?)),
+            Operand::Before(part) => {
+                let number = self.home(part)?;
+                self.homes[usize::from(number)].is_read = true;
+                Some((Place::Memory, number))
+            }
             Operand::Number(splat) => {
                 let known = self.splats.iter().position(|known| *known == splat);
                 let number = known.unwrap_or_else(|| {
@@ -184,7 +189,7 @@ impl<'a> Compiler<'a> {
     fn home(&mut self, part: Part) -> Option<u16> {
         let known = self.homes.iter().position(|home| home.part == part);
         let number = known.unwrap_or_else(|| {
-            self.homes.push(Home { part, kept: (self.kept)(part) });
+            self.homes.push(Home { part, is_kept: (self.kept)(part), is_read: false, is_written: false });
             self.homes.len() - 1
         });
         u16::try_from(number).ok()
@@ -198,6 +203,7 @@ impl<'a> Compiler<'a> {
 
     fn store(&mut self, value: usize, from: Place) -> Option<()> {
         let address = self.home(self.lines[value].output)?;
+        self.homes[usize::from(address)].is_written = true;
         let code = if from == Place::A { STORE_A } else { STORE_B };
         self.program.push(Instruction { code, address, splat: 0 });
         self.values[value].is_stored = true;

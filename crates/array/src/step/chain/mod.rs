@@ -8,8 +8,8 @@
 //! | `vectors` | which of them this processor runs |
 //! | `compile` | the program of a chain: what is in which register, and what has to be stored |
 //!
-//! A chain runs whole tiles. The elements after the last one are run by the loops themselves: so NumPy's code decides what becomes of
-//! the end of an array, where other instructions may take it.
+//! Of two operands that are no numbers either may come out, and NumPy's loops take one or the other at the end of an array. So the
+//! elements after the last tile are run by the loops themselves if one of their results is none.
 
 mod code;
 mod compile;
@@ -28,6 +28,7 @@ use code::Instruction;
 use compile::Compiler;
 use machine::{Address, SPLAT};
 use smallvec::SmallVec;
+use std::cell::RefCell;
 use vectors::Machine;
 pub(super) use vectors::Vectors;
 
@@ -52,7 +53,10 @@ pub(super) enum Input {
 struct Home {
     part: Part,
     /// Whether one tile takes the place of the one before it.
-    kept: bool,
+    is_kept: bool,
+    /// Whether what was there before the chain is read.
+    is_read: bool,
+    is_written: bool,
 }
 
 /// Chains run so many elements, or a multiple of it: whole tiles of any machine, and whole vectors of NumPy's loops, whatever their
@@ -75,12 +79,15 @@ impl Splat {
     }
 }
 
+type Addresses = SmallVec<[Address; 16]>;
+
 /// Some loops as one program.
 pub(super) struct Chain {
     program: Vec<Instruction>,
     homes: Vec<Home>,
     splats: Vec<Splat>,
     machine: Machine,
+    dtype: DType,
     item: usize,
 }
 
@@ -99,10 +106,10 @@ impl Chain {
         if homes.is_empty() {
             return None; // nothing is written
         }
-        Some(Self { program, homes, splats, machine, item: dtype.size() })
+        Some(Self { program, homes, splats, machine, dtype, item: dtype.size() })
     }
 
-    /// Runs most of so many elements, and says how many these are. `start` says where the first element of a part is.
+    /// Runs so many elements, or the most of them, and says how many these are. `start` says where the first element of a part is.
     ///
     /// # Safety
     ///
@@ -113,14 +120,82 @@ impl Chain {
             done = done.saturating_sub(ROUND);
         }
         if done > 0 {
-            let tiles = done / self.machine.tile;
             let address =
-                |home: &Home| Address { start: start(home.part), mask: if home.kept { 0 } else { usize::MAX } };
-            let addresses: SmallVec<[Address; 16]> = self.homes.iter().map(address).collect();
-            // SAFETY: the caller's promise; the program was made for these addresses and splats, and the processor has the vectors.
-            unsafe { (self.machine.run)(&self.program, &addresses, self.splats.as_ptr().cast(), tiles) };
+                |home: &Home| Address { start: start(home.part), mask: if home.is_kept { 0 } else { usize::MAX } };
+            let addresses: Addresses = self.homes.iter().map(address).collect();
+            // SAFETY: the caller's promise; a whole number of tiles is inside.
+            unsafe { self.run_tiles(&addresses, done / self.machine.tile) };
         }
-        done
+        let from = |part| start(part).wrapping_add(done * self.item);
+        // SAFETY: the caller's promise, of the elements that are left.
+        if unsafe { self.run_rest(from, &start, count - done) } { count } else { done }
+    }
+
+    /// # Safety
+    ///
+    /// The addresses are of the homes, each of so many tiles, or of one if its mask is 0.
+    unsafe fn run_tiles(&self, addresses: &[Address], tiles: usize) {
+        // SAFETY: the caller's promise; the program was made for these homes and splats, and the processor has the vectors.
+        unsafe { (self.machine.run)(&self.program, addresses, self.splats.as_ptr().cast(), tiles) };
+    }
+
+    /// Runs fewer elements than fill tiles, on copies, unless a result is no number: of several such operands NumPy's loops may take
+    /// another one at the end of an array. Then nothing has changed, and the answer is no.
+    ///
+    /// # Safety
+    ///
+    /// As for [`run`](Self::run); `from` says where these elements are, `kept` where a tile is kept.
+    unsafe fn run_rest(&self, from: impl Fn(Part) -> *mut u8, kept: impl Fn(Part) -> *mut u8, count: usize) -> bool {
+        thread_local! {
+            static COPIES: RefCell<Vec<Splat>> = const { RefCell::new(Vec::new()) };
+        }
+        if count == 0 {
+            return true;
+        }
+        let bytes = count * self.item;
+        let each = (2 * ROUND * self.item).div_ceil(SPLAT);
+        let mut copies = COPIES.take();
+        copies.resize(copies.len().max(self.homes.len() * each), Splat([0; SPLAT]));
+        let first = copies.as_mut_ptr();
+        let copy = |number: usize| first.wrapping_add(number * each).cast::<u8>();
+        let address = |(number, home): (usize, &Home)| {
+            if home.is_kept {
+                return Address { start: kept(home.part), mask: 0 };
+            }
+            if home.is_read {
+                // SAFETY: the part has so many elements, and the copy room for them.
+                unsafe { from(home.part).copy_to_nonoverlapping(copy(number), bytes) };
+            }
+            Address { start: copy(number), mask: usize::MAX }
+        };
+        let addresses: Addresses = self.homes.iter().enumerate().map(address).collect();
+        // SAFETY: fewer elements than two rounds are left, and tiles divide a round.
+        unsafe { self.run_tiles(&addresses, count.div_ceil(self.machine.tile)) };
+        let written = || self.homes.iter().enumerate().filter(|(_, home)| home.is_written && !home.is_kept);
+        // SAFETY: copies have so many elements of the chain's type.
+        let are_numbers = written().all(|(number, _)| unsafe { self.are_numbers(copy(number), count) });
+        if are_numbers {
+            for (number, home) in written() {
+                // SAFETY: the part has so many elements, and nobody else looks at them.
+                unsafe { from(home.part).copy_from_nonoverlapping(copy(number), bytes) };
+            }
+        }
+        COPIES.set(copies);
+        are_numbers
+    }
+
+    /// # Safety
+    ///
+    /// There are so many elements of the chain's type, aligned.
+    unsafe fn are_numbers(&self, start: *const u8, count: usize) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.dtype {
+                DType::Float32 => !std::slice::from_raw_parts(start.cast::<f32>(), count).iter().any(|x| x.is_nan()),
+                DType::Float64 => !std::slice::from_raw_parts(start.cast::<f64>(), count).iter().any(|x| x.is_nan()),
+                _ => true,
+            }
+        }
     }
 
     /// Bytes of an element.
@@ -181,7 +256,7 @@ impl Function {
             Self::Multiply | Self::Square => code::Op::Multiply,
             Self::Divide | Self::Reciprocal => code::Op::Divide,
             Self::Minimum => code::Op::Minimum,
-            Self::Maximum => code::Op::Maximum,
+            Self::Maximum | Self::Rectify => code::Op::Maximum,
             Self::Copy => code::Op::Copy,
             Self::Negative => code::Op::Negative,
             Self::Absolute => code::Op::Absolute,
