@@ -1,4 +1,4 @@
-"""What tables C, D, F and R compute, and what NumPy says the results are."""
+"""The computations of tables C, D, F and R, and NumPy's results for them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Operands(NamedTuple):
     right: Any
 
 
-def chain(exp: Callable[[Any], Any], x: Any, offset: Any) -> Any:  # noqa: ANN401 - of any library
+def chain(exp: Callable[[Any], Any], x: Any, offset: Any) -> Any:
     """Return what 20 element-wise ops make of ``x``; offsets in [-1, 0) keep every value below 1.5."""
     for _ in range(ROUNDS):
         x = exp(x)
@@ -67,7 +67,7 @@ def script(exp: Callable[[Any], Any], operands: Operands) -> list[Any]:
     return results
 
 
-def rounds(tanh: Callable[[Any], Any], count: int, x: Any, y: Any) -> tuple[Any, Any]:  # noqa: ANN401 - arrays of any library
+def rounds(tanh: Callable[[Any], Any], count: int, x: Any, y: Any) -> tuple[Any, Any]:
     """Run table R's function: element-wise ops of which each needs what the one before it gave."""
     for _ in range(count):
         t = x * y
@@ -77,7 +77,7 @@ def rounds(tanh: Callable[[Any], Any], count: int, x: Any, y: Any) -> tuple[Any,
     return x, y
 
 
-def mixed(x: Any, y: Any) -> tuple[Any]:  # noqa: ANN401 - as above
+def mixed(x: Any, y: Any) -> tuple[Any]:
     """Run table F's function of sums, differences and products, 150 of them; values stay below 1."""
     for _ in range(50):
         t = x * y
@@ -86,8 +86,8 @@ def mixed(x: Any, y: Any) -> tuple[Any]:  # noqa: ANN401 - as above
     return (x,)
 
 
-def horner(x: Any, y: Any) -> tuple[Any]:  # noqa: ANN401 - as above
-    """Evaluate a polynomial of degree 75 by Horner's rule: 150 ops, each on what the one before it gave."""
+def horner(x: Any, y: Any) -> tuple[Any]:
+    """Evaluate a polynomial of degree 75 by Horner's rule: 150 ops, each on the result of the one before."""
     value = y
     for power in range(75):
         value = value * x + (power + 1) / 75
@@ -98,7 +98,7 @@ def horner(x: Any, y: Any) -> tuple[Any]:  # noqa: ANN401 - as above
 FUSED: dict[str, Callable[[Any, Any], tuple[Any]]] = {"mixed": mixed, "Horner": horner}
 
 
-def ends(*arrays: Any) -> tuple[Any]:  # noqa: ANN401 - as above
+def ends(*arrays: Any) -> tuple[Any]:
     """Run table R's function of one op: it takes as many arrays as one likes."""
     return (arrays[0] + arrays[-1],)
 
