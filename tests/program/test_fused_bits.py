@@ -92,7 +92,7 @@ def numbers(rng: np.random.Generator, dtype: str, n: int, *, payloads: bool) -> 
 
 @dataclass
 class Step:
-    """What one step does: to which arrays, by number, and with what."""
+    """One step: its arrays, by number, and its functions."""
 
     kind: str
     one: int
@@ -105,7 +105,7 @@ class Step:
     is_left: bool
 
     def made(self, a: Any, b: Any) -> Any:  # noqa: PLR0911 - one for each kind of step
-        """Return what it makes of two arrays of one length."""
+        """Return its result from two arrays of one length."""
         n, function = a.shape[0], self.function
         if self.kind == "number":
             return function(self.number, a) if self.is_left else function(a, self.number)
@@ -116,7 +116,7 @@ class Step:
         if self.kind == "choose":
             return weft.where(a > b, a, b)
         if self.kind == "cast":
-            # What becomes of a number that is out of range is up to the compiler.
+            # The result of a number that is out of range is up to the compiler.
             return a if a.dtype.kind == "f" and self.dtype[0] == "i" else a.astype(self.dtype)
         if self.kind == "strided":
             return function(a[::-1], b)
@@ -168,7 +168,7 @@ def build(chance: random.Random, length: int) -> Callable[..., list[weft.NDArray
 
 
 def differs(seed: int, *, payloads: bool) -> str | None:
-    """Say how what a random program gives differs from what eager calls do; None where it does not."""
+    """Say how the results of a random program differ from those of eager calls; None where they do not."""
     chance, rng = random.Random(seed), np.random.default_rng(seed)
     n, length = chance.choice(SIZES), chance.choice((5, 20, 60, 200))
     # Most of one dtype, so that runs are long.

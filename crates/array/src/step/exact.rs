@@ -1,7 +1,7 @@
-//! Ops that are defined to the last bit, by IEEE 754 or as integers are, so that code of ours may stand in for a loop.
+//! Ops that are defined to the last bit, by IEEE 754 or as integers are, so that a machine of ours may stand in for a loop.
 //!
-//! What it leaves open is asked: of two operands that are no numbers either may come out, and NumPy's loops differ. A loop is taken
-//! for one of these ops only if it is seen to give the same bits as our code, on numbers of every kind.
+//! IEEE 754 leaves open which of two NaNs comes out, and NumPy's loops differ. So a loop counts as exact only if it gives the bits of
+//! the machine, with its operands swapped if need be, on numbers of every kind. Each thread tries each loop once.
 
 use super::StridedLoop;
 use super::chain::{ROUND, stands_in};
@@ -9,7 +9,7 @@ use crate::DType;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// What a loop computes of each element.
+/// The function that a loop applies to each element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Function {
     Add,
@@ -52,7 +52,7 @@ pub(super) struct Exact {
 }
 
 impl Function {
-    /// What NumPy's ufunc of this name computes, or a loop of ours.
+    /// The function of NumPy's ufunc of this name, or of a loop of ours.
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "add" => Self::Add,
@@ -85,9 +85,9 @@ impl Function {
     }
 }
 
-/// What a loop computes of which this is said, if code of ours gives the same bits. A thread asks each loop once.
+/// The function of a loop with the order of its operands, if a machine gives the same bits.
 pub(super) fn exact(function: Function, kernel: &StridedLoop) -> Option<Exact> {
-    /// Code and data of a loop, what it is said to compute, and of which type.
+    /// Code and data of a loop, its function, the type of its elements.
     type Key = ((usize, usize), Function, u8);
     thread_local! {
         static KNOWN: RefCell<BTreeMap<Key, Option<Exact>>> = const { RefCell::new(BTreeMap::new()) };
@@ -117,7 +117,7 @@ fn asked(function: Function, kernel: &StridedLoop) -> Option<Exact> {
     Some(Exact { function, swapped })
 }
 
-/// Zeros, ones, numbers that round, subnormal ones, the largest, infinities and what is no number, by their bits.
+/// Zeros, ones, numbers that round, subnormal ones, the largest, infinities and NaNs, by their bits.
 const FLOAT32: [u32; 14] = [
     0,
     0x8000_0000,
@@ -173,7 +173,7 @@ const INT64: [i64; 14] = [
 /// Elements that are looked at: whole tiles of any machine, and all pairs of numbers.
 const COUNT: usize = 4 * ROUND;
 
-/// In which order code of ours takes the operands to give the loop's bits: swapped or not; nothing if it never does.
+/// Whether a machine has to swap the operands to give the loop's bits; nothing if it never gives them.
 fn order<T: Copy + Default>(function: Function, kernel: &StridedLoop, form: Numbers, values: &[T]) -> Option<bool> {
     let count = values.len();
     let left: Vec<T> = (0..COUNT).map(|at| values[at % count]).collect();

@@ -205,7 +205,7 @@ impl Fused {
 
 type Loops = [(Arc<Strided>, Range<usize>)];
 
-/// The chains among loops: neighbours of which each is exact, on elements of one type.
+/// The chains among loops: neighbours that are exact, on elements of one type.
 fn chains(loops: &Loops, operands: &[(Part, usize)], vectors: Vectors) -> Vec<(Range<usize>, Chain)> {
     let of = |(strided, range): &(Arc<Strided>, Range<usize>)| -> Option<(DType, Line)> {
         let kernel = strided.kernel();

@@ -21,7 +21,7 @@ pub struct StridedLoop {
     outputs: u8,
     /// Picoseconds for an element, beside those for its bytes.
     effort: u16,
-    /// What it computes by its name, if code of ours may stand in for it.
+    /// Its function by its name, if a machine may stand in for it.
     named: Option<Function>,
     /// Of the operands, inputs first.
     dtypes: [DType; OPERANDS],
@@ -83,13 +83,13 @@ impl StridedLoop {
         Self { effort, ..self }
     }
 
-    /// The same loop, which is that of NumPy's ufunc of this name, or ours: it may run as a part of a chain if code of ours gives its bits.
+    /// The same loop, which is that of NumPy's ufunc of this name, or ours: it may join a chain if a machine gives its bits.
     #[must_use]
     pub fn with_name(self, name: &str) -> Self {
         Self { named: Function::named(name), ..self }
     }
 
-    /// What it computes, if code of ours gives the same bits.
+    /// Its function, if a machine gives the same bits.
     pub(super) fn exact(&self) -> Option<Exact> {
         exact(self.named?, self)
     }

@@ -158,7 +158,7 @@ impl Strided {
             && (0..self.items.len()).all(|operand| self.walk.step(0, operand) == item(operand))
     }
 
-    /// Whether code of ours stands in for its loop where others follow it: fused, they are one chain.
+    /// Whether a machine may stand in for its loop: fused neighbours of this kind are one chain.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.kernel.exact().is_some()

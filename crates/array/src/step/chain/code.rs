@@ -4,7 +4,7 @@
 
 use crate::DType;
 
-/// What an instruction computes.
+/// The function of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u16)]
 pub(super) enum Op {

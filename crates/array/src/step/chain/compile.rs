@@ -1,9 +1,9 @@
 //! From loops to a program: which values are in registers, which in memory, and when they are stored.
 //!
-//! A *value* is what one loop computes, or what was in a part before the chain. Its home is the part that it is written to; there it
-//! is stored at once if somebody looks at it after the chain, else only if its register is needed before it is read for the last
-//! time. Instructions stay in the order of their loops, and a part is never stored before its loop would have written it, nor read
-//! after a later loop has: so operands may share memory wherever the loops allow it.
+//! A *value* is the result of a loop, or the content of a part before the chain. Its home is the part that its loop writes. It is
+//! stored there at once if it is read after the chain, else only if its register is needed before its last use. Instructions stay in
+//! the order of their loops. A part is never stored before its loop would have written it, nor read after a later loop has: so
+//! operands may share memory wherever the loops allow it.
 
 use super::code::{Instruction, Op, Place, STORE_A, STORE_B, code};
 use super::{Home, Input, Line, Splat};
@@ -12,21 +12,21 @@ use crate::step::Part;
 use crate::step::exact::{Function, Numbers};
 use std::collections::BTreeMap;
 
-/// What a loop gives.
+/// The result of a loop.
 struct Value {
     /// The loops that read it, by number.
     readers: Vec<usize>,
-    /// Whether it is looked at after the chain.
+    /// Whether it is read after the chain.
     lives: bool,
     is_stored: bool,
 }
 
-/// What an instruction takes.
+/// An operand of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operand {
     /// The value of the loop of this number.
     Value(usize),
-    /// What was in a part before the chain.
+    /// The content of a part before the chain.
     Before(Part),
     Number(Splat),
 }
@@ -38,7 +38,7 @@ pub(super) struct Compiler<'a> {
     operands: Vec<Vec<Operand>>,
     /// The values in the registers.
     registers: [Option<usize>; 2],
-    /// Slots of which one tile is kept at a time.
+    /// Whether a part is a slot in which one tile takes the place of the one before it.
     kept: Box<dyn Fn(Part) -> bool + 'a>,
     pub(super) program: Vec<Instruction>,
     pub(super) homes: Vec<Home>,

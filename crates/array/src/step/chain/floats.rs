@@ -1,7 +1,7 @@
 //! Machines for floating-point numbers in the vectors of x86-64.
 //!
-//! Sums and products are written as instructions: of two numbers that are none, the first one's bits come out, and a compiler may
-//! swap the operands. A difference or a quotient it cannot swap.
+//! Sums and products are written as instructions: of two NaNs the first operand's bits come out, and a compiler may swap the operands
+//! of a commutative op. It cannot swap those of a difference or a quotient.
 
 use super::machine::{each, machine};
 use std::arch::asm;
@@ -21,7 +21,7 @@ macro_rules! ordered {
     }};
 }
 
-/// The same by an instruction of two operands, of which it overwrites the first.
+/// The same by an instruction of two operands, which overwrites the first.
 macro_rules! ordered_in_place {
     ($instruction:literal, $left:expr, $right:expr) => {{
         let mut found = $left;

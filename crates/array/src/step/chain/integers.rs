@@ -1,5 +1,5 @@
-//! Machines for integers in the vectors of x86-64. What is added, subtracted and multiplied is the same with a sign and without;
-//! the order is that of integers with a sign.
+//! Machines for integers in the vectors of x86-64. Sums, differences and products have the same bits with a sign and without; the
+//! order is that of signed integers.
 
 use super::machine::{each, machine};
 use std::arch::x86_64::*;
@@ -48,7 +48,7 @@ machine! {
     }
 }
 
-/// The products of 64-bit integers, of which AVX2 has those of 32 bits.
+/// The products of 64-bit integers, from those of 32 bits: AVX2 has no others.
 #[target_feature(enable = "avx2")]
 fn products(x: __m256i, y: __m256i) -> __m256i {
     let crossed = _mm256_mullo_epi32(x, _mm256_shuffle_epi32::<0b10_11_00_01>(y));

@@ -1,12 +1,12 @@
 //! The machine that runs a chain: a loop over tiles, and in it one over instructions, with two tiles in registers.
 //!
 //! It is written once and compiled for each kind of vectors and each type of elements. An instruction is one jump and then a
-//! tile of vectors, which are independent of each other: so the vector units are kept busy, and the jump costs little.
+//! tile of independent vectors: these keep the vector units busy, and the jump costs little.
 
 use super::code::Instruction;
 
-/// Where a tile of an operand is: the start of the operand, and the bits of the offset that count. None do of what is kept for one
-/// tile after the other.
+/// Where the tiles of an operand are: the start of the operand, and a mask on the offset of a tile. The mask is 0 where all tiles
+/// share one place.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Address {
     pub(super) start: *mut u8,
@@ -24,7 +24,7 @@ pub(super) const SPLAT: usize = 64;
 /// many tiles as are asked for, or one if its mask is 0.
 pub(super) type Run = unsafe fn(program: &[Instruction], addresses: &[Address], splats: *const u8, tiles: usize);
 
-/// Puts what an expression makes of two operands into each vector of a register.
+/// Evaluates an expression of two operands for each vector of a register.
 macro_rules! each {
     ($count:ident, $to:ident, |$left:ident, $right:ident| $made:expr, |$at:ident| $a:expr, $b:expr) => {
         for $at in 0..$count {
@@ -34,8 +34,8 @@ macro_rules! each {
     };
 }
 
-/// A machine: its name, the features that it needs, its vectors, vectors of a tile, how they are loaded and stored, and what each op
-/// makes of them.
+/// A machine: its name, the features that it needs, its vectors, vectors of a tile, how they are loaded and stored, and an expression
+/// for each op.
 macro_rules! machine {
     (
         $name:ident, $(#[$feature:meta])?

@@ -1,4 +1,4 @@
-//! Chains: neighbours among fused loops that run as one, tile by tile, with what one computes in the registers of the next.
+//! Chains: neighbours among fused loops that run as one, tile by tile, with intermediate values in registers.
 //!
 //! | file | home of |
 //! |---|---|
@@ -6,10 +6,10 @@
 //! | `machine` | the loop over tiles and instructions, written once |
 //! | `floats`, `integers`, `plain` | the machines: that loop for kinds of vectors and types of elements |
 //! | `vectors` | which of them this processor runs |
-//! | `compile` | the program of a chain: what is in which register, and what has to be stored |
+//! | `compile` | the program of a chain: allocation of registers, stores |
 //!
-//! Of two operands that are no numbers either may come out, and NumPy's loops take one or the other at the end of an array. So the
-//! elements after the last tile are run by the loops themselves if one of their results is none.
+//! Of two NaNs either may come out of an op, and NumPy's loops choose differently at the end of an array. So the loops themselves
+//! run the elements after the last tile if one of the results there is NaN.
 
 mod code;
 mod compile;
@@ -40,7 +40,7 @@ pub(super) struct Line {
     pub(super) output: Part,
 }
 
-/// What it reads.
+/// An operand of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Input {
     At(Part),
@@ -54,7 +54,7 @@ struct Home {
     part: Part,
     /// Whether one tile takes the place of the one before it.
     is_kept: bool,
-    /// Whether what was there before the chain is read.
+    /// Whether the content before the chain is read.
     is_read: bool,
     is_written: bool,
 }
@@ -93,7 +93,7 @@ pub(super) struct Chain {
 
 impl Chain {
     /// The program of these loops on elements of a type, for vectors that this processor has. `lives` says which slots are read after
-    /// it; slots that it reads before it writes them hold what is before it.
+    /// it; slots that it reads before it writes them hold values of earlier loops.
     ///
     /// Nothing if no machine takes them.
     pub(super) fn new(lines: &[Line], dtype: DType, vectors: Vectors, lives: &dyn Fn(usize) -> bool) -> Option<Self> {
@@ -113,7 +113,7 @@ impl Chain {
     ///
     /// # Safety
     ///
-    /// The parts have so many elements of the chain's type; nobody else writes to what is read, or looks at what is written.
+    /// The parts have so many elements of the chain's type, to which this call has exclusive access.
     pub(super) unsafe fn run(&self, start: impl Fn(Part) -> *mut u8, count: usize) -> usize {
         let mut done = count / ROUND * ROUND;
         if (1..SHORT).contains(&(count - done)) {
@@ -139,8 +139,7 @@ impl Chain {
         unsafe { (self.machine.run)(&self.program, addresses, self.splats.as_ptr().cast(), tiles) };
     }
 
-    /// Runs fewer elements than fill tiles, on copies, unless a result is no number: of several such operands NumPy's loops may take
-    /// another one at the end of an array. Then nothing has changed, and the answer is no.
+    /// Runs the elements after the last tile, on copies. Answers no if a result is NaN, and has changed nothing then.
     ///
     /// # Safety
     ///
@@ -176,7 +175,7 @@ impl Chain {
         let are_numbers = written().all(|(number, _)| unsafe { self.are_numbers(copy(number), count) });
         if are_numbers {
             for (number, home) in written() {
-                // SAFETY: the part has so many elements, and nobody else looks at them.
+                // SAFETY: the part has so many elements, and this call has exclusive access to them.
                 unsafe { from(home.part).copy_from_nonoverlapping(copy(number), bytes) };
             }
         }
@@ -210,7 +209,7 @@ impl Chain {
     }
 }
 
-/// Whether code of ours gives the bits that a loop gave.
+/// Whether a machine gives the bits that a loop gave.
 ///
 /// # Safety
 ///
@@ -248,7 +247,7 @@ pub(super) unsafe fn stands_in(
 }
 
 impl Function {
-    /// The op of a machine, or nothing for what takes another form.
+    /// The op of a machine that computes it.
     fn op(self) -> code::Op {
         match self {
             Self::Add => code::Op::Add,

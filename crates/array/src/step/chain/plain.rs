@@ -1,4 +1,4 @@
-//! Machines without vectors of a processor: arrays of numbers, from which the compiler makes such as it knows.
+//! Machines for any processor: arrays of numbers, which the compiler turns into vectors.
 
 use super::machine::{each, machine};
 
@@ -20,21 +20,21 @@ unsafe fn store<T: Copy, const COUNT: usize>(to: *mut u8, x: [T; COUNT]) {
     unsafe { to.cast::<[T; COUNT]>().write_unaligned(x) }
 }
 
-/// The least of two numbers as NumPy has it: the first if that is none, and else the second unless the first is less.
+/// The lesser of two numbers as NumPy has it: the first if it is NaN or less, else the second.
 macro_rules! minimum {
     ($x:expr, $y:expr) => {
         if $x.is_nan() || $x < $y { $x } else { $y }
     };
 }
 
-/// The greatest of two, as above.
+/// The greater of two, as above.
 macro_rules! maximum {
     ($x:expr, $y:expr) => {
         if $x.is_nan() || $x > $y { $x } else { $y }
     };
 }
 
-/// What an expression makes of each of four numbers, or of two. The compiler makes vectors of what is written out.
+/// An expression for each of four numbers, or of two. Written out, it becomes vectors; a loop may stay one.
 macro_rules! each_of_4 {
     (|$at:ident| $made:expr) => {
         [

@@ -96,7 +96,7 @@ fn memory() -> Memory {
         .collect()
 }
 
-/// What the loops leave, one after the other.
+/// The memory after the loops, run one after the other.
 fn looped(lines: &[Line]) -> Memory {
     let mut memory = memory();
     for line in lines {
@@ -113,7 +113,7 @@ fn looped(lines: &[Line]) -> Memory {
 }
 
 fn bits(values: &[f32], count: usize) -> Vec<u32> {
-    // Which of two that are no numbers comes out is not ours to say here.
+    // Which of two NaNs comes out is up to the loops.
     values[..count].iter().map(|value| if value.is_nan() { u32::MAX } else { value.to_bits() }).collect()
 }
 
@@ -130,7 +130,7 @@ proptest! {
             let mut memory = memory();
             let starts: BTreeMap<Part, *mut u8> =
                 memory.iter_mut().map(|(part, values)| (*part, values.as_mut_ptr().cast())).collect();
-            // SAFETY: each part has so many elements, and nobody else has them.
+            // SAFETY: each part has so many elements, and this test alone has them.
             let done = unsafe { chain.run(|part| starts[&part], COUNT) };
             prop_assert!(done == COUNT || done == 768);
             for number in 0..ARRAYS + SLOTS {
