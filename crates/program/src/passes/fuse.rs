@@ -21,9 +21,8 @@ const BLOCK: usize = 3072;
 /// of a unit at most.
 const LEAST: usize = 2 * BLOCK;
 const LEAST_EXACT: usize = 1;
-/// Few elements are worth it from so many loops on.
-const FEW: usize = 512;
-const LOOPS_OF_FEW: usize = 8;
+/// Loops that are fused, at least, where their elements are fewer than `LEAST`.
+const LOOPS_OF_FEW: usize = 6;
 const LOOPS: usize = 256;
 /// Units that a loop looks at, at most.
 const NEAR: usize = 64;
@@ -190,7 +189,7 @@ pub(super) fn fuse(recorded: &Recorded, instructions: &[Instruction]) -> Vec<Ins
                         let steps = members.iter().map(|member| &instructions[*member]);
                         owes_the_same(steps, |entry| inner(entry, members))
                     }
-                    Some(Kin::Loops(size)) => size >= FEW || *count >= LOOPS_OF_FEW,
+                    Some(Kin::Loops(size)) => size >= LEAST || *count >= LOOPS_OF_FEW,
                     None => true,
                 }
             };
