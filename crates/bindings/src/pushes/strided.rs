@@ -91,7 +91,8 @@ impl Loop {
         let Some((function, data, inputs)) = found else { return Ok(None) };
         // SAFETY: NumPy's loops for numbers touch their operands alone, and take them unaligned.
         let kernel = unsafe { StridedLoop::new(function, data, &wanted[..inputs], &wanted[inputs..]) };
-        let Some(kernel) = kernel.map(|kernel| kernel.with_effort(effort(&name, wanted[0]))) else { return Ok(None) };
+        let made = kernel.map(|kernel| kernel.with_effort(effort(&name, wanted[0])).with_name(&name));
+        let Some(kernel) = made else { return Ok(None) };
         // Not 0 for sums of floating-point numbers, so that the sum of -0.0 is -0.0, as NumPy has it.
         let identity = match name.as_str() {
             "add" if wanted.iter().all(floating) => Some(Scalar::Float(-0.0)),
@@ -218,6 +219,7 @@ impl Loop {
 impl Loop {
     /// A loop of ours, not of a ufunc.
     fn of_ours(kernel: StridedLoop, name: &str) -> Self {
+        let kernel = kernel.with_name(name);
         let dtypes = kernel.dtypes().into();
         Self { kernel, dtypes, name: name.to_owned(), identity: None, ufunc: None, cuda: PyOnceLock::new() }
     }
