@@ -183,12 +183,13 @@ impl Run<'_> {
     fn fail(&self, call: &Call, step: u32, cause: Option<Cause>) {
         let Some(cause) = cause else { return };
         let plan = self.instance.plan();
+        // SAFETY: the call is pending.
+        let number = unsafe { (*call.op).number };
         if call.traced
-            && let Some(recorder) = self.pool.recorder()
+            && let Some(recorder) = self.pool.recorder().filter(|recorder| recorder.has(number))
         {
             let text = format!("{}: {}", plan.name_of(step), first_line_of(&cause));
-            // SAFETY: the call is pending.
-            recorder.failed(unsafe { (*call.op).number }, text);
+            recorder.failed(number, text);
         }
         self.instance.fail(step, Arc::new(Failure::new(plan.label_of(step), cause)));
     }
@@ -265,12 +266,12 @@ impl Clock {
 
     fn stop(self, run: &Run<'_>, plan: &Plan, call: &Call, step: u32) {
         plan.note_time(step, u32::try_from(self.start.elapsed().as_nanos()).unwrap_or(u32::MAX));
+        // SAFETY: the call is pending: its step is not done.
+        let number = unsafe { (*call.op).number };
         if let Some(mut ran) = self.ran
-            && let Some(recorder) = run.pool.recorder()
+            && let Some(recorder) = run.pool.recorder().filter(|recorder| recorder.has(number))
         {
             ran.end();
-            // SAFETY: the call is pending: its step is not done.
-            let number = unsafe { (*call.op).number };
             // SAFETY: the bindings are those of the plan's type, and live until all steps are done.
             let note = unsafe { plan.step(step).note(call.bindings()) }.or(plan.kind_of(step));
             recorder.single(note, &plan.name_of(step), Some(number), ran);

@@ -129,7 +129,7 @@ impl Pool {
         // SAFETY: the op is the caller's until it is delivered.
         let (flags, number) = unsafe { ((*op.as_ptr()).flags, (*op.as_ptr()).number) };
         if flags.has(OpFlags::TRACED)
-            && let Some(recorder) = self.recorder()
+            && let Some(recorder) = self.recorder().filter(|recorder| recorder.has(number))
         {
             recorder.failed(number, first_line_of(&cause));
         }
