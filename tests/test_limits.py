@@ -188,12 +188,22 @@ def test_a_pending_op_holds_at_most_256_bytes(script: RunScript, native_path: Pa
 def test_memory_stays_flat(script: RunScript, native_path: Path, kind: str) -> None:
     """Six rounds of 300,000 ops: what the first two rounds took is what the others live on.
 
-    The limit keeps a machine that is busy elsewhere from letting more ops wait in one round than in another.
+    The queue is filled to its limit before, so that no round is the first in which so many ops wait.
     """
     source = (
         MEMORY
         + """
     N = 100_000
+    entered, opened = threading.Event(), threading.Event()
+    def gate():
+        entered.set()
+        opened.wait()
+    engine.push(gate, (), (x,))
+    entered.wait()
+    while engine.pending < {limit}:
+        push((x,), (wide[engine.pending & 1023],))
+    opened.set()
+    engine.wait_for_all()
     sizes = []
     for _ in range(6):
         for i in range(N):

@@ -86,7 +86,9 @@ def claims(root: Path = CRATES) -> dict[str, list[Claim]]:
 
 def weak(crate: list[Claim]) -> list[str]:
     """Return the claims whose accesses are weaker than the handshake that they are part of."""
-    wrong = [f"{each.place} says SeqCst: {each.orders}" for each in crate if each.says_sequential and not each.is_sequential]
+    wrong = [
+        f"{each.place} says SeqCst: {each.orders}" for each in crate if each.says_sequential and not each.is_sequential
+    ]
     wrong += [
         f"{each.place} pairs with {other.place}, which says SeqCst: {each.orders}"
         for each in crate

@@ -11,7 +11,7 @@ import time
 from multiprocessing.util import Finalize, register_after_fork
 from typing import TYPE_CHECKING
 
-from weft._core import _after_fork_child, _after_fork_parent, _before_fork, _exit_drain
+from weft._core import _after_fork_child, _after_fork_parent, _before_fork, _exit_drain, _watch_forks
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def install() -> None:
     finalizer = _drain_before_queues_close(_drain)
     register_after_fork(_drain, _drain_before_queues_close)
     atexit.register(_drain_instead_of, finalizer)
-    if sys.platform != "win32":
+    if _watch_forks():
         os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_parent, after_in_child=_after_fork_child)
 
 

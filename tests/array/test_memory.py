@@ -238,7 +238,7 @@ def test_a_loop_of_temporaries_stays_within_its_bytes(script: RunScript, policy:
 
 
 MILLION = """
-    import gc, os
+    import gc, os, threading
     import weft
     from weft._core import push_compute
 
@@ -250,6 +250,18 @@ MILLION = """
     weft.set_engine(weft.Engine({workers}, {policy!r}, max_pending_ops=4096))
     a, x = weft.ones(16, dtype=weft.float32), weft.zeros(16, dtype=weft.float32)
     view = x[3:9]
+    # So many ops as may wait at most do so once, before anything is measured.
+    entered, opened = threading.Event(), threading.Event()
+    def gate(view):
+        entered.set()
+        opened.wait()
+    full = weft.zeros(16)
+    push_compute(gate, (full,), ())
+    entered.wait()
+    while weft.get_engine().pending < 4096:
+        full += 1.0
+    opened.set()
+    weft.wait_all(timeout=60)
     sizes, blocks = [], []
     for _ in range(5):
         for i in range({rounds}):
@@ -282,8 +294,9 @@ def test_memory_stays_flat_over_a_million_ops(script: RunScript, policy: str, wo
 def test_memory_stays_flat_over_views_and_slices(script: RunScript) -> None:
     """A buffer that is split into ever other ranges forgets the old ones."""
     source = """
-    import gc, os
+    import gc, os, threading
     import weft
+    from weft._core import push_compute
 
     def resident():
         gc.collect()
@@ -291,6 +304,17 @@ def test_memory_stays_flat_over_views_and_slices(script: RunScript) -> None:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     weft.set_engine(weft.Engine(2, max_pending_ops=4096))
+    entered, opened = threading.Event(), threading.Event()
+    def gate(view):
+        entered.set()
+        opened.wait()
+    full = weft.zeros(16)
+    push_compute(gate, (full,), ())
+    entered.wait()
+    while weft.get_engine().pending < 4096:
+        full += 1.0
+    opened.set()
+    weft.wait_all(timeout=60)
     x, sizes = weft.zeros(4096), []
     for _ in range(5):
         for i in range(10_000):

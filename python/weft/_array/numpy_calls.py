@@ -12,7 +12,7 @@ from weft._array.numpy_names import signature_of
 from weft._array.operands import engine_of, read_only
 from weft._array.places import check_writable
 from weft._array.rules import SUPPORTED
-from weft._core import NDArray, tape_pause, wrap
+from weft._core import NDArray, Scope, wrap
 from weft._tape.hearing import check_changed, hear_nothing
 
 if TYPE_CHECKING:
@@ -70,12 +70,9 @@ def compute_by_numpy(
         result = func(*positional, **named)
     name, given = _name_of(func), list(leaves((args, kwargs)))
     check_changed(name, (target for target, _ in drafts))
-    before = tape_pause(True)
-    try:
+    with Scope(paused=True):
         for target, values in drafts:
             copy_cast(target, wrap(values, engine))
-    finally:
-        tape_pause(before)
     hear_nothing(name, given, (target for target, _ in drafts), written=True)
     outputs: dict[int, Any] = {id(each): each for each in outs if each is not None}
     outputs.update((id(values), target) for target, values in drafts)

@@ -13,7 +13,7 @@ from weft._array.creation import zeros
 from weft._array.elementwise import not_equal
 from weft._array.operands import as_array
 from weft._array.searching import where
-from weft._core import NDArray, tape_entry, tape_hears, tape_note, tape_pause
+from weft._core import NDArray, tape_entry, tape_hears, tape_note, tape_paused
 from weft._program import record
 from weft._program.parts import KEPT, Heard, fresh, handle_of, heard_in, moment, note_names, shown
 from weft._program.trees import arrays_of, leaves_of, replaced, unflattened
@@ -189,13 +189,10 @@ class _Again:
             found if x.dtype.kind in "fc" and isinstance(found := next(kept), NDArray) else x
             for x in map(as_array, arrays_of(self._args))
         ]
-        heard = not tape_pause(False)
-        try:
-            with listening(mode=True):
-                backs = [partial(self._back, branch, given, grads, heard=heard) for branch in self._branches]
-                grown: Sequence[NDArray] = cond(self._choice, *backs)
-        finally:
-            tape_pause(not heard)
+        heard = not tape_paused()
+        with listening(mode=True):
+            backs = [partial(self._back, branch, given, grads, heard=heard) for branch in self._branches]
+            grown: Sequence[NDArray] = cond(self._choice, *backs)
         return tuple(grown)
 
     def _back(

@@ -15,7 +15,7 @@ import numpy as np
 
 from weft._array.rules import Aval
 from weft._array.symbolic import is_symbol
-from weft._core import NDArray, Signatures, empty, recording as open_recording, tape_standings, tape_surroundings
+from weft._core import NDArray, Scope, Signatures, empty, recording as open_recording, tape_standings, tape_surroundings
 from weft._default import get_engine
 from weft._program.blank import blank, layouts_of
 from weft._program.graded import Inseparable
@@ -196,11 +196,8 @@ class ProgramFunction(Signatures):
         recording = open_recording() if self._settings.options.sequential else None
         if recording is None:
             return self._settings.function(*first, *args, **(kwargs or {}))
-        before = recording.in_order(on=True)
-        try:
+        with Scope(in_order=True):
             return self._settings.function(*first, *args, **(kwargs or {}))
-        finally:
-            recording.in_order(on=before)
 
     def _composes(self, arguments: tuple[Any, ...]) -> bool:
         """Return whether a call is one over symbols: then it makes symbols, as the function does."""

@@ -27,7 +27,6 @@ from weft._core import Input, NDArray
 from weft._default import get_engine
 from weft._device import Device
 from weft._program.outside import outside
-from weft._program.record import noting
 from weft._symbol.composite import Composite, make_node, register
 from weft._symbol.naming import next_name
 from weft.errors import CaptureError, GraphError, ShapeError
@@ -240,7 +239,6 @@ def _infer(*avals: Aval, function: str, arguments: Any, results: int) -> tuple[A
 def _recorded(function: str, arguments: Any, avals: Sequence[Aval]) -> tuple[Aval, ...]:
     engine = get_engine()
     recording = _core.Recording(engine, function)
-    before = noting({})
     try:
         recording.begin()
         arrays = [empty(aval.shape, aval.dtype, engine=engine) for aval in avals]
@@ -249,7 +247,6 @@ def _recorded(function: str, arguments: Any, avals: Sequence[Aval]) -> tuple[Ava
         raise ShapeError(f"the shapes of what {function}() returns rest on values: {error}") from error
     finally:
         recording.abort()
-        noting(before)
 
 
 def _inputs(attributes: dict[str, Any]) -> int:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from weft._array.creation import ones_like, zeros
 from weft._array.devices import as_device
 from weft._array.manipulation import broadcast_to
 from weft._array.operands import as_array
-from weft._core import GraphCore, NDArray, SymbolCore
+from weft._core import GraphCore, NDArray, Scope, SymbolCore
 from weft._device import cpu
 from weft._symbol.evaluation import Schedule, read_by
 from weft._symbol.recorded import can_record, record
@@ -22,7 +21,7 @@ from weft._tape.modes import TRAINING
 from weft.errors import ArgumentTypeError, ArgumentValueError, GraphError, ShapeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from weft._program.program import Program
     from weft._symbol.recorded import Recorded
@@ -459,14 +458,9 @@ class Executor:
                     raise GraphError(f"the executor has no {name!r}: it has {', '.join(known)}")
 
 
-@contextmanager
-def _training(*, mode: bool) -> Generator[None]:
+def _training(*, mode: bool) -> Scope:
     """Let ops see in the block whether they train; what the tape hears is not touched."""
-    token = TRAINING.set(mode)
-    try:
-        yield
-    finally:
-        TRAINING.reset(token)
+    return Scope((TRAINING, mode))
 
 
 def _is_local(device: Any) -> bool:

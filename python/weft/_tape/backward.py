@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weft._array.creation import full, ones
 from weft._array.devices import device_of
 from weft._array.dtypes import astype
-from weft._core import NDArray, Outline, TapeNode, tape_entry, tape_pause, tape_walk
+from weft._core import NDArray, Outline, TapeNode, tape_entry, tape_walk
 from weft._tape.modes import paused
 from weft._tape.structures import several
 from weft.errors import GradientError
@@ -148,11 +148,8 @@ def walk(
         if heard:
             _step(node, sums)
         else:
-            before = tape_pause(True)
-            try:
+            with paused():
                 _step(node, sums)
-            finally:
-                tape_pause(before)
         if not retain and not heard:
             node.release()
         yield from _ready(ready.get(at, ()), sums)

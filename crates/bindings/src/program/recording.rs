@@ -8,7 +8,7 @@ use crate::errors;
 use crate::tape::moves::{now, taken};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weft_array::recording::{self as tapes, Tape};
@@ -26,6 +26,8 @@ struct Parts {
     begun: bool,
     tape: Option<Box<Tape>>,
     notes: Vec<notes::Note>,
+    /// What programs read elsewhere that are called meanwhile, by name: Python's.
+    names: Option<Py<PyDict>>,
     arguments: Vec<(Argument, Py<NDArray>)>,
 }
 
@@ -69,26 +71,31 @@ impl Recording {
         Self { engine, tag, parts: Mutex::default() }
     }
 
-    /// From now on what this thread records runs one by one, or as it may again. Answers how it was before.
-    #[allow(clippy::unused_self)] // it is the one that is open
-    fn in_order(&self, on: bool) -> bool {
-        tapes::set_in_order(on)
-    }
-
     /// The name it was given.
     #[getter]
     fn name(&self) -> &str {
         self.tag.name()
     }
 
+    /// Where programs that are called meanwhile note what they read elsewhere.
+    #[getter]
+    fn names(&self, py: Python<'_>) -> Option<Py<PyDict>> {
+        self.parts().names.as_ref().map(|names| names.clone_ref(py))
+    }
+
     /// Lets this thread record.
-    fn begin(slf: &Bound<'_, Self>) -> PyResult<()> {
+    #[pyo3(signature = (names=None))]
+    fn begin(slf: &Bound<'_, Self>, names: Option<Py<PyDict>>) -> PyResult<()> {
         let (py, own) = (slf.py(), slf.get());
         if own.parts().begun {
             return Err(own.capture(py, "was begun before: make a new one"));
         }
         tapes::begin(Arc::clone(&own.tag), &own.engine.get().inner).map_err(|error| raised(py, error))?;
-        own.parts().begun = true;
+        {
+            let mut parts = own.parts();
+            parts.begun = true;
+            parts.names = Some(names.unwrap_or_else(|| PyDict::new(py).unbind()));
+        }
         drop(notes::take());
         OPEN.set(Some(slf.clone().unbind()));
         Ok(())
@@ -120,7 +127,7 @@ impl Recording {
     /// Begins it for a block: answers what a subclass's `_entered()` does. Here and not in Python, which an interrupt may end
     /// between any two lines: it would leave the recording open.
     fn __enter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        Self::begin(slf)?;
+        Self::begin(slf, None)?;
         slf.call_method0("_entered").inspect_err(|_| Self::abort(slf))
     }
 
@@ -309,7 +316,20 @@ impl Recording {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.engine)
+        visit.call(&self.engine)?;
+        let parts = self.parts();
+        visit.call(&parts.names)?;
+        for (_, op, attributes) in &parts.notes {
+            visit.call(op)?;
+            visit.call(attributes)?;
+        }
+        parts.arguments.iter().try_for_each(|(_, array)| visit.call(array))
+    }
+
+    fn __clear__(&self) {
+        let parts = std::mem::take(&mut *self.parts());
+        self.parts().begun = true;
+        drop(parts);
     }
 }
 

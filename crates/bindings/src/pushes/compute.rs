@@ -6,6 +6,7 @@ use crate::arguments;
 use crate::array::{NDArray, raised};
 use crate::call::call;
 use crate::callable::{cause, name_of};
+use crate::forks::Here;
 use crate::cuda::hosted;
 use crate::exceptions::Exceptions;
 use crate::location::Location;
@@ -73,7 +74,10 @@ fn call_on(py: Python<'_>, function: &Bound<'_, PyAny>, arrays: &[(Array, Access
         memory::view(py, array, *access == Access::Read, Lasting::Op)
     };
     let views = arrays.iter().map(view).collect::<PyResult<Vec<_>>>()?;
-    call(function, Some(&PyTuple::new(py, views)?)).map(drop)
+    let here = Here::now();
+    let answer = call(function, Some(&PyTuple::new(py, views)?));
+    here.leave(py, &answer);
+    answer.map(drop)
 }
 
 /// The same function, called again and again on other arrays.

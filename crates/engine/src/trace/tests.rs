@@ -138,7 +138,7 @@ fn numbers_of_one_trace_are_not_taken_to_the_next() {
         7,
         &Describing(&|| drop(trace.replace(begin()))),
     );
-    let next = trace.borrow().collect(&[]);
+    let next = trace.borrow().recording(&[], &[]);
     assert_eq!((found.trace, found.name, found.place), (old, 0, 0));
-    assert!(next.threads.is_empty() && !next.names.iter().any(|name| &**name == "op"));
+    assert!(next.threads.is_empty() && !next.names.iter().any(|name| name == "op"));
 }

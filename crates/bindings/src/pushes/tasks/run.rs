@@ -1,6 +1,7 @@
 //! What a graph of calls has come to: values, who still needs them, the first exception.
 
 use crate::call::call_with;
+use crate::forks::Here;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -180,7 +181,10 @@ impl Run {
         if let Some(before) = &self.observers.before {
             before.call1(py, (&task.key,))?;
         }
-        let value = self.evaluate(py, &task.work)?;
+        let here = Here::now();
+        let value = self.evaluate(py, &task.work);
+        here.leave(py, &value);
+        let value = value?;
         if let Some(after) = &self.observers.after {
             after.call1(py, (&task.key, &value))?;
         }
