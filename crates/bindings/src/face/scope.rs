@@ -112,8 +112,8 @@ impl Scope {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        let open = self.open();
-        let tokens = open.iter().flat_map(|before| &before.tokens);
+        let open = self.open.try_lock();
+        let tokens = open.iter().flat_map(|open| open.iter()).flat_map(|before| &before.tokens);
         for (variable, value) in self.changes.iter().chain(tokens) {
             visit.call(variable)?;
             visit.call(value)?;

@@ -5,6 +5,7 @@ use super::notes;
 use crate::array::{NDArray, raised};
 use crate::engine::Engine;
 use crate::errors;
+use crate::payloads::kept::Kept;
 use crate::tape::moves::{now, taken};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -110,6 +111,9 @@ impl Recording {
         let mut parts = own.parts();
         parts.tape = Some(tape);
         parts.notes = notes::take();
+        let names = parts.names.take();
+        drop(parts);
+        drop(names); // not under the lock: this may run anything
         Ok(())
     }
 
@@ -236,9 +240,11 @@ impl Recording {
         let (arguments, notes) = (std::mem::take(&mut parts.arguments), std::mem::take(&mut parts.notes));
         drop(parts);
         let arguments = arguments.into_iter().map(|(argument, _)| argument).collect();
-        let program = Recorded::new(*tape, arguments, &shown).and_then(|recorded| Program::new(recorded, settings));
-        let program = program.map_err(|error| raised_program(py, error))?;
-        Compiled::new(py, program, self.engine.clone_ref(py), notes)
+        let failed = |error| raised_program(py, error);
+        let recorded = Recorded::new(*tape, arguments, &shown).map_err(failed)?;
+        let kept = Kept::claim(&recorded);
+        let program = Program::new(recorded, settings).map_err(failed)?;
+        Compiled::new(py, program, self.engine.clone_ref(py), notes, kept)
     }
 
     /// An array of zeros, or of whatever else, that a program made of a later part of the recording is given.
@@ -294,8 +300,9 @@ impl Recording {
         let parted = Recorded::parted(*tape, at, arguments, seeds, &results, &further);
         let Some(parted) = parted.map_err(|error| raised_program(py, error))? else { return Ok(None) };
         let made = |recorded, notes| {
+            let kept = Kept::claim(&recorded);
             let program = Program::new(recorded, settings.clone()).map_err(|error| raised_program(py, error))?;
-            Compiled::new(py, program, self.engine.clone_ref(py), notes)
+            Compiled::new(py, program, self.engine.clone_ref(py), notes, kept)
         };
         let (before, after): (Vec<_>, Vec<_>) = notes.into_iter().partition(|(number, ..)| *number < at);
         let after = after.into_iter().map(|(number, op, attributes)| (number - at, op, attributes)).collect();
@@ -317,7 +324,8 @@ impl Recording {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.engine)?;
-        let parts = self.parts();
+        // Who has the lock may be who has made the collector begin; what is not shown stays.
+        let Ok(parts) = self.parts.try_lock() else { return Ok(()) };
         visit.call(&parts.names)?;
         for (_, op, attributes) in &parts.notes {
             visit.call(op)?;
