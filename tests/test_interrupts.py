@@ -41,7 +41,7 @@ class _Points:
         self.at, self.met = at, 0
         self._names: dict[CodeType, dict[int, str]] = {}
 
-    def begin(self, frame: FrameType, event: str, _: object) -> Any:  # noqa: ANN401 - a trace function
+    def begin(self, frame: FrameType, event: str, _: object) -> Any:
         if event != "call" or not frame.f_code.co_filename.startswith((ROOT, __file__)):
             return None
         code = frame.f_code
@@ -50,7 +50,7 @@ class _Points:
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         names, before = self._names[code], "RESUME"
 
-        def step(frame: FrameType, event: str, _: object) -> Any:  # noqa: ANN401 - as above
+        def step(frame: FrameType, event: str, _: object) -> Any:
             nonlocal before
             if event == "opcode":
                 if before.startswith(LOOKS):
@@ -211,7 +211,7 @@ LONG = (
 
 
 @pytest.fixture(autouse=True)
-def _as_before() -> Any:  # noqa: ANN401 - a fixture
+def _as_before() -> Any:
     before = switches()
     yield
     assert switches() == before

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _BEFORE_QUEUES_CLOSE = 100
 
 _afterwards: list[Callable[[], None]] = []
+_drained: list[int] = []  # the process that has
 
 
 def install() -> None:
@@ -90,11 +91,24 @@ def after_drain(function: Callable[[], None]) -> None:
         _afterwards.append(function)
 
 
+def has_drained() -> bool:
+    """Return whether this process exits and has run what was pushed.
+
+    Examples
+    --------
+    >>> from weft._exit import has_drained
+    >>> has_drained()
+    False
+    """
+    return bool(_drained) and _drained[-1] == os.getpid()
+
+
 def _drain() -> None:
     """Run what was pushed, and then what is to follow."""
     try:
         _run_pushed()
     finally:
+        _drained.append(os.getpid())
         while _afterwards:
             _afterwards.pop()()
 

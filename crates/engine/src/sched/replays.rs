@@ -287,7 +287,8 @@ impl Registrar {
             unsafe { (*token.as_ptr()).priority = todo.priority };
             self.leave(token);
         }
-        drop(todo.failures.take());
+        let failures = todo.failures.take();
+        quietly(|| drop(failures)); // an error whose end panics ends nobody else's work
         let mut left = todo.left;
         if !todo.ended.is_null() {
             // SAFETY: it is pending until the engine hears of its end.
