@@ -6,6 +6,7 @@ import gc
 import re
 import weakref
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -75,16 +76,24 @@ def capture(push: Callable[[weft.Engine, Owner], None], replays: int = 1) -> Cal
     return make
 
 
+def run(*_: object) -> None:
+    """Stand for what an op does."""
+
+
+def complete(_: Owner, done: weft.Completion) -> None:
+    done()
+
+
 def pushed(engine: weft.Engine, owner: Owner) -> None:
-    engine.push(lambda: owner and None, (), (engine.new_variable(),))
+    engine.push(partial(run, owner), (), (engine.new_variable(),))
 
 
 def started(engine: weft.Engine, owner: Owner) -> None:
-    engine.push_async(lambda done: owner and done(), (), (engine.new_variable(),))
+    engine.push_async(partial(complete, owner), (), (engine.new_variable(),))
 
 
 def computed(engine: weft.Engine, owner: Owner) -> None:
-    _core.push_compute(lambda _: owner and None, (weft.zeros(2, engine=engine),), ())
+    _core.push_compute(partial(run, owner), (weft.zeros(2, engine=engine),), ())
 
 
 def with_attributes(engine: weft.Engine, owner: Owner) -> None:

@@ -173,7 +173,7 @@ def chosen() -> None:
 
 
 def by_numpy() -> None:
-    np.put(weft.ones(3), [0], [2.0])
+    np.put(weft.ones(3), [0], [2.0])  # type: ignore[arg-type] # by `__array_function__`
 
 
 def composed() -> None:

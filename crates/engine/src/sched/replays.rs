@@ -5,6 +5,7 @@ use super::queues::Fifo;
 use super::registrar::Registrar;
 use super::tracker::Tracker;
 use crate::op::{Op, OpFlags, OpKind, OpPtr};
+use crate::quiet::quietly;
 use crate::replay::{Call, Calls, Ended, Instance, NONE, Outcome as PortOutcome, Part, Todo};
 use crate::trace::Outcome;
 use crate::var::{AccessKind, AccessNode, Seat, Settled};
