@@ -357,3 +357,64 @@ def test_three_hundred_sorts_do_not_pile_up(script: RunScript) -> None:
     most, kept = map(int, done.stdout.split())
     assert most < 1000 * MB
     assert kept == 0, "what nobody uses is given back"
+
+
+def test_failures_that_were_reported_go_with_their_arrays() -> None:
+    """A traceback leads to the frames of the wait, and these to the array whose failure it is: a circle through the core."""
+    engine = weft.Engine(2)
+    x = weft.zeros((2, 2), engine=engine) - 1.0
+
+    def alive() -> int:
+        gc.collect()
+        return sum(type(each) is np.linalg.LinAlgError for each in gc.get_objects())
+
+    def fail() -> None:
+        with pytest.raises(np.linalg.LinAlgError):
+            weft.linalg.cholesky(x).numpy()
+
+    before, counts = alive(), []
+    for _ in range(4):
+        for _ in range(250):
+            fail()
+        counts.append(alive() - before)
+    assert max(counts) <= 32, counts
+    # What somebody handles is whole, and so is what is raised again.
+    y = weft.linalg.cholesky(x)
+    with pytest.raises(np.linalg.LinAlgError) as first:
+        y.numpy()
+    for _ in range(50):
+        fail()
+    assert "test_failures_that_were_reported" in "".join(map(str, traceback.extract_tb(first.value.__traceback__)))
+    with pytest.raises(np.linalg.LinAlgError) as again:
+        y.wait_to_read()
+    assert again.value is first.value
+    engine.close(cancel=True)
+
+
+@pytest.mark.slow
+def test_memory_stays_flat_over_failures(script: RunScript) -> None:
+    done = script(
+        """
+        import gc, os
+        import numpy as np
+        import weft
+
+        def resident():
+            gc.collect()
+            with open("/proc/self/statm") as file:
+                return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+        x, sizes = weft.zeros((2, 2)) - 1.0, []
+        for _ in range(8):
+            for _ in range(4_000):
+                try:
+                    weft.linalg.cholesky(x).numpy()
+                except np.linalg.LinAlgError:
+                    pass
+            sizes.append(resident())
+        print(*sizes)
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    sizes = [int(size) for size in done.stdout.split()]
+    assert max(sizes[1:]) - sizes[0] <= 4 * MB, sizes
