@@ -17,11 +17,11 @@ import pytest
 
 import weft
 from weft import autograd
-from weft._array import blas
+from weft._call import blas
 from weft._core import is_eager, recording, tape_paused
-from weft._model import running
-from weft._program.outside import outside
-from weft._symbol import naming
+from weft._graph import naming
+from weft._program.unrecorded import outside
+from weft._singa.models import running
 from weft._tape import backward, modes
 
 if TYPE_CHECKING:

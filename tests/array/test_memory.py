@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import traceback
 from typing import TYPE_CHECKING, Any
 
 import numpy as np

@@ -8,5 +8,6 @@ pub(crate) mod exceptions;
 pub(crate) mod failures;
 pub(crate) mod forks;
 pub(crate) mod host;
+pub(crate) mod level;
 pub(crate) mod location;
 pub(crate) mod stall;

@@ -44,7 +44,7 @@ impl Opaque for Calling {
         true
     }
 
-    fn run(&self, _: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    unsafe fn run(&self, _: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         // SAFETY: hosted payloads run inside `Gil::enter`.
         let py = unsafe { Python::assume_attached() };
         self.0.callable(py).run(context)
@@ -72,7 +72,7 @@ impl Opaque for Starting {
         true
     }
 
-    fn run(&self, _: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    unsafe fn run(&self, _: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         // SAFETY: as above.
         let py = unsafe { Python::assume_attached() };
         AsyncCallable(self.0.callable(py)).run(context)
@@ -110,7 +110,7 @@ impl Opaque for CallingNative {
         false
     }
 
-    fn run(&self, _: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    unsafe fn run(&self, _: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         self.native.call(context)
     }
 

@@ -62,7 +62,11 @@ impl Opaque for Branch {
         }
     }
 
-    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    fn may_fail(&self) -> bool {
+        self.taken.may_fail() || self.other.may_fail()
+    }
+
+    unsafe fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         self.run_on(arrays, context)
     }
 }
