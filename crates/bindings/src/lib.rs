@@ -62,6 +62,8 @@ mod _core {
     #[pymodule_export]
     use super::engine::Engine;
     #[pymodule_export]
+    use super::forks::{_after_fork_child, _after_fork_parent, _before_fork, _watch_forks};
+    #[pymodule_export]
     use super::graph::calls::{GraphCall, graph_calls};
     #[pymodule_export]
     use super::graph::graphs::{GraphCore, PyIndexedGraph};
@@ -84,11 +86,7 @@ mod _core {
     #[pymodule_export]
     use super::graph::values::{Operand, format_value, layout_axes, parse_value};
     #[pymodule_export]
-    use super::forks::{_after_fork_child, _after_fork_parent, _before_fork, _watch_forks};
-    #[pymodule_export]
     use super::process::_exit_drain;
-    #[pymodule_export]
-    use super::scope::Scope;
     #[pymodule_export]
     use super::program::{Compiled, Part, Recording, note_call, open_recording, recorded_calls, unrecorded};
     #[pymodule_export]
@@ -110,6 +108,8 @@ mod _core {
         kernel_cells, kernel_cross_entropy, kernel_layer_norm, kernel_lookup, kernel_mask, kernel_neighbours,
         kernel_sequence, kernel_sort,
     };
+    #[pymodule_export]
+    use super::scope::Scope;
     #[pymodule_export]
     use super::signature::{Signatures, is_eager};
     #[pymodule_export]

@@ -71,7 +71,10 @@ fn drain(py: Python<'_>, engine: &weft_engine::Engine, deadline: Option<Instant>
                     let begun = begun(py, engine);
                     let pending = py.detach(|| engine.stats()).pending;
                     let names = if begun.is_empty() { "no op runs".to_owned() } else { begun.join(", ") };
-                    say(py, &format!("weft: {} still waits at exit for {pending} ops; running: {names}", engine.name()));
+                    say(
+                        py,
+                        &format!("weft: {} still waits at exit for {pending} ops; running: {names}", engine.name()),
+                    );
                 }
             }
             // Nobody is left to wait for the failed versions: tell it here.

@@ -46,7 +46,13 @@ fn is_moved(argument: &Bound<'_, PyAny>) -> bool {
 }
 
 impl Compiled {
-    pub(super) fn new(py: Python<'_>, program: Program, engine: Py<Engine>, notes: Vec<Note>, kept: Vec<Kept>) -> PyResult<Self> {
+    pub(super) fn new(
+        py: Python<'_>,
+        program: Program,
+        engine: Py<Engine>,
+        notes: Vec<Note>,
+        kept: Vec<Kept>,
+    ) -> PyResult<Self> {
         let states = program.recorded().states();
         let states = states.map(|array| Py::new(py, NDArray::new(array.clone(), engine.clone_ref(py))));
         let states = PyTuple::new(py, states.collect::<PyResult<Vec<_>>>()?)?.unbind();

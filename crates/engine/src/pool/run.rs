@@ -65,8 +65,7 @@ impl Pool {
         timer.begin(op, seat);
         note(op.as_ptr());
         // SAFETY: a ready op was pulled by this thread alone, and was not run before.
-        let result =
-            caught(|| unsafe { (*op.as_ptr()).payload.assume_init_mut().run(&mut context) });
+        let result = caught(|| unsafe { (*op.as_ptr()).payload.assume_init_mut().run(&mut context) });
         timer.end(op);
         clear_current(before);
         note(ptr::null_mut()); // from here on the op may be delivered

@@ -60,8 +60,11 @@ impl Line {
     unsafe fn put_behind(&mut self, before: *mut Call, call: *mut Call) {
         // SAFETY: as above.
         unsafe {
-            let after =
-                if before.is_null() { self.first } else { (*before).desk(|desk| std::mem::replace(&mut desk.next, call)) };
+            let after = if before.is_null() {
+                self.first
+            } else {
+                (*before).desk(|desk| std::mem::replace(&mut desk.next, call))
+            };
             (*call).desk(|desk| (desk.previous, desk.next) = (before, after));
             if before.is_null() {
                 self.first = call;

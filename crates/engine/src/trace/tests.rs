@@ -1,11 +1,11 @@
 //! Words are read back as they were written.
 
 use super::log::{Log, Reserve};
+use super::note::{Describe, note};
 use super::record::{Became, Run, read_pushes, read_registered, write_push, write_ready, write_settled};
 use super::recorder::Recorder;
 use super::recording::Outcome;
 use super::registered::Registered;
-use super::note::{Describe, note};
 use super::{Kind, Note, Push, Ran, Seen, ticks};
 use crate::var::AccessKind;
 use std::cell::{Cell, RefCell};
