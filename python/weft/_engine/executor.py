@@ -6,7 +6,7 @@ import concurrent.futures
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from weft._core import Engine, _Answering
-from weft._exit import has_drained
+from weft._engine.exit import has_drained
 from weft.errors import ArgumentTypeError, ArgumentValueError, EngineClosedError
 
 if TYPE_CHECKING:

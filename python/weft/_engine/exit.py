@@ -96,7 +96,7 @@ def has_drained() -> bool:
 
     Examples
     --------
-    >>> from weft._exit import has_drained
+    >>> from weft._engine.exit import has_drained
     >>> has_drained()
     False
     """
