@@ -252,7 +252,7 @@ def test_variables_and_engines_come_and_go(script: RunScript) -> None:
 
     sizes = []
     for _ in range(5):
-        with weft.Engine(2) as engine:
+        with weft.Engine(2, max_pending_ops=4096) as engine:  # as many wait at most, however busy the machine is
             for _ in range(40_000):
                 x = engine.new_variable()
                 engine.push(int, (), (x,))
