@@ -296,8 +296,7 @@ class _Module(ModuleType):
     @training.setter
     def training(self, value: bool) -> None:
         mode = modes.flag(value, "autograd.training")
-        modes.TRAINING.set(mode)
-        modes.LISTENING.set(mode)
+        modes.train(mode=mode)
 
 
 sys.modules[__name__].__class__ = _Module

@@ -8,7 +8,9 @@ use crate::call::call;
 use crate::callable::{cause, name_of};
 use crate::cuda::hosted;
 use crate::exceptions::Exceptions;
+use crate::forks::Here;
 use crate::location::Location;
+use crate::payloads::kept::Kept;
 use crate::payloads::refuse_answering;
 use crate::tape::moves::taken;
 use crate::tape::record;
@@ -16,6 +18,7 @@ use crate::trace;
 use crate::variable::Variable;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use std::any::Any;
 use std::mem::offset_of;
 use std::sync::Arc;
 use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Repeatable, recording, submit};
@@ -73,12 +76,15 @@ fn call_on(py: Python<'_>, function: &Bound<'_, PyAny>, arrays: &[(Array, Access
         memory::view(py, array, *access == Access::Read, Lasting::Op)
     };
     let views = arrays.iter().map(view).collect::<PyResult<Vec<_>>>()?;
-    call(function, Some(&PyTuple::new(py, views)?)).map(drop)
+    let here = Here::now();
+    let answer = call(function, Some(&PyTuple::new(py, views)?));
+    here.leave(py, &answer);
+    answer.map(drop)
 }
 
 /// The same function, called again and again on other arrays.
 struct Recomputing {
-    function: Py<PyAny>,
+    function: Kept,
     location: Location,
 }
 
@@ -90,7 +96,7 @@ impl Opaque for Recomputing {
     unsafe fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         // SAFETY: hosted payloads run inside `Gil::enter`.
         let py = unsafe { Python::assume_attached() };
-        let function = self.function.bind(py);
+        let function = self.function.object().bind(py);
         compute(py, function, arrays, (context, self.location))
             .map_err(|error| cause(py, Exceptions::of(context), &error, &name_of(context, function), self.location))
     }
@@ -98,12 +104,16 @@ impl Opaque for Recomputing {
     fn place(&self) -> u64 {
         self.location.bits()
     }
+
+    fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
+        each(&self.function);
+    }
 }
 
 impl Repeatable for Compute {
     fn into_step(self) -> Result<Arc<dyn Opaque>, ArrayError> {
         refuse_answering(self.dropped.as_ref())?;
-        Ok(Arc::new(Recomputing { function: self.function, location: self.location }))
+        Ok(Arc::new(Recomputing { function: Kept::new(self.function), location: self.location }))
     }
 }
 

@@ -9,6 +9,7 @@ use crate::tape::record;
 use crate::trace;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
@@ -213,6 +214,10 @@ impl Loop {
     fn __repr__(&self) -> String {
         let names: Vec<_> = self.dtypes.iter().map(|dtype| dtype.name()).collect();
         format!("<weft._core.Loop {}>", names.join(", "))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.ufunc)
     }
 }
 
