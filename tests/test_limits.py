@@ -140,8 +140,7 @@ MEMORY = """
 
     def resident():
         gc.collect()
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * PAGE
+        return psutil.Process().memory_info().rss
 
     kind, library = {kind!r}, ctypes.CDLL({library!r})
     engine = weft.Engine(2, max_pending_ops={limit})
@@ -237,8 +236,7 @@ def test_variables_and_engines_come_and_go(script: RunScript) -> None:
 
     def resident():
         gc.collect()
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return psutil.Process().memory_info().rss
 
     sizes = []
     for _ in range(5):

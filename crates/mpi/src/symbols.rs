@@ -89,6 +89,25 @@ symbols! {
     finalized: MPI_Finalized(flag: *mut c_int);
 }
 
+/// The library of MPI's, through the file that was linked with it: a lookup in that file looks there, too.
+#[cfg(not(windows))]
+fn loaded(path: &str) -> Result<libloading::Library, MpiError> {
+    // SAFETY: it is loaded already, so that nothing of it runs now.
+    unsafe { libloading::Library::new(path) }.map_err(|error| MpiError::Library(error.to_string()))
+}
+
+/// The library of MPI's, by its own name: on Windows a lookup looks into one file alone.
+#[cfg(windows)]
+fn loaded(path: &str) -> Result<libloading::Library, MpiError> {
+    /// Microsoft's and Intel's, the two that mpi4py is built with there.
+    const NAMES: [&str; 2] = ["msmpi.dll", "impi.dll"];
+    NAMES
+        .into_iter()
+        .find_map(|name| libloading::os::windows::Library::open_already_loaded(name).ok())
+        .map(libloading::Library::from)
+        .ok_or_else(|| MpiError::Library(format!("{path} has loaded none of {}", NAMES.join(", "))))
+}
+
 /// A library of MPI's, initialised by somebody else.
 pub struct Library {
     symbols: Symbols,
@@ -106,9 +125,7 @@ impl Library {
     ///
     /// The file was linked with a library of MPI's, of which the constants are.
     pub unsafe fn open(path: &str, constants: Constants) -> Result<Self, MpiError> {
-        // SAFETY: it is loaded already, so that nothing of it runs now.
-        let library =
-            unsafe { libloading::Library::new(path) }.map_err(|error| MpiError::Library(error.to_string()))?;
+        let library = loaded(path)?;
         // SAFETY: the caller's promise.
         let symbols = unsafe { Symbols::find(&library) }?;
         let turns = (!constants.multiple).then(Mutex::default);
