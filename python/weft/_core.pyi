@@ -58,6 +58,7 @@ __all__ = [
     "_mutate",
     "_overwrite",
     "_read",
+    "_target",
     "all_ops",
     "answer_here",
     "bare",
@@ -176,6 +177,7 @@ __all__ = [
     "tape_walk",
     "unrecorded",
     "values_here",
+    "vectors",
     "whole",
     "wrap",
 ]
@@ -189,6 +191,7 @@ _Target = TypeVar("_Target", bound=NDArray | _Host)
 
 _FIRST_CUDA_DEVICE: int
 _debug_build: bool
+_target: str
 
 @final
 class _MpiLibrary:
@@ -876,6 +879,7 @@ def kernel_sequence(
 ) -> Kernel | None: ...
 def kernel_sort(name: str, dtype: np.dtype[Any], count: int) -> Kernel | None: ...
 def open_onednn(paths: Sequence[str]) -> tuple[str | None, str]: ...
+def vectors() -> tuple[str, list[str]]: ...
 def empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine) -> NDArray: ...
 def beside(x: NDArray, shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray: ...
 def wrap(array: np.ndarray[Any, Any], engine: Engine, *, own: bool = False) -> NDArray: ...

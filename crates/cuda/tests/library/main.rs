@@ -1,7 +1,7 @@
 //! The real binding against a library with the face of a driver, compiled here by the C compiler: no GPU is needed to
 //! see that arguments arrive as they should.
 
-#![cfg(unix)]
+#![cfg(all(unix, not(target_feature = "crt-static")))] // a static program opens no library
 
 use std::path::PathBuf;
 use std::process::Command;
