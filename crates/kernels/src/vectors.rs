@@ -11,7 +11,7 @@
 //! | `neon` | every 64-bit ARM | 128 bits |
 //! | `plain` | others | as the compiler finds them |
 //!
-//! The variable `WEFT_VECTORS` names one to take instead of the widest. A name that this processor does not have changes nothing.
+//! The variable `WEFT_VECTORS` names another one than the widest. The name of vectors that this processor lacks changes nothing.
 
 use pulp::Arch;
 use std::sync::OnceLock;

@@ -29,9 +29,8 @@ fn total() -> Option<u64> {
     }
     let (mut bytes, mut length) = (0_u64, size_of::<u64>());
     // SAFETY: the name ends in a zero, `length` says how much room there is, and nothing is set.
-    let code = unsafe {
-        sysctlbyname(c"hw.memsize".as_ptr(), (&raw mut bytes).cast(), &raw mut length, std::ptr::null(), 0)
-    };
+    let code =
+        unsafe { sysctlbyname(c"hw.memsize".as_ptr(), (&raw mut bytes).cast(), &raw mut length, std::ptr::null(), 0) };
     (code == 0 && length == size_of::<u64>()).then_some(bytes)
 }
 
