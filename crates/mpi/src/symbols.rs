@@ -162,3 +162,15 @@ impl Library {
         unsafe { self.finalized(&raw mut flag) }.is_err() || flag != 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::loaded;
+    use crate::MpiError;
+
+    #[test]
+    fn a_process_without_mpi_is_told_so() {
+        let error = loaded("/nowhere/MPI.so").err();
+        assert!(matches!(error, Some(MpiError::Library(_))), "{error:?}");
+    }
+}
