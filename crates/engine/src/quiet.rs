@@ -4,6 +4,7 @@
 //! While it is quiet, code of the engine's that would run such a `Drop` on its thread waits in a list of the
 //! thread.
 
+use crate::failure::Cause;
 use crate::sync::thread_cell;
 use std::any::Any;
 use std::cell::Cell;
@@ -111,6 +112,11 @@ pub(crate) fn dispose(thrown: Box<dyn Any + Send>) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(thrown))) {
         mem::forget(again);
     }
+}
+
+/// Runs a part of an op on whatever thread has it, and makes a panic the op's failure.
+pub fn caught<T>(work: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Cause::Panic(message_of(panic))))
 }
 
 /// What a panic says, which ends here.

@@ -33,7 +33,7 @@ def seed(value: int) -> None:
 
 
 def _new(engine: Engine) -> Generator:
-    return weft.random.default_rng(_seed[0], engine=engine)
+    return weft.random.Generator(_seed[0], engine=engine)
 
 
 def generator_of(x: Any) -> Generator:

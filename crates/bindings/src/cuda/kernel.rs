@@ -174,7 +174,8 @@ impl RawKernel {
         engine.wait_for_room(py, 0)?;
         let note = trace::of_arrays(py, &engine.inner, Kind::Launch, &self.name);
         let options = PushOptions { note, ..PushOptions::default() };
-        weft_device::launch(launch, &Call::anywhere(&engine.inner, &arrays, options), false)
+        // SAFETY: it was made for these arrays.
+        unsafe { weft_device::launch(launch, &Call::anywhere(&engine.inner, &arrays, options), false) }
             .map_err(|error| raised(py, error))
     }
 

@@ -145,7 +145,11 @@ impl Opaque for Turns {
         self.body.is_private()
     }
 
-    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    fn may_fail(&self) -> bool {
+        self.body.may_fail()
+    }
+
+    unsafe fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         self.run_on(arrays, context)
     }
 }
