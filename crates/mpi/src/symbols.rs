@@ -135,8 +135,8 @@ pub struct Library {
     pub(crate) constants: Constants,
     /// Where threads take turns.
     turns: Option<Mutex<()>>,
-    /// Stays loaded.
-    _opened: libloading::Library,
+    /// Stays loaded, where the functions are of one.
+    _opened: Option<libloading::Library>,
 }
 
 impl Library {
@@ -150,14 +150,14 @@ impl Library {
         // SAFETY: the caller's promise.
         let symbols = unsafe { Symbols::find(&library) }?;
         let turns = (!constants.multiple).then(Mutex::default);
-        Ok(Self { symbols, constants, turns, _opened: library })
+        Ok(Self { symbols, constants, turns, _opened: Some(library) })
     }
 
     /// A library of these functions.
     #[cfg(test)]
     pub(crate) fn of(symbols: Symbols) -> Self {
         let constants = Constants { in_place: 0, any_source: -1, byte: 1, multiple: true };
-        Self { symbols, constants, turns: None, _opened: libloading::os::unix::Library::this().into() }
+        Self { symbols, constants, turns: None, _opened: None }
     }
 
     fn turn(&self) -> Option<MutexGuard<'_, ()>> {
