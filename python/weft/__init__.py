@@ -83,13 +83,15 @@ from weft._engine.executor import Executor as Executor
 from weft._engine.exit import install as _install
 from weft._engine.labels import Device as Device, cpu as cpu, gpu as gpu
 from weft._engine.notebook import attach as _attach_notebook, load_ipython_extension as load_ipython_extension
+from weft._engine.progress import progress as progress
+from weft._engine.recorder import Trace as Trace
 from weft._engine.task import TaskHandle as TaskHandle, task as task
 from weft._engine.wait import wait as wait, wait_async as wait_async
 from weft._handle.methods import attach as _attach_methods
 from weft._numpy.interop import attach as _attach_interop
+from weft._numpy.namespace import *  # noqa: F403 - module by module
 from weft._numpy.namespace_info import __array_namespace_info__ as __array_namespace_info__
 from weft._ops.gradients import attach as _attach_rules
-from weft._ops.namespace import *  # noqa: F403 - module by module
 from weft._ops.trace import trace as trace
 from weft._program.capture import capture as capture
 from weft._program.control import cond as cond, scan as scan
@@ -97,8 +99,6 @@ from weft._program.decorator import program as program
 from weft._program.program import Program as Program
 from weft._program.switch import eager as eager
 from weft._registry.op import Aval as Aval, register_op as register_op
-from weft._trace.progress import progress as progress
-from weft._trace.recorder import Trace as Trace
 from weft.autograd import (
     checkpoint as checkpoint,
     grad as grad,

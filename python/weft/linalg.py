@@ -18,7 +18,6 @@ from weft._call.blas import limited
 from weft._call.blocking import eager
 from weft._call.calls import Elements, one, several
 from weft._call.operands import as_array, engine_of
-from weft._call.symbol_hook import deferring as _deferring
 from weft._core import NDArray
 from weft._numpy.arguments import lenient as _lenient
 from weft._ops import decompositions as ops
@@ -28,6 +27,7 @@ from weft._ops.matrices import cross, diagonal as _diagonal, trace as _trace
 from weft._ops.products import matmul, outer as _outer, tensordot, vecdot
 from weft._ops.searching import count_nonzero
 from weft._registry.shapes import Axis, as_index, axis_tuple, is_index
+from weft._registry.symbol_hook import deferring as _deferring
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:

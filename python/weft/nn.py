@@ -6,7 +6,6 @@ float64. Data lie as ``(N, C, *spatial)``: a batch, its channels, and 1 to 3 spa
 
 from __future__ import annotations
 
-from weft._call.symbol_hook import deferring as _deferring
 from weft._nn.activations import elu, gelu, leaky_relu, relu, sigmoid, softplus
 from weft._nn.convolution import conv, conv_transpose
 from weft._nn.inference import attach as _attach_rules
@@ -16,6 +15,7 @@ from weft._nn.normalization import batch_norm, batch_norm_train, layer_norm
 from weft._nn.pooling import avg_pool, max_pool
 from weft._nn.recurrent import gru_cell, lstm_cell, rnn, rnn_cell
 from weft._nn.softmax import cross_entropy, log_softmax, softmax
+from weft._registry.symbol_hook import deferring as _deferring
 
 __all__ = [
     "avg_pool",

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft._call.symbol_hook import UnknownFactError, is_symbol
 from weft._core import _FIRST_CUDA_DEVICE, copy_elements, cuda_empty, empty
 from weft._engine.labels import Device, cpu, gpu
+from weft._registry.symbol_hook import UnknownFactError, is_symbol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._call.symbol_hook import is_symbol
 from weft._core import Node, NodeEntry, SymbolCore, graph_load_json
 from weft._graph.composite import make_node, register
 from weft._graph.evaluation import Schedule
@@ -16,7 +15,9 @@ from weft._graph.naming import NameManager, next_name
 from weft._graph.symbols import Symbol
 from weft._program.control import cond, scan
 from weft._program.trees import class_of, leaves_of, unflattened
+from weft._registry import hooks
 from weft._registry.op import Aval, get_op
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError, GraphError
 
 if TYPE_CHECKING:
@@ -488,3 +489,5 @@ _cond = register(
     infer_type=_infer_cond_type,
     gradient=_cond_gradient,
 )
+hooks.scan_symbols.set(scanned)
+hooks.cond_symbols.set(branched)

@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from weft._call.symbol_hook import Symbolic
 from weft._core import NDArray
+from weft._registry.symbol_hook import Symbolic
 from weft.errors import ArgumentTypeError
 
 __all__ = ["Operators"]

@@ -210,7 +210,7 @@ def _said(op: Op, attributes: dict[str, Any], step: _Step, made: Sequence[Aval])
 
     A reduction keeps axes of one element in the step, whatever it says of its result.
     """
-    from weft._graph.forward import infer_forward  # noqa: PLC0415 - for those alone who look
+    from weft._registry.forward import infer_forward  # noqa: PLC0415 - for those alone who look
 
     shapes = [tuple(view["shape"]) for view in step["inputs"]]
     dtypes = [np.dtype(view["dtype"]) for view in step["inputs"]]

@@ -6,7 +6,6 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from weft._call.symbol_hook import UnknownFactError, UnknownRank
 from weft._core import (
     GraphCore,
     SymbolCore,
@@ -20,6 +19,7 @@ from weft._core import (
 )
 from weft._graph.naming import HIDDEN
 from weft._graph.operators import Operators
+from weft._registry.symbol_hook import UnknownFactError, UnknownRank
 from weft.errors import ArgumentIndexError, ArgumentTypeError, GraphError
 
 if TYPE_CHECKING:

@@ -51,7 +51,7 @@ def attach() -> None:
     """Give NDArray its methods and its operators their dispatcher; once, when weft is imported."""
     if hasattr(NDArray, "numpy"):
         return
-    from weft._ops import namespace  # noqa: PLC0415 - its modules import what `attach` is to complete
+    from weft._numpy import namespace  # noqa: PLC0415 - its modules import what `attach` is to complete
     from weft._ops.matrices import trace  # noqa: PLC0415 - of the namespace's name is the recorder
 
     set_dispatch(dispatch_operator)
@@ -64,9 +64,6 @@ def attach() -> None:
     setattr(NDArray, "__await__", await_array)  # noqa: B010 - as above
     setattr(NDArray, "__getitem__", get_item)  # noqa: B010 - as above
     setattr(NDArray, "__setitem__", set_item)  # noqa: B010 - as above
-    from weft._tape.leaves import requires_grad  # noqa: PLC0415 - as above
-
-    setattr(NDArray, "requires_grad", requires_grad)  # noqa: B010 - as above
     for name in INSTEAD_OF_METHODS:
         setattr(NDArray, name, Absent(name))
     setattr(NDArray, "__dir__", present)  # noqa: B010 - as above

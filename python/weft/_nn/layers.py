@@ -9,7 +9,6 @@ import numpy as np
 
 from weft._call.calls import one
 from weft._call.operands import as_array
-from weft._call.symbol_hook import is_symbol
 from weft._core import NDArray
 from weft._nn.arguments import chosen, fixed, floating, known, plain, refuse, spoiled
 from weft._nn.channels import channel_sum
@@ -20,6 +19,7 @@ from weft._ops.gradients.indexing import stand_in
 from weft._ops.gradients.unbroadcast import reshape_like
 from weft._registry.gradients import gradient_of, needs, no_gradient
 from weft._registry.op import Aval, get_op, register_op
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:

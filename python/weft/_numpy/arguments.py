@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
-from weft._call.symbol_hook import UnknownFactError, deferred
 from weft._numpy.names import original, signature_of
+from weft._registry.symbol_hook import UnknownFactError, deferred
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -17,13 +17,13 @@ from weft._call.devices import as_device, device_of, new, place
 from weft._call.filling import fill, filling_loop
 from weft._call.operands import ArrayLike, as_array, engine_of, host_array
 from weft._call.scalars import element
-from weft._call.symbol_hook import compose, is_symbol
 from weft._call.views import view
 from weft._core import NDArray, fresh_copy, fresh_filled, tape_hears, wrap
 from weft._ops.dtypes import astype
 from weft._registry.avals import as_dtype, scalar_dtype
 from weft._registry.op import get_op
 from weft._registry.shapes import as_index, as_shape
+from weft._registry.symbol_hook import compose, is_symbol
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:

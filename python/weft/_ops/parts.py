@@ -9,11 +9,11 @@ import numpy as np
 from weft._call.calls import one, several
 from weft._call.inline import answers
 from weft._call.operands import as_array
-from weft._call.symbol_hook import is_symbol
 from weft._call.views import view
 from weft._core import tape_hear_view
 from weft._registry.avals import Aval
 from weft._registry.op import register_op
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, final
 
+from weft._registry import hooks
 from weft.errors import ArgumentTypeError, ArgumentValueError, CaptureError
 
 if TYPE_CHECKING:
@@ -125,9 +126,8 @@ class Program:
         layout than its own is read by a node ``recorded_view``, and written to by ``recorded_write``; callables and what else
         has no rule are nodes ``recorded``.
         """
-        from weft._graph.programs import graph_of  # noqa: PLC0415 - for those alone who look
-
-        return graph_of(self._compiled, self._arguments, self._layouts)
+        found: Graph = hooks.graph_of_program(self._compiled, self._arguments, self._layouts)
+        return found
 
     @property
     def arguments(self) -> tuple[str, ...]:

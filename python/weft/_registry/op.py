@@ -59,6 +59,17 @@ _lock = threading.Lock()
 EVERYTHING = (1 << 64) - 1
 
 
+#: The dispatcher: what pushes a call, and what finds loops and kernels of an op anew.
+_call: Callable[..., Any]
+_forget: Callable[[Op, str], None]
+
+
+def set_dispatcher(call: Callable[..., Any], forget: Callable[[Op, str], None]) -> None:
+    """Say how an op is called, and what hears that a kind of device computes it in another way from now on."""
+    global _call, _forget  # noqa: PLW0603 - set once, when the dispatcher is imported
+    _call, _forget = call, forget
+
+
 class Op:
     """One array function: its name, its rule, and how each kind of device computes it.
 
@@ -151,9 +162,7 @@ class Op:
 
     def __call__(self, *arrays: Any, out: Any = None, **attributes: Any) -> NDArray | tuple[NDArray, ...]:
         """Push the op and return its result, or its results, at once."""
-        from weft._call.dispatch import call  # noqa: PLC0415 - the dispatcher imports this module
-
-        results: NDArray | tuple[NDArray, ...] = call(self, *arrays, out=out, **attributes)
+        results: NDArray | tuple[NDArray, ...] = _call(self, *arrays, out=out, **attributes)
         return results
 
     def __repr__(self) -> str:
@@ -224,8 +233,6 @@ class Op:
 
     def _replace(self, kind: str, compute: Compute, level: int) -> None:
         """Compute by `compute` what was computed some faster way."""
-        from weft._call.plans import forget  # noqa: PLC0415 - the dispatcher imports this module
-
         faster = _FASTER.get(kind)
         if faster is not None:
             self._entry.remove_attribute(faster, level)
@@ -233,7 +240,7 @@ class Op:
         if kind == "cpu":
             self.answer = None
         self.replaced |= {kind}
-        forget(self, kind)
+        _forget(self, kind)
 
     def attribute(self, key: str, default: object = _MISSING) -> Any:
         """Return an attribute.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import weft
-from weft._ops.namespace import (
+from weft._numpy.namespace import (
     acos,
     acosh,
     asin,

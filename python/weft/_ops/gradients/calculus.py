@@ -16,8 +16,8 @@ from weft._ops.joining import concat
 from weft._ops.searching import searchsorted, where
 from weft._ops.sorting import argsort
 from weft._registry.gradients import ALL_INPUTS, give, gradient_of, needs
+from weft._registry.hooks import vjp
 from weft._registry.op import Aval, get_op, register_op
-from weft._tape.transforms import vjp
 from weft.errors import GradientError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weft._ops import namespace as weft
+from weft._numpy import namespace as weft
 from weft._singa.models.scalars import plain
 
 if TYPE_CHECKING:
