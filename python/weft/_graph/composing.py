@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft._call.operands import host_array
 from weft._core import Input, SymbolCore
+from weft._graph.constants import LARGEST
 from weft._graph.naming import HIDDEN, chosen, current_texts, named, next_name
 from weft._graph.symbols import Symbol
 from weft._ops.searching import where
-from weft._registry import hooks
+from weft._registry.op import get_op
 from weft._registry.symbol_hook import MixedOperandsError, is_symbol
 from weft.errors import GraphError
 
@@ -90,10 +92,6 @@ def constant(x: Any) -> Any:
     given: Any = x
     if not isinstance(x, _SEQUENCES) or (not isinstance(x, np.ndarray) and any(map(is_symbol, given))):
         return given
-    from weft._call.operands import host_array  # noqa: PLC0415 - for those alone who give one
-    from weft._graph.constants import LARGEST  # noqa: PLC0415 - which registers the op
-    from weft._registry.op import get_op  # noqa: PLC0415 - as above
-
     found = host_array(given)
     if not found.ndim or found.size > LARGEST:
         return given
@@ -263,6 +261,3 @@ def function_named(name: str, function: Callable[..., Any]) -> Callable[..., Any
     compose.__name__ = compose.__qualname__ = name
     compose.__doc__ = function.__doc__
     return compose
-
-
-hooks.compose.set(compose)

@@ -26,7 +26,6 @@ from weft._numpy.names import signature_of
 from weft._ops.creation import asarray, empty
 from weft._program.record import noting
 from weft._program.unrecorded import outside
-from weft._registry import hooks
 from weft._registry.op import Aval
 from weft._registry.shapes import is_index
 from weft._registry.symbol_hook import MixedOperandsError, UnknownFactError, is_symbol
@@ -278,4 +277,3 @@ _op: Composite = register(
     gradient=_later,
     attribute_names=("function", "arguments", "results"),
 )
-hooks.defer.set(defer)

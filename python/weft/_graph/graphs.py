@@ -7,7 +7,6 @@ from typing import Any
 
 from weft._core import GraphCore, IndexedGraph, NodeEntry, graph_draw
 from weft._graph.symbols import Symbol
-from weft._registry import hooks
 from weft.errors import ArgumentTypeError
 
 __all__ = ["Graph", "core_of"]
@@ -135,12 +134,3 @@ def core_of(graph: Any) -> GraphCore:
     if isinstance(graph, Symbol):
         return graph.graph
     raise ArgumentTypeError(f"a pass takes a weft.graph.Graph, and {type(graph).__name__} was given")
-
-
-def _graph_of_program(*program: Any) -> Graph:
-    from weft._graph.programs import graph_of  # noqa: PLC0415 - for those alone who look
-
-    return graph_of(*program)
-
-
-hooks.graph_of_program.set(_graph_of_program)

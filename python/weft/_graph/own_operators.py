@@ -9,7 +9,6 @@ from weft._core import tape_hears
 from weft._graph.composite import Composite, make_node, register
 from weft._graph.naming import next_name
 from weft._graph.symbols import Symbol
-from weft._registry import hooks
 from weft._registry.symbol_hook import is_symbol
 from weft._tape.pytree import several
 from weft.errors import GradientError, GraphError
@@ -146,5 +145,3 @@ _op: Composite = register(
     infer_type=_infer_both,
     gradient=_gradient,
 )
-
-hooks.apply_operator.set(applied)

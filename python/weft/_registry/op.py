@@ -66,7 +66,7 @@ _forget: Callable[[Op, str], None]
 
 def set_dispatcher(call: Callable[..., Any], forget: Callable[[Op, str], None]) -> None:
     """Say how an op is called, and what hears that a kind of device computes it in another way from now on."""
-    global _call, _forget  # noqa: PLW0603 - set once, when the dispatcher is imported
+    global _call, _forget
     _call, _forget = call, forget
 
 
