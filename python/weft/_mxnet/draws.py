@@ -10,7 +10,7 @@ from weft._program.unrecorded import outside
 
 if TYPE_CHECKING:
     from weft._core import Engine
-    from weft.random import Generator
+    from weft._ops.random import Generator
 
 __all__ = ["generator_of", "kept", "seed"]
 

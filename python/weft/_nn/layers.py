@@ -25,7 +25,7 @@ from weft.errors import ArgumentTypeError, ArgumentValueError
 if TYPE_CHECKING:
     from weft._call.calls import Elements
     from weft._call.operands import ArrayLike
-    from weft.random import Generator
+    from weft._ops.random import Generator
 
 __all__ = ["dense", "dropout", "embedding", "lrn"]
 
