@@ -76,6 +76,7 @@ from weft._core import (
     memory_stats as memory_stats,
     memory_trim as memory_trim,
 )
+from weft._cuda.backend import attach as _attach_cuda
 from weft._engine.access import Mutate as Mutate, Overwrite as Overwrite, Read as Read
 from weft._engine.array_waits import wait_all as wait_all
 from weft._engine.default import get_engine as get_engine, set_engine as set_engine
@@ -146,6 +147,7 @@ if _debug_build:
     )
 
 _install()
+_attach_cuda()
 _attach_methods()
 _attach_interop()
 _attach_rules()

@@ -52,8 +52,8 @@ __all__ = [
 
 _MISSING: Any = object()
 _DTYPES = len(set(SUPPORTED.values()))
-#: The attribute by which a kind of device computes an op faster than by its `compute`.
-_FASTER = {"cpu": "push", "cuda": "kernels"}
+#: The attribute by which a kind of device computes an op faster than by its `compute`; backends add theirs.
+FASTER = {"cpu": "push"}
 _lock = threading.Lock()
 #: What the rule of a gradient looks at, of which nothing is said: all operands and all results.
 EVERYTHING = (1 << 64) - 1
@@ -233,7 +233,7 @@ class Op:
 
     def _replace(self, kind: str, compute: Compute, level: int) -> None:
         """Compute by `compute` what was computed some faster way."""
-        faster = _FASTER.get(kind)
+        faster = FASTER.get(kind)
         if faster is not None:
             self._entry.remove_attribute(faster, level)
         self.compute[kind] = compute
