@@ -78,7 +78,9 @@ class Backend(ABC):
     def adopt(self, x: Any, engine: Engine) -> NDArray:
         """Return an array on the memory of an object that has the `protocol`."""
 
-    def check_view(self, start: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType) -> None:
+    def check_view(  # noqa: B027 - most kinds read elements wherever they lie
+        self, start: int, shape: tuple[int, ...], strides: tuple[int, ...], dtype: DType
+    ) -> None:
         """Raise if elements that lie so cannot be read; `start` is the first one's offset in bytes."""
 
 

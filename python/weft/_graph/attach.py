@@ -63,11 +63,12 @@ def _bind(
     return bind(x, args, args_grad, grad_req, aux_states, device, groups, Again(mirror, limit))
 
 
-def _simple_bind(x: Symbol, *given: Any) -> Executor:
+def _simple_bind(
+    x: Symbol, device: Any, grad_req: Any, dtypes: Any, groups: Any, shapes: Any, how: tuple[bool, int | None]
+) -> Executor:
     from weft._graph.binding import simple_bind  # noqa: PLC0415 - for those alone who bind
 
-    *arguments, (mirror, limit) = given
-    return simple_bind(x, *arguments, Again(mirror, limit))
+    return simple_bind(x, device, grad_req, dtypes, groups, shapes, Again(*how))
 
 
 def _summarize(x: Symbol, known: Any) -> str:

@@ -84,7 +84,8 @@ def scan(
     if not callable(f):
         raise ArgumentTypeError(f"scan: f is called, and is {type(f).__name__}")
     if any(map(is_symbol, leaves_of((init, xs)))):
-        return hooks.scan_symbols(f, init, xs, length, reverse=reverse)
+        found: tuple[Any, Any] = hooks.scan_symbols(f, init, xs, length, reverse=reverse)
+        return found
     rows = _length(xs, length)
     if rows and (is_eager() or any(_is_elsewhere(x) for x in arrays_of((init, xs)))):
         return unrolled(f, init, xs, rows, reverse=reverse)
