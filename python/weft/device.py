@@ -80,17 +80,17 @@ class Device(_Device):
         """Return the number of a GPU, and -1 for the CPU, as SINGA does."""
         return self.index if self.kind == "cuda" else -1
 
-    def SetRandSeed(self, seed_value: int) -> None:  # noqa: N802 - SINGA's name
+    def SetRandSeed(self, seed_value: int) -> None:
         """Begin the device's random numbers anew, from a seed."""
         seed(self, seed_value)
 
-    def Exec(  # noqa: N802 - SINGA's name
+    def Exec(
         self,
         function: Callable[[], object],
         read_blocks: Iterable[Variable | NDArray] = (),
         write_blocks: Iterable[Variable | NDArray] = (),
         op_name: str = "no_name",
-        use_rand_generator: bool = False,  # noqa: FBT001, FBT002 - SINGA's
+        use_rand_generator: bool = False,
     ) -> None:
         """Push a function, as `weft.Engine.push` does; inside a graph it runs at each `RunGraph`.
 
@@ -132,7 +132,7 @@ class Device(_Device):
         engine = blocks[0].engine if blocks else weft.get_engine()
         engine.push(function, reads, writes, name=op_name, device=_Device(str(self)))
 
-    def EnableGraph(self, enable: bool) -> None:  # noqa: N802, FBT001 - SINGA's
+    def EnableGraph(self, enable: bool) -> None:
         """Begin to keep what this thread pushes instead of running it, or end that.
 
         Examples
@@ -154,20 +154,20 @@ class Device(_Device):
         """Return whether what this thread pushes is kept."""
         return self._deferred.is_open
 
-    def RunGraph(self, sequential: bool = False) -> None:  # noqa: N802, FBT001, FBT002 - SINGA's
+    def RunGraph(self, sequential: bool = False) -> None:
         """Run what was kept, once more: op by op in its order if `sequential`."""
         self._deferred.enable(on=False)
         self._deferred.run(bool(sequential))
 
-    def ResetGraph(self) -> None:  # noqa: N802 - SINGA's name
+    def ResetGraph(self) -> None:
         """Forget what was kept."""
         self._deferred.reset()
 
-    def Sync(self) -> None:  # noqa: N802 - SINGA's name
+    def Sync(self) -> None:
         """Wait until all that was pushed has run. What is kept by a graph stays unrun."""
         weft.wait_all()
 
-    def Reset(self) -> None:  # noqa: N802 - SINGA's name
+    def Reset(self) -> None:
         """Forget the graph, the times and what was set."""
         deferred = self._deferred
         deferred.reset()
@@ -181,7 +181,7 @@ class Device(_Device):
         """Return what `SetSkipIteration` has set."""
         return self._deferred.skipped
 
-    def SetVerbosity(self, verbosity: int) -> None:  # noqa: N802 - SINGA's name
+    def SetVerbosity(self, verbosity: int) -> None:
         """Say what times are taken of models and graphs on this device.
 
         Parameters
@@ -194,14 +194,14 @@ class Device(_Device):
             raise ArgumentValueError(f"the verbosity is 0, 1 or 2, not {verbosity!r}")
         self._deferred.verbosity = verbosity
 
-    def SetSkipIteration(self, skip_iteration: int) -> None:  # noqa: N802 - SINGA's name
+    def SetSkipIteration(self, skip_iteration: int) -> None:
         """Say how many first iterations are not timed; 5 by default."""
         number: object = skip_iteration
         if not is_index(number) or operator.index(number) < 0:
             raise ArgumentValueError(f"a number of iterations is 0 or more, not {skip_iteration!r}")
         self._deferred.skipped = skip_iteration
 
-    def PrintTimeProfiling(self) -> None:  # noqa: N802 - SINGA's name
+    def PrintTimeProfiling(self) -> None:
         """Print the times of what ran on this device since `SetVerbosity`."""
         deferred = self._deferred
         lines = ["Time Profiling:"]
@@ -281,13 +281,13 @@ def get_gpu_ids() -> list[int]:
     return list(range(get_num_gpus()))
 
 
-def get_gpu_mem_size(id: int) -> tuple[int, int]:  # noqa: A002 - SINGA's
+def get_gpu_mem_size(id: int) -> tuple[int, int]:
     """Return the free and the whole memory of a GPU, in bytes."""
     found = weft.cuda.memory_stats(id)
     return found.free, found.total
 
 
-def device_query(id: int, verbose: bool = False) -> dict[str, Any]:  # noqa: A002, FBT001, FBT002 - SINGA's
+def device_query(id: int, verbose: bool = False) -> dict[str, Any]:
     """Return what CUDA says of a GPU."""
     found = dict(cuda_properties(id))
     if verbose:
@@ -295,5 +295,5 @@ def device_query(id: int, verbose: bool = False) -> dict[str, Any]:  # noqa: A00
     return found
 
 
-def enable_lazy_alloc(enable: bool) -> None:  # noqa: FBT001 - SINGA's
+def enable_lazy_alloc(enable: bool) -> None:
     """Do nothing: memory is always allocated when the op runs that fills it."""

@@ -49,7 +49,7 @@ __all__ = [
 del _control, _deferred, _own_operators, _pullback  # which have registered their ops
 
 
-def Variable(  # noqa: N802 - its name in NNVM and MXNet
+def Variable(
     name: str,
     shape: Any = None,
     dtype: Any = None,
@@ -86,7 +86,7 @@ def Variable(  # noqa: N802 - its name in NNVM and MXNet
     >>> weft.symbol.Variable("x", shape=(None, 3), dtype="float64").list_attr()
     {'__dtype__': 'float64', '__shape__': '(None, 3)'}
     """
-    from weft._registry.op import as_dtype  # noqa: PLC0415 - as above
+    from weft._registry.avals import as_dtype  # noqa: PLC0415 - as above
     from weft.errors import ArgumentTypeError, ArgumentValueError  # noqa: PLC0415 - for the mistaken
 
     if not isinstance(name, str):
@@ -111,7 +111,7 @@ def Variable(  # noqa: N802 - its name in NNVM and MXNet
 var = Variable
 
 
-def Group(symbols: Any) -> Symbol:  # noqa: N802 - its name in NNVM and MXNet; symbols
+def Group(symbols: Any) -> Symbol:
     """Return a symbol of all outputs of several symbols.
 
     Examples

@@ -27,13 +27,13 @@ from weft._singa.models.functions import (
     gaussian,
     mult,
     ones,
-    pow,  # noqa: A004 - SINGA's
+    pow,
     product,
     random,
     sigmoid,
     sizeof,
     softmax,
-    sum,  # noqa: A004 - SINGA's
+    sum,
     sum_columns,
     sum_rows,
     to_host,
@@ -43,7 +43,7 @@ from weft._singa.models.functions import (
     zeros,
 )
 from weft._singa.models.tensor_names import (
-    abs,  # noqa: A004 - SINGA's
+    abs,
     add,
     ceil,
     concatenate,

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from weft._registry.avals import DType
     from weft._registry.op import Op
 
-__all__ = ["COMPARISONS", "LOOPED", "Plan", "find", "forget", "remember"]
-
 COMPARISONS = frozenset(["less", "less_equal", "greater", "greater_equal", "equal", "not_equal"])
 #: Operators whose loops the type slots may run. Not "pow": NumPy's integer loop raises, which a loop without the GIL cannot,
 #: and its operator ** squares where the exponent is 2.
@@ -57,7 +55,7 @@ class Plan:
 
     def __init__(self, op: Op, kinds: tuple[Any, ...], dtype: DType | None) -> None:
         ufunc = op.ufunc
-        assert ufunc is not None  # noqa: S101 - for the type checker: only such ops have plans
+        assert ufunc is not None  # only such ops have plans
         self.replaced = op.replaced
         weak = [not isinstance(kind, np.dtype) for kind in kinds]
         avals = [Aval((), scalar_dtype(kind) if soft else kind, soft) for kind, soft in zip(kinds, weak, strict=True)]
@@ -73,7 +71,7 @@ class Plan:
         loop = Loop.of(ufunc, (*self.inputs, *self.outputs)) if exact else None
         if loop is not None and op.operator and len(set(self.inputs)) == 1:
             cache_loop(op.name, self.inputs, loop, self.outputs[0])
-        elif op.operator and not any(weak) and len(kinds) == 2 and len(set(self.inputs)) == 1:  # noqa: PLR2004 - a pair
+        elif op.operator and not any(weak) and len(kinds) == 2 and len(set(self.inputs)) == 1:  # a pair
             find(op, self.inputs, None)  # small operands are cast by themselves, and take the loop then
         self.native = None if "cpu" in self.replaced else loop
         self.loop = None if "cuda" in self.replaced else self.native

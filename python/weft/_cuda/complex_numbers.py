@@ -6,8 +6,6 @@ Functions", 1987) and FreeBSD's msun describe; quotients by R. L. Smith's algori
 
 from __future__ import annotations
 
-__all__ = ["EXPRESSIONS", "HEADER"]
-
 #: Functions that the expressions use.
 HEADER = r"""
 template <class T> __device__ bool nan_(T x) { return x != x; }

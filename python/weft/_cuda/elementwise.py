@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from weft._registry.avals import DType
     from weft._registry.op import Op
 
-__all__ = ["casting", "copying", "filling", "kernels", "of_ufunc", "push", "push_parts"]
-
 _BOOL = np.dtype(np.bool_)
 
 
@@ -50,7 +48,7 @@ class _Kernels:
 
     kernel: Elementwise
 
-    def __call__(self, capability: tuple[int, int], strided: bool, scalars: int) -> tuple[str, bytes]:  # noqa: FBT001 - the core's call
+    def __call__(self, capability: tuple[int, int], strided: bool, scalars: int) -> tuple[str, bytes]:
         source = self.kernel.source(strided=strided, scalars=scalars)
         return self.kernel.name, build(self.kernel.name, source, capability, OPTIONS)
 
@@ -62,7 +60,7 @@ def _loop(
     output: DType,
     computed: tuple[DType, ...],
     result: DType,
-    masked: bool,  # noqa: FBT001 - part of a key
+    masked: bool,
 ) -> CudaLoop | None:
     """Return the kernels of a ufunc, or None if there are none."""
     body = expression(name, computed)
@@ -96,7 +94,7 @@ def filling(dtype: DType) -> CudaLoop:
 def _passing(name: str, from_: DType, to: DType) -> CudaLoop:
     """Return the kernels that write what they read."""
     body = expression("positive", (from_,))
-    assert body is not None  # noqa: S101 - for the type checker: it is in the table
+    assert body is not None  # it is in the table
     return kernels(name, body, (from_,), to, (from_,), from_)
 
 
@@ -128,7 +126,7 @@ def push(
         Whether the scalars are of the dtypes `computed`.
     """
     ufunc = op.ufunc
-    assert ufunc is not None  # noqa: S101 - for the type checker
+    assert ufunc is not None
     inputs = tuple(x.dtype if isinstance(x, NDArray) else dtype for x, dtype in zip(operands, computed, strict=True))
     given = operands if mask is None else (*operands, mask)
     kept = (
@@ -195,6 +193,6 @@ def push_parts(ufunc: np.ufunc, results: tuple[NDArray, ...], operands: tuple[An
     if any(x.dtype != dtype for x in arrays) or None in found:
         return False
     for loop, out in zip(found, results, strict=True):
-        assert loop is not None  # noqa: S101 - for the type checker
+        assert loop is not None
         loop.push((out,), operands)
     return True

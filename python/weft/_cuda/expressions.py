@@ -15,8 +15,6 @@ from weft._cuda.complex_numbers import EXPRESSIONS as COMPLEX
 if TYPE_CHECKING:
     from weft._registry.avals import DType
 
-__all__ = ["HEADER", "expression"]
-
 #: Functions that the expressions use.
 HEADER = r"""
 typedef unsigned char u8;

@@ -13,8 +13,6 @@ from weft._registry.op import register_op
 if TYPE_CHECKING:
     from weft._core import NodeEntry
 
-__all__ = ["LARGEST", "evaluate_constant"]
-
 #: Elements that a constant has at most: larger results are computed anew.
 LARGEST = 1024
 

@@ -11,8 +11,6 @@ from weft._call.symbol_hook import Symbolic
 from weft._core import NDArray
 from weft.errors import ArgumentTypeError
 
-__all__ = ["Operators"]
-
 
 def _op(name: str, left: Any, right: Any = None, *, unary: bool = False) -> Any:
     found = _OPERATORS.get(name)
@@ -198,7 +196,7 @@ class Operators(Symbolic):
         """Return the axes in another order, given one by one or as one tuple; reversed where none are given."""
         import weft  # noqa: PLC0415 - which imports this module
 
-        return weft.transpose(self, *axes) if len(axes) < 2 else weft.transpose(self, axes)  # noqa: PLR2004 - one by one
+        return weft.transpose(self, *axes) if len(axes) < 2 else weft.transpose(self, axes)  # one by one
 
     def flatten(self) -> Any:
         """Return the elements along one axis."""

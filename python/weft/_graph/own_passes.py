@@ -12,8 +12,6 @@ from weft import graph as g
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["register_own"]
-
 
 def _attribute(graph: g.Graph, name: str, default: Any = None) -> Any:
     return graph.attrs.get(name, default)

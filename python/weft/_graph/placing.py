@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from weft._registry.avals import Aval
 
-__all__ = ["device_names"]
-
 
 def device_names(assign: Mapping[str, Any], default: Any) -> tuple[dict[str, str], str | None]:
     """Return devices, given as such or by name, by name.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     #: A column of numbers.
     Integers: TypeAlias = Sequence[int] | NDArray[np.integer]
 
-__all__ = ["external_of", "plan_offsets"]
-
 _LARGEST = np.iinfo(np.int64).max
 
 

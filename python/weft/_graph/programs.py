@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from weft._program.dummies import Layout
     from weft._registry.op import Op
 
-__all__ = ["graph_of"]
-
 
 def graph_of(compiled: Compiled, arguments: Sequence[str], layouts: Sequence[Layout]) -> Graph:
     """Return the ops of a program as nodes; its outputs are the results and the last writes to arguments and states.

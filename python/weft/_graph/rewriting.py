@@ -6,8 +6,6 @@ from weft._core import graph_eliminate_identity, graph_functionalise, graph_fuse
 from weft._graph import composite_ops as _derived, layouts as _layouts  # noqa: F401 # pyright: ignore[reportUnusedImport] # they register ops
 from weft._graph.graphs import Graph, core_of
 
-__all__ = ["eliminate_identity", "functionalise", "fuse"]
-
 
 def eliminate_identity(graph: Graph) -> Graph:
     """Return the graph without calls whose result is their first operand, as shapes and dtypes tell.

@@ -17,8 +17,6 @@ from weft._registry.op import get_op
 if TYPE_CHECKING:
     from weft._registry.op import Op
 
-__all__ = ["TAKEN", "dispatch_operator", "divmod_of"]
-
 _UNARY = {"negative", "positive", "abs", "bitwise_invert"}
 _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
 _BINARY = {

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from weft._mxnet.partial_shapes import Shapes
 
-__all__: list[str] = []
-
 _KINDS: dict[str, Any] = {
     "relu": lambda x: weft.nn.relu(x),
     "sigmoid": lambda x: weft.nn.sigmoid(x),

@@ -16,8 +16,6 @@ from weft._mxnet.settings import REQUIRED, Settings, choice, dtype, flag, intege
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Dtypes, Shapes
 
-__all__: list[str] = []
-
 
 def _take_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     known, at = ins[0], ins[1]

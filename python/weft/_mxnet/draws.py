@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from weft._core import Engine
     from weft.random import Generator
 
-__all__ = ["generator_of", "kept", "seed"]
-
 _generators: weakref.WeakKeyDictionary[Engine, Generator] = weakref.WeakKeyDictionary()
 _seed = [0]
 

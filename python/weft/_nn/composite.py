@@ -10,8 +10,6 @@ from weft._ops.gradients.unbroadcast import zeros_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["pull", "through"]
-
 
 def pull(function: Callable[..., Any], operands: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
     """Return the gradients of `operands`, given those of what `function` returns of them: one result or a tuple.

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from weft._ops.parts import angle, divmod, frexp, imag, modf, real  # noqa: A004 - the standard's names
-from weft._ops.rounding import around, clip, isclose, nan_to_num, round  # noqa: A004 - the standard's names
+from weft._ops.parts import angle, divmod, frexp, imag, modf, real
+from weft._ops.rounding import around, clip, isclose, nan_to_num, round
 from weft._ops.ufuncs import binary, unary
 
 __all__ = [
@@ -123,9 +123,7 @@ __all__ = [
     "trunc",
 ]
 
-abs = unary(  # noqa: A001 - the standard's name
-    "abs", np.absolute, "the absolute value of each element", "[-1, 2]", "[1, 2]", aliases=("absolute",)
-)
+abs = unary("abs", np.absolute, "the absolute value of each element", "[-1, 2]", "[1, 2]", aliases=("absolute",))
 absolute = abs
 acos = unary(
     "acos",
@@ -414,9 +412,7 @@ minimum = binary("minimum", np.minimum, "the lesser of the elements, NaN if one 
 multiply = binary("multiply", np.multiply, "the products of the elements", "[2, 3]", "[4, 5]", "[ 8, 15]")
 nextafter = binary("nextafter", np.nextafter, "the representable number after x1 towards x2", "[0.0]", "[0.0]", "[0.]")
 not_equal = binary("not_equal", np.not_equal, "whether the elements differ", "[1, 2]", "[1, 3]", "[False,  True]")
-pow = binary(  # noqa: A001 - the standard's name
-    "pow", np.power, "x1 to the power of x2", "[2, 3]", "[3, 2]", "[8, 9]", aliases=("power",)
-)
+pow = binary("pow", np.power, "x1 to the power of x2", "[2, 3]", "[3, 2]", "[8, 9]", aliases=("power",))
 power = pow
 remainder = binary(
     "remainder",

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from weft._call.operands import ArrayLike
     from weft._core import NDArray
 
-__all__ = ["angle", "divmod", "frexp", "imag", "modf", "real"]
-
 _divmod = register_op("divmod", ufunc=np.divmod, nout=2)(np.divmod)
 _frexp = register_op("frexp", ufunc=np.frexp, nout=2)(np.frexp)
 _modf = register_op("modf", ufunc=np.modf, nout=2)(np.modf)
@@ -128,7 +126,7 @@ def imag(x: ArrayLike, /) -> NDArray:
     return result
 
 
-def angle(z: ArrayLike, /, deg: bool = False) -> NDArray:  # noqa: FBT001, FBT002 - NumPy's signature
+def angle(z: ArrayLike, /, deg: bool = False) -> NDArray:
     """Return the angle of each complex number.
 
     Parameters
@@ -152,7 +150,7 @@ def angle(z: ArrayLike, /, deg: bool = False) -> NDArray:  # noqa: FBT001, FBT00
     return one(_angle, as_array(z), deg=bool(deg))
 
 
-def divmod(  # noqa: A001 - NumPy's name
+def divmod(
     x1: ArrayLike, x2: ArrayLike, /, *, out: tuple[NDArray | None, ...] | None = None
 ) -> tuple[NDArray, NDArray]:
     """Return the quotients and the remainders of floor division.

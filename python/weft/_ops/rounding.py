@@ -20,9 +20,6 @@ from weft.errors import ArgumentTypeError
 if TYPE_CHECKING:
     from weft._call.operands import ArrayLike, Operand
 
-__all__ = ["around", "clip", "isclose", "nan_to_num", "round"]
-
-
 #: Powers of ten up to this one are exact in float64.
 _EXACT = 22
 _REAL = frozenset([int, float])
@@ -114,8 +111,8 @@ _nan_to_num.set_attribute("kernels", "nan_to_num")
 def clip(
     x: ArrayLike,
     /,
-    min: ArrayLike | None = None,  # noqa: A002 - the standard's name
-    max: ArrayLike | None = None,  # noqa: A002 - the standard's name
+    min: ArrayLike | None = None,
+    max: ArrayLike | None = None,
     out: NDArray | None = None,
 ) -> NDArray:
     """Return each element brought into an interval.
@@ -174,7 +171,7 @@ def _clipped(x: NDArray, low: ArrayLike, high: ArrayLike) -> NDArray | None:
     return found
 
 
-def round(x: ArrayLike, /, decimals: SupportsIndex = 0, out: NDArray | None = None) -> NDArray:  # noqa: A001 - the standard's name
+def round(x: ArrayLike, /, decimals: SupportsIndex = 0, out: NDArray | None = None) -> NDArray:
     """Return each element rounded, to the even one of two equally near.
 
     Parameters

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from weft._call.operands import ArrayLike
 
-__all__ = ["Binary", "Unary", "binary", "unary"]
-
 #: The operators that compute what a function does, for NDArrays and Python numbers, by a shorter way. Not ``**``.
 _SLOTS: dict[str, Callable[[Any, Any], Any]] = {
     name: getattr(operator, dunder)

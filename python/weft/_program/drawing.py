@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from weft._core import Compiled, _Step
 
-__all__ = ["draw", "shown", "svg"]
-
 _WIDTH, _HEIGHT, _GAP = 168, 40, 26  # of a box, and between boxes
 _SHOWN = 200  # ops in a notebook
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from weft._program.trees import Structure
     from weft.graph import Graph
 
-__all__ = ["Program"]
-
 
 @final
 class Program:
@@ -72,7 +70,7 @@ class Program:
     @property
     def _structured(self) -> Structure:
         """What a call returns, made of what a replay returns."""
-        assert self._structure is not None  # noqa: S101 - for the type checker: of a block nothing is called
+        assert self._structure is not None  # of a block nothing is called
         return self._structure
 
     @property
@@ -134,7 +132,7 @@ class Program:
         """The names of the parameters whose arrays a replay takes, one for each array."""
         return self._arguments
 
-    def replay(self, sequential: bool | None = None, *, arguments: Sequence[NDArray] = ()) -> tuple[NDArray, ...]:  # noqa: FBT001 - graph.md's
+    def replay(self, sequential: bool | None = None, *, arguments: Sequence[NDArray] = ()) -> tuple[NDArray, ...]:
         """Push the program once more, and return at once.
 
         Parameters

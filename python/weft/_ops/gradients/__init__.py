@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from importlib import import_module
 
-__all__ = ["attach"]
-
 _MODULES = (
     "calculus",
     "elementwise",

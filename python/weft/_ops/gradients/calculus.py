@@ -15,16 +15,15 @@ from weft._ops.indexing import take
 from weft._ops.joining import concat
 from weft._ops.searching import searchsorted, where
 from weft._ops.sorting import argsort
+from weft._registry.avals import Aval
 from weft._registry.gradients import ALL_INPUTS, give, gradient_of, needs
-from weft._registry.op import Aval, get_op, register_op
+from weft._registry.op import get_op, register_op
 from weft._tape.transforms import vjp
 from weft.errors import GradientError
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
     from weft._core import NDArray
-
-__all__: list[str] = []
 
 
 @gradient_of("interp", inputs=[0, 1, 2])

@@ -14,8 +14,6 @@ from weft._registry.gradients import gradient_of, needs, reading
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["choose"]
-
 _LN2, _LN10 = math.log(2), math.log(10)
 
 

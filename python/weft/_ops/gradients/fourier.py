@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from weft._registry.shapes import Shape
 
-__all__: list[str] = []
-
 _OTHER = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
 _INVERSE = {"fft": "ifft", "ifft": "fft", "fftn": "ifftn", "ifftn": "fftn"}
 

@@ -16,11 +16,10 @@ import weft._ops.elementwise as e
 from weft._ops.gradients.elementwise import choose
 from weft._ops.gradients.products import adjoint
 from weft._ops.gradients.unbroadcast import apply, cast_like, conjugate, fit, shape_of
+from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs
-from weft._registry.op import Aval, get_op, register_op
+from weft._registry.op import get_op, register_op
 from weft.errors import GradientError
-
-__all__: list[str] = []
 
 
 def _op(name: str, *arrays: Any, **attributes: Any) -> Any:
@@ -242,7 +241,7 @@ def _svd(node: Any, grads: Any) -> Any:
 def _gaps_complex(values: Any) -> Any:
     """Return `_gaps` where dividing by infinity would give NaN."""
     gaps = _columns(values) - _rows(values)
-    return choose(_unit(gaps) > 0, 1e300 if gaps.dtype.itemsize == 16 else 1e30, gaps)  # noqa: PLR2004 - complex128
+    return choose(_unit(gaps) > 0, 1e300 if gaps.dtype.itemsize == 16 else 1e30, gaps)  # complex128
 
 
 @gradient_of("linalg.svdvals", inputs=[0])
@@ -318,7 +317,7 @@ def _vector_norm(node: Any, grads: Any) -> Any:
         y, g = apply("expand_dims", y, axes=axis), apply("expand_dims", g, axes=axis)
     if order == 1 or not axis:
         return (cast_like(g, x) * e.sign(x),)
-    if order == 2:  # noqa: PLR2004 - Euclid's
+    if order == 2:  # Euclid's
         return (x * cast_like(_ratio(g, y), x),)
     if math.isinf(order):
         same = e.equal(e.abs(x), y)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from weft._registry.gradients import no_gradient, refuse_gradient
 
-__all__: list[str] = []
-
 #: Comparisons and questions, whose results are booleans.
 no_gradient(
     "all", "any", "equal", "greater", "greater_equal", "isclose", "isfinite", "isin", "isinf", "isnan", "less",

@@ -13,8 +13,6 @@ from weft._ops.gradients.shapes import pad_axis
 from weft._ops.gradients.unbroadcast import apply, broadcast_like, cast_like, conjugate, is_known, zeros_of
 from weft._registry.gradients import gradient_of
 
-__all__: list[str] = []
-
 
 def _kept(g: Any, node: Any) -> Any:
     """Return a result, or its gradient, with the reduced axes kept."""

@@ -10,8 +10,6 @@ from weft._ops.gradients.unbroadcast import apply, cast_like, conjugate, fit, re
 from weft._registry.gradients import gradient_of, needs
 from weft._registry.op import get_op
 
-__all__: list[str] = []
-
 
 @gradient_of("average", inputs=[0, 1], outputs=[0])
 def _average(node: Any, grads: Any) -> Any:
@@ -54,7 +52,7 @@ def _cov(node: Any, grads: Any) -> Any:
     for x, count in zip(node.inputs, counts, strict=True):
         part = apply("narrow", by_samples, axis=0, start=start, length=count)
         start += count
-        if not rowvar and len(shape_of(x)) == 2:  # noqa: PLR2004 - variables in columns
+        if not rowvar and len(shape_of(x)) == 2:  # variables in columns
             part = transposed(part)
         found.append(cast_like(reshape_like(part, x), x))
     return tuple(found)
@@ -62,7 +60,7 @@ def _cov(node: Any, grads: Any) -> Any:
 
 def _as_rows(x: Any, *, rowvar: bool) -> Any:
     shape = shape_of(x)
-    if len(shape) == 2:  # noqa: PLR2004 - variables and observations
+    if len(shape) == 2:  # variables and observations
         return x if rowvar else transposed(x)
     return apply("reshape", x, shape=(1, shape[0] if shape else 1))
 

@@ -14,27 +14,17 @@ from weft._call.devices import device_of
 from weft._core import NDArray, Outline, tape_alike
 from weft._ops.creation import full
 from weft._ops.dtypes import astype
-from weft._ops.elementwise import conj, real
+from weft._ops.elementwise import conj
 from weft._ops.manipulation import broadcast_to, reshape
+from weft._ops.parts import real
 from weft._ops.reductions import sum as total
+from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of
-from weft._registry.op import Aval, Op, get_op, register_op
+from weft._registry.op import Op, get_op, register_op
 from weft.errors import GradientError
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
-
-__all__ = [
-    "apply",
-    "broadcast_like",
-    "cast_like",
-    "conjugate",
-    "fit",
-    "is_known",
-    "reshape_like",
-    "shape_of",
-    "zeros_of",
-]
 
 
 def is_known(x: Any) -> bool:

@@ -13,21 +13,6 @@ if TYPE_CHECKING:
 
     from weft._core import NDArray
 
-__all__ = [
-    "Add",
-    "BinaryCrossEntropy",
-    "Cat",
-    "CrossEntropy",
-    "Dropout",
-    "Flatten",
-    "MeanSquareError",
-    "ReLU",
-    "Reshape",
-    "Sigmoid",
-    "SoftMax",
-    "SoftMaxCrossEntropy",
-]
-
 
 class ReLU(Own):
     """What is positive, and 0 otherwise."""

@@ -12,35 +12,8 @@ if TYPE_CHECKING:
 
     from weft._core import NDArray
 
-__all__ = [
-    "abs",
-    "add",
-    "ceil",
-    "concatenate",
-    "div",
-    "einsum",
-    "eltwise_mult",
-    "eq",
-    "exp",
-    "ge",
-    "gt",
-    "le",
-    "log",
-    "lt",
-    "ones_like",
-    "repeat",
-    "reshape",
-    "sign",
-    "sqrt",
-    "square",
-    "sub",
-    "tanh",
-    "tensordot",
-    "zeros_like",
-]
 
-
-def abs(t: NDArray) -> NDArray:  # noqa: A001 - SINGA's
+def abs(t: NDArray) -> NDArray:
     """Return the absolute values."""
     return weft.abs(t)
 
@@ -150,7 +123,7 @@ def repeat(t: NDArray, repeats: int | Sequence[int], axis: int | None = None) ->
     return weft.repeat(t, repeats, axis=axis)
 
 
-def tensordot(A: NDArray, B: NDArray, axes: Any = 2) -> NDArray:  # noqa: N803 - a number or lists; SINGA's names
+def tensordot(A: NDArray, B: NDArray, axes: Any = 2) -> NDArray:
     """Return sums of products over axes of both."""
     return weft.tensordot(A, B, axes=axes)
 
