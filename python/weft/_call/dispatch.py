@@ -236,7 +236,7 @@ def _elementwise(
     try:
         given = plan.immediates(given)
     except OverflowError:
-        if op.name not in plans.COMPARISONS:
+        if op.operator not in plans.COMPARISONS:
             raise
         exact = False  # NumPy compares with any integer
     mask = None if where is True else _mask(where, given)

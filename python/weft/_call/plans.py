@@ -19,26 +19,8 @@ if TYPE_CHECKING:
     from weft._registry.avals import DType
     from weft._registry.op import Op
 
-COMPARISONS = frozenset(["less", "less_equal", "greater", "greater_equal", "equal", "not_equal"])
-#: Operators whose loops the type slots may run. Not "pow": NumPy's integer loop raises, which a loop without the GIL cannot,
-#: and its operator ** squares where the exponent is 2.
-LOOPED = COMPARISONS | {
-    "add",
-    "subtract",
-    "multiply",
-    "divide",
-    "floor_divide",
-    "remainder",
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "bitwise_left_shift",
-    "bitwise_right_shift",
-    "negative",
-    "positive",
-    "abs",
-    "bitwise_invert",
-}
+#: Operators that compare.
+COMPARISONS = frozenset(["lt", "le", "gt", "ge", "eq", "ne"])
 
 
 class Plan:
@@ -64,7 +46,7 @@ class Plan:
             inferred = op.infer(*avals)  # a user's rule may refuse what the ufunc takes, or give another dtype
             self.outputs = tuple(each.dtype for each in (inferred if isinstance(inferred, tuple) else (inferred,)))
         #: None where NumPy has a loop for the operands alone: it compares int64 with uint64, but casts nothing to them.
-        mixed = op.name in COMPARISONS and len(set(self.inputs)) > 1
+        mixed = op.operator in COMPARISONS and len(set(self.inputs)) > 1
         self.signature = None if mixed else (*self.inputs, *self.outputs)
         self.scalars = tuple((position, self.inputs[position]) for position, soft in enumerate(weak) if soft)
         exact = all(soft or kind == each for kind, soft, each in zip(kinds, weak, self.inputs, strict=True))

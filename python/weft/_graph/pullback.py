@@ -9,16 +9,16 @@ from weft._core import Input
 from weft._graph.composite import Composite, make_node, register
 from weft._graph.evaluation import prepared
 from weft._graph.naming import next_name
-from weft._ops.gradients.unbroadcast import zeros_of
+from weft._ops.unbroadcast import zeros_of
 from weft._registry.op import Op, get_op
 from weft._tape.transforms import vjp
 
 if TYPE_CHECKING:
-    from weft._registry.avals import Aval
     from collections.abc import Sequence
 
     from weft._core import NDArray
     from weft._graph.symbols import Symbol
+    from weft._registry.avals import Aval
 
 _INPUT = Input()
 

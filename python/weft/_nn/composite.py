@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft._call.symbol_hook import is_symbol
-from weft._ops.gradients.unbroadcast import zeros_of
+from weft._ops.unbroadcast import zeros_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -24,7 +24,7 @@ from weft._call.operands import as_array
 from weft._nn.arguments import describe, fixed, floating, known, plain, refuse
 from weft._nn.channels import channel_sum
 from weft._nn.windows import Windows, numbers, pads, windows_of
-from weft._ops.gradients.unbroadcast import is_known
+from weft._ops.unbroadcast import is_known
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs
 from weft._registry.op import get_op, register_op

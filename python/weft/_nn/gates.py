@@ -13,7 +13,7 @@ from weft._nn.activations import sigmoid
 from weft._nn.arguments import floating, refuse
 from weft._nn.composite import pull
 from weft._ops.elementwise import tanh
-from weft._ops.gradients.unbroadcast import apply
+from weft._ops.unbroadcast import apply
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of
 from weft._registry.op import get_op, register_op

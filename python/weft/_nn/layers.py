@@ -17,7 +17,7 @@ from weft._nn.composite import through
 from weft._ops.draws import drawing_op
 from weft._ops.elementwise import square
 from weft._ops.gradients.indexing import stand_in
-from weft._ops.gradients.unbroadcast import reshape_like
+from weft._ops.unbroadcast import reshape_like
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs, no_gradient
 from weft._registry.op import get_op, register_op

@@ -16,7 +16,7 @@ from weft._nn.arguments import fixed, floating, plain, refuse
 from weft._nn.channels import across, channel_sum, others_of, over
 from weft._nn.composite import pull
 from weft._ops.elementwise import sqrt
-from weft._ops.gradients.unbroadcast import apply, reshape_like, shape_of
+from weft._ops.unbroadcast import apply, reshape_like, shape_of
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs
 from weft._registry.op import get_op, register_op

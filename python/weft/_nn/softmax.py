@@ -10,7 +10,7 @@ from weft._call.calls import one
 from weft._call.operands import as_array
 from weft._nn.arguments import chosen, floating, refuse, spoiled
 from weft._ops.elementwise import exp
-from weft._ops.gradients.unbroadcast import apply, is_known
+from weft._ops.unbroadcast import apply, is_known
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs
 from weft._registry.op import get_op, register_op

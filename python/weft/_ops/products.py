@@ -75,7 +75,7 @@ def _push_matmul(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray]) -> 
 
 _matmul.set_attribute("push", _push_matmul)
 _matmul.set_attribute("kernels", "matmul")
-_matmul.operator = True
+_matmul.operator = "matmul"
 
 
 def _infer_tensordot(x1: Aval, x2: Aval, *, axes: tuple[Shape, Shape]) -> Aval:

@@ -114,7 +114,9 @@ class Op:
         self.loops: list[Loop | None] = [None] * _DTYPES  # the dispatcher's: of one operand, by its dtype's number
         self.answer: Compute | None = None  # the dispatcher's: what returns the result for small arrays that are there
         self.answer_limit = 0  # the dispatcher's: of how many bytes these are at most
-        self.operator = False  # the dispatcher's: whether an operator is this op
+        self.operator = (
+            ""  # the dispatcher's: the operator whose loops the type slots may run, by its method's name: "add"
+        )
         self.replaced: frozenset[str] = frozenset()  # kinds of devices that compute as was set later
         self.reads: int | tuple[int, ...] | None = (
             EVERYTHING  # the tape's: what the rule looks at, None without a gradient

@@ -15,7 +15,6 @@ from importlib import import_module
 
 _MODULES = (
     "calculus",
-    "elementwise",
     "fourier",
     "indexing",
     "joining",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._core import NDArray
-from weft._ops.gradients.unbroadcast import cast_like, fit
 from weft._ops.indexing import decode
+from weft._ops.unbroadcast import cast_like, fit
 from weft._registry.avals import Aval, broadcast_shapes
 from weft._registry.gradients import ALL_INPUTS, give, gradient_of, needs
 from weft._registry.op import get_op, register_op

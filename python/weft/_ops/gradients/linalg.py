@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 import weft._ops.elementwise as e
-from weft._ops.gradients.elementwise import choose
 from weft._ops.gradients.products import adjoint
-from weft._ops.gradients.unbroadcast import apply, cast_like, conjugate, fit, shape_of
+from weft._ops.parts import imag, real
+from weft._ops.unbroadcast import apply, cast_like, choose, conjugate, fit, shape_of
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs
 from weft._registry.op import get_op, register_op
@@ -122,7 +122,7 @@ def _slogdet(node: Any, grads: Any) -> Any:
     by_sign, by_log = grads
     scale = cast_like(by_log, sign)
     if sign.dtype.kind == "c":
-        scale = scale - 1j * cast_like(e.imag(conjugate(by_sign) * sign), sign)
+        scale = scale - 1j * cast_like(imag(conjugate(by_sign) * sign), sign)
     return (_scalars(scale) * adjoint(_op("inv", x)),)
 
 
@@ -165,7 +165,7 @@ def _eig(node: Any, grads: Any) -> Any:
     by_values, by_vectors = grads
     back = adjoint(vectors)
     inner = _product(back, by_vectors)
-    along = cast_like(e.real(_diagonal(inner)), vectors)
+    along = cast_like(real(_diagonal(inner)), vectors)
     inner = (inner - _product(back, vectors * _columns(along))) / conjugate(cast_like(_far(values), vectors))
     inner = inner * (1 - _unit(inner)) + _unit(inner) * _columns(by_values)
     return (cast_like(_op("solve", back, _product(inner, back)), node.inputs[0]),)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._ops.gradients.unbroadcast import apply, cast_like, shape_of
+from weft._ops.unbroadcast import apply, cast_like, shape_of
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of
 from weft._registry.op import get_op, register_op

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._call.views import Layout, register_view
-from weft._ops.gradients.unbroadcast import apply, conjugate, fit, is_known, shape_of, zeros_of
 from weft._ops.manipulation import broadcast_to
 from weft._ops.products import _infer_matmul, _push_matmul
+from weft._ops.unbroadcast import apply, conjugate, fit, is_known, shape_of, zeros_of
 from weft._registry.avals import Aval, broadcast_shapes
 from weft._registry.gradients import gradient_of, needs, reading
 from weft._registry.op import get_op, register_op

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from weft._ops.gradients.unbroadcast import conjugate
+from weft._ops.unbroadcast import conjugate
 from weft._registry.avals import Aval, result_dtype
 from weft._registry.gradients import gradient_of
 from weft._registry.op import get_op, register_op

@@ -6,7 +6,8 @@ from typing import Any
 
 import weft._ops.elementwise as e
 from weft._ops.gradients.products import adjoint, transposed
-from weft._ops.gradients.unbroadcast import apply, cast_like, conjugate, fit, reshape_like, shape_of
+from weft._ops.parts import real
+from weft._ops.unbroadcast import apply, cast_like, conjugate, fit, reshape_like, shape_of
 from weft._registry.gradients import gradient_of, needs
 from weft._registry.op import get_op
 
@@ -69,12 +70,12 @@ def _unscaled(g: Any, centred: Any, divisor: float) -> Any:
     """Return the gradient of covariances, given that of c[i, j] / (d[i] d[j]) with d the roots of their diagonal."""
     product: Any = get_op("matmul")(centred, adjoint(centred))
     covariance = product / divisor
-    variances = e.real(apply("diagonal", covariance, offset=0, axis1=0, axis2=1))
+    variances = real(apply("diagonal", covariance, offset=0, axis1=0, axis2=1))
     deviations = e.sqrt(variances)
     rows = apply("expand_dims", deviations, axes=(1,))
     columns = apply("expand_dims", deviations, axes=(0,))
     scaled = g / (rows * columns)
-    shares = e.real(conjugate(g) * covariance) / (rows * columns)
+    shares = real(conjugate(g) * covariance) / (rows * columns)
     by_variance = -(apply("sum", shares, axis=(1,)) + apply("sum", shares, axis=(0,))) / (2 * variances)
     from weft._ops.matrices import diag  # noqa: PLC0415 - the other way round at import
 
