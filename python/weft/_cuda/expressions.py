@@ -5,7 +5,7 @@ The attribute is a mapping from kinds of dtype to an expression, or a function o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from weft._core import find_op
 
@@ -124,7 +124,7 @@ def expression(name: str, inputs: tuple[DType, ...]) -> str | None:
 def chosen(stated: Any, inputs: tuple[DType, ...]) -> str | None:
     """Return which of the expressions that an op states is for operands of these dtypes; None if none is."""
     if callable(stated):
-        found: str | None = stated(inputs)
+        found: str | None = cast("Any", stated)(inputs)
         return found
     if stated is None or any(each != inputs[0] for each in inputs):
         return None

@@ -45,12 +45,20 @@ _OPERANDS = (*_TAKEN, list, tuple)
 
 def _unary(dunder: str) -> Dunder:
     """Return the method of an operator of one operand."""
-    return lambda self: _compose(dunder, self)
+
+    def method(self: Any) -> Any:
+        return _compose(dunder, self)
+
+    return cast("Dunder", method)
 
 
 def _binary(dunder: str, taken: tuple[type, ...] = _OPERANDS) -> Dunder:
     """Return the method of an operator on a symbol and what it composes with."""
-    return lambda self, other: _compose(dunder, self, other) if isinstance(other, taken) else NotImplemented
+
+    def method(self: Any, other: Any) -> Any:
+        return _compose(dunder, self, other) if isinstance(other, taken) else NotImplemented
+
+    return cast("Dunder", method)
 
 
 def _both(dunder: str, taken: tuple[type, ...] = _OPERANDS) -> tuple[Dunder, Dunder]:
@@ -98,8 +106,8 @@ class Operators(Symbolic):
     __le__ = _binary("le", _TAKEN)
     __gt__ = _binary("gt", _TAKEN)
     __ge__ = _binary("ge", _TAKEN)
-    __eq__ = _binary("eq", _TAKEN)
-    __ne__ = _binary("ne", _TAKEN)
+    __eq__ = _binary("eq", _TAKEN)  # pyright: ignore[reportAssignmentType] # a symbol, not a bool
+    __ne__ = _binary("ne", _TAKEN)  # pyright: ignore[reportAssignmentType] # likewise
     __hash__ = object.__hash__
 
     def __divmod__(self, other: Any) -> Any:

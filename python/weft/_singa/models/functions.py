@@ -104,6 +104,31 @@ def transpose(t: NDArray, axes: Sequence[int] | None = None) -> NDArray:
     return weft.transpose(t, axes)
 
 
+def reshape(tensor: NDArray, shape: int | Sequence[int]) -> NDArray:
+    """Return the elements in another shape."""
+    return weft.reshape(tensor, shape)
+
+
+def concatenate(tensors: Sequence[NDArray], axis: int) -> NDArray:
+    """Return arrays as one, one after another along an axis."""
+    return weft.concatenate(tensors, axis=axis)
+
+
+def repeat(t: NDArray, repeats: int | Sequence[int], axis: int | None = None) -> NDArray:
+    """Return each element several times in a row."""
+    return weft.repeat(t, repeats, axis=axis)
+
+
+def tensordot(A: NDArray, B: NDArray, axes: Any = 2) -> NDArray:
+    """Return sums of products over axes of both."""
+    return weft.tensordot(A, B, axes=axes)
+
+
+def einsum(ops: str, *args: NDArray) -> NDArray:
+    """Return sums of products, as Einstein's notation tells."""
+    return weft.einsum(ops, *args)
+
+
 def sum(t: NDArray, axis: int | Sequence[int] | None = None, out: NDArray | None = None) -> NDArray:
     """Return the sum over axes, by default over all.
 
