@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any, final
 
+from weft._core import graph_draw
 from weft.errors import ArgumentTypeError, ArgumentValueError, CaptureError
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Sequence
 
     from weft._core import Compiled, NDArray
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from weft._program.tape_node import Taped
     from weft._program.trees import Structure
     from weft.graph import Graph
+
+_SHOWN = 200  # ops in a notebook
 
 
 @final
@@ -223,16 +226,23 @@ class Program:
         timeline(self, path, self._inputs(arguments))
 
     def draw(self, path: str | os.PathLike[str]) -> None:
-        """Draw the program's ops and what they need of each other.
+        """Draw the program's `graph`, whose arrows are needs.
 
         Parameters
         ----------
         path : str or PathLike
             The file: ``.dot`` for Graphviz, ``.svg`` for a picture.
         """
-        from weft._program.drawing import draw  # noqa: PLC0415 - as above
+        from weft.graph import draw  # noqa: PLC0415 - as above
 
-        draw(self.name, self._compiled, path)
+        draw(self._described(), os.fspath(path))
+
+    def _described(self, first: int | None = None) -> Graph:
+        """Return the graph, or that of the `first` ops, with its shapes."""
+        from weft._graph.programs import graph_of  # noqa: PLC0415 - as above
+        from weft.graph import infer_shape  # noqa: PLC0415 - as above
+
+        return infer_shape(graph_of(self._compiled, self._arguments, self._layouts, first))
 
     def _inputs(self, arguments: Sequence[NDArray]) -> tuple[NDArray, ...]:
         """Return `arguments`, or arrays of zeros in their place."""
@@ -244,9 +254,19 @@ class Program:
 
     def _repr_html_(self) -> str:  # pyright: ignore[reportUnusedFunction] # notebooks call it
         """Return the program's drawing and figures, for a notebook; of a long one only the figures and the first ops."""
-        from weft._program.drawing import shown  # noqa: PLC0415 - as above
+        from weft._trace.markup import pictured, table  # noqa: PLC0415 - for notebooks
+        from weft._trace.units import amount  # noqa: PLC0415 - likewise
 
-        return shown(self.name, self._compiled)
+        figures: list[tuple[str, object]] = [
+            ("ops", self.ops),
+            ("arena", amount(self.nbytes)),
+            ("states", len(self._compiled.states)),
+        ]
+        graph, more = (
+            self._described(_SHOWN),
+            f"<p>the first {_SHOWN} of {self.ops} ops</p>" if self.ops > _SHOWN else "",
+        )
+        return pictured(table([(f"program {self.name}", "")], figures) + more, graph_draw(graph._core, True))
 
     def __repr__(self) -> str:
         """Name the program and its figures."""
