@@ -25,8 +25,8 @@ import sys as _sys
 from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType
 
-from weft._ops import namespace as _weft
-from weft._ops.namespace import (
+from weft._numpy import namespace as _weft
+from weft._numpy.namespace import (
     acos as acos,
     acosh as acosh,
     asin as asin,

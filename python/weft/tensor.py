@@ -10,7 +10,7 @@ either.
 NDArray([[5.]], dtype=float32)
 """
 
-from weft._ops import namespace as _weft
+from weft._numpy import namespace as _weft
 from weft._registry.avals import as_dtype as _as_dtype
 from weft._singa.models.functions import (
     add_column as add_column,

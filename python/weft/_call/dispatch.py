@@ -19,7 +19,6 @@ import numpy as np
 from weft._call import door, operands, outputs, plans
 from weft._call.copies import copy_cast
 from weft._call.listening import hear
-from weft._call.symbol_hook import Composing, compose
 from weft._core import (
     NDArray,
     answer_here,
@@ -31,6 +30,8 @@ from weft._core import (
     tape_pause,
 )
 from weft._registry.avals import Aval, as_dtype, avals_of, broadcast_shapes, scalar_dtype
+from weft._registry.op import set_dispatcher
+from weft._registry.symbol_hook import Composing, compose
 from weft.errors import ArgumentTypeError, ArgumentValueError, WeftError
 
 if TYPE_CHECKING:
@@ -312,3 +313,6 @@ def _computed(
             if target is not result:
                 copy_cast(target, result)
     return final
+
+
+set_dispatcher(call, plans.forget)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft._call.backends import backend_of
 from weft._call.copies import copy_cast
 from weft._call.listening import hear_write
 from weft._call.outputs import broadcast_or_none
@@ -44,9 +45,7 @@ def fill(target: NDArray, value: Any) -> None:
         _hear_write(target, value, lambda: fill(target, value))
         return
     if target._elsewhere:
-        from weft._cuda.elementwise import filling  # noqa: PLC0415 - for those alone who have a device
-
-        filling(dtype).push((target,), (value,))
+        backend_of(target).fill(target, value)
         return
     filling_loop(dtype).push((target,), (not value if dtype.kind == "b" else value,))
 

@@ -56,7 +56,7 @@ class Plan:
         elif op.operator and not any(weak) and len(kinds) == 2 and len(set(self.inputs)) == 1:  # a pair
             find(op, self.inputs, None)  # small operands are cast by themselves, and take the loop then
         self.native = None if "cpu" in self.replaced else loop
-        self.loop = None if "cuda" in self.replaced else self.native
+        self.loop = None if self.replaced - {"cpu"} else self.native
 
     def immediates(self, given: tuple[Operand, ...]) -> tuple[Operand, ...]:
         """Return the operands with Python scalars as the loop takes them; OverflowError if one does not fit."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from weft._call.symbol_hook import compose
 from weft._core import NDArray, tape_hear_view
 from weft._registry.avals import Aval
 from weft._registry.op import register_op
 from weft._registry.shapes import Shape, contiguous_strides
+from weft._registry.symbol_hook import compose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -17,7 +17,6 @@ import numpy as np
 
 from weft import _core
 from weft._call.devices import as_device
-from weft._call.symbol_hook import MixedOperandsError, UnknownFactError, is_symbol
 from weft._core import Input, NDArray
 from weft._engine.default import get_engine
 from weft._engine.labels import Device
@@ -29,6 +28,7 @@ from weft._program.record import noting
 from weft._program.unrecorded import outside
 from weft._registry.avals import Aval
 from weft._registry.shapes import is_index
+from weft._registry.symbol_hook import MixedOperandsError, UnknownFactError, is_symbol
 from weft.errors import CaptureError, GraphError, ShapeError
 
 if TYPE_CHECKING:

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, cast
 
 import numpy as np
 
-from weft._call.symbol_hook import Symbolic
 from weft._core import NDArray
+from weft._numpy import namespace
+from weft._ops.matrices import trace
+from weft._registry import hooks
 from weft._registry.op import attribute_map, get_op
+from weft._registry.symbol_hook import Symbolic
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
@@ -31,9 +34,7 @@ def _ops() -> dict[str, Op]:
 
 
 def _compose(dunder: str, *operands: Any) -> Any:
-    from weft._graph.composing import compose_call  # noqa: PLC0415 - which knows this module
-
-    return compose_call(_ops()[dunder], operands, {})
+    return hooks.compose(_ops()[dunder], operands, {})
 
 
 #: What operators compose with, and arrays, of which composing says what to write instead.
@@ -117,10 +118,8 @@ class Operators(Symbolic):
         return (other // self, other % self) if isinstance(other, _OPERANDS) else NotImplemented
 
     def __round__(self, decimals: int | None = None) -> Any:
-        import weft  # noqa: PLC0415 - which imports this module
-
         given: Any = self
-        return weft.round(given, decimals or 0)
+        return namespace.round(given, decimals or 0)
 
     def _has_no_values(self, *_: object, **__: object) -> NoReturn:
         raise ArgumentTypeError("a symbol has no values yet: compute it by eval(), or bind it")
@@ -135,22 +134,16 @@ class Operators(Symbolic):
     def __getattr__(self, name: str) -> Any:
         """Return one of weft's functions as a method, as arrays have them: ``x.sum(axis=0)``."""
         if name in _METHODS:
-            import weft  # noqa: PLC0415 - which imports this module
-
-            return partial(getattr(weft, name), self)
+            return partial(trace if name == "trace" else getattr(namespace, name), self)
         raise AttributeError(f"a symbol has no attribute {name!r}")
 
     def reshape(self, *shape: Any, **options: Any) -> Any:
         """Return the elements in another shape, given as lengths or as one tuple."""
-        import weft  # noqa: PLC0415 - which imports this module
-
-        return weft.reshape(self, shape[0] if len(shape) == 1 else shape, **options)
+        return namespace.reshape(self, shape[0] if len(shape) == 1 else shape, **options)
 
     def transpose(self, *axes: Any) -> Any:
         """Return the axes in another order, given one by one or as one tuple; reversed where none are given."""
-        import weft  # noqa: PLC0415 - which imports this module
-
-        return weft.transpose(self, *axes) if len(axes) < 2 else weft.transpose(self, axes)  # one by one
+        return namespace.transpose(self, *axes) if len(axes) < 2 else namespace.transpose(self, axes)
 
     def flatten(self) -> Any:
         """Return the elements along one axis."""
@@ -159,32 +152,24 @@ class Operators(Symbolic):
     @property
     def real(self) -> Any:
         """The real part."""
-        import weft  # noqa: PLC0415 - which imports this module
-
         given: Any = self
-        return weft.real(given)
+        return namespace.real(given)
 
     @property
     def imag(self) -> Any:
         """The imaginary part."""
-        import weft  # noqa: PLC0415 - which imports this module
-
         given: Any = self
-        return weft.imag(given)
+        return namespace.imag(given)
 
     @property
     def mT(self) -> Any:  # noqa: N802 - the name that arrays have
         """The transpose of each matrix."""
-        import weft  # noqa: PLC0415 - which imports this module
-
-        return weft.matrix_transpose(self)
+        return namespace.matrix_transpose(self)
 
     @property
     def T(self) -> Any:  # noqa: N802 - the name that arrays have
         """The transpose."""
-        from weft._ops.manipulation import transpose  # noqa: PLC0415 - which knows of symbols
-
-        return transpose(self)  # a symbol, of a symbol
+        return namespace.transpose(self)
 
 
 _METHODS = frozenset(

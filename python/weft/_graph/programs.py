@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._core import Input, Node, NodeEntry
+from weft._graph.graphs import Graph
 from weft._graph.recorded_ops import Placed, copy_op, fill_op, opaque_op, view_op, write_op
 from weft._graph.symbols import Symbol
 from weft._registry.avals import Aval
 from weft._registry.op import get_op
 from weft._registry.shapes import contiguous_strides
 from weft.errors import GraphError
-from weft.graph import Graph
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -213,7 +213,7 @@ def _said(op: Op, attributes: dict[str, Any], step: _Step, made: Sequence[Aval])
 
     A reduction keeps axes of one element in the step, whatever it says of its result.
     """
-    from weft._graph.forward import infer_forward  # noqa: PLC0415 - for those alone who look
+    from weft._registry.forward import infer_forward  # noqa: PLC0415 - for those alone who look
 
     shapes = [tuple(view["shape"]) for view in step["inputs"]]
     dtypes = [np.dtype(view["dtype"]) for view in step["inputs"]]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 
+from weft._call.backends import backend_of
 from weft._call.devices import as_device, device_of
 from weft._call.filling import assign, check_assigned, fill
 from weft._call.operands import ArrayLike, as_array, is_host, share, values
@@ -49,7 +50,7 @@ def attach() -> None:
     """Give NDArray its methods and its operators their dispatcher; once, when weft is imported."""
     if hasattr(NDArray, "numpy"):
         return
-    from weft._ops import namespace  # noqa: PLC0415 - its modules import what `attach` is to complete
+    from weft._numpy import namespace  # noqa: PLC0415 - its modules import what `attach` is to complete
     from weft._ops.matrices import trace  # noqa: PLC0415 - of the namespace's name is the recorder
 
     set_dispatch(dispatch_operator)
@@ -62,9 +63,6 @@ def attach() -> None:
     setattr(NDArray, "__await__", await_array)
     setattr(NDArray, "__getitem__", get_item)
     setattr(NDArray, "__setitem__", set_item)
-    from weft._tape.leaves import requires_grad  # noqa: PLC0415 - as above
-
-    setattr(NDArray, "requires_grad", requires_grad)
     for name in INSTEAD_OF_METHODS:
         setattr(NDArray, name, Absent(name))
     setattr(NDArray, "__dir__", present)
@@ -242,7 +240,7 @@ def _view(self: NDArray, dtype: npt.DTypeLike | None = None) -> NDArray:
     ------
     ValueError
         If the bytes along the last axis are not a whole number of such elements, or do not lie one after the other; on a
-        CUDA device also if elements would not lie at multiples of their size.
+        device with memory of its own also if elements would not lie at multiples of their size.
 
     Examples
     --------
@@ -268,9 +266,7 @@ def _view(self: NDArray, dtype: npt.DTypeLike | None = None) -> NDArray:
         )
     shape, strides = (*shape[:-1], count), (*strides[:-1], wanted.itemsize)
     if self._elsewhere and wanted.itemsize > self.itemsize:
-        from weft._cuda.views import check_aligned  # noqa: PLC0415 - for arrays on a device alone
-
-        check_aligned(self._offset, shape, strides, wanted)
+        backend_of(self).check_view(self._offset, shape, strides, wanted)
     return view(self, shape, strides, 0, wanted)
 
 

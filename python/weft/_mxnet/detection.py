@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-import weft
 from weft._mxnet.gradients import NONE
 from weft._mxnet.operator import operator
 from weft._mxnet.settings import Settings, flag, number, numbers
+from weft._numpy import namespace
 from weft._registry.avals import Aval
 from weft._registry.op import register_op
 from weft.errors import GraphError, ShapeError
@@ -78,7 +78,7 @@ def priors(s: Any, height: int, width: int) -> np.ndarray[Any, Any]:
 )
 def _prior(s: Any, data: Any) -> Any:
     found = priors(s, *data.shape[2:]).astype(data.dtype)[None]
-    return weft.asarray(found, engine=data.engine)
+    return namespace.asarray(found, engine=data.engine)
 
 
 def _overlaps(boxes: Elements, others: Elements) -> Elements:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft._mxnet.gradients import LINEAR
 from weft._mxnet.operator import operator
 from weft._mxnet.partial_shapes import product
 from weft._mxnet.settings import REQUIRED, Settings, flag, integer, optional, shape
+from weft._numpy import namespace
 from weft.errors import GraphError, ShapeError
 
 if TYPE_CHECKING:
@@ -305,7 +305,7 @@ def _transpose_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     gradient=LINEAR,
 )
 def _transpose(s: Any, data: Any) -> Any:
-    return weft.permute_dims(data, _order(s, data.ndim))
+    return namespace.permute_dims(data, _order(s, data.ndim))
 
 
 def _swapped(s: Any, values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -331,14 +331,14 @@ def _swap_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     gradient=LINEAR,
 )
 def _swap(s: Any, data: Any) -> Any:
-    return weft.swapaxes(data, s.dim1, s.dim2)
+    return namespace.swapaxes(data, s.dim1, s.dim2)
 
 
 @operator(
     "_npi_swapaxes", settings=Settings(dim1=(integer, 0), dim2=(integer, 0)), shapes=_swap_shapes, gradient=LINEAR
 )
 def _swap_new(s: Any, data: Any) -> Any:
-    return weft.swapaxes(data, s.dim1, s.dim2)
+    return namespace.swapaxes(data, s.dim1, s.dim2)
 
 
 def _expand_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
@@ -364,7 +364,7 @@ def _expand_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     identity=True,
 )
 def _expand(s: Any, data: Any) -> Any:
-    return weft.expand_dims(data, s.axis)
+    return namespace.expand_dims(data, s.axis)
 
 
 def _squeezed(s: Any, known: Lengths) -> Lengths:

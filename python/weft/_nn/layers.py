@@ -9,7 +9,6 @@ import numpy as np
 
 from weft._call.calls import one
 from weft._call.operands import as_array
-from weft._call.symbol_hook import is_symbol
 from weft._core import NDArray
 from weft._nn.arguments import chosen, fixed, floating, known, plain, refuse, spoiled
 from weft._nn.channels import channel_sum
@@ -21,12 +20,13 @@ from weft._ops.unbroadcast import reshape_like
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs, no_gradient
 from weft._registry.op import get_op, register_op
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
     from weft._call.operands import ArrayLike
-    from weft.random import Generator
+    from weft._ops.random import Generator
 
 
 def _infer_dense(x: Aval, weight: Aval, *bias: Aval, units: int | None = None, flatten: bool = False) -> Aval:

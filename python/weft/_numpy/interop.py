@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from weft._call.backends import backend_of
 from weft._call.devices import as_device, device_of, place
 from weft._call.operands import read_only
 from weft._core import NDArray, beside, copy_elements, wrap
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 #: Versions of the array API standard whose every function the namespace has.
 _API_VERSIONS = frozenset(["2021.12", "2022.12", "2023.12", "2024.12"])
-_CUDA = 2  # kDLCUDA
 _CPU = (1, 0)  # kDLCPU; logical devices are one device to DLPack
 _SIGNALS_READ_ONLY = (1, 0)  # the first version of DLPack that can say so
 
@@ -48,7 +48,6 @@ def attach() -> None:
     for method in methods:
         method.__qualname__ = f"NDArray.{method.__name__}"
         setattr(NDArray, method.__name__, method)
-    setattr(NDArray, "__cuda_array_interface__", property(__cuda_array_interface__))
     setattr(NDArray, "__array_interface__", property(__array_interface__))
 
 
@@ -119,12 +118,10 @@ def __dlpack__(
     """
     x = self._now
     if x._elsewhere:
-        from weft._cuda import interop  # noqa: PLC0415 - for those alone who have a device
-
         if dl_device is not None and tuple(dl_device) != __dlpack_device__(x):
             raise BufferError(f"an array on {device_of(x)} cannot be exported to the DLPack device {dl_device}")
         given = {"max_version": max_version, "copy": copy}
-        return interop.capsule(x, stream, {name: value for name, value in given.items() if value is not None})
+        return backend_of(x).capsule(x, stream, {name: value for name, value in given.items() if value is not None})
     if stream is not None:
         raise ArgumentValueError(f"arrays on the CPU have no streams: stream must be None, not {stream!r}")
     if dl_device is not None and tuple(dl_device) != _CPU:
@@ -140,17 +137,7 @@ def __dlpack__(
 def __dlpack_device__(self: NDArray, /) -> tuple[int, int]:
     """Return DLPack's number of the kind of device, and of the device."""
     x = self._now
-    return (_CUDA, device_of(x).index) if x._elsewhere else _CPU
-
-
-def __cuda_array_interface__(self: NDArray) -> dict[str, Any]:
-    """Where the values are on a CUDA device, and the stream behind which they are there."""
-    x = self._now
-    if not x._elsewhere:
-        raise AttributeError("an array on the CPU has no __cuda_array_interface__: copy it to a device by to_device()")
-    from weft._cuda import interop  # noqa: PLC0415 - for those alone who have a device
-
-    return interop.interface(x)
+    return (backend_of(x).dlpack, device_of(x).index) if x._elsewhere else _CPU
 
 
 def __reduce__(self: NDArray) -> tuple[Callable[..., NDArray], tuple[npt.NDArray[Any], str]]:

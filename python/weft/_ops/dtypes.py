@@ -16,10 +16,10 @@ from weft._call.copies import cast_loop, copy_cast
 from weft._call.devices import as_device, device_of, new
 from weft._call.filling import filling_loop
 from weft._call.operands import ArrayLike, as_array
-from weft._call.symbol_hook import compose, is_symbol
 from weft._core import NDArray, fresh_cast, tape_hear_view
 from weft._registry.avals import Aval, as_dtype
 from weft._registry.op import get_op, register_op
+from weft._registry.symbol_hook import compose, is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:

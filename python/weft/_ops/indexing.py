@@ -23,7 +23,6 @@ from weft._call.listening import hear_write
 from weft._call.operands import ArrayLike, as_array, is_host, listed, values
 from weft._call.outputs import check_writable
 from weft._call.scalars import element
-from weft._call.symbol_hook import is_symbol
 from weft._call.views import view
 from weft._core import (
     NDArray,
@@ -42,6 +41,7 @@ from weft._ops.manipulation import flattened
 from weft._registry.avals import Aval, broadcast_shapes
 from weft._registry.op import register_op
 from weft._registry.shapes import axis_index, is_only_axis
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:

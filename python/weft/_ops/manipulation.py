@@ -10,7 +10,6 @@ import numpy as np
 
 from weft._call.calls import Elements, one
 from weft._call.operands import as_array
-from weft._call.symbol_hook import is_symbol
 from weft._call.views import Layout, register_view, view
 from weft._core import NDArray, copy_elements, fresh_roll, push_roll, recorded_calls, tape_hear_view
 from weft._registry.avals import Aval, broadcast_shapes as joined
@@ -29,6 +28,7 @@ from weft._registry.shapes import (
     reshape_strides,
     resolve_shape,
 )
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentValueError
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ import numpy as np
 from weft._call.calls import one, several
 from weft._call.inline import answers
 from weft._call.operands import as_array
-from weft._call.symbol_hook import is_symbol
 from weft._call.views import view
 from weft._core import NDArray, tape_hear_view
 from weft._ops.creation import zeros_like
@@ -19,6 +18,7 @@ from weft._ops.unbroadcast import cast_like, conjugate, fit
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs
 from weft._registry.op import get_op, register_op
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:

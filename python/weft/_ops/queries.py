@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, SupportsIndex
 
 from weft._call.operands import as_array
 from weft._call.outputs import broadcast_or_none
-from weft._call.symbol_hook import is_symbol
 from weft._ops.comparing import array_equal
 from weft._ops.elementwise import equal, greater, isinf, less, logical_and
 from weft._ops.manipulation import broadcast_arrays
 from weft._ops.parts import imag
 from weft._registry.shapes import axis_index
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:

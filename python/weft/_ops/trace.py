@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
+from weft._engine.recorder import Trace
 from weft._ops import matrices
-from weft._trace.recorder import Trace
 
 if TYPE_CHECKING:
     import numpy.typing as npt

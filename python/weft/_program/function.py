@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from weft._call.symbol_hook import is_symbol
 from weft._core import NDArray, Signatures, empty, recording as open_recording, tape_standings, tape_surroundings
 from weft._engine.default import get_engine
 from weft._program.backward import Inseparable
@@ -24,6 +23,7 @@ from weft._program.record import Tape, copied, engine_for, inlining, record
 from weft._program.tape_node import Taped
 from weft._program.trees import describe, leaves_of, replaced, structure_of, unflattened
 from weft._registry.avals import Aval
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from weft._engine.recorder import Trace
 from weft._program.summary import aligned
 from weft._trace.record import NO_OP
-from weft._trace.recorder import Trace
 from weft._trace.units import seconds
 from weft.errors import ArgumentTypeError, ArgumentValueError
 

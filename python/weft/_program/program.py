@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from weft._core import graph_draw
+from weft._core import graph_draw, graph_infer_shape
+from weft._registry import hooks
 from weft.errors import ArgumentTypeError, ArgumentValueError, CaptureError
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Sequence
 
     from weft._core import Compiled, NDArray
@@ -126,9 +128,8 @@ class Program:
         layout than its own is read by a node ``recorded_view``, and written to by ``recorded_write``; callables and what else
         has no rule are nodes ``recorded``.
         """
-        from weft._graph.programs import graph_of  # noqa: PLC0415 - for those alone who look
-
-        return graph_of(self._compiled, self._arguments, self._layouts)
+        found: Graph = hooks.graph_of_program(self._compiled, self._arguments, self._layouts)
+        return found
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -233,16 +234,15 @@ class Program:
         path : str or PathLike
             The file: ``.dot`` for Graphviz, ``.svg`` for a picture.
         """
-        from weft.graph import draw  # noqa: PLC0415 - as above
+        path = Path(path)
+        if path.suffix not in {".dot", ".svg"}:
+            raise ArgumentValueError(f"draw: {path.name!r} ends in neither .dot nor .svg")
+        path.write_text(self._drawing(svg=path.suffix == ".svg"), encoding="utf-8")
 
-        draw(self._described(), os.fspath(path))
-
-    def _described(self, first: int | None = None) -> Graph:
-        """Return the graph, or that of the `first` ops, with its shapes."""
-        from weft._graph.programs import graph_of  # noqa: PLC0415 - as above
-        from weft.graph import infer_shape  # noqa: PLC0415 - as above
-
-        return infer_shape(graph_of(self._compiled, self._arguments, self._layouts, first))
+    def _drawing(self, *, svg: bool, first: int | None = None) -> str:
+        """Return the graph, or that of the `first` ops, drawn with its shapes."""
+        graph: Graph = hooks.graph_of_program(self._compiled, self._arguments, self._layouts, first)
+        return graph_draw(graph_infer_shape(graph._core, {}, "__shape__"), svg)
 
     def _inputs(self, arguments: Sequence[NDArray]) -> tuple[NDArray, ...]:
         """Return `arguments`, or arrays of zeros in their place."""
@@ -262,11 +262,8 @@ class Program:
             ("arena", amount(self.nbytes)),
             ("states", len(self._compiled.states)),
         ]
-        graph, more = (
-            self._described(_SHOWN),
-            f"<p>the first {_SHOWN} of {self.ops} ops</p>" if self.ops > _SHOWN else "",
-        )
-        return pictured(table([(f"program {self.name}", "")], figures) + more, graph_draw(graph._core, True))
+        more = f"<p>the first {_SHOWN} of {self.ops} ops</p>" if self.ops > _SHOWN else ""
+        return pictured(table([(f"program {self.name}", "")], figures) + more, self._drawing(svg=True, first=_SHOWN))
 
     def __repr__(self) -> str:
         """Name the program and its figures."""

@@ -117,7 +117,7 @@ class _Forward:
         self._op = op
 
     def __call__(self, attributes: dict[str, Any], shapes: Any, dtypes: Any) -> list[tuple[Any, Any]]:
-        from weft._graph.forward import infer_forward  # noqa: PLC0415 - for those alone who have a graph
+        from weft._registry.forward import infer_forward  # noqa: PLC0415 - for those alone who have a graph
 
         return infer_forward(self._op, attributes, shapes, dtypes)
 

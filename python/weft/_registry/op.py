@@ -26,11 +26,22 @@ if TYPE_CHECKING:
 
 _MISSING: Any = object()
 _DTYPES = len(set(SUPPORTED.values()))
-#: The attribute by which a kind of device computes an op faster than by its `compute`.
-_FASTER = {"cpu": "push", "cuda": "kernels"}
+#: The attribute by which a kind of device computes an op faster than by its `compute`; backends add theirs.
+FASTER = {"cpu": "push"}
 _lock = threading.Lock()
 #: What the rule of a gradient looks at, of which nothing is said: all operands and all results.
 EVERYTHING = (1 << 64) - 1
+
+
+#: The dispatcher: what pushes a call, and what finds loops and kernels of an op anew.
+_call: Callable[..., Any]
+_forget: Callable[[Op, str], None]
+
+
+def set_dispatcher(call: Callable[..., Any], forget: Callable[[Op, str], None]) -> None:
+    """Say how an op is called, and what hears that a kind of device computes it in another way from now on."""
+    global _call, _forget
+    _call, _forget = call, forget
 
 
 class Op:
@@ -127,9 +138,7 @@ class Op:
 
     def __call__(self, *arrays: Any, out: Any = None, **attributes: Any) -> NDArray | tuple[NDArray, ...]:
         """Push the op and return its result, or its results, at once."""
-        from weft._call.dispatch import call  # noqa: PLC0415 - the dispatcher imports this module
-
-        results: NDArray | tuple[NDArray, ...] = call(self, *arrays, out=out, **attributes)
+        results: NDArray | tuple[NDArray, ...] = _call(self, *arrays, out=out, **attributes)
         return results
 
     def __repr__(self) -> str:
@@ -200,16 +209,14 @@ class Op:
 
     def _replace(self, kind: str, compute: Compute, level: int) -> None:
         """Compute by `compute` what was computed some faster way."""
-        from weft._call.plans import forget  # noqa: PLC0415 - the dispatcher imports this module
-
-        faster = _FASTER.get(kind)
+        faster = FASTER.get(kind)
         if faster is not None:
             self._entry.remove_attribute(faster, level)
         self.compute[kind] = compute
         if kind == "cpu":
             self.answer = None
         self.replaced |= {kind}
-        forget(self, kind)
+        _forget(self, kind)
 
     def attribute(self, key: str, default: object = _MISSING) -> Any:
         """Return an attribute.

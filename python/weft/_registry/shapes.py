@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, SupportsIndex, TypeAlias, cast
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index, normalize_axis_tuple
 
-from weft._call.symbol_hook import UnknownFactError, UnknownRank
+from weft._registry.symbol_hook import UnknownFactError, UnknownRank
 from weft.errors import ArgumentTypeError, ArgumentValueError, AxisError
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import weft
-from weft._call.symbol_hook import UnknownFactError
+from weft._registry.symbol_hook import UnknownFactError
 from weft._singa.models.scalars import plain
 from weft.errors import ShapeError
 

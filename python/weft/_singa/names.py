@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from weft._ops import namespace as weft
+from weft._numpy import namespace as weft
 from weft._singa.elementwise import sum_of
 from weft._singa.models.scalars import plain
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 import weft
+from weft._ops.random import Generator
 from weft._program.unrecorded import outside
 from weft._singa.models.generators import generator_of
 from weft._tape.modes import TRAINING, no_grad
 from weft.errors import ArgumentValueError
-from weft.random import Generator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from weft._ops import namespace
+from weft._numpy import namespace
 from weft._singa import elementwise, error_function, losses, names, networks, products, shaping, softmaxes
 from weft._singa.classes import applying
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from weft._call.operands import as_array
-from weft._call.symbol_hook import compose, is_symbol
 from weft._core import NDArray, TapeNode, tape_apart, tape_entry, tape_forget, tape_hears, tape_leaf, tape_walk
 from weft._registry.avals import like_first
 from weft._registry.op import get_op, register_op
+from weft._registry.symbol_hook import compose, is_symbol
 from weft._tape.modes import flag, paused
 from weft.errors import GradientError
 
@@ -71,6 +71,7 @@ def is_open(x: NDArray) -> bool:
 
 
 requires_grad = property(_requires_grad, _require_grad, doc=_requires_grad.__doc__)
+setattr(NDArray, "requires_grad", requires_grad)  # noqa: B010 - the class is made elsewhere, without it
 
 
 def as_leaf(x: ArrayLike, name: str, instead: str = "do not name it in argnums") -> tuple[NDArray, TapeNode]:

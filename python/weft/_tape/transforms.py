@@ -10,6 +10,7 @@ import numpy as np
 
 from weft._core import NDArray, TapeNode, tape_entry, tape_walk
 from weft._ops.creation import zeros_like
+from weft._registry import hooks
 from weft._tape.backward import Head, head_of, like, walk
 from weft._tape.leaves import apart, as_leaf
 from weft._tape.modes import listening
@@ -322,3 +323,6 @@ def _shape_of(tree: Any) -> Any:
 class _Place:
     def __repr__(self) -> str:
         return "*"
+
+
+hooks.vjp.set(vjp)

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from weft._call.calls import one
 from weft._call.copies import copy_cast
 from weft._call.outputs import check_writable
-from weft._call.symbol_hook import is_symbol
 from weft._core import NDArray, beside
 from weft._ops.elementwise import divide
 from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of
 from weft._registry.op import get_op, register_op
+from weft._registry.symbol_hook import is_symbol
 from weft.distributed import _halves as halves, _mpi, _nccl
 from weft.distributed._registry import find
 from weft.errors import CommunicatorTypeError, CommunicatorValueError, GradientError

@@ -17,8 +17,8 @@ from weft._ops.sorting import argsort
 from weft._ops.unbroadcast import apply, cast_like, conjugate, shape_of
 from weft._registry.avals import Aval
 from weft._registry.gradients import ALL_INPUTS, give, gradient_of, needs
+from weft._registry.hooks import vjp
 from weft._registry.op import get_op, register_op
-from weft._tape.transforms import vjp
 from weft.errors import GradientError
 
 if TYPE_CHECKING:

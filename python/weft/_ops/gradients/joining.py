@@ -11,10 +11,11 @@ from weft._call.devices import device_of
 from weft._ops.creation import asarray
 from weft._ops.gradients.indexing import scatter_add
 from weft._ops.unbroadcast import apply, cast_like, fit, is_known, shape_of, zeros_of
+from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of, needs
+from weft._registry.hooks import vjp
 from weft._registry.op import get_op, register_op
 from weft._registry.shapes import axis_index
-from weft._tape.transforms import vjp
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements

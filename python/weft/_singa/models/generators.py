@@ -9,9 +9,9 @@ import numpy as np
 
 from weft._call.devices import as_device
 from weft._engine.default import get_engine
+from weft._ops.random import Generator
 from weft._program.unrecorded import outside
 from weft.errors import ArgumentTypeError, ArgumentValueError
-from weft.random import Generator
 
 if TYPE_CHECKING:
     from weft._core import Engine

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from weft._engine.labels import Device
-    from weft.device import Device as SingaDevice
-    from weft.random import Generator
+    from weft._ops.random import Generator
+    from weft._singa.device import Device as SingaDevice
 
 #: Names that SINGA's `as_type` takes.
 _DTYPES = {"int": "int32", "float": "float32", "half": "float16"}
@@ -108,7 +108,7 @@ class Tensor(NDArray):
         """The device, with SINGA's methods; that of a result is a plain `weft.Device`, equal to this one."""
         found = _faces.get(self._device)
         if found is None:
-            from weft.device import face  # noqa: PLC0415 - which makes tensors itself
+            from weft._singa.device import face  # noqa: PLC0415 - which makes tensors itself
 
             found = _faces[self._device] = face(super().device)
         return found

@@ -8,8 +8,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
 import weft
+from weft._engine.recorder import Trace
 from weft._program.summary import aligned
-from weft._trace.recorder import Trace
 from weft._trace.units import seconds
 from weft.errors import TraceError
 

@@ -27,7 +27,7 @@ def operands_of(attributes: dict[str, Any], inputs: Sequence[Any]) -> tuple[tupl
     Examples
     --------
     >>> from weft._core import Input
-    >>> from weft._graph.forward import operands_of
+    >>> from weft._registry.forward import operands_of
     >>> operands_of({"operands": (Input(), 2)}, ["x"])
     (('x', 2), {})
     """
@@ -56,7 +56,7 @@ def infer_forward(op: Op, attributes: dict[str, Any], shapes: Any, dtypes: list[
     Examples
     --------
     >>> import weft
-    >>> from weft._graph.forward import infer_forward
+    >>> from weft._registry.forward import infer_forward
     >>> infer_forward(weft.ops.get_op("sin"), {}, [(2, 3)], [None])
     [((2, 3), None)]
     """
