@@ -99,7 +99,8 @@ from weft._program.control import cond as cond, scan as scan
 from weft._program.decorator import program as program
 from weft._program.program import Program as Program
 from weft._program.switch import eager as eager
-from weft._registry.op import Aval as Aval, register_op as register_op
+from weft._registry.avals import Aval as Aval
+from weft._registry.op import register_op as register_op
 from weft.autograd import (
     checkpoint as checkpoint,
     grad as grad,

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from weft._core import Engine
 
-__all__ = ["find", "limited", "of_engine"]
-
 #: Ops beside those of `weft.linalg` whose NumPy function calls BLAS.
 _PRODUCTS = frozenset(["einsum", "matmul", "tensordot", "vecdot"])
 

@@ -17,8 +17,6 @@ from weft.errors import ArgumentValueError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["eager", "eager_once"]
-
 #: Functions that set no flags of floating-point numbers.
 _EXACT = frozenset([np.nonzero, np.argwhere, np.bincount])
 

@@ -12,8 +12,6 @@ from weft._core import Loop, NDArray, bare, copy_elements, push_compute
 if TYPE_CHECKING:
     from weft._registry.avals import DType
 
-__all__ = ["cast_loop", "choose_loop", "copy_cast"]
-
 
 @cache
 def cast_loop(x: DType, wanted: DType) -> Loop | None:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     #: A device or its name; None is the first CPU.
     Where: TypeAlias = Device | str | None
 
-__all__ = ["as_device", "device_of", "new", "place"]
-
 _CPU = cpu()
 
 

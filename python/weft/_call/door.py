@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from weft._registry.avals import DType
     from weft._registry.op import Op
 
-__all__ = ["Call", "submit"]
-
 _INPUT = Input()
 
 

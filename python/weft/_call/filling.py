@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from weft._registry.avals import Aval, DType
 
-__all__ = ["assign", "check_assigned", "fill", "filling_loop"]
-
 _loops: dict[DType, Loop] = {}
 
 
@@ -57,7 +55,7 @@ def filling_loop(dtype: DType) -> Loop:
     loop = _loops.get(dtype)
     if loop is None:
         found = Loop.of(np.logical_not if dtype.kind == "b" else np.positive, (dtype, dtype))
-        assert found is not None, dtype  # noqa: S101 - for the type checker: every dtype of ours has one
+        assert found is not None, dtype  # every dtype of ours has one
         loop = _loops[dtype] = found
     return loop
 

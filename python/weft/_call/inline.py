@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from weft._core import NDArray
     from weft._registry.op import Op
 
-__all__ = ["FEW", "GATHERED", "USUAL", "answers", "computed", "made"]
-
 #: Elements up to which arrays of few numbers, as ranges are, are asked of the core; its own limit is as many bytes as these of float64.
 FEW = 1 << 13
 

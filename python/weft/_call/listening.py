@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     Push: TypeAlias = Callable[[Op, tuple[Any, ...], Any, dict[str, Any]], tuple[NDArray, ...]]
 
-__all__ = ["check_changed", "hear", "hear_nothing", "hear_write"]
-
 
 def _reads_of(op: Op, arrays: tuple[Any, ...]) -> int | None:
     """Return what the rule of `op` looks at, bit by bit: operands, and from bit 32 on results. None if it has no gradient.

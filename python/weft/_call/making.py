@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from weft._registry.avals import DType
     from weft._registry.op import Op
 
-__all__ = ["made"]
-
 
 def made(
     op: Op,

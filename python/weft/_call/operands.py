@@ -16,21 +16,6 @@ if TYPE_CHECKING:
     from weft._core import Engine
     from weft._registry.avals import DType
 
-__all__ = [
-    "ArrayLike",
-    "Operand",
-    "as_array",
-    "as_dtype",
-    "coerce",
-    "engine_of",
-    "host_array",
-    "is_host",
-    "listed",
-    "read_only",
-    "share",
-    "values",
-]
-
 #: Whatever `as_array` takes: what NumPy takes, and more.
 ArrayLike: TypeAlias = Any
 #: What an op is pushed over: an array, or a Python scalar that takes the dtype of the arrays it meets.

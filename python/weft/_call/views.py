@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from weft._core import NDArray, tape_hear_view
-from weft._registry.op import Aval, register_op
+from weft._registry.avals import Aval
+from weft._registry.op import register_op
 from weft._registry.shapes import Shape, contiguous_strides
 from weft._registry.symbol_hook import compose
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weft._registry.avals import DType
-
-__all__ = ["Layout", "register_view", "view"]
 
 
 class Layout(NamedTuple):

@@ -58,7 +58,7 @@ class Cuda(Backend):
         from weft._cuda import elementwise
 
         plan = call.plan
-        assert plan is not None  # noqa: S101 - for the type checker
+        assert plan is not None
         elementwise.push(call.op, plan.inputs, plan.outputs, call.results, call.given, call.mask, signed=call.exact)
 
     def push_loop(self, ufunc: np.ufunc, results: tuple[NDArray, ...], operands: tuple[Any, ...]) -> None:

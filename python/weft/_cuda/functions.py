@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     #: Of the operands what is given, and of what dtype each is.
     Given: TypeAlias = tuple[Any, ...]
 
-__all__ = ["push"]
-
 _BOOL, _INDEX, _HALF, _DOUBLE = np.dtype(np.bool_), np.dtype(np.int64), np.dtype(np.float16), np.dtype(np.float64)
 _PARTS: dict[DType, DType] = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): _DOUBLE}
 

@@ -8,8 +8,6 @@ from weft._core import Engine
 from weft._engine.recorder import Trace
 from weft._trace.markup import table
 
-__all__ = ["attach", "load_ipython_extension"]
-
 
 def attach() -> None:
     """Give engines what notebooks ask for; done once, when weft is imported."""

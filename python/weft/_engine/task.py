@@ -18,8 +18,6 @@ from weft.errors import ArgumentTypeError
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-__all__ = ["TaskHandle", "task"]
-
 P = ParamSpec("P")
 _Tracked: TypeAlias = Variable | NDArray
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from weft._registry.op import Op
 
-__all__ = ["compose_call", "compose_op", "constant", "function_named", "function_of", "spelled", "split_notes"]
-
 _INPUT = Input()
 _NUMBERS = (bool, int, float, complex)
 #: Operands that become constants.

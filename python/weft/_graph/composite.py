@@ -15,8 +15,6 @@ from weft.errors import ArgumentTypeError, GraphError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["Composite", "make_node", "register"]
-
 
 def make_node(
     op: Op, name: str, attributes: dict[str, Any], inputs: Sequence[Symbol], texts: dict[str, Any] | None

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from weft._core import NDArray
 
-__all__ = ["schedule_of"]
-
 
 @lru_cache(maxsize=256)
 def schedule_of(subgraph: str) -> Schedule:

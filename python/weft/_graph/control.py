@@ -17,7 +17,8 @@ from weft._graph.naming import NameManager, next_name
 from weft._graph.symbols import Symbol
 from weft._program.control import cond, scan
 from weft._program.trees import class_of, leaves_of, unflattened
-from weft._registry.op import Aval, get_op
+from weft._registry.avals import Aval
+from weft._registry.op import get_op
 from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError, GraphError
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from weft._core import NDArray
-
-__all__ = ["branched", "scanned"]
 
 
 class _Noting(NameManager):
@@ -57,7 +56,7 @@ def scanned(f: Callable[..., Any], init: Any, xs: Any, length: int | None, *, re
     noting = _Noting(_manager())
     with noting:
         returned: Any = f(_like(init, given), _like(xs, parts))
-    if class_of(returned) is not tuple or len(returned) != 2:  # noqa: PLR2004 - carry and row
+    if class_of(returned) is not tuple or len(returned) != 2:  # carry and row
         raise ArgumentTypeError(
             f"scan: the body returns a pair, the carry and a row, and it returned {type(returned).__name__}"
         )

@@ -26,7 +26,7 @@ from weft._numpy.names import signature_of
 from weft._ops.creation import asarray, empty
 from weft._program.record import noting
 from weft._program.unrecorded import outside
-from weft._registry.op import Aval
+from weft._registry.avals import Aval
 from weft._registry.shapes import is_index
 from weft._registry.symbol_hook import MixedOperandsError, UnknownFactError, is_symbol
 from weft.errors import CaptureError, GraphError, ShapeError
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from weft._graph.symbols import Symbol
-
-__all__ = ["defer"]
 
 _INPUT = Input()
 #: Elements that an array of integers among the arguments may have: it is written into the node.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from weft._core import Node
 
-__all__ = ["entries_of", "gradient", "gradient_symbol", "with_known"]
-
 
 def entries_of(graph: Graph | None, given: Any, what: str) -> Symbol:
     """Return what stands for entries of a graph as one symbol.
@@ -54,7 +52,7 @@ def gradient(
     xs: Any,
     ys_out_grad: Any = None,
     aggregate: Callable[[list[Symbol]], Symbol] | None = None,
-    mirror: Callable[[Node], bool] | bool | None = None,  # noqa: FBT001 - True is one of its values
+    mirror: Callable[[Node], bool] | bool | None = None,
     hint: Callable[[Symbol, Symbol], Symbol] | None = None,
     memory_limit: int | None = None,
 ) -> Graph:

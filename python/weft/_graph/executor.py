@@ -1,7 +1,5 @@
 """`weft.symbol.Executor`: a symbol on arrays of its own, run forwards and backwards."""
 
-# ruff: noqa: FBT001, FBT002 - arguments are of many kinds; flags by position, as in MXNet
-
 from __future__ import annotations
 
 from contextlib import contextmanager
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
     from weft._graph.replayed import Recorded
     from weft._graph.training import Again, Trained
     from weft._program.program import Program
-
-__all__ = ["Executor"]
 
 
 class Executor:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from weft._core import Node, SymbolCore
 
-__all__ = ["NodeView", "call_rule"]
-
 
 class NodeView:
     """A node as a gradient's rule sees it.

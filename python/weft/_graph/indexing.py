@@ -17,8 +17,6 @@ from weft.errors import ArgumentIndexError, ArgumentTypeError
 if TYPE_CHECKING:
     from weft._graph.symbols import Symbol
 
-__all__ = ["indexed"]
-
 
 def indexed(x: Symbol, key: Any) -> Symbol:
     """Return the elements of a symbol of one output that a key names, as of an array.

@@ -10,7 +10,8 @@ from weft._core import SymbolCore, format_value, graph_load_json
 from weft._graph.composing import spelled, split_notes
 from weft._graph.naming import HIDDEN, current_texts, named
 from weft._graph.symbols import Symbol
-from weft._registry.op import as_dtype, get_op
+from weft._registry.avals import as_dtype
+from weft._registry.op import get_op
 from weft.errors import ArgumentTypeError, ArgumentValueError, GraphError
 
 

@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from weft._core import NDArray
-    from weft._registry.op import Aval
+    from weft._registry.avals import Aval
     from weft._tape.user_operators import Operator
-
-__all__ = ["applied"]
 
 
 class Applied:

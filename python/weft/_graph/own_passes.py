@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from weft._graph.graphs import Graph
 
-__all__ = ["register_own"]
-
 
 def _attribute(graph: Graph, name: str, default: Any = None) -> Any:
     return graph.attrs.get(name, default)

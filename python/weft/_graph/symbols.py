@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from weft._graph.executor import Executor
     from weft._registry.avals import DType
 
-__all__ = ["Symbol"]
-
 Shape = tuple[int | None, ...]
 
 

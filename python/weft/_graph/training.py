@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from weft._core import GraphCore, NDArray
     from weft._graph.symbols import Symbol
 
-__all__ = ["NEVER_AGAIN", "Again", "Trained", "trained_graph"]
-
 
 @dataclass(frozen=True, slots=True)
 class Again:

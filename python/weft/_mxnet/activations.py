@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from weft._mxnet.partial_shapes import Shapes
 
-__all__: list[str] = []
-
 _KINDS: dict[str, Any] = {
     "relu": lambda x: nn.relu(x),
     "sigmoid": lambda x: nn.sigmoid(x),

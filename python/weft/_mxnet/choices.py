@@ -12,12 +12,10 @@ from weft._mxnet.operator import operator
 from weft._mxnet.partial_shapes import own_dtype, place
 from weft._mxnet.settings import REQUIRED, Settings, choice, dtype, flag, integer, number
 from weft._numpy import namespace
-from weft._registry.op import as_dtype
+from weft._registry.avals import as_dtype
 
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Dtypes, Shapes
-
-__all__: list[str] = []
 
 
 def _take_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:

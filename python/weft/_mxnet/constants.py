@@ -17,8 +17,6 @@ from weft._numpy import namespace
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Shapes
 
-__all__: list[str] = []
-
 
 def _given_shape(s: Any, ins: Shapes, outs: Shapes) -> None:
     del ins

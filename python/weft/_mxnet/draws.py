@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from weft._core import Engine
     from weft._ops.random import Generator
 
-__all__ = ["generator_of", "kept", "seed"]
-
 _generators: weakref.WeakKeyDictionary[Engine, Generator] = weakref.WeakKeyDictionary()
 _seed = [0]
 

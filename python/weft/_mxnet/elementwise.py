@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from weft._mxnet.partial_shapes import Dtypes, Shapes
 
-__all__: list[str] = []
-
 _UNARY: dict[str, Callable[[Any], Any]] = {
     **{
         name: getattr(namespace, name)

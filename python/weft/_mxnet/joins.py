@@ -16,8 +16,6 @@ from weft._numpy import namespace
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Lengths, Shapes
 
-__all__: list[str] = []
-
 
 def _several(s: Any) -> tuple[str, ...] | None:
     return None if s.num_args is None else tuple(f"arg{at}" for at in range(s.num_args))

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from weft._mxnet.partial_shapes import Shapes
 
-__all__: list[str] = []
-
 #: Attributes that choose algorithms of MXNet's, and change no result.
 TUNING = ("cudnn_tune", "cudnn_off", "workspace")
 
@@ -111,20 +109,20 @@ def _dense_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     elif s.flatten:
         outs.learn_rank(0, 2)
     ins.learn(1, (s.num_hidden, wide))
-    if len(ins) > 2:  # noqa: PLR2004 - data, weight and bias
+    if len(ins) > 2:  # data, weight and bias
         ins.learn(2, (s.num_hidden,))
     found = outs[0]
     if known is not None and found is not None:
         rest = (None,) * (len(known) - 1)
         ins.learn(0, (found[0], *rest) if s.flatten else (*found[:-1], None))
         known = ins[0]
-        assert known is not None  # noqa: S101 - for the type checker
-        if not s.flatten or len(known) == 2:  # noqa: PLR2004 - a matrix
+        assert known is not None
+        if not s.flatten or len(known) == 2:  # a matrix
             ins.learn(0, (*known[:-1], ins.length(1, 1)))
 
 
 def _dense_rows(s: Any, data: Any) -> Any:
-    return data.reshape((data.shape[0], -1)) if s.flatten and data.ndim != 2 else data  # noqa: PLR2004 - a matrix
+    return data.reshape((data.shape[0], -1)) if s.flatten and data.ndim != 2 else data  # a matrix
 
 
 def _dense_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
@@ -132,10 +130,10 @@ def _dense_backward(s: Any, grads: Sequence[Any], inputs: Sequence[Any], outputs
     data, weight = inputs[:2]
     rows, grad = _dense_rows(s, data), grads[0]
     by_data = (grad @ weight).reshape(data.shape)
-    if grad.ndim != 2:  # noqa: PLR2004 - a matrix
+    if grad.ndim != 2:  # a matrix
         rows, grad = rows.reshape((-1, rows.shape[-1])), grad.reshape((-1, grad.shape[-1]))
     found = [by_data, namespace.matrix_transpose(grad) @ rows]
-    return found if len(inputs) < 3 else [*found, namespace.sum(grad, axis=0)]  # noqa: PLR2004 - data, weight and bias
+    return found if len(inputs) < 3 else [*found, namespace.sum(grad, axis=0)]
 
 
 @operator(

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from weft._mxnet.partial_shapes import Dtypes, Shapes
 
-__all__: list[str] = []
-
 
 def _axis(axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
@@ -49,7 +47,7 @@ def _norm_dtypes(s: Any, ins: Dtypes, outs: Dtypes) -> None:
     del s
     ins.alike(outs, [0], [0])
     kind = ins[0]
-    wide = "float32" if kind is not None and kind.itemsize == 2 else kind  # noqa: PLR2004 - bytes of a half number
+    wide = "float32" if kind is not None and kind.itemsize == 2 else kind  # bytes of a half number
     for dtypes, count in ((ins, len(ins)), (outs, len(outs))):
         for at in range(1, count):
             dtypes.learn(at, wide)

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from weft._mxnet.partial_shapes import Dtypes, Shapes
 
-__all__: list[str] = []
-
 
 class _Ending(TapeOperator):
     """A function with a gradient of its own, where the tape hears: as in a graph."""
@@ -146,7 +144,7 @@ def _regression_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     if shape is None:
         return
     if label is None:
-        ins.learn(1, shape[:1] if len(shape) == 2 and shape[1] == 1 else shape)  # noqa: PLR2004 - a column
+        ins.learn(1, shape[:1] if len(shape) == 2 and shape[1] == 1 else shape)  # a column
     elif len(label) == len(shape):
         ins.learn(1, shape)
 

@@ -17,8 +17,6 @@ from weft.errors import GraphError, ShapeError
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Shapes
 
-__all__: list[str] = []
-
 _SETTINGS = Settings(
     ("cudnn_off",),
     kernel=(shape, ()),
@@ -40,7 +38,7 @@ def _windows(s: Any, data: Any) -> tuple[tuple[int, ...], tuple[int, ...], tuple
     stride, pad = spread(s.stride, count, 1, "stride"), spread(s.pad, count, 0, "pad")
     pads: list[tuple[int, int]] = []
     for at, (length, made) in enumerate(zip(data.shape[2:], pooled(s, data.shape[2:]), strict=True)):
-        assert made is not None  # noqa: S101 - for the type checker
+        assert made is not None
         reach = (made - 1) * stride[at] + kernel[at]
         before = pad[at]
         if s.pooling_convention == "same":
@@ -102,7 +100,7 @@ def _up_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     first = ins[0]
     if first is None:
         return
-    if len(first) != 4:  # noqa: PLR2004 - (n, c, h, w)
+    if len(first) != 4:  # (n, c, h, w)
         raise ShapeError(f"UpSampling takes data (n, c, h, w), and got {first}")
     lengths = tuple(None if each is None else each * s.scale for each in first[2:])
     widths = [ins.length(at, 1) for at in range(len(ins))]

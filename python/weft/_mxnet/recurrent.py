@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from weft._mxnet.partial_shapes import Shapes
 
-__all__ = ["parameter_count", "unpacked"]
-
 #: By mode: what `weft.nn.rnn` calls it, and the rows of weights for each unit.
 _MODES = {"rnn_relu": ("relu", 1), "rnn_tanh": ("tanh", 1), "lstm": ("lstm", 4), "gru": ("gru", 3)}
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from weft._mxnet.partial_shapes import Lengths, Shapes
 
-__all__: list[str] = []
-
 _AXES = Settings(("safe_accumulation",), axis=(optional(shape), None), keepdims=(flag, False), exclude=(flag, False))
 _AXES_NEW = Settings(
     (),

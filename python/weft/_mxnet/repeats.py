@@ -17,8 +17,6 @@ from weft.errors import ShapeError
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Lengths, Shapes
 
-__all__: list[str] = []
-
 
 def _tile_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     known = ins[0]

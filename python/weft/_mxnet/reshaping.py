@@ -14,8 +14,6 @@ from weft.errors import GraphError, ShapeError
 if TYPE_CHECKING:
     from weft._mxnet.partial_shapes import Lengths, Shapes
 
-__all__ = ["reshaped"]
-
 _KEEP, _REST, _COPY_REST, _JOIN, _SPLIT = 0, -1, -2, -3, -4
 
 
@@ -212,14 +210,14 @@ def _new_target(s: Any, known: Lengths) -> Lengths:
             parts -= 1
             codes.append(code)
             continue
-        if code == -3:  # noqa: PLR2004 - leaves out a length of 1
+        if code == -3:  # leaves out a length of 1
             if axes[at] not in (1, None):
                 raise ShapeError(f"newshape={s.newshape}: -3 leaves out a length of 1, and there is {axes[at]}")
             del axes[at]
             continue
         codes.append(_NEW_CODES.get(code, code))
-        at += 2 if code == -5 else 1  # noqa: PLR2004 - joins two
-        parts = 2 if code == -6 else 0  # noqa: PLR2004 - splits one
+        at += 2 if code == -5 else 1  # joins two
+        parts = 2 if code == -6 else 0  # splits one
     found = reshaped(tuple(axes), tuple(codes))
     return found[::-1] if s.reverse else found
 
@@ -288,8 +286,8 @@ def _transpose_shapes(s: Any, ins: Shapes, outs: Shapes) -> None:
     ins.learn_rank(0, rank)
     outs.learn_rank(0, rank)
     own, made = ins[0], outs[0]
-    assert own is not None  # noqa: S101 - for the type checker
-    assert made is not None  # noqa: S101 - as above
+    assert own is not None
+    assert made is not None
     back: list[int | None] = [None] * rank
     for to, at in enumerate(order):
         back[at] = made[to]

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from weft._graph.differentiating import gradient
 from weft._graph.making import Group, Variable
-from weft._ops.gradients.unbroadcast import zeros_of
+from weft._ops.unbroadcast import zeros_of
 from weft._registry.symbol_hook import is_symbol
 from weft._tape.transforms import vjp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-__all__ = ["pull", "through"]
 
 
 def pull(function: Callable[..., Any], operands: Sequence[Any], grads: Sequence[Any]) -> list[Any]:

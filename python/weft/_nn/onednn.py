@@ -9,8 +9,6 @@ from pathlib import Path
 
 from weft._core import open_onednn
 
-__all__ = ["onednn"]
-
 _VARIABLE = "WEFT_ONEDNN_LIBRARY"
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     F = TypeVar("F", bound="Callable[..., Any]")
 
-__all__ = ["adapt", "completed", "lenient"]
-
 _NO_VALUE: Any = getattr(np, "_NoValue", inspect.Parameter.empty)
 #: NumPy's names for arguments of ours.
 _RENAMED = {"a_min": "min", "a_max": "max", "ddof": "correction", "rcond": "rtol"}

@@ -12,8 +12,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["namesake", "original", "signature_of"]
-
 #: Functions of weft whose NumPy namesake does something else.
 _FALSE_FRIENDS = frozenset(["load", "save"])
 _NAMESPACES = {"numpy": "weft", "numpy.linalg": "weft.linalg", "numpy.fft": "weft.fft"}

@@ -12,7 +12,8 @@ from weft._call.operands import as_array
 from weft._ops.cumulative import diff
 from weft._ops.manipulation import reshape
 from weft._ops.reductions import sum as total
-from weft._registry.op import Aval, register_op, result_dtype
+from weft._registry.avals import Aval, result_dtype
+from weft._registry.op import register_op
 from weft._registry.shapes import axis_index, axis_tuple
 from weft.errors import ArgumentTypeError, ArgumentValueError
 

@@ -61,7 +61,7 @@ __all__ = [
 
 DType: TypeAlias = np.dtype[Any]
 
-bool = np.bool_  # noqa: A001 - the standard's name
+bool = np.bool_
 bool_ = bool
 int8 = np.int8
 int16 = np.int16
@@ -204,7 +204,7 @@ def can_cast(from_: npt.DTypeLike | NDArray, to: npt.DTypeLike, /, casting: Any 
     return np.can_cast(from_.dtype if isinstance(from_, NDArray) else from_, to, casting)
 
 
-def finfo(type: npt.DTypeLike | NDArray, /) -> FloatInfo:  # noqa: A002 - the standard's name
+def finfo(type: npt.DTypeLike | NDArray, /) -> FloatInfo:
     """Return the limits of a floating-point dtype.
 
     Parameters
@@ -242,7 +242,7 @@ def finfo(type: npt.DTypeLike | NDArray, /) -> FloatInfo:  # noqa: A002 - the st
     )
 
 
-def iinfo(type: npt.DTypeLike | NDArray, /) -> IntInfo:  # noqa: A002 - the standard's name
+def iinfo(type: npt.DTypeLike | NDArray, /) -> IntInfo:
     """Return the limits of an integer dtype.
 
     Parameters

@@ -12,7 +12,8 @@ from weft._call.devices import as_device, place
 from weft._call.operands import as_array
 from weft._engine.default import get_engine
 from weft._ops.manipulation import roll
-from weft._registry.op import Aval, as_dtype, register_op
+from weft._registry.avals import Aval, as_dtype
+from weft._registry.op import register_op
 from weft._registry.shapes import Axis, as_index, axis_index, axis_tuple, is_index
 from weft.errors import ArgumentTypeError, ArgumentValueError
 

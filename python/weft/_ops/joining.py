@@ -28,7 +28,8 @@ from weft._ops.manipulation import (
     ravel,
     unstack,
 )
-from weft._registry.op import Aval, as_dtype, register_op, result_dtype
+from weft._registry.avals import Aval, as_dtype, result_dtype
+from weft._registry.op import register_op
 from weft._registry.shapes import AnyShape, Shape, as_index, as_shape, axis_index, is_index, joined_shape
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -397,7 +398,7 @@ def vsplit(x: ArrayLike, /, indices_or_sections: SupportsIndex | Sequence[Suppor
     [(1, 4), (1, 4)]
     """
     x = as_array(x)
-    if x.ndim < 2:  # noqa: PLR2004 - rows need columns
+    if x.ndim < 2:  # rows need columns
         raise ArgumentValueError(f"vsplit needs an array of at least 2 axes, got shape {x.shape}")
     return split(x, indices_or_sections, 0)
 

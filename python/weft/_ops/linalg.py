@@ -209,7 +209,7 @@ def matrix_norm(
     /,
     *,
     keepdims: bool = False,
-    ord: float | Literal["fro", "nuc"] | None = "fro",  # noqa: A002 - the standard's name
+    ord: float | Literal["fro", "nuc"] | None = "fro",
 ) -> NDArray:
     """Return the norms of matrices ``(..., m, n)``.
 
@@ -267,7 +267,7 @@ def multi_dot(arrays: Sequence[ArrayLike], /) -> NDArray:
     >>> weft.linalg.multi_dot([[1, 2], [[1, 0], [0, 1]], [3, 4]]).item()
     11
     """
-    if len(arrays) < 2:  # noqa: PLR2004 - a product has two factors
+    if len(arrays) < 2:
         raise ArgumentValueError(f"multi_dot needs at least 2 arrays, got {len(arrays)}")
     first, *others = map(as_array, arrays)
     return reduce(matmul, others, first)
@@ -276,7 +276,7 @@ def multi_dot(arrays: Sequence[ArrayLike], /) -> NDArray:
 def norm(
     x: ArrayLike,
     /,
-    ord: float | Literal["fro", "nuc"] | None = None,  # noqa: A002 - NumPy's name
+    ord: float | Literal["fro", "nuc"] | None = None,
     axis: Axis = None,
     *,
     keepdims: bool = False,
@@ -299,7 +299,7 @@ def norm(
         if isinstance(ord, str):
             raise ArgumentValueError(f"the norm of order {ord!r} is one of matrices, not of vectors")
         return vector_norm(x, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
-    if len(axes) != 2:  # noqa: PLR2004 - a matrix has two axes
+    if len(axes) != 2:
         raise ArgumentValueError(f"a norm is one of vectors or matrices, not along axes {axes} of shape {x.shape}")
     rows, columns = (axis_tuple(i, x.ndim)[0] for i in axes)
     if rows == columns:
@@ -428,7 +428,7 @@ def vector_norm(
     *,
     axis: Axis = None,
     keepdims: bool = False,
-    ord: float = 2,  # noqa: A002 - the standard's name
+    ord: float = 2,
 ) -> NDArray:
     """Return the norms of vectors along `axis`, by default of all elements.
 

@@ -12,7 +12,8 @@ from weft._call.calls import Elements, one
 from weft._call.operands import as_array
 from weft._call.views import Layout, register_view, view
 from weft._core import NDArray, copy_elements, fresh_roll, push_roll, recorded_calls, tape_hear_view
-from weft._registry.op import Aval, broadcast_shapes as joined, register_op
+from weft._registry.avals import Aval, broadcast_shapes as joined
+from weft._registry.op import register_op
 from weft._registry.shapes import (
     AnyShape,
     Axis,
@@ -298,7 +299,7 @@ def matrix_transpose(x: ArrayLike, /) -> NDArray:
     (2, 4, 3)
     """
     x = as_array(x)
-    if x.ndim < 2:  # noqa: PLR2004 - a matrix has two axes
+    if x.ndim < 2:  # a matrix has two axes
         raise ArgumentValueError(f"a matrix, or a stack of them, has at least 2 axes; got shape {x.shape}")
     return swapaxes(x, -1, -2)
 
@@ -421,7 +422,7 @@ def rot90(x: ArrayLike, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> NDArra
     x = as_array(x)
     first, second = axes_in_order(axes, x.ndim, "axes")
     quarters = k % 4
-    if quarters == 2:  # noqa: PLR2004 - half a turn
+    if quarters == 2:  # half a turn
         return flip(x, axis=(first, second))
     if quarters == 1:
         return swapaxes(flip(x, axis=second), first, second)

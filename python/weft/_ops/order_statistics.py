@@ -13,7 +13,8 @@ from weft._core import NDArray
 from weft._ops.elementwise import divide
 from weft._ops.moments import mean_dtype, variance, variance_dtype
 from weft._ops.reductions import reduction, same_dtype, total_dtype
-from weft._registry.op import Aval, as_dtype, register_op
+from weft._registry.avals import Aval, as_dtype
+from weft._registry.op import register_op
 from weft._registry.shapes import Axis, Shape, reduced_axes, reduced_shape
 from weft.errors import ArgumentValueError
 

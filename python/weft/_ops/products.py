@@ -18,7 +18,8 @@ from weft._call.views import view
 from weft._core import Loop, NDArray, cache_loop, fresh_product
 from weft._ops.elementwise import multiply
 from weft._ops.manipulation import flattened, permute_dims, reshape
-from weft._registry.op import Aval, broadcast_shapes, register_op, result_dtype
+from weft._registry.avals import Aval, broadcast_shapes, result_dtype
+from weft._registry.op import register_op
 from weft._registry.shapes import Shape, as_index, axis_index, contiguous_strides, is_index
 from weft.errors import ArgumentValueError
 
@@ -74,7 +75,7 @@ def _push_matmul(outputs: tuple[NDArray], operands: tuple[NDArray, NDArray]) -> 
 
 _matmul.set_attribute("push", _push_matmul)
 _matmul.set_attribute("kernels", "matmul")
-_matmul.operator = True
+_matmul.operator = "matmul"
 
 
 def _infer_tensordot(x1: Aval, x2: Aval, *, axes: tuple[Shape, Shape]) -> Aval:
@@ -229,7 +230,7 @@ def dot(x1: ArrayLike, x2: ArrayLike, /, out: NDArray | None = None) -> NDArray:
     x1, x2 = _pair(x1, x2)
     if 0 in (x1.ndim, x2.ndim):
         return multiply(x1, x2, out=out)
-    if x2.ndim == 1 or max(x1.ndim, x2.ndim) <= 2:  # noqa: PLR2004 - matrices
+    if x2.ndim == 1 or max(x1.ndim, x2.ndim) <= 2:  # matrices
         return matmul(x1, x2, out=out)
     return one(_tensordot, x1, x2, out=out, axes=((x1.ndim - 1,), (x2.ndim - 2,)))
 

@@ -176,7 +176,7 @@ class Generator:
         high: Parameter | None = None,
         size: Size = None,
         dtype: npt.DTypeLike = np.int64,
-        endpoint: bool = False,  # noqa: FBT001, FBT002 - as NumPy's
+        endpoint: bool = False,
     ) -> NDArray:
         """Uniform integers from `low` up to `high`, or from 0 up to `low` if `high` is None."""
 
@@ -357,10 +357,10 @@ class Generator:
         self,
         a: Parameter,
         size: Size = None,
-        replace: bool = True,  # noqa: FBT001, FBT002 - as NumPy's
+        replace: bool = True,
         p: Parameter | None = None,
         axis: int = 0,
-        shuffle: bool = True,  # noqa: FBT001, FBT002 - as NumPy's
+        shuffle: bool = True,
     ) -> NDArray:
         """Draw elements of an array, or integers below a number.
 

@@ -16,7 +16,8 @@ from weft._call.copies import cast_loop, copy_cast
 from weft._call.operands import as_array
 from weft._call.views import view
 from weft._core import Loop, NDArray, beside, fresh_reduction, recorded_calls
-from weft._registry.op import Aval, as_dtype, broadcast_shapes, register_op
+from weft._registry.avals import Aval, as_dtype, broadcast_shapes
+from weft._registry.op import register_op
 from weft._registry.shapes import Axis, Shape, axis_tuple, reduced_axes, reduced_shape
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -217,7 +218,7 @@ def _shortly(op: Op, ufunc: np.ufunc, x: Any, axis: Axis, *, keepdims: bool) -> 
     return None if loop is None or op.replaced else fresh_reduction(loop, x, axis, keepdims, op)
 
 
-def sum(  # noqa: A001 - the standard's name
+def sum(
     x: ArrayLike,
     /,
     axis: Axis = None,
@@ -286,7 +287,7 @@ def prod(
     return reduced(_PROD, x, axis, out, where, dtype=dtype, keepdims=keepdims, initial=initial)
 
 
-def max(  # noqa: A001 - the standard's name
+def max(
     x: ArrayLike,
     /,
     axis: Axis = None,
@@ -311,7 +312,7 @@ def max(  # noqa: A001 - the standard's name
     return reduced(_MAX, x, axis, out, where, keepdims=keepdims, initial=initial)
 
 
-def min(  # noqa: A001 - the standard's name
+def min(
     x: ArrayLike,
     /,
     axis: Axis = None,
@@ -352,7 +353,7 @@ def ptp(x: ArrayLike, /, axis: Axis = None, out: NDArray | None = None, *, keepd
     return reduced(_PTP, x, axis, out, None, keepdims=keepdims)
 
 
-def all(  # noqa: A001 - the standard's name
+def all(
     x: ArrayLike,
     /,
     axis: Axis = None,
@@ -376,7 +377,7 @@ def all(  # noqa: A001 - the standard's name
     return reduced(_ALL, x, axis, out, where, keepdims=keepdims)
 
 
-def any(  # noqa: A001 - the standard's name
+def any(
     x: ArrayLike,
     /,
     axis: Axis = None,

@@ -12,7 +12,11 @@ from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._call.scalars import number, number_of
 from weft._core import Loop, NDArray, fresh_elements
+from weft._ops.derivatives import CONSTANT
+from weft._ops.elementwise import greater, isfinite, less, logical_and, logical_not, logical_or
+from weft._ops.unbroadcast import cast_like, fit
 from weft._registry.avals import Aval, broadcast_same_dtype, broadcast_shapes, like_first
+from weft._registry.gradients import give, gradient_of, needs, no_gradient
 from weft._registry.op import get_op, register_op
 from weft._registry.shapes import as_index
 from weft.errors import ArgumentTypeError
@@ -21,7 +25,6 @@ if TYPE_CHECKING:
     from weft._call.operands import ArrayLike, Operand
 
 __all__ = ["around", "clip", "isclose", "nan_to_num", "round"]
-
 
 #: Powers of ten up to this one are exact in float64.
 _EXACT = 22
@@ -55,6 +58,26 @@ def _push_clip(outputs: tuple[NDArray, ...], operands: tuple[Operand, ...]) -> b
 
 _clip.set_attribute("push", _push_clip)
 _clip.set_attribute("kernels", "clip")
+
+
+@gradient_of("clip", inputs=[0, 1, 2])
+def _of_clip(node: Any, grads: Any) -> Any:
+    """Of clip(x, low, high) = minimum(maximum(x, low), high): the operand that the result is has the gradient."""
+    x, low, high = node.inputs
+    g = grads[0]
+    capped = greater(low, high) if _is_array(low) or _is_array(high) else low > high
+    above = logical_or(greater(x, high), capped)
+    below = logical_and(less(x, low), logical_not(above))
+    inside = logical_not(logical_or(above, below))
+    return tuple(
+        fit(g * cast_like(mask, g), each) if needs(node, at) else None
+        for at, (mask, each) in enumerate(zip((inside, below, above), (x, low, high), strict=True))
+    )
+
+
+def _is_array(x: Any) -> bool:
+    """Return whether `x` is no Python number."""
+    return not isinstance(x, bool | int | float | complex)
 
 
 @register_op("round", infer=like_first, aliases=("around",))
@@ -109,13 +132,21 @@ answers(_isclose, np.isclose)
 _round.set_attribute("kernels", "round")
 _isclose.set_attribute("kernels", "isclose")
 _nan_to_num.set_attribute("kernels", "nan_to_num")
+give(_round, *CONSTANT)
+no_gradient("isclose")
+
+
+@gradient_of("nan_to_num", inputs=[0])
+def _of_nan_to_num(node: Any, grads: Any) -> Any:
+    x = node.inputs[0]
+    return (grads[0] * cast_like(isfinite(x), grads[0]),)
 
 
 def clip(
     x: ArrayLike,
     /,
-    min: ArrayLike | None = None,  # noqa: A002 - the standard's name
-    max: ArrayLike | None = None,  # noqa: A002 - the standard's name
+    min: ArrayLike | None = None,
+    max: ArrayLike | None = None,
     out: NDArray | None = None,
 ) -> NDArray:
     """Return each element brought into an interval.
@@ -174,7 +205,7 @@ def _clipped(x: NDArray, low: ArrayLike, high: ArrayLike) -> NDArray | None:
     return found
 
 
-def round(x: ArrayLike, /, decimals: SupportsIndex = 0, out: NDArray | None = None) -> NDArray:  # noqa: A001 - the standard's name
+def round(x: ArrayLike, /, decimals: SupportsIndex = 0, out: NDArray | None = None) -> NDArray:
     """Return each element rounded, to the even one of two equally near.
 
     Parameters

@@ -18,7 +18,8 @@ from weft._call.scalars import number
 from weft._core import NDArray, beside, fresh_elements, fresh_search, push_search, recorded_calls
 from weft._ops.manipulation import ravel
 from weft._ops.reductions import reduction
-from weft._registry.op import Aval, broadcast_shapes, register_op, result_dtype
+from weft._registry.avals import Aval, broadcast_shapes, result_dtype
+from weft._registry.op import register_op
 from weft._registry.shapes import Axis, axis_index, axis_tuple, is_only_axis, reduced_axes, reduced_shape
 from weft.errors import ArgumentTypeError, ArgumentValueError
 

@@ -12,7 +12,8 @@ from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._core import Kernel, NDArray, kernel_sort
 from weft._ops.manipulation import ravel
-from weft._registry.op import Aval, register_op
+from weft._registry.avals import Aval
+from weft._registry.op import register_op
 from weft._registry.shapes import AnyShape, as_index, as_shape, axis_index, is_only_axis
 from weft.errors import ArgumentValueError
 

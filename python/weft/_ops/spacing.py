@@ -85,7 +85,7 @@ def arange(
         raise ArgumentTypeError(f"arange() takes real numbers, not {numbers}")
     first, last, by = numbers
     found = as_dtype(np.result_type(*map(type, numbers)) if dtype is None else dtype)
-    if found.kind == "b" and _range_rule(start=first, stop=last, step=by, dtype=found).shape[0] > 2:  # noqa: PLR2004 - False, True
+    if found.kind == "b" and _range_rule(start=first, stop=last, step=by, dtype=found).shape[0] > 2:  # False, True
         raise ArgumentTypeError("arange() is only supported for booleans when the result has at most length 2")
     rule = _range_rule(start=first, stop=last, step=by, dtype=found)
     answer = made(_arange, rule.shape, found, device, engine, start=first, stop=last, step=by)
@@ -175,7 +175,7 @@ def logspace(
     stop: complex,
     /,
     num: SupportsIndex = 50,
-    endpoint: bool = True,  # noqa: FBT001, FBT002 - NumPy's place for it
+    endpoint: bool = True,
     base: float = 10.0,
     dtype: npt.DTypeLike | None = None,
     *,
@@ -218,7 +218,7 @@ def geomspace(
     stop: complex,
     /,
     num: SupportsIndex = 50,
-    endpoint: bool = True,  # noqa: FBT001, FBT002 - NumPy's place for it
+    endpoint: bool = True,
     dtype: npt.DTypeLike | None = None,
     *,
     device: Where = None,

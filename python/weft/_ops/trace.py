@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from weft._call.operands import ArrayLike
     from weft._core import Engine, NDArray
 
-__all__ = ["trace"]
-
 
 @overload
 def trace(

@@ -122,7 +122,7 @@ def identity(n: SupportsIndex, dtype: npt.DTypeLike | None = None) -> NDArray:
 
 
 def _triangle_rule(x: Aval, *, k: int) -> Aval:
-    if len(x.shape) < 2:  # noqa: PLR2004 - a matrix
+    if len(x.shape) < 2:  # a matrix
         raise ArgumentValueError(
             f"tril() and triu() take matrices or stacks of them, not an array of shape {x.shape} (k={k})"
         )

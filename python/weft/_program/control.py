@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from weft._program.function import ProgramFunction
 
-__all__ = ["cond", "scan"]
-
 #: The loops over the bodies used last, by identity of these; a program keeps its function.
 _loops: OrderedDict[int, ProgramFunction] = OrderedDict()
 _KEPT = 64
@@ -153,7 +151,7 @@ def _program_of(f: Callable[..., Any]) -> ProgramFunction:
     known = _loops.get(id(f))
     if known is None:
 
-        def scan(init: Any, xs: Any, rows: int, reverse: bool) -> tuple[Any, Any]:  # noqa: FBT001 - as `scan`
+        def scan(init: Any, xs: Any, rows: int, reverse: bool) -> tuple[Any, Any]:
             return looped(f, init, xs, rows, reverse=reverse)
 
         known = _loops[id(f)] = program(scan)

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from weft._core import NDArray
     from weft._program.program import Program
 
-__all__ = ["OpTime", "Profile", "profile", "timeline"]
-
 
 @dataclass(frozen=True, slots=True)
 class OpTime:

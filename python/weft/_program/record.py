@@ -29,19 +29,6 @@ if TYPE_CHECKING:
     from weft._program.tape_node import Parted
     from weft._program.trees import Structure
 
-__all__ = [
-    "Options",
-    "Recorded",
-    "Tape",
-    "apart_from_names",
-    "copied",
-    "engine_for",
-    "inlining",
-    "is_recording",
-    "noting",
-    "record",
-]
-
 _threads = threading.local()
 
 

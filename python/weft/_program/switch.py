@@ -10,8 +10,6 @@ from weft._core import set_eager
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["eager"]
-
 
 @contextmanager
 def eager() -> Generator[None]:

@@ -10,8 +10,6 @@ from weft._program.record import apart_from_names
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["outside"]
-
 T = TypeVar("T")
 
 

@@ -12,8 +12,6 @@ from weft._core import format_value, parse_value
 if TYPE_CHECKING:
     from weft._registry.op import Op
 
-__all__ = ["LEVEL", "describe_op", "format_attributes", "parse_attributes"]
-
 #: The level at which attributes are set that follow from others.
 LEVEL = -1000
 

@@ -9,14 +9,7 @@ from weft._core import GroupEntry, OpEntry, all_ops, canonical_key, find_op
 from weft._registry.avals import (
     SUPPORTED,
     Aval,
-    as_dtype,
     broadcast_of_ufunc,
-    broadcast_same_dtype,
-    broadcast_shapes,
-    like_first,
-    result_dtype,
-    scalar_dtype,
-    ufunc_dtypes,
 )
 from weft._registry.defaults import describe_op
 from weft.errors import ArgumentTypeError, GraphError
@@ -30,25 +23,6 @@ if TYPE_CHECKING:
 
     Infer: TypeAlias = Callable[..., Aval | tuple[Aval, ...]]
     Compute: TypeAlias = Callable[..., object]
-
-__all__ = [
-    "Aval",
-    "Group",
-    "Op",
-    "as_dtype",
-    "attribute_map",
-    "broadcast_of_ufunc",
-    "broadcast_same_dtype",
-    "broadcast_shapes",
-    "get_op",
-    "group",
-    "like_first",
-    "list_ops",
-    "register_op",
-    "result_dtype",
-    "scalar_dtype",
-    "ufunc_dtypes",
-]
 
 _MISSING: Any = object()
 _DTYPES = len(set(SUPPORTED.values()))
@@ -151,7 +125,9 @@ class Op:
         self.loops: list[Loop | None] = [None] * _DTYPES  # the dispatcher's: of one operand, by its dtype's number
         self.answer: Compute | None = None  # the dispatcher's: what returns the result for small arrays that are there
         self.answer_limit = 0  # the dispatcher's: of how many bytes these are at most
-        self.operator = False  # the dispatcher's: whether an operator is this op
+        self.operator = (
+            ""  # the dispatcher's: the operator whose loops the type slots may run, by its method's name: "add"
+        )
         self.replaced: frozenset[str] = frozenset()  # kinds of devices that compute as was set later
         self.reads: int | tuple[int, ...] | None = (
             EVERYTHING  # the tape's: what the rule looks at, None without a gradient

@@ -18,26 +18,6 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeIs
 
-__all__ = [
-    "AnyShape",
-    "Axis",
-    "Shape",
-    "as_index",
-    "as_shape",
-    "axes_in_order",
-    "axis_index",
-    "axis_tuple",
-    "broadcast_strides",
-    "contiguous_strides",
-    "is_index",
-    "is_only_axis",
-    "joined_shape",
-    "reduced_axes",
-    "reduced_shape",
-    "reshape_strides",
-    "resolve_shape",
-]
-
 Shape: TypeAlias = tuple[int, ...]
 AnyShape: TypeAlias = "SupportsIndex | Sequence[SupportsIndex]"
 Axis: TypeAlias = "SupportsIndex | Sequence[SupportsIndex] | None"

@@ -15,18 +15,6 @@ if TYPE_CHECKING:
 
     F = TypeVar("F", bound="Callable[..., Any]")
 
-__all__ = [
-    "Composing",
-    "MixedOperandsError",
-    "Symbolic",
-    "UnknownFactError",
-    "UnknownRank",
-    "compose",
-    "deferred",
-    "deferring",
-    "is_symbol",
-]
-
 
 class Symbolic:
     """The base of `weft.symbol.Symbol`."""

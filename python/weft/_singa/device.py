@@ -68,7 +68,7 @@ class Device(_Device):
         read_blocks: Iterable[Variable | NDArray] = (),
         write_blocks: Iterable[Variable | NDArray] = (),
         op_name: str = "no_name",
-        use_rand_generator: bool = False,  # noqa: FBT001, FBT002 - SINGA's
+        use_rand_generator: bool = False,
     ) -> None:
         """Push a function, as `weft.Engine.push` does; inside a graph it runs at each `RunGraph`.
 
@@ -110,7 +110,7 @@ class Device(_Device):
         engine = blocks[0].engine if blocks else weft.get_engine()
         engine.push(function, reads, writes, name=op_name, device=_Device(str(self)))
 
-    def EnableGraph(self, enable: bool) -> None:  # noqa: N802, FBT001 - SINGA's
+    def EnableGraph(self, enable: bool) -> None:  # noqa: N802 - SINGA's
         """Begin to keep what this thread pushes instead of running it, or end that.
 
         Examples
@@ -132,7 +132,7 @@ class Device(_Device):
         """Return whether what this thread pushes is kept."""
         return self._deferred.is_open
 
-    def RunGraph(self, sequential: bool = False) -> None:  # noqa: N802, FBT001, FBT002 - SINGA's
+    def RunGraph(self, sequential: bool = False) -> None:  # noqa: N802 - SINGA's
         """Run what was kept, once more: op by op in its order if `sequential`."""
         self._deferred.enable(on=False)
         self._deferred.run(bool(sequential))
@@ -259,13 +259,13 @@ def get_gpu_ids() -> list[int]:
     return list(range(get_num_gpus()))
 
 
-def get_gpu_mem_size(id: int) -> tuple[int, int]:  # noqa: A002 - SINGA's
+def get_gpu_mem_size(id: int) -> tuple[int, int]:
     """Return the free and the whole memory of a GPU, in bytes."""
     found = weft.cuda.memory_stats(id)
     return found.free, found.total
 
 
-def device_query(id: int, verbose: bool = False) -> dict[str, Any]:  # noqa: A002, FBT001, FBT002 - SINGA's
+def device_query(id: int, verbose: bool = False) -> dict[str, Any]:
     """Return what CUDA says of a GPU."""
     found = dict(cuda_properties(id))
     if verbose:
@@ -273,5 +273,5 @@ def device_query(id: int, verbose: bool = False) -> dict[str, Any]:  # noqa: A00
     return found
 
 
-def enable_lazy_alloc(enable: bool) -> None:  # noqa: FBT001 - SINGA's
+def enable_lazy_alloc(enable: bool) -> None:
     """Do nothing: memory is always allocated when the op runs that fills it."""

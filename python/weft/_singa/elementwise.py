@@ -15,32 +15,6 @@ if TYPE_CHECKING:
 
     from weft._core import NDArray
 
-__all__ = [
-    "cast",
-    "chosen",
-    "clip",
-    "elu",
-    "hardsigmoid",
-    "identity",
-    "leakyrelu",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "max_of",
-    "mean_of",
-    "min_of",
-    "prelu",
-    "relu",
-    "round_up",
-    "selu",
-    "sigmoid",
-    "softplus",
-    "softsign",
-    "sum_of",
-    "where",
-]
-
 
 def relu(x: NDArray) -> NDArray:
     """Return what is positive of the elements, and 0 otherwise.
@@ -94,7 +68,7 @@ def softsign(x: NDArray) -> NDArray:
     return x / (1 + weft.abs(x))
 
 
-def clip(x: NDArray, min: float | None = None, max: float | None = None) -> NDArray:  # noqa: A002 - SINGA's
+def clip(x: NDArray, min: float | None = None, max: float | None = None) -> NDArray:
     """Return the elements, limited to a range; None is no limit."""
     return identity(x) if min is None and max is None else weft.clip(x, min, max)
 
@@ -145,7 +119,7 @@ def chosen(condition: NDArray, x: Any, y: Any) -> NDArray:
     NDArray([1., 0.])
     """
     found = weft.where(condition, x, y)
-    assert not isinstance(found, tuple)  # noqa: S101 - for the type checker: three arguments give an array
+    assert not isinstance(found, tuple)  # three arguments give an array
     return found
 
 

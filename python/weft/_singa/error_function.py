@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from weft._core import NDArray
-    from weft._registry.op import Aval
-
-__all__ = ["erf"]
+    from weft._registry.avals import Aval
 
 _exact = np.frompyfunc(math.erf, 1, 1)
 
@@ -52,5 +50,5 @@ def erf(x: NDArray) -> NDArray:
     NDArray([0.    , 0.5205])
     """
     result = _ERF(x)
-    assert not isinstance(result, tuple)  # noqa: S101 - for the type checker: one result
+    assert not isinstance(result, tuple)  # one result
     return result

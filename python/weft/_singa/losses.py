@@ -12,8 +12,6 @@ from weft.errors import ShapeError
 if TYPE_CHECKING:
     from weft._core import NDArray
 
-__all__ = ["binary_cross_entropy", "cross_entropy", "mse_loss", "ranking_loss", "softmax_cross_entropy"]
-
 #: Keeps logarithms of probabilities from those of 0.
 _LEAST = 1e-4
 
@@ -69,7 +67,7 @@ def mse_loss(x: NDArray, t: NDArray) -> NDArray:
     return weft.mean(error * error).reshape(1)
 
 
-def ranking_loss(pos: NDArray, neg: NDArray, M: float = 0.2) -> NDArray:  # noqa: N803 - SINGA's
+def ranking_loss(pos: NDArray, neg: NDArray, M: float = 0.2) -> NDArray:
     """Return the mean of how far scores that should be lower come within a margin `M` of those that should be higher."""
     _same("ranking_loss", pos, neg)
     return weft.sum(weft.maximum(neg - pos + plain(M), 0)).reshape(1) / len(pos)
@@ -77,9 +75,9 @@ def ranking_loss(pos: NDArray, neg: NDArray, M: float = 0.2) -> NDArray:  # noqa
 
 def _labels(name: str, x: NDArray, t: NDArray) -> NDArray:
     """Return labels as classes ``(N,)`` or as rows of the logits' shape."""
-    if x.ndim == 2 and t.shape == (len(x), 1) != x.shape:  # noqa: PLR2004 - rows of logits
+    if x.ndim == 2 and t.shape == (len(x), 1) != x.shape:  # rows of logits
         t = t.reshape(len(x))
-    if x.ndim != 2 or t.shape not in {x.shape, x.shape[:1]}:  # noqa: PLR2004 - as above
+    if x.ndim != 2 or t.shape not in {x.shape, x.shape[:1]}:
         raise ShapeError(
             f"{name} takes logits (N, classes) with N classes or N rows of probabilities, and was given {x.shape} and "
             f"{t.shape}"

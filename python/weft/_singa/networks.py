@@ -19,17 +19,6 @@ if TYPE_CHECKING:
 
     from weft._core import Engine, NDArray
 
-__all__ = [
-    "BatchNormHandle",
-    "ConvHandle",
-    "PoolingHandle",
-    "batchnorm_2d",
-    "conv2d",
-    "dropout",
-    "embedding",
-    "pooling_2d",
-]
-
 _NO_PADDING = (0, 0, 0, 0)
 #: Generators of dropouts that were given seeds of their own.
 _seeded: dict[tuple[str, int], tuple[Engine, Generator]] = {}
@@ -109,7 +98,7 @@ class BatchNormHandle:
 def conv2d(
     handle: ConvHandle,
     x: NDArray,
-    W: NDArray,  # noqa: N803 - SINGA's
+    W: NDArray,
     b: NDArray | None = None,
     odd_padding: Sequence[int] = _NO_PADDING,
 ) -> NDArray:
@@ -230,7 +219,7 @@ def sides(padding: Any, odd: Sequence[int] = _NO_PADDING) -> Any:
     if isinstance(padding, int) and not any(odd):
         return padding
     both: Any = (padding, padding) if isinstance(padding, int) else padding
-    if len(both) == 4:  # noqa: PLR2004 - above, below, left, right
+    if len(both) == 4:  # above, below, left, right
         both = (both[0], both[1]), (both[2], both[3])
     several = cast("Iterable[int | tuple[int, int]]", both)
     pairs = tuple(each if isinstance(each, tuple) else (each, each) for each in several)

@@ -18,31 +18,6 @@ if TYPE_CHECKING:
 
     from weft._core import NDArray
 
-__all__ = [
-    "cat",
-    "constant_of_shape",
-    "depth_to_space",
-    "expand",
-    "flatten",
-    "gather",
-    "globalaveragepool",
-    "onehot",
-    "pad",
-    "reduce_mean",
-    "reduce_sum",
-    "reshape",
-    "scatter_elements",
-    "shape_of",
-    "slice_of",
-    "space_to_depth",
-    "split",
-    "squeeze",
-    "tile",
-    "transpose",
-    "unsqueeze",
-    "upsample",
-]
-
 
 def reshape(x: NDArray, shape: Sequence[int]) -> NDArray:
     """Return the elements in another shape; -1 is what is left over, and 0 the length that the axis has.
@@ -316,7 +291,7 @@ def _indices(given: Any) -> NDArray:
 def _images(name: str, x: NDArray, mode: str) -> tuple[int, int, int, int]:
     if mode.upper() not in {"DCR", "CRD"}:
         raise ArgumentValueError(f"{name}: mode is 'DCR' or 'CRD', not {mode!r}")
-    if x.ndim != 4:  # noqa: PLR2004 - images, channels, rows, columns
+    if x.ndim != 4:  # images, channels, rows, columns
         raise ShapeError(f"{name} takes images (N, C, H, W), and was given the shape {x.shape}")
     n, c, h, w = x.shape
     return n, c, h, w

@@ -9,8 +9,6 @@ import weft
 if TYPE_CHECKING:
     from weft._core import NDArray
 
-__all__ = ["softmax"]
-
 
 def softmax(x: NDArray, axis: int = 1) -> NDArray:
     """Return exponentials divided by their sums along an axis.

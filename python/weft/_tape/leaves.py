@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from weft._call.operands import ArrayLike
     from weft._graph.symbols import Symbol
 
-__all__ = [
-    "apart",
-    "as_leaf",
-    "check_differentiable",
-    "is_leaf",
-    "is_open",
-    "is_own_leaf",
-    "requires_grad",
-    "stop_gradient",
-]
-
 
 def check_differentiable(x: NDArray, name: str) -> None:
     """Raise GradientError unless elements of this dtype have derivatives."""
@@ -49,7 +38,7 @@ def _requires_grad(self: NDArray) -> bool:
     return tape_entry(self) is not None
 
 
-def _require_grad(self: NDArray, value: bool) -> None:  # noqa: FBT001 - an attribute's setter
+def _require_grad(self: NDArray, value: bool) -> None:
     if not flag(value, "requires_grad"):
         tape_forget(self)
     elif tape_entry(self) is None:
@@ -96,7 +85,7 @@ def as_leaf(x: ArrayLike, name: str, instead: str = "do not name it in argnums")
     check_differentiable(array, name)
     outer = tape_hears((array,))
     handle, node = tape_apart(array, get_op("tape.identity") if outer else None, leaf=True)
-    assert node is not None  # noqa: S101 - for the type checker: a leaf has one
+    assert node is not None  # a leaf has one
     return handle, node
 
 

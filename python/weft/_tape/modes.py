@@ -14,8 +14,6 @@ from weft.errors import ArgumentTypeError
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["LISTENING", "TRAINING", "flag", "listening", "no_grad", "paused"]
-
 #: None where nobody has said: then the tape listens.
 LISTENING: ContextVar[bool | None] = ContextVar("weft.autograd.listening", default=None)
 TRAINING: ContextVar[bool] = ContextVar("weft.autograd.training", default=False)

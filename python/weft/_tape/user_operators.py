@@ -15,8 +15,6 @@ from weft.errors import GradientError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Operator"]
-
 
 class _Saved(Protocol):
     """The node of a call, on the tape or in a graph: what `save` kept are its inputs."""

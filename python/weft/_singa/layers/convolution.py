@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from weft._core import NDArray
     from weft._singa.layers.windows import Pair
 
-__all__ = ["Conv2d", "SeparableConv2d"]
-
 _IMAGES = 4  # axes: images, channels, rows, columns
 #: Keywords of SINGA's for cuDNN, which choose nothing here.
 _CUDNN = {"cudnn_prefer", "workspace_MB_limit"}
@@ -81,7 +79,7 @@ class Conv2d(Lazy):
     ) -> None:
         super().__init__()
         unknown = sorted(set(kwargs) - _CUDNN)
-        if unknown or len(args) > 3:  # noqa: PLR2004 - kernel size, stride, padding
+        if unknown or len(args) > 3:  # kernel size, stride, padding
             extra = ", ".join(map(repr, unknown or args[3:]))
             raise ArgumentTypeError(f"Conv2d has no option {extra}")
         self.in_channels: int | None = None
@@ -89,7 +87,7 @@ class Conv2d(Lazy):
             self.in_channels, nb_kernels, kernel_size = nb_kernels, kernel_size, args[0]  # type: ignore[assignment] # an int there
         if len(args) > 1:
             stride = args[1]
-        if len(args) > 2:  # noqa: PLR2004 - as above
+        if len(args) > 2:
             padding = args[2]
         self.nb_kernels, self.group, self.bias = nb_kernels, group, bias
         self.kernel_size, self.stride = pair("kernel_size", kernel_size), pair("stride", stride)
@@ -178,7 +176,7 @@ class SeparableConv2d(Lazy):
             nb_kernels, kernel_size = kernel_size, args[0]  # type: ignore[assignment] # an int there
         self.nb_kernels, self.kernel_size = nb_kernels, kernel_size
         self.stride: Any = args[1] if len(args) > 1 else stride
-        self.padding: Any = args[2] if len(args) > 2 else padding  # noqa: PLR2004 - the third
+        self.padding: Any = args[2] if len(args) > 2 else padding  # the third
         self.bias = bias
 
     def initialize(self, x: NDArray) -> None:

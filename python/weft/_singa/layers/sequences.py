@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from weft._core import NDArray
 
-__all__ = ["last_of", "over", "stacked", "states_of"]
-
 #: Of one direction of one layer: weights of the data and of the state, and their biases.
 Weights = tuple["NDArray", "NDArray", "NDArray | None", "NDArray | None"]
 
@@ -28,12 +26,12 @@ def stacked(name: str, xs: Any, *, batch_first: bool) -> NDArray:
             raise ArgumentTypeError(f"{name} takes at least one step, and was given none")
         if not all(hasattr(step, "shape") for step in steps):
             raise ArgumentTypeError(f"{name} takes steps (N, F) that are arrays, and was given {xs!r}")
-        if any(step.ndim != 2 or step.shape != steps[0].shape for step in steps):  # noqa: PLR2004 - a batch of features
+        if any(step.ndim != 2 or step.shape != steps[0].shape for step in steps):  # a batch of features
             raise ShapeError(f"{name} takes steps (N, F) of one shape, and was given {[step.shape for step in steps]}")
         return weft.stack(steps)
     if not hasattr(xs, "shape"):
         raise ArgumentTypeError(f"{name} takes a list of steps (N, F), or an array of sequences, and was given {xs!r}")
-    if xs.ndim != 3:  # noqa: PLR2004 - steps, batch, features
+    if xs.ndim != 3:  # steps, batch, features
         order = "(N, T, F)" if batch_first else "(T, N, F)"
         raise ShapeError(
             f"{name} takes a list of steps (N, F), or sequences {order}, and was given the shape {xs.shape}"

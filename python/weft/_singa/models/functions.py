@@ -22,37 +22,6 @@ if TYPE_CHECKING:
 
     from weft._engine.labels import Device
 
-__all__ = [
-    "add_column",
-    "add_row",
-    "average",
-    "axpy",
-    "bernoulli",
-    "contiguous",
-    "copy_data_to_from",
-    "copy_from_numpy",
-    "from_numpy",
-    "from_raw_tensor",
-    "from_raw_tensors",
-    "gaussian",
-    "mult",
-    "ones",
-    "pow",
-    "product",
-    "random",
-    "sigmoid",
-    "sizeof",
-    "softmax",
-    "sum",
-    "sum_columns",
-    "sum_rows",
-    "to_host",
-    "to_numpy",
-    "transpose",
-    "uniform",
-    "zeros",
-]
-
 
 def from_numpy(np_array: npt.ArrayLike, dev: Device | str | None = None) -> Tensor:
     """Return a tensor of the values of a NumPy array; float64 becomes float32, and int64 int32.
@@ -135,7 +104,32 @@ def transpose(t: NDArray, axes: Sequence[int] | None = None) -> NDArray:
     return weft.transpose(t, axes)
 
 
-def sum(t: NDArray, axis: int | Sequence[int] | None = None, out: NDArray | None = None) -> NDArray:  # noqa: A001 - SINGA's
+def reshape(tensor: NDArray, shape: int | Sequence[int]) -> NDArray:
+    """Return the elements in another shape."""
+    return weft.reshape(tensor, shape)
+
+
+def concatenate(tensors: Sequence[NDArray], axis: int) -> NDArray:
+    """Return arrays as one, one after another along an axis."""
+    return weft.concatenate(tensors, axis=axis)
+
+
+def repeat(t: NDArray, repeats: int | Sequence[int], axis: int | None = None) -> NDArray:
+    """Return each element several times in a row."""
+    return weft.repeat(t, repeats, axis=axis)
+
+
+def tensordot(A: NDArray, B: NDArray, axes: Any = 2) -> NDArray:
+    """Return sums of products over axes of both."""
+    return weft.tensordot(A, B, axes=axes)
+
+
+def einsum(ops: str, *args: NDArray) -> NDArray:
+    """Return sums of products, as Einstein's notation tells."""
+    return weft.einsum(ops, *args)
+
+
+def sum(t: NDArray, axis: int | Sequence[int] | None = None, out: NDArray | None = None) -> NDArray:
     """Return the sum over axes, by default over all.
 
     Examples
@@ -165,13 +159,13 @@ def softmax(t: NDArray, out: NDArray | None = None) -> NDArray:
     return found if out is None else _into(out, found)
 
 
-def pow(t: NDArray, x: NDArray | float, out: NDArray | None = None) -> NDArray:  # noqa: A001 - SINGA's
+def pow(t: NDArray, x: NDArray | float, out: NDArray | None = None) -> NDArray:
     """Return elements to the power of a number, or of the elements of another array."""
     found = weft.power(t, plain(x))
     return found if out is None else _into(out, found)
 
 
-def mult(A: NDArray, B: NDArray, C: NDArray | None = None, alpha: float = 1.0, beta: float = 0.0) -> NDArray:  # noqa: N803 - SINGA's
+def mult(A: NDArray, B: NDArray, C: NDArray | None = None, alpha: float = 1.0, beta: float = 0.0) -> NDArray:
     """Return ``alpha * A @ B``; with `C`, overwrite that with ``alpha * A @ B + beta * C`` and return it."""
     alpha, beta = plain(alpha), plain(beta)
     found = weft.matmul(A, B)
@@ -204,22 +198,22 @@ def bernoulli(p: float, t: NDArray) -> NDArray:
     return _into(t, generator_of(t.device).random(t.shape) < p)
 
 
-def add_column(alpha: float, v: NDArray, beta: float, M: NDArray) -> NDArray:  # noqa: N803 - SINGA's
+def add_column(alpha: float, v: NDArray, beta: float, M: NDArray) -> NDArray:
     """Overwrite a matrix with ``alpha * v + beta * M``, `v` being added to each column."""
     return _into(M, plain(alpha) * v[:, None] + plain(beta) * M)
 
 
-def add_row(alpha: float, v: NDArray, beta: float, M: NDArray) -> NDArray:  # noqa: N803 - SINGA's
+def add_row(alpha: float, v: NDArray, beta: float, M: NDArray) -> NDArray:
     """Overwrite a matrix with ``alpha * v + beta * M``, `v` being added to each row."""
     return _into(M, plain(alpha) * v + plain(beta) * M)
 
 
-def sum_columns(M: NDArray) -> NDArray:  # noqa: N803 - SINGA's
+def sum_columns(M: NDArray) -> NDArray:
     """Return the sum of the columns of a matrix."""
     return weft.sum(M, axis=1)
 
 
-def sum_rows(M: NDArray) -> NDArray:  # noqa: N803 - SINGA's
+def sum_rows(M: NDArray) -> NDArray:
     """Return the sum of the rows of a matrix."""
     return weft.sum(M, axis=0)
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from weft._core import Engine
     from weft._engine.labels import Device
 
-__all__ = ["generator_of", "seed"]
-
 #: By kind of device and its number: a seed, if one was set, and what was made of it, by engine.
 _seeds: dict[tuple[str, int], Any] = {}
 _made: dict[tuple[str, int], tuple[Engine, Generator]] = {}

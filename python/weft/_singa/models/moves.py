@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from weft._core import NDArray
     from weft._engine.labels import Device
 
-__all__ = ["become_like", "move"]
-
 
 def move(x: NDArray, device: Device, dtype: np.dtype[Any]) -> None:
     """Put a tensor on a device in a dtype, with its values, unless it is there.

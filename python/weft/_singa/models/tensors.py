@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from weft._ops.random import Generator
     from weft._singa.device import Device as SingaDevice
 
-__all__ = ["Tensor", "dtype_of", "write"]
-
 #: Names that SINGA's `as_type` takes.
 _DTYPES = {"int": "int32", "float": "float32", "half": "float16"}
 #: Devices that tensors were asked for, by their numbers.
@@ -81,8 +79,8 @@ class Tensor(NDArray):
         device: Device | str | None = None,
         dtype: npt.DTypeLike = np.float32,
         data: Any = None,
-        requires_grad: bool | None = None,  # noqa: FBT001 - SINGA's order
-        stores_grad: bool = False,  # noqa: FBT001, FBT002 - likewise
+        requires_grad: bool | None = None,
+        stores_grad: bool = False,
         creator: object = None,  # noqa: ARG004 - likewise: here the tape knows
         name: str | None = None,
     ) -> Self:
@@ -289,7 +287,7 @@ class Tensor(NDArray):
         """Return the Euclidean norm divided by the number of elements, after a wait."""
         return float(weft.sqrt(weft.sum(self * self)).item()) / max(self.size, 1)
 
-    def set_value(self, x: float, inplace: bool = True) -> NDArray:  # noqa: FBT001, FBT002 - SINGA's
+    def set_value(self, x: float, inplace: bool = True) -> NDArray:
         """Set all elements to a number, and return the tensor; with ``inplace=False``, a new array."""
         if not inplace:
             return weft.full_like(self, x)
@@ -297,19 +295,19 @@ class Tensor(NDArray):
             self[...] = x
         return self
 
-    def gaussian(self, mean: float, std: float, inplace: bool = True) -> NDArray:  # noqa: FBT001, FBT002 - SINGA's
+    def gaussian(self, mean: float, std: float, inplace: bool = True) -> NDArray:
         """Draw all elements from a normal distribution, by the device's generator."""
         return self._draw(inplace, lambda rng: rng.normal(mean, std, self.shape))
 
-    def uniform(self, low: float, high: float, inplace: bool = True) -> NDArray:  # noqa: FBT001, FBT002 - SINGA's
+    def uniform(self, low: float, high: float, inplace: bool = True) -> NDArray:
         """Draw all elements from between two bounds, by the device's generator."""
         return self._draw(inplace, lambda rng: rng.uniform(low, high, self.shape))
 
-    def bernoulli(self, p: float, inplace: bool = True) -> NDArray:  # noqa: FBT001, FBT002 - SINGA's
+    def bernoulli(self, p: float, inplace: bool = True) -> NDArray:
         """Draw ones with the probability `p` and zeros otherwise, by the device's generator."""
         return self._draw(inplace, lambda rng: rng.random(self.shape) < p)
 
-    def _draw(self, inplace: bool, draw: Callable[[Generator], NDArray]) -> NDArray:  # noqa: FBT001 - as above
+    def _draw(self, inplace: bool, draw: Callable[[Generator], NDArray]) -> NDArray:
         from weft._singa.models.generators import generator_of  # noqa: PLC0415 - which may need a tensor itself
 
         target = self if inplace else weft.empty_like(self)
@@ -333,14 +331,14 @@ def _whole(source: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 def _column(matrix: NDArray, v: NDArray) -> NDArray:
     """Return a vector as a column of a matrix; ShapeError if it is none."""
-    if matrix.ndim != 2 or v.shape != matrix.shape[:1]:  # noqa: PLR2004 - of a matrix
+    if matrix.ndim != 2 or v.shape != matrix.shape[:1]:  # of a matrix
         raise ShapeError(f"a vector of shape {v.shape} is no column of a tensor of shape {matrix.shape}")
     return v.reshape((-1, 1))
 
 
 def _row(matrix: NDArray, v: NDArray) -> NDArray:
     """Return a vector as a row of a matrix; ShapeError if it is none."""
-    if matrix.ndim != 2 or v.shape != matrix.shape[1:]:  # noqa: PLR2004 - as above
+    if matrix.ndim != 2 or v.shape != matrix.shape[1:]:
         raise ShapeError(f"a vector of shape {v.shape} is no row of a tensor of shape {matrix.shape}")
     return v
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from weft._core import Engine
 
-__all__ = ["Times", "place_outside"]
-
 T = TypeVar("T")
 _PACKAGE = str(Path(weft.__file__).parent)
 
@@ -64,7 +62,7 @@ class Times:
             self._left -= 1
             return run()
         trace: Trace | None = Trace(engine=engine)
-        assert trace is not None  # noqa: S101 - for the type checker: made in the line before
+        assert trace is not None  # made in the line before
         try:
             trace.start()
         except TraceError:  # somebody records the engine: then there is the time of the whole alone

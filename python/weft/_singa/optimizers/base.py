@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-__all__ = ["Optimizer"]
-
-
 class Optimizer:
     """The base of all optimizers: it applies gradients to parameters, in place.
 

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from weft._core import NDArray
 
-__all__ = ["Buckets", "flat", "pieces"]
-
 
 class Buckets:
     """Gradients that wait until so many elements of a dtype are together; a larger one goes by itself.

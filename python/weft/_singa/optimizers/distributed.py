@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     Reduce: TypeAlias = Callable[[NDArray], NDArray]
 
-__all__ = ["DistOpt"]
-
 #: Elements of a bucket, if nobody says otherwise: SINGA's, 8 MiB of single precision.
 THRESHOLD = 2097152
 
@@ -75,7 +73,7 @@ class DistOpt(Optimizer):
         nccl_id: None = None,
         local_rank: int | None = None,
         world_size: int | None = None,
-        buffSize: int = 4194304,  # noqa: N803 - SINGA's
+        buffSize: int = 4194304,
         *,
         communicator: Communicator | None = None,
     ) -> None:
@@ -174,7 +172,7 @@ class DistOpt(Optimizer):
         with no_grad():
             self.communicator.all_reduce(tensor)
 
-    def fused_all_reduce(self, tensor: Sequence[NDArray], send: bool = True) -> None:  # noqa: FBT001, FBT002 - SINGA's
+    def fused_all_reduce(self, tensor: Sequence[NDArray], send: bool = True) -> None:
         """Sum arrays over all ranks, in place, by one message; nothing happens until they are sent."""
         self._fused(tensor, self.communicator.all_reduce, send=send)
 
@@ -182,11 +180,11 @@ class DistOpt(Optimizer):
         """Sum an array over all ranks, in place, in half precision on the way."""
         self.fused_all_reduce_half([tensor])
 
-    def fused_all_reduce_half(self, tensor: Sequence[NDArray], send: bool = True) -> None:  # noqa: FBT001, FBT002 - as above
+    def fused_all_reduce_half(self, tensor: Sequence[NDArray], send: bool = True) -> None:
         """Sum arrays over all ranks, in place, by one message in half precision; nothing happens until they are sent."""
         self._fused(tensor, self._halved, send=send)
 
-    def sparsification(self, tensor: NDArray, accumulation: NDArray | None, spars: float, topK: bool) -> None:  # noqa: FBT001, N803 - SINGA's
+    def sparsification(self, tensor: NDArray, accumulation: NDArray | None, spars: float, topK: bool) -> None:
         """Sum the largest elements of an array over all ranks, in place: see `backward_and_sparse_update`."""
         self.fused_sparsification([tensor], accumulation, spars, topK)
 
@@ -195,7 +193,7 @@ class DistOpt(Optimizer):
         tensor: Sequence[NDArray],
         accumulation: NDArray | None,
         spars: float,
-        topK: bool,  # noqa: FBT001, N803 - as above
+        topK: bool,
     ) -> None:
         """Sum the largest elements of arrays over all ranks, in place: see `backward_and_sparse_update`."""
         _check_share(spars, top=topK)
@@ -240,8 +238,8 @@ class DistOpt(Optimizer):
         self,
         loss: NDArray,
         threshold: int = THRESHOLD,
-        clipping: bool = False,  # noqa: FBT001, FBT002 - SINGA's
-        clip_Value: float = 100,  # noqa: N803 - SINGA's
+        clipping: bool = False,
+        clip_Value: float = 100,
     ) -> None:
         """Do the same with gradients in half precision on the way: each rank's share is summed in single precision.
 
@@ -289,8 +287,8 @@ class DistOpt(Optimizer):
         loss: NDArray,
         threshold: int = THRESHOLD,
         spars: float = 0.05,
-        topK: bool = False,  # noqa: FBT001, FBT002, N803 - SINGA's
-        corr: bool = True,  # noqa: FBT001, FBT002 - SINGA's
+        topK: bool = False,
+        corr: bool = True,
     ) -> None:
         """Sum only the largest elements of the gradients over the ranks, apply their means, and count the step.
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from weft._core import NDArray
 
-__all__ = ["SGD", "AdaGrad", "Adam", "RMSProp"]
-
 
 class SGD(Optimizer):
     """Stochastic gradient descent, with momentum, weight decay and Nesterov's look ahead where they are asked for.
@@ -66,7 +64,7 @@ class SGD(Optimizer):
         momentum: float | DecayScheduler = 0,
         dampening: float | DecayScheduler = 0,
         weight_decay: float | DecayScheduler = 0,
-        nesterov: bool = False,  # noqa: FBT001, FBT002 - SINGA's
+        nesterov: bool = False,
         dtype: npt.DTypeLike = np.float32,
     ) -> None:
         super().__init__(lr, dtype)

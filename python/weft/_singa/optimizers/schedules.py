@@ -14,8 +14,6 @@ from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Constant", "DecayScheduler", "ExponentialDecay", "Range", "as_number", "as_schedule", "as_size", "computed"]
-
 
 @dataclass(frozen=True)
 class Range:
@@ -139,7 +137,7 @@ class ExponentialDecay(DecayScheduler):
     NDArray([0.025])
     """
 
-    def __init__(self, init_value: float, decay_steps: float, decay_rate: float, staircase: bool = False) -> None:  # noqa: FBT001, FBT002 - SINGA's
+    def __init__(self, init_value: float, decay_steps: float, decay_rate: float, staircase: bool = False) -> None:
         super().__init__(init_value)
         steps = as_number("decay_steps", decay_steps)
         if not (math.isfinite(steps) and steps > 0):
