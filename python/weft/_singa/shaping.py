@@ -1,4 +1,4 @@
-"""SINGA's operators on shapes: what changes where elements are, and what sums them along axes."""
+"""SINGA's operators on shapes: moves of elements, and sums along axes."""
 
 from __future__ import annotations
 

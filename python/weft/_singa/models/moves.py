@@ -1,10 +1,10 @@
 """Tensors that go to other memory: to another device, another dtype, another shape.
 
-A handle on an array stays on its memory. Once the values of a tensor are in other memory, another handle takes its place; the
-memory that it leaves is kept by the core, and is used again when it comes back. Ops that were pushed before have the memory of
-then, and so have views. Programs know memory and not handles: those that were recorded on memory that a tensor has left are
-recorded anew. Calls of other threads find the tensor before the move or after it, or are refused with a TypeError if it moves in
-the middle of one; what they write to it during the move is lost.
+A handle on an array stays on its memory. Once the values of a tensor are in other memory, another handle takes its
+place; the memory that it leaves is kept by the core, and is used again when it comes back. Ops that were pushed before
+have the memory of then, and so have views. Programs know memory and not handles: those that were recorded on memory
+that a tensor has left are recorded anew. Calls of other threads find the tensor before the move or after it, or are
+refused with a TypeError if it moves in the middle of one; their writes to it during the move are lost.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long iterations take, op by op: what `print_time_profiling` shows."""
+"""How long iterations take, op by op: the table of `print_time_profiling`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all optimizers have in common: the walk over gradients, numbers that change, state by parameter, its names."""
+"""The base of all optimizers: the walk over gradients, numbers that change, state by parameter, its names."""
 
 from __future__ import annotations
 
