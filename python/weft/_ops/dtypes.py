@@ -18,6 +18,7 @@ from weft._call.filling import filling_loop
 from weft._call.operands import ArrayLike, as_array
 from weft._core import NDArray, fresh_cast, tape_hear_view
 from weft._registry.avals import Aval, as_dtype
+from weft._registry.defaults import state
 from weft._registry.op import get_op, register_op
 from weft._registry.symbol_hook import compose, is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError
@@ -181,6 +182,9 @@ def _astype_rule(x: Aval, *, dtype: DType) -> Aval:
 def _astype(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, dtype: DType) -> None:
     del dtype  # that of `out`
     np.copyto(out, x if x.dtype.kind != "c" or out.dtype.kind in "cb" else x.real, casting="unsafe")
+
+
+state(_astype, infer_shape="like_first", elementwise=True, identity="like")
 
 
 def can_cast(from_: npt.DTypeLike | NDArray, to: npt.DTypeLike, /, casting: Any = "safe") -> builtins.bool:

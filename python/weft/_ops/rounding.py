@@ -16,6 +16,7 @@ from weft._ops.derivatives import CONSTANT
 from weft._ops.elementwise import greater, isfinite, less, logical_and, logical_not, logical_or
 from weft._ops.unbroadcast import cast_like, fit
 from weft._registry.avals import Aval, broadcast_same_dtype, broadcast_shapes, like_first
+from weft._registry.defaults import state
 from weft._registry.gradients import give, gradient_of, needs, no_gradient
 from weft._registry.op import get_op, register_op
 from weft._registry.shapes import as_index
@@ -127,6 +128,8 @@ def _push_round(outputs: tuple[NDArray, ...], operands: tuple[Operand, ...], *, 
 
 
 _round.set_attribute("push", _push_round)
+for _op in (_round, _nan_to_num):
+    state(_op, infer_shape="like_first", elementwise=True)
 answers(_round, _answer_round)
 answers(_isclose, np.isclose)
 _round.set_attribute("kernels", "round")

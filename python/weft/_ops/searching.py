@@ -19,6 +19,7 @@ from weft._core import NDArray, beside, fresh_elements, fresh_search, push_searc
 from weft._ops.manipulation import ravel
 from weft._ops.reductions import reduction
 from weft._registry.avals import Aval, broadcast_shapes, result_dtype
+from weft._registry.defaults import state
 from weft._registry.op import register_op
 from weft._registry.shapes import Axis, axis_index, axis_tuple, is_only_axis, reduced_axes, reduced_shape
 from weft.errors import ArgumentTypeError, ArgumentValueError
@@ -58,6 +59,7 @@ def _register_arg(name: str, function: Callable[..., Any]) -> Op:
     def op(out: Elements, x: Elements, *, axis: int | None, keepdims: bool = False) -> None:
         np.copyto(out, function(x, axis=axis, keepdims=keepdims))
 
+    state(op, infer_shape="reduce")
     return op
 
 
@@ -144,6 +146,10 @@ def _infer_searchsorted(x1: Aval, x2: Aval, *sorters: Aval, side: str) -> Aval:
         if sorter.shape != x1.shape:
             raise ArgumentValueError(f"sorter of shape {sorter.shape} does not fit an array of shape {x1.shape}")
     return Aval(x2.shape, _INDEX)
+
+
+state(_count_nonzero, infer_shape="reduce")
+state(_where, infer_shape="broadcast", elementwise=True)
 
 
 @register_op("searchsorted", infer=_infer_searchsorted)
