@@ -31,34 +31,10 @@ if TYPE_CHECKING:
     from weft._engine.labels import Device
 
 __all__ = [
-    "astype",
-    "bool",
-    "bool_",
-    "can_cast",
-    "complex64",
-    "complex128",
-    "e",
-    "finfo",
-    "float16",
-    "float32",
-    "float64",
-    "iinfo",
-    "inf",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "isdtype",
-    "nan",
-    "newaxis",
-    "pi",
-    "promote_types",
-    "result_type",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
+    "astype", "bool", "bool_", "can_cast", "complex64", "complex128", "e", "finfo", "float16", "float32", "float64",
+    "iinfo", "inf", "int8", "int16", "int32", "int64", "isdtype", "nan", "newaxis", "pi", "promote_types",
+    "result_type", "uint8", "uint16", "uint32", "uint64",
+]  # fmt: skip
 
 DType: TypeAlias = np.dtype[Any]
 

@@ -42,23 +42,9 @@ if TYPE_CHECKING:
     from weft._call.operands import ArrayLike
 
 __all__ = [
-    "append",
-    "array_split",
-    "column_stack",
-    "concat",
-    "concatenate",
-    "dsplit",
-    "dstack",
-    "hsplit",
-    "hstack",
-    "pad",
-    "repeat",
-    "split",
-    "stack",
-    "tile",
-    "vsplit",
-    "vstack",
-]
+    "append", "array_split", "column_stack", "concat", "concatenate", "dsplit", "dstack", "hsplit", "hstack", "pad",
+    "repeat", "split", "stack", "tile", "vsplit", "vstack",
+]  # fmt: skip
 
 
 def _copy_narrowed(x: Elements, *, axis: int, start: int, length: int) -> Elements:

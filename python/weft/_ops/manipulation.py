@@ -38,28 +38,10 @@ if TYPE_CHECKING:
     from weft._call.operands import ArrayLike
 
 __all__ = [
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "broadcast_arrays",
-    "broadcast_shapes",
-    "broadcast_to",
-    "expand_dims",
-    "flip",
-    "fliplr",
-    "flipud",
-    "matrix_transpose",
-    "moveaxis",
-    "permute_dims",
-    "ravel",
-    "reshape",
-    "roll",
-    "rot90",
-    "squeeze",
-    "swapaxes",
-    "transpose",
-    "unstack",
-]
+    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "broadcast_shapes", "broadcast_to", "expand_dims",
+    "flip", "fliplr", "flipud", "matrix_transpose", "moveaxis", "permute_dims", "ravel", "reshape", "roll", "rot90",
+    "squeeze", "swapaxes", "transpose", "unstack",
+]  # fmt: skip
 
 
 #: In which order of indices elements are taken, as NumPy names it.

@@ -29,20 +29,9 @@ if TYPE_CHECKING:
     from weft._registry.op import Op
 
 __all__ = [
-    "median",
-    "nanmax",
-    "nanmean",
-    "nanmedian",
-    "nanmin",
-    "nanpercentile",
-    "nanprod",
-    "nanquantile",
-    "nanstd",
-    "nansum",
-    "nanvar",
-    "percentile",
-    "quantile",
-]
+    "median", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod", "nanquantile", "nanstd",
+    "nansum", "nanvar", "percentile", "quantile",
+]  # fmt: skip
 
 
 @cache

@@ -32,16 +32,8 @@ if TYPE_CHECKING:
     from weft._registry.op import Op
 
 __all__ = [
-    "all",
-    "amax",
-    "amin",
-    "any",
-    "max",
-    "min",
-    "prod",
-    "ptp",
-    "sum",
-]
+    "all", "amax", "amin", "any", "max", "min", "prod", "ptp", "sum",
+]  # fmt: skip
 
 
 def total_dtype(x: DType, given: DType | None) -> DType:

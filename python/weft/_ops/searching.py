@@ -32,17 +32,9 @@ if TYPE_CHECKING:
     from weft._registry.op import Op
 
 __all__ = [
-    "argmax",
-    "argmin",
-    "argwhere",
-    "count_nonzero",
-    "flatnonzero",
-    "nanargmax",
-    "nanargmin",
-    "nonzero",
-    "searchsorted",
-    "where",
-]
+    "argmax", "argmin", "argwhere", "count_nonzero", "flatnonzero", "nanargmax", "nanargmin", "nonzero",
+    "searchsorted", "where",
+]  # fmt: skip
 
 _INDEX = np.dtype(np.int64)
 
