@@ -16,6 +16,7 @@ from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._call.scalars import number
 from weft._core import NDArray, beside, fresh_elements, fresh_search, push_search, recorded_calls
+from weft._cuda.launch import Launch
 from weft._ops.manipulation import ravel
 from weft._ops.reductions import reduction
 from weft._registry.avals import Aval, broadcast_shapes, result_dtype
@@ -99,7 +100,11 @@ def _where(out: Elements, condition: Elements, x1: Elements, x2: Elements) -> No
     np.copyto(out, x1, casting="unsafe", where=condition.astype(np.bool_, copy=False))
 
 
-_where.set_attribute("kernels", "where")
+def _where_on_cuda(out: NDArray, condition: NDArray, x1: Any, x2: Any) -> Launch:
+    return Launch("where", "a ? b : c", (condition, x1, x2), (np.dtype(np.bool_), out.dtype, out.dtype))
+
+
+_where.set_attribute("kernels", _where_on_cuda)
 
 
 def _push_where(outputs: tuple[NDArray], operands: tuple[Any, ...]) -> bool:
