@@ -3,8 +3,8 @@
 A program stays serial to read; every operation says which variables it reads and which it mutates; the engine runs side
 by side all that may run so, and in order all that must.
 
-The functions of this module are NumPy's, on `NDArray`: each pushes what it has to do and returns at once, and only
-asking for values waits. What is not an array's arithmetic becomes an op by `task`, or by `Engine.push`.
+The functions of this module are NumPy's, on `NDArray`: each pushes its work and returns at once, and only asking for
+values waits. Other code becomes an op by `task`, or by `Engine.push`.
 
 Examples
 --------

@@ -135,6 +135,7 @@ __all__ = [
     "kernel_neighbours",
     "kernel_sequence",
     "kernel_sort",
+    "kind_empty",
     "known_keys",
     "layout_axes",
     "memory_stats",
@@ -887,7 +888,9 @@ def push_compute(
     *,
     name: str | None = None,
     variable: Variable | None = None,
+    anywhere: bool = False,
 ) -> None: ...
+def kind_empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine, name: str, number: int) -> NDArray: ...
 def change_here(
     func: Callable[..., object], x: NDArray, inputs: tuple[NDArray, ...], name: str, limit: int
 ) -> bool: ...

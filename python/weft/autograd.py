@@ -1,10 +1,10 @@
-"""Gradients of what arrays are computed from, by a tape that listens while ops are pushed.
+"""Gradients by a tape that listens while ops are pushed.
 
 SINGA's operators are here, too, under its names: functions (`conv2d`, `softmax_cross_entropy`), and classes that are made
 with settings and called with arrays (`Clip`, `Gemm`).
 
-An array says that its gradient is wanted by `requires_grad`; from then on the tape notes each op over it, and over what it
-gives, until `backward` or `gradients` walk back. `weft.grad` and its like do the same for a function's arguments.
+An array says that its gradient is wanted by `requires_grad`; from then on the tape notes each op over it, and over its
+results, until `backward` or `gradients` walk back. `weft.grad` and its like do the same for a function's arguments.
 
 Attributes
 ----------

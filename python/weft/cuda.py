@@ -1,4 +1,4 @@
-"""CUDA devices: whether there are any, what they hold, and waiting for them.
+"""CUDA devices: their presence, their memory, and waiting for them.
 
 An array is on a device from the beginning (``weft.zeros(n, device=weft.gpu(0))``), or gets there as a copy
 (``x.to_device(weft.gpu(0))``). Importing this module opens nothing: the driver is loaded when it is first asked for.

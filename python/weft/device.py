@@ -1,4 +1,4 @@
-"""Devices under SINGA's names: where tensors are, generators of random numbers, graphs of what is pushed, times.
+"""Devices under SINGA's names: the places of tensors, generators of random numbers, graphs of pushes, times.
 
 >>> from weft import device, tensor
 >>> dev = device.get_default_device()

@@ -1,4 +1,4 @@
-"""Graphs: what passes take and make.
+"""Graphs: the input and output of passes.
 
 A `Graph` is the outputs of a symbol with attributes that passes leave on it. A pass is a function from graph to graph;
 `register_pass` adds one's own.

@@ -1,6 +1,6 @@
-"""Layers, with SINGA's names and arguments: what models are made of.
+"""Layers, with SINGA's names and arguments: the parts of models.
 
-A layer with parameters makes them at its first call, for the shapes of what it is given then.
+A layer with parameters makes them at its first call, for the shapes of that call's arguments.
 
 >>> import weft
 >>> from weft import layer

@@ -1,8 +1,8 @@
-"""Linear algebra: the `linalg` extension of the Python array API standard, and what NumPy users add to it.
+"""Linear algebra: the `linalg` extension of the Python array API standard, and NumPy's additions to it.
 
-Matrices are the last two axes; all others are a stack. Shapes and dtypes are checked at the call; what only the values can
-show, as a singular matrix, is a `numpy.linalg.LinAlgError` that comes out at the wait. Integers and bool compute in
-float64.
+Matrices are the last two axes; all others are a stack. Shapes and dtypes are checked at the call; a mistake that only
+the values can show, as a singular matrix, is a `numpy.linalg.LinAlgError` that comes out at the wait. Integers and bool
+compute in float64.
 """
 
 from numpy.linalg import LinAlgError

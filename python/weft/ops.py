@@ -1,4 +1,4 @@
-"""The registry of array functions: what an op is called, what it gives, and how it is computed.
+"""The registry of array functions: the name of an op, its rule, and its computation.
 
 Every array function of weft is an `Op` here, under its name in the Python array API standard and NumPy's, so that eager
 arrays, captured programs and symbolic graphs share one set of ops. A user's op takes five lines and stands beside them:

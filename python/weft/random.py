@@ -1,11 +1,12 @@
-"""Random numbers whose order is that of the pushes: NumPy's `Generator`, asynchronous.
+"""Random numbers in the order of their pushes: NumPy's `Generator`, asynchronous.
 
-A generator's state is an array that each draw mutates. Draws of one generator therefore run one after the other, in the
-order in which they were pushed, and give the same numbers at any worker count: those of
+A generator's state is an array that each draw mutates. Draws of one generator therefore run one after the other, in
+push order, and give the same numbers at any worker count: those of
 ``numpy.random.Generator(numpy.random.Philox(seed))``. For draws that run side by side, `Generator.spawn` children.
 
-Arguments are checked at the call. What only the values of NDArrays decide (a negative `scale`, say) comes out at the
-wait for the result; the generator stays as it was. A draw from an array whose own op failed fails the generator too.
+Arguments are checked at the call. A mistake that only the values of NDArrays can show (a negative `scale`, say) comes
+out at the wait for the result; the generator stays as it was. A draw from an array whose own op failed fails the
+generator too.
 """
 
 import numpy as np

@@ -1,7 +1,7 @@
 """How many threads BLAS and LAPACK take for the hosted calls of an engine that asks for a number of its own.
 
-The number is the process's: so calls that want the same one share it, those that want another one wait for them, and the last one
-to end sets what was set before.
+The number is the process's: calls that want the same one share it, those that want another one wait for them, and the
+last one to end restores the former number.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Functions of NumPy's that look at values before they know what they return: these wait, and compute where they are called."""
+"""Functions of NumPy's that need values to know their result: these wait, and compute where they are called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Callables: what a worker runs, with the GIL, for a call that no native loop computes."""
+"""Callables: the work of a worker, with the GIL, for a call without a native loop."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Which device an array is on: the first CPU unless it was made elsewhere.
 
 Logical CPU devices share the machine's memory; under the ``per_device`` policy each has workers of its own. An op runs
-on the device of what it writes, or else of what it reads first, and its results belong there; views are where their
-memory is. Other kinds of devices have memory of their own (`backends`): an array is there from the beginning, and nothing
-else gets there but by a copy.
+on the device of its output, or else of its first input, and its results belong there; views are where their memory is.
+Other kinds of devices have memory of their own (`backends`): an array is there from the beginning, and nothing else gets
+there but by a copy.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """From a call to a push: the only way from an array function to the engine.
 
-A call walks one way, and each stage hands on what the next one needs:
+A call walks one way, and each stage hands on the operands of the next one:
 
-1. `operands.coerce` makes arrays and Python scalars of whatever was given.
+1. `operands.coerce` makes arrays and Python scalars of the arguments.
 2. `plans.find`, or the op's own rule, infers dtypes and shapes.
 3. `places` finds out where the results go.
 4. `door.submit` pushes.

@@ -1,11 +1,11 @@
 """Hosted calls that are short, computed by the thread that pushes them: it has the GIL, and a worker would have to wake up.
 
-Only weft's own functions are: a user's may wait, or take long. They get copies of what they read, so that nobody can change it
-meanwhile, and write to arrays that nobody else has. A call that fails is pushed, and fails there.
+Only weft's own functions are: a user's may wait, or take long. They get copies of their inputs, which thus cannot
+change meanwhile, and write to new arrays. A call that fails is pushed, and fails there.
 
-Ops that are called often with small arrays have an *answer*: a function that returns what their `compute` would write, in NumPy's
-own new array. Of such a call nothing has to be found out, as NumPy says which shape and dtype the result has, and refuses what the
-op's rule does.
+Ops that are called often with small arrays have an *answer*: a function that returns what their `compute` would write,
+in NumPy's own new array. Such a call needs no look-up, as NumPy chooses the shape and dtype of the result, and refuses
+the same arguments as the op's rule.
 """
 
 from __future__ import annotations

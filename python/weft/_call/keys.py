@@ -1,4 +1,4 @@
-"""Index keys: what ``x[key]`` means for a shape, before any element is touched. Knows no engine."""
+"""Index keys: the meaning of ``x[key]`` for a shape, before any element is touched. Knows no engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tape hears of a call: its op, what its rule will look at, where its results are."""
+"""The tape's notes on a call: its op, the values that its rule will look at, its results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operands: what a caller may give for an array, and for a place to write to."""
+"""Operands: the array-likes of a caller, and the places to write to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places: where the results of a call go, what may be written to, and which arrays are new."""
+"""Outputs: the places of a call's results, the checks on given ones, and new arrays."""
 
 from __future__ import annotations
 

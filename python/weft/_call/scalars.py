@@ -1,4 +1,4 @@
-"""Python scalars as elements: what a number becomes in an array of a dtype."""
+"""Python scalars as elements: the value of a number in an array of a dtype."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``weft info`` says: gathered without starting a thread or importing CuPy, and fit for JSON."""
+"""The report of ``weft info``: gathered without starting a thread or importing CuPy, and fit for JSON."""
 
 from __future__ import annotations
 

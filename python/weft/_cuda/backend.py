@@ -1,5 +1,6 @@
 """CUDA as a kind of device: what the door asks of it. The modules behind it are imported at the first call."""
 
+
 # ruff: noqa: PLC0415 - for those alone who have a device
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from weft._core import _FIRST_CUDA_DEVICE, NDArray, cuda_empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    import numpy as np
 
     from weft._call.door import Call
     from weft._core import Engine
@@ -38,6 +41,12 @@ class Cuda(Backend):
 
         transfers.copy_cast(target, x)
 
+    def copy_elements(self, target: NDArray, x: NDArray) -> None:
+        """Push a copy, by the driver or by a kernel."""
+        from weft._cuda import transfers
+
+        transfers.copy_elements(target, x)
+
     def fill(self, target: NDArray, value: Any) -> None:
         """Push a fill, by a kernel."""
         from weft._cuda.elementwise import filling
@@ -51,6 +60,12 @@ class Cuda(Backend):
         plan = call.plan
         assert plan is not None
         elementwise.push(call.op, plan.inputs, plan.outputs, call.results, call.given, call.mask, signed=call.exact)
+
+    def push_loop(self, ufunc: np.ufunc, results: tuple[NDArray, ...], operands: tuple[Any, ...]) -> None:
+        """Push a call of CuPy's."""
+        from weft._cuda import hosted
+
+        hosted.push(ufunc, results, operands)
 
     def launch(self, op: Op, results: tuple[NDArray, ...], given: tuple[Any, ...], attributes: dict[str, Any]) -> bool:
         """Push the kernel that the op's attribute ``"kernels"`` states."""

@@ -1,8 +1,8 @@
 """Ops on CUDA devices that have no kernel: calls of CuPy's functions, by a worker with the GIL, on the op's stream.
 
-NumPy's functions call CuPy's of the same name for CuPy's arrays, so what an op computes by on the CPU serves here too,
-but where CuPy takes other arguments: those ops are in the tables `COMPUTES`. What CuPy does not have at all is an error
-that says so.
+NumPy's functions call CuPy's of the same name for CuPy's arrays, so the computation of an op on the CPU serves here
+too, but where CuPy takes other arguments: those ops are in the tables `COMPUTES`. A function that CuPy lacks is an
+error that says so.
 """
 
 from __future__ import annotations

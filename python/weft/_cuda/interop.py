@@ -1,9 +1,9 @@
 """CUDA arrays in other libraries' hands, and theirs in ours, without a copy and without a wait for the device.
 
-Whoever takes an array gets a stream with it, behind which the values are there: ``__cuda_array_interface__`` of version 3
-names it, and DLPack's exporter makes the consumer's stream wait for it. PyTorch does not read the name, so the default
-stream and PyTorch's current one are made to wait as well. What the consumer then reads is not ordered with what is
-pushed later: use it inside an op, or before the array is changed.
+The consumer of an array gets a stream with it, behind which the values are there: ``__cuda_array_interface__`` of
+version 3 names it, and DLPack's exporter makes the consumer's stream wait for it. PyTorch does not read the name, so
+the default stream and PyTorch's current one are made to wait as well. Its reads are not ordered with later pushes: use
+the array inside an op, or before it is changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kernels that users wrote: sources and what these say of parameters, modules, kernels of CuPy's."""
+"""Kernels of users: sources and their parameters, modules, kernels of CuPy's."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Reductions on CUDA devices, by calls that CuPy's functions take.
 
 CuPy reduces by functions and not by methods of its ufuncs, which take neither ``where`` nor ``initial``; it counts with
-an axis but without ``keepdims``. So what a mask leaves out is replaced by what changes nothing. Nothing here looks at
-values: that would make a worker wait for the device.
+an axis but without ``keepdims``. So masked elements are replaced by the identity. Nothing here looks at values: that
+would make a worker wait for the device.
 """
 
 from __future__ import annotations

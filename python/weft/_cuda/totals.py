@@ -1,8 +1,8 @@
 """Sums, products, extrema and means on CUDA devices: launches of kernels that NVRTC compiles, without CuPy.
 
-An array in rows is seen as ``(outer, count, inner)``, of which the axis in the middle is reduced. Each thread reduces elements
-of one row that lie `parts` apart, so that neighbours read neighbours; what threads find is reduced again, until one is left. How
-many threads there are follows from the shape alone, and so do the bits of the result.
+An array in rows is seen as ``(outer, count, inner)``, and the axis in the middle is reduced. Each thread reduces
+elements of one row that lie `parts` apart, so that neighbours read neighbours; the results of threads are reduced
+again, until one is left. How many threads there are follows from the shape alone, and so do the bits of the result.
 """
 
 from __future__ import annotations

@@ -97,8 +97,9 @@ class Device:
             )
         kind, index, lane = match["kind"], match["index"] or "0", match["lane"] or "compute"
         if kind not in _KINDS:
+            *others, last = map(repr, _KINDS)
             raise ArgumentValueError(
-                f"unknown kind of device {kind!r} in {spec!r}: known are {' and '.join(map(repr, _KINDS))}"
+                f"unknown kind of device {kind!r} in {spec!r}: known are {', '.join(others)} and {last}"
             )
         if lane not in _LANES:
             raise ArgumentValueError(f"unknown lane {lane!r} in {spec!r}: known are 'compute' and 'copy'")

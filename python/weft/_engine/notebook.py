@@ -1,4 +1,4 @@
-"""What notebooks show: an engine's figures, a trace's timeline, and a cell that is traced."""
+"""The displays of notebooks: an engine's figures, a trace's timeline, and a cell that is traced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recording: a `Trace` starts it, stops it, and shows what was recorded."""
+"""Recording: a `Trace` starts it, stops it, and shows the record."""
 
 from __future__ import annotations
 

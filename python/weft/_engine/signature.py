@@ -1,4 +1,4 @@
-"""What a task's signature says: which parameters are accesses, and how a call fills them."""
+"""The signature of a task: the parameters that are accesses, and the way a call fills them."""
 
 from __future__ import annotations
 

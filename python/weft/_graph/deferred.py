@@ -1,4 +1,4 @@
-"""Calls of weft's functions on symbols of which too little is known: one node, whose ops are made when arrays are there.
+"""Calls of weft's functions on symbols with too few known facts: one node, whose ops are made when arrays are there.
 
 Most functions compose as they are: the rules of their ops find shapes out later. Where a function itself looks at a
 shape or a dtype, to choose its ops or their attributes, and that is not known yet, the node is the op ``function``: its

@@ -1,4 +1,4 @@
-"""What a gradient's rule sees of a node in a pass, and how passes call it."""
+"""The view of a node for a gradient's rule in a pass, and the call of the rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`weft.graph.Graph`: outputs, and what passes have found out about them."""
+"""`weft.graph.Graph`: outputs, and the results of passes on them."""
 
 from __future__ import annotations
 

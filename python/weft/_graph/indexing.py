@@ -1,4 +1,4 @@
-"""Keys of symbols: ``x[1:, None, i]`` is a node, whatever the shape of `x` will be."""
+"""Keys of symbols: ``x[1:, None, i]`` is a node, for any shape of `x`."""
 
 from __future__ import annotations
 

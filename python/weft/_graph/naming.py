@@ -1,4 +1,4 @@
-"""Names of nodes, and what is noted on all nodes that are made in a block."""
+"""Names of nodes, and notes on all nodes that are made in a block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of calls whose rules ask for what is not known of symbols: one node, the tape's own gradient, computed later."""
+"""Gradients of calls whose rules need facts that symbols lack: one node, the tape's own gradient, computed later."""
 
 from __future__ import annotations
 

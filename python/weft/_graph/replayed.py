@@ -1,4 +1,4 @@
-"""What an executor replays: calls of a schedule, recorded over the executor's own arrays."""
+"""The replay of an executor: calls of a schedule, recorded over the executor's own arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an executor runs to train: forwards and backwards as one graph, as small as shapes allow."""
+"""The training graph of an executor: forwards and backwards as one graph, as small as shapes allow."""
 
 from __future__ import annotations
 

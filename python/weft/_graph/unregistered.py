@@ -1,4 +1,4 @@
-"""What stands for an op that a file names and nobody has registered."""
+"""The placeholder of an unregistered op that a file names."""
 
 from __future__ import annotations
 

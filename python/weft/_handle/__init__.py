@@ -1,1 +1,1 @@
-"""What NDArray has as a class: methods, operators, conversions."""
+"""NDArray as a class: methods, operators, conversions."""

@@ -1,4 +1,4 @@
-"""``x.flat``: an array as if it had one axis, to read and to write, whatever its layout."""
+"""``x.flat``: an array as if it had one axis, to read and to write, for any layout."""
 
 from __future__ import annotations
 

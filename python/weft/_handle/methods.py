@@ -1,4 +1,4 @@
-"""What NDArray has beside its operators, given to the class by `attach`.
+"""The methods and properties of NDArray, given to the class by `attach`.
 
 Blocking points are those at which Python needs values: `numpy`, `item`, `tolist`, ``bool()`` and its like, ``in``,
 printing. Everything else pushes, or returns a view.

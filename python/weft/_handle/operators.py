@@ -1,4 +1,4 @@
-"""Operators: what the type slots hand over when no loop is cached for their operands."""
+"""Operators: the calls that the type slots hand over when no loop is cached for their operands."""
 
 from __future__ import annotations
 

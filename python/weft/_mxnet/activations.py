@@ -1,4 +1,4 @@
-"""Activations, and what makes probabilities of scores."""
+"""Activations, and probabilities from scores."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # Rows of tables are functions of arrays and symbols alike.

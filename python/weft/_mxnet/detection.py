@@ -1,4 +1,4 @@
-"""Boxes: priors around each place of a map, and what they are to become in training."""
+"""Boxes: priors around each place of a map, and their targets in training."""
 
 from __future__ import annotations
 

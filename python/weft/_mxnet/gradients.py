@@ -1,7 +1,7 @@
 """Gradients of MXNet's ops: for each op another one, which computes the gradients of its inputs.
 
-The rule of an op makes a node of that op, whose shapes follow from what it takes: so a graph knows its gradient's memory.
-Where nothing else is said it differentiates what the op does, of which a program drops what no gradient needs.
+The rule of an op makes a node of that op, whose shapes follow from its inputs: so a graph knows its gradient's memory.
+Without a rule of its own it differentiates the op's computation, and a program drops the parts that no gradient needs.
 """
 
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false

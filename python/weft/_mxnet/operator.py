@@ -1,4 +1,4 @@
-"""An op of MXNet's: its settings, its rules both ways, and what it computes with weft's functions."""
+"""An op of MXNet's: its settings, its rules both ways, and its computation by weft's functions."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # What is said by settings is said of settings of any kind.

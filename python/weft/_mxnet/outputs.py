@@ -1,4 +1,4 @@
-"""Ends of networks: what they give, and gradients that are those of a loss, whatever comes from behind."""
+"""Ends of networks: their results, and gradients that are those of a loss, regardless of the gradients from behind."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # Rows of tables are functions of arrays and symbols alike.

@@ -1,4 +1,4 @@
-"""What is known of shapes and dtypes while rules spread it: lists that only learn."""
+"""Known parts of shapes and dtypes while rules spread them: lists that only learn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes of what goes over data in windows: convolutions and pooling, forwards and back."""
+"""Shapes of windowed ops: convolutions and pooling, forwards and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of arrays, and what is put around them: splits, slices, crops, padding."""
+"""Parts of arrays, and borders around them: splits, slices, crops, padding."""
 
 # pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # Rows of tables are functions of arrays and symbols alike.

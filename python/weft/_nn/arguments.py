@@ -1,4 +1,4 @@
-"""What kernels of networks ask of their operands and attributes, and how they say no."""
+"""The checks of kernels of networks on operands and attributes, and their messages."""
 
 from __future__ import annotations
 

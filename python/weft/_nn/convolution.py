@@ -9,7 +9,7 @@ other two: so there are gradients of any order.
 | ``nn.conv_data`` | results, weights, maybe data, of which the shape counts | data |
 | ``nn.conv_weight`` | data, results, maybe weights, of which the shape counts | weights |
 
-What is here computes by a product of matrices for each place of the kernel, on NumPy's arrays or on CuPy's.
+The computations here are a product of matrices for each place of the kernel, on NumPy's arrays or on CuPy's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What recurrent cells do element by element, once their products are there: one op for each kind, and its gradient.
+"""The element-wise part of recurrent cells, behind their products: one op for each kind, and its gradient.
 
 Gates lie side by side along the last axis: i, f, g, o of an LSTM, r, z, n of a GRU, as in PyTorch and cuDNN.
 """

@@ -1,4 +1,4 @@
-"""What graphs infer of kernels both ways: shapes of parameters from those of data, and the batch from the results.
+"""Inference for kernels both ways: shapes of parameters from those of data, and the batch from the results.
 
 A shape is a tuple whose unknown lengths are None, or None where even the number of axes is not known.
 """

@@ -1,4 +1,4 @@
-"""Kernels of the core: made once for shapes and attributes, pushed without the GIL; what they do not take is computed by NumPy."""
+"""Kernels of the core: made once for shapes and attributes, pushed without the GIL; NumPy computes the other cases."""
 
 from __future__ import annotations
 

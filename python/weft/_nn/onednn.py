@@ -1,4 +1,4 @@
-"""oneDNN: where it is looked for, and what became of it."""
+"""oneDNN: its search paths, and the outcome of the search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels of the core on arrays: who pushes one, and the shapes and layouts in which it takes them."""
+"""Kernels of the core on arrays: the pushes, and the accepted shapes and layouts."""
 
 from __future__ import annotations
 

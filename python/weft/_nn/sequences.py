@@ -1,7 +1,8 @@
 """Recurrent layers over whole sequences, as one op each: all steps of a direction, and all steps of its gradient.
 
-The products with the data are made before, for all steps together; what is here multiplies the states of each step.
-Sequences are ``(T, N, ...)``; for `reverse` the last step is the first. What gradients look at later are results too.
+The products with the data are made before, for all steps together; the code here multiplies the states of each step.
+Sequences are ``(T, N, ...)``; for `reverse` the last step is the first. The values that gradients look at later are
+results too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names of NumPy's, and of others' arrays, that weft has not, and what to write."""
+"""Names of NumPy's, and of other libraries' arrays, that weft lacks, and their replacements."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Arrays in other libraries' hands: NumPy's `__array__`, DLPack, the array API's namespace, pickle and copy.
 
-What is given away without a copy is read-only: whoever wrote to it would race with the ops that are pushed later.
-NumPy's functions and ufuncs on NDArrays are in `numpy_functions` and `numpy_ufuncs`.
+Exports without a copy are read-only: a write would race with ops that are pushed later. NumPy's functions and ufuncs on
+NDArrays are in `numpy_functions` and `numpy_ufuncs`.
 """
 
 from __future__ import annotations

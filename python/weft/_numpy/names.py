@@ -1,4 +1,4 @@
-"""Which of weft's functions is which of NumPy's, and what arguments a function takes."""
+"""The pairs of weft's functions and NumPy's, and the arguments of a function."""
 
 from __future__ import annotations
 

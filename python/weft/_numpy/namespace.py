@@ -1,4 +1,4 @@
-"""The array functions of `weft`: what each module of this package says that it has, and nothing said twice.
+"""The array functions of `weft`: the public lists of the families, each name once.
 
 The functions take their arguments as NumPy's do, too (`lenient`); the element-wise ones do as they are.
 """

@@ -1,4 +1,4 @@
-"""`__array_namespace_info__`: what the array namespace can do, as the Python array API standard asks it to say."""
+"""`__array_namespace_info__`: the abilities of the array namespace, in the form of the Python array API standard."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Arrays: the functions and methods of `weft.NDArray`, whose storage and operators are in the core."""
+"""The ops of arrays, one file a family."""

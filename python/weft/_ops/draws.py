@@ -1,4 +1,4 @@
-"""How a draw is pushed: what NumPy's `Generator` would do, on a state that draws mutate.
+"""The push of a draw: the work of NumPy's `Generator`, on a state that draws mutate.
 
 The state of a generator is a small array: the words of NumPy's Philox. An op that draws mutates it, so the engine runs
 the draws of one generator in the order of their pushes, at any worker count, and everything else beside them. A worker

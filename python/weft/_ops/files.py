@@ -1,4 +1,4 @@
-"""Arrays in files: `save` and `load`. What they do is in `formats`, imported at the first use."""
+"""Arrays in files: `save` and `load`. The work is in `formats`, imported at the first use."""
 
 from __future__ import annotations
 

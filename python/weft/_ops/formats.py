@@ -1,8 +1,8 @@
 """Arrays in files: ``.npz`` as NumPy writes it, never with pickles, and ``.safetensors``.
 
-A file is written beside its place and moved there when it is complete. A file that is read is taken for hostile: all
-that it declares is checked against what is there before anything of that size is allocated, and either every array
-comes back or an error that names the member.
+A file is written beside its place and moved there when it is complete. A file that is read is taken for hostile: its
+declared sizes are checked against the file before any allocation, and either every array comes back or an error that
+names the member.
 """
 
 from __future__ import annotations

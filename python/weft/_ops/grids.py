@@ -1,4 +1,4 @@
-"""Arrays that are written as keys: `r_` and `c_` join what is between the brackets, `mgrid` and `ogrid` make grids of slices."""
+"""Arrays written as keys: `r_` and `c_` join the items of the brackets, `mgrid` and `ogrid` make grids of slices."""
 
 from __future__ import annotations
 

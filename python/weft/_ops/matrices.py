@@ -1,4 +1,4 @@
-"""Diagonals, traces and cross products: what needs no decomposition."""
+"""Diagonals, traces and cross products: functions of matrices without a decomposition."""
 
 from __future__ import annotations
 

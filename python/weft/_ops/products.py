@@ -1,6 +1,6 @@
 """Products: `matmul`, `tensordot`, `vecdot`, and NumPy's `dot`, `inner`, `outer`, `vdot`, `kron`.
 
-`matmul` and what reduces to it run NumPy's loops, and so BLAS, on workers without the GIL.
+`matmul` and its relatives run NumPy's loops, and so BLAS, on workers without the GIL.
 """
 
 from __future__ import annotations

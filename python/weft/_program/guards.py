@@ -1,9 +1,9 @@
-"""What a function reads elsewhere: closure cells, globals and attributes of `self`.
+"""The names that a function reads elsewhere: closure cells, globals and attributes of `self`.
 
-Rebinding one of these makes another program. They are read off the function's code once, and looked up before it is recorded;
-the core then compares them at each call. The methods that a method calls on `self`, and functions of the same module, are
-followed, too. What a bound method, an object that is called or a `functools.partial` brings along is looked into as `self` is.
-What is behind an item (``params["w"]``), a call or a property is not noticed.
+Rebinding one of these makes another program. They are read off the function's code once, and looked up before it is
+recorded; the core then compares them at each call. The methods that a method calls on `self`, and functions of the same
+module, are followed, too. The attributes of a bound method's object, of a callable object or of a `functools.partial`
+are followed as those of `self` are. Changes behind an item (``params["w"]``), a call or a property go unnoticed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parts of a recording that run as one op of it: what loops and branches have in common."""
+"""Parts of a recording that run as one op of it: the common base of loops and branches."""
 
 from __future__ import annotations
 

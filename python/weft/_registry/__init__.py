@@ -1,1 +1,1 @@
-"""What an op is: its record, attributes, abstract values and gradient rules. Knows no call."""
+"""The registry of ops: records, attributes, abstract values and gradient rules. Knows no call."""

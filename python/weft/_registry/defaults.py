@@ -1,6 +1,6 @@
-"""What every op says of itself without being asked: names, counts and rules that follow from how it was registered.
+"""Default attributes of ops: names, counts and rules that follow from the registration.
 
-All of it is set at a level below that of `Op.set_attribute`, so whatever an author says counts instead.
+All of it is set at a level below that of `Op.set_attribute`, so an author's attribute counts instead.
 """
 
 from __future__ import annotations

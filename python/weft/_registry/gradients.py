@@ -1,4 +1,4 @@
-"""How a rule is given to an op, with what it looks at."""
+"""Gradient rules of ops, and the values that a rule looks at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of an op, and the registry of all ops: what `weft.ops` shows."""
+"""The record of an op, and the registry of all ops: the contents of `weft.ops`."""
 
 from __future__ import annotations
 

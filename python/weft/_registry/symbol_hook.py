@@ -1,4 +1,4 @@
-"""What functions of arrays know of symbols: that there are such operands, and that composing takes the place of pushing."""
+"""The seam between functions of arrays and symbols: such operands exist, and composing takes the place of pushing."""
 
 from __future__ import annotations
 

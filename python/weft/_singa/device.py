@@ -6,10 +6,11 @@ import operator
 import sys
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft._call.devices import as_device
-from weft._core import NDArray, Variable, cuda_properties
-from weft._engine.labels import Device as _Device
+from weft._core import NDArray, Variable, cuda_device_count, cuda_memory_stats, cuda_properties
+from weft._engine.array_waits import wait_all
+from weft._engine.default import get_engine
+from weft._engine.labels import Device as _Device, gpu
 from weft._registry.shapes import is_index
 from weft._singa.models.deferred import Deferred, deferred_of
 from weft._singa.models.generators import generator_of, seed
@@ -107,7 +108,7 @@ class Device(_Device):
         if use_rand_generator:
             writes.append(self.generator._state)
         blocks = [*writes, *reads]
-        engine = blocks[0].engine if blocks else weft.get_engine()
+        engine = blocks[0].engine if blocks else get_engine()
         engine.push(function, reads, writes, name=op_name, device=_Device(str(self)))
 
     def EnableGraph(self, enable: bool) -> None:  # noqa: N802 - SINGA's
@@ -143,7 +144,7 @@ class Device(_Device):
 
     def Sync(self) -> None:  # noqa: N802 - SINGA's name
         """Wait until all that was pushed has run. What is kept by a graph stays unrun."""
-        weft.wait_all()
+        wait_all()
 
     def Reset(self) -> None:  # noqa: N802 - SINGA's name
         """Forget the graph, the times and what was set."""
@@ -245,13 +246,13 @@ def create_cuda_gpus_on(device_ids: Sequence[int]) -> list[Device]:
     for number in device_ids:
         if not 0 <= number < there:
             raise CudaUnavailableError(f"there is no GPU {number}: there are {there}, numbered from 0")
-    return [face(weft.gpu(number)) for number in device_ids]
+    return [face(gpu(number)) for number in device_ids]
 
 
 def get_num_gpus() -> int:
     """Return how many GPUs there are; CudaUnavailableError, with the reason, if CUDA cannot be used."""
     cuda_properties(0)
-    return weft.cuda.device_count()
+    return cuda_device_count()
 
 
 def get_gpu_ids() -> list[int]:
@@ -261,8 +262,8 @@ def get_gpu_ids() -> list[int]:
 
 def get_gpu_mem_size(id: int) -> tuple[int, int]:
     """Return the free and the whole memory of a GPU, in bytes."""
-    found = weft.cuda.memory_stats(id)
-    return found.free, found.total
+    found = cuda_memory_stats(gpu(id).index)
+    return found["free"], found["total"]
 
 
 def device_query(id: int, verbose: bool = False) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import weft
+from weft._numpy import namespace
 from weft._registry.op import register_op
 from weft.errors import ArgumentTypeError
 
@@ -33,7 +33,7 @@ def _ERF(out: npt.NDArray[Any], x: npt.NDArray[Any]) -> None:  # noqa: N802 - an
 
 def _rule(node: Any, out_grads: Any) -> Any:
     (x,) = node.inputs
-    return (out_grads[0] * (2 / math.sqrt(math.pi)) * weft.exp(-(x * x)),)
+    return (out_grads[0] * (2 / math.sqrt(math.pi)) * namespace.exp(-(x * x)),)
 
 
 _ERF.set_attribute("gradient", _rule)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from weft._numpy import namespace as weft
+from weft._numpy import namespace
 from weft._singa.elementwise import sum_of
 from weft._singa.models.scalars import plain
 
@@ -53,22 +53,22 @@ def _of_x_y(name: str, function: Callable[..., NDArray], text: str) -> Callable[
     return _named(name, text, found)
 
 
-abs: Function = _of_a("abs", weft.abs, "the absolute values")
-exp: Function = _of_a("exp", weft.exp, "the exponentials")
-sign: Function = _of_a("sign", weft.sign, "the signs: -1, 0 or 1")
-add: Function = _of_a_b("add", weft.add, "the sum")
-sub: Function = _of_a_b("sub", weft.subtract, "the difference")
-mul: Function = _of_x_y("mul", weft.multiply, "the product, element by element")
-div: Function = _of_a_b("div", weft.divide, "the quotient")
-pow: Function = _of_a_b("pow", weft.pow, "the power")
-less: Function = _of_x_y("less", weft.less, "where the elements of `x` are less than those of `y`")
-greater: Function = _of_x_y("greater", weft.greater, "where the elements of `x` are greater than those of `y`")
-equal: Function = _of_x_y("equal", weft.equal, "where elements are equal")
+abs: Function = _of_a("abs", namespace.abs, "the absolute values")
+exp: Function = _of_a("exp", namespace.exp, "the exponentials")
+sign: Function = _of_a("sign", namespace.sign, "the signs: -1, 0 or 1")
+add: Function = _of_a_b("add", namespace.add, "the sum")
+sub: Function = _of_a_b("sub", namespace.subtract, "the difference")
+mul: Function = _of_x_y("mul", namespace.multiply, "the product, element by element")
+div: Function = _of_a_b("div", namespace.divide, "the quotient")
+pow: Function = _of_a_b("pow", namespace.pow, "the power")
+less: Function = _of_x_y("less", namespace.less, "where the elements of `x` are less than those of `y`")
+greater: Function = _of_x_y("greater", namespace.greater, "where the elements of `x` are greater than those of `y`")
+equal: Function = _of_x_y("equal", namespace.equal, "where elements are equal")
 
 
 def matmul(x: NDArray, w: NDArray) -> NDArray:
     """Return the product of matrices."""
-    return weft.matmul(x, w)
+    return namespace.matmul(x, w)
 
 
 def nonzero(x: NDArray) -> NDArray:
@@ -77,10 +77,10 @@ def nonzero(x: NDArray) -> NDArray:
     Examples
     --------
     >>> import weft
-    >>> weft.autograd.nonzero(weft.asarray([0.0, 3.0])).tolist()
+    >>> weft.autograd.nonzero(namespace.asarray([0.0, 3.0])).tolist()
     [[1]]
     """
-    return weft.stack(list(weft.nonzero(x))).astype(np.int32)
+    return namespace.stack(list(namespace.nonzero(x))).astype(np.int32)
 
 
 def of_t(name: str, function: Callable[[Any], NDArray], text: str) -> Callable[[NDArray], NDArray]:

@@ -1,4 +1,4 @@
-"""SINGA's operator classes: which function each calls, and what it is made with."""
+"""SINGA's operator classes: the function that each calls, and its settings."""
 
 from __future__ import annotations
 

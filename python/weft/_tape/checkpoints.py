@@ -1,4 +1,4 @@
-"""`checkpoint`: what a function computes is computed again when its gradient is asked for, instead of kept."""
+"""`checkpoint`: the results of a function are computed again for its gradient, instead of kept."""
 
 from __future__ import annotations
 

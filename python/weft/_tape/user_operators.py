@@ -1,4 +1,4 @@
-"""A user's operators: what they compute, and the gradient of that, as two methods."""
+"""A user's operators: a computation and its gradient, as two methods."""
 
 from __future__ import annotations
 

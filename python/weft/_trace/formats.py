@@ -1,4 +1,4 @@
-"""Which suffix stands for which view, and what a view needs."""
+"""The view of each suffix, and its needs."""
 
 from __future__ import annotations
 

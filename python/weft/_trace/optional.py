@@ -1,4 +1,4 @@
-"""What only `weft[trace]` brings: imported when it is used."""
+"""The packages of `weft[trace]`: imported when they are used."""
 
 from __future__ import annotations
 

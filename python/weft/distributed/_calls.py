@@ -1,7 +1,7 @@
 """Collectives as ops of the registry: their rules, their gradients, and how they reach a communicator.
 
-An op names its communicator, so that graphs that hold it can be saved, and compared. What is not contiguous goes through
-an array that is.
+An op names its communicator, so that graphs that hold it can be saved, and compared. Other layouts go through a
+contiguous array.
 """
 
 from __future__ import annotations

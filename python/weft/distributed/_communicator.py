@@ -1,4 +1,4 @@
-"""Communicators: what stands between arrays and MPI."""
+"""Communicators: the link between arrays and MPI."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """Collectives of arrays on GPUs: NCCL's, by way of CuPy, behind the same communicator.
 
-NCCL's calls put work on a stream and return. So a collective here is an op that runs on the stream of its arrays: what it
-reads is waited for on the device, and its fence is what others wait for. NCCL asks that all ranks make the same calls in the
-same order: each mutates the communicator's variable, as MPI's do, and an array of one byte on the device, by which streams
-come one after another.
+NCCL's calls put work on a stream and return. So a collective here is an op that runs on the stream of its arrays: the
+device waits for its inputs, and its fence is there for the waits of others. NCCL asks that all ranks make the same
+calls in the same order: each mutates the communicator's variable, as MPI's do, and an array of one byte on the device,
+which orders the streams.
 
-The ranks find each other by MPI: the first collective sends round what NCCL wants all to know. They also meet by MPI before
-each: that op needs no array, so it goes ahead of what the devices still compute, and a rank that does not come is an error.
+The ranks find each other by MPI: the first collective sends NCCL's identifier round. They also meet by MPI before each:
+that op needs no array, so it goes ahead of the devices' pending work, and a rank that does not come is an error.
 """
 
 from __future__ import annotations

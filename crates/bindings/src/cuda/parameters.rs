@@ -1,4 +1,4 @@
-//! Arguments of kernels: what is given against what the source says.
+//! Arguments of kernels: the given values against the source's parameters.
 
 use crate::array::operator;
 use crate::array::{NDArray, dtypes};

@@ -1,4 +1,4 @@
-//! Engines and variables as Python holds them, and waits. What Python calls on an engine is in `face`.
+//! Engines and variables as Python holds them, and waits. Their methods are in `face`.
 
 mod room;
 mod settings;

@@ -1,4 +1,4 @@
-//! What Python calls on a `weft.Engine`.
+//! The methods of `weft.Engine`.
 
 use super::process;
 use crate::arguments::{

@@ -1,4 +1,4 @@
-//! What an in-place operator takes beside its array.
+//! The second operand of an in-place operator.
 
 use crate::array::NDArray;
 use pyo3::exceptions::PyTypeError;

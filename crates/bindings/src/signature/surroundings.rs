@@ -1,4 +1,5 @@
-//! What surrounds a call and is part of its signature: whether programs are on, the default engine, whether one trains.
+//! The surroundings of a call that are part of its signature: whether programs are on, the default engine, whether one
+//! trains.
 
 use super::key::Around;
 use crate::tape::listen::tape_surroundings;

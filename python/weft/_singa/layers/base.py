@@ -1,4 +1,4 @@
-"""What all layers have in common: parameters made at the first call, names by the path of attributes, states."""
+"""The base of all layers: parameters made at the first call, names by the path of attributes, states."""
 
 from __future__ import annotations
 

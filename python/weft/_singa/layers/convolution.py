@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-import weft
+from weft._nn import namespace as nn
 from weft._singa.layers.base import Lazy
 from weft._singa.layers.windows import check_mode, padding_of, pair, same_padding
 from weft._singa.networks import sides
@@ -132,10 +132,10 @@ class Conv2d(Lazy):
                 raise self._refuse(
                     f"images of at least {self.kernel_size} with their padding", x, "its W", self.W.shape
                 )
-        y = weft.nn.conv(
+        y = nn.conv(
             x, self.W, self.b, stride=self.stride, padding=sides(padding), dilation=self.dilation, groups=self.group
         )
-        return weft.nn.relu(y) if self.activation == "RELU" else y
+        return nn.relu(y) if self.activation == "RELU" else y
 
 
 class SeparableConv2d(Lazy):

@@ -6,7 +6,7 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-import weft
+from weft._numpy import namespace
 from weft._singa.layers.base import Lazy
 from weft._singa.networks import embedding
 from weft._singa.products import gemm
@@ -74,7 +74,7 @@ class Linear(Lazy):
         """Return ``x @ W + b``."""
         if x.ndim == 0 or x.shape[-1] != self.W.shape[0]:
             raise self._refuse(f"rows of {self.W.shape[0]}", x, "its W", self.W.shape)
-        y = weft.matmul(x, self.W)
+        y = namespace.matmul(x, self.W)
         return y if self.b is None else y + self.b
 
 
@@ -176,7 +176,7 @@ class Embedding(Lazy):
     def from_pretrained(self, W: Any, freeze: bool = True) -> None:
         """Overwrite the matrix, and train it no further if `freeze`."""
         if not self._initialized:
-            self._prepare((weft.zeros(1, "int32"),), {})
+            self._prepare((namespace.zeros(1, "int32"),), {})
         self.set_states({"W": W})
         self.W.requires_grad = not freeze
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import weft
+from weft._numpy import namespace
 from weft._singa.layers.base import Lazy
 from weft._singa.layers.sequences import last_of, over, stacked, states_of
 from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
@@ -89,7 +89,7 @@ class RNN_Base(Lazy):  # noqa: N801 - SINGA's name
             ]
             if not found:
                 return None
-            whole: NDArray = found[0] if len(found) == 1 else weft.concatenate(found, axis=-1)
+            whole: NDArray = found[0] if len(found) == 1 else namespace.concatenate(found, axis=-1)
             return whole.T if whole.ndim == 2 else whole  # a matrix
 
         layers: list[list[Weights]] = []
@@ -115,7 +115,7 @@ class RNN_Base(Lazy):  # noqa: N801 - SINGA's name
     def _as_given(self, y: NDArray, xs: Any) -> Any:
         if isinstance(xs, list | tuple):
             return [y[step] for step in range(y.shape[0])]
-        return weft.transpose(y, (1, 0, 2)) if self.batch_first else y
+        return namespace.transpose(y, (1, 0, 2)) if self.batch_first else y
 
     @staticmethod
     def _last(state: NDArray, given: NDArray) -> NDArray:
@@ -350,4 +350,4 @@ class CudnnRNN(RNN_Base):
         y, _, _ = self._run(sequences, hx, cx, seq_lengths)
         if not self.return_sequences:
             return last_of(y, seq_lengths)
-        return weft.transpose(y, (1, 0, 2)) if self.batch_first else y
+        return namespace.transpose(y, (1, 0, 2)) if self.batch_first else y

@@ -1,1 +1,1 @@
-"""What stands behind `weft.tensor`, `weft.device` and `weft.model`."""
+"""The parts of `weft.tensor`, `weft.device` and `weft.model`."""

@@ -1,4 +1,4 @@
-"""State files: arrays in an npz, what they are in a JSON, both in a zip."""
+"""State files: arrays in an npz, their descriptions in a JSON, both in a zip."""
 
 from __future__ import annotations
 

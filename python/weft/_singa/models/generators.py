@@ -1,4 +1,4 @@
-"""One generator of random numbers for each device: what initialisers and dropout draw from."""
+"""One generator of random numbers for each device: the source of initialisers and dropout."""
 
 from __future__ import annotations
 

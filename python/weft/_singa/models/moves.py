@@ -1,18 +1,18 @@
 """Tensors that go to other memory: to another device, another dtype, another shape.
 
-A handle on an array stays on its memory. Once the values of a tensor are in other memory, another handle takes its place; the
-memory that it leaves is kept by the core, and is used again when it comes back. Ops that were pushed before have the memory of
-then, and so have views. Programs know memory and not handles: those that were recorded on memory that a tensor has left are
-recorded anew. Calls of other threads find the tensor before the move or after it, or are refused with a TypeError if it moves in
-the middle of one; what they write to it during the move is lost.
+A handle on an array stays on its memory. Once the values of a tensor are in other memory, another handle takes its
+place; the memory that it leaves is kept by the core, and is used again when it comes back. Ops that were pushed before
+have the memory of then, and so have views. Programs know memory and not handles: those that were recorded on memory
+that a tensor has left are recorded anew. Calls of other threads find the tensor before the move or after it, or are
+refused with a TypeError if it moves in the middle of one; their writes to it during the move are lost.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import weft
 from weft._call.devices import device_of, new
+from weft._numpy import namespace
 from weft._tape.leaves import check_differentiable, is_own_leaf
 from weft._tape.modes import no_grad
 
@@ -41,13 +41,13 @@ def move(x: NDArray, device: Device, dtype: np.dtype[Any]) -> None:
     is_leaf = is_own_leaf(x)
     if is_leaf or not x.requires_grad:
         with no_grad():
-            there = weft.astype(x, dtype, device=device)
+            there = namespace.astype(x, dtype, device=device)
             was = x._was(device._number, dtype, x.shape)
             if was is not None:
                 was[...] = there
                 there = was
     else:
-        there = weft.astype(x, dtype, device=device)  # a gradient goes through
+        there = namespace.astype(x, dtype, device=device)  # a gradient goes through
     _put(x, there, is_leaf=is_leaf)
 
 

@@ -1,4 +1,4 @@
-"""What a model has in place of an optimizer until it is given one."""
+"""The stand-in for an optimizer until a model is given one."""
 
 from __future__ import annotations
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-import weft
 from weft._call.devices import as_device
 from weft._core import NDArray
+from weft._engine.labels import cpu
+from weft._numpy import namespace
 from weft._registry.avals import as_dtype
 from weft._singa.models.moves import become_like, move
 from weft._tape.modes import flag, no_grad
@@ -86,11 +87,11 @@ class Tensor(NDArray):
     ) -> Self:
         where = None if device is None else as_device(device)
         if data is None:
-            found = weft.zeros(shape, dtype_of(dtype), device=where)
+            found = namespace.zeros(shape, dtype_of(dtype), device=where)
         else:
             kept = None if hasattr(data, "dtype") else dtype_of(dtype)
             with no_grad():
-                found = weft.asarray(data, kept, device=where, copy=True)
+                found = namespace.asarray(data, kept, device=where, copy=True)
         made = super().__new__(cls, found)
         made.name = name
         stores = flag(stores_grad, "stores_grad")
@@ -276,21 +277,21 @@ class Tensor(NDArray):
 
     def to_host(self) -> Self:
         """Move the tensor to the first CPU, and return it, as `to_device`."""
-        move(self, weft.cpu(), self.dtype)
+        move(self, cpu(), self.dtype)
         return self
 
     def l1(self) -> float:
         """Return the mean of the absolute values, after a wait."""
-        return float(weft.mean(weft.abs(self)).item())
+        return float(namespace.mean(namespace.abs(self)).item())
 
     def l2(self) -> float:
         """Return the Euclidean norm divided by the number of elements, after a wait."""
-        return float(weft.sqrt(weft.sum(self * self)).item()) / max(self.size, 1)
+        return float(namespace.sqrt(namespace.sum(self * self)).item()) / max(self.size, 1)
 
     def set_value(self, x: float, inplace: bool = True) -> NDArray:
         """Set all elements to a number, and return the tensor; with ``inplace=False``, a new array."""
         if not inplace:
-            return weft.full_like(self, x)
+            return namespace.full_like(self, x)
         with no_grad():
             self[...] = x
         return self
@@ -310,7 +311,7 @@ class Tensor(NDArray):
     def _draw(self, inplace: bool, draw: Callable[[Generator], NDArray]) -> NDArray:
         from weft._singa.models.generators import generator_of  # noqa: PLC0415 - which may need a tensor itself
 
-        target = self if inplace else weft.empty_like(self)
+        target = self if inplace else namespace.empty_like(self)
         drawn = draw(generator_of(self.device))
         write(target, drawn if drawn.device == self.device else drawn.to_device(self.device), 0)
         return target

@@ -1,4 +1,4 @@
-"""How long iterations take, op by op: what `print_time_profiling` shows."""
+"""How long iterations take, op by op: the table of `print_time_profiling`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
-import weft
 from weft._engine.recorder import Trace
 from weft._program.summary import aligned
 from weft._trace.units import seconds
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from weft._core import Engine
 
 T = TypeVar("T")
-_PACKAGE = str(Path(weft.__file__).parent)
+_PACKAGE = str(Path(__file__).parents[2])
 
 
 def place_outside() -> str:

@@ -1,1 +1,1 @@
-"""What `weft.opt` lists: schedules, and the rules by which parameters are updated."""
+"""The parts of `weft.opt`: schedules, and the rules for updating parameters."""

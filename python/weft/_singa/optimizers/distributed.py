@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import weft
+from weft._numpy import namespace
 from weft._program.unrecorded import outside
 from weft._singa.models.timing import place_outside
 from weft._singa.optimizers.base import Optimizer
@@ -310,7 +310,7 @@ class DistOpt(Optimizer):
             nonlocal at
             at += 1
             if corr and at == len(self.gradAccumulation):
-                self.gradAccumulation.append(outside(lambda: weft.zeros_like(joined)))
+                self.gradAccumulation.append(outside(lambda: namespace.zeros_like(joined)))
             return self._sparse(joined, self.gradAccumulation[at] if corr else None, spars, top=topK)
 
         self._update(loss, threshold, reduce)
@@ -332,7 +332,7 @@ class DistOpt(Optimizer):
         with no_grad():
             joined = flat(gradients)
             if limit is not None:
-                joined = weft.clip(joined, -limit, limit)
+                joined = namespace.clip(joined, -limit, limit)
             summed = reduce(joined)
             for (parameter, _), gradient in zip(bucket, pieces(summed, gradients), strict=True):
                 self.update(parameter, gradient)
@@ -346,18 +346,18 @@ class DistOpt(Optimizer):
         """Return the sum over the ranks of the largest elements; the others stay in `accumulation`."""
         given = joined if accumulation is None else joined + accumulation
         if not top:
-            chosen = weft.abs(given) >= spars
-            sent: NDArray = weft.where(chosen, given, 0)  # type: ignore[assignment] # three operands give an array
+            chosen = namespace.abs(given) >= spars
+            sent: NDArray = namespace.where(chosen, given, 0)  # type: ignore[assignment] # three operands give an array
             if accumulation is not None:
-                accumulation[...] = weft.where(chosen, 0, given)
+                accumulation[...] = namespace.where(chosen, 0, given)
             return self.communicator.all_reduce(sent)
         count = max(1, math.ceil(spars * given.size))
-        where = weft.argsort(-weft.abs(given))[:count]
+        where = namespace.argsort(-namespace.abs(given))[:count]
         values = given[where]
         if accumulation is not None:
             accumulation[...] = given
             accumulation[where] = 0
-        total = weft.zeros_like(given)
+        total = namespace.zeros_like(given)
         for theirs, each in zip(self.communicator.all_gather(where), self.communicator.all_gather(values), strict=True):
             total[theirs] += each  # each rank names an element once
         return total

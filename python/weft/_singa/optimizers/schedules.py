@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import TYPE_CHECKING
 
-import weft
 from weft._core import NDArray
+from weft._numpy import namespace
 from weft.errors import ArgumentTypeError, ArgumentValueError, ShapeError
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Constant(DecayScheduler):
 
     def call(self, step: NDArray) -> NDArray:
         """Return the number."""
-        return weft.full_like(step, self.init_value)
+        return namespace.full_like(step, self.init_value)
 
 
 class ExponentialDecay(DecayScheduler):
@@ -148,7 +148,7 @@ class ExponentialDecay(DecayScheduler):
     def call(self, step: NDArray) -> NDArray:
         """Return the number."""
         times = step // self.decay_steps if self.staircase else step / self.decay_steps
-        return self.init_value * weft.power(weft.full_like(times, self.decay_rate), times)
+        return self.init_value * namespace.power(namespace.full_like(times, self.decay_rate), times)
 
 
 def as_schedule(name: str, value: float | DecayScheduler, among: Range) -> DecayScheduler:

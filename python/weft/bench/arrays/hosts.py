@@ -1,4 +1,4 @@
-"""Tables C, D and R: the processes of the array libraries, what they are asked, and the jobs that ask them."""
+"""Tables C, D and R: the processes of the array libraries, their requests, and the jobs that ask them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tables C, D and R compute, and what NumPy says the results are."""
+"""The computations of tables C, D and R, and NumPy's results for them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The kernels that every implementation launches, and what comes out of them.
+"""The kernels that every implementation launches, and their results.
 
-They step numbers of 32 bits as a generator does: ``v * A + C``. That is exact on any device, and no compiler can leave it
-out. What any number of steps gives is known without taking them.
+They step numbers of 32 bits as a generator does: ``v * A + C``. That is exact on any device, and no compiler can leave
+it out. The result of any number of steps is known without taking them.
 """
 
 from __future__ import annotations

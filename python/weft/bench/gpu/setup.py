@@ -1,4 +1,4 @@
-"""What every line of the benchmark starts from: the device, the sizes, CuPy if it is there, and the waits."""
+"""The start of every line of the benchmark: the device, the sizes, CuPy if it is there, and the waits."""
 
 from __future__ import annotations
 

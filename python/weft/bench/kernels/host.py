@@ -1,4 +1,6 @@
-"""One library in a process of its own: it computes what it is asked and answers times. It imports NumPy and that library alone.
+"""One library in a process of its own: it computes on request and answers times.
+
+It imports NumPy and that library alone.
 
 Run as ``python host.py LIBRARY THREADS``; each line of its input is ``CASE COUNT``, and each line of its output a list of
 milliseconds as JSON, or ``null`` where the library does not do that.

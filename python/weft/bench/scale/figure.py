@@ -1,4 +1,4 @@
-"""The simulation as a picture, drawn by matplotlib: what was measured beside what is taken for it, and what follows."""
+"""The simulation as a picture, drawn by matplotlib: measurements beside the fit, and the prediction."""
 
 from __future__ import annotations
 

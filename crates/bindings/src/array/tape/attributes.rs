@@ -1,4 +1,4 @@
-//! What an op was called with besides its operands.
+//! The arguments of an op besides its operands.
 
 use super::node::Value;
 use crate::array::dtypes;
