@@ -24,17 +24,7 @@ from weft._singa.device import (
 )
 
 __all__ = [
-    "Device",
-    "create_cpu_device",
-    "create_cuda_gpu",
-    "create_cuda_gpu_on",
-    "create_cuda_gpus",
-    "create_cuda_gpus_on",
-    "default_device",
-    "device_query",
-    "enable_lazy_alloc",
-    "get_default_device",
-    "get_gpu_ids",
-    "get_gpu_mem_size",
-    "get_num_gpus",
-]
+    "Device", "create_cpu_device", "create_cuda_gpu", "create_cuda_gpu_on", "create_cuda_gpus",
+    "create_cuda_gpus_on", "default_device", "device_query", "enable_lazy_alloc", "get_default_device",
+    "get_gpu_ids", "get_gpu_mem_size", "get_num_gpus",
+]  # fmt: skip

@@ -32,35 +32,10 @@ from weft._graph.rewriting import (
 from weft._graph.texts import draw, load_json, print_ir, save_json
 
 __all__ = [
-    "Graph",
-    "IndexedGraph",
-    "Node",
-    "NodeEntry",
-    "Pass",
-    "apply_pass",
-    "apply_passes",
-    "correct_layout",
-    "draw",
-    "eliminate_common",
-    "eliminate_dead",
-    "eliminate_identity",
-    "fold_constants",
-    "functionalise",
-    "fuse",
-    "get_pass",
-    "gradient",
-    "infer_shape",
-    "infer_type",
-    "list_passes",
-    "load_json",
-    "order_mutation",
-    "place_device",
-    "plan_memory",
-    "plan_offsets",
-    "print_ir",
-    "recompute",
-    "register_pass",
-    "save_json",
-]
+    "Graph", "IndexedGraph", "Node", "NodeEntry", "Pass", "apply_pass", "apply_passes", "correct_layout", "draw",
+    "eliminate_common", "eliminate_dead", "eliminate_identity", "fold_constants", "functionalise", "fuse",
+    "get_pass", "gradient", "infer_shape", "infer_type", "list_passes", "load_json", "order_mutation",
+    "place_device", "plan_memory", "plan_offsets", "print_ir", "recompute", "register_pass", "save_json",
+]  # fmt: skip
 
 _register_own()

@@ -21,19 +21,9 @@ from weft._singa.models.tensors import write
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 __all__ = [
-    "eye",
-    "gaussian",
-    "glorot",
-    "glorot_normal",
-    "glorot_uniform",
-    "he_normal",
-    "he_uniform",
-    "lecun_normal",
-    "lecun_uniform",
-    "msra",
-    "orthogonal",
-    "xavier",
-]
+    "eye", "gaussian", "glorot", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "lecun_normal",
+    "lecun_uniform", "msra", "orthogonal", "xavier",
+]  # fmt: skip
 
 
 def eye(t: NDArray) -> None:

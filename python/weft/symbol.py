@@ -25,18 +25,9 @@ from weft._graph.symbols import Symbol
 from weft._registry.op import get_op, list_ops
 
 __all__ = [
-    "AttrScope",
-    "Executor",
-    "Group",
-    "NameManager",
-    "Prefix",
-    "Symbol",
-    "Variable",
-    "create",
-    "load",
-    "load_json",
+    "AttrScope", "Executor", "Group", "NameManager", "Prefix", "Symbol", "Variable", "create", "load", "load_json",
     "var",
-]
+]  # fmt: skip
 
 _attach()
 var = Variable

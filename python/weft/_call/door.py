@@ -165,7 +165,7 @@ def _as_callable(call: Call, *, on_device: bool) -> None:
         compute = backend_of(call.results[0]).compute_of(op)
     run = callables.of_compute(compute, given, len(call.results), op.mutates, call.attributes)
     if not on_device and (call.results or inputs):
-        run = blas.of_engine((call.results or inputs)[0].engine, op.name, run)
+        run = blas.of_engine((call.results or inputs)[0].engine, op, run)
     if call.fresh and not mutated and not on_device and inline.computed(op, run, call.results, inputs):
         return
     push_compute(run, call.results, inputs, mutated, name=op.name)

@@ -68,13 +68,13 @@ class Cuda(Backend):
         hosted.push(ufunc, results, operands)
 
     def launch(self, op: Op, results: tuple[NDArray, ...], given: tuple[Any, ...], attributes: dict[str, Any]) -> bool:
-        """Push the kernel that the op's attribute ``"kernels"`` names."""
-        name = op.attribute(self.faster, None)
-        if name is None:
+        """Push the kernel that the op's attribute ``"kernels"`` states."""
+        stated = op.attribute(self.faster, None)
+        if stated is None:
             return False
         from weft._cuda import functions
 
-        return functions.push(name, results, given, attributes)
+        return functions.push(stated, results, given, attributes)
 
     def compute_of(self, op: Op) -> Callable[..., object]:
         """Return what computes on CuPy's arrays."""

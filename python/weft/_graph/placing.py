@@ -10,6 +10,7 @@ from weft._call.devices import as_device
 from weft._core import GraphCore, NDArray, graph_place_device
 from weft._engine.labels import cpu
 from weft._graph.graphs import Graph, core_of
+from weft._registry.defaults import state
 from weft._registry.op import get_op, register_op
 from weft.errors import GraphError
 
@@ -55,6 +56,7 @@ def _copy_back(node: Any, grads: Any) -> Any:
 
 
 _copy_to.set_attribute("view", _show)
+state(_copy_to, infer_shape="like_first")
 _copy_to.set_attribute("shares_memory", value=True)  # on the device where it lies already
 _copy_to.set_attribute("gradient", _copy_back)
 

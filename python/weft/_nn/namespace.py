@@ -12,31 +12,10 @@ from weft._nn.softmax import cross_entropy, log_softmax, softmax
 from weft._registry.symbol_hook import deferring as _deferring
 
 __all__ = [
-    "avg_pool",
-    "batch_norm",
-    "batch_norm_train",
-    "conv",
-    "conv_transpose",
-    "cross_entropy",
-    "dense",
-    "dropout",
-    "elu",
-    "embedding",
-    "gelu",
-    "gru_cell",
-    "layer_norm",
-    "leaky_relu",
-    "log_softmax",
-    "lrn",
-    "lstm_cell",
-    "max_pool",
-    "relu",
-    "rnn",
-    "rnn_cell",
-    "sigmoid",
-    "softmax",
-    "softplus",
-]
+    "avg_pool", "batch_norm", "batch_norm_train", "conv", "conv_transpose", "cross_entropy", "dense", "dropout",
+    "elu", "embedding", "gelu", "gru_cell", "layer_norm", "leaky_relu", "log_softmax", "lrn", "lstm_cell",
+    "max_pool", "relu", "rnn", "rnn_cell", "sigmoid", "softmax", "softplus",
+]  # fmt: skip
 
 rnn = _deferring("nn.rnn", rnn)
 

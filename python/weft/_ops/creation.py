@@ -36,18 +36,9 @@ if TYPE_CHECKING:
     from weft._registry.shapes import AnyShape
 
 __all__ = [
-    "array",
-    "asarray",
-    "empty",
-    "empty_like",
-    "from_dlpack",
-    "full",
-    "full_like",
-    "ones",
-    "ones_like",
-    "zeros",
+    "array", "asarray", "empty", "empty_like", "from_dlpack", "full", "full_like", "ones", "ones_like", "zeros",
     "zeros_like",
-]
+]  # fmt: skip
 
 
 def asarray(

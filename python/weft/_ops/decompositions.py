@@ -10,13 +10,16 @@ from weft._call.inline import answers
 from weft._core import beside
 from weft._ops.reductions import ROOTED, loop_of, reduce_by_loop, root_of
 from weft._registry.avals import Aval, broadcast_shapes
-from weft._registry.op import register_op
+from weft._registry.defaults import state
+from weft._registry.op import group, register_op
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     from weft._call.calls import DType, Elements
     from weft._core import NDArray
     from weft._registry.shapes import Shape
+
+state(group("linalg"), superlinear=True, blas=True)
 
 Norm = float | Literal["fro", "nuc"] | None
 _MATRIX_NORMS = frozenset([None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])

@@ -23,11 +23,14 @@ import numpy as np
 from weft._call.dispatch import call
 from weft._core import NDArray, push_compute
 from weft._registry.avals import Aval
-from weft._registry.op import Op, register_op
+from weft._registry.defaults import state
+from weft._registry.op import Op, group, register_op
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+state(group("random"), pure=False)
 
 Size: TypeAlias = int | Sequence[int] | None
 Parameter: TypeAlias = "NDArray | npt.ArrayLike"

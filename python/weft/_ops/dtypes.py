@@ -18,6 +18,7 @@ from weft._call.filling import filling_loop
 from weft._call.operands import ArrayLike, as_array
 from weft._core import NDArray, fresh_cast, tape_hear_view
 from weft._registry.avals import Aval, as_dtype
+from weft._registry.defaults import state
 from weft._registry.op import get_op, register_op
 from weft._registry.symbol_hook import compose, is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError
@@ -30,34 +31,10 @@ if TYPE_CHECKING:
     from weft._engine.labels import Device
 
 __all__ = [
-    "astype",
-    "bool",
-    "bool_",
-    "can_cast",
-    "complex64",
-    "complex128",
-    "e",
-    "finfo",
-    "float16",
-    "float32",
-    "float64",
-    "iinfo",
-    "inf",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "isdtype",
-    "nan",
-    "newaxis",
-    "pi",
-    "promote_types",
-    "result_type",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
+    "astype", "bool", "bool_", "can_cast", "complex64", "complex128", "e", "finfo", "float16", "float32", "float64",
+    "iinfo", "inf", "int8", "int16", "int32", "int64", "isdtype", "nan", "newaxis", "pi", "promote_types",
+    "result_type", "uint8", "uint16", "uint32", "uint64",
+]  # fmt: skip
 
 DType: TypeAlias = np.dtype[Any]
 
@@ -181,6 +158,9 @@ def _astype_rule(x: Aval, *, dtype: DType) -> Aval:
 def _astype(out: np.ndarray[Any, Any], x: np.ndarray[Any, Any], *, dtype: DType) -> None:
     del dtype  # that of `out`
     np.copyto(out, x if x.dtype.kind != "c" or out.dtype.kind in "cb" else x.real, casting="unsafe")
+
+
+state(_astype, infer_shape="like_first", elementwise=True, identity="like")
 
 
 def can_cast(from_: npt.DTypeLike | NDArray, to: npt.DTypeLike, /, casting: Any = "safe") -> builtins.bool:

@@ -165,7 +165,7 @@ ceil = unary(
     gradient=CONSTANT, cuda={"biu": "a", "f": "ceil(a)"})
 conj = conjugate = unary(
     "conj conjugate", np.conjugate, "the complex conjugate of each element", "[1 + 2j]", "[1.-2.j]",
-    gradient=(_of_conj, reading()), cuda={"iuf": "a", "c": "made(a.re, -a.im)"})
+    gradient=(_of_conj, reading()), identity="real", cuda={"iuf": "a", "c": "made(a.re, -a.im)"})
 cos = unary(
     "cos", np.cos, "the cosine of each element, taken in radians", "[0.0]", "[1.]",
     gradient=of_operand(lambda x: -sin(x)), cuda={"f": "cos(a)", "c": "complex_cosh(turned(a))"})

@@ -13,7 +13,8 @@ from weft._call.operands import as_array
 from weft._engine.default import get_engine
 from weft._ops.manipulation import roll
 from weft._registry.avals import Aval, as_dtype
-from weft._registry.op import register_op
+from weft._registry.defaults import state
+from weft._registry.op import group, register_op
 from weft._registry.shapes import Axis, as_index, axis_index, axis_tuple, is_index
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from weft._engine.labels import Device
     from weft._registry.op import Op
     from weft._registry.shapes import Shape
+
+state(group("fft"), superlinear=True)
 
 Norm: TypeAlias = Literal["backward", "ortho", "forward"]
 

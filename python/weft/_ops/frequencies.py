@@ -16,6 +16,7 @@ from weft._call.operands import as_array
 from weft._core import NDArray
 from weft._ops.moments import mean, mean_dtype
 from weft._registry.avals import Aval, result_dtype
+from weft._registry.defaults import state
 from weft._registry.op import register_op
 from weft._registry.shapes import Axis, Shape, axis_tuple, reduced_shape
 from weft.errors import ArgumentValueError
@@ -100,6 +101,9 @@ def _cov(out: Elements, x: Elements, *others: Elements, rowvar: bool, ddof: floa
         if found.dtype.kind == "c":
             found.imag = np.clip(found.imag, -1, 1)
     np.copyto(out, found.reshape(out.shape))
+
+
+state(_cov, superlinear=True)
 
 
 def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int = 0) -> NDArray:

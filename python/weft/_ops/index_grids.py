@@ -29,15 +29,9 @@ if TYPE_CHECKING:
     from weft._registry.shapes import AnyShape, Shape
 
 __all__ = [
-    "apply_along_axis",
-    "diag_indices",
-    "indices",
-    "ix_",
-    "meshgrid",
-    "tril_indices",
-    "triu_indices",
+    "apply_along_axis", "diag_indices", "indices", "ix_", "meshgrid", "tril_indices", "triu_indices",
     "unravel_index",
-]
+]  # fmt: skip
 
 _INDEX = np.dtype(np.int64)
 

@@ -29,6 +29,7 @@ from weft._ops.manipulation import (
     unstack,
 )
 from weft._registry.avals import Aval, as_dtype, result_dtype
+from weft._registry.defaults import state
 from weft._registry.op import register_op
 from weft._registry.shapes import AnyShape, Shape, as_index, as_shape, axis_index, is_index, joined_shape
 from weft.errors import ArgumentTypeError, ArgumentValueError
@@ -41,23 +42,9 @@ if TYPE_CHECKING:
     from weft._call.operands import ArrayLike
 
 __all__ = [
-    "append",
-    "array_split",
-    "column_stack",
-    "concat",
-    "concatenate",
-    "dsplit",
-    "dstack",
-    "hsplit",
-    "hstack",
-    "pad",
-    "repeat",
-    "split",
-    "stack",
-    "tile",
-    "vsplit",
-    "vstack",
-]
+    "append", "array_split", "column_stack", "concat", "concatenate", "dsplit", "dstack", "hsplit", "hstack", "pad",
+    "repeat", "split", "stack", "tile", "vsplit", "vstack",
+]  # fmt: skip
 
 
 def _copy_narrowed(x: Elements, *, axis: int, start: int, length: int) -> Elements:
@@ -138,6 +125,10 @@ def _infer_tile(x: Aval, *, repetitions: Shape) -> Aval:
     counts = (*(1,) * (ndim - len(repetitions)), *repetitions)
     lengths = (*(1,) * (ndim - len(x.shape)), *x.shape)
     return Aval(tuple(map(operator.mul, counts, lengths)), x.dtype)
+
+
+state(_concat, infer_shape="concat")
+state(_stack, infer_shape="stack")
 
 
 @register_op("tile", infer=_infer_tile)

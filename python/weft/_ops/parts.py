@@ -12,6 +12,7 @@ from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._call.views import view
 from weft._core import NDArray, tape_hear_view
+from weft._cuda.launch import PARTS, Launch
 from weft._ops.creation import zeros_like
 from weft._ops.elementwise import floor_divide, ldexp
 from weft._ops.unbroadcast import cast_like, conjugate, fit
@@ -61,14 +62,8 @@ def _of_frexp(node: Any, grads: Any) -> Any:
     return (fit(ldexp(grads[0], -node.outputs[1]), node.inputs[0]),)
 
 
-_PART: dict[np.dtype[Any], np.dtype[Any]] = {
-    np.dtype(np.complex64): np.dtype(np.float32),
-    np.dtype(np.complex128): np.dtype(np.float64),
-}
-
-
 def _angle_rule(z: Aval, *, deg: bool) -> Aval:  # noqa: ARG001 - the op's attribute
-    dtype = _PART.get(z.dtype, z.dtype)
+    dtype = PARTS.get(z.dtype, z.dtype)
     return Aval(z.shape, dtype if dtype.kind == "f" else np.dtype(np.float64))
 
 
@@ -84,7 +79,16 @@ def _answer_angle(z: np.ndarray[Any, Any], *, deg: bool) -> object:
 
 
 answers(_angle, _answer_angle)
-_angle.set_attribute("kernels", "angle")
+
+
+def _angle_on_cuda(out: NDArray, z: NDArray, *, deg: bool) -> Launch:
+    body = "atan2(a.im, a.re)" if z.dtype.kind == "c" else "atan2((R)0, a)"
+    if deg:
+        body += " * (R)(180 / 3.14159265358979323846264338327950288)"
+    return Launch("angle_degrees" if deg else "angle", body, (z,), (z.dtype if z.dtype.kind == "c" else out.dtype,))
+
+
+_angle.set_attribute("kernels", _angle_on_cuda)
 
 
 @gradient_of("angle", inputs=[0])
@@ -98,7 +102,7 @@ def _of_angle(node: Any, grads: Any) -> Any:
 
 
 def _part_rule(x: Aval) -> Aval:
-    return Aval(x.shape, _PART.get(x.dtype, x.dtype))
+    return Aval(x.shape, PARTS.get(x.dtype, x.dtype))
 
 
 @register_op("real", infer=_part_rule)
@@ -133,9 +137,9 @@ def real(x: ArrayLike, /) -> NDArray:
     array = as_array(x)
     if is_symbol(array):
         return one(_real, array)
-    if array.dtype not in _PART:
+    if array.dtype not in PARTS:
         return array
-    result = view(array, array.shape, array.strides, 0, _PART[array.dtype])
+    result = view(array, array.shape, array.strides, 0, PARTS[array.dtype])
     if array._heard:
         tape_hear_view(_real, array, result, {})
     return result
@@ -163,9 +167,9 @@ def imag(x: ArrayLike, /) -> NDArray:
     array = as_array(x)
     if is_symbol(array):
         return one(_imag, array)
-    if array.dtype not in _PART:
+    if array.dtype not in PARTS:
         return zeros_like(array)
-    result = view(array, array.shape, array.strides, array.itemsize // 2 if array.size else 0, _PART[array.dtype])
+    result = view(array, array.shape, array.strides, array.itemsize // 2 if array.size else 0, PARTS[array.dtype])
     if array._heard:
         tape_hear_view(_imag, array, result, {})
     return result

@@ -19,17 +19,9 @@ if TYPE_CHECKING:
     from weft._core import NDArray
 
 __all__ = [
-    "array_equiv",
-    "iscomplex",
-    "iscomplexobj",
-    "isneginf",
-    "isposinf",
-    "isreal",
-    "isrealobj",
-    "ndim",
-    "shape",
+    "array_equiv", "iscomplex", "iscomplexobj", "isneginf", "isposinf", "isreal", "isrealobj", "ndim", "shape",
     "size",
-]
+]  # fmt: skip
 
 
 def shape(x: ArrayLike, /) -> tuple[int, ...]:

@@ -17,6 +17,7 @@ from weft._call.operands import as_array
 from weft._call.views import view
 from weft._core import Loop, NDArray, beside, fresh_reduction, recorded_calls
 from weft._registry.avals import Aval, as_dtype, broadcast_shapes
+from weft._registry.defaults import state
 from weft._registry.op import register_op
 from weft._registry.shapes import Axis, Shape, axis_tuple, reduced_axes, reduced_shape
 from weft.errors import ArgumentTypeError, ArgumentValueError
@@ -31,16 +32,8 @@ if TYPE_CHECKING:
     from weft._registry.op import Op
 
 __all__ = [
-    "all",
-    "amax",
-    "amin",
-    "any",
-    "max",
-    "min",
-    "prod",
-    "ptp",
-    "sum",
-]
+    "all", "amax", "amin", "any", "max", "min", "prod", "ptp", "sum",
+]  # fmt: skip
 
 
 def total_dtype(x: DType, given: DType | None) -> DType:
@@ -150,6 +143,10 @@ def reduce_by_loop(
     return True
 
 
+#: Attributes of reductions, whose functions hand on any keywords.
+REDUCING = ("axis", "dtype", "initial", "keepdims")
+
+
 def _ufunc_reduction(
     name: str,
     ufunc: np.ufunc,
@@ -186,6 +183,7 @@ def _ufunc_reduction(
             and reduce_by_loop(ufunc, outputs[0], operands[0], **attributes)
         )
 
+    state(op, infer_shape="reduce", attribute_names=REDUCING)
     op.set_attribute("push", push)
     if ufunc not in (np.logical_and, np.logical_or):
         op.set_attribute("kernels", name)
@@ -203,6 +201,7 @@ _MIN = _ufunc_reduction("min", np.minimum, same_dtype, identity=False, aliases=(
 _ALL = _ufunc_reduction("all", np.logical_and, _truth)
 _ANY = _ufunc_reduction("any", np.logical_or, _truth)
 _PTP = register_op("ptp", infer=reduction(_spread, identity=False))(_ptp)
+state(_PTP, infer_shape="reduce", attribute_names=REDUCING)
 
 
 @cache

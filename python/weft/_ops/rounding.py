@@ -12,10 +12,12 @@ from weft._call.inline import answers
 from weft._call.operands import as_array
 from weft._call.scalars import number, number_of
 from weft._core import Loop, NDArray, fresh_elements
+from weft._cuda.launch import PARTS, Launch, copying
 from weft._ops.derivatives import CONSTANT
 from weft._ops.elementwise import greater, isfinite, less, logical_and, logical_not, logical_or
 from weft._ops.unbroadcast import cast_like, fit
 from weft._registry.avals import Aval, broadcast_same_dtype, broadcast_shapes, like_first
+from weft._registry.defaults import state
 from weft._registry.gradients import give, gradient_of, needs, no_gradient
 from weft._registry.op import get_op, register_op
 from weft._registry.shapes import as_index
@@ -57,7 +59,16 @@ def _push_clip(outputs: tuple[NDArray, ...], operands: tuple[Operand, ...]) -> b
 
 
 _clip.set_attribute("push", _push_clip)
-_clip.set_attribute("kernels", "clip")
+
+
+def _clip_on_cuda(out: NDArray, x: Any, low: Any, high: Any) -> Launch:
+    body = "lesser(larger(a, b), c)"
+    if out.dtype.kind == "c":
+        body = "(a = nan_(a) || at_least(a, b) ? a : b), nan_(a) || at_least(c, a) ? a : c"
+    return Launch("clip", body, (x, low, high), (out.dtype,) * 3)
+
+
+_clip.set_attribute("kernels", _clip_on_cuda)
 
 
 @gradient_of("clip", inputs=[0, 1, 2])
@@ -127,11 +138,58 @@ def _push_round(outputs: tuple[NDArray, ...], operands: tuple[Operand, ...], *, 
 
 
 _round.set_attribute("push", _push_round)
+for _op in (_round, _nan_to_num):
+    state(_op, infer_shape="like_first", elementwise=True)
 answers(_round, _answer_round)
 answers(_isclose, np.isclose)
-_round.set_attribute("kernels", "round")
-_isclose.set_attribute("kernels", "isclose")
-_nan_to_num.set_attribute("kernels", "nan_to_num")
+
+
+def _round_on_cuda(out: NDArray, x: NDArray, *, decimals: int) -> Launch | None:
+    dtype = out.dtype
+    if dtype.kind in "biu":
+        return copying(x, dtype) if decimals >= 0 and dtype.kind != "b" else None
+    real = PARTS.get(dtype, dtype)
+    scaled = "{0} * b" if decimals > 0 else "{0} / b"
+    if dtype == np.dtype(np.float16):
+        scaled = f"(float)(Half)({scaled})"  # as NumPy rounds each step to half precision
+    part = "rint({0})" if decimals == 0 else f"rint({scaled}) {'/' if decimals > 0 else '*'} b"
+    body = part.format("a") if dtype.kind == "f" else f"made({part.format('a.re')}, {part.format('a.im')})"
+    name = ("round", "round_after", "round_before")[(decimals > 0) - (decimals < 0)]
+    return Launch(name, body, (x, 10.0 ** abs(decimals)), (dtype, real))
+
+
+_round.set_attribute("kernels", _round_on_cuda)
+
+
+def _isclose_on_cuda(_: NDArray, x1: Any, x2: Any, *, rtol: float, atol: float, equal_nan: bool) -> Launch | None:
+    arrays = [x for x in (x1, x2) if isinstance(x, NDArray)]
+    dtype = np.result_type(*(x.dtype for x in arrays), *(x for x in (x1, x2) if not isinstance(x, NDArray)))
+    if dtype.kind == "c":
+        return None
+    computed = dtype if dtype.kind == "f" else np.dtype(np.float64)
+    body = "(b - b == b - b && fabs(a - b) <= d + c * fabs(b)) || a == b"
+    if equal_nan:
+        body += " || (a != a && b != b)"
+    name = "isclose_nan" if equal_nan else "isclose"
+    return Launch(name, body, (x1, x2, rtol, atol), (computed,) * 4, result=np.dtype(np.bool_))
+
+
+_isclose.set_attribute("kernels", _isclose_on_cuda)
+
+
+def _nan_to_num_on_cuda(out: NDArray, x: NDArray, *, nan: float, posinf: float | None, neginf: float | None) -> Launch:
+    dtype = out.dtype
+    if dtype.kind not in "fc":
+        return copying(x, dtype)
+    real = PARTS.get(dtype, dtype)
+    limits = np.finfo(real)
+    top, bottom = float(limits.max) if posinf is None else posinf, float(limits.min) if neginf is None else neginf
+    part = "({0} != {0} ? b : {0} - {0} == {0} - {0} ? {0} : {0} > 0 ? c : d)"
+    body = part.format("a") if dtype.kind == "f" else f"made({part.format('a.re')}, {part.format('a.im')})"
+    return Launch("nan_to_num", body, (x, nan, top, bottom), (dtype, real, real, real))
+
+
+_nan_to_num.set_attribute("kernels", _nan_to_num_on_cuda)
 give(_round, *CONSTANT)
 no_gradient("isclose")
 

@@ -10,6 +10,7 @@ from weft._call.dispatch import call
 from weft._call.operands import as_array
 from weft._call.plans import remember
 from weft._core import NDArray, beside, fresh_elements, fresh_unary, tape_hear_unary
+from weft._registry.defaults import state
 from weft._registry.gradients import give, no_gradient
 from weft._registry.op import Op, register_op
 
@@ -139,9 +140,12 @@ def unary(
     dunder: str = "",
     gradient: Gradient | None,
     cuda: Cuda | None = None,
+    identity: str | None = None,
 ) -> Unary:
     """Register a function of one operand under its names, and return it."""
     op = _registered(names, ufunc, [(0, 0)], dunder, gradient, cuda)
+    if identity is not None:
+        state(op, identity=identity)
     name, plans, loops = op.name, op.plans, op.loops
 
     def function(

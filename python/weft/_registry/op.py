@@ -374,7 +374,7 @@ def register_op(
     Parameters
     ----------
     name : str
-        The op's name.
+        The op's name. With a point, as ``"linalg.det"``, it is a member of the group before that.
     infer : callable
         ``infer(*avals, **attributes)`` returns the `Aval` of the result, or a tuple of `nout` of them, or raises.
         With `ufunc`, the default is that function's own rule.
@@ -423,7 +423,8 @@ def register_op(
             name, rule, compute, ufunc=ufunc, nout=nout, inplace=inplace, mutates=mutates, aliases=aliases, level=level
         )
         op._entry.register(list(op.aliases), level, op)
-        return op
+        family, dot, _ = name.partition(".")
+        return op.include(family) if dot else op
 
     return register
 

@@ -13,6 +13,7 @@ from weft._ops.manipulation import broadcast_to
 from weft._ops.products import _infer_matmul, _push_matmul
 from weft._ops.unbroadcast import apply, conjugate, fit, is_known, shape_of, zeros_of
 from weft._registry.avals import Aval, broadcast_shapes
+from weft._registry.defaults import state
 from weft._registry.gradients import gradient_of, needs, reading
 from weft._registry.op import get_op, register_op
 from weft.errors import ArgumentValueError
@@ -104,6 +105,9 @@ def _matmul_left(out: Elements, g: Elements, x2: Elements, like: Elements) -> No
     _fitted(out, found)
 
 
+state(_matmul_left, superlinear=True)
+
+
 @register_op("matmul_right", infer=_infer_factor)
 def _matmul_right(out: Elements, x1: Elements, g: Elements, like: Elements) -> None:
     if x1.ndim == 1:
@@ -113,6 +117,9 @@ def _matmul_right(out: Elements, x1: Elements, g: Elements, like: Elements) -> N
     else:
         found = np.swapaxes(x1, -1, -2).conj() @ g
     _fitted(out, found)
+
+
+state(_matmul_right, superlinear=True)
 
 
 def _fitted(out: Elements, x: Elements) -> None:
