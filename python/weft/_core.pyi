@@ -60,8 +60,8 @@ __all__ = [
     "_mutate",
     "_overwrite",
     "_read",
-    "_watch_forks",
     "_target",
+    "_watch_forks",
     "all_ops",
     "answer_here",
     "bare",
@@ -139,6 +139,7 @@ __all__ = [
     "kernel_neighbours",
     "kernel_sequence",
     "kernel_sort",
+    "kind_empty",
     "known_keys",
     "layout_axes",
     "memory_stats",
@@ -895,7 +896,9 @@ def push_compute(
     *,
     name: str | None = None,
     variable: Variable | None = None,
+    anywhere: bool = False,
 ) -> None: ...
+def kind_empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine, name: str, number: int) -> NDArray: ...
 def change_here(
     func: Callable[..., object], x: NDArray, inputs: tuple[NDArray, ...], name: str, limit: int
 ) -> bool: ...

@@ -90,6 +90,8 @@ mod _core {
     #[pymodule_export]
     use super::program::{Compiled, Part, Recording, note_call, open_recording, recorded_calls, unrecorded};
     #[pymodule_export]
+    use super::pushes::kinds::kind_empty;
+    #[pymodule_export]
     use super::pushes::mpi::{MpiCommunicator, MpiLibrary};
     #[pymodule_export]
     use super::pushes::on_device::cache_cuda_loop;

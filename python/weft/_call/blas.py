@@ -17,11 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
     from weft._core import Engine
-
-__all__ = ["find", "limited", "of_engine"]
-
-#: Ops beside those of `weft.linalg` whose NumPy function calls BLAS.
-_PRODUCTS = frozenset(["einsum", "matmul", "tensordot", "vecdot"])
+    from weft._registry.op import Op
 
 
 @cache
@@ -117,10 +113,10 @@ def limited(threads: int | None) -> Generator[None]:
         _shared.leave(call)
 
 
-def of_engine(engine: Engine, op: str, run: Callable[..., None]) -> Callable[..., None]:
+def of_engine(engine: Engine, op: Op, run: Callable[..., None]) -> Callable[..., None]:
     """Return what runs a hosted op on the host: with the engine's number of threads, if it has one and the op calls BLAS."""
     threads = engine.blas_threads
-    if threads is None or not (op.startswith("linalg.") or op in _PRODUCTS):
+    if threads is None or not op.attribute("blas", False):
         return run
     return partial(_run, threads, run)
 

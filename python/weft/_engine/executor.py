@@ -138,7 +138,7 @@ class Executor(concurrent.futures.Executor):
             raise RuntimeError(_SHUT_DOWN)
         return future
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - inherited
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Take no more calls, and wait for those pushed.
 
         Parameters

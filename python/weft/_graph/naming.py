@@ -11,8 +11,6 @@ from weft.errors import ArgumentTypeError
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["HIDDEN", "AttrScope", "NameManager", "Prefix", "chosen", "current_texts", "next_name"]
-
 #: Notes that may be written without their underscores.
 HIDDEN = frozenset(["ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage"])
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from weft._core import Compiled
 
-__all__ = ["Recorded", "can_record", "record"]
-
 
 @dataclass(frozen=True, slots=True)
 class Recorded:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from weft._core import Engine
 
-__all__ = ["compute_by_numpy", "leaves"]
-
 Views: TypeAlias = "list[npt.NDArray[Any]]"
 
 _SEQUENCES: frozenset[Any] = frozenset([list, tuple])

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from weft._core import Recording, TapeNode
 
-__all__ = ["Graded", "Inseparable", "Pull"]
-
 
 class Inseparable(Exception):  # noqa: N818 - nobody sees it: the call runs as Python
     """The function's gradient is no program of its own."""

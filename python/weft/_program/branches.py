@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from weft._core import TapeNode
 
-__all__ = ["chosen"]
-
 
 @dataclass(slots=True)
 class _Recorded:

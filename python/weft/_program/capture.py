@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from weft._core import Engine
 
-__all__ = ["capture"]
-
 
 def capture(
     name: str = "block",
@@ -74,17 +72,17 @@ def capture(
 class _Block(Recording):
     """The block of a capture. The core ends what is recorded in it, and calls this class before and after."""
 
-    def __new__(cls, engine: Engine, name: str, memory: str, sequential: bool) -> Self:  # noqa: ARG004, FBT001 - as `__init__`
+    def __new__(cls, engine: Engine, name: str, memory: str, sequential: bool) -> Self:  # noqa: ARG004 - as `__init__`
         return super().__new__(cls, engine, name, keeps=True)
 
-    def __init__(self, engine: Engine, name: str, memory: str, sequential: bool) -> None:  # noqa: ARG002, FBT001 - as `__new__`
+    def __init__(self, engine: Engine, name: str, memory: str, sequential: bool) -> None:  # noqa: ARG002 - as `__new__`
         self._program = Program(name, None)
         self._memory, self._sequential = memory, sequential
 
     def _entered(self) -> Program:
         return self._program
 
-    def _left(self, well: bool) -> None:  # noqa: FBT001 - from the core
+    def _left(self, well: bool) -> None:
         self._program._abandoned = True  # unless it can be planned
         if well:
             self._program._planned = self.finish((), sequential=self._sequential, memory=self._memory)

@@ -14,8 +14,6 @@ from weft.errors import ArgumentTypeError, ArgumentValueError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["program"]
-
 _MEMORY = ("min", "balanced", "speed")
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from weft._core import TapeNode
 
-__all__ = ["looped", "unrolled"]
-
 _ROW, _SAME = -1, -2
 
 
@@ -102,7 +100,7 @@ def _row(row: int, x: Any) -> NDArray:
 
 
 def _pair(returned: Any) -> tuple[Any, Any]:
-    if class_of(returned) is not tuple or len(returned) != 2:  # noqa: PLR2004 - carry and row
+    if class_of(returned) is not tuple or len(returned) != 2:  # carry and row
         raise ArgumentTypeError(
             f"scan: the body returns a pair, the carry and a row, and it returned {type(returned).__name__}"
         )
@@ -272,7 +270,7 @@ def _fill(
     ys: Sequence[NDArray | None],
 ) -> None:
     """Say what the tape is to note of a loop that it has heard."""
-    assert loop.heard is not None  # noqa: S101 - for the type checker
+    assert loop.heard is not None
     rule: _Again = loop.rule
     outputs = list(saved)
     handed = rule.handed_on(last)

@@ -27,17 +27,6 @@ if TYPE_CHECKING:
     from weft._program.tape_node import Parted
     from weft._program.trees import Structure
 
-__all__ = [
-    "Options",
-    "Recorded",
-    "Tape",
-    "copied",
-    "engine_for",
-    "inlining",
-    "is_recording",
-    "record",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Options:

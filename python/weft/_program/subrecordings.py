@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from weft._core import TapeNode
 
-__all__ = ["Heard", "as_arrays", "fresh", "handle_of", "heard_in", "note_names", "once", "shown"]
-
 #: Inputs of a node of the tape whose values it may keep.
 KEPT = 32
 

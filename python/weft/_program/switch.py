@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from weft._core import Scope
 
-__all__ = ["eager"]
-
 
 def eager() -> Scope:
     """Switch all programs of the process off for a block, to debug: their functions run as if they were not decorated.

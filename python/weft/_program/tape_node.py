@@ -49,9 +49,6 @@ if TYPE_CHECKING:
             ...
 
 
-__all__ = ["Taped"]
-
-
 class _Back:
     """A program that computes gradients, for gradients of its results of certain layouts."""
 
@@ -81,7 +78,7 @@ class Taped:
     """
 
     def __init__(self, name: str, pull: Pull, parted: Parted, known: Sequence[NDArray], template: Any) -> None:
-        assert parted[0] is not None  # noqa: S101 - for the type checker: both parts were asked for
+        assert parted[0] is not None  # both parts were asked for
         self.name, self.pull, self.template = name, pull, template
         self.first: Compiled = parted[0]
         self.kept, self.digest = parted[3], parted[6]

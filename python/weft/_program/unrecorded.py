@@ -9,8 +9,6 @@ from weft._core import Scope, recording, unrecorded
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["outside"]
-
 T = TypeVar("T")
 
 

@@ -16,8 +16,6 @@ from weft.errors import GradientError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["BEYOND", "Beyond", "Head", "entry_of", "head_of", "like", "walk"]
-
 #: Where a walk begins: a node's result, and its gradient.
 Head = tuple[TapeNode, int, NDArray]
 

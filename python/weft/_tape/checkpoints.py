@@ -29,8 +29,6 @@ from weft.errors import GradientError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["checkpoint", "outside_entries"]
-
 
 def checkpoint(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that computes the same as `fn`, and keeps nothing for its gradient but its arguments.

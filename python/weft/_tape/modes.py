@@ -9,8 +9,6 @@ import numpy as np
 from weft._core import Scope, tape_mode
 from weft.errors import ArgumentTypeError
 
-__all__ = ["LISTENING", "TRAINING", "flag", "listening", "no_grad", "paused", "train"]
-
 #: None where nobody has said: then the tape listens.
 LISTENING: ContextVar[bool | None] = ContextVar("weft.autograd.listening", default=None)
 TRAINING: ContextVar[bool] = ContextVar("weft.autograd.training", default=False)

@@ -1,5 +1,6 @@
 //! Ops on arrays that a Python function computes.
 
+use super::kinds;
 use super::memory::{self, Lasting};
 use crate::answering::{self, Answering};
 use crate::arguments;
@@ -71,7 +72,7 @@ fn compute(
 fn call_on(py: Python<'_>, function: &Bound<'_, PyAny>, arrays: &[(Array, Access)]) -> PyResult<()> {
     let view = |(array, access): &(Array, Access)| {
         if array.buffer().is_elsewhere() {
-            return hosted::view(py, array);
+            return kinds::view(py, array, *access == Access::Read);
         }
         memory::view(py, array, *access == Access::Read, Lasting::Op)
     };
@@ -118,9 +119,10 @@ impl Repeatable for Compute {
 }
 
 /// Pushes an op that calls `func(*outputs, *mutated, *inputs)` on a worker with the GIL: with NumPy arrays, or with CuPy
-/// arrays if all are on devices. It mutates `variable`, too, if one is given.
+/// arrays if all are on devices. It mutates `variable`, too, if one is given. `anywhere` is for a copy between the host and a
+/// device whose memory callables reach.
 #[pyfunction]
-#[pyo3(signature = (func, outputs, inputs, mutated=None, *, name=None, variable=None))]
+#[pyo3(signature = (func, outputs, inputs, mutated=None, *, name=None, variable=None, anywhere=false))]
 pub(crate) fn push_compute(
     func: &Bound<'_, PyAny>,
     outputs: &Bound<'_, PyTuple>,
@@ -128,6 +130,7 @@ pub(crate) fn push_compute(
     mutated: Option<&Bound<'_, PyTuple>>,
     name: Option<&str>,
     variable: Option<&Bound<'_, Variable>>,
+    anywhere: bool,
 ) -> PyResult<()> {
     let py = func.py();
     arguments::check_callable("func", func)?;
@@ -161,9 +164,9 @@ pub(crate) fn push_compute(
         options.note = trace::note_of_call(py, &engine.inner, Kind::Compute, name, func, location);
     }
     // On the CPU it computes with NumPy, on a device with CuPy: not with both.
-    let elsewhere = arrays.iter().all(|(array, _)| array.buffer().is_elsewhere());
+    let anywhere = anywhere || arrays.iter().all(|(array, _)| array.buffer().is_elsewhere());
     let variables: Vec<_> = variable.iter().map(|variable| (&variable.get().inner, AccessKind::Mutate)).collect();
-    let request = Call { anywhere: elsewhere, variables: &variables, ..Call::on(&engine.inner, &arrays, options) };
+    let request = Call { anywhere, variables: &variables, ..Call::on(&engine.inner, &arrays, options) };
     // SAFETY: the function takes what it is shown: these arrays, or others like them.
     unsafe { submit(compute, &request) }.map_err(|error| raised(py, error))?;
     for (array, access) in &held {

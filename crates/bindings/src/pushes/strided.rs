@@ -1,8 +1,10 @@
 //! NumPy's inner loops, taken out of its ufuncs.
 
+use super::kinds;
 use crate::array::operator::scalar;
 use crate::array::{NDArray, dtypes, raised};
 use crate::cuda::elementwise::CudaLoop;
+use crate::cuda::memory::memory_of;
 use crate::errors;
 use crate::tape::moves::{now, taken};
 use crate::tape::record;
@@ -158,11 +160,10 @@ impl Loop {
         }
         let Some(first) = outputs.first() else { return Err(PyValueError::new_err("there is no output")) };
         if first.get().inner.buffer().is_elsewhere() {
-            return match self.cuda(py)? {
+            let is_cuda = memory_of(&first.get().inner).is_some();
+            return match if is_cuda { self.cuda(py)? } else { None } {
                 Some(kernels) => kernels.get().push_python(targets, inputs),
-                None => {
-                    py.import("weft._cuda.hosted")?.getattr("push")?.call1((&self.ufunc, targets, inputs)).map(drop)
-                }
+                None => kinds::push_loop(py, self.ufunc.as_ref(), targets, inputs),
             };
         }
         let bytes: usize = outputs.iter().map(|output| output.get().inner.bytes()).sum();

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from weft._program.function import ProgramFunction
 
-__all__ = ["Runs", "in_mode", "is_running"]
-
 #: The models whose methods run in this context: what they call of their own is plain Python.
 _running: ContextVar[tuple[int, ...]] = ContextVar("weft.model.running", default=())
 
