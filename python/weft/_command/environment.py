@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["VARIABLES", "unknown"]
-
 #: What each one does. docs/install.md lists the same.
 VARIABLES = {
     "WEFT_POLICY": "policy of the default engine: work_stealing, per_device or serial",

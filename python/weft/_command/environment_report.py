@@ -17,8 +17,6 @@ from weft._machine.software import blas, python, version_of
 from weft._nn.onednn import onednn
 from weft.errors import ArgumentValueError
 
-__all__ = ["Facts", "facts"]
-
 #: Values by name, by section.
 Facts: TypeAlias = dict[str, dict[str, Any]]
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from weft._core import cuda_compile, cuda_compiler_version
 from weft.errors import CudaUnavailableError, KernelCompileError
 
-__all__ = ["build", "headers", "libraries"]
-
 #: Packages that ship it, newest first, with where it is in them.
 _PACKAGES = (
     (("nvidia.cu13", "bin/x86_64"), ("nvidia.cuda_nvrtc", "bin"))

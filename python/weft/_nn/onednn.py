@@ -9,8 +9,6 @@ from pathlib import Path
 
 from weft._core import open_onednn
 
-__all__ = ["onednn"]
-
 _VARIABLE = "WEFT_ONEDNN_LIBRARY"
 #: Its name, and the folder of an environment in which wheels leave it.
 _NAME, _FOLDER = {

@@ -7,6 +7,7 @@ mod fresh;
 mod granting;
 mod here;
 mod kernel;
+pub(crate) mod kinds;
 pub(crate) mod memory;
 pub(crate) mod mpi;
 mod network;

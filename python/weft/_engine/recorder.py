@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from weft._trace.summary import Summary
     from weft._trace.views import Views
 
-__all__ = ["Trace"]
-
 _HEIGHT = 480  # of a timeline in a notebook, in pixels
 
 

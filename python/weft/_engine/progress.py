@@ -16,8 +16,6 @@ from weft.errors import ArgumentTypeError, ArgumentValueError
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["Progress", "progress"]
-
 _LONG = 5.0  # seconds, after which a run that nobody watched gets a line
 _BAR = 40  # letters
 _OUTCOMES = ("failed", "skipped", "cancelled")

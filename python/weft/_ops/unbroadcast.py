@@ -14,27 +14,16 @@ from weft._call.devices import device_of
 from weft._core import NDArray, Outline, tape_alike
 from weft._ops.creation import full
 from weft._ops.dtypes import astype
-from weft._ops.elementwise import conj, real
 from weft._ops.manipulation import broadcast_to, reshape
 from weft._ops.reductions import sum as total
+from weft._ops.searching import where
+from weft._registry.avals import Aval
 from weft._registry.gradients import gradient_of
-from weft._registry.op import Aval, Op, get_op, register_op
+from weft._registry.op import Op, get_op, register_op
 from weft.errors import GradientError
 
 if TYPE_CHECKING:
     from weft._call.calls import Elements
-
-__all__ = [
-    "apply",
-    "broadcast_like",
-    "cast_like",
-    "conjugate",
-    "fit",
-    "is_known",
-    "reshape_like",
-    "shape_of",
-    "zeros_of",
-]
 
 
 def is_known(x: Any) -> bool:
@@ -62,10 +51,15 @@ def shape_of(x: Any) -> tuple[int, ...]:
 def conjugate(x: Any) -> Any:
     """Return the complex conjugate; real arrays as they are."""
     if isinstance(x, NDArray):
-        return conj(x) if x.dtype.kind == "c" else x
+        return get_op("conj")(x) if x.dtype.kind == "c" else x
     if isinstance(x, bool | int | float | complex):
         return x.conjugate()
     return apply("conj", x)
+
+
+def choose(condition: Any, x1: Any, x2: Any) -> Any:
+    """Return `where` of arrays or symbols."""
+    return where(condition, x1, x2) if isinstance(condition, NDArray) else apply("where", condition, x1, x2)
 
 
 def _sum_rule(x: Aval, like: Aval) -> Aval:
@@ -146,7 +140,7 @@ def cast_like(g: Any, like: Any) -> Any:
         return _like["cast_like"](g, like)
     if g.dtype == like.dtype:
         return g
-    part = real(g) if g.dtype.kind == "c" and like.dtype.kind != "c" else g
+    part: Any = get_op("real")(g) if g.dtype.kind == "c" and like.dtype.kind != "c" else g
     return part if part.dtype == like.dtype else astype(part, like.dtype)
 
 

@@ -1,4 +1,4 @@
-"""Array programs give what NumPy gives, and the same bits under every policy and worker count.
+"""An interpreter of array programs, for NumPy and for weft.
 
 A program is data: steps whose numbers are resolved against the arrays at hand by shape and dtype alone, never by value,
 so that one interpreter runs it on NumPy and on weft. What a step made is compared with NumPy bit for bit. The exception
@@ -9,23 +9,18 @@ reduction made it, and from there on, values being free to drift apart, only wit
 from __future__ import annotations
 
 import operator
-import os
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import strategies as st
 
 import weft
-from conftest import SOON, background
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-SETTINGS = [("serial", 1), *((policy, workers) for policy in ("work_stealing", "per_device") for workers in (1, 2, 4))]
 DTYPES = (
     "bool",
     "int8",
@@ -718,18 +713,6 @@ def some_indices(n: int, random: Random) -> np.ndarray[Any, Any]:
     return np.array([random.randrange(-n, n) for _ in range(random.randrange(1, 7))])
 
 
-@contextmanager
-def default_engine(policy: str, workers: int) -> Iterator[weft.Engine]:
-    """An engine that is the default one in the block."""
-    previous = weft.get_engine()
-    with weft.Engine(workers, policy) as engine:
-        weft.set_engine(engine)
-        try:
-            yield engine
-        finally:
-            weft.set_engine(previous)
-
-
 SEED = 5
 
 
@@ -767,70 +750,7 @@ def check(seen: list[Seen], numpy: list[Seen], serial: list[Seen]) -> None:
             assert bits(value) == bits(wanted.value), f"{key}: NumPy gave\n{wanted.value}\nand weft\n{value}"
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize(("policy", "workers"), SETTINGS)
-@settings(
-    max_examples=100,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-    print_blob=True,
-)
-@given(steps=programs)
-def test_small_programs(policy: str, workers: int, steps: list[Step]) -> None:
-    numpy = by_numpy(steps)
-    with default_engine("serial", 1):
-        serial = by_weft(steps)
-    with default_engine(policy, workers):
-        check(by_weft(steps), numpy, serial)
-
-
 def long_program(seed: int, length: int) -> list[Step]:
     """A program from a seed."""
     random = Random(seed)
     return [kind(random) for kind in random.choices(KINDS, WEIGHTS, k=length)]
-
-
-SEEDS = range(int(os.environ.get("WEFT_ORACLE_SEEDS", "3")))
-
-
-@pytest.mark.timeout(300)
-@pytest.mark.usefixtures("often")
-@pytest.mark.parametrize(("policy", "workers"), SETTINGS)
-@pytest.mark.parametrize("seed", SEEDS)
-def test_long_programs(policy: str, workers: int, seed: int) -> None:
-    steps = long_program(seed, 600)
-    numpy = by_numpy(steps)
-    with default_engine("serial", 1):
-        serial = by_weft(steps)
-    with default_engine(policy, workers):
-        for _ in range(2):
-            check(by_weft(steps), numpy, serial)
-
-
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize(("policy", "workers"), SETTINGS)
-@pytest.mark.parametrize("seed", SEEDS)
-def test_programs_of_large_arrays(policy: str, workers: int, seed: int) -> None:
-    """Arrays that are worth splitting over workers, or reusing in place."""
-    steps = long_program(1000 + seed, 150)
-    numpy = by_numpy(steps, LARGE)
-    with default_engine("serial", 1):
-        serial = by_weft(steps, LARGE)
-    with default_engine(policy, workers):
-        check(by_weft(steps, LARGE), numpy, serial)
-
-
-@pytest.mark.timeout(300)
-@pytest.mark.usefixtures("often")
-@pytest.mark.parametrize(("policy", "workers"), SETTINGS)
-def test_threads_with_arrays_of_their_own(policy: str, workers: int) -> None:
-    programs_of_threads = [long_program(2000 + i, 150) for i in range(4)]
-    numpy = [by_numpy(steps) for steps in programs_of_threads]
-    with default_engine("serial", 1):
-        serial = [by_weft(steps) for steps in programs_of_threads]
-    with default_engine(policy, workers):
-        threads = [background(lambda steps=steps: by_weft(steps)) for steps in programs_of_threads]
-        for thread, wanted, first in zip(threads, numpy, serial, strict=True):
-            check(thread.result(3 * SOON), wanted, first)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
+from weft._registry import hooks
 from weft.errors import GraphError
 
 if TYPE_CHECKING:
@@ -13,18 +14,6 @@ if TYPE_CHECKING:
     from weft._registry.op import Op
 
     F = TypeVar("F", bound="Callable[..., Any]")
-
-__all__ = [
-    "Composing",
-    "MixedOperandsError",
-    "Symbolic",
-    "UnknownFactError",
-    "UnknownRank",
-    "compose",
-    "deferred",
-    "deferring",
-    "is_symbol",
-]
 
 
 class Symbolic:
@@ -57,7 +46,7 @@ class UnknownRank:
     Examples
     --------
     >>> from weft._registry.shapes import axis_tuple
-    >>> from weft._call.symbol_hook import UnknownRank
+    >>> from weft._registry.symbol_hook import UnknownRank
     >>> axis_tuple((0, 1), UnknownRank("x"))
     (0, 1)
     """
@@ -87,7 +76,7 @@ def is_symbol(x: object) -> bool:
     Examples
     --------
     >>> import weft
-    >>> from weft._call.symbol_hook import is_symbol
+    >>> from weft._registry.symbol_hook import is_symbol
     >>> is_symbol(weft.symbol.Variable("x")), is_symbol(1)
     (True, False)
     """
@@ -100,7 +89,7 @@ def deferring(name: str, function: F) -> F:
     Examples
     --------
     >>> import weft
-    >>> from weft._call.symbol_hook import deferring
+    >>> from weft._registry.symbol_hook import deferring
     >>> swapaxes = deferring("swapaxes", weft.swapaxes)
     >>> swapaxes(weft.symbol.Variable("x"), 0, 1).infer_shape(x=(2, 3))[1]
     [(3, 2)]
@@ -124,9 +113,7 @@ def deferred(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], unknown: 
     GraphError
         If the number of results rests on them, too.
     """
-    from weft._graph.deferred import defer  # noqa: PLC0415 - which knows the functions of arrays
-
-    return defer(name, args, kwargs, unknown)
+    return hooks.defer(name, args, kwargs, unknown)
 
 
 def compose(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any], out: object = None) -> Any:
@@ -140,23 +127,10 @@ def compose(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any], out: ob
     Examples
     --------
     >>> import weft
-    >>> from weft._call.symbol_hook import compose
+    >>> from weft._registry.symbol_hook import compose
     >>> compose(weft.ops.get_op("add"), (weft.symbol.Variable("x"), 1), {}).list_arguments()
     ['x']
     """
-    from weft._graph.composing import compose_call, constant  # noqa: PLC0415 - which knows the functions of arrays
-
     if out is not None:
         raise GraphError(f"{op.name}() of symbols has no out=: what is written where is decided when it is bound")
-    if op.ufunc is None or not attributes:
-        return compose_call(op, arrays, attributes)
-    mask = attributes.get("where", True)
-    rest = {key: each for key, each in attributes.items() if key != "where" and each is not None}
-    found = compose_call(op, arrays, rest)
-    if isinstance(mask, bool):
-        return found
-    from weft._ops.searching import where  # noqa: PLC0415 - for those alone who choose
-
-    # What is not computed is undefined where there is no out=.
-    given = constant(mask)
-    return where(given, found, 0) if op.nout == 1 else tuple(where(given, each, 0) for each in found)
+    return hooks.compose(op, arrays, attributes)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from weft._registry.op import Op
 
-__all__ = ["infer_forward", "operands_of"]
-
 _STAND_INS = tuple(np.dtype(name) for name in ("float32", "int64", "bool", "complex64"))
 #: So many dtypes that are not known are guessed each by itself.
 _MIXED = 4
@@ -29,7 +27,7 @@ def operands_of(attributes: dict[str, Any], inputs: Sequence[Any]) -> tuple[tupl
     Examples
     --------
     >>> from weft._core import Input
-    >>> from weft._graph.forward import operands_of
+    >>> from weft._registry.forward import operands_of
     >>> operands_of({"operands": (Input(), 2)}, ["x"])
     (('x', 2), {})
     """
@@ -58,7 +56,7 @@ def infer_forward(op: Op, attributes: dict[str, Any], shapes: Any, dtypes: list[
     Examples
     --------
     >>> import weft
-    >>> from weft._graph.forward import infer_forward
+    >>> from weft._registry.forward import infer_forward
     >>> infer_forward(weft.ops.get_op("sin"), {}, [(2, 3)], [None])
     [((2, 3), None)]
     """
@@ -74,7 +72,7 @@ def infer_forward(op: Op, attributes: dict[str, Any], shapes: Any, dtypes: list[
             refused = refused or error
         else:
             return [(aval.shape, None) for aval in found]
-    assert refused is not None  # noqa: S101 - for the type checker
+    assert refused is not None
     raise refused
 
 

@@ -26,9 +26,11 @@ from weft._ops.manipulation import *
 from weft._ops.matrices import *
 from weft._ops.moments import *
 from weft._ops.order_statistics import *
+from weft._ops.parts import *
 from weft._ops.products import *
 from weft._ops.queries import *
 from weft._ops.reductions import *
+from weft._ops.rounding import *
 from weft._ops.searching import *
 from weft._ops.sets import *
 from weft._ops.sorting import *
