@@ -247,3 +247,39 @@ def test_ctrl_c_counts_what_never_runs_and_shows_no_traceback(stuck: subprocess.
     assert "dropped 7 ops at exit and left unfinished: op 'endless'" in seen
     rest = "".join(iter(lambda: errors.get() if not errors.empty() else "", ""))
     assert "Traceback" not in seen + rest
+
+
+@pytest.mark.parametrize("payload", ["lambda: time.sleep(0.001)", "Sleepy"])
+def test_engines_of_daemon_threads_end_with_the_process(script: RunScript, payload: str) -> None:
+    """Their ops come back for the interpreter's lock when there is no interpreter any more."""
+    source = f"""
+    import threading, time
+    import weft
+
+    class Sleepy:
+        def __call__(self):
+            pass
+
+        def __del__(self, sleep=time.sleep):
+            sleep(0.001)
+
+    payload, engines, begun = {payload}, [], threading.Event()
+
+    def run():
+        while True:
+            engine = weft.Engine(2)
+            engines.append(engine)
+            for _ in range(20):
+                engine.push(payload() if isinstance(payload, type) else payload)
+            begun.set()
+            time.sleep(0.001)
+
+    for _ in range(4):
+        threading.Thread(target=run, daemon=True).start()
+    begun.wait()
+    time.sleep(0.2)
+    """
+    for _ in range(3):
+        done = script(source)
+        assert done.returncode == 0, done.stderr
+        assert "FATAL" not in done.stderr

@@ -188,12 +188,22 @@ def test_a_pending_op_holds_at_most_256_bytes(script: RunScript, native_path: Pa
 def test_memory_stays_flat(script: RunScript, native_path: Path, kind: str) -> None:
     """Six rounds of 300,000 ops: what the first two rounds took is what the others live on.
 
-    The limit keeps a machine that is busy elsewhere from letting more ops wait in one round than in another.
+    The queue is filled to its limit before, so that no round is the first in which so many ops wait.
     """
     source = (
         MEMORY
         + """
     N = 100_000
+    entered, opened = threading.Event(), threading.Event()
+    def gate():
+        entered.set()
+        opened.wait()
+    engine.push(gate, (), (x,))
+    entered.wait()
+    while engine.pending < {limit}:
+        push((x,), (wide[engine.pending & 1023],))
+    opened.set()
+    engine.wait_for_all()
     sizes = []
     for _ in range(6):
         for i in range(N):
@@ -242,7 +252,7 @@ def test_variables_and_engines_come_and_go(script: RunScript) -> None:
 
     sizes = []
     for _ in range(5):
-        with weft.Engine(2) as engine:
+        with weft.Engine(2, max_pending_ops=4096) as engine:  # as many wait at most, however busy the machine is
             for _ in range(40_000):
                 x = engine.new_variable()
                 engine.push(int, (), (x,))

@@ -19,8 +19,8 @@ mod signature;
 
 use array::tape;
 use engine::{variable, wait};
-use face::process;
-use interpreter::{allocator, arguments, call, errors, exceptions, host, location, stall};
+use face::{process, scope};
+use interpreter::{allocator, arguments, call, errors, exceptions, forks, host, location, stall};
 use payloads::{answering, callable, completion, native, trace};
 use pyo3::prelude::*;
 
@@ -62,6 +62,8 @@ mod _core {
     #[pymodule_export]
     use super::engine::Engine;
     #[pymodule_export]
+    use super::forks::{_after_fork_child, _after_fork_parent, _before_fork, _watch_forks};
+    #[pymodule_export]
     use super::graph::calls::{GraphCall, graph_calls};
     #[pymodule_export]
     use super::graph::graphs::{GraphCore, PyIndexedGraph};
@@ -84,7 +86,7 @@ mod _core {
     #[pymodule_export]
     use super::graph::values::{Operand, format_value, layout_axes, parse_value};
     #[pymodule_export]
-    use super::process::{_after_fork_child, _after_fork_parent, _before_fork, _exit_drain};
+    use super::process::_exit_drain;
     #[pymodule_export]
     use super::program::{Compiled, Part, Recording, note_call, open_recording, recorded_calls, unrecorded};
     #[pymodule_export]
@@ -109,9 +111,11 @@ mod _core {
         kernel_sequence, kernel_sort,
     };
     #[pymodule_export]
-    use super::signature::{Signatures, is_eager, set_eager};
+    use super::scope::Scope;
     #[pymodule_export]
-    use super::tape::listen::{tape_mode, tape_pause, tape_surroundings};
+    use super::signature::{Signatures, is_eager};
+    #[pymodule_export]
+    use super::tape::listen::{tape_mode, tape_pause, tape_paused, tape_surroundings};
     #[pymodule_export]
     use super::tape::marks::tape_standings;
     #[pymodule_export]
