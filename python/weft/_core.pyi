@@ -61,6 +61,7 @@ __all__ = [
     "_overwrite",
     "_read",
     "_watch_forks",
+    "_target",
     "all_ops",
     "answer_here",
     "bare",
@@ -180,6 +181,7 @@ __all__ = [
     "tape_walk",
     "unrecorded",
     "values_here",
+    "vectors",
     "whole",
     "wrap",
 ]
@@ -194,6 +196,7 @@ _Target = TypeVar("_Target", bound=NDArray | _Host)
 
 _FIRST_CUDA_DEVICE: int
 _debug_build: bool
+_target: str
 
 @final
 class _MpiLibrary:
@@ -881,6 +884,7 @@ def kernel_sequence(
 ) -> Kernel | None: ...
 def kernel_sort(name: str, dtype: np.dtype[Any], count: int) -> Kernel | None: ...
 def open_onednn(paths: Sequence[str]) -> tuple[str | None, str]: ...
+def vectors() -> tuple[str, list[str]]: ...
 def empty(shape: Sequence[int], dtype: np.dtype[Any], engine: Engine) -> NDArray: ...
 def beside(x: NDArray, shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray: ...
 def wrap(array: np.ndarray[Any, Any], engine: Engine, *, own: bool = False) -> NDArray: ...

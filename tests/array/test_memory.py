@@ -239,14 +239,12 @@ def test_a_loop_of_temporaries_stays_within_its_bytes(script: RunScript, policy:
 
 
 MILLION = """
-    import gc, os, threading
+    import gc, psutil, threading
     import weft
-    from weft._core import push_compute
 
     def resident():
         gc.collect()
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return psutil.Process().memory_info().rss
 
     weft.set_engine(weft.Engine({workers}, {policy!r}, max_pending_ops=4096))
     a, x = weft.ones(16, dtype=weft.float32), weft.zeros(16, dtype=weft.float32)
@@ -295,14 +293,13 @@ def test_memory_stays_flat_over_a_million_ops(script: RunScript, policy: str, wo
 def test_memory_stays_flat_over_views_and_slices(script: RunScript) -> None:
     """A buffer that is split into ever other ranges forgets the old ones."""
     source = """
-    import gc, os, threading
+    import gc, psutil, threading
     import weft
     from weft._core import push_compute
 
     def resident():
         gc.collect()
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return psutil.Process().memory_info().rss
 
     weft.set_engine(weft.Engine(2, max_pending_ops=4096))
     entered, opened = threading.Event(), threading.Event()
@@ -336,11 +333,16 @@ def test_memory_stays_flat_over_views_and_slices(script: RunScript) -> None:
 def test_three_hundred_sorts_do_not_pile_up(script: RunScript) -> None:
     """Temporaries of 4 MB in a loop that waits for nothing: the limit that an engine has by itself bounds them."""
     source = """
-    import resource, time
+    import sys, time
+    import psutil
     import weft
 
     def peak():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        if sys.platform == "win32":
+            return psutil.Process().memory_info().peak_wset
+        import resource
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
     x = weft.random.default_rng(1).standard_normal(1 << 19)
     weft.wait_all(timeout=60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conftest import Gate, MakeEngine, RunScript
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 
 HEAD = """
     import os, sys, threading, warnings
@@ -56,6 +59,7 @@ def run(script: RunScript, setting: tuple[str, int], source: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@needs_fork
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_the_child_has_a_working_engine(script: RunScript, setting: tuple[str, int]) -> None:
     run(
@@ -88,6 +92,7 @@ def test_the_child_has_a_working_engine(script: RunScript, setting: tuple[str, i
     )
 
 
+@needs_fork
 @pytest.mark.parametrize("setting", [s for s in SETTINGS if s[0] != "serial"])
 def test_what_was_unfinished_raises_in_the_child_alone(script: RunScript, setting: tuple[str, int]) -> None:
     run(
@@ -122,6 +127,7 @@ def test_what_was_unfinished_raises_in_the_child_alone(script: RunScript, settin
     )
 
 
+@needs_fork
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_the_child_exits_by_itself(script: RunScript, setting: tuple[str, int]) -> None:
     """Through the interpreter's exit, which drains the child's own ops and no others."""
@@ -142,6 +148,7 @@ def test_the_child_exits_by_itself(script: RunScript, setting: tuple[str, int]) 
     )
 
 
+@needs_fork
 @pytest.mark.parametrize("setting", [s for s in SETTINGS if s[0] != "serial"])
 def test_forks_while_workers_and_pushers_are_busy(script: RunScript, setting: tuple[str, int]) -> None:
     run(
@@ -172,6 +179,7 @@ def test_forks_while_workers_and_pushers_are_busy(script: RunScript, setting: tu
     )
 
 
+@needs_fork
 def test_forks_inside_an_op(script: RunScript) -> None:
     run(
         script,
@@ -187,7 +195,7 @@ def test_forks_inside_an_op(script: RunScript) -> None:
     )
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", [pytest.param("fork", marks=needs_fork), "spawn"])
 def test_multiprocessing(script: RunScript, method: str) -> None:
     done = script(
         """
@@ -229,6 +237,7 @@ def test_a_subprocess_started_by_an_op(make_engine: MakeEngine, gates: Callable[
     assert codes == [4]
 
 
+@needs_fork
 def test_the_collector_waits_for_a_fork_to_end(script: RunScript) -> None:
     """It would drop what needs locks that the forking thread has: here at each allocation of others' hooks."""
     done = script(

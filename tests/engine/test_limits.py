@@ -133,15 +133,13 @@ def test_closing_frees_a_blocked_pusher(make_engine: MakeEngine, policy: str, ga
 
 
 MEMORY = """
-    import ctypes, gc, os, sys, threading
+    import ctypes, gc, threading
+    import psutil
     import weft
-
-    PAGE = os.sysconf("SC_PAGE_SIZE")
 
     def resident():
         gc.collect()
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * PAGE
+        return psutil.Process().memory_info().rss
 
     kind, library = {kind!r}, ctypes.CDLL({library!r})
     engine = weft.Engine(2, max_pending_ops={limit})
@@ -242,13 +240,13 @@ def test_a_blocked_push_has_changed_nothing_yet(make_engine: MakeEngine, policy:
 def test_variables_and_engines_come_and_go(script: RunScript) -> None:
     """Neither a hundred thousand variables nor a hundred engines leave anything behind."""
     source = """
-    import gc, os, threading
+    import gc, threading
+    import psutil
     import weft
 
     def resident():
         gc.collect()
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return psutil.Process().memory_info().rss
 
     sizes = []
     for _ in range(5):
@@ -264,7 +262,7 @@ def test_variables_and_engines_come_and_go(script: RunScript) -> None:
                 engine.wait_for_all()
         sizes.append(resident())
     assert threading.active_count() == 1
-    print(*sizes, len(os.listdir("/proc/self/task")))
+    print(*sizes, psutil.Process().num_threads())
     """
     done = script(source)
     assert done.returncode == 0, done.stderr

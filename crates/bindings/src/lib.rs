@@ -103,7 +103,7 @@ mod _core {
         empty, forget_loops, fresh_cast, fresh_copy, fresh_diagonal, fresh_elements, fresh_filled, fresh_join,
         fresh_product, fresh_range, fresh_reduction, fresh_roll, fresh_rows, fresh_search, fresh_spaced, fresh_unary,
         memory_stats, memory_trim, open_onednn, push_compute, push_join, push_roll, push_search, set_dispatch,
-        values_here, wrap,
+        values_here, vectors, wrap,
     };
     #[pymodule_export]
     use super::pushes::{
@@ -142,6 +142,7 @@ mod _core {
         super::exceptions::load(module.py());
         super::location::load(module.py());
         module.add("_FIRST_CUDA_DEVICE", weft_device::FIRST_DEVICE)?;
+        module.add("_target", env!("WEFT_TARGET"))?;
         module.add("_debug_build", cfg!(debug_assertions))
     }
 }

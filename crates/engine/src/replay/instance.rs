@@ -297,8 +297,9 @@ impl Instance {
     /// Takes the events, the last one first.
     #[inline]
     pub(super) fn take_events(&self) -> u32 {
-        // ORDERING: as in has_events(); a guess that spares the swap.
-        if self.events.0.load(Ordering::Acquire) == NONE {
+        // ORDERING: SeqCst: the look behind a pulled token, whose poster may have found it announced still; pairs with
+        // post(). A guess that spares the swap.
+        if self.events.0.load(Ordering::SeqCst) == NONE {
             return NONE;
         }
         // ORDERING: pairs with post().
