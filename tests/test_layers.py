@@ -359,6 +359,46 @@ def test_circles_are_found() -> None:
     assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [{"b", "c"}]
 
 
+#: Files beside CUDA's own rooms whose code names CUDA: the package's face, the label `gpu`, reports on the machine, SINGA's
+#: names, NCCL, errors. In `_ops` an op's CUDA C++ stands beside its other bodies.
+NAMES_CUDA = {
+    "__init__.py",
+    "_command/environment.py",
+    "_command/environment_report.py",
+    "_engine/labels.py",
+    "_machine/gpus.py",
+    "_singa/device.py",
+    "distributed/_nccl.py",
+    "errors.py",
+}
+
+
+def names_cuda(path: Path) -> bool:
+    """Whether a file's code names CUDA: what it defines, uses or writes into texts, but for docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docstrings = {
+        node.body[0].value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        texts = [getattr(node, field, None) for field in ("id", "attr", "name", "module", "arg")]
+        if isinstance(node, ast.Constant) and node not in docstrings:
+            texts.append(node.value)
+        if any(isinstance(text, str) and "cuda" in text.lower() for text in texts):
+            return True
+    return False
+
+
+def test_few_files_know_a_kind_of_device() -> None:
+    own = {"_cuda", "_ops", "bench", "cuda.py", "device.py"}  # the last lists SINGA's names
+    files = {path.relative_to(PACKAGE): path for path in PACKAGE.rglob("*.py")}
+    found = {name.as_posix() for name, path in files.items() if name.parts[0] not in own and names_cuda(path)}
+    assert found == NAMES_CUDA
+
+
 #: How a call of an array function walks: each stage knows those before it, and none after.
 STAGES = ("scalars", "operands", "plans", "outputs", "callables", "backends", "copies", "door", "dispatch")
 

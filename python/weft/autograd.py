@@ -187,8 +187,7 @@ class _Module(_ModuleType):
     @training.setter
     def training(self, value: bool) -> None:
         mode = _modes.flag(value, "autograd.training")
-        _modes.TRAINING.set(mode)
-        _modes.LISTENING.set(mode)
+        _modes.train(mode=mode)
 
 
 _sys.modules[__name__].__class__ = _Module

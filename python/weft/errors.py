@@ -16,8 +16,8 @@ __all__ = [
     "CommunicatorValueError", "CompletionError", "CudaError", "CudaOutOfMemoryError", "CudaUnavailableError",
     "DeadlockError", "EngineClosedError", "ForkedError", "GradientError", "GraphError", "KernelArgumentError",
     "KernelCompileError", "ModelError", "NativeOpError", "NestedPushError", "OpCancelledError", "PendingLimitError",
-    "PlanError", "RecordingWarning", "ShapeError", "StateFileError", "TraceError", "VariableDeletedError",
-    "WaitTimeoutError", "WeftError", "WrongEngineError",
+    "PlanError", "RecordingWarning", "ShapeError", "StateFileError", "TraceError", "UndeclaredAccessWarning",
+    "VariableDeletedError", "WaitTimeoutError", "WeftError", "WrongEngineError",
 ]  # fmt: skip
 
 
@@ -376,6 +376,23 @@ class CaptureError(WeftError, RuntimeError):
     ...     except weft.errors.CaptureError as error:
     ...         print(error)
     the block of the program 'step' has not ended: use the program after it
+    """
+
+
+class UndeclaredAccessWarning(WeftError, RuntimeWarning):  # noqa: N818 - a warning
+    """A task refers to an array that it does not declare, so nothing orders its accesses to it.
+
+    Examples
+    --------
+    >>> import warnings, numpy, weft
+    >>> totals = numpy.zeros(3)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     @weft.task
+    ...     def add() -> None:
+    ...         totals[:] += 1
+    >>> [warning.category.__name__ for warning in caught]
+    ['UndeclaredAccessWarning']
     """
 
 

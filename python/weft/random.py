@@ -1,8 +1,8 @@
 """Random numbers in the order of their pushes: NumPy's `Generator`, asynchronous.
 
 A generator's state is an array that each draw mutates. Draws of one generator therefore run one after the other, in
-push order, and give the same numbers at any worker count: those of
-``numpy.random.Generator(numpy.random.Philox(seed))``. For draws that run side by side, `Generator.spawn` children.
+push order, and give the same numbers at any worker count: `default_rng` those of ``numpy.random.default_rng(seed)``, `Generator`
+those of ``numpy.random.Generator(numpy.random.Philox(seed))``. For draws that run side by side, `Generator.spawn` children.
 
 Arguments are checked at the call. A mistake that only the values of NDArrays can show (a negative `scale`, say) comes
 out at the wait for the result; the generator stays as it was. A draw from an array whose own op failed fails the

@@ -16,7 +16,7 @@ from conftest import MOMENT, SOON, Gate, background, still_waits
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conftest import MakeEngine
+    from conftest import MakeEngine, RunScript
 
 
 def test_submit(engine: weft.Engine) -> None:
@@ -186,6 +186,32 @@ def test_a_number_of_workers_as_for_a_pool_of_threads(make: Callable[[], weft.Ex
     with make() as executor:
         assert executor.submit(pow, 2, 5).result(SOON) == 32
         assert executor._engine.workers == 2
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_a_wrong_number_is_refused_in_the_words_of_a_pool_of_threads(count: int) -> None:
+    with pytest.raises(ValueError, match="max_workers must be greater than 0"):
+        weft.Executor(max_workers=count)
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_nothing_is_submitted_when_the_process_has_run_what_was_pushed(script: RunScript, fresh: bool) -> None:
+    done = script(
+        f"""
+        import atexit
+
+        @atexit.register  # before weft's own, so it runs after that
+        def submit():
+            late = weft.Executor(1) if {fresh} else executor
+            late.submit(id, None)
+
+        import weft
+
+        executor = weft.Executor(max_workers=2)
+        executor.submit(id, 42).result()
+        """
+    )
+    assert "RuntimeError: cannot schedule new futures after interpreter shutdown" in done.stderr
 
 
 def test_one_number_of_workers() -> None:

@@ -141,6 +141,13 @@ def test_a_bad_time_limit_is_said_and_drains(script: RunScript, value: str) -> N
 
 
 @pytest.fixture
+def interruptible() -> None:
+    """For tests that press Ctrl-C."""
+    if sys.platform == "win32":
+        pytest.skip("Windows sends Ctrl-C to every process of a console: these tests would get it, too")
+
+
+@pytest.fixture
 def stuck(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     """A process whose exit waits for an op that never ends."""
     process = subprocess.Popen(
@@ -167,6 +174,7 @@ def lines_of(stream: Any) -> queue.Queue[str]:
     return lines
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_warns_after_some_seconds_and_ctrl_c_drops_the_rest(stuck: subprocess.Popen[str]) -> None:
     errors, seen = lines_of(stuck.stderr), ""
     while "endless" not in seen:  # the warning names what still runs
@@ -236,6 +244,7 @@ def test_a_failure_that_nobody_waited_for_names_its_op_and_line(script: RunScrip
     assert "script.py" in done.stderr or ".py:" in done.stderr
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_counts_what_never_runs_and_shows_no_traceback(stuck: subprocess.Popen[str]) -> None:
     errors, seen = lines_of(stuck.stderr), ""
     while "endless" not in seen:
@@ -247,3 +256,39 @@ def test_ctrl_c_counts_what_never_runs_and_shows_no_traceback(stuck: subprocess.
     assert "dropped 7 ops at exit and left unfinished: op 'endless'" in seen
     rest = "".join(iter(lambda: errors.get() if not errors.empty() else "", ""))
     assert "Traceback" not in seen + rest
+
+
+@pytest.mark.parametrize("payload", ["lambda: time.sleep(0.001)", "Sleepy"])
+def test_engines_of_daemon_threads_end_with_the_process(script: RunScript, payload: str) -> None:
+    """Their ops come back for the interpreter's lock when there is no interpreter any more."""
+    source = f"""
+    import threading, time
+    import weft
+
+    class Sleepy:
+        def __call__(self):
+            pass
+
+        def __del__(self, sleep=time.sleep):
+            sleep(0.001)
+
+    payload, engines, begun = {payload}, [], threading.Event()
+
+    def run():
+        while True:
+            engine = weft.Engine(2)
+            engines.append(engine)
+            for _ in range(20):
+                engine.push(payload() if isinstance(payload, type) else payload)
+            begun.set()
+            time.sleep(0.001)
+
+    for _ in range(4):
+        threading.Thread(target=run, daemon=True).start()
+    begun.wait()
+    time.sleep(0.2)
+    """
+    for _ in range(3):
+        done = script(source)
+        assert done.returncode == 0, done.stderr
+        assert "FATAL" not in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from conftest import Gate, MakeEngine, RunScript
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 
 HEAD = """
     import os, sys, threading, warnings
@@ -56,6 +59,7 @@ def run(script: RunScript, setting: tuple[str, int], source: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@needs_fork
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_the_child_has_a_working_engine(script: RunScript, setting: tuple[str, int]) -> None:
     run(
@@ -88,6 +92,7 @@ def test_the_child_has_a_working_engine(script: RunScript, setting: tuple[str, i
     )
 
 
+@needs_fork
 @pytest.mark.parametrize("setting", [s for s in SETTINGS if s[0] != "serial"])
 def test_what_was_unfinished_raises_in_the_child_alone(script: RunScript, setting: tuple[str, int]) -> None:
     run(
@@ -122,6 +127,7 @@ def test_what_was_unfinished_raises_in_the_child_alone(script: RunScript, settin
     )
 
 
+@needs_fork
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_the_child_exits_by_itself(script: RunScript, setting: tuple[str, int]) -> None:
     """Through the interpreter's exit, which drains the child's own ops and no others."""
@@ -142,6 +148,7 @@ def test_the_child_exits_by_itself(script: RunScript, setting: tuple[str, int]) 
     )
 
 
+@needs_fork
 @pytest.mark.parametrize("setting", [s for s in SETTINGS if s[0] != "serial"])
 def test_forks_while_workers_and_pushers_are_busy(script: RunScript, setting: tuple[str, int]) -> None:
     run(
@@ -172,6 +179,7 @@ def test_forks_while_workers_and_pushers_are_busy(script: RunScript, setting: tu
     )
 
 
+@needs_fork
 def test_forks_inside_an_op(script: RunScript) -> None:
     run(
         script,
@@ -187,7 +195,7 @@ def test_forks_inside_an_op(script: RunScript) -> None:
     )
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", [pytest.param("fork", marks=needs_fork), "spawn"])
 def test_multiprocessing(script: RunScript, method: str) -> None:
     done = script(
         """
@@ -229,6 +237,7 @@ def test_a_subprocess_started_by_an_op(make_engine: MakeEngine, gates: Callable[
     assert codes == [4]
 
 
+@needs_fork
 def test_the_collector_waits_for_a_fork_to_end(script: RunScript) -> None:
     """It would drop what needs locks that the forking thread has: here at each allocation of others' hooks."""
     done = script(
@@ -276,3 +285,85 @@ def test_the_collector_waits_for_a_fork_to_end(script: RunScript) -> None:
         """
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_fork_ends_though_other_hooks_let_go_of_the_lock_of_the_interpreter(script: RunScript) -> None:
+    done = script(
+        """
+        import os, threading, time, warnings
+
+        warnings.simplefilter("ignore", DeprecationWarning)
+
+        # Registered before weft's hooks, so it runs after them, right before the fork: as logging's do.
+        os.register_at_fork(before=lambda: time.sleep(0.01), after_in_parent=lambda: time.sleep(0.01))
+
+        import weft
+
+        ended = False
+
+        def push():
+            engine = weft.Engine(1)
+            variable, x = engine.new_variable(), weft.zeros(8)
+            while not ended:
+                x = (x + 1) * 2
+                engine.push(lambda: None, (), (variable,))
+                weft.Engine(1).close()
+            engine.close()
+
+        threads = [threading.Thread(target=push) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for _ in range(10):
+            child = os.fork()
+            if not child:
+                os._exit(0 if (weft.ones(3) + 1).numpy().sum() == 6 else 1)
+            assert os.waitpid(child, 0)[1] == 0
+        ended = True
+        for thread in threads:
+            thread.join()
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("kind", ["callable", "async", "array", "replayed"])
+@pytest.mark.parametrize(("end", "status"), [("None", 0), ("sys.exit(3)", 3), ("sys.exit()", 0), ("1 / 0", 1)])
+def test_a_child_that_is_forked_inside_an_op_ends_with_it(script: RunScript, kind: str, end: str, status: int) -> None:
+    """The worker in which the op began is not there in the child: the op has nothing to return to."""
+    done = script(
+        f"""
+        import os, sys, warnings
+        import weft
+
+        warnings.simplefilter("ignore", DeprecationWarning)
+        engine, kind, children = weft.Engine(2), {kind!r}, []
+        x, variable = weft.zeros(2, engine=engine), engine.new_variable()
+
+        def split(*views):
+            child = os.fork()
+            if child:
+                children.append(child)
+                return None
+            own = weft.Engine(1)
+            own.push(lambda: print("child", end=""))
+            own.wait_for_all()  # an op of the child's own ends nothing
+            {end}
+
+        if kind == "callable":
+            engine.push(split, (), (variable,))
+        elif kind == "async":
+            engine.push_async(lambda done: (split(), done()), (), (variable,))
+        elif kind == "array":
+            weft._core.push_compute(split, (x,), ())
+        else:
+            with weft.capture("split", engine=engine) as program:
+                engine.push(split, (), (variable,))
+            program.replay()
+        engine.wait_for_all(timeout=20)
+        assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == {status}
+        assert len(children) == 1
+        """
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "child"
+    assert ("ZeroDivisionError" in done.stderr) == (end == "1 / 0")

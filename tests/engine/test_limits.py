@@ -133,15 +133,13 @@ def test_closing_frees_a_blocked_pusher(make_engine: MakeEngine, policy: str, ga
 
 
 MEMORY = """
-    import ctypes, gc, os, sys, threading
+    import ctypes, gc, threading
+    import psutil
     import weft
-
-    PAGE = os.sysconf("SC_PAGE_SIZE")
 
     def resident():
         gc.collect()
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * PAGE
+        return psutil.Process().memory_info().rss
 
     kind, library = {kind!r}, ctypes.CDLL({library!r})
     engine = weft.Engine(2, max_pending_ops={limit})
@@ -188,12 +186,22 @@ def test_a_pending_op_holds_at_most_256_bytes(script: RunScript, native_path: Pa
 def test_memory_stays_flat(script: RunScript, native_path: Path, kind: str) -> None:
     """Six rounds of 300,000 ops: what the first two rounds took is what the others live on.
 
-    The limit keeps a machine that is busy elsewhere from letting more ops wait in one round than in another.
+    The queue is filled to its limit before, so that no round is the first in which so many ops wait.
     """
     source = (
         MEMORY
         + """
     N = 100_000
+    entered, opened = threading.Event(), threading.Event()
+    def gate():
+        entered.set()
+        opened.wait()
+    engine.push(gate, (), (x,))
+    entered.wait()
+    while engine.pending < {limit}:
+        push((x,), (wide[engine.pending & 1023],))
+    opened.set()
+    engine.wait_for_all()
     sizes = []
     for _ in range(6):
         for i in range(N):
@@ -232,17 +240,17 @@ def test_a_blocked_push_has_changed_nothing_yet(make_engine: MakeEngine, policy:
 def test_variables_and_engines_come_and_go(script: RunScript) -> None:
     """Neither a hundred thousand variables nor a hundred engines leave anything behind."""
     source = """
-    import gc, os, threading
+    import gc, threading
+    import psutil
     import weft
 
     def resident():
         gc.collect()
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return psutil.Process().memory_info().rss
 
     sizes = []
     for _ in range(5):
-        with weft.Engine(2) as engine:
+        with weft.Engine(2, max_pending_ops=4096) as engine:  # as many wait at most, however busy the machine is
             for _ in range(40_000):
                 x = engine.new_variable()
                 engine.push(int, (), (x,))
@@ -254,7 +262,7 @@ def test_variables_and_engines_come_and_go(script: RunScript) -> None:
                 engine.wait_for_all()
         sizes.append(resident())
     assert threading.active_count() == 1
-    print(*sizes, len(os.listdir("/proc/self/task")))
+    print(*sizes, psutil.Process().num_threads())
     """
     done = script(source)
     assert done.returncode == 0, done.stderr

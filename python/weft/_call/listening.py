@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weft._call import operands, outputs
-from weft._core import NDArray, tape_check_target, tape_entry, tape_hears, tape_note, tape_pause
+from weft._core import NDArray, Scope, tape_check_target, tape_entry, tape_hears, tape_note
 from weft._registry.op import get_op
 from weft.errors import ArgumentTypeError
 
@@ -55,11 +55,8 @@ def hear(
             seen = _kept(given, targets, reads)
     changed = [given[at] for at in op.mutates]
     check_changed(op.name, changed)
-    before = tape_pause(True)
-    try:
+    with Scope(paused=True):
         results = push(op, given, out, attributes)
-    finally:
-        tape_pause(before)
     if reads is not None:
         tape_note(op, attributes or None, seen, results, reads, bool(targets))
     elif targets:
@@ -159,9 +156,6 @@ def hear_write(
     """Push, by `push`, what overwrites `target` by the value that `op` has for `inputs`, and note it."""
     tape_check_target(op.name, target)
     seen = _kept(inputs, (target,), reads)
-    before = tape_pause(True)
-    try:
+    with Scope(paused=True):
         push()
-    finally:
-        tape_pause(before)
     tape_note(op, attributes, seen, (target,), reads, True)

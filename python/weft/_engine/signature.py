@@ -34,7 +34,7 @@ class TaskSignature:
     Raises
     ------
     ArgumentTypeError
-        If no parameter declares an access, if ``*args`` or ``**kwargs`` does, or if an annotation cannot be evaluated.
+        If ``*args`` or ``**kwargs`` declares an access, or if an annotation cannot be evaluated.
     """
 
     __slots__ = ("_fewest", "_most", "_signature", "_slots", "accesses")
@@ -54,10 +54,6 @@ class TaskSignature:
                 positional = parameter.kind in _POSITIONAL
                 self.accesses.append((parameter.name, access))
                 self._slots.append((index if positional else sys.maxsize, parameter.default))
-        if not self.accesses:
-            raise ArgumentTypeError(
-                "no parameter is annotated weft.Read, weft.Mutate or weft.Overwrite: declare what the task accesses"
-            )
         required = [p for p in parameters if p.default is p.empty and p.kind not in _VARIADIC]
         self._fewest = len(required)  # a required keyword-only parameter keeps calls off the short way below
         self._most = sum(p.kind in _POSITIONAL for p in parameters)

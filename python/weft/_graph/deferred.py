@@ -24,7 +24,6 @@ from weft._graph.composite import Composite, make_node, register
 from weft._graph.naming import next_name
 from weft._numpy.names import signature_of
 from weft._ops.creation import asarray, empty
-from weft._program.record import noting
 from weft._program.unrecorded import outside
 from weft._registry.avals import Aval
 from weft._registry.shapes import is_index
@@ -236,7 +235,6 @@ def _infer(*avals: Aval, function: str, arguments: Any, results: int) -> tuple[A
 def _recorded(function: str, arguments: Any, avals: Sequence[Aval]) -> tuple[Aval, ...]:
     engine = get_engine()
     recording = _core.Recording(engine, function)
-    before = noting({})
     try:
         recording.begin()
         arrays = [empty(aval.shape, aval.dtype, engine=engine) for aval in avals]
@@ -245,7 +243,6 @@ def _recorded(function: str, arguments: Any, avals: Sequence[Aval]) -> tuple[Ava
         raise ShapeError(f"the shapes of what {function}() returns rest on values: {error}") from error
     finally:
         recording.abort()
-        noting(before)
 
 
 def _inputs(attributes: dict[str, Any]) -> int:

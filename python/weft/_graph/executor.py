@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._call.devices import as_device
 from weft._call.operands import as_array
-from weft._core import GraphCore, NDArray, SymbolCore
+from weft._core import GraphCore, NDArray, Scope, SymbolCore
 from weft._engine.labels import cpu
 from weft._graph.differentiating import gradient_symbol
 from weft._graph.evaluation import Schedule, read_by
@@ -23,7 +22,7 @@ from weft._tape.modes import TRAINING
 from weft.errors import ArgumentTypeError, ArgumentValueError, GraphError, ShapeError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from weft._graph.replayed import Recorded
     from weft._graph.training import Again, Trained
@@ -454,14 +453,9 @@ class Executor:
                     raise GraphError(f"the executor has no {name!r}: it has {', '.join(known)}")
 
 
-@contextmanager
-def _training(*, mode: bool) -> Generator[None]:
+def _training(*, mode: bool) -> Scope:
     """Let ops see in the block whether they train; what the tape hears is not touched."""
-    token = TRAINING.set(mode)
-    try:
-        yield
-    finally:
-        TRAINING.reset(token)
+    return Scope((TRAINING, mode))
 
 
 def _is_local(device: Any) -> bool:

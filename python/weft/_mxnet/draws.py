@@ -6,12 +6,11 @@ import weakref
 from typing import TYPE_CHECKING, Any
 
 from weft._numpy import namespace
-from weft._ops.random import default_rng
+from weft._ops.random import Generator
 from weft._program.unrecorded import outside
 
 if TYPE_CHECKING:
     from weft._core import Engine
-    from weft._ops.random import Generator
 
 _generators: weakref.WeakKeyDictionary[Engine, Generator] = weakref.WeakKeyDictionary()
 _seed = [0]
@@ -32,7 +31,7 @@ def seed(value: int) -> None:
 
 
 def _new(engine: Engine) -> Generator:
-    return default_rng(_seed[0], engine=engine)
+    return Generator(_seed[0], engine=engine)
 
 
 def generator_of(x: Any) -> Generator:

@@ -159,14 +159,14 @@ def _push_lrn(
 
 
 @lru_cache(maxsize=1024)
-def _mask(dtype: DType, count: int, rate: float) -> Kernel | None:
-    return kernel_mask("random.dropout_mask", dtype, count, rate) if count else None
+def _mask(dtype: DType, count: int, rate: float, words: int) -> Kernel | None:
+    return kernel_mask("random.dropout_mask", dtype, count, rate, words) if count else None
 
 
 def _push_mask(outputs: tuple[NDArray], operands: tuple[Any, ...], *, rate: float) -> bool:
     """Push a draw that changes a generator's state: what the other operand is does not count."""
     (out,), state = outputs, operands[0]
-    return is_plain(state) and run(_mask(out.dtype, out.size, rate), outputs, (state,), integers=0)
+    return is_plain(state) and run(_mask(out.dtype, out.size, rate, state.size), outputs, (state,), integers=0)
 
 
 def _push_over(outputs: tuple[NDArray], operands: tuple[Any, ...], *, axis: int = 1) -> bool:

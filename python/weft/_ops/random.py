@@ -15,10 +15,11 @@ import numpy as np
 
 from weft._call.devices import place
 from weft._call.dispatch import call
-from weft._core import Engine, NDArray, copy_elements, recording, wrap
+from weft._core import Engine, NDArray, recording, wrap
 from weft._engine.default import get_engine
 from weft._engine.labels import cpu
 from weft._ops.draws import (
+    PCG64_WORDS,
     Parameter,
     Size,
     distribution,
@@ -60,22 +61,26 @@ def default_rng(seed: Seed | Generator = None, *, engine: Engine | None = None) 
     Returns
     -------
     Generator
-        The numbers of ``numpy.random.Generator(numpy.random.Philox(seed))``.
+        One stream of PCG64: the numbers of ``numpy.random.default_rng(seed)``. Its children are streams of Philox.
 
     Examples
     --------
-    >>> import weft
+    >>> import numpy, weft
     >>> weft.random.default_rng(7).integers(0, 10, size=3).numpy()
-    array([2, 4, 9])
+    array([9, 6, 6])
+    >>> numpy.random.default_rng(7).integers(0, 10, size=3)
+    array([9, 6, 6])
     """
     if isinstance(seed, Generator):
         return seed
-    return Generator(seed, engine=engine)
+    made = Generator(seed, engine=engine)
+    made._state = place(wrap(pack(np.random.PCG64(made._seeds).state), made._state.engine), cpu())
+    return made
 
 
 @final
 class Generator:
-    """A stream of random numbers, drawn in the order of the pushes.
+    """A stream of random numbers, drawn in the order of the pushes: those of NumPy's Philox, or of PCG64 from `default_rng`.
 
     Parameters
     ----------
@@ -114,7 +119,7 @@ class Generator:
 
     def __repr__(self) -> str:
         """Name the algorithm."""
-        return "weft.random.Generator(Philox)"
+        return f"weft.random.Generator({'PCG64' if self._state.size == PCG64_WORDS else 'Philox'})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Wait for the draws pushed before; the copy goes on where they end, on the default engine."""
@@ -132,7 +137,7 @@ class Generator:
         Returns
         -------
         list of Generator
-            Those of NumPy's ``Generator.spawn``, on the same engine.
+            Streams of Philox, with the seeds of NumPy's ``Generator.spawn``, on the same engine.
 
         Examples
         --------
@@ -388,7 +393,7 @@ class Generator:
         --------
         >>> import weft
         >>> weft.random.default_rng(7).choice([10, 20, 30], size=4).numpy()
-        array([10, 20, 30, 20])
+        array([30, 20, 30, 30])
         """
         wanted = output_shape(size)
         source: Any = snapshot(a)
@@ -422,7 +427,7 @@ class Generator:
         --------
         >>> import weft
         >>> weft.random.default_rng(7).permutation(5).numpy()
-        array([1, 0, 4, 2, 3])
+        array([2, 0, 4, 1, 3])
         """
         source: Any = snapshot(x)
         if is_count(source):
@@ -447,8 +452,8 @@ class Generator:
         --------
         >>> import weft
         >>> weft.random.default_rng(7).permuted([[1, 2, 3], [4, 5, 6]], axis=1).numpy()
-        array([[2, 1, 3],
-               [4, 6, 5]])
+        array([[1, 3, 2],
+               [5, 6, 4]])
         """
         source = _array(snapshot(x), self._state.engine)
         if axis is not None:
@@ -488,7 +493,7 @@ def _array(value: object, engine: Engine) -> NDArray:
 def _restore(words: npt.NDArray[np.uint64], seeds: np.random.SeedSequence) -> Generator:
     """Make the generator that was pickled."""
     generator = Generator(seeds)
-    copy_elements(generator._state, wrap(words, generator._state.engine))
+    generator._state = place(wrap(words, generator._state.engine), cpu())
     return generator
 
 

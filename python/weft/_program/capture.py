@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal, Self
 from weft._core import Recording
 from weft._engine.default import get_engine
 from weft._program.program import Program
-from weft._program.record import noting
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
@@ -81,11 +80,9 @@ class _Block(Recording):
         self._memory, self._sequential = memory, sequential
 
     def _entered(self) -> Program:
-        noting({})
         return self._program
 
     def _left(self, well: bool) -> None:
-        noting(None)
         self._program._abandoned = True  # unless it can be planned
         if well:
             self._program._planned = self.finish((), sequential=self._sequential, memory=self._memory)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from weft._core import NDArray, Signatures, empty, recording as open_recording, tape_standings, tape_surroundings
+from weft._core import NDArray, Scope, Signatures, empty, recording as open_recording, tape_standings, tape_surroundings
 from weft._engine.default import get_engine
 from weft._program.backward import Inseparable
 from weft._program.dummies import blank, layouts_of
@@ -194,11 +194,8 @@ class ProgramFunction(Signatures):
         recording = open_recording() if self._settings.options.sequential else None
         if recording is None:
             return self._settings.function(*first, *args, **(kwargs or {}))
-        before = recording.in_order(on=True)
-        try:
+        with Scope(in_order=True):
             return self._settings.function(*first, *args, **(kwargs or {}))
-        finally:
-            recording.in_order(on=before)
 
     def _composes(self, arguments: tuple[Any, ...]) -> bool:
         """Return whether a call is one over symbols: then it makes symbols, as the function does."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from weft import _core
 from weft._call.operands import as_array
-from weft._core import NDArray, empty, tape_entry, tape_hears, tape_note, tape_pause
+from weft._core import NDArray, empty, tape_entry, tape_hears, tape_note, tape_paused
 from weft._ops.creation import full, zeros_like
 from weft._ops.joining import concatenate, stack
 from weft._program import record
@@ -340,12 +340,9 @@ class _Again:
                 )
         given, walked = self._values(node)
         saved = [*node.outputs[: min(len(self.places[0]), KEPT)], *self._kept]
-        heard = not tape_pause(False)
-        try:
-            with listening(mode=True):
-                return self._walked(given, walked, saved, grads, heard=heard)
-        finally:
-            tape_pause(not heard)
+        heard = not tape_paused()
+        with listening(mode=True):
+            return self._walked(given, walked, saved, grads, heard=heard)
 
     def _values(self, node: Any) -> tuple[list[NDArray], list[NDArray]]:
         """Return the arrays that the loop was given, as the tape has kept them."""

@@ -9,7 +9,9 @@ use crate::call::call;
 use crate::callable::{cause, name_of};
 use crate::cuda::hosted;
 use crate::exceptions::Exceptions;
+use crate::forks::Here;
 use crate::location::Location;
+use crate::payloads::kept::Kept;
 use crate::payloads::refuse_answering;
 use crate::tape::moves::taken;
 use crate::tape::record;
@@ -17,6 +19,7 @@ use crate::trace;
 use crate::variable::Variable;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use std::any::Any;
 use std::mem::offset_of;
 use std::sync::Arc;
 use weft_array::{Access, Array, ArrayError, Call, Opaque, Operands, Repeatable, recording, submit};
@@ -74,12 +77,15 @@ fn call_on(py: Python<'_>, function: &Bound<'_, PyAny>, arrays: &[(Array, Access
         memory::view(py, array, *access == Access::Read, Lasting::Op)
     };
     let views = arrays.iter().map(view).collect::<PyResult<Vec<_>>>()?;
-    call(function, Some(&PyTuple::new(py, views)?)).map(drop)
+    let here = Here::now();
+    let answer = call(function, Some(&PyTuple::new(py, views)?));
+    here.leave(py, &answer);
+    answer.map(drop)
 }
 
 /// The same function, called again and again on other arrays.
 struct Recomputing {
-    function: Py<PyAny>,
+    function: Kept,
     location: Location,
 }
 
@@ -88,10 +94,10 @@ impl Opaque for Recomputing {
         true
     }
 
-    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    unsafe fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         // SAFETY: hosted payloads run inside `Gil::enter`.
         let py = unsafe { Python::assume_attached() };
-        let function = self.function.bind(py);
+        let function = self.function.object().bind(py);
         compute(py, function, arrays, (context, self.location))
             .map_err(|error| cause(py, Exceptions::of(context), &error, &name_of(context, function), self.location))
     }
@@ -99,12 +105,16 @@ impl Opaque for Recomputing {
     fn place(&self) -> u64 {
         self.location.bits()
     }
+
+    fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
+        each(&self.function);
+    }
 }
 
 impl Repeatable for Compute {
     fn into_step(self) -> Result<Arc<dyn Opaque>, ArrayError> {
         refuse_answering(self.dropped.as_ref())?;
-        Ok(Arc::new(Recomputing { function: self.function, location: self.location }))
+        Ok(Arc::new(Recomputing { function: Kept::new(self.function), location: self.location }))
     }
 }
 
@@ -157,7 +167,8 @@ pub(crate) fn push_compute(
     let anywhere = anywhere || arrays.iter().all(|(array, _)| array.buffer().is_elsewhere());
     let variables: Vec<_> = variable.iter().map(|variable| (&variable.get().inner, AccessKind::Mutate)).collect();
     let request = Call { anywhere, variables: &variables, ..Call::on(&engine.inner, &arrays, options) };
-    submit(compute, &request).map_err(|error| raised(py, error))?;
+    // SAFETY: the function takes what it is shown: these arrays, or others like them.
+    unsafe { submit(compute, &request) }.map_err(|error| raised(py, error))?;
     for (array, access) in &held {
         if *access != Access::Read {
             record::wrote(py, array.get());

@@ -11,6 +11,7 @@ use crate::tape::record;
 use crate::trace;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
@@ -93,7 +94,8 @@ impl Loop {
         let Some((function, data, inputs)) = found else { return Ok(None) };
         // SAFETY: NumPy's loops for numbers touch their operands alone, and take them unaligned.
         let kernel = unsafe { StridedLoop::new(function, data, &wanted[..inputs], &wanted[inputs..]) };
-        let Some(kernel) = kernel.map(|kernel| kernel.with_effort(effort(&name, wanted[0]))) else { return Ok(None) };
+        let made = kernel.map(|kernel| kernel.with_effort(effort(&name, wanted[0])).with_name(&name));
+        let Some(kernel) = made else { return Ok(None) };
         // Not 0 for sums of floating-point numbers, so that the sum of -0.0 is -0.0, as NumPy has it.
         let identity = match name.as_str() {
             "add" if wanted.iter().all(floating) => Some(Scalar::Float(-0.0)),
@@ -174,13 +176,14 @@ impl Loop {
                 Err(scalar) => Operand::Scalar(*scalar, self.dtypes[at]),
             })
             .collect();
+        let written: SmallVec<[&Array; 1]> = outputs.iter().map(|output| &output.get().inner).collect();
+        let fills = self.name == "positive" && operands.iter().all(|input| matches!(input, Operand::Scalar(..)));
+        let options = Self::options(py, written[0], if fills { "fill" } else { &self.name });
+        push_elementwise(self.kernel, &written, &operands, options).map_err(|error| raised(py, error))?;
         for output in &outputs {
             record::wrote(py, output.get());
         }
-        let outputs: SmallVec<[&Array; 1]> = outputs.iter().map(|output| &output.get().inner).collect();
-        let fills = self.name == "positive" && operands.iter().all(|input| matches!(input, Operand::Scalar(..)));
-        let options = Self::options(py, outputs[0], if fills { "fill" } else { &self.name });
-        push_elementwise(self.kernel, &outputs, &operands, options).map_err(|error| raised(py, error))
+        Ok(())
     }
 
     /// Pushes a reduction of `x` over `axes` into `output`, which has length 1 along them.
@@ -213,11 +216,16 @@ impl Loop {
         let names: Vec<_> = self.dtypes.iter().map(|dtype| dtype.name()).collect();
         format!("<weft._core.Loop {}>", names.join(", "))
     }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.ufunc)
+    }
 }
 
 impl Loop {
     /// A loop of ours, not of a ufunc.
     fn of_ours(kernel: StridedLoop, name: &str) -> Self {
+        let kernel = kernel.with_name(name);
         let dtypes = kernel.dtypes().into();
         Self { kernel, dtypes, name: name.to_owned(), identity: None, ufunc: None, cuda: PyOnceLock::new() }
     }

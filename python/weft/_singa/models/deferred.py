@@ -47,7 +47,8 @@ class Deferred:
             return
         if on:
             block: AbstractContextManager[Program] = capture(f"graph of {self.name}")
-            self._open.block, self._open.program = block, block.__enter__()
+            self._open.block = block  # before it begins: after an interrupt it is there to be ended
+            self._open.program = block.__enter__()
             return
         block, program = self._open.block, self._open.program
         self._open.block = self._open.program = None

@@ -17,7 +17,7 @@ class MlxArrays(NumPyArrays):
     """MLX with functions compiled."""
 
     name = "MLX, compiled"
-    tables = ("R",)
+    tables = ("F", "R")
     blas_threads = None
     exact = False
 
