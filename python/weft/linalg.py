@@ -18,17 +18,17 @@ from weft._array import decompositions as ops
 from weft._array.blas import limited
 from weft._array.calls import Elements, one, several
 from weft._array.eager import eager
-from weft._array.elementwise import divide
+from weft._array.elementwise import divide, equal
 from weft._array.manipulation import _selected as _select, expand_dims, matrix_transpose, permute_dims, reshape
 from weft._array.matrices import cross, diagonal as _diagonal, trace as _trace
 from weft._array.numpy_arguments import lenient as _lenient
 from weft._array.operands import as_array, engine_of
 from weft._array.products import matmul, outer as _outer, tensordot, vecdot
-from weft._array.searching import count_nonzero
+from weft._array.searching import count_nonzero, where
 from weft._array.shapes import Axis, as_index, axis_tuple, is_index
 from weft._array.symbolic import deferring as _deferring
 from weft._core import NDArray
-from weft.errors import ArgumentValueError
+from weft.errors import ArgumentValueError, LinAlgError as _LinAlgError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,9 +136,9 @@ def cond(x: ArrayLike, /) -> NDArray:
     """
     values = svdvals(x)
     if values.shape[-1] == 0:
-        raise LinAlgError(f"cond is not defined for empty matrices: shape {np.shape(x)}")
+        raise _LinAlgError(f"cond is not defined for empty matrices: shape {np.shape(x)}")
     largest, smallest = (_select(values, axis=values.ndim - 1, index=i) for i in (0, values.shape[-1] - 1))
-    return divide(largest, smallest)
+    return where(equal(largest, 0), np.inf, divide(largest, smallest))  # of zeros, which are 0 / 0
 
 
 def det(x: ArrayLike, /) -> NDArray:

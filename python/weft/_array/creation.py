@@ -342,8 +342,10 @@ def full_like(
     x = as_array(x)
     if is_symbol(x):
         like = compose(get_op("zeros_like"), (x,), {})
-        filled = like if fill_value == 0 else like + fill_value
-        return filled if dtype is None else astype(filled, dtype, device=device)
+        like = like if dtype is None else astype(like, dtype, device=device)
+        if isinstance(fill_value, bool | int | float) and fill_value == 0:
+            return like
+        return compose(get_op("setitem"), (like, fill_value), {"key": (Ellipsis,)})  # type: ignore[no-any-return] # as above
     where = device if device is not None or x._device == 0 else device_of(x)
     return full(x.shape, fill_value, x.dtype if dtype is None else dtype, device=where, engine=x.engine)
 

@@ -19,6 +19,7 @@ import numpy as np
 from weft._array import door, operands, places, plans
 from weft._array.copies import copy_cast
 from weft._array.rules import Aval, avals_of, broadcast_shapes, scalar_dtype
+from weft._array.sieve import sifted
 from weft._array.symbolic import Composing, compose
 from weft._core import (
     NDArray,
@@ -83,10 +84,10 @@ def call(
     >>> call(weft.ops.get_op("add"), weft.asarray([1, 2]), 1)
     NDArray([2, 3])
     """
-    if out is not None:
-        return _written(op, arrays, out, attributes, engine)
     opened = 0
     try:
+        if out is not None:
+            return _written(op, arrays, out, attributes, engine)
         if (made := _shortly(op, arrays, attributes)) is not None:
             return made
         opened = tape_opens(arrays)
@@ -104,7 +105,10 @@ def call(
             tape_pause(False)
         if isinstance(error, Composing):
             return compose(op, arrays, attributes, out)
-        raise
+        refusal = sifted(error)
+        if refusal is error:
+            raise
+        raise refusal from error
     if opened:
         # Here, and in no function of its own: the tape walks back through weft's frames to the caller's line.
         tape_note_fresh(op, attributes or None, arrays, results)  # and goes on listening

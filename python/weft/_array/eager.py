@@ -9,6 +9,7 @@ import numpy as np
 from weft._array.devices import device_of, place
 from weft._array.here import USUAL
 from weft._array.operands import as_array, engine_of, listed, values
+from weft._array.sieve import sieved
 from weft._array.symbolic import is_symbol
 from weft._core import NDArray, values_here, wrap
 from weft._tape.hearing import hear_nothing
@@ -17,12 +18,13 @@ from weft.errors import ArgumentValueError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["eager", "eager_once"]
+__all__ = ["EXACT", "eager", "eager_once"]
 
 #: Functions that set no flags of floating-point numbers.
-_EXACT = frozenset([np.nonzero, np.argwhere, np.bincount])
+EXACT: set[Callable[..., Any]] = {np.nonzero, np.argwhere}
 
 
+@sieved
 def eager(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any:  # noqa: ANN401 - as `func`
     """Wait for `arrays`, call NumPy's `func` on them, and return the results as arrays.
 
@@ -63,7 +65,7 @@ def eager(name: str, func: Callable[..., Any], *arrays: Any, **kw: Any) -> Any: 
         if is_symbol(x) or x._elsewhere:
             return eager_once(name, func, *found, **kw)
         x.wait_to_read()
-    if func in _EXACT:
+    if func in EXACT:
         made = values_here(func, name, found, USUAL, kw)
     else:
         with np.errstate(all="ignore"):

@@ -11,8 +11,8 @@ from weft._array.operands import as_array
 from weft._array.parts import imag
 from weft._array.places import broadcast_or_none
 from weft._array.shapes import axis_index
-from weft._array.symbolic import is_symbol
-from weft.errors import ArgumentTypeError
+from weft._array.symbolic import UnknownRank, is_symbol
+from weft.errors import ArgumentTypeError, GraphError
 
 if TYPE_CHECKING:
     from weft._array.operands import ArrayLike
@@ -53,7 +53,10 @@ def ndim(x: ArrayLike, /) -> int:
     >>> weft.ndim([[1, 2, 3]])
     2
     """
-    return as_array(x).ndim
+    found: int | UnknownRank = as_array(x).ndim
+    if isinstance(found, UnknownRank):
+        raise GraphError(str(found))
+    return found
 
 
 def size(x: ArrayLike, /, axis: SupportsIndex | None = None) -> int:

@@ -5,12 +5,13 @@ How many bins `bincount` and `histogram` have may depend on values: they wait fo
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from weft._array.calls import one
-from weft._array.eager import eager
+from weft._array.eager import EXACT, eager
 from weft._array.here import answers
 from weft._array.moments import mean, mean_dtype
 from weft._array.operands import as_array
@@ -101,6 +102,15 @@ def _cov(out: Elements, x: Elements, *others: Elements, rowvar: bool, ddof: floa
     np.copyto(out, found.reshape(out.shape))
 
 
+def _counted(x: Elements, *weights: Elements, minlength: int) -> Elements:
+    if x.size and x.dtype.kind == "i" and int(x.max()) == sys.maxsize:  # the next number is -1 to np.bincount
+        raise ArgumentValueError(f"bincount() has no place for {sys.maxsize}: results have at most so many elements")
+    return np.bincount(x, *weights, minlength=minlength)
+
+
+EXACT.add(_counted)
+
+
 def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int = 0) -> NDArray:
     """Return how often each integer from 0 to the largest occurs in an array of one axis, or the sum of its weights.
 
@@ -113,7 +123,7 @@ def bincount(x: ArrayLike, /, weights: ArrayLike | None = None, minlength: int =
     NDArray([1, 0, 2])
     """
     operands = (x,) if weights is None else (x, weights)
-    found: NDArray = eager("bincount", np.bincount, *operands, minlength=minlength)
+    found: NDArray = eager("bincount", _counted, *operands, minlength=minlength)
     return found
 
 

@@ -26,7 +26,7 @@ from weft._array.manipulation import (
     unstack,
 )
 from weft._array.operands import as_array
-from weft._array.shapes import AnyShape, Shape, as_index, as_shape, axis_index, is_index, joined_shape
+from weft._array.shapes import AnyShape, Shape, as_index, as_shape, axis_index, is_index, is_only_axis, joined_shape
 from weft._array.views import Layout, register_view, view
 from weft._core import NDArray, fresh_join, push_join
 from weft.errors import ArgumentTypeError, ArgumentValueError
@@ -68,6 +68,17 @@ def _narrowed(shape: Shape, strides: Shape, /, *, axis: int, start: int, length:
     return Layout((*shape[:axis], length, *shape[axis + 1 :]), strides, start * strides[axis])
 
 
+def _joined_dtype(parts: tuple[Aval, ...], dtype: DTypeLike | None) -> np.dtype[Any]:
+    """Return the dtype of a join: the one that is asked for, to which all cast by "same_kind", as NumPy's joins do."""
+    if dtype is None:
+        return result_dtype(*parts)
+    wanted = as_dtype(dtype)
+    for part in parts:
+        if not np.can_cast(part.dtype, wanted, "same_kind"):
+            raise ArgumentTypeError(f"cannot cast from {part.dtype} to {wanted} by the rule 'same_kind': use astype()")
+    return wanted
+
+
 def _infer_concat(*parts: Aval, axis: int, dtype: DTypeLike | None = None) -> Aval:
     if not parts:
         raise ArgumentValueError("need at least one array to concatenate")
@@ -75,12 +86,13 @@ def _infer_concat(*parts: Aval, axis: int, dtype: DTypeLike | None = None) -> Av
         raise ArgumentValueError("arrays without axes cannot be concatenated; give them one, or axis=None")
     at = axis_index(axis, len(parts[0].shape))
     shape = joined_shape([part.shape for part in parts], at)
-    return Aval(shape, as_dtype(dtype) if dtype is not None else result_dtype(*parts))
+    return Aval(shape, _joined_dtype(parts, dtype))
 
 
 @register_op("concat", infer=_infer_concat, aliases=("concatenate",))
 def _concat(out: Elements, *parts: Elements, axis: int, dtype: DTypeLike | None = None) -> None:
-    np.concatenate(parts, axis=axis, out=out, casting="same_kind" if dtype is None else "unsafe")
+    del dtype  # the result has it
+    np.concatenate(parts, axis=axis, out=out)
 
 
 def _infer_stack(*parts: Aval, axis: int, dtype: DTypeLike | None = None) -> Aval:
@@ -92,12 +104,13 @@ def _infer_stack(*parts: Aval, axis: int, dtype: DTypeLike | None = None) -> Ava
             f"all arrays of a stack have one shape, got {', '.join(str(part.shape) for part in parts)}"
         )
     at = axis_index(axis, len(shape) + 1)
-    return Aval((*shape[:at], len(parts), *shape[at:]), as_dtype(dtype) if dtype is not None else result_dtype(*parts))
+    return Aval((*shape[:at], len(parts), *shape[at:]), _joined_dtype(parts, dtype))
 
 
 @register_op("stack", infer=_infer_stack)
 def _stack(out: Elements, *parts: Elements, axis: int, dtype: DTypeLike | None = None) -> None:
-    np.stack(parts, axis=axis, out=out, casting="same_kind" if dtype is None else "unsafe")
+    del dtype  # as above
+    np.stack(parts, axis=axis, out=out)
 
 
 def _push_concat(outputs: tuple[NDArray], parts: tuple[NDArray, ...], *, axis: int, **_: object) -> bool:
@@ -168,7 +181,13 @@ def _repeat(out: Elements, x: Elements, *, repeats: Shape, axis: int) -> None:
     np.copyto(out, np.repeat(x, repeats, axis))
 
 
+#: Repetitions up to which sizes of small arrays are far from what 64 bits hold.
+_MANY = 1 << 24
+
+
 def _answer_repeat(x: Elements, *, repeats: Shape, axis: int) -> Elements:
+    if max(repeats, default=0) > _MANY:
+        raise ArgumentValueError("the rule says whether there can be so many")  # NumPy counts them modulo 2**64
     return x.repeat(repeats, axis)
 
 
@@ -443,7 +462,7 @@ def repeat(x: ArrayLike, repeats: ArrayLike, /, axis: SupportsIndex | None = Non
         raise ArgumentTypeError(
             f"repeats are integers in at most 1 axis, got shape {counts.shape} and dtype {counts.dtype}"
         )
-    if axis is None:
+    if axis is None or is_only_axis(axis, x.ndim):
         x, axis = flattened(x), 0
     return one(_repeat, x, repeats=tuple(counts.reshape(-1).tolist()), axis=as_index(axis, "axis"))
 

@@ -388,7 +388,8 @@ def __iter__(self: NDArray) -> Iterator[NDArray]:  # noqa: N807 - a method
 
 
 def __contains__(self: NDArray, value: ArrayLike) -> bool:  # noqa: N807 - a method
-    return bool(np.any(values(dispatch_operator("equal", self, value))))
+    found: Any = self == value
+    return bool(np.any(values(found))) if isinstance(found, NDArray) else bool(found)
 
 
 def __delitem__(self: NDArray, key: object) -> None:  # noqa: ARG001, N807 - a method

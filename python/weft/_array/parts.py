@@ -13,7 +13,6 @@ from weft._array.rules import Aval
 from weft._array.symbolic import is_symbol
 from weft._array.views import view
 from weft._core import tape_hear_view
-from weft.errors import ArgumentTypeError
 from weft.ops import register_op
 
 if TYPE_CHECKING:
@@ -33,8 +32,8 @@ _PART: dict[np.dtype[Any], np.dtype[Any]] = {
 
 
 def _angle_rule(z: Aval, *, deg: bool) -> Aval:  # noqa: ARG001 - the op's attribute
-    dtype = _PART.get(z.dtype, z.dtype)
-    return Aval(z.shape, dtype if dtype.kind == "f" else np.dtype(np.float64))
+    dtype: np.dtype[Any] = np.angle(np.empty(0, z.dtype)).dtype
+    return Aval(z.shape, dtype)
 
 
 @register_op("angle", infer=_angle_rule)
@@ -43,8 +42,6 @@ def _angle(out: np.ndarray[Any, Any], z: np.ndarray[Any, Any], *, deg: bool) -> 
 
 
 def _answer_angle(z: np.ndarray[Any, Any], *, deg: bool) -> object:
-    if z.dtype.kind not in "fc":
-        raise ArgumentTypeError("by `compute` alone, in the dtype of the rule")
     return np.angle(z, deg=deg)
 
 

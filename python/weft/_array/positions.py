@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex
 import numpy as np
 
 from weft._array.calls import Elements, one
-from weft._array.eager import eager_once
+from weft._array.eager import eager, eager_once
 from weft._array.here import answers
 from weft._array.operands import as_array, engine_of, values
 from weft._array.rules import as_dtype
 from weft._array.shapes import as_index, as_shape
+from weft._array.symbolic import is_symbol
 from weft._array.spacing import arange
 from weft._array.views import view
 from weft._core import NDArray, beside, copy_elements, tape_hears, wrap
@@ -213,6 +214,8 @@ def unravel_index(indices: ArrayLike, shape: AnyShape) -> tuple[NDArray, ...]:
     (NDArray([0, 1]), NDArray([1, 2]))
     """
     x, lengths = as_array(indices), as_shape(shape)
+    if not lengths and not is_symbol(x):
+        eager("unravel_index", np.unravel_index, x, shape=lengths)  # there is no result that could fail
     return tuple(one(_unravel, x, shape=lengths, axis=axis) for axis in range(len(lengths)))
 
 

@@ -24,8 +24,8 @@ __all__ = ["compose_call", "compose_op", "constant", "function_named", "function
 
 _INPUT = Input()
 _NUMBERS = (bool, int, float, complex)
-#: Operands that become constants.
-_SEQUENCES = (list, tuple, np.ndarray)
+#: Operands that become constants: NumPy's scalars have dtypes of their own, and only Python's numbers take that of what they meet.
+_SEQUENCES = (list, tuple, np.ndarray, np.generic)
 _call = SymbolCore.call
 
 
@@ -57,7 +57,7 @@ def compose_call(op: Op, arrays: tuple[Any, ...], attributes: dict[str, Any]) ->
 
 
 def constant(x: Any) -> Any:  # noqa: ANN401 - a sequence, or an array
-    """Return a node that holds a list of numbers or a NumPy array, or `x` itself if it is none or larger than a file should hold.
+    """Return a node that holds a list of numbers, a NumPy array or scalar, or `x` itself if it is none or larger than a file should hold.
 
     Examples
     --------
@@ -66,14 +66,14 @@ def constant(x: Any) -> Any:  # noqa: ANN401 - a sequence, or an array
     {'dtype': 'dtype(int64)', 'shape': '(2,)', 'values': '(1, 2)'}
     """
     given: Any = x
-    if not isinstance(x, _SEQUENCES) or (not isinstance(x, np.ndarray) and any(map(is_symbol, given))):
+    if not isinstance(x, _SEQUENCES) or (isinstance(x, list | tuple) and any(map(is_symbol, given))):
         return given
     from weft._array.operands import host_array  # noqa: PLC0415 - for those alone who give one
     from weft._graph.constants import LARGEST  # noqa: PLC0415 - which registers the op
     from weft.ops import get_op  # noqa: PLC0415 - as above
 
     found = host_array(given)
-    if not found.ndim or found.size > LARGEST:
+    if found.size > LARGEST:
         return given
     name, texts = _manager_name("constant")
     attributes = {"shape": found.shape, "dtype": found.dtype, "values": tuple(found.ravel().tolist())}
@@ -91,9 +91,7 @@ def _template(op: Op, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
         if is_symbol(x):
             found.append(_INPUT)
         elif isinstance(x, _NUMBERS):
-            found.append(x.item() if isinstance(x, np.generic) else x)
-        elif isinstance(x, np.generic) or (isinstance(x, np.ndarray) and not x.ndim):
-            found.append(x.item())
+            found.append(x)
         else:
             raise MixedOperandsError(op.name, type(arrays[len(found)]).__name__)
     return tuple(found)

@@ -3,7 +3,7 @@
 use super::failures::{CommunicatorFailure, NativeFailure, Raised, Thrown};
 use super::location::Location;
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::{PyBaseException, PyException, PyKeyboardInterrupt, PyMemoryError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBaseException, PyException, PyKeyboardInterrupt, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
@@ -69,6 +69,18 @@ pub(crate) fn nested_push(py: Python<'_>, message: &str) -> PyErr {
     of_class(py, "NestedPushError", (message,))
 }
 
+/// What a function on arrays has raised, as an error of weft where NumPy or Python has refused something.
+#[cold]
+pub(crate) fn sifted(py: Python<'_>, error: PyErr) -> PyErr {
+    let sift = || py.import("weft._array.sieve")?.getattr("sifted")?.call1((error.value(py),));
+    // Where nothing can be imported or allocated any more the error stays what it is.
+    sift().map_or_else(|_| error.clone_ref(py), PyErr::from_value)
+}
+
+pub(crate) fn out_of_memory(py: Python<'_>, message: &str) -> PyErr {
+    of_class(py, "OutOfMemoryError", (message,))
+}
+
 /// The exception that a failed version raises: the original one where there is one.
 pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
     let message = failure.to_string();
@@ -80,7 +92,7 @@ pub(crate) fn of_failure(py: Python<'_>, failure: &Failure) -> PyErr {
             },
             None => match error.downcast_ref::<NativeFailure>() {
                 Some(native) => of_native(py, native),
-                None if error.is::<weft_array::OutOfMemory>() => PyMemoryError::new_err(message),
+                None if error.is::<weft_array::OutOfMemory>() => out_of_memory(py, &message),
                 None if error.is::<weft_kernels::OutOfRange>() => argument_index(py, &message),
                 None => match error.downcast_ref::<CudaError>() {
                     Some(error) => of_device(py, failure, error),
