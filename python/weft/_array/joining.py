@@ -59,6 +59,10 @@ __all__ = [
 ]
 
 
+#: Repetitions up to which sizes of small arrays are far from what 64 bits hold.
+_MANY = 1 << 24
+
+
 def _copy_narrowed(x: Elements, *, axis: int, start: int, length: int) -> Elements:
     return np.take(x, np.arange(start, start + length), axis)
 
@@ -158,8 +162,8 @@ def _tile(out: Elements, x: Elements, *, repetitions: Shape) -> None:
 
 
 def _answer_tile(x: Elements, *, repetitions: Shape) -> Elements:
-    if any(n < 0 for n in repetitions):
-        raise ArgumentValueError("repetitions cannot be negative")
+    if any(not 0 <= n <= _MANY for n in repetitions):
+        raise ArgumentValueError("the rule says whether there can be so many")  # NumPy counts them modulo 2**64
     return np.tile(x, repetitions)
 
 
@@ -179,10 +183,6 @@ def _infer_repeat(x: Aval, *, repeats: Shape, axis: int) -> Aval:
 @register_op("repeat", infer=_infer_repeat)
 def _repeat(out: Elements, x: Elements, *, repeats: Shape, axis: int) -> None:
     np.copyto(out, np.repeat(x, repeats, axis))
-
-
-#: Repetitions up to which sizes of small arrays are far from what 64 bits hold.
-_MANY = 1 << 24
 
 
 def _answer_repeat(x: Elements, *, repeats: Shape, axis: int) -> Elements:

@@ -72,9 +72,16 @@ pub(crate) fn nested_push(py: Python<'_>, message: &str) -> PyErr {
 /// What a function on arrays has raised, as an error of weft where NumPy or Python has refused something.
 #[cold]
 pub(crate) fn sifted(py: Python<'_>, error: PyErr) -> PyErr {
-    let sift = || py.import("weft._array.sieve")?.getattr("sifted")?.call1((error.value(py),));
-    // Where nothing can be imported or allocated any more the error stays what it is.
-    sift().map_or_else(|_| error.clone_ref(py), PyErr::from_value)
+    let value = error.value(py);
+    let sift = || {
+        value.setattr("__traceback__", error.traceback(py))?; // which of code is looked at
+        py.import("weft._array.sieve")?.getattr("sifted")?.call1((value,))
+    };
+    match sift() {
+        Ok(found) if !found.is(value) => PyErr::from_value(found),
+        // Where nothing can be imported or allocated any more, too, the error stays what it is.
+        _ => error,
+    }
 }
 
 pub(crate) fn out_of_memory(py: Python<'_>, message: &str) -> PyErr {
