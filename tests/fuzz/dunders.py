@@ -52,7 +52,11 @@ class Odd:
         names = {"np": np, "weft": weft}
 
         def method(answer: str) -> Any:
+            left = iter(range(9))
+
             def run(*_: object, **__: object) -> Any:
+                if next(left, None) is None:  # a sequence without an end takes NumPy's reader for ever
+                    raise IndexError
                 if answer == "raise":
                     raise Refused
                 return eval(answer, names)

@@ -70,7 +70,7 @@ def make(random: Random) -> Script:
                 exec("\n".join(lines), names)
         except Exception:  # noqa: BLE001 - what cannot be computed ends the case
             break
-        arrays = [f"x{at}" for at in range(number)]
+        arrays = _names(lines)
         x = random.choice(arrays)
         kind = random.randrange(6)
         if kind == 0:
@@ -93,11 +93,12 @@ def make(random: Random) -> Script:
             if isinstance(found, Exception) or not isinstance(getattr(np, name), np.ufunc):
                 continue
             lines.append(f"{made} = xp.zeros({(*found.shape, 2)}, dtype={found.dtype.name!r})[..., 0]")
-            lines.append(f"xp.{name}({x}, out={made})")
+            lines.append(f"into({made}, xp.{name}, {x})")
     return Script(tuple(lines), "[" + ", ".join(_names(lines)) + "]", both, close=True)
 
 
 def _names(lines: list[str]) -> list[str]:
+    """Return the names that lines give."""
     return sorted({line.split(" = ")[0] for line in lines if " = " in line})
 
 

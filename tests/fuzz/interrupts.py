@@ -43,7 +43,7 @@ def pushed() -> None:
     engine = weft.get_engine()
     variable = engine.new_variable()
     for _ in range(5):
-        engine.push(lambda: time.sleep(0.0001), mutates=[variable])
+        engine.push(lambda: time.sleep(0.0001), (), [variable])
     engine.wait_for_all()
 
 

@@ -20,9 +20,8 @@ MPIEXEC = Path(sys.executable).parent / "mpiexec"
 SCRIPT = """
 import numpy as np
 import weft
-import weft.distributed as dist
 
-world = dist.world()
+world = weft.distributed.Communicator(timeout=60.0)
 rank, size = world.rank, world.size
 
 def part(seed, shape, dtype, rank=None):
@@ -37,7 +36,7 @@ print("done")
 """
 LINES = {
     "all_reduce": "checks.append(({call}(weft.asarray(part({a}))), sum(part({a}, r) for r in range(size)).astype({d!r})))",
-    "broadcast": "checks.append(({call}(weft.asarray(part({a})), root={root}), part({a}, {root})))",
+    "broadcast": "checks.append(({call}(weft.asarray(part({a})), {root}), part({a}, {root})))",
 }
 #: Seconds that a case may take: only a hang takes them.
 SECONDS = 120
