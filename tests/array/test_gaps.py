@@ -31,6 +31,10 @@ def values(dtype: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
     return array
 
 
+#: Steps of inputs, in elements: NumPy has loops of their own for several of them.
+STEPS = (2, 3, 4, 5)
+
+
 def places(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Iterator[weft.NDArray]:
     """Arrays of a shape with gaps between their elements, all of which have a value that no result has everywhere."""
     rows, columns = shape
@@ -77,6 +81,10 @@ def test_every_element_is_written(name: str) -> None:
             given = [weft.asarray(x) for x in arrays]
             for number, place in enumerate(places(shape, want.dtype)):
                 check(op(*given, out=place), want, f"{what}, out= of layout {number}")
+                for step in STEPS if shape == SHAPES[0] else ():
+                    spread = [weft.asarray(np.repeat(x, step, axis=1))[:, ::step] for x in arrays]
+                    place[...] = 0
+                    check(op(*spread, out=place), want, f"{what}, inputs {step} apart, out= of layout {number}")
                 place[...] = 0
                 masked = np.where(np.arange(shape[1]) % 5 > 0, want, np.zeros((), want.dtype))
                 check(op(*given, out=place, where=np.arange(shape[1]) % 5 > 0), masked, f"{what}, where= and layout {number}")

@@ -23,7 +23,7 @@ UNARY = {
     "iu": ("abs", "negative", "square", "sign", "invert", "isfinite", "isnan", "signbit", "sqrt", "floor"),
     "f": (
         *("abs", "negative", "square", "sign", "sqrt", "exp", "sin", "tanh", "log1p", "floor", "rint", "isnan"),
-        *("isinf", "isfinite", "signbit", "isposinf", "isneginf", "cbrt", "arctan"),
+        *("isinf", "isfinite", "isposinf", "isneginf", "cbrt", "arctan"),
     ),
     "c": ("abs", "negative", "square", "conj", "isfinite", "isnan", "exp", "real", "imag"),
 }

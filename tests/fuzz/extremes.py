@@ -24,9 +24,9 @@ import weft
 MEMORY = 3 << 30
 #: Seconds for one call.
 SECONDS = 20
-MODULES = {"weft": weft, "linalg": weft.linalg, "fft": weft.fft, "random": weft.random, "nn": weft.nn, "ops": weft.ops}
+MODULES = {"weft": weft, "linalg": weft.linalg, "fft": weft.fft, "random": weft.random, "nn": weft.nn}
 #: What reads files, sets up the process, or makes as many arrays as it is told to.
-LEFT_OUT = {"load", "save", "set_engine", "fork", "array_split", "wait_all", "register_op", "group", "get_op"}
+LEFT_OUT = {"load", "save", "set_engine", "array_split", "wait", "wait_all", "trace", "progress", "load_ipython_extension"}
 #: Results, by which the namespace itself is not left.
 NAMED = ("dtype", "device", "engine", "out")
 

@@ -21,7 +21,7 @@ __all__ = ["GENERATOR", "TORCH"]
 
 #: Smooth functions, by the names that weft and torch give them.
 UNARY = ("sin", "cos", "exp", "tanh", "square", "sqrt", "log", "arctan", "sinh", "expm1", "log1p")
-BINARY = ("add", "subtract", "multiply", "divide", "hypot")
+BINARY = ("add", "multiply", "divide", "hypot")
 #: Why torch is not asked, or None.
 TORCH = None if importlib.util.find_spec("torch") else "torch is not installed"
 STEP = 1e-6
@@ -93,7 +93,7 @@ def make(random: Random) -> Derived:
         elif kind == 2:
             lines.append(f"v = xp.{random.choice(BINARY)}(v, {random.choice(('x', 'v'))})")
         elif kind == 3:
-            lines.append(random.choice(("v = v * 0.5 + 1", "v = v[..., :1] * v", "v = v - v.mean()", "v = v / (1 + v * v)")))
+            lines.append(random.choice(("v = v * 0.5 + 1", "v = v[..., :1] * v", "v = v - 0.3 * v.mean()", "v = v - 0.3 * x", "v = v / (1 + v * v)")))
         else:
             lines.append(random.choice(("v = v.reshape(-1)[::2]; x = x.reshape(-1)[::2]", "v = v.sum() * x")))
     return Derived(tuple(lines), random.choice(((3,), (2, 3), (1,))), random.randrange(1000))

@@ -23,7 +23,7 @@ from weft._array.shapes import as_index, as_shape
 from weft._array.symbolic import compose, is_symbol
 from weft._array.views import view
 from weft._core import NDArray, fresh_copy, fresh_filled, tape_hears, wrap
-from weft.errors import ArgumentValueError
+from weft.errors import ArgumentTypeError, ArgumentValueError
 from weft.ops import get_op
 
 if TYPE_CHECKING:
@@ -188,6 +188,8 @@ def from_dlpack(x: Any, /, *, device: Where = None, copy: bool | None = None) ->
         return astype(x, x.dtype, device=device) if copy else view(x, x.shape, x.strides)
     if hasattr(x, "__cuda_array_interface__"):
         return asarray(x, device=device, copy=copy)
+    if not hasattr(x, "__dlpack__"):
+        raise ArgumentTypeError(f"from_dlpack() takes an object with __dlpack__, not {type(x).__name__}")
     found = np.from_dlpack(x, copy=True) if copy else np.from_dlpack(x)
     as_dtype(found.dtype)
     return place(wrap(found, engine_of()), where)
