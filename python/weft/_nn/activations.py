@@ -10,6 +10,7 @@ import numpy as np
 from weft._array.calls import one
 from weft._array.elementwise import exp, square
 from weft._array.operands import as_array
+from weft._array.shapes import as_number
 from weft._gradient.registering import gradient_of, needs
 from weft._nn.arguments import floating, refuse
 from weft._nn.normal import cumulative
@@ -207,7 +208,7 @@ def leaky_relu(x: ArrayLike, /, slope: float = 0.01) -> NDArray:
     >>> weft.nn.leaky_relu([-1.0, 0.0, 2.0], 0.1)
     NDArray([-0.1,  0. ,  2. ])
     """
-    return one(get_op("nn.leaky_relu"), as_array(x), slope=float(slope))
+    return one(get_op("nn.leaky_relu"), as_array(x), slope=as_number(slope, "slope"))
 
 
 def elu(x: ArrayLike, /, alpha: float = 1.0) -> NDArray:
@@ -219,7 +220,7 @@ def elu(x: ArrayLike, /, alpha: float = 1.0) -> NDArray:
     >>> weft.nn.elu([-1.0, 0.0, 2.0])
     NDArray([-0.63212056,  0.        ,  2.        ])
     """
-    return one(get_op("nn.elu"), as_array(x), alpha=float(alpha))
+    return one(get_op("nn.elu"), as_array(x), alpha=as_number(alpha, "alpha"))
 
 
 def sigmoid(x: ArrayLike, /) -> NDArray:

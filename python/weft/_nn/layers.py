@@ -11,6 +11,7 @@ from weft._array.calls import one
 from weft._array.draws import drawing_op
 from weft._array.elementwise import square
 from weft._array.operands import as_array
+from weft._array.shapes import as_number
 from weft._array.symbolic import is_symbol
 from weft._core import NDArray
 from weft._gradient.indexing import stand_in
@@ -349,5 +350,5 @@ def lrn(x: ArrayLike, size: int, *, alpha: float = 1e-4, beta: float = 0.75, k: 
     >>> weft.nn.lrn([[1.0, 2.0]], 1, alpha=1.0, beta=1.0, k=0.0).tolist()
     [[1.0, 0.5]]
     """
-    given: dict[str, Any] = {"size": plain(size), "alpha": float(alpha), "beta": float(beta), "k": float(k)}
+    given: dict[str, Any] = {"size": plain(size), "alpha": as_number(alpha, "alpha"), "beta": as_number(beta, "beta"), "k": as_number(k, "k")}
     return one(get_op("nn.lrn"), as_array(x), **given)
