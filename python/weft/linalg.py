@@ -138,7 +138,9 @@ def cond(x: ArrayLike, /) -> NDArray:
     if values.shape[-1] == 0:
         raise _LinAlgError(f"cond is not defined for empty matrices: shape {np.shape(x)}")
     largest, smallest = (_select(values, axis=values.ndim - 1, index=i) for i in (0, values.shape[-1] - 1))
-    return where(equal(largest, 0), np.inf, divide(largest, smallest))  # of zeros, which are 0 / 0
+    ratios: Any = where(equal(largest, 0), np.inf, divide(largest, smallest))  # of zeros, which are 0 / 0
+    result: NDArray = ratios
+    return result
 
 
 def det(x: ArrayLike, /) -> NDArray:

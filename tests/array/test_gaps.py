@@ -38,7 +38,9 @@ STEPS = (2, 3, 4, 5)
 def places(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Iterator[weft.NDArray]:
     """Arrays of a shape with gaps between their elements, all of which have a value that no result has everywhere."""
     rows, columns = shape
-    noise = np.frombuffer(np.full(6 * rows * columns * dtype.itemsize, 1, np.uint8).tobytes(), dtype)[: 6 * rows * columns]
+    noise = np.frombuffer(np.full(6 * rows * columns * dtype.itemsize, 1, np.uint8).tobytes(), dtype)[
+        : 6 * rows * columns
+    ]
     yield weft.asarray(noise[: 2 * rows * columns].reshape(rows, 2 * columns).copy())[:, ::2]
     yield weft.asarray(noise[: rows * columns].reshape(columns, rows).copy()).T
     yield weft.asarray(noise[: rows * columns].reshape(shape).copy())[::-1, ::-1]
@@ -87,7 +89,11 @@ def test_every_element_is_written(name: str) -> None:
                     check(op(*spread, out=place), want, f"{what}, inputs {step} apart, out= of layout {number}")
                 place[...] = 0
                 masked = np.where(np.arange(shape[1]) % 5 > 0, want, np.zeros((), want.dtype))
-                check(op(*given, out=place, where=np.arange(shape[1]) % 5 > 0), masked, f"{what}, where= and layout {number}")
+                check(
+                    op(*given, out=place, where=np.arange(shape[1]) % 5 > 0),
+                    masked,
+                    f"{what}, where= and layout {number}",
+                )
 
 
 PREDICATES = ("isnan", "isinf", "isfinite", "signbit", "isposinf", "isneginf")

@@ -86,7 +86,9 @@ class Looped:
             yield replace(self, rows=1)
 
     def __str__(self) -> str:
-        arrays = f"weft.asarray(sample({self.dtype!r}, (4,), 1)), weft.asarray(sample({self.dtype!r}, ({self.rows}, 4), 2))"
+        arrays = (
+            f"weft.asarray(sample({self.dtype!r}, (4,), 1)), weft.asarray(sample({self.dtype!r}, ({self.rows}, 4), 2))"
+        )
         return f"import weft; xp = weft\n{self.body()}\nprint(weft.scan(body, {arrays}, reverse={self.reverse}))"
 
 

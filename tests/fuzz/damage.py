@@ -43,7 +43,7 @@ def whole(kind: str) -> bytes:
         x, y = weft.symbol.Variable("x", shape=(2, 3)), weft.symbol.Variable("y")
         made = weft.symbol.Group([weft.tanh(x @ y).sum(axis=0), weft.concat([x, x], axis=1) * 2.0, x[0, ::2]])
         return made.tojson().encode()
-    from safetensors.numpy import save  # noqa: PLC0415 - where it is installed
+    from safetensors.numpy import save
 
     return save(arrays)
 
@@ -109,7 +109,8 @@ def make(random: Random) -> Damaged:
     kind = random.choice(KINDS)
     whats = ("set", "set", "set", "cut", "double", "end", "number")
     changes = [
-        (random.choice(whats), random.randrange(1 << 20), random.randrange(1, 300)) for _ in range(random.randrange(1, 5))
+        (random.choice(whats), random.randrange(1 << 20), random.randrange(1, 300))
+        for _ in range(random.randrange(1, 5))
     ]
     return Damaged(kind, tuple(changes))
 

@@ -27,17 +27,50 @@ ANSWERS = (
     *("np.ones(2)", "np.ones(2, object)", "weft.ones(2)", "{}", "slice(None)", "...", "True", "1j"),
 )
 CALLS = (
-    *("weft.asarray({o})", "weft.add(x, {o})", "weft.add({o}, x)", "x + {o}", "{o} * x", "x @ {o}", "x == {o}", "{o} in x"),
-    *("x[{o}]", "x[0, {o}]", "x[[{o}]]", "weft.sum(x, axis={o})", "weft.zeros({o})", "weft.zeros((2, {o}))", "x.astype({o})"),
-    *("weft.reshape(x, {o})", "weft.concat([x, {o}])", "weft.where({o}, x, x)", "weft.take(x, {o}, axis=0)", "x.fill({o})"),
+    *(
+        "weft.asarray({o})",
+        "weft.add(x, {o})",
+        "weft.add({o}, x)",
+        "x + {o}",
+        "{o} * x",
+        "x @ {o}",
+        "x == {o}",
+        "{o} in x",
+    ),
+    *(
+        "x[{o}]",
+        "x[0, {o}]",
+        "x[[{o}]]",
+        "weft.sum(x, axis={o})",
+        "weft.zeros({o})",
+        "weft.zeros((2, {o}))",
+        "x.astype({o})",
+    ),
+    *(
+        "weft.reshape(x, {o})",
+        "weft.concat([x, {o}])",
+        "weft.where({o}, x, x)",
+        "weft.take(x, {o}, axis=0)",
+        "x.fill({o})",
+    ),
     *("weft.arange({o})", "weft.linspace(0, {o}, 3)", "weft.full(2, {o})", "weft.repeat(x, {o})", "weft.roll(x, {o})"),
-    *("weft.random.default_rng({o})", "weft.program({o})(x)", "weft.program(lambda a, b: a)(x, {o})", "weft.pad(x, {o})"),
-    *("weft.symbol.Variable('x') + {o}", "weft.symbol.load_json({o})", "weft.clip(x, {o}, 2)", "weft.sort(x, axis={o})"),
+    *(
+        "weft.random.default_rng({o})",
+        "weft.program({o})(x)",
+        "weft.program(lambda a, b: a)(x, {o})",
+        "weft.pad(x, {o})",
+    ),
+    *(
+        "weft.symbol.Variable('x') + {o}",
+        "weft.symbol.load_json({o})",
+        "weft.clip(x, {o}, 2)",
+        "weft.sort(x, axis={o})",
+    ),
     *("weft.einsum('ij->i', {o})", "weft.histogram(x, {o})", "weft.save({o}, x=x)", "x.__setitem__(0, {o})"),
 )
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """What a method of a user's raises."""
 
 
@@ -58,7 +91,7 @@ class Odd:
                 if next(left, None) is None:  # a sequence without an end takes NumPy's reader for ever
                     raise IndexError
                 if answer == "raise":
-                    raise Refused
+                    raise RefusedError
                 return eval(answer, names)
 
             return run
@@ -75,7 +108,15 @@ class Odd:
             result = eval(self.call.format(o="o"), {"weft": weft, "x": x, "o": self.odd()})
             if isinstance(result, weft.NDArray):
                 result.wait_to_read()
-        except (Refused, weft.errors.WeftError, TypeError, ValueError, LookupError, ArithmeticError, AttributeError):
+        except (
+            RefusedError,
+            weft.errors.WeftError,
+            TypeError,
+            ValueError,
+            LookupError,
+            ArithmeticError,
+            AttributeError,
+        ):
             return None  # who raised it may be the object
         except (BufferError, OSError, MemoryError):
             return None

@@ -15,7 +15,7 @@ from .source import Script, outcome
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["GENERATOR", "UNARY", "BINARY", "operand"]
+__all__ = ["BINARY", "GENERATOR", "UNARY", "operand"]
 
 SHAPES = ((), (1,), (7,), (0, 3), (3, 4), (2, 100), (4, 1), (2, 3, 4), (1, 1))
 UNARY = {
@@ -39,7 +39,15 @@ REDUCE = {
     "f": ("sum", "max", "min", "all", "mean", "var", "nansum", "nanmax"),
     "c": ("sum", "prod", "any", "mean"),
 }
-LAYOUTS = ("{x}", "{x}.T", "{x}[::-1]", "{x}[..., ::2]", "{x}[..., None]", "{x}.reshape(-1)", "xp.concatenate([{x}, {x}])")
+LAYOUTS = (
+    "{x}",
+    "{x}.T",
+    "{x}[::-1]",
+    "{x}[..., ::2]",
+    "{x}[..., None]",
+    "{x}.reshape(-1)",
+    "xp.concatenate([{x}, {x}])",
+)
 
 
 def row_of(table: dict[str, tuple[str, ...]], dtype: Any) -> tuple[str, ...]:

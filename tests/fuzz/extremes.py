@@ -12,13 +12,15 @@ import resource
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import weft
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 #: Bytes of the process's addresses: what is too large is refused at once.
 MEMORY = 3 << 30
@@ -26,7 +28,17 @@ MEMORY = 3 << 30
 SECONDS = 20
 MODULES = {"weft": weft, "linalg": weft.linalg, "fft": weft.fft, "random": weft.random, "nn": weft.nn}
 #: What reads files, sets up the process, or makes as many arrays as it is told to.
-LEFT_OUT = {"load", "save", "set_engine", "array_split", "wait", "wait_all", "trace", "progress", "load_ipython_extension"}
+LEFT_OUT = {
+    "load",
+    "save",
+    "set_engine",
+    "array_split",
+    "wait",
+    "wait_all",
+    "trace",
+    "progress",
+    "load_ipython_extension",
+}
 #: Results, by which the namespace itself is not left.
 NAMED = ("dtype", "device", "engine", "out")
 
@@ -70,6 +82,12 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
                 yield f"{where}.{name}", function
 
 
+def say(text: str) -> None:
+    """Write a line at once: the process may end in the next call."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 def late(*_: object) -> None:
     raise TimeoutError
 
@@ -81,7 +99,7 @@ def attempt(label: str, call: Callable[[], Any]) -> None:
     except weft.errors.WeftError:
         pass
     except BaseException as error:  # noqa: BLE001 - told
-        print(f"wrong: {label} raises {error!r}", flush=True)
+        say(f"wrong: {label} raises {error!r}")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -92,7 +110,7 @@ def attack(name: str, function: Callable[..., Any], rounds: list[tuple[int, str]
     given = base(function, parameters)
     if given is None:
         return
-    print(name, flush=True)
+    say(name)
     optional = [
         each.name
         for each in parameters
@@ -104,7 +122,7 @@ def attack(name: str, function: Callable[..., Any], rounds: list[tuple[int, str]
             changed = [*given[:at], value, *given[at + 1 :]]
             attempt(f"{name}, argument {at} = {value!r}", lambda changed=changed: function(*changed))
         for keyword in optional:
-            attempt(f"{name}, {keyword}={value!r}", lambda keyword=keyword: function(*given, **{keyword: value}))
+            attempt(f"{name}, {keyword}={value!r}", lambda changed={keyword: value}: function(*given, **changed))
 
 
 def main() -> None:

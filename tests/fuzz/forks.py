@@ -75,7 +75,9 @@ class Forked:
             done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
         except subprocess.TimeoutExpired:
             return "hangs"
-        return None if done.stdout == "done\n" and not done.returncode else f"ended with {done.returncode}:\n{done.stderr}"
+        return (
+            None if done.stdout == "done\n" and not done.returncode else f"ended with {done.returncode}:\n{done.stderr}"
+        )
 
     def smaller(self) -> Iterator[Forked]:
         if self.threads:

@@ -67,7 +67,7 @@ class Derived:
 
     def by_torch(self, host: np.ndarray, found: np.ndarray) -> str | None:
         """Compare with torch."""
-        import torch  # noqa: PLC0415 - where it is installed
+        import torch
 
         x = torch.tensor(host, requires_grad=True)
         self.value(torch, x).backward()
@@ -93,7 +93,17 @@ def make(random: Random) -> Derived:
         elif kind == 2:
             lines.append(f"v = xp.{random.choice(BINARY)}(v, {random.choice(('x', 'v'))})")
         elif kind == 3:
-            lines.append(random.choice(("v = v * 0.5 + 1", "v = v[..., :1] * v", "v = v - 0.3 * v.mean()", "v = v - 0.3 * x", "v = v / (1 + v * v)")))
+            lines.append(
+                random.choice(
+                    (
+                        "v = v * 0.5 + 1",
+                        "v = v[..., :1] * v",
+                        "v = v - 0.3 * v.mean()",
+                        "v = v - 0.3 * x",
+                        "v = v / (1 + v * v)",
+                    )
+                )
+            )
         else:
             lines.append(random.choice(("v = v.reshape(-1)[::2]; x = x.reshape(-1)[::2]", "v = v.sum() * x")))
     return Derived(tuple(lines), random.choice(((3,), (2, 3), (1,))), random.randrange(1000))

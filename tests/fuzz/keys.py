@@ -54,7 +54,9 @@ class Keyed:
 
     def smaller(self) -> Iterator[Keyed]:
         for at in range(len(self.parts)):
-            yield replace(self, parts=self.parts[:at] + self.parts[at + 1 :], native=self.native[:at] + self.native[at + 1 :])
+            yield replace(
+                self, parts=self.parts[:at] + self.parts[at + 1 :], native=self.native[:at] + self.native[at + 1 :]
+            )
 
     def __str__(self) -> str:
         parts = [

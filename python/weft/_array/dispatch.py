@@ -50,7 +50,7 @@ _ELSEWHERE = 3
 _REFUSALS = {ArgumentTypeError, ArgumentValueError}
 
 
-def call(
+def call(  # noqa: C901 - the ways out are short
     op: Op,
     *arrays: Any,  # noqa: ANN401 - array-likes
     out: Any = None,  # noqa: ANN401 - an array or a tuple of them

@@ -105,7 +105,7 @@ def _cov(out: Elements, x: Elements, *others: Elements, rowvar: bool, ddof: floa
 def _counted(x: Elements, *weights: Elements, minlength: int) -> Elements:
     if x.size and x.dtype.kind in "iu" and int(x.max()) == sys.maxsize:  # the next number is -1 to np.bincount
         raise ArgumentValueError(f"bincount() has no place for {sys.maxsize}: results have at most so many elements")
-    return np.bincount(x, *weights, minlength=minlength)
+    return np.bincount(x, weights[0] if weights else None, minlength)
 
 
 EXACT.add(_counted)

@@ -12,8 +12,8 @@ from weft._array.here import answers
 from weft._array.operands import as_array, engine_of, values
 from weft._array.rules import as_dtype
 from weft._array.shapes import as_index, as_shape
-from weft._array.symbolic import is_symbol
 from weft._array.spacing import arange
+from weft._array.symbolic import is_symbol
 from weft._array.views import view
 from weft._core import NDArray, beside, copy_elements, tape_hears, wrap
 from weft._default import get_engine

@@ -350,5 +350,10 @@ def lrn(x: ArrayLike, size: int, *, alpha: float = 1e-4, beta: float = 0.75, k: 
     >>> weft.nn.lrn([[1.0, 2.0]], 1, alpha=1.0, beta=1.0, k=0.0).tolist()
     [[1.0, 0.5]]
     """
-    given: dict[str, Any] = {"size": plain(size), "alpha": as_number(alpha, "alpha"), "beta": as_number(beta, "beta"), "k": as_number(k, "k")}
+    given: dict[str, Any] = {
+        "size": plain(size),
+        "alpha": as_number(alpha, "alpha"),
+        "beta": as_number(beta, "beta"),
+        "k": as_number(k, "k"),
+    }
     return one(get_op("nn.lrn"), as_array(x), **given)

@@ -383,7 +383,12 @@ def batch_norm_train(
     """
     x = as_array(x)
     y, mean, variance = several(
-        get_op("nn.batch_norm_train"), x, as_array(gamma, x), as_array(beta, x), eps=as_number(eps, "eps"), axis=plain(axis)
+        get_op("nn.batch_norm_train"),
+        x,
+        as_array(gamma, x),
+        as_array(beta, x),
+        eps=as_number(eps, "eps"),
+        axis=plain(axis),
     )
     return y, mean, variance
 

@@ -222,7 +222,10 @@ pub(crate) fn graph(py: Python<'_>, error: GraphError) -> PyErr {
 
 /// Whether it is an error of weft's own.
 fn is_ours(py: Python<'_>, error: &PyErr) -> bool {
-    CLASSES.get(py).and_then(|classes| classes.bind(py).getattr("WeftError").ok()).is_some_and(|class| error.is_instance(py, &class))
+    CLASSES
+        .get(py)
+        .and_then(|classes| classes.bind(py).getattr("WeftError").ok())
+        .is_some_and(|class| error.is_instance(py, &class))
 }
 
 /// What a rule in Python raised: a refusal becomes an error of the graph, any other goes on with a note.
