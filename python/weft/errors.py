@@ -1,4 +1,4 @@
-"""What weft raises: one class per kind of mistake.
+"""The errors of weft: one class per kind of mistake.
 
 Every class derives from `WeftError` and from the built-in class that a caller would catch without knowing weft.
 An exception raised by a callable is none of these: it is delivered as itself, with a note that names the op.
@@ -47,6 +47,7 @@ __all__ = [
     "ShapeError",
     "StateFileError",
     "TraceError",
+    "UndeclaredAccessWarning",
     "VariableDeletedError",
     "WaitTimeoutError",
     "WeftError",
@@ -464,6 +465,23 @@ class CaptureError(WeftError, RuntimeError):
     ...     except weft.errors.CaptureError as error:
     ...         print(error)
     the block of the program 'step' has not ended: use the program after it
+    """
+
+
+class UndeclaredAccessWarning(WeftError, RuntimeWarning):  # noqa: N818 - a warning
+    """A task refers to an array that it does not declare, so nothing orders its accesses to it.
+
+    Examples
+    --------
+    >>> import warnings, numpy, weft
+    >>> totals = numpy.zeros(3)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     @weft.task
+    ...     def add() -> None:
+    ...         totals[:] += 1
+    >>> [warning.category.__name__ for warning in caught]
+    ['UndeclaredAccessWarning']
     """
 
 

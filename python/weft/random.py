@@ -1,11 +1,12 @@
-"""Random numbers whose order is that of the pushes: NumPy's `Generator`, asynchronous.
+"""Random numbers in the order of their pushes: NumPy's `Generator`, asynchronous.
 
-A generator's state is an array that each draw mutates. Draws of one generator therefore run one after the other, in the
-order in which they were pushed, and give the same numbers at any worker count: those of
-``numpy.random.Generator(numpy.random.Philox(seed))``. For draws that run side by side, `Generator.spawn` children.
+A generator's state is an array that each draw mutates. Draws of one generator therefore run one after the other, in
+push order, and give the same numbers at any worker count: `default_rng` those of ``numpy.random.default_rng(seed)``, `Generator`
+those of ``numpy.random.Generator(numpy.random.Philox(seed))``. For draws that run side by side, `Generator.spawn` children.
 
-Arguments are checked at the call. What only the values of NDArrays decide (a negative `scale`, say) comes out at the
-wait for the result; the generator stays as it was. A draw from an array whose own op failed fails the generator too.
+Arguments are checked at the call. A mistake that only the values of NDArrays can show (a negative `scale`, say) comes
+out at the wait for the result; the generator stays as it was. A draw from an array whose own op failed fails the
+generator too.
 """
 
 # mypy: disable-error-code="empty-body"
@@ -21,9 +22,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, final
 
 import numpy as np
 
-from weft._array.devices import place
-from weft._array.dispatch import call
-from weft._array.draws import (
+from weft._call.devices import place
+from weft._call.dispatch import call
+from weft._core import Engine, NDArray, recording, wrap
+from weft._engine.default import get_engine
+from weft._engine.labels import cpu
+from weft._ops.draws import (
+    PCG64_WORDS,
     Parameter,
     Size,
     distribution,
@@ -34,11 +39,8 @@ from weft._array.draws import (
     snapshot,
     unpack,
 )
-from weft._array.sampling import BYTES, CHOICE, PERMUTATION, PERMUTED, SHUFFLE, check_choice
-from weft._array.shapes import axis_index
-from weft._core import Engine, NDArray, copy_elements, recording, wrap
-from weft._default import get_engine
-from weft._device import cpu
+from weft._ops.sampling import BYTES, CHOICE, PERMUTATION, PERMUTED, SHUFFLE, check_choice
+from weft._registry.shapes import axis_index
 from weft.errors import ArgumentTypeError, ArgumentValueError, CaptureError
 
 if TYPE_CHECKING:
@@ -70,22 +72,26 @@ def default_rng(seed: Seed | Generator = None, *, engine: Engine | None = None) 
     Returns
     -------
     Generator
-        The numbers of ``numpy.random.Generator(numpy.random.Philox(seed))``.
+        One stream of PCG64: the numbers of ``numpy.random.default_rng(seed)``. Its children are streams of Philox.
 
     Examples
     --------
-    >>> import weft
+    >>> import numpy, weft
     >>> weft.random.default_rng(7).integers(0, 10, size=3).numpy()
-    array([2, 4, 9])
+    array([9, 6, 6])
+    >>> numpy.random.default_rng(7).integers(0, 10, size=3)
+    array([9, 6, 6])
     """
     if isinstance(seed, Generator):
         return seed
-    return Generator(seed, engine=engine)
+    made = Generator(seed, engine=engine)
+    made._state = place(wrap(pack(np.random.PCG64(made._seeds).state), made._state.engine), cpu())
+    return made
 
 
 @final
 class Generator:
-    """A stream of random numbers, drawn in the order of the pushes.
+    """A stream of random numbers, drawn in the order of the pushes: those of NumPy's Philox, or of PCG64 from `default_rng`.
 
     Parameters
     ----------
@@ -123,7 +129,7 @@ class Generator:
 
     def __repr__(self) -> str:
         """Name the algorithm."""
-        return "weft.random.Generator(Philox)"
+        return f"weft.random.Generator({'PCG64' if self._state.size == PCG64_WORDS else 'Philox'})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Wait for the draws pushed before; the copy goes on where they end, on the default engine."""
@@ -141,7 +147,7 @@ class Generator:
         Returns
         -------
         list of Generator
-            Those of NumPy's ``Generator.spawn``, on the same engine.
+            Streams of Philox, with the seeds of NumPy's ``Generator.spawn``, on the same engine.
 
         Examples
         --------
@@ -397,7 +403,7 @@ class Generator:
         --------
         >>> import weft
         >>> weft.random.default_rng(7).choice([10, 20, 30], size=4).numpy()
-        array([10, 20, 30, 20])
+        array([30, 20, 30, 30])
         """
         wanted = output_shape(size)
         source: Any = snapshot(a)
@@ -431,7 +437,7 @@ class Generator:
         --------
         >>> import weft
         >>> weft.random.default_rng(7).permutation(5).numpy()
-        array([1, 0, 4, 2, 3])
+        array([2, 0, 4, 1, 3])
         """
         source: Any = snapshot(x)
         if is_count(source):
@@ -456,8 +462,8 @@ class Generator:
         --------
         >>> import weft
         >>> weft.random.default_rng(7).permuted([[1, 2, 3], [4, 5, 6]], axis=1).numpy()
-        array([[2, 1, 3],
-               [4, 6, 5]])
+        array([[1, 3, 2],
+               [5, 6, 4]])
         """
         source = _array(snapshot(x), self._state.engine)
         if axis is not None:
@@ -497,7 +503,7 @@ def _array(value: object, engine: Engine) -> NDArray:
 def _restore(words: npt.NDArray[np.uint64], seeds: np.random.SeedSequence) -> Generator:
     """Make the generator that was pickled."""
     generator = Generator(seeds)
-    copy_elements(generator._state, wrap(words, generator._state.engine))
+    generator._state = place(wrap(words, generator._state.engine), cpu())
     return generator
 
 

@@ -24,9 +24,9 @@
 //! # Ok::<(), weft_engine::EngineError>(())
 //! ```
 //!
-//! The layers, each of which knows only those before it: `sync` (atomics, cells, parking),
-//! `var` (queues and grants), `op` (payloads and cells), `replay` (what is pushed again and again), `sched` (from pushes to
-//! ready ops), `pool` (who runs them), and [`Engine`] on top.
+//! The layers, each knowing only those before it: `sync` (atomics, cells, parking), `var` (queues and grants), `op`
+//! (payloads and cells), `replay` (ops that are pushed again and again), `sched` (from pushes to ready ops), `pool` (the
+//! threads that run them), and [`Engine`] on top.
 
 mod engine;
 mod error;
@@ -56,7 +56,7 @@ pub use error::{EngineError, in_words};
 pub use failure::{Cause, Failure};
 pub use op::{Completion, CurrentOp, Device, DeviceLane, InOrder, NativeFunction, OpContext, Payload, PlaceOffset};
 pub use pool::{Host, Policy, aside, is_called_away, is_worker};
-pub use quiet::{Quiet, drop_later};
+pub use quiet::{Quiet, caught, drop_later};
 pub use replay::{
     InlineFailures, PortFailure, PortId, ReplayBuilder, Step, StepContext, StepId, StepKind, StepOptions,
 };

@@ -1,8 +1,10 @@
-//! Stretches in which nothing of a user's runs on a thread, and what is put off for their end.
+//! Stretches without user code on a thread, and the list of work put off for their end.
 //!
 //! A caller that holds a lock of its own, and pushes under it, must not meet that lock again in a payload's `Drop`.
-//! While it is quiet, whatever of the engine's would run such code on its thread waits in a list of the thread.
+//! While it is quiet, code of the engine's that would run such a `Drop` on its thread waits in a list of the
+//! thread.
 
+use crate::failure::Cause;
 use crate::sync::thread_cell;
 use std::any::Any;
 use std::cell::Cell;
@@ -110,6 +112,11 @@ pub(crate) fn dispose(thrown: Box<dyn Any + Send>) {
     if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(thrown))) {
         mem::forget(again);
     }
+}
+
+/// Runs a part of an op on whatever thread has it, and makes a panic the op's failure.
+pub fn caught<T>(work: impl FnOnce() -> Result<T, Cause>) -> Result<T, Cause> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Cause::Panic(message_of(panic))))
 }
 
 /// What a panic says, which ends here.

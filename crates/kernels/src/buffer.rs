@@ -1,5 +1,6 @@
-//! Memory of a thread, and slices of what arrays point to.
+//! Memory of a thread, and slices behind the pointers of arrays.
 
+use crate::number::Number;
 use std::cell::RefCell;
 
 thread_local! {
@@ -8,7 +9,7 @@ thread_local! {
 }
 
 /// Calls with so many elements of this thread's, of any value.
-pub(crate) fn with_own<T: Copy, R>(count: usize, body: impl FnOnce(&mut [T]) -> R) -> R {
+pub(crate) fn with_own<T: Number, R>(count: usize, body: impl FnOnce(&mut [T]) -> R) -> R {
     OWN.with_borrow_mut(|memory| {
         let words = (count * size_of::<T>()).div_ceil(size_of::<u64>());
         if memory.len() < words {

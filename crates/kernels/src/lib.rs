@@ -52,7 +52,7 @@ mod window;
 
 pub use channels::{Channels, Channelwise};
 pub use convolution::{Convolution, Product};
-pub use draws::Mask;
+pub use draws::{Generator, Mask};
 pub use gates::{Cells, Gates};
 pub use integers::OutOfRange;
 pub use labels::CrossEntropy;

@@ -31,9 +31,9 @@ pub struct Constants {
 
 macro_rules! symbols {
     ($($field:ident: $symbol:ident($($argument:ident: $kind:ty),*);)+) => {
-        struct Symbols {
-            $($field: unsafe extern "C" fn($($kind),*) -> c_int,)+
-            error_string: unsafe extern "C" fn(c_int, *mut c_char, *mut c_int) -> c_int,
+        pub(crate) struct Symbols {
+            $(pub(crate) $field: unsafe extern "C" fn($($kind),*) -> c_int,)+
+            pub(crate) error_string: unsafe extern "C" fn(c_int, *mut c_char, *mut c_int) -> c_int,
         }
 
         impl Symbols {
@@ -49,6 +49,27 @@ macro_rules! symbols {
                     error_string: *unsafe { library.get(b"MPI_Error_string\0") }
                         .map_err(|_| MpiError::Symbol("MPI_Error_string"))?,
                 })
+            }
+        }
+
+        #[cfg(test)]
+        impl Symbols {
+            /// Functions all of which answer with an error.
+            pub(crate) fn refusing() -> Self {
+                unsafe extern "C" fn say(_: c_int, _: *mut c_char, length: *mut c_int) -> c_int {
+                    // SAFETY: there is room for the length.
+                    unsafe { length.write(0) };
+                    0
+                }
+                Self {
+                    $($field: {
+                        unsafe extern "C" fn refuse($(_: $kind),*) -> c_int {
+                            1
+                        }
+                        refuse
+                    },)+
+                    error_string: say,
+                }
             }
         }
 
@@ -113,6 +134,13 @@ impl Library {
         let symbols = unsafe { Symbols::find(&library) }?;
         let turns = (!constants.multiple).then(Mutex::default);
         Ok(Self { symbols, constants, turns, _opened: library })
+    }
+
+    /// A library of these functions.
+    #[cfg(test)]
+    pub(crate) fn of(symbols: Symbols) -> Self {
+        let constants = Constants { in_place: 0, any_source: -1, byte: 1, multiple: true };
+        Self { symbols, constants, turns: None, _opened: libloading::os::unix::Library::this().into() }
     }
 
     fn turn(&self) -> Option<MutexGuard<'_, ()>> {

@@ -6,9 +6,8 @@ import math
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from weft._array.filling import fill
-from weft._array.shapes import axis_index, axis_tuple
-from weft._array.views import view
+from weft._call.filling import fill
+from weft._call.views import view
 from weft._core import (
     Kernel,
     NDArray,
@@ -21,13 +20,14 @@ from weft._core import (
     kernel_neighbours,
 )
 from weft._nn.running import around, is_plain, run
-from weft.ops import get_op
+from weft._registry.op import get_op
+from weft._registry.shapes import axis_index, axis_tuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from weft._array.calls import DType
-    from weft._array.shapes import Shape
+    from weft._call.calls import DType
+    from weft._registry.shapes import Shape
 
 __all__ = ["PUSHES"]
 
@@ -161,14 +161,14 @@ def _push_lrn(
 
 
 @lru_cache(maxsize=1024)
-def _mask(dtype: DType, count: int, rate: float) -> Kernel | None:
-    return kernel_mask("random.dropout_mask", dtype, count, rate) if count else None
+def _mask(dtype: DType, count: int, rate: float, words: int) -> Kernel | None:
+    return kernel_mask("random.dropout_mask", dtype, count, rate, words) if count else None
 
 
 def _push_mask(outputs: tuple[NDArray], operands: tuple[Any, ...], *, rate: float) -> bool:
     """Push a draw that changes a generator's state: what the other operand is does not count."""
     (out,), state = outputs, operands[0]
-    return is_plain(state) and run(_mask(out.dtype, out.size, rate), outputs, (state,), integers=0)
+    return is_plain(state) and run(_mask(out.dtype, out.size, rate, state.size), outputs, (state,), integers=0)
 
 
 def _push_over(outputs: tuple[NDArray], operands: tuple[Any, ...], *, axis: int = 1) -> bool:

@@ -1,8 +1,8 @@
-//! Short ops run where they are pushed, if what they read is there: handing one over takes longer than running it, as
+//! Short ops run where they are pushed, if their inputs are there: handing one over takes longer than running it, as
 //! a worker has to wake up and its cache lines have to travel.
 //!
-//! To everybody else it is as if the op had been pushed and had finished at that moment. The lock under which pushes
-//! happen is held meanwhile, so that nobody can change what is read; the loop is short.
+//! To everybody else it is as if the op had been pushed and had finished at that moment. The lock of pushes is held
+//! meanwhile, so that no other push can change the inputs; the loop is short.
 
 use crate::access::{is_all_there, note_written, place, place_result, refuse};
 use crate::door::{self, Call};
@@ -22,7 +22,7 @@ const FEW: usize = 4;
 /// Runs a small step where it is pushed, if what it reads is there and its last array, which alone it writes, is nobody
 /// else's. Answers whether it has. It is given the addresses of the arrays' first elements.
 pub(crate) fn run_step(call: &Call<'_>, run: impl FnOnce(&[*mut u8])) -> Result<bool, ArrayError> {
-    attempt(call, call.arrays.len().saturating_sub(1), |pointers| {
+    attempt(call, call.arrays.len().saturating_sub(1), |_, pointers| {
         run(pointers);
         true
     })
@@ -33,7 +33,7 @@ pub(crate) fn run_step(call: &Call<'_>, run: impl FnOnce(&[*mut u8])) -> Result<
 pub(crate) fn attempt(
     call: &Call<'_>,
     inputs: usize,
-    run: impl FnOnce(&[*mut u8]) -> bool,
+    run: impl FnOnce(&mut Pushing, &[*mut u8]) -> bool,
 ) -> Result<bool, ArrayError> {
     let (inputs, outputs) = call.arrays.split_at(inputs);
     if outputs.is_empty() || outputs.iter().any(|(output, _)| output.buffer().is_readonly()) {
@@ -54,7 +54,7 @@ pub(crate) fn attempt(
     }
     let span = call.engine.start_span();
     // What is read cannot change while the lock is held.
-    if !run(&pointers) {
+    if !run(&mut pushing, &pointers) {
         return Ok(false);
     }
     if let Some(span) = span {

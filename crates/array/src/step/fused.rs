@@ -1,5 +1,5 @@
-//! Strided loops that run one after the other over each block of their elements, so that what one writes the next finds
-//! in the cache. What nobody else reads is never longer than a block.
+//! Strided loops that run one after the other over each block of their elements, so that each finds its inputs in the
+//! cache. Intermediate values without another reader are never longer than a block.
 
 use super::strided::Strided;
 use smallvec::SmallVec;
@@ -70,6 +70,11 @@ impl Fused {
         self.size
     }
 
+    /// About how many nanoseconds it takes.
+    pub(crate) fn nanoseconds(&self) -> usize {
+        self.loops.iter().fold(0, |sum: usize, (strided, _)| sum.saturating_add(strided.nanoseconds()))
+    }
+
     /// How many blocks there are.
     #[must_use]
     pub fn blocks(&self) -> usize {
@@ -86,7 +91,7 @@ impl Fused {
     ///
     /// # Safety
     ///
-    /// As for [`Step::run`](super::Step::run).
+    /// As for [`Step::run`](super::Step::run); the slots are those of this step, by [`slots`](Self::slots).
     pub unsafe fn run_block(&self, arrays: &[*mut u8], number: usize, slots: &mut Slots) {
         let part = number * self.block..((number + 1) * self.block).min(self.size);
         let own = slots.0.as_mut_ptr().cast::<u8>();

@@ -1,4 +1,4 @@
-//! Arrays as Python holds them: the handle, what the tape knows of its value, dtypes, operators.
+//! Arrays as Python holds them: the handle, the tape's knowledge of its value, dtypes, operators.
 
 pub(crate) mod dtypes;
 mod look;
@@ -21,7 +21,6 @@ pub(crate) fn raised(py: Python<'_>, error: ArrayError) -> PyErr {
         ArrayError::OutOfBounds { .. } => errors::argument_index(py, &error.to_string()),
         ArrayError::Recorded { .. } | ArrayError::Capture(_) => errors::capture(py, &error.to_string()),
         ArrayError::Elsewhere { .. } | ArrayError::OnHost { .. } => errors::argument_value(py, &error.to_string()),
-        ArrayError::TooLarge { .. } => errors::out_of_memory(py, &error.to_string()),
         ArrayError::Granted { .. } => errors::nested_push(py, &error.to_string()),
         ArrayError::GivenAway { .. } => errors::variable_deleted(py, &error.to_string()),
         ArrayError::ReadOnly => errors::argument_value(py, "assignment destination is read-only"),

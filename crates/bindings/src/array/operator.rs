@@ -1,4 +1,4 @@
-//! Operators, and what they are on.
+//! Operators, and their operands.
 
 use super::dtypes;
 use pyo3::exceptions::PyValueError;

@@ -146,7 +146,9 @@ impl CudaLoop {
         }
         let note = trace::of_arrays(py, engine, Kind::Launch, self.kernels.name());
         let options = PushOptions { bytes: ready.bytes(), note, ..PushOptions::default() };
-        weft_device::launch(launch, &Call::anywhere(engine, &arrays, options), true).map_err(|error| raised(py, error))
+        // SAFETY: as above: it was made for these arrays.
+        unsafe { weft_device::launch(launch, &Call::anywhere(engine, &arrays, options), true) }
+            .map_err(|error| raised(py, error))
     }
 
     /// Records a launch over arrays in rows, so that neighbours may become one kernel.
@@ -171,7 +173,8 @@ impl CudaLoop {
             place: launch.place(),
             alone: weft_device::launch_step(launch, true),
         };
-        record(Step::Opaque(Arc::new(step)), call).map_err(|error| raised(py, error))
+        // SAFETY: the arrays are those that the launch was made for.
+        unsafe { record(Step::Opaque(Arc::new(step)), call) }.map_err(|error| raised(py, error))
     }
 }
 

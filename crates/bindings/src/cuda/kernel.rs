@@ -161,7 +161,7 @@ impl RawKernel {
             (owner.get(), self.device_of(py, &arrays)?)
         } else {
             home = (
-                py.import("weft._default")?.getattr("get_engine")?.call0()?.cast_into::<Engine>()?,
+                py.import("weft._engine.default")?.getattr("get_engine")?.call0()?.cast_into::<Engine>()?,
                 runtime::device(py, 0)?,
             );
             (home.0.get(), &home.1)
@@ -174,7 +174,8 @@ impl RawKernel {
         engine.wait_for_room(py, 0)?;
         let note = trace::of_arrays(py, &engine.inner, Kind::Launch, &self.name);
         let options = PushOptions { note, ..PushOptions::default() };
-        weft_device::launch(launch, &Call::anywhere(&engine.inner, &arrays, options), false)
+        // SAFETY: it was made for these arrays.
+        unsafe { weft_device::launch(launch, &Call::anywhere(&engine.inner, &arrays, options), false) }
             .map_err(|error| raised(py, error))
     }
 

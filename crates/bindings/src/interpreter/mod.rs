@@ -7,5 +7,6 @@ pub(crate) mod errors;
 pub(crate) mod exceptions;
 pub(crate) mod failures;
 pub(crate) mod host;
+pub(crate) mod level;
 pub(crate) mod location;
 pub(crate) mod stall;

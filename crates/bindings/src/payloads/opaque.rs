@@ -26,7 +26,7 @@ impl Opaque for Calling {
         true
     }
 
-    fn run(&self, _: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    unsafe fn run(&self, _: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         // SAFETY: hosted payloads run inside `Gil::enter`.
         let py = unsafe { Python::assume_attached() };
         self.0.clone_ref(py).run(context)
@@ -50,7 +50,7 @@ impl Opaque for Starting {
         true
     }
 
-    fn run(&self, _: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    unsafe fn run(&self, _: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         // SAFETY: as above.
         let py = unsafe { Python::assume_attached() };
         AsyncCallable(self.0.clone_ref(py)).run(context)
@@ -84,7 +84,7 @@ impl Opaque for CallingNative {
         false
     }
 
-    fn run(&self, _: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    unsafe fn run(&self, _: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         self.native.call(context)
     }
 

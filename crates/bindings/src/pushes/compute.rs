@@ -88,7 +88,7 @@ impl Opaque for Recomputing {
         true
     }
 
-    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    unsafe fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         // SAFETY: hosted payloads run inside `Gil::enter`.
         let py = unsafe { Python::assume_attached() };
         let function = self.function.bind(py);
@@ -155,7 +155,8 @@ pub(crate) fn push_compute(
     let elsewhere = arrays.iter().all(|(array, _)| array.buffer().is_elsewhere());
     let variables: Vec<_> = variable.iter().map(|variable| (&variable.get().inner, AccessKind::Mutate)).collect();
     let request = Call { anywhere: elsewhere, variables: &variables, ..Call::on(&engine.inner, &arrays, options) };
-    submit(compute, &request).map_err(|error| raised(py, error))?;
+    // SAFETY: the function takes what it is shown: these arrays, or others like them.
+    unsafe { submit(compute, &request) }.map_err(|error| raised(py, error))?;
     for (array, access) in &held {
         if *access != Access::Read {
             record::wrote(py, array.get());

@@ -276,7 +276,8 @@ impl MpiCommunicator {
         engine.make_way(py, options.bytes, || recording::announce(name, location.bits()))?;
         if arrays.is_empty() && recording::is_open() {
             let step = Step::Opaque(Arc::new(CallingStep(payload.calling)));
-            return recording::append_on_variables(step, &engine.inner, &variables, &options)
+            // SAFETY: it has no arrays.
+            return unsafe { recording::append_on_variables(step, &engine.inner, &variables, &options) }
                 .map_err(|error| raised(py, error));
         }
         if engine.inner.is_traced() {
@@ -291,7 +292,8 @@ impl MpiCommunicator {
             return push().map_err(|error| errors::raised(py, error));
         }
         let call = Call { variables: &variables, ..Call::on(&engine.inner, arrays, options) };
-        submit(payload, &call).map_err(|error| raised(py, error))
+        // SAFETY: the payload has the arrays of the call, for which the job was made.
+        unsafe { submit(payload, &call) }.map_err(|error| raised(py, error))
     }
 }
 

@@ -186,13 +186,14 @@ impl Loop {
                 Err(scalar) => Operand::Scalar(*scalar, self.dtypes[at]),
             })
             .collect();
+        let written: SmallVec<[&Array; 1]> = outputs.iter().map(|output| &output.get().inner).collect();
+        let fills = self.name == "positive" && operands.iter().all(|input| matches!(input, Operand::Scalar(..)));
+        let options = Self::options(py, written[0], if fills { "fill" } else { &self.name });
+        push_elementwise(self.kernel, &written, &operands, options).map_err(|error| raised(py, error))?;
         for output in &outputs {
             record::wrote(py, output.get());
         }
-        let outputs: SmallVec<[&Array; 1]> = outputs.iter().map(|output| &output.get().inner).collect();
-        let fills = self.name == "positive" && operands.iter().all(|input| matches!(input, Operand::Scalar(..)));
-        let options = Self::options(py, outputs[0], if fills { "fill" } else { &self.name });
-        push_elementwise(self.kernel, &outputs, &operands, options).map_err(|error| raised(py, error))
+        Ok(())
     }
 
     /// Pushes a reduction of `x` over `axes` into `output`, which has length 1 along them.

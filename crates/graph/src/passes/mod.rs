@@ -1,4 +1,4 @@
-//! Passes: what makes a graph, or knowledge of it, of a graph. One file each.
+//! Passes: functions from a graph to a graph, or to knowledge of it. One file each.
 
 mod correct_layout;
 mod derived;

@@ -1,4 +1,4 @@
-//! The planner of memory: where values lie that live for a while, and in which order ops keep few of them alive.
+//! The planner of memory: offsets for values with lifetimes, and an order of ops that keeps few of them alive.
 //!
 //! It needs no arrays and no registry: intervals and sizes are enough for offsets, a [`Network`] for the rest.
 //!

@@ -53,7 +53,11 @@ impl Opaque for Branch {
         self.taken.is_private() && self.other.is_private()
     }
 
-    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    fn may_fail(&self) -> bool {
+        self.taken.may_fail() || self.other.may_fail()
+    }
+
+    unsafe fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         self.run_on(arrays, context)
     }
 }

@@ -1,4 +1,4 @@
-//! A loop: a part that runs again and again, and hands on to the next turn what it made.
+//! A loop: a part that runs again and again, and hands its results on to the next turn.
 
 use super::bind::Spot;
 use super::body::{Body, Frame, copy, row};
@@ -145,7 +145,11 @@ impl Opaque for Turns {
         self.body.is_private()
     }
 
-    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    fn may_fail(&self) -> bool {
+        self.body.may_fail()
+    }
+
+    unsafe fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         self.run_on(arrays, context)
     }
 }

@@ -1,4 +1,4 @@
-//! From what was recorded to entries and instructions.
+//! From a recording to entries and instructions.
 
 use super::{Argument, Entry, EntryAccess, Instruction, Recorded, Shown, Source, is_seen, whole};
 use crate::ProgramError;
@@ -157,8 +157,9 @@ impl Opaque for Standing {
         self.step.is_hosted()
     }
 
-    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
-        standing(&self.recorded, arrays, || self.step.run(arrays, context))
+    unsafe fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+        // SAFETY: the caller's promise.
+        standing(&self.recorded, arrays, || unsafe { self.step.run(arrays, context) })
     }
 
     fn queue(&self) -> Option<InOrder> {
@@ -171,6 +172,10 @@ impl Opaque for Standing {
 
     fn has_effects(&self) -> bool {
         self.step.has_effects()
+    }
+
+    fn may_fail(&self) -> bool {
+        self.step.may_fail()
     }
 
     fn completes_later(&self) -> bool {

@@ -1,4 +1,4 @@
-//! A call of MPI's as the payload of an op: begun by the worker of its queue, or by who waits in its place.
+//! A call of MPI's as the payload of an op: begun by the worker of its queue, or by a waiter in its place.
 
 use crate::interpreter::failures::CommunicatorFailure;
 use crate::location::Location;
@@ -94,7 +94,7 @@ impl Opaque for CallingStep {
         Some(self.0.queue)
     }
 
-    fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
+    unsafe fn run(&self, arrays: &Operands, context: &mut OpContext<'_>) -> Result<(), Cause> {
         self.0.carry_out(arrays, context)
     }
 

@@ -1,6 +1,7 @@
-//! What a graph of calls has come to: values, who still needs them, the first exception.
+//! The state of a graph of calls: values, their pending readers, the first exception.
 
 use crate::call::call_with;
+use crate::interpreter::level::Level;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -148,10 +149,12 @@ impl Run {
             Argument::Value(value) => Ok(value.bind(py).clone()),
             Argument::Slot(slot) => self.value(py, *slot),
             Argument::List(items) => {
+                let _level = Level::enter(py)?;
                 let items: PyResult<Vec<_>> = items.iter().map(|item| self.evaluate(py, item)).collect();
                 Ok(PyList::new(py, items?)?.into_any())
             }
             Argument::Call(function) => {
+                let _level = Level::enter(py)?;
                 let positional: PyResult<SmallVec<[_; 4]>> =
                     function.positional.iter().map(|item| self.evaluate(py, item)).collect();
                 let positional = PyTuple::new(py, positional?)?;
