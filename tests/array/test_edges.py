@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ import pytest
 from against import agree, sample
 
 import weft
+import weft.mxnet
 from weft import errors
 
 if TYPE_CHECKING:
@@ -219,6 +221,15 @@ def test_what_numpy_would_not_survive_is_refused(call: str) -> None:
     script = f"import weft\ntry:\n    weft.{call}.numpy()\nexcept weft.errors.WeftError:\n    print('refused')"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.returncode) == ("refused\n", 0), done.stderr
+
+
+def test_parameters_of_shapes_that_no_array_has(tmp_path: Path) -> None:
+    path = tmp_path / "x.params"
+    lengths = struct.pack("<3q", 0, 2**62, 2**62)
+    array = struct.pack("<Iii", 0xF993FAC9, 0, 3) + lengths + struct.pack("<iii", 1, 0, 0)
+    path.write_bytes(struct.pack("<QQQ", 0x112, 0, 1) + array + struct.pack("<Q", 0))
+    with pytest.raises(errors.CheckpointError, match="shape"):
+        weft.mxnet.load_params(path)
 
 
 def test_files_that_are_none(tmp_path: Path) -> None:

@@ -70,6 +70,8 @@ def constant(x: Any) -> Any:
     from weft._graph.constants import LARGEST  # noqa: PLC0415 - which registers the op
     from weft._registry.op import get_op  # noqa: PLC0415 - as above
 
+    if isinstance(x, np.longdouble | np.clongdouble):
+        return complex(given) if isinstance(x, np.clongdouble) else float(given)  # arrays do not have its dtype
     found = host_array(given)
     if found.size > LARGEST:
         return given
