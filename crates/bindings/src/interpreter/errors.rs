@@ -3,9 +3,7 @@
 use super::failures::{CommunicatorFailure, NativeFailure, Raised, Thrown};
 use super::location::Location;
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::{
-    PyArithmeticError, PyBaseException, PyException, PyKeyboardInterrupt, PyLookupError, PyTypeError, PyValueError,
-};
+use pyo3::exceptions::{PyBaseException, PyException, PyKeyboardInterrupt, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyList;
@@ -220,25 +218,14 @@ pub(crate) fn graph(py: Python<'_>, error: GraphError) -> PyErr {
     }
 }
 
-/// Whether it is an error of weft's own.
-fn is_ours(py: Python<'_>, error: &PyErr) -> bool {
-    CLASSES
-        .get(py)
-        .and_then(|classes| classes.bind(py).getattr("WeftError").ok())
-        .is_some_and(|class| error.is_instance(py, &class))
-}
-
 /// What a rule in Python raised: a refusal becomes an error of the graph, any other goes on with a note.
 fn of_rule(py: Python<'_>, class: &str, context: &str, place: &str, thrown: PyErr) -> PyErr {
-    let refuses = thrown.is_instance_of::<PyValueError>(py)
-        || thrown.is_instance_of::<PyTypeError>(py)
-        || (thrown.is_instance_of::<PyLookupError>(py) || thrown.is_instance_of::<PyArithmeticError>(py))
-            && !is_ours(py, &thrown);
-    if refuses {
+    if thrown.is_instance_of::<PyValueError>(py) || thrown.is_instance_of::<PyTypeError>(py) {
         let made = of_class(py, class, (format!("{context}: {}{place}", thrown.value(py)),));
         made.set_cause(py, Some(thrown));
         return made;
     }
+    let thrown = sifted(py, thrown);
     if thrown.is_instance_of::<PyException>(py) {
         // An exception takes a note.
         let _ = thrown.value(py).call_method1("add_note", (format!("weft: {context}{place}"),));
