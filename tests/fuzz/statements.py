@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import test_programs as programs
+import array_programs as programs
+
+import weft
 
 from .cases import Generator, without_each
 
@@ -14,6 +17,18 @@ if TYPE_CHECKING:
     from random import Random
 
 __all__ = ["GENERATOR"]
+
+
+@contextmanager
+def default_engine(policy: str, workers: int) -> Iterator[None]:
+    """Let an engine be the default one."""
+    previous = weft.get_engine()
+    with weft.Engine(workers, policy) as engine:
+        weft.set_engine(engine)
+        try:
+            yield
+        finally:
+            weft.set_engine(previous)
 
 
 @dataclass(frozen=True)
@@ -25,9 +40,9 @@ class Statements:
     def run(self) -> str | None:
         steps = list(self.steps)
         numpy = programs.by_numpy(steps)
-        with programs.default_engine("serial", 1):
+        with default_engine("serial", 1):
             serial = programs.by_weft(steps)
-        with programs.default_engine("work_stealing", 2):
+        with default_engine("work_stealing", 2):
             programs.check(programs.by_weft(steps), numpy, serial)
         return None
 
@@ -37,7 +52,7 @@ class Statements:
                 yield Statements(steps)
 
     def __str__(self) -> str:
-        return "\n".join(("from test_programs import *", f"print(by_weft({list(self.steps)}))"))
+        return "\n".join(("from array_programs import *", f"print(by_weft({list(self.steps)}))"))
 
 
 def make(random: Random) -> Statements:

@@ -459,7 +459,7 @@ def test_calls_that_take_long_are_pushed(make_engine: MakeEngine) -> None:
         engine.wait_for_all()
         before = engine.stats()["pushed"]
         program(x)
-        return engine.stats()["pushed"] - before
+        return int(engine.stats()["pushed"] - before)
 
     assert pushed_by(lambda x: x + 1.0) == 0
     assert pushed_by(lambda x: x**1.5) > 0

@@ -19,6 +19,7 @@ impl Blocked for Adding {
         self.0 * size_of::<f64>()
     }
 
+    #[allow(clippy::cast_ptr_alignment)] // it is looked at first
     unsafe fn run_block(&self, arrays: &[*mut u8], scratch: *mut u8, _: usize) -> Result<(), Cause> {
         for start in arrays {
             assert!(start.addr().is_multiple_of(align_of::<f64>()), "a step takes aligned operands");

@@ -120,21 +120,23 @@ impl Blocked for Falling {
 fn a_panic_in_a_block_is_the_ops_failure_once_all_blocks_have_ended() {
     for by_own in [true, false] {
         let engine = Engine::new(Settings { workers: Some(2), ..Settings::default() }).expect("valid settings");
-        let out = Array::empty(&engine, &[8], DType::UInt8).expect("a small array");
+        let [out, other] = [(); 2].map(|()| Array::empty(&engine, &[8], DType::UInt8).expect("a small array"));
         let (tell, follower) = channel();
         let (seen, follower) = (Mutex::default(), Mutex::new(follower));
         let step = Arc::new(Falling { by_own, seen, came: Condvar::new(), follower });
         let blocked: Arc<dyn Blocked> = step.clone();
-        let arrays = [(&out, Access::Overwrite)];
-        // SAFETY: the array is dense, and of the size that the step was made for.
+        let arrays = [(&out, Access::Overwrite), (&other, Access::Overwrite)];
+        // SAFETY: the arrays are dense, and of the sizes that the step was made for.
         unsafe { push_blocked(&blocked, &arrays, PushOptions::default()) }.expect("an open engine");
+        // The next op runs in spite of the failure, as it looks at nothing.
         let next = move |_: &mut OpContext<'_>| {
             let _ = tell.send(());
             Ok(())
         };
-        push(next, &Call::on(&engine, &arrays, PushOptions::default())).expect("an open engine");
+        push(next, &Call::on(&engine, &arrays[..1], PushOptions::default())).expect("an open engine");
         out.wait_to_read(&mut Wait { timeout: Some(Duration::from_secs(200)), ..Wait::default() }).expect("it ends");
-        let failed = engine.wait_for_all().expect_err("an op has failed").to_string();
+        let failed = other.wait_to_read(&mut Wait { timeout: Some(Duration::from_secs(200)), ..Wait::default() });
+        let failed = failed.expect_err("the op has failed").to_string();
         assert!(failed.contains("a block fell"), "{failed}");
         let seen = step.seen.lock().unwrap_or_else(PoisonError::into_inner);
         assert!(seen.held && !seen.early, "the next op had the arrays while a block did ({by_own})");

@@ -113,7 +113,10 @@ fn copies_go_to_places_of_their_length() {
         assert!(!copy_if_there(&engine, &[], &[&one], std::slice::from_ref(&place), &mut block), "{place:?}");
         assert!(copy_to_change(&engine, &[&one], std::slice::from_ref(&place), &mut block).is_none(), "{place:?}");
     }
-    assert!(!copy_if_there(&engine, &[], &[&one, &other], &[0..24], &mut block), "a place is missing");
+    assert!(
+        !copy_if_there(&engine, &[], &[&one, &other], std::slice::from_ref(&(0..24)), &mut block),
+        "a place is missing"
+    );
     assert!(copy_if_there(&engine, &[], &[&one, &other], &[0..24, 32..56], &mut block));
     assert!(block[..24].iter().all(|byte| *byte == 1) && block[32..56].iter().all(|byte| *byte == 2));
 }

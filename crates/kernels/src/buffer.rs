@@ -1,7 +1,18 @@
 //! Memory of a thread, and slices behind the pointers of arrays.
 
-use crate::number::Number;
 use std::cell::RefCell;
+
+/// Plain numbers.
+///
+/// # Safety
+///
+/// Any bytes are a value of the type, and it is no more aligned than words are.
+pub(crate) unsafe trait Plain: Copy {}
+
+// SAFETY: all bits are a number.
+unsafe impl Plain for f32 {}
+// SAFETY: as above.
+unsafe impl Plain for f64 {}
 
 thread_local! {
     /// Kept from block to block: at most a few times what a cache holds.
@@ -9,13 +20,13 @@ thread_local! {
 }
 
 /// Calls with so many elements of this thread's, of any value.
-pub(crate) fn with_own<T: Number, R>(count: usize, body: impl FnOnce(&mut [T]) -> R) -> R {
+pub(crate) fn with_own<T: Plain, R>(count: usize, body: impl FnOnce(&mut [T]) -> R) -> R {
     OWN.with_borrow_mut(|memory| {
         let words = (count * size_of::<T>()).div_ceil(size_of::<u64>());
         if memory.len() < words {
             memory.resize(words, 0);
         }
-        // SAFETY: float32 and float64 are no more aligned than words are, and any bytes are such numbers.
+        // SAFETY: the elements are in the words, aligned, and any bytes are such numbers.
         body(unsafe { std::slice::from_raw_parts_mut(memory.as_mut_ptr().cast::<T>(), count) })
     })
 }

@@ -63,5 +63,6 @@ pub use neighbours::{Across, Neighbours};
 pub use pooling::{Pool, Pooling};
 pub use rows::{Along, Rows};
 pub use sequences::{Mode, Sequence};
+pub use vectors::vectors;
 pub use weft_onednn as onednn;
 pub use window::Window;

@@ -110,14 +110,33 @@ symbols! {
     finalized: MPI_Finalized(flag: *mut c_int);
 }
 
+/// The library of MPI's, through the file that was linked with it: a lookup in that file looks there, too.
+#[cfg(not(windows))]
+fn loaded(path: &str) -> Result<libloading::Library, MpiError> {
+    // SAFETY: it is loaded already, so that nothing of it runs now.
+    unsafe { libloading::Library::new(path) }.map_err(|error| MpiError::Library(error.to_string()))
+}
+
+/// The library of MPI's, by its own name: on Windows a lookup looks into one file alone.
+#[cfg(windows)]
+fn loaded(path: &str) -> Result<libloading::Library, MpiError> {
+    /// Microsoft's and Intel's, the two that mpi4py is built with there.
+    const NAMES: [&str; 2] = ["msmpi.dll", "impi.dll"];
+    NAMES
+        .into_iter()
+        .find_map(|name| libloading::os::windows::Library::open_already_loaded(name).ok())
+        .map(libloading::Library::from)
+        .ok_or_else(|| MpiError::Library(format!("{path} has loaded none of {}", NAMES.join(", "))))
+}
+
 /// A library of MPI's, initialised by somebody else.
 pub struct Library {
     symbols: Symbols,
     pub(crate) constants: Constants,
     /// Where threads take turns.
     turns: Option<Mutex<()>>,
-    /// Stays loaded.
-    _opened: libloading::Library,
+    /// Stays loaded, where the functions are of one.
+    _opened: Option<libloading::Library>,
 }
 
 impl Library {
@@ -127,20 +146,18 @@ impl Library {
     ///
     /// The file was linked with a library of MPI's, of which the constants are.
     pub unsafe fn open(path: &str, constants: Constants) -> Result<Self, MpiError> {
-        // SAFETY: it is loaded already, so that nothing of it runs now.
-        let library =
-            unsafe { libloading::Library::new(path) }.map_err(|error| MpiError::Library(error.to_string()))?;
+        let library = loaded(path)?;
         // SAFETY: the caller's promise.
         let symbols = unsafe { Symbols::find(&library) }?;
         let turns = (!constants.multiple).then(Mutex::default);
-        Ok(Self { symbols, constants, turns, _opened: library })
+        Ok(Self { symbols, constants, turns, _opened: Some(library) })
     }
 
     /// A library of these functions.
     #[cfg(test)]
     pub(crate) fn of(symbols: Symbols) -> Self {
         let constants = Constants { in_place: 0, any_source: -1, byte: 1, multiple: true };
-        Self { symbols, constants, turns: None, _opened: libloading::os::unix::Library::this().into() }
+        Self { symbols, constants, turns: None, _opened: None }
     }
 
     fn turn(&self) -> Option<MutexGuard<'_, ()>> {
@@ -171,5 +188,17 @@ impl Library {
         let mut flag = 0;
         // SAFETY: may be called at any time.
         unsafe { self.finalized(&raw mut flag) }.is_err() || flag != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::loaded;
+    use crate::MpiError;
+
+    #[test]
+    fn a_process_without_mpi_is_told_so() {
+        let error = loaded("/nowhere/MPI.so").err();
+        assert!(matches!(error, Some(MpiError::Library(_))), "{error:?}");
     }
 }

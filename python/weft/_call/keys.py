@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import EllipsisType
 
-__all__ = ["Advanced", "Basic", "check_bounds", "parse"]
-
 Index: TypeAlias = "int | slice | NDArray | np.ndarray[Any, Any] | EllipsisType | None"
 
 

@@ -8,8 +8,7 @@ import inspect
 import sys
 from typing import TYPE_CHECKING, Any, ForwardRef
 
-import weft
-from weft._engine.access import Access, access_of
+from weft._engine.access import Access, Mutate, Overwrite, Read, access_of
 from weft.errors import ArgumentTypeError
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ class _Names(dict[str, Any]):
             target = inspect.unwrap(target.func)
         if not hasattr(target, "__globals__"):
             target = getattr(target, "__call__", None)  # noqa: B004 - the method of a callable instance
-        words = {"weft": weft, "Read": weft.Read, "Mutate": weft.Mutate, "Overwrite": weft.Overwrite}
+        words = {"weft": sys.modules["weft"], "Read": Read, "Mutate": Mutate, "Overwrite": Overwrite}
         self._scopes: list[Mapping[str, Any]] = [getattr(target, "__globals__", {}), vars(builtins), words]
 
     def __missing__(self, name: str) -> Any:

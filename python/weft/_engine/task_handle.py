@@ -111,7 +111,7 @@ class TaskHandle(Generic[R]):
         found: R = self._outcome.value
         return found
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:  # noqa: FBT001 - NumPy's protocol
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """Wait, and return the result as a NumPy array: so arrays of handles are arrays of results."""
         return np.array(self.result(), dtype=dtype, copy=copy)
 

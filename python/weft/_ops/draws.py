@@ -22,25 +22,15 @@ import numpy as np
 
 from weft._call.dispatch import call
 from weft._core import NDArray, push_compute
-from weft._registry.op import Aval, Op, register_op
+from weft._registry.avals import Aval
+from weft._registry.defaults import state
+from weft._registry.op import Op, group, register_op
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = [
-    "Parameter",
-    "Size",
-    "distribution",
-    "drawing_op",
-    "is_count",
-    "output_shape",
-    "pack",
-    "push_draw",
-    "scratch",
-    "snapshot",
-    "unpack",
-]
+state(group("random"), pure=False)
 
 Size: TypeAlias = int | Sequence[int] | None
 Parameter: TypeAlias = "NDArray | npt.ArrayLike"
@@ -208,7 +198,7 @@ def push_draw(op: Op, state: NDArray, *arrays: NDArray, out: NDArray | None = No
 
 def only(results: NDArray | tuple[NDArray, ...]) -> NDArray:
     """Return the result of an op that has one."""
-    assert isinstance(results, NDArray)  # noqa: S101 - for the type checker
+    assert isinstance(results, NDArray)
     return results
 
 

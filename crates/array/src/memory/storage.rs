@@ -73,7 +73,8 @@ pub struct Storage {
 impl Storage {
     /// Bytes that have no place yet.
     #[inline]
-    pub(super) fn new(bytes: usize) -> Arc<Self> {
+    #[must_use]
+    pub fn new(bytes: usize) -> Arc<Self> {
         Self::of(bytes, bytes <= FEW, OnceLock::new())
     }
 

@@ -3,7 +3,9 @@
 mod blocked;
 mod bound;
 mod cast;
+mod chain;
 mod choose;
+mod exact;
 mod extreme;
 mod fused;
 mod kernel;

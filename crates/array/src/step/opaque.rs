@@ -77,6 +77,11 @@ pub trait Opaque: Send + Sync {
         None
     }
 
+    /// Shows `each` what it keeps of its maker's: for one who looks for references that lead back to a program.
+    fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
+        let _ = each;
+    }
+
     /// Whether it may only have begun when `run` returns: the op completes later.
     fn completes_later(&self) -> bool {
         false

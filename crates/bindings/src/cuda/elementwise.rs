@@ -10,6 +10,7 @@ use crate::errors;
 use crate::location::Location;
 use crate::tape::moves::taken;
 use crate::trace;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
@@ -91,6 +92,10 @@ impl CudaLoop {
     fn __repr__(&self) -> String {
         let names: Vec<_> = self.kernels.inputs().iter().chain(self.kernels.outputs()).map(|it| it.name()).collect();
         format!("<weft._core.CudaLoop {} {}>", self.kernels.name(), names.join(", "))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.build)
     }
 }
 

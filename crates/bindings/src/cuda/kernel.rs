@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::errors;
 use crate::location::Location;
 use crate::trace;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use smallvec::SmallVec;
@@ -181,6 +182,10 @@ impl RawKernel {
 
     fn __repr__(&self) -> String {
         format!("<weft.cuda.RawKernel {}>", self.name)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.build)
     }
 }
 

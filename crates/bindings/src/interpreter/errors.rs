@@ -75,7 +75,7 @@ pub(crate) fn sifted(py: Python<'_>, error: PyErr) -> PyErr {
     let value = error.value(py);
     let sift = || {
         value.setattr("__traceback__", error.traceback(py))?; // which of code is looked at
-        py.import("weft._call.sieve")?.getattr("sifted")?.call1((value,))
+        py.import("weft._registry.sieve")?.getattr("sifted")?.call1((value,))
     };
     match sift() {
         Ok(found) if !found.is(value) => PyErr::from_value(found),

@@ -9,6 +9,8 @@ use std::marker::PhantomData;
 /// Levels of one thread at most. Python's own limit may be far higher, and a worker's stack is smaller than that of the main
 /// thread.
 const MOST: u32 = 1000;
+/// Levels that any stack has room for: most values are no deeper, and Python is not asked about them.
+const FREE: u32 = 16;
 
 thread_local! {
     static LEVELS: Cell<u32> = const { Cell::new(0) };
@@ -16,31 +18,45 @@ thread_local! {
 
 /// One level of a walk, left when it is dropped. Each walk by recursion enters one before it looks into a container.
 #[must_use]
-pub(crate) struct Level<'py>(PhantomData<Python<'py>>);
+pub(crate) struct Level<'py> {
+    /// Whether Python counts it, too.
+    is_told: bool,
+    py: PhantomData<Python<'py>>,
+}
 
 impl<'py> Level<'py> {
     /// One level further down; `RecursionError` if that is too deep.
     #[inline]
     pub(crate) fn enter(py: Python<'py>) -> PyResult<Self> {
-        // SAFETY: the thread is attached, and the text is a C string that Python puts behind its own.
-        if unsafe { ffi::Py_EnterRecursiveCall(c" in a nested value".as_ptr()) } != 0 {
-            return Err(PyErr::fetch(py));
+        let above = LEVELS.get();
+        let is_told = above >= FREE;
+        if is_told {
+            tell(py, above)?;
         }
-        let above = LEVELS.replace(LEVELS.get() + 1);
-        let level = Self(PhantomData);
-        if above < MOST { Ok(level) } else { Err(too_deep()) }
+        LEVELS.set(above + 1);
+        Ok(Self { is_told, py: PhantomData })
     }
 }
 
+/// Counts a level, with so many above it, among Python's own.
 #[cold]
-fn too_deep() -> PyErr {
-    PyRecursionError::new_err("maximum recursion depth exceeded in a nested value")
+fn tell(py: Python<'_>, above: u32) -> PyResult<()> {
+    if above >= MOST {
+        return Err(PyRecursionError::new_err("maximum recursion depth exceeded in a nested value"));
+    }
+    // SAFETY: the thread is attached, and the text is a C string that Python puts behind its own.
+    if unsafe { ffi::Py_EnterRecursiveCall(c" in a nested value".as_ptr()) } != 0 {
+        return Err(PyErr::fetch(py));
+    }
+    Ok(())
 }
 
 impl Drop for Level<'_> {
     fn drop(&mut self) {
         LEVELS.set(LEVELS.get() - 1);
-        // SAFETY: the level was entered by this thread, which is attached.
-        unsafe { ffi::Py_LeaveRecursiveCall() };
+        if self.is_told {
+            // SAFETY: the level was entered by this thread, which is attached.
+            unsafe { ffi::Py_LeaveRecursiveCall() };
+        }
     }
 }

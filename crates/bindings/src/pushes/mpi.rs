@@ -11,6 +11,7 @@ use crate::tape::record;
 use crate::trace;
 use crate::variable::Variable;
 use calling::{Calling, CallingStep, Carry};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -255,6 +256,10 @@ impl MpiCommunicator {
             record::wrote(py, array.get());
         }
         Ok(())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.engine)
     }
 }
 

@@ -1,14 +1,17 @@
 //! NumPy's inner loops, taken out of its ufuncs.
 
+use super::kinds;
 use crate::array::operator::scalar;
 use crate::array::{NDArray, dtypes, raised};
 use crate::cuda::elementwise::CudaLoop;
+use crate::cuda::memory::memory_of;
 use crate::errors;
 use crate::tape::moves::{now, taken};
 use crate::tape::record;
 use crate::trace;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyTuple, PyType};
@@ -91,7 +94,8 @@ impl Loop {
         let Some((function, data, inputs)) = found else { return Ok(None) };
         // SAFETY: NumPy's loops for numbers touch their operands alone, and take them unaligned.
         let kernel = unsafe { StridedLoop::new(function, data, &wanted[..inputs], &wanted[inputs..]) };
-        let Some(kernel) = kernel.map(|kernel| kernel.with_effort(effort(&name, wanted[0]))) else { return Ok(None) };
+        let made = kernel.map(|kernel| kernel.with_effort(effort(&name, wanted[0])).with_name(&name));
+        let Some(kernel) = made else { return Ok(None) };
         // A loop with a signature has axes of its own, and NumPy's iterator nothing to say about them.
         let kernel = if ufunc.getattr("signature")?.is_none() {
             // SAFETY: it runs along one axis.
@@ -169,11 +173,10 @@ impl Loop {
         }
         let Some(first) = outputs.first() else { return Err(PyValueError::new_err("there is no output")) };
         if first.get().inner.buffer().is_elsewhere() {
-            return match self.cuda(py)? {
+            let is_cuda = memory_of(&first.get().inner).is_some();
+            return match if is_cuda { self.cuda(py)? } else { None } {
                 Some(kernels) => kernels.get().push_python(targets, inputs),
-                None => {
-                    py.import("weft._cuda.hosted")?.getattr("push")?.call1((&self.ufunc, targets, inputs)).map(drop)
-                }
+                None => kinds::push_loop(py, self.ufunc.as_ref(), targets, inputs),
             };
         }
         let bytes: usize = outputs.iter().map(|output| output.get().inner.bytes()).sum();
@@ -226,11 +229,16 @@ impl Loop {
         let names: Vec<_> = self.dtypes.iter().map(|dtype| dtype.name()).collect();
         format!("<weft._core.Loop {}>", names.join(", "))
     }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.ufunc)
+    }
 }
 
 impl Loop {
     /// A loop of ours, not of a ufunc.
     fn of_ours(kernel: StridedLoop, name: &str) -> Self {
+        let kernel = kernel.with_name(name);
         let dtypes = kernel.dtypes().into();
         Self { kernel, dtypes, name: name.to_owned(), identity: None, ufunc: None, cuda: PyOnceLock::new() }
     }

@@ -4,8 +4,9 @@ use super::bind::{Scratch, Spot, signed};
 use crate::ProgramError;
 use crate::memory::{Life, place};
 use crate::passes;
-use crate::recorded::{Argument, EntryAccess, Instruction, Recorded, Settings, Source};
+use crate::recorded::{Argument, EntryAccess, Instruction, Recorded, Settings, Source, kept_by};
 use smallvec::SmallVec;
+use std::any::Any;
 use std::sync::Arc;
 use weft_array::recording::Tape;
 use weft_array::{Access, Array, ArrayError, Operands, Step, granting, run_alone};
@@ -61,6 +62,11 @@ fn refused(why: &str) -> ProgramError {
 }
 
 impl Body {
+    /// Shows `each` what its steps keep of their makers'.
+    pub(super) fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
+        kept_by(&self.instructions, each);
+    }
+
     /// Of what was recorded with these placeholders and results, each of which is fresh, all of its memory, row after row.
     pub fn new(tape: Tape, placeholders: &[Array], results: &[Array]) -> Result<Self, ProgramError> {
         let arguments = placeholders.iter().map(|array| Argument { placeholder: array.clone(), array: array.clone() });

@@ -2,6 +2,7 @@
 
 use super::bind::Spot;
 use super::body::{Body, copy};
+use std::any::Any;
 use std::sync::Arc;
 use weft_array::{Access, Array, Opaque, Operands};
 use weft_engine::{Cause, OpContext};
@@ -51,6 +52,14 @@ impl Opaque for Branch {
 
     fn is_private(&self) -> bool {
         self.taken.is_private() && self.other.is_private()
+    }
+
+    fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
+        for body in [&self.taken, &self.other] {
+            if Arc::strong_count(body) == 1 {
+                body.kept(each);
+            }
+        }
     }
 
     fn may_fail(&self) -> bool {

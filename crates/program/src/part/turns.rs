@@ -2,6 +2,7 @@
 
 use super::bind::Spot;
 use super::body::{Body, Frame, copy, row};
+use std::any::Any;
 use std::sync::Arc;
 use weft_array::{Access, Array, Opaque, Operands};
 use weft_engine::{Cause, OpContext};
@@ -143,6 +144,12 @@ impl Opaque for Turns {
 
     fn is_private(&self) -> bool {
         self.body.is_private()
+    }
+
+    fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
+        if Arc::strong_count(&self.body) == 1 {
+            self.body.kept(each);
+        }
     }
 
     fn may_fail(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use super::{Argument, Entry, EntryAccess, Instruction, Recorded, Shown, Source, is_seen, whole};
 use crate::ProgramError;
+use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
@@ -184,6 +185,12 @@ impl Opaque for Standing {
 
     fn discard(&self) {
         self.step.discard();
+    }
+
+    fn kept(&self, each: &mut dyn FnMut(&dyn Any)) {
+        if Arc::strong_count(&self.step) == 1 {
+            self.step.kept(each);
+        }
     }
 
     fn place(&self) -> u64 {

@@ -78,6 +78,12 @@ impl Program {
         &self.recorded
     }
 
+    /// Whether no call of it is pending. A call that is being pushed is none yet.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.pushed.is_idle()
+    }
+
     /// The engine to which it is pushed.
     #[must_use]
     pub fn engine(&self) -> &weft_engine::Engine {

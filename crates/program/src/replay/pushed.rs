@@ -98,6 +98,11 @@ impl Pushed {
         self.donations.iter().filter(|donation| alone(arguments[donation.argument])).collect()
     }
 
+    /// Whether no call is pending. A call that is being pushed is none yet.
+    pub(super) fn is_idle(&self) -> bool {
+        self.lowered.try_lock().is_ok_and(|lowered| lowered.iter().all(|(_, lowered)| lowered.replay.is_idle()))
+    }
+
     /// Pushes a call.
     pub(super) fn run(
         &self,
