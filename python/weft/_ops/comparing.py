@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from weft._call.operands import as_array
-from weft._call.symbol_hook import is_symbol
 from weft._core import NDArray
 from weft._ops.dtypes import astype
 from weft._ops.elementwise import equal, isnan, logical_and, logical_or
 from weft._ops.reductions import all as every
 from weft._ops.rounding import isclose
 from weft._ops.searching import where
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:

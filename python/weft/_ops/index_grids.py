@@ -11,7 +11,6 @@ from weft._call.calls import Elements, one
 from weft._call.inline import answers
 from weft._call.listening import hear_nothing
 from weft._call.operands import as_array, engine_of, values
-from weft._call.symbol_hook import is_symbol
 from weft._call.views import view
 from weft._core import NDArray, beside, copy_elements, tape_hears, wrap
 from weft._engine.default import get_engine
@@ -19,6 +18,7 @@ from weft._ops.spacing import arange
 from weft._registry.avals import Aval, as_dtype
 from weft._registry.op import register_op
 from weft._registry.shapes import as_index, as_shape
+from weft._registry.symbol_hook import is_symbol
 from weft.errors import ArgumentTypeError, ArgumentValueError
 
 if TYPE_CHECKING:
