@@ -31,6 +31,7 @@ from weft._core import (
 )
 from weft._registry.avals import Aval, as_dtype, avals_of, broadcast_shapes, scalar_dtype
 from weft._registry.op import set_dispatcher
+from weft._registry.sieve import sifted
 from weft._registry.symbol_hook import Composing, compose
 from weft.errors import ArgumentTypeError, ArgumentValueError, WeftError
 
@@ -48,7 +49,7 @@ _ELSEWHERE = 3
 _REFUSALS = {ArgumentTypeError, ArgumentValueError}
 
 
-def call(
+def call(  # noqa: C901 - the ways out are short
     op: Op,
     *arrays: Any,
     out: Any = None,
@@ -82,10 +83,10 @@ def call(
     >>> call(weft.ops.get_op("add"), weft.asarray([1, 2]), 1)
     NDArray([2, 3])
     """
-    if out is not None:
-        return _written(op, arrays, out, attributes, engine)
     opened = 0
     try:
+        if out is not None:
+            return _written(op, arrays, out, attributes, engine)
         if (made := _shortly(op, arrays, attributes)) is not None:
             return made
         opened = tape_opens(arrays)
@@ -103,7 +104,10 @@ def call(
             tape_pause(False)
         if isinstance(error, Composing):
             return compose(op, arrays, attributes, out)
-        raise
+        refusal = sifted(error)
+        if refusal is error:
+            raise
+        raise refusal from error
     if opened:
         # Here, and in no function of its own: the tape walks back through weft's frames to the caller's line.
         tape_note_fresh(op, attributes or None, arrays, results)  # and goes on listening

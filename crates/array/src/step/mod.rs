@@ -10,12 +10,14 @@ mod extreme;
 mod fused;
 mod kernel;
 mod lifetimes;
+mod lines;
 mod matmul;
 mod opaque;
 mod portion;
 mod reduce;
 mod sort;
 mod strided;
+mod trial;
 mod walk;
 
 pub use blocked::{Blocked, Lanes};

@@ -36,7 +36,7 @@ pub(super) fn raised_program(py: Python<'_>, error: ProgramError) -> PyErr {
     match error {
         ProgramError::Array(error) => raised(py, error),
         ProgramError::Arguments(message) => errors::argument_value(py, &message),
-        ProgramError::Memory(error) => pyo3::exceptions::PyMemoryError::new_err(error.to_string()),
+        ProgramError::Memory(error) => errors::out_of_memory(py, &error.to_string()),
         error => errors::capture(py, &error.to_string()),
     }
 }

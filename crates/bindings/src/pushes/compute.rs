@@ -8,6 +8,7 @@ use crate::array::{NDArray, raised};
 use crate::call::call;
 use crate::callable::{cause, name_of};
 use crate::cuda::hosted;
+use crate::errors;
 use crate::exceptions::Exceptions;
 use crate::forks::Here;
 use crate::location::Location;
@@ -60,7 +61,7 @@ fn compute(
     arrays: &[(Array, Access)],
     (context, location): (&OpContext<'_>, Location),
 ) -> PyResult<()> {
-    let run = || call_on(py, function, arrays);
+    let run = || call_on(py, function, arrays).map_err(|error| errors::sifted(py, error));
     if !arrays.iter().any(|(array, _)| array.buffer().is_elsewhere()) {
         return run();
     }
