@@ -13,9 +13,9 @@ use pyo3::types::{PyDict, PyList, PyString};
 use std::collections::HashMap;
 use std::sync::Arc;
 use weft_graph::passes::{self, DTYPE, DTypes, External, GradientOptions, Pass, Passes, SHAPE, Shapes};
-use weft_graph::plan::Memory;
 use weft_graph::registry::RuleError;
 use weft_graph::{GraphError, NodeEntry, NodeRef, Registry, json};
+use weft_plan::Memory;
 
 fn done(py: Python<'_>, result: Result<weft_graph::Graph, GraphError>) -> PyResult<GraphCore> {
     result.map(GraphCore).map_err(|error| errors::graph(py, error))

@@ -4,7 +4,7 @@
 //! long before it is needed. Programs that use little, or are very long, stay as they are.
 
 use crate::recorded::{Instruction, Recorded, depend};
-use weft_graph::plan::{Network, Op, Value, orders_of};
+use weft_plan::{Network, Op, Value, orders_of};
 
 /// Bytes in use below which nobody minds.
 const LITTLE: usize = 1 << 20;

@@ -1,42 +1,14 @@
 //! A whole plan: an order, storages, offsets in one arena, and what sharing memory orders.
 
-use super::error::PlanError;
-use super::network::{Linked, Network};
-use super::offsets::{Options, plan_offsets, plan_offsets_apart};
-use super::op_orders::op_orders;
-use super::schedule::Schedule;
-use super::sharing::{Successions, critical_path, edges, successions, too_long};
-use super::storage::Storages;
+use crate::error::PlanError;
+use crate::network::{Linked, Network};
+use crate::offsets::{plan_offsets, plan_offsets_apart};
+use crate::op_orders::op_orders;
+use crate::schedule::Schedule;
+use crate::settings::{Memory, Settings};
+use crate::sharing::{Successions, critical_path, edges, successions, too_long};
+use crate::storage::Storages;
 use std::collections::{BTreeSet, HashMap, HashSet};
-
-/// How much longer the critical path may become, because values share memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Memory {
-    /// As much as it likes: the smallest arena.
-    Min,
-    /// By a twentieth.
-    #[default]
-    Balanced,
-    /// Not at all.
-    Speed,
-}
-
-/// How to plan.
-#[derive(Clone, Copy)]
-pub struct Settings<'a> {
-    /// What sharing memory may cost.
-    pub memory: Memory,
-    /// How many ops are expected to run at the same time.
-    pub workers: usize,
-    /// Offsets, and how long they are searched for.
-    pub options: Options<'a>,
-}
-
-impl Default for Settings<'_> {
-    fn default() -> Self {
-        Self { memory: Memory::default(), workers: 2, options: Options::default() }
-    }
-}
 
 /// An arena, and an order in which it is enough.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +38,7 @@ pub struct Plan {
 /// # Examples
 ///
 /// ```
-/// use weft_graph::plan::{Network, Op, Pair, Settings, Share, Value, plan_network};
+/// use weft_plan::{Network, Op, Pair, Settings, Share, Value, plan_network};
 ///
 /// // y = f(x) may take x's place; z = g(y) may not take y's.
 /// let mut network = Network::default();
@@ -79,7 +51,7 @@ pub struct Plan {
 /// let plan = plan_network(&network, &Settings::default())?;
 /// assert_eq!(plan.nbytes, 256 + 64);
 /// assert_eq!(plan.storages[x], plan.storages[y]);
-/// # Ok::<_, weft_graph::plan::PlanError>(())
+/// # Ok::<_, weft_plan::PlanError>(())
 /// ```
 pub fn plan_network(network: &Network, settings: &Settings<'_>) -> Result<Plan, PlanError> {
     plan_network_also(network, None, settings)
@@ -106,7 +78,7 @@ const PLACED: usize = 3;
 
 /// The best plan of these serial schedules or, where sharing memory would cost too much in all, of parallel ones, and of serial
 /// ones whose values share memory only where that costs little: that takes so many turns.
-pub(super) fn plan_schedules(
+pub(crate) fn plan_schedules(
     linked: &Linked<'_>,
     serial: Vec<Schedule>,
     settings: &Settings<'_>,
@@ -195,7 +167,7 @@ fn best_of(
 }
 
 /// How often values that would make the way too long are kept apart, and all is placed anew.
-pub(super) const TURNS: usize = 8;
+pub(crate) const TURNS: usize = 8;
 
 /// Offsets for the storages of a schedule, of which those share memory that make no way longer than this, in an arena below
 /// this size; None if that was not found.

@@ -17,14 +17,14 @@
 mod branch;
 mod state;
 
-use super::problem::Problem;
+use crate::problem::Problem;
 use branch::Tree;
 use state::State;
 use std::time::{Duration, Instant};
 
 /// How a search ended.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// Places in units that fit.
     Found(Vec<u64>),
     /// There are none.
@@ -51,7 +51,7 @@ enum Key {
 }
 
 /// What a search may use.
-pub(super) struct Limits<'a> {
+pub(crate) struct Limits<'a> {
     pub(super) steps: u64,
     pub(super) until: Option<Instant>,
     pub(super) interrupted: Option<&'a dyn Fn() -> bool>,
@@ -81,7 +81,7 @@ impl<'a> Limits<'a> {
 }
 
 /// Looks for a placement within the capacity. Where there are too many conflicts to list it does not begin.
-pub(super) fn search(problem: &Problem, capacity: u64, limits: &mut Limits<'_>) -> Outcome {
+pub(crate) fn search(problem: &Problem, capacity: u64, limits: &mut Limits<'_>) -> Outcome {
     if !problem.lists_conflicts() {
         return Outcome::Spent;
     }

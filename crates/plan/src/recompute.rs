@@ -4,13 +4,14 @@
 //! what it waits for besides is there. What a copy reads is copied, too, or is a *checkpoint*, which stays. Checkpoints
 //! that cut the forward part into segments (`segments`) give the arena of sqrt(n) for chains of n ops; others keep all that is dear.
 
-use super::arena::{Plan, Settings, TURNS, plan_schedules};
-use super::error::PlanError;
-use super::network::{Linked, Network, Op, Share};
-use super::op_orders::{as_needed, op_orders};
-use super::schedule::Schedule;
-use super::segments::{Tapered, checkpoints, crossing};
-use super::storage::Storages;
+use crate::arena::{Plan, TURNS, plan_schedules};
+use crate::error::PlanError;
+use crate::network::{Linked, Network, Op, Share};
+use crate::op_orders::{as_needed, op_orders};
+use crate::schedule::Schedule;
+use crate::segments::{Tapered, checkpoints, crossing};
+use crate::settings::Settings;
+use crate::storage::Storages;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 

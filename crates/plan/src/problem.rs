@@ -3,52 +3,52 @@
 //! A *section* is a span of time in which nothing ends before the last interval has begun: a largest set of intervals
 //! that all conflict. Two intervals conflict exactly if they share a section, so sections are all that is kept of time.
 
-use super::error::PlanError;
+use crate::error::PlanError;
 use std::collections::BinaryHeap;
 
 /// An interval that takes part: it has a size and a lifetime.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Item {
+pub(crate) struct Item {
     /// The caller's index.
-    pub(super) index: u32,
+    pub(crate) index: u32,
     /// Its first section.
-    pub(super) first: u32,
+    pub(crate) first: u32,
     /// The section behind its last.
-    pub(super) last: u32,
+    pub(crate) last: u32,
     /// Size in units.
-    pub(super) units: u64,
+    pub(crate) units: u64,
     /// Bytes by which the units exceed the size.
-    pub(super) pad: u64,
+    pub(crate) pad: u64,
     /// How long it lives.
-    pub(super) length: u64,
+    pub(crate) length: u64,
 }
 
 /// What is to be placed.
 #[derive(Debug)]
-pub(super) struct Problem {
+pub(crate) struct Problem {
     /// How many intervals the caller has.
-    pub(super) given: usize,
+    pub(crate) given: usize,
     /// Bytes of a unit.
-    pub(super) unit: u64,
-    pub(super) items: Vec<Item>,
+    pub(crate) unit: u64,
+    pub(crate) items: Vec<Item>,
     /// Units that are live, by section.
-    pub(super) live: Vec<u64>,
+    pub(crate) live: Vec<u64>,
     /// The least that any placement takes, in bytes.
-    pub(super) bound: u64,
+    pub(crate) bound: u64,
     /// A time at which the bound is reached.
-    pub(super) bound_time: i64,
+    pub(crate) bound_time: i64,
     /// Where the conflicts of each item begin, in `neighbours`; none where there are too many to list.
-    pub(super) starts: Vec<usize>,
-    pub(super) neighbours: Vec<u32>,
+    pub(crate) starts: Vec<usize>,
+    pub(crate) neighbours: Vec<u32>,
     /// Some conflict although they never live at the same time.
-    pub(super) apart: bool,
+    pub(crate) apart: bool,
 }
 
 /// The most conflicts that are listed: 256 MiB. Past them only what walks along time places.
 const MAX_NEIGHBOURS: usize = 1 << 26;
 
 impl Problem {
-    pub(super) fn new(lower: &[i64], upper: &[i64], size: &[u64], alignment: u64) -> Result<Self, PlanError> {
+    pub(crate) fn new(lower: &[i64], upper: &[i64], size: &[u64], alignment: u64) -> Result<Self, PlanError> {
         if lower.len() != upper.len() || lower.len() != size.len() {
             return Err(PlanError::Lengths { lower: lower.len(), upper: upper.len(), size: size.len() });
         }
@@ -78,7 +78,7 @@ impl Problem {
     }
 
     /// Lets these pairs of the caller's intervals conflict, too; false if there are too many conflicts to list.
-    pub(super) fn keep_apart(&mut self, pairs: &[(usize, usize)]) -> bool {
+    pub(crate) fn keep_apart(&mut self, pairs: &[(usize, usize)]) -> bool {
         if pairs.is_empty() {
             return true;
         }
@@ -112,22 +112,22 @@ impl Problem {
     }
 
     /// Whether conflicts are listed.
-    pub(super) fn lists_conflicts(&self) -> bool {
+    pub(crate) fn lists_conflicts(&self) -> bool {
         !self.starts.is_empty()
     }
 
     /// The items that conflict with this one.
-    pub(super) fn conflicts(&self, item: usize) -> &[u32] {
+    pub(crate) fn conflicts(&self, item: usize) -> &[u32] {
         &self.neighbours[self.starts[item]..self.starts[item + 1]]
     }
 
     /// The byte behind the last one of an item at this place.
-    pub(super) fn end(&self, item: &Item, place: u64) -> u64 {
+    pub(crate) fn end(&self, item: &Item, place: u64) -> u64 {
         (place + item.units) * self.unit - item.pad
     }
 
     /// The size of the memory that a placement takes.
-    pub(super) fn extent(&self, places: &[u64]) -> u64 {
+    pub(crate) fn extent(&self, places: &[u64]) -> u64 {
         self.items.iter().zip(places).map(|(item, &place)| self.end(item, place)).max().unwrap_or(0)
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! What is tried depends on the intervals alone, never on the clock: a plan is the same everywhere.
 
-use super::place::{Fit, Placer, as_allocated};
-use super::problem::{Item, Problem};
+use crate::place::{Fit, Placer, as_allocated};
+use crate::problem::{Item, Problem};
 use std::cmp::Reverse;
 
 /// How many conflicts may be looked at: some 20 ms.
@@ -11,15 +11,15 @@ const WORK: usize = 2_500_000;
 
 /// The best placement so far.
 #[derive(Debug, Clone)]
-pub(super) struct Best {
+pub(crate) struct Best {
     /// Where each item lies, in units.
-    pub(super) places: Vec<u64>,
+    pub(crate) places: Vec<u64>,
     /// The size of the memory that it takes, in bytes.
-    pub(super) extent: u64,
+    pub(crate) extent: u64,
 }
 
 impl Best {
-    pub(super) fn offer(&mut self, places: &[u64], extent: u64) -> bool {
+    pub(crate) fn offer(&mut self, places: &[u64], extent: u64) -> bool {
         let better = extent < self.extent;
         if better {
             self.extent = extent;
@@ -30,7 +30,7 @@ impl Best {
 }
 
 /// The best of all placements by rule, and of what comes of lifting what lies on top.
-pub(super) fn portfolio(problem: &Problem) -> Best {
+pub(crate) fn portfolio(problem: &Problem) -> Best {
     let allocated = if problem.apart { one_behind_the_other(problem) } else { as_allocated(problem) };
     let extent = problem.extent(&allocated);
     let mut best = Best { places: allocated, extent };
@@ -98,7 +98,7 @@ fn lift(problem: &Problem, placer: &mut Placer<'_>, mut order: Vec<u32>, until: 
 }
 
 /// The orders that are tried.
-pub(super) fn placing_orders(problem: &Problem) -> Vec<Vec<u32>> {
+pub(crate) fn placing_orders(problem: &Problem) -> Vec<Vec<u32>> {
     let sections = |item: &Item| u64::from(item.last - item.first);
     let area = |item: &Item| u128::from(item.units) * u128::from(item.length);
     let fullest = fullest(problem);
@@ -120,7 +120,7 @@ pub(super) fn placing_orders(problem: &Problem) -> Vec<Vec<u32>> {
 }
 
 /// The most units that are live in one of each item's sections.
-pub(super) fn fullest(problem: &Problem) -> Vec<u64> {
+pub(crate) fn fullest(problem: &Problem) -> Vec<u64> {
     let live = &problem.live;
     let most = |item: &Item| live[item.first as usize..item.last as usize].iter().copied().max().unwrap_or(0);
     problem.items.iter().map(most).collect()

@@ -1,19 +1,19 @@
 //! When ops run: one after the other, or as soon as they can.
 
-use super::network::Linked;
+use crate::network::Linked;
 
 /// When each op begins and ends. Ops whose spans overlap may run at the same time.
 #[derive(Debug, Clone)]
-pub(super) struct Schedule {
-    pub(super) begin: Vec<u64>,
-    pub(super) end: Vec<u64>,
+pub(crate) struct Schedule {
+    pub(crate) begin: Vec<u64>,
+    pub(crate) end: Vec<u64>,
     /// The ops by their begins.
-    pub(super) order: Vec<usize>,
+    pub(crate) order: Vec<usize>,
 }
 
 impl Schedule {
     /// One after the other: the place in the order is the time.
-    pub(super) fn serial(order: Vec<usize>) -> Self {
+    pub(crate) fn serial(order: Vec<usize>) -> Self {
         let mut begin = vec![0; order.len()];
         for (time, &op) in (0..).zip(&order) {
             begin[op] = time;
@@ -23,7 +23,7 @@ impl Schedule {
     }
 
     /// Each as soon as what it comes after is done.
-    pub(super) fn early(linked: &Linked<'_>) -> Self {
+    pub(crate) fn early(linked: &Linked<'_>) -> Self {
         let order = linked.by_rank(&vec![0; linked.before.len()]);
         let mut end = vec![0; order.len()];
         for &op in &order {
@@ -34,7 +34,7 @@ impl Schedule {
     }
 
     /// Each as late as what comes after it allows, so that the last is done at `last`.
-    pub(super) fn late(linked: &Linked<'_>, last: u64) -> Self {
+    pub(crate) fn late(linked: &Linked<'_>, last: u64) -> Self {
         let order = linked.by_rank(&vec![0; linked.before.len()]);
         let mut end = vec![last; order.len()];
         for &op in order.iter().rev() {
@@ -45,7 +45,7 @@ impl Schedule {
     }
 
     /// Each as soon as one of so many workers has time for it; what has the longest way to go comes first.
-    pub(super) fn for_workers(linked: &Linked<'_>, workers: usize) -> Self {
+    pub(crate) fn for_workers(linked: &Linked<'_>, workers: usize) -> Self {
         use std::cmp::Reverse;
         use std::collections::BinaryHeap;
         let way = ways(linked);
@@ -80,13 +80,13 @@ impl Schedule {
     }
 
     /// When the last op is done.
-    pub(super) fn last(&self) -> u64 {
+    pub(crate) fn last(&self) -> u64 {
         self.end.iter().copied().max().unwrap_or(0)
     }
 }
 
 /// The longest way from the begin of each op to the end.
-pub(super) fn ways(linked: &Linked<'_>) -> Vec<u64> {
+pub(crate) fn ways(linked: &Linked<'_>) -> Vec<u64> {
     let early = Schedule::early(linked);
     let mut way = vec![0; early.order.len()];
     for &op in early.order.iter().rev() {

@@ -8,11 +8,11 @@
 //! While a segment is made again the checkpoints behind it are gone already. So the memory for them is there for the segments
 //! before: for a chain of n ops it comes to sqrt(2 n) instead of 2 sqrt(n).
 
-use super::network::Linked;
+use crate::network::Linked;
 use std::collections::BTreeSet;
 
 /// Segments within one number of bytes: checkpoints so far, and what of the segment is kept for the backward part.
-pub(super) struct Tapered<'a> {
+pub(crate) struct Tapered<'a> {
     linked: &'a Linked<'a>,
     forward: &'a [usize],
     /// What it takes to cut behind each: twice the bytes that the backward part does not read besides.
@@ -23,7 +23,7 @@ pub(super) struct Tapered<'a> {
 }
 
 impl<'a> Tapered<'a> {
-    pub(super) fn new(linked: &'a Linked<'a>, forward: &'a [usize], late: &[bool]) -> Self {
+    pub(crate) fn new(linked: &'a Linked<'a>, forward: &'a [usize], late: &[bool]) -> Self {
         let network = linked.network;
         let size = |value: usize| network.values[value].size;
         let is_read = |value: usize| linked.readers[value].iter().any(|&reader| late[reader]);
@@ -38,7 +38,7 @@ impl<'a> Tapered<'a> {
     }
 
     /// The ops that run again, for the fewest bytes in which that can be, and for more, which takes fewer checkpoints.
-    pub(super) fn sets(&self) -> Vec<Vec<usize>> {
+    pub(crate) fn sets(&self) -> Vec<Vec<usize>> {
         let whole = self.saved.iter().sum::<u64>();
         let (mut low, mut high) = (self.saved.iter().copied().max().unwrap_or(0), whole);
         while high - low > high / 64 {
@@ -100,7 +100,7 @@ fn made(linked: &Linked<'_>, op: usize) -> u64 {
 }
 
 /// The sum of these bytes of values over what forward ops behind each place read from before it.
-pub(super) fn crossing(linked: &Linked<'_>, forward: &[usize], bytes: impl Fn(usize) -> u64) -> Vec<u64> {
+pub(crate) fn crossing(linked: &Linked<'_>, forward: &[usize], bytes: impl Fn(usize) -> u64) -> Vec<u64> {
     let place = places(linked, forward);
     let mut change = vec![0_i128; forward.len() + 1];
     for (at, &op) in forward.iter().enumerate() {
@@ -122,7 +122,7 @@ pub(super) fn crossing(linked: &Linked<'_>, forward: &[usize], bytes: impl Fn(us
 }
 
 /// The ops whose values stay, so that so many segments are cut where few bytes cross.
-pub(super) fn checkpoints(
+pub(crate) fn checkpoints(
     linked: &Linked<'_>,
     forward: &[usize],
     crossing: &[u64],

@@ -5,9 +5,7 @@ mod networks;
 use networks::{Random, config, network};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
-use weft_graph::plan::{
-    Memory, Network, Op, Options, Pair, Plan, PlanError, Settings, Share, Value, plan_network, recompute,
-};
+use weft_plan::{Memory, Network, Op, Options, Pair, Plan, PlanError, Settings, Share, Value, plan_network, recompute};
 
 const MODES: [Memory; 3] = [Memory::Min, Memory::Balanced, Memory::Speed];
 

@@ -1,9 +1,9 @@
 //! The face of the planner of offsets.
 
-use super::error::{Effort, PlanError};
-use super::portfolio::{Best, portfolio};
-use super::problem::Problem;
-use super::search::{Limits, Outcome, search};
+use crate::error::{Effort, PlanError};
+use crate::portfolio::{Best, portfolio};
+use crate::problem::Problem;
+use crate::search::{Limits, Outcome, search};
 use std::time::{Duration, Instant};
 
 /// The steps of a search for a capacity when no time is given: some minutes.
@@ -48,12 +48,12 @@ pub struct Placement {
 /// # Examples
 ///
 /// ```
-/// use weft_graph::plan::{Options, plan_offsets};
+/// use weft_plan::{Options, plan_offsets};
 ///
 /// // The third begins when the first ends, and takes its place.
 /// let placement = plan_offsets(&[0, 0, 1], &[1, 2, 2], &[64, 128, 64], &Options::default())?;
 /// assert_eq!((placement.offsets, placement.nbytes), (vec![128, 0, 128], 192));
-/// # Ok::<_, weft_graph::plan::PlanError>(())
+/// # Ok::<_, weft_plan::PlanError>(())
 /// ```
 pub fn plan_offsets(lower: &[i64], upper: &[i64], size: &[u64], options: &Options<'_>) -> Result<Placement, PlanError> {
     if options.seconds.is_nan() || options.seconds < 0.0 {
@@ -67,11 +67,11 @@ pub fn plan_offsets(lower: &[i64], upper: &[i64], size: &[u64], options: &Option
 /// # Examples
 ///
 /// ```
-/// use weft_graph::plan::{Options, plan_offsets_apart};
+/// use weft_plan::{Options, plan_offsets_apart};
 ///
 /// let placement = plan_offsets_apart(&[0, 1], &[1, 2], &[64, 64], &[(0, 1)], &Options::default())?;
 /// assert_eq!(placement.map(|placement| placement.nbytes), Some(128));
-/// # Ok::<_, weft_graph::plan::PlanError>(())
+/// # Ok::<_, weft_plan::PlanError>(())
 /// ```
 pub fn plan_offsets_apart(
     lower: &[i64],

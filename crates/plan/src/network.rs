@@ -1,6 +1,6 @@
 //! What is to run, as far as memory is concerned: ops, the values between them, and what each takes.
 
-use super::error::PlanError;
+use crate::error::PlanError;
 
 /// A value: what an op makes, or what comes from outside.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -81,23 +81,23 @@ impl Network {
 
 /// A network, and what follows from it: checked, with all dependencies.
 #[derive(Debug)]
-pub(super) struct Linked<'a> {
-    pub(super) network: &'a Network,
+pub(crate) struct Linked<'a> {
+    pub(crate) network: &'a Network,
     /// The op that makes each value.
-    pub(super) maker: Vec<Option<usize>>,
+    pub(crate) maker: Vec<Option<usize>>,
     /// The ops that read each value, each once.
-    pub(super) readers: Vec<Vec<usize>>,
+    pub(crate) readers: Vec<Vec<usize>>,
     /// The ops that come before each op, each once.
-    pub(super) before: Vec<Vec<usize>>,
+    pub(crate) before: Vec<Vec<usize>>,
     /// And after.
-    pub(super) behind: Vec<Vec<usize>>,
+    pub(crate) behind: Vec<Vec<usize>>,
     /// Values that a later op mutates.
-    pub(super) mutated: Vec<bool>,
+    pub(crate) mutated: Vec<bool>,
 }
 
 impl<'a> Linked<'a> {
     /// Whether this is each op once, after those that come before it.
-    pub(super) fn may_run(&self, order: &[usize]) -> bool {
+    pub(crate) fn may_run(&self, order: &[usize]) -> bool {
         let mut done = vec![false; self.before.len()];
         order.len() == done.len()
             && order.iter().all(|&op| {
@@ -106,7 +106,7 @@ impl<'a> Linked<'a> {
             })
     }
 
-    pub(super) fn new(network: &'a Network) -> Result<Self, PlanError> {
+    pub(crate) fn new(network: &'a Network) -> Result<Self, PlanError> {
         let Network { values, ops } = network;
         let wrong = |op: &Op, what: String| Err(PlanError::Graph { what: format!("op {}: {what}", op.name) });
         let mut maker = vec![None; values.len()];
@@ -188,12 +188,12 @@ impl<'a> Linked<'a> {
     }
 
     /// What an op costs.
-    pub(super) fn cost(&self, op: usize) -> u64 {
+    pub(crate) fn cost(&self, op: usize) -> u64 {
         self.network.ops[op].cost.max(1)
     }
 
     /// The order in which, of the ops that may come next, that of the lowest rank does; of equals the first.
-    pub(super) fn by_rank(&self, rank: &[u64]) -> Vec<usize> {
+    pub(crate) fn by_rank(&self, rank: &[u64]) -> Vec<usize> {
         use std::cmp::Reverse;
         let mut open: Vec<usize> = self.before.iter().map(Vec::len).collect();
         let ready = (0..open.len()).filter(|&op| open[op] == 0).map(|op| Reverse((rank[op], op)));

@@ -1,12 +1,12 @@
 //! Placements: each item in turn goes to the lowest place that is free, or to the tightest.
 
-use super::problem::Problem;
+use crate::problem::Problem;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 /// Which gap an item takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fit {
+pub(crate) enum Fit {
     /// The lowest that is large enough.
     First,
     /// The smallest that is large enough.
@@ -14,23 +14,23 @@ pub(super) enum Fit {
 }
 
 /// Places item after item, and counts what that costs.
-pub(super) struct Placer<'a> {
+pub(crate) struct Placer<'a> {
     problem: &'a Problem,
-    pub(super) places: Vec<u64>,
+    pub(crate) places: Vec<u64>,
     placed: Vec<bool>,
     taken: Vec<(u64, u64)>,
     /// Conflicts looked at so far.
-    pub(super) work: usize,
+    pub(crate) work: usize,
 }
 
 impl<'a> Placer<'a> {
-    pub(super) fn new(problem: &'a Problem) -> Self {
+    pub(crate) fn new(problem: &'a Problem) -> Self {
         let items = problem.items.len();
         Self { problem, places: vec![0; items], placed: vec![false; items], taken: Vec::new(), work: 0 }
     }
 
     /// Places all items in this order; returns the size of the memory that they take.
-    pub(super) fn in_order(&mut self, order: &[u32], fit: Fit) -> u64 {
+    pub(crate) fn in_order(&mut self, order: &[u32], fit: Fit) -> u64 {
         self.placed.fill(false);
         for &item in order {
             let item = item as usize;
@@ -69,7 +69,7 @@ impl<'a> Placer<'a> {
     }
 
     /// Places next whichever item can lie lowest, the first in the order where several can.
-    pub(super) fn lowest_first(&mut self, order: &[u32]) -> u64 {
+    pub(crate) fn lowest_first(&mut self, order: &[u32]) -> u64 {
         let Self { problem, places, placed, work, .. } = self;
         places.fill(0);
         placed.fill(false);
@@ -102,7 +102,7 @@ impl<'a> Placer<'a> {
 
 /// Places items as they begin, as an allocator would while the program runs: in the smallest gap that is large enough.
 /// Needs no list of conflicts.
-pub(super) fn as_allocated(problem: &Problem) -> Vec<u64> {
+pub(crate) fn as_allocated(problem: &Problem) -> Vec<u64> {
     let items = &problem.items;
     let mut begins: Vec<u32> = (0..).take(items.len()).collect();
     let mut ends = begins.clone();

@@ -2,7 +2,7 @@
 
 use proptest::prelude::ProptestConfig;
 use proptest::test_runner::RngSeed;
-use weft_graph::plan::{Network, Op, Pair, Share, Value};
+use weft_plan::{Network, Op, Pair, Share, Value};
 
 /// So many cases, from a fixed seed; `PROPTEST_CASES` of them where that is set.
 pub(crate) fn config(cases: u32) -> ProptestConfig {

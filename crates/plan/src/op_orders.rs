@@ -1,9 +1,9 @@
 //! Orders of ops, one after the other, that keep few bytes live.
 
-use super::arena::Settings;
-use super::error::PlanError;
-use super::network::{Linked, Network, Share};
-use super::schedule::{Schedule, ways};
+use crate::error::PlanError;
+use crate::network::{Linked, Network, Share};
+use crate::schedule::{Schedule, ways};
+use crate::settings::Settings;
 
 /// How many ops that may come next are compared.
 const COMPARED: usize = 256;
@@ -18,7 +18,7 @@ pub fn orders_of(network: &Network) -> Result<Vec<Vec<usize>>, PlanError> {
 }
 
 /// The orders that are tried.
-pub(super) fn op_orders(linked: &Linked<'_>, workers: usize) -> Vec<Vec<usize>> {
+pub(crate) fn op_orders(linked: &Linked<'_>, workers: usize) -> Vec<Vec<usize>> {
     let ops = linked.before.len();
     let given: Vec<u64> = (0..ops as u64).collect();
     let depth = Schedule::early(linked).begin;
@@ -37,7 +37,7 @@ pub(super) fn op_orders(linked: &Linked<'_>, workers: usize) -> Vec<Vec<usize>> 
 
 /// Ranks by which, of these ops, results are made as soon as what they take is there, and what they take just before: so
 /// nothing waits to be read once more at the end.
-pub(super) fn as_needed(linked: &Linked<'_>, of: &[bool]) -> Vec<u64> {
+pub(crate) fn as_needed(linked: &Linked<'_>, of: &[bool]) -> Vec<u64> {
     let order = linked.by_rank(&(0..of.len() as u64).collect::<Vec<_>>());
     let mut level = vec![0_u64; of.len()];
     for &op in &order {

@@ -1,15 +1,15 @@
 //! What follows from two storages that share bytes: the ops of the one come before those of the other.
 
-use super::network::Linked;
-use super::schedule::ways;
-use super::storage::Storages;
+use crate::network::Linked;
+use crate::schedule::ways;
+use crate::storage::Storages;
 use std::collections::BTreeMap;
 
 /// Storages that have bytes of others, which were done with them before: (before, behind).
-pub(super) type Successions = Vec<(usize, usize)>;
+pub(crate) type Successions = Vec<(usize, usize)>;
 
 /// Which storages have bytes of which, by where they lie.
-pub(super) fn successions(storages: &Storages, offsets: &[Option<u64>]) -> Successions {
+pub(crate) fn successions(storages: &Storages, offsets: &[Option<u64>]) -> Successions {
     let mut found = Vec::new();
     let mut taken: Vec<(usize, u64)> =
         storages.planned().filter_map(|(at, _)| offsets[at].map(|offset| (at, offset))).collect();
@@ -41,7 +41,7 @@ pub(super) fn successions(storages: &Storages, offsets: &[Option<u64>]) -> Succe
 }
 
 /// All that sharing memory orders, beside what is ordered already: the first op of each pair comes before the second.
-pub(super) fn edges(linked: &Linked<'_>, storages: &Storages, successions: &[(usize, usize)]) -> Vec<(usize, usize)> {
+pub(crate) fn edges(linked: &Linked<'_>, storages: &Storages, successions: &[(usize, usize)]) -> Vec<(usize, usize)> {
     let mut edges = storages.edges.clone();
     for &(owner, at) in successions {
         if let Some(first) = storages.all[at].first {
@@ -56,7 +56,7 @@ pub(super) fn edges(linked: &Linked<'_>, storages: &Storages, successions: &[(us
 
 /// Which successions, and which values made in place, make the way through the ops longer than this, taken one by one in the
 /// order in which the ops run.
-pub(super) fn too_long(
+pub(crate) fn too_long(
     linked: &Linked<'_>,
     order: &[usize],
     storages: &Storages,
@@ -99,7 +99,7 @@ pub(super) fn too_long(
 }
 
 /// The longest way through the ops, these edges included.
-pub(super) fn critical_path(linked: &Linked<'_>, order: &[usize], edges: &[(usize, usize)]) -> u64 {
+pub(crate) fn critical_path(linked: &Linked<'_>, order: &[usize], edges: &[(usize, usize)]) -> u64 {
     let mut more = vec![Vec::new(); order.len()];
     edges.iter().for_each(|&(one, other)| more[other].push(one));
     let mut end = vec![0_u64; order.len()];

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use weft_graph::plan::{Options, Placement, PlanError, plan_offsets};
+use weft_plan::{Options, Placement, PlanError, plan_offsets};
 
 type Columns = (Vec<i64>, Vec<i64>, Vec<u64>);
 

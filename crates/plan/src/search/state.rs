@@ -1,6 +1,6 @@
 //! What is placed, what follows from it for the rest, and how to take it back.
 
-use super::super::problem::Problem;
+use crate::problem::Problem;
 
 /// The state of a branch.
 pub(super) struct State<'a> {

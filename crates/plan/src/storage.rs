@@ -1,50 +1,50 @@
 //! Which values share a storage, and from when to when each storage is taken.
 
-use super::network::{Linked, Share};
-use super::schedule::Schedule;
+use crate::network::{Linked, Share};
+use crate::schedule::Schedule;
 use std::collections::HashSet;
 
 /// Memory that one value after the other lies in.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Storage {
-    pub(super) size: u64,
-    pub(super) begin: u64,
-    pub(super) end: u64,
+pub(crate) struct Storage {
+    pub(crate) size: u64,
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
     /// It is not in the arena.
-    pub(super) external: bool,
+    pub(crate) external: bool,
     kept: bool,
     /// The op that writes to it first.
-    pub(super) first: Option<usize>,
+    pub(crate) first: Option<usize>,
     /// All ops that use it.
-    pub(super) users: Vec<usize>,
+    pub(crate) users: Vec<usize>,
     /// Values in it that may still be read.
     live: Vec<usize>,
 }
 
 /// The storages of a schedule.
 #[derive(Debug)]
-pub(super) struct Storages {
+pub(crate) struct Storages {
     /// Those of values, and behind them those of workspaces.
-    pub(super) all: Vec<Storage>,
+    pub(crate) all: Vec<Storage>,
     /// What each is known by whatever shares it: the value that is in it first, and behind all values the op of a workspace.
-    pub(super) names: Vec<usize>,
+    pub(crate) names: Vec<usize>,
     /// The storage of each value.
-    pub(super) of_value: Vec<usize>,
+    pub(crate) of_value: Vec<usize>,
     /// The storage of each op's workspace.
-    pub(super) of_workspace: Vec<Option<usize>>,
+    pub(crate) of_workspace: Vec<Option<usize>>,
     /// The input, by its place, in whose storage each value was made.
-    pub(super) taken: Vec<Option<usize>>,
+    pub(crate) taken: Vec<Option<usize>>,
     /// What sharing a storage orders: the first op comes before the second.
-    pub(super) edges: Vec<(usize, usize)>,
+    pub(crate) edges: Vec<(usize, usize)>,
 }
 
 impl Storages {
-    pub(super) fn new(linked: &Linked<'_>, schedule: &Schedule) -> Self {
+    pub(crate) fn new(linked: &Linked<'_>, schedule: &Schedule) -> Self {
         Self::without(linked, schedule, &HashSet::new())
     }
 
     /// The same, where these ops make nothing in place.
-    pub(super) fn without(linked: &Linked<'_>, schedule: &Schedule, refused: &HashSet<usize>) -> Self {
+    pub(crate) fn without(linked: &Linked<'_>, schedule: &Schedule, refused: &HashSet<usize>) -> Self {
         let values = linked.network.values.len();
         let mut made = Self {
             all: Vec::new(),
@@ -164,12 +164,12 @@ impl Storages {
     }
 
     /// The storages that the arena holds.
-    pub(super) fn planned(&self) -> impl Iterator<Item = (usize, &Storage)> {
+    pub(crate) fn planned(&self) -> impl Iterator<Item = (usize, &Storage)> {
         self.all.iter().enumerate().filter(|(_, storage)| !storage.external && storage.size > 0)
     }
 
     /// The most bytes that are live at the same time, as they are.
-    pub(super) fn peak(&self) -> u64 {
+    pub(crate) fn peak(&self) -> u64 {
         let mut events: Vec<(u64, bool, u64)> = Vec::new();
         for (_, storage) in self.planned().filter(|(_, storage)| storage.begin < storage.end) {
             events.extend([(storage.begin, true, storage.size), (storage.end, false, storage.size)]);
