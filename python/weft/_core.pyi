@@ -180,7 +180,6 @@ __all__ = [
     "wrap",
 ]
 
-_Policy: TypeAlias = Literal["work_stealing", "per_device", "serial"]
 _Host: TypeAlias = np.ndarray[Any, Any]
 # Sequences are tuples of keys, and lists of positions.
 _Key: TypeAlias = SupportsIndex | slice | EllipsisType | Sequence[Any] | np.bool_ | _Host | NDArray | None
@@ -188,6 +187,7 @@ _T = TypeVar("_T")
 _Target = TypeVar("_Target", bound=NDArray | _Host)
 
 _FIRST_CUDA_DEVICE: int
+POLICIES: tuple[str, ...]
 _debug_build: bool
 
 @final
@@ -261,7 +261,7 @@ class _Answering:
 
 class _Stats(TypedDict):
     name: str | None
-    policy: _Policy
+    policy: str
     workers: int
     pending: int
     pending_bytes: int
@@ -324,7 +324,7 @@ class Engine:
     def __new__(
         cls,
         workers: int | None = None,
-        policy: _Policy = "work_stealing",
+        policy: str = "work_stealing",
         *,
         max_pending_ops: int = 1_048_576,
         max_pending_bytes: int | None = None,
@@ -339,7 +339,7 @@ class Engine:
     @property
     def blas_threads(self) -> int | None: ...
     @property
-    def policy(self) -> _Policy: ...
+    def policy(self) -> str: ...
     @property
     def workers(self) -> int: ...
     @property

@@ -23,6 +23,7 @@ use face::process;
 use interpreter::{allocator, arguments, call, errors, exceptions, host, location, stall};
 use payloads::{answering, callable, completion, native, trace};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 #[global_allocator]
 static ALLOCATOR: allocator::Allocator = allocator::Allocator;
@@ -128,7 +129,7 @@ mod _core {
     #[pymodule_export]
     use super::variable::Variable;
 
-    use super::{Bound, PyModule, PyModuleMethods, PyResult};
+    use super::{Bound, PyModule, PyModuleMethods, PyResult, PyTuple};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -136,6 +137,7 @@ mod _core {
         super::exceptions::load(module.py());
         super::location::load(module.py());
         module.add("_FIRST_CUDA_DEVICE", weft_device::FIRST_DEVICE)?;
+        module.add("POLICIES", PyTuple::new(module.py(), weft_engine::Policy::forms())?)?;
         module.add("_debug_build", cfg!(debug_assertions))
     }
 }

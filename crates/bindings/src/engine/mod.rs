@@ -19,8 +19,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// workers : int, optional
 ///     Worker threads; by default as many as this process may use processors. With
 ///     ``policy="per_device"``, threads of each device's compute lane.
-/// policy : {"work_stealing", "per_device", "serial"}, optional
-///     Who runs what. ``serial`` runs each op at its push, for debugging. Results never depend on it.
+/// policy : str, optional
+///     Who runs what, by default ``"work_stealing"``: one of ``weft._core.POLICIES``. ``"serial"`` runs each op at its push,
+///     and ``"shuffled:7"`` draws with the seed 7 in which order ops run, both for debugging. Results never depend on it.
 /// max_pending_ops : int, optional
 ///     How many ops may be pending. Pushes from inside ops are exempt.
 /// max_pending_bytes : int, optional

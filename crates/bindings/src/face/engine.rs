@@ -93,10 +93,10 @@ impl Engine {
         self.inner.given_name()
     }
 
-    /// The name of its policy.
+    /// The name of its policy, with its seed if it has one.
     #[getter]
-    fn policy(&self) -> &'static str {
-        self.inner.policy().name()
+    fn policy(&self) -> String {
+        self.inner.policy().to_string()
     }
 
     /// How many workers it was made with; 0 for ``serial``.

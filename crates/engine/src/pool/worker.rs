@@ -2,6 +2,7 @@
 #![doc = include_str!("sleep.md")]
 
 mod doze;
+mod hold;
 mod hosted;
 mod pull;
 mod sleep;
@@ -17,6 +18,7 @@ use crate::sched::PullNothing;
 use crate::sync::{Parker, spin_hint};
 use crossbeam_deque::{Steal, Stealer, Worker as Deque};
 use doze::Doze;
+use hold::Hold;
 use pull::IntoWorker;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -57,6 +59,7 @@ struct Worker<'a> {
     /// How long it has been inside the host since it last stayed outside on purpose.
     inside: Duration,
     doze: Doze,
+    hold: Hold,
     crowd: Crowd,
     /// Looks for work before it sleeps.
     patience: u32,
@@ -92,12 +95,13 @@ pub(super) fn work(
         searching,
         inside,
         doze,
+        hold: Hold::default(),
         crowd: Crowd::new(),
         patience: LOOKS,
     };
     let mut looks = 0;
     loop {
-        if let Some(length) = worker.dozes() {
+        if let Some(length) = worker.holds().or_else(|| worker.dozes()) {
             // It still counts as searching, so nobody wastes a system call on waking it.
             parker.park(Some(Instant::now() + length));
         } else if (worker.owes_hosted() && worker.run_hosted()) || worker.run_native() || worker.run_hosted() {
@@ -127,7 +131,7 @@ pub(super) fn work(
 impl Worker<'_> {
     /// Looks for work before it sleeps.
     fn looks(&self) -> u32 {
-        match (self.lane.in_order, self.lane.lends()) {
+        match (self.lane.order.is_one_by_one(), self.lane.lends()) {
             (true, true) => LOOKS_LENT,
             (true, false) => LOOKS_IN_ORDER,
             (false, _) => self.patience,
@@ -150,7 +154,7 @@ impl Worker<'_> {
         let Some(op) = self.find_native() else { return false };
         self.natives += 1;
         self.found();
-        let finished = self.run(op);
+        let finished = if self.lane.order.draws() { self.run_drawn(op) } else { self.run(op) };
         self.pace.count();
         if !self.leave(finished) {
             self.follow_up(finished, false);
@@ -167,8 +171,8 @@ impl Worker<'_> {
         let Some(op) = finished else { return false };
         if !self.pace.is_brief()
             || self.native.is_empty()
-            || self.lane.in_order
-            || registrar.has_prioritised()
+            || self.lane.order.is_one_by_one()
+            || registrar.chooses_each()
             || !self.lane.has_searcher()
         {
             return false;
@@ -226,15 +230,16 @@ impl Worker<'_> {
         let (queue, deque) =
             if hosted { (self.lane.hosted_queue(), &self.hosted) } else { (self.lane.native_queue(), &self.native) };
         let has_other = !deque.is_empty();
-        let (pull, chain) = if self.lane.in_order {
+        let (pull, chain) = if self.lane.order.is_one_by_one() {
             (usize::from(!self.lane.has_excess()), 0) // who is to retire takes nothing more
         } else {
             (PULL, CHAIN)
         };
         let wanted = if has_other { 0 } else { pull };
         let chained = self.chained;
-        let (next, pace) = (&mut self.next, &self.pace);
-        let mut pull = IntoWorker { queue, next, chained: &mut self.chained, deque, wanted, has_other, chain, pace };
+        let (next, pace, insists) = (&mut self.next, &self.pace, self.hold.insists() || self.pool.is_stopping());
+        let chained_now = &mut self.chained;
+        let mut pull = IntoWorker { queue, next, chained: chained_now, deque, wanted, has_other, chain, pace, insists };
         self.pool.registrar.drive(finished, &mut pull);
         if self.chained == chained {
             self.chained = 0;
@@ -259,6 +264,20 @@ impl Worker<'_> {
         if self.lane.wants_waking() && self.has_work_for_others() {
             self.pool.wake_one(self.lane, false);
         }
+    }
+
+    /// How long to leave what is ready where it is, in a lane that draws, as nobody waits.
+    fn holds(&mut self) -> Option<Duration> {
+        if !self.lane.order.draws() {
+            return None;
+        }
+        let registrar = &self.pool.registrar;
+        let is_empty = registrar.ready(self.lane.native_queue()) == 0;
+        if is_empty || self.next.is_some() || self.pool.is_stopping() {
+            self.hold.end(is_empty);
+            return None;
+        }
+        self.hold.next(registrar.ring.claimed())
     }
 
     /// How long to keep away while the others get through their ops so fast that help would hold them up: cache lines

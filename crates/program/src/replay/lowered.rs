@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use weft_array::{Access, Array, ArrayError, Portion, Step, Touch};
 use weft_engine::{
-    AccessKind, Device, EngineError, Policy, PortId, Replay, ReplayBuilder, StepId, StepKind, StepOptions, Variable,
+    AccessKind, Device, EngineError, PortId, Replay, ReplayBuilder, StepId, StepKind, StepOptions, Variable,
 };
 
 /// The device of each entry, as far as that is known.
@@ -99,7 +99,7 @@ impl Lowered {
                 }
             }
             let mut devices = devices.clone();
-            let apart = recorded.engine.policy() == Policy::PerDevice;
+            let apart = recorded.engine.policy().separates_devices();
             let placed = placed(&recorded.entries, instructions, &mut devices);
             let mut starts = parts.parts.iter().peekable();
             let mut end = 0;
